@@ -1,0 +1,66 @@
+# `make` lists what there is. Everything runs in .venv, which is set up when it is first needed.
+PYTHON ?= $(firstword $(foreach v,3.11 3.12 3.13,$(shell command -v python$(v))) python3)
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet -c envs/constraints.txt
+FIGURE_FORMATS := pdf svg png
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help setup test lint format bench clean FORCE
+
+help: ## list what there is
+	@echo "make figures/fig9.pdf     one figure of the default study (also .svg, .png)"
+	@echo "make figures/paper/fig9.pdf   the same from the published checkpoints"
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/make \1|\2/' \
+		| awk -F'|' '{printf "%-25s %s\n", $$1, $$2}'
+	@echo "With the environment active (. $(BIN)/activate): snakemake, snakemake figures/figD1.svg"
+
+setup: $(VENV)/.installed ## set up .venv with exact versions
+
+$(VENV)/bin/python:
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.installed: pyproject.toml envs/constraints.txt | $(VENV)/bin/python
+	$(PIP) -e .
+	@touch $@
+
+$(VENV)/.installed-dev: $(VENV)/.installed
+	$(PIP) -e '.[dev]'
+	@touch $@
+
+figures/%: $(VENV)/.installed FORCE
+	$(BIN)/snakemake $@
+
+results/%: $(VENV)/.installed FORCE
+	$(BIN)/snakemake $@
+
+all: $(VENV)/.installed ## every figure and table of the default study
+	$(BIN)/snakemake
+
+report: $(VENV)/.installed ## report.html: figures, claims and provenance on one page
+	$(BIN)/snakemake
+	$(BIN)/snakemake --report report.html
+
+test: $(VENV)/.installed-dev ## run the tests
+	$(BIN)/python -m pytest
+
+lint: $(VENV)/.installed-dev ## check style, types and workflow
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/snakefmt --check Snakefile rules
+	$(BIN)/mypy
+	$(BIN)/snakemake --lint
+
+format: $(VENV)/.installed-dev ## format the code
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+	$(BIN)/snakefmt Snakefile rules
+
+bench: $(VENV)/.installed-dev ## measure speed and memory, write docs/benchmarks.md
+	$(BIN)/python tests/bench/run.py
+
+clean: ## remove results, figures, logs and Snakemake's records
+	rm -rf results figures logs benchmarks .snakemake report.html report.zip
+
+FORCE:

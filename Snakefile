@@ -1,0 +1,46 @@
+from snakemake.utils import min_version
+
+min_version("9.20")
+
+
+configfile: "config/config.yaml"
+
+
+pathvars:
+    figures="figures",
+
+
+report: "report/workflow.rst"
+
+
+include: "rules/common.smk"
+
+
+wildcard_constraints:
+    study=one_of(STUDIES),
+    model=one_of(names_in("models")),
+    dataset=one_of(names_in("data")),
+    split=one_of(split_names()),
+    figure=one_of(names_in("figures")),
+    shard=r"\d+",
+
+
+include: "rules/data.smk"
+include: "rules/training.smk"
+include: "rules/checkpoints.smk"
+include: "rules/blocks.smk"
+include: "rules/latents.smk"
+include: "rules/variance.smk"
+include: "rules/claims.smk"
+include: "rules/figures.smk"
+include: "rules/provenance.smk"
+
+
+rule all:
+    default_target: True
+    localrule: True
+    input:
+        collect("<figures>/{figure}.{format}", figure=sorted(STUDIES[DEFAULT].settings["figures"]), format=FORMATS),
+        f"<results>/{DEFAULT}/tables/feature_variance.parquet",
+        f"<results>/{DEFAULT}/tables/claims.parquet",
+        f"<results>/{DEFAULT}/run.yaml",

@@ -1,0 +1,21 @@
+"""Blocks: the ordered cut points of each model."""
+
+
+rule list_blocks:
+    input:
+        checkpoint=rules.convert_checkpoint.output.checkpoint,
+    output:
+        blocks="<results>/{study}/blocks/{model}.parquet",
+    log:
+        "<logs>/{study}/blocks/{model}.log",
+    benchmark:
+        "<benchmarks>/{study}/blocks/{model}.tsv"
+    conda:
+        "../envs/torch.yaml"
+    params:
+        code=family_code("list_blocks"),
+        model=network_of,
+    message:
+        "Listing the cut points of {wildcards.model}"
+    script:
+        "../scripts/list_blocks.py"

@@ -1,0 +1,31 @@
+"""Claims: what the paper says of each figure, beside what was measured."""
+
+
+rule count_claims:
+    input:
+        feature_variance=rules.tabulate_variance.output.table,
+        published=published_files,
+    output:
+        claims="<results>/{study}/tables/claims.parquet",
+        agreement="<results>/{study}/tables/agreement.parquet",
+        text=report(
+            "<results>/{study}/tables/claims.md",
+            caption="../report/claims.rst",
+            category="Results",
+            labels={"result": "Claims of the paper"},
+        ),
+    log:
+        "<logs>/{study}/tables/claims.log",
+    benchmark:
+        "<benchmarks>/{study}/tables/claims.tsv"
+    conda:
+        "../envs/base.yaml"
+    params:
+        code=code("count_claims"),
+        title=lambda wildcards: study_of(wildcards).settings["title"],
+        figures=lambda wildcards: study_of(wildcards).settings["figures"],
+        labels=labels_of,
+    message:
+        "Counting the claims of {wildcards.study}"
+    script:
+        "../scripts/count_claims.py"

@@ -1,0 +1,260 @@
+"""Every helper function of the rules: names, paths and settings, all from the studies."""
+
+import re
+from pathlib import Path
+
+from snakemake.exceptions import WorkflowError
+
+from vitscope import origins
+from vitscope.data.places import archive_needed, local_files
+from vitscope.digests import code_digest
+from vitscope.errors import VitscopeError
+from vitscope.figures import module_of
+from vitscope.studies import load_config
+
+ROOT = Path(workflow.basedir)
+FORMATS = ["pdf", "svg", "png"]
+STYLE = str(ROOT / "resources" / "style.mplstyle")
+PUBLISHED = ROOT / "resources" / "published"
+
+
+def clear(function, *arguments):
+    """Call a function of vitscope; what a user got wrong ends in its one sentence."""
+    try:
+        return function(*arguments)
+    except VitscopeError as error:
+        raise WorkflowError(str(error)) from None
+
+
+DEFAULT, STUDIES = clear(load_config, config, ROOT / "config" / "config.yaml")
+
+
+# Names
+
+
+def one_of(names):
+    """A wildcard constraint that matches these names and nothing else."""
+    return "|".join(re.escape(name) for name in sorted(names)) or "(?!)"
+
+
+def names_in(section):
+    """The names that any study uses in a section."""
+    return {name for study in STUDIES.values() for name in study.settings[section]}
+
+
+def split_names():
+    """The names of all splits of all data sets."""
+    data = [study.settings["data"].values() for study in STUDIES.values()]
+    return {split for datasets in data for dataset in datasets for split in dataset["splits"]}
+
+
+def figures_showing(kind, *studies):
+    """The names of the figures of a kind, in some studies or in all."""
+    return {
+        name
+        for study in studies or STUDIES
+        for name, figure in STUDIES[study].settings["figures"].items()
+        if figure["kind"] == kind
+    }
+
+
+def keeping_latents():
+    """The studies that keep their latents."""
+    return {name for name, s in STUDIES.items() if s.settings["analysis"]["keep_latents"]}
+
+
+# Settings of the study, model, data set or figure of a path
+
+
+def study_of(wildcards):
+    """The study of a path; a path that names none belongs to the default study."""
+    return STUDIES[getattr(wildcards, "study", DEFAULT)]
+
+
+def model_of(wildcards):
+    """The settings of a model."""
+    return study_of(wildcards).model(wildcards.model)
+
+
+def dataset_of(wildcards):
+    """The settings of a data set."""
+    return study_of(wildcards).dataset(wildcards.dataset)
+
+
+def figure_of(wildcards):
+    """The settings of a figure."""
+    return study_of(wildcards).figure(wildcards.figure)
+
+
+def network_of(wildcards):
+    """What it takes to build and feed a model."""
+    model = model_of(wildcards)
+    data = study_of(wildcards).dataset(model["data"])
+    settings = {key: model[key] for key in ("family", "arch", "mean", "std")}
+    return settings | {key: data[key] for key in ("classes", "image_size")}
+
+
+def recipe_of(wildcards):
+    """The recipe that a model is trained by."""
+    return study_of(wildcards).recipe(wildcards.model)
+
+
+def split_settings(wildcards):
+    """The settings that the artefact of a split depends on, and no others."""
+    dataset = dataset_of(wildcards)
+    keys = ("source", "classes", "image_size", "resize", "interpolation")
+    splits = {wildcards.split: dataset["splits"][wildcards.split]}
+    return {key: dataset[key] for key in keys} | {"splits": splits}
+
+
+def analysis_of(*keys):
+    """The settings of the analysis that a rule depends on, and no others."""
+
+    def settings(wildcards):
+        analysis = study_of(wildcards).settings["analysis"]
+        return {key: analysis[key] for key in keys}
+
+    return settings
+
+
+def selection_of(wildcards):
+    """Which images a model is measured on, and how they are cut into shards."""
+    analysis = analysis_of("seed", "shard_size")(wildcards)
+    return analysis | {"images": study_of(wildcards).images(wildcards.model)}
+
+
+def members_of(wildcards):
+    """The models of a figure: their names, labels and families."""
+    models = {name: study_of(wildcards).model(name) for name in figure_of(wildcards)["models"]}
+    return [
+        {"model": name, "label": model["label"], "family": model["family"]}
+        for name, model in models.items()
+    ]
+
+
+def labels_of(wildcards):
+    """What to call each model."""
+    study = study_of(wildcards)
+    return {name: study.model(name)["label"] for name in study.models()}
+
+
+def facts_of(wildcards):
+    """What a figure is made from, for its caption and its metadata."""
+    study = study_of(wildcards)
+    models = {name: study.model(name) for name in figure_of(wildcards)["models"]}
+    facts = {"Study": f"{study.name} ({study.settings['title']})"}
+    data = sorted({model["data"] for model in models.values()})
+    facts["Data"] = f"{', '.join(data)}, {study.settings['analysis']['split']} images"
+    for name, model in models.items():
+        facts[f"Checkpoint of {model['label']}"] = origins.described(model["checkpoint"])
+    return facts
+
+
+# Paths
+
+
+def source_files(wildcards):
+    """The files that the artefact of a split is made from."""
+    dataset = dataset_of(wildcards)
+    if archive_needed(dataset["source"]):
+        return collect(
+            rules.fetch_archive.output, study=wildcards.study, dataset=wildcards.dataset
+        )
+    where = f"{study_of(wildcards).path}: data.{wildcards.dataset}.source"
+    return clear(local_files, where, dataset["source"], wildcards.split)
+
+
+def split_for(split):
+    """The artefact of a split of the data set that a model is measured on."""
+
+    def path(wildcards):
+        study = study_of(wildcards)
+        return rules.build_split.output.images.format(
+            study=study.name,
+            dataset=study.model(wildcards.model)["data"],
+            split=split or study.settings["analysis"]["split"],
+        )
+
+    return path
+
+
+def shown_splits(wildcards):
+    """The artefacts that the figures of a study are made from."""
+    study = study_of(wildcards)
+    return collect(
+        rules.build_split.output.images,
+        study=study.name,
+        dataset=sorted({study.model(name)["data"] for name in study.models()}),
+        split=study.settings["analysis"]["split"],
+    )
+
+
+def checkpoint_file(wildcards):
+    """The file that a checkpoint is converted from."""
+    study = study_of(wildcards)
+    local = origins.local_file(study.model(wildcards.model)["checkpoint"], ROOT)
+    if local is None:
+        return rules.fetch_checkpoint.output.checkpoint.format(
+            study=study.name, model=wildcards.model
+        )
+    return str(local)
+
+
+def shards_of(path):
+    """One path for every shard of the images that a model is measured on."""
+
+    def paths(wildcards):
+        study = study_of(wildcards)
+        shards = range(study.shards(wildcards.model))
+        return collect(path, study=study.name, model=wildcards.model, shard=shards)
+
+    return paths
+
+
+def models_with(kind, path):
+    """One path for every model that a study shows in figures of a kind, or in any."""
+
+    def paths(wildcards):
+        study = study_of(wildcards)
+        return collect(path, study=study.name, model=study.models(kind))
+
+    return paths
+
+
+def models_in_figure(path):
+    """One path for every model of a figure."""
+
+    def paths(wildcards):
+        models = figure_of(wildcards)["models"]
+        return collect(path, study=study_of(wildcards).name, model=models)
+
+    return paths
+
+
+def published_of_figure(wildcards):
+    """The published points that a figure shows, if any."""
+    published = figure_of(wildcards).get("published")
+    return [str(PUBLISHED / published["file"])] if published else []
+
+
+def published_files(wildcards):
+    """The published points that the figures of a study show."""
+    figures = study_of(wildcards).settings["figures"].values()
+    return sorted({str(PUBLISHED / f["published"]["file"]) for f in figures if "published" in f})
+
+
+# Code
+
+
+def code(script, *modules):
+    """A digest of a script and of what it imports: a rule runs again when these change."""
+    return code_digest(ROOT / "scripts" / f"{script}.py", *modules)
+
+
+def family_code(script):
+    """Like `code`, with the family of the model, which scripts import by its name."""
+
+    def digest(wildcards):
+        return code(script, f"vitscope.families.{model_of(wildcards)['family']}")
+
+    return digest

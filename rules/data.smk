@@ -1,0 +1,38 @@
+"""Data: fetch what is official and on the web, and cache one artefact per split."""
+
+
+rule fetch_archive:
+    output:
+        archive="<results>/{study}/downloads/{dataset}.archive",
+    log:
+        "<logs>/{study}/downloads/{dataset}.log",
+    localrule: True
+    conda:
+        "../envs/base.yaml"
+    params:
+        code=code("fetch_archive"),
+        source=lambda wildcards: dataset_of(wildcards)["source"],
+    message:
+        "Downloading the data set {wildcards.dataset}"
+    script:
+        "../scripts/fetch_archive.py"
+
+
+rule build_split:
+    input:
+        source=source_files,
+    output:
+        images="<results>/{study}/data/{dataset}/{split}.safetensors",
+    log:
+        "<logs>/{study}/data/{dataset}/{split}.log",
+    benchmark:
+        "<benchmarks>/{study}/data/{dataset}/{split}.tsv"
+    conda:
+        "../envs/base.yaml"
+    params:
+        code=code("build_split"),
+        dataset=split_settings,
+    message:
+        "Preparing the images of {wildcards.dataset}, split {wildcards.split}"
+    script:
+        "../scripts/build_split.py"

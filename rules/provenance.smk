@@ -1,0 +1,28 @@
+"""Provenance: the resolved study, digests, versions, commit and seeds of a run."""
+
+
+rule record_run:
+    input:
+        checkpoints=models_with(None, rules.convert_checkpoint.output.checkpoint),
+        data=shown_splits,
+    output:
+        record=report(
+            "<results>/{study}/run.yaml",
+            caption="../report/run.rst",
+            category="Results",
+            labels={"result": "Record of the run"},
+        ),
+    log:
+        "<logs>/{study}/run.log",
+    benchmark:
+        "<benchmarks>/{study}/run.tsv"
+    conda:
+        "../envs/base.yaml"
+    params:
+        code=code("record_run"),
+        study=lambda wildcards: study_of(wildcards).settings,
+        root=str(ROOT),
+    message:
+        "Recording the run of {wildcards.study}"
+    script:
+        "../scripts/record_run.py"

@@ -1,0 +1,48 @@
+"""What every script does around its own few lines: threads, the log file, and clear failures."""
+
+import sys
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stdout
+from pathlib import Path
+from typing import TextIO
+
+from vitscope.errors import VitscopeError
+
+
+class _Tee:
+    """Write to the terminal and to the log file."""
+
+    def __init__(self, *streams: TextIO) -> None:
+        self._streams = streams
+
+    def write(self, text: str) -> int:
+        for stream in self._streams:
+            stream.write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        for stream in self._streams:
+            stream.flush()
+
+
+@contextmanager
+def job(snakemake) -> Iterator[None]:
+    """Run a script: print to its log too, and end an expected failure in one sentence."""
+    if "torch" in sys.modules:
+        sys.modules["torch"].set_num_threads(snakemake.threads)
+    path = Path(snakemake.log[0])
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w", encoding="utf-8") as log, redirect_stdout(_Tee(sys.stdout, log)):
+        try:
+            yield
+        except VitscopeError as error:
+            print(f"vitscope: {error}", file=log)
+            sys.exit(f"vitscope: {error}")
+        except MemoryError:
+            message = "vitscope: not enough memory: lower analysis.batch_size in the study."
+            print(message, file=log)
+            sys.exit(message)
+        except Exception:
+            traceback.print_exc(file=log)
+            raise

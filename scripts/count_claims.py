@@ -1,0 +1,23 @@
+"""Count the claims of the paper that the figures of a study are about."""
+
+import pandas as pd
+
+from scripts._job import job
+from vitscope.claims import as_markdown, count_claims, score_agreement
+from vitscope.files import write_text
+from vitscope.published import read_published_of
+from vitscope.tables import read_table, write_table
+
+with job(snakemake):
+    claims, agreement = [], []
+    for name, figure in snakemake.params.figures.items():
+        kind = figure["kind"]
+        table = read_table(kind, snakemake.input[kind])
+        published = read_published_of(figure, snakemake.input.published)
+        claims.append(count_claims(name, kind, table, figure["models"], published))
+        agreement.append(score_agreement(name, kind, table, published))
+    claims, agreement = (pd.concat(rows, ignore_index=True) for rows in (claims, agreement))
+    write_table("claims", claims, snakemake.output.claims)
+    write_table("agreement", agreement, snakemake.output.agreement)
+    text = as_markdown(snakemake.params.title, claims, agreement, snakemake.params.labels)
+    write_text(snakemake.output.text, text)

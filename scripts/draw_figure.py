@@ -1,0 +1,26 @@
+"""Draw a figure from its tables, in every format."""
+
+import pandas as pd
+
+from scripts._job import job
+from vitscope.figures import KINDS, Member, canvas, draw
+from vitscope.published import read_published_of
+from vitscope.tables import read_metadata, read_table
+
+with job(snakemake):
+    params = snakemake.params
+    tables = {
+        name: pd.concat([read_table(name, path) for path in snakemake.input.models])
+        for name in KINDS[params.kind]
+    }
+    members = [Member(**member) for member in params.members]
+    published = read_published_of({"published": params.published}, snakemake.input.published)
+    facts = dict(params.facts)
+    for member, path in zip(members, snakemake.input.models, strict=True):
+        for key, digest in read_metadata(path).items():
+            if key.endswith("_sha256"):
+                facts[f"{key.removesuffix('_sha256').capitalize()} SHA-256 of {member.label}"] = digest
+    with canvas.style(snakemake.input.style):
+        figure = draw(params.kind, tables, members, published)
+        for path in snakemake.output:
+            canvas.save(figure, path, snakemake.wildcards.figure, facts)

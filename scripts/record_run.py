@@ -1,0 +1,15 @@
+"""Write down what made the results of a study."""
+
+from scripts._job import job
+from vitscope.files import write_text
+from vitscope.provenance import run_record
+
+with job(snakemake):
+    record = run_record(
+        snakemake.wildcards.study,
+        snakemake.params.study,
+        snakemake.input.checkpoints,
+        snakemake.input.data,
+        snakemake.params.root,
+    )
+    write_text(snakemake.output.record, record)

@@ -1,0 +1,31 @@
+"""Train a model of a study and keep its weights at three moments."""
+
+from pathlib import Path
+
+import pandas as pd
+
+from scripts._job import job
+from vitscope import families
+from vitscope.data.artefact import Split
+from vitscope.latents import pick_device
+from vitscope.tables import write_table
+from vitscope.training import seeded, train
+
+with job(snakemake):
+    network, recipe = snakemake.params.model, snakemake.params.recipe
+    with seeded(recipe["seed"]):
+        model = families.get(network["family"]).build(
+            network["arch"], network["classes"], network["image_size"]
+        )
+    history = train(
+        model.to(pick_device(snakemake.params.device)),
+        Split(snakemake.input.train),
+        Split(snakemake.input.test),
+        recipe,
+        recipe["seed"],
+        Path(snakemake.output.end).parent,
+        mean=network["mean"],
+        std=network["std"],
+        say=print,
+    )
+    write_table("training_history", pd.DataFrame(history), snakemake.output.history)

@@ -1,0 +1,63 @@
+"""Tables as a study would measure them, without a model."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+def cut_points(model: str, kinds: list[str], sizes: list[int], variance: list[float]):
+    """A feature_variance table of one model."""
+    count = len(kinds)
+    value = np.asarray(variance, dtype=float)
+    return pd.DataFrame(
+        {
+            "model": model,
+            "index": np.arange(count),
+            "name": [f"block{i}" for i in range(count)],
+            "kind": kinds,
+            "stage": 0,
+            "depth": np.arange(count) / (count - 1),
+            "channels": 64,
+            "height": sizes,
+            "width": sizes,
+            "images": 100,
+            "variance": value,
+            "ci_low": value * 0.95,
+            "ci_high": value * 1.05,
+        }
+    )
+
+
+def resnet(variance: list[float] | None = None) -> pd.DataFrame:
+    """The cut points of a ResNet-50, stages of 3, 4, 6 and 3 blocks."""
+    sizes = [32] * 4 + [16] * 4 + [8] * 6 + [4] * 3
+    values = variance or [0.1 + 0.05 * i for i in range(17)]
+    return cut_points("resnet", ["stem"] + ["conv"] * 16, sizes, values)
+
+
+def vit(variance: list[float] | None = None) -> pd.DataFrame:
+    """The cut points of a ViT of 12 blocks."""
+    values = variance or [0.02 + 0.003 * i for i in range(25)]
+    return cut_points("vit", ["stem"] + ["msa", "mlp"] * 12, [16] * 25, values)
+
+
+@pytest.fixture
+def table() -> pd.DataFrame:
+    """Both models in one table, in no particular order."""
+    return pd.concat([vit(), resnet()]).sample(frac=1, random_state=0)
+
+
+@pytest.fixture
+def style_file() -> Path:
+    """The style of the project."""
+    return ROOT / "resources" / "style.mplstyle"
+
+
+@pytest.fixture
+def points_file() -> Path:
+    """The published points of Fig. 9."""
+    return ROOT / "resources" / "published" / "fig9.csv"

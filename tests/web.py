@@ -1,0 +1,152 @@
+"""A real web server for tests, which answers each request as the test wants."""
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.parse import urlsplit
+
+Answer = Callable[["Handler"], None]
+
+
+class Handler(BaseHTTPRequestHandler):
+    """Hand each request to the answers of its path: one after the other, the last for ever."""
+
+    protocol_version = "HTTP/1.1"
+    server: "Server"
+
+    def do_GET(self) -> None:
+        path = urlsplit(self.path).path
+        self.server.requests.append((path, dict(self.headers)))
+        answers = self.server.answers.get(path, [status(404)])
+        answer = answers.pop(0) if len(answers) > 1 else answers[0]
+        self.close_connection = True
+        answer(self)
+
+    def begin(self, code: int, **headers: object) -> None:
+        self.send_response(code)
+        for name, value in headers.items():
+            self.send_header(name.replace("_", "-"), str(value))
+        self.send_header("Connection", "close")
+        self.end_headers()
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Keep quiet."""
+
+
+class Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.answers: dict[str, list[Answer]] = {}
+        self.requests: list[tuple[str, dict[str, str]]] = []
+        self.released = threading.Event()
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """Clients of these tests hang up when they have heard enough."""
+
+
+@dataclass
+class Site:
+    """Addresses of a running server, and what was asked of it."""
+
+    server: Server
+    root: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.root = f"http://127.0.0.1:{self.server.server_port}"
+
+    def at(self, path: str, *answers: Answer) -> str:
+        self.server.answers[path] = list(answers)
+        return self.root + path
+
+    def asked(self, path: str) -> list[dict[str, str]]:
+        return [headers for where, headers in self.server.requests if where == path]
+
+
+@contextmanager
+def running_site() -> Iterator[Site]:
+    server = Server()
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    try:
+        yield Site(server)
+    finally:
+        server.released.set()
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+def whole(data: bytes, **headers: object) -> Answer:
+    """Send everything, whatever was asked."""
+
+    def answer(handler: Handler) -> None:
+        handler.begin(200, Content_Length=len(data), **headers)
+        handler.wfile.write(data)
+
+    return answer
+
+
+def ranged(data: bytes, etag: str) -> Answer:
+    """Send what was asked: the rest, if the version is still the one of If-Range."""
+
+    def answer(handler: Handler) -> None:
+        span = handler.headers["Range"]
+        if span is None or handler.headers["If-Range"] != etag:
+            return whole(data, ETag=etag)(handler)
+        start = int(span.removeprefix("bytes=").removesuffix("-"))
+        if start >= len(data):
+            return handler.begin(416, Content_Range=f"bytes */{len(data)}", Content_Length=0)
+        rest = data[start:]
+        told = f"bytes {start}-{len(data) - 1}/{len(data)}"
+        handler.begin(206, Content_Length=len(rest), Content_Range=told, ETag=etag)
+        handler.wfile.write(rest)
+        return None
+
+    return answer
+
+
+def broken(data: bytes, after: int, **headers: object) -> Answer:
+    """Announce everything, and hang up after some bytes."""
+
+    def answer(handler: Handler) -> None:
+        handler.begin(200, Content_Length=len(data), **headers)
+        handler.wfile.write(data[:after])
+
+    return answer
+
+
+def stalling(data: bytes, after: int) -> Answer:
+    """Announce everything, send some bytes, and then nothing until the test is over."""
+
+    def answer(handler: Handler) -> None:
+        handler.begin(200, Content_Length=len(data))
+        handler.wfile.write(data[:after])
+        handler.wfile.flush()
+        handler.server.released.wait()
+
+    return answer
+
+
+def silent(handler: Handler) -> None:
+    """Take the request and never answer."""
+    handler.server.released.wait()
+
+
+def chunked(data: bytes, complete: bool = True) -> Answer:
+    """Send without telling the size; leave out the end if not `complete`."""
+
+    def answer(handler: Handler) -> None:
+        handler.begin(200, Transfer_Encoding="chunked")
+        handler.wfile.write(b"%x\r\n%b\r\n" % (len(data), data))
+        if complete:
+            handler.wfile.write(b"0\r\n\r\n")
+
+    return answer
+
+
+def status(code: int, **headers: object) -> Answer:
+    return lambda handler: handler.begin(code, Content_Length=0, **headers)

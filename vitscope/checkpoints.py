@@ -1,0 +1,251 @@
+"""Checkpoints: read what others wrote without running it, convert it once, load it.
+
+A foreign file is read as tensors only. What a model is loaded from is always a safetensors file
+of the model's own keys, with the digest of its source in its metadata.
+"""
+
+import argparse
+import json
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import safetensors.torch
+import torch
+from safetensors import SafetensorError
+from torch import Tensor, nn
+
+from vitscope import families
+from vitscope.downloads import disguise_of
+from vitscope.errors import VitscopeError
+from vitscope.files import sha256_of
+from vitscope.models import build_empty, fill
+from vitscope.tensorfile import DTYPES, TensorFile, TensorWriter
+
+StateDict = dict[str, Tensor]
+Network = Mapping[str, Any]
+
+# Averaged weights are the ones that training codes evaluate and publish: they come first.
+WRAPPERS = ("state_dict_ema", "model_ema", "ema", "state_dict", "model")
+PREFIXES = ("module.", "_orig_mod.")
+DEEPEST_NESTING = 4
+# Besides tensors and plain values. Many codes save their options, a bare namespace, with the model.
+HARMLESS: list[Any] = [argparse.Namespace]
+SHOWN = 4
+
+
+def read_foreign(path: Path, label: str, sha256: str | None = None) -> tuple[StateDict, str]:
+    """Read the weights of a file of torch.save or safetensors, and its SHA-256.
+
+    Nothing in the file is run; if it should have another SHA-256, it is not even read.
+    """
+    _check_readable(path, label)
+    digest = sha256_of(path)
+    if sha256 is not None and digest != sha256.lower():
+        raise VitscopeError(
+            f"{label}: {path} has the SHA-256 {digest} where the study says {sha256}: it is "
+            f"another file or a damaged one, so get it again or correct the digest."
+        )
+    loaded = _load_safetensors(path, label) if _is_safetensors(path) else _load_torch(path, label)
+    weights = _without_prefixes(_plain_tensors(_unwrapped(loaded)))
+    if not weights:
+        raise VitscopeError(f"{label}: {path} holds no weights: give the file of a state dict.")
+    return weights, digest
+
+
+def _check_readable(path: Path, label: str) -> None:
+    if not path.is_file():
+        what = "is a folder" if path.is_dir() else "does not exist"
+        raise VitscopeError(f"{label}: {path} {what}: give the path of a checkpoint file.")
+    try:
+        disguise = disguise_of(path)
+    except OSError as error:
+        raise VitscopeError(
+            f"{label}: {path} cannot be read ({error.strerror}): make it readable."
+        ) from error
+    if path.stat().st_size == 0:
+        raise VitscopeError(f"{label}: {path} is empty: get it again.")
+    if disguise:
+        raise VitscopeError(f"{label}: {path} is {disguise} and not a checkpoint: get it again.")
+
+
+def _is_safetensors(path: Path) -> bool:
+    with path.open("rb") as file:
+        return file.read(9)[8:] == b"{"
+
+
+def _damaged(path: Path, label: str) -> VitscopeError:
+    return VitscopeError(
+        f"{label}: {path} is damaged or is not a checkpoint (a file of torch.save or "
+        f"safetensors): get it again."
+    )
+
+
+def _load_safetensors(path: Path, label: str) -> StateDict:
+    try:
+        return dict(safetensors.torch.load_file(path))
+    except (SafetensorError, OSError, ValueError, KeyError) as error:
+        raise _damaged(path, label) from error
+
+
+def _load_torch(path: Path, label: str) -> object:
+    try:
+        with torch.serialization.safe_globals(HARMLESS):
+            return torch.load(path, map_location="cpu", weights_only=True)
+    except Exception as error:
+        # Damaged bytes make the reader fail in every way there is.
+        foreign = re.search(r"GLOBAL ([\w.]+)", str(error))
+        if foreign is None:
+            raise _damaged(path, label) from error
+        raise VitscopeError(
+            f"{label}: {path} holds {foreign[1]}, which could run code when it is read: save the "
+            f"weights alone, with torch.save(model.state_dict(), path) or as safetensors."
+        ) from None
+
+
+def _unwrapped(loaded: object) -> object:
+    """Return the innermost state dict of what a training code saved."""
+    for _ in range(DEEPEST_NESTING):
+        if not isinstance(loaded, Mapping):
+            break
+        inner = next((loaded[w] for w in WRAPPERS if isinstance(loaded.get(w), Mapping)), None)
+        if inner is None:
+            break
+        loaded = inner
+    return loaded
+
+
+def _plain_tensors(loaded: object) -> StateDict:
+    if not isinstance(loaded, Mapping):
+        return {}
+    return {
+        name: value.detach()
+        for name, value in loaded.items()
+        if isinstance(name, str) and isinstance(value, Tensor) and value.layout is torch.strided
+    }
+
+
+def _without_prefixes(weights: StateDict) -> StateDict:
+    """Drop what wrappers of a model, for several devices or compiled, put before every key."""
+    for _ in range(DEEPEST_NESTING):
+        shared = next((p for p in PREFIXES if all(name.startswith(p) for name in weights)), "")
+        weights = {name.removeprefix(shared): value for name, value in weights.items()}
+    return weights
+
+
+def _empty(network: Network) -> nn.Module:
+    return build_empty(
+        network["family"], network["arch"], network["classes"], network["image_size"]
+    )
+
+
+def convert(
+    source: Path,
+    network: Network,
+    target: Path,
+    *,
+    label: str,
+    origin: str,
+    sha256: str | None = None,
+) -> None:
+    """Write the weights of a foreign file as the safetensors file of a network's own keys.
+
+    `network` has the keys family, arch, classes and image_size; `origin` says in the metadata
+    where the file came from.
+    """
+    weights, digest = read_foreign(source, label, sha256)
+    model = _empty(network)
+    wanted = model.state_dict()
+    translated = families.get(network["family"]).translate(weights, model)
+    fitted = _fitted(translated, wanted, f"{label}: {source}")
+    metadata = {
+        "arch": json.dumps(network["arch"], sort_keys=True),
+        "classes": str(network["classes"]),
+        "family": str(network["family"]),
+        "image_size": str(network["image_size"]),
+        "parameters": str(sum(parameter.numel() for parameter in model.parameters())),
+        "source": origin,
+        "source_sha256": digest,
+    }
+    write_weights(target, fitted, metadata)
+
+
+def _fitted(weights: StateDict, wanted: Mapping[str, Tensor], what: str) -> StateDict:
+    """Return the wanted weights in the model's order and types, or say what does not fit."""
+    # Old checkpoints lack the counters of batch normalization, which inference does not use.
+    counters = [name for name in wanted if name.endswith(".num_batches_tracked")]
+    weights = {name: torch.zeros_like(wanted[name], device="cpu") for name in counters} | weights
+    _check_names(weights, wanted, what)
+    for name, tensor in weights.items():
+        if not torch.isfinite(tensor).all():
+            raise VitscopeError(
+                f"{what} holds values in {name} that are not finite: give a checkpoint of a "
+                f"training that did not diverge."
+            )
+    return {name: weights[name].to(tensor.dtype) for name, tensor in wanted.items()}
+
+
+def _check_names(weights: StateDict, wanted: Mapping[str, Tensor], what: str) -> None:
+    other = [
+        f"{name} (has {_shape(weights[name])}, needs {_shape(tensor)})"
+        for name, tensor in wanted.items()
+        if name in weights and weights[name].shape != tensor.shape
+    ]
+    problems = {
+        "missing": [name for name in wanted if name not in weights],
+        "left over": [name for name in weights if name not in wanted],
+        "of another shape": other,
+    }
+    told = [f"{kind}: {_shortened(names)}" for kind, names in problems.items() if names]
+    if told:
+        raise VitscopeError(
+            f"{what} does not fit the model ({'; '.join(told)}): correct the family, the arch "
+            f"or the number of classes."
+        )
+
+
+def _shape(tensor: Tensor) -> str:
+    return "x".join(map(str, tensor.shape)) or "scalar"
+
+
+def _shortened(names: Iterable[str]) -> str:
+    names = list(names)
+    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    return ", ".join(names[:SHOWN]) + more
+
+
+_FILE_DTYPES = {
+    torch.float32: "F32",
+    torch.float64: "F64",
+    torch.int64: "I64",
+    torch.int32: "I32",
+    torch.uint8: "U8",
+    torch.bool: "BOOL",
+}
+
+
+def write_weights(path: Path, weights: Mapping[str, Tensor], metadata: Mapping[str, str]) -> None:
+    """Write a state dict; the same weights and metadata always give the same bytes."""
+    # The writer of the safetensors library orders the metadata anew in each process.
+    tensors = {
+        name: (_FILE_DTYPES[tensor.dtype], tuple(tensor.shape)) for name, tensor in weights.items()
+    }
+    with TensorWriter(path, tensors, metadata) as writer:
+        for name, tensor in weights.items():
+            array = tensor.contiguous().numpy().astype(DTYPES[tensors[name][0]], copy=False)
+            writer.write(name, 0, array)
+
+
+def read_origin(path: Path) -> dict[str, str]:
+    """Return the metadata of a converted checkpoint: `source`, `source_sha256` and others."""
+    return TensorFile(path).metadata
+
+
+def load_model(path: Path, network: Network) -> nn.Module:
+    """Build a network and give it the weights of a converted checkpoint, ready for inference."""
+    label = str(network["family"])
+    weights = _load_safetensors(path, label)
+    model = _empty(network)
+    _check_names(weights, model.state_dict(), f"{label}: {path}")
+    return fill(model, weights)

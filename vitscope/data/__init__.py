@@ -1,0 +1,1 @@
+"""Image data: where it comes from, and the artefact that every job reads."""

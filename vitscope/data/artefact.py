@@ -1,0 +1,183 @@
+"""The artefact of a split: preprocessed images in one file that every job maps into memory."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+from PIL import Image
+
+from vitscope.data.source import UNKNOWN_LABEL, Sample, Source
+from vitscope.data.sources import open_source
+from vitscope.errors import VitscopeError
+from vitscope.files import sha256_of
+from vitscope.tensorfile import TensorFile, TensorWriter
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+INTERPOLATIONS = {"bilinear": Image.Resampling.BILINEAR, "bicubic": Image.Resampling.BICUBIC}
+ROWS_PER_WRITE = 256
+
+
+def select(count: int, images: int | None, seed: int | None) -> npt.NDArray[np.int64]:
+    """Choose `images` of `count` rows, in ascending order; without a seed, the first ones."""
+    wanted = count if images is None else images
+    if seed is None:
+        return np.arange(wanted)
+    return np.sort(np.random.default_rng(seed).permutation(count)[:wanted])
+
+
+def build(
+    name: str, dataset: Mapping[str, Any], split: str, path: Path, file: Path | None = None
+) -> None:
+    """Write the artefact of a split of a study's data set.
+
+    `file` is what was downloaded, if the source names no path.
+    """
+    source = open_source(dataset["source"], split, file)
+    settings = dataset["splits"][split]
+    where = f"data.{name}.splits.{split}"
+    _check_counts(where, source, dataset["classes"], settings["images"])
+    names = source.classes or [str(label) for label in range(dataset["classes"])]
+    rows = select(len(source), settings["images"], settings["seed"])
+    size = dataset["image_size"]
+    tensors = {
+        "images": ("U8", (len(rows), 3, size, size)),
+        "labels": ("I64", (len(rows),)),
+        "index": ("I64", (len(rows),)),
+        **{extra: ("I64", (len(rows),)) for extra in source.extra},
+    }
+    metadata = {
+        "dataset": name,
+        "split": split,
+        "classes": json.dumps(names),
+        "source_images": str(len(source)),
+        "resize": json.dumps(dataset["resize"]),
+        "interpolation": dataset["interpolation"],
+        **source.provenance,
+    }
+    with TensorWriter(path, tensors, metadata) as writer:
+        writer.write("index", 0, rows)
+        _write_samples(where, writer, source, rows, dataset)
+
+
+def _check_counts(where: str, source: Source, classes: int, images: int | None) -> None:
+    if source.classes and len(source.classes) != classes:
+        raise VitscopeError(
+            f"{where}: the source has {len(source.classes)} classes and the study says {classes}: "
+            f"correct `classes` of the data set."
+        )
+    if len(source) == 0:
+        raise VitscopeError(f"{where}: the source holds no images: correct its path.")
+    if images is not None and images > len(source):
+        raise VitscopeError(
+            f"{where}: the study asks for {images} images and the source has {len(source)}: "
+            f"lower `images`, or set it to null for all."
+        )
+
+
+def _write_samples(
+    where: str,
+    writer: TensorWriter,
+    source: Source,
+    rows: npt.NDArray[np.int64],
+    dataset: Mapping[str, Any],
+) -> None:
+    samples = source.samples(rows)
+    for first in range(0, len(rows), ROWS_PER_WRITE):
+        group = rows[first : first + ROWS_PER_WRITE]
+        chosen = [sample for _, sample in zip(group, samples, strict=False)]
+        pixels = np.stack([_preprocessed(sample.image, dataset) for sample in chosen])
+        writer.write("images", first, pixels)
+        writer.write("labels", first, _checked(where, chosen, dataset["classes"]))
+        for column, extra in enumerate(source.extra):
+            writer.write(extra, first, np.array([sample.extra[column] for sample in chosen]))
+
+
+def _checked(where: str, samples: list[Sample], classes: int) -> npt.NDArray[np.int64]:
+    """Return the labels, which must be classes or unknown."""
+    labels = np.array([sample.label for sample in samples], np.int64)
+    if labels.min() < UNKNOWN_LABEL or labels.max() >= classes:
+        raise VitscopeError(
+            f"{where}: the source has the label {labels.max()} and the study says {classes} "
+            f"classes, which are numbered from 0: correct `classes` of the data set."
+        )
+    return labels
+
+
+def _preprocessed(image: Image.Image, dataset: Mapping[str, Any]) -> npt.NDArray[np.uint8]:
+    """Resize the shorter side, cut out the centre, and return (3, size, size)."""
+    image = image.convert("RGB")
+    size, resize = dataset["image_size"], dataset["resize"]
+    if resize is not None:
+        shorter = min(image.size)
+        # The longer side is rounded down, as torchvision does it.
+        width, height = (resize if s == shorter else int(resize * s / shorter) for s in image.size)
+        image = image.resize((width, height), INTERPOLATIONS[dataset["interpolation"]])
+    width, height = image.size
+    if min(width, height) < size:
+        raise VitscopeError(
+            f"An image of {width}x{height} pixels is smaller than image_size {size}: set `resize` "
+            f"of the data set to at least {size}."
+        )
+    left, top = round((width - size) / 2), round((height - size) / 2)
+    pixels = np.asarray(image.crop((left, top, left + size, top + size)))
+    return np.ascontiguousarray(pixels.transpose(2, 0, 1))
+
+
+class Split:
+    """A built artefact, mapped into memory."""
+
+    def __init__(self, path: Path | str) -> None:
+        self._file = TensorFile(path)
+        missing = {"images", "labels", "index"} - set(self._file.names)
+        if missing:
+            raise VitscopeError(f"{path} is not an artefact of images: delete it and run again.")
+        self.images: npt.NDArray[np.uint8] = self._file.array("images")
+        self.labels: npt.NDArray[np.int64] = self._file.array("labels")
+        self.classes: list[str] = json.loads(self._file.metadata["classes"])
+
+    def __len__(self) -> int:
+        return len(self.images)
+
+    @property
+    def metadata(self) -> dict[str, str]:
+        """What is known of where the images come from."""
+        return self._file.metadata
+
+    @cached_property
+    def digest(self) -> str:
+        """The SHA-256 of the artefact."""
+        return sha256_of(self._file.path)
+
+    def column(self, name: str) -> npt.NDArray[np.int64]:
+        """Return a number per image: `index` in the source, or what the source knows besides."""
+        return self._file.array(name)
+
+    def normalized(
+        self, rows: slice | Sequence[int], mean: Sequence[float], std: Sequence[float]
+    ) -> "Tensor":
+        """Return images as a model expects them, float32 (N, 3, H, W)."""
+        return normalized(self.images[rows], mean, std)
+
+    def batches(
+        self, rows: Sequence[int], batch_size: int, mean: Sequence[float], std: Sequence[float]
+    ) -> Iterator["Tensor"]:
+        """Yield the images of `rows` in batches, as a model expects them."""
+        for first in range(0, len(rows), batch_size):
+            yield self.normalized(rows[first : first + batch_size], mean, std)
+
+
+def normalized(
+    images: npt.NDArray[np.uint8], mean: Sequence[float], std: Sequence[float]
+) -> "Tensor":
+    """Scale pixels to 0..1, subtract the mean and divide by the deviation, in float32."""
+    import torch
+
+    scaled = torch.tensor(np.array(images)).float().div_(255)
+    center, spread = (torch.tensor(value).view(3, 1, 1) for value in (mean, std))
+    return scaled.sub_(center).div_(spread)

@@ -1,0 +1,290 @@
+"""The official CIFAR archives, read without unpacking them to disk or running what they hold."""
+
+import io
+import pickle
+import tarfile
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Any
+from urllib.parse import urlsplit
+
+import numpy as np
+import numpy.typing as npt
+from PIL import Image
+
+from vitscope.data.source import Sample, no_such_split
+from vitscope.downloads import fetch
+from vitscope.errors import VitscopeError
+from vitscope.files import sha256_of
+
+SPLITS = ("train", "test")
+SITE = "https://www.cs.toronto.edu/~kriz/"
+SIDE = 32
+PIXELS = 3 * SIDE * SIDE
+LARGEST_MEMBER = 200_000_000
+
+Pixels = npt.NDArray[np.uint8]
+Labels = npt.NDArray[np.int64]
+
+
+Parts = list[tuple[Pixels, Labels]]
+
+
+@dataclass(frozen=True)
+class Archive:
+    """An official archive, and what it is made of.
+
+    `names` is the member with the names of the classes. In the python variant `names_key` and
+    `labels_key` are keys of pickled dictionaries; in the binary one the label is the last of
+    `label_bytes` before each image.
+    """
+
+    file: str
+    md5: str
+    size: int
+    folder: str
+    train: tuple[str, ...]
+    test: tuple[str, ...]
+    names: str
+    read: "Callable[[Archive, list[bytes]], tuple[list[str], Parts]]"
+    names_key: bytes = b""
+    labels_key: bytes = b""
+    label_bytes: int = 0
+
+    def members(self, split: str) -> tuple[str, ...]:
+        """Return the members that make a split."""
+        return (self.names, *(self.train if split == "train" else self.test))
+
+
+class _Array:
+    """Stands in for a pickled array: it keeps the bytes, and nothing of NumPy is called."""
+
+    def __init__(self, *reconstruction: object) -> None:
+        self._data = b""
+
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        _, _, _, by_column, data = state
+        if by_column or not isinstance(data, bytes):
+            raise ValueError("an array in an unknown order")
+        self._data = data
+
+    def values(self, rows: int) -> Pixels:
+        """Return the images, a row each."""
+        return np.frombuffer(self._data, np.uint8).reshape(rows, PIXELS)
+
+
+class _Type:
+    """Stands in for the type of a pickled array, which is known."""
+
+    def __init__(self, *description: object) -> None:
+        pass
+
+    def __setstate__(self, state: object) -> None:
+        pass
+
+
+class _Marker:
+    """Stands in for the class of a pickled array."""
+
+    def __new__(cls) -> "_Marker":
+        raise pickle.UnpicklingError("an array without a shape")
+
+
+STAND_INS: dict[tuple[str, str], Callable[..., object]] = {
+    ("numpy.core.multiarray", "_reconstruct"): _Array,
+    ("numpy", "dtype"): _Type,
+    ("numpy", "ndarray"): _Marker,
+}
+
+
+class _Unpickler(pickle.Unpickler):
+    """Builds plain values and stand-ins, and finds no other name."""
+
+    def find_class(self, module: str, name: str, /) -> object:
+        if (module, name) not in STAND_INS:
+            raise pickle.UnpicklingError(f"it asks for {module}.{name}")
+        return STAND_INS[module, name]
+
+
+def _unpickle(data: bytes) -> dict[bytes, Any]:
+    try:
+        value = _Unpickler(io.BytesIO(data), encoding="bytes").load()
+    except Exception as error:  # Damaged or malicious bytes fail in every way there is.
+        raise ValueError(f"a pickle that cannot be read safely: {error}") from error
+    if not isinstance(value, dict):
+        raise TypeError("a pickle that is no dictionary")
+    return value
+
+
+def _read_binary(archive: Archive, members: list[bytes]) -> tuple[list[str], Parts]:
+    names, *batches = members
+    row = archive.label_bytes + PIXELS
+    parts = []
+    for batch in batches:
+        rows = np.frombuffer(batch, np.uint8).reshape(-1, row)
+        labels = rows[:, archive.label_bytes - 1].astype(np.int64)
+        parts.append((rows[:, archive.label_bytes :], labels))
+    return names.decode("ascii").split(), parts
+
+
+def _read_python(archive: Archive, members: list[bytes]) -> tuple[list[str], Parts]:
+    names, *batches = (_unpickle(member) for member in members)
+    parts = []
+    for batch in batches:
+        pixels, labels = batch[b"data"], np.array(batch[archive.labels_key], np.int64)
+        if not isinstance(pixels, _Array) or labels.ndim != 1:
+            raise TypeError("a batch without images or labels")
+        parts.append((pixels.values(len(labels)), labels))
+    return [name.decode("ascii") for name in names[archive.names_key]], parts
+
+
+BATCHES = range(1, 6)
+ARCHIVES = {
+    ("cifar10", "python"): Archive(
+        "cifar-10-python.tar.gz",
+        "c58f30108f718f92721af3b95e74349a",
+        170_498_071,
+        "cifar-10-batches-py",
+        tuple(f"data_batch_{i}" for i in BATCHES),
+        ("test_batch",),
+        "batches.meta",
+        _read_python,
+        names_key=b"label_names",
+        labels_key=b"labels",
+    ),
+    ("cifar10", "binary"): Archive(
+        "cifar-10-binary.tar.gz",
+        "c32a1d4ab5d03f1284b67883e8d87530",
+        170_052_171,
+        "cifar-10-batches-bin",
+        tuple(f"data_batch_{i}.bin" for i in BATCHES),
+        ("test_batch.bin",),
+        "batches.meta.txt",
+        _read_binary,
+        label_bytes=1,
+    ),
+    ("cifar100", "python"): Archive(
+        "cifar-100-python.tar.gz",
+        "eb9058c3a382ffc7106e4002c42a8d85",
+        169_001_437,
+        "cifar-100-python",
+        ("train",),
+        ("test",),
+        "meta",
+        _read_python,
+        names_key=b"fine_label_names",
+        labels_key=b"fine_labels",
+    ),
+    ("cifar100", "binary"): Archive(
+        "cifar-100-binary.tar.gz",
+        "03b5dce01913d631647c71ecec9e9cb8",
+        168_513_733,
+        "cifar-100-binary",
+        ("train.bin",),
+        ("test.bin",),
+        "fine_label_names.txt",
+        _read_binary,
+        label_bytes=2,
+    ),
+}
+
+
+def download(source: Mapping[str, Any], path: Path, *, label: str, **options: Any) -> None:
+    """Download the official archive of a source to `path`, from its `url` if it names one."""
+    kind = source["kind"]
+    # By default the binary one, which holds no pickles.
+    url = source.get("url", SITE + ARCHIVES[kind, "binary"].file)
+    by_name = {archive.file: archive for (of, _), archive in ARCHIVES.items() if of == kind}
+    archive = by_name.get(PurePosixPath(urlsplit(url).path).name)
+    if archive is None:
+        raise VitscopeError(
+            f"{label}: {url} names none of the official archives {' and '.join(by_name)}: correct "
+            f"`url`, or leave it out."
+        )
+    fetch(
+        url,
+        path,
+        label=label,
+        md5=archive.md5,
+        size=archive.size,
+        said_by="the publisher",
+        **options,
+    )
+
+
+class Cifar:
+    """A split of CIFAR-10 or CIFAR-100."""
+
+    extra = ()
+
+    def __init__(self, kind: str, path: Path, split: str) -> None:
+        if split not in SPLITS:
+            raise no_such_split(kind, split, SPLITS)
+        archive, members = _read_archive(kind, path, split)
+        try:
+            self.classes, parts = archive.read(archive, members)
+            self._pixels = np.concatenate([pixels for pixels, _ in parts])
+            self._labels = np.concatenate([labels for _, labels in parts])
+        except (ValueError, KeyError, TypeError) as error:
+            raise VitscopeError(
+                f"{path} is not the official archive {archive.file} ({error}): get it again."
+            ) from error
+        self.provenance = {"source": archive.file, "source_sha256": sha256_of(path)}
+
+    def __len__(self) -> int:
+        return len(self._labels)
+
+    def samples(self, indices: npt.NDArray[np.int64]) -> Iterator[Sample]:
+        """Yield images with their (fine) label."""
+        for index in indices:
+            pixels = self._pixels[index].reshape(3, SIDE, SIDE).transpose(1, 2, 0)
+            yield Sample(Image.fromarray(np.ascontiguousarray(pixels)), int(self._labels[index]))
+
+
+def _read_archive(kind: str, path: Path, split: str) -> tuple[Archive, list[bytes]]:
+    """Read the members of a split, names of the classes first; nothing is written anywhere."""
+    variants = {archive.folder: archive for (of, _), archive in ARCHIVES.items() if of == kind}
+    found: dict[str, bytes] = {}
+    archive = None
+    try:
+        with tarfile.open(path) as tar:
+            for member in tar:
+                _check_member(path, member)
+                folder, _, name = member.name.partition("/")
+                archive = variants.get(folder, archive)
+                if archive is not None and name in archive.members(split):
+                    found[name] = _content(tar, member)
+    except (tarfile.TarError, EOFError, OSError, ValueError, zlib.error) as error:
+        raise VitscopeError(
+            f"{path} is damaged or is not a tar archive ({error}): get it again."
+        ) from error
+    wanted = archive.members(split) if archive is not None else ()
+    if archive is None or set(wanted) - set(found):
+        lacks = ", ".join(name for name in wanted if name not in found) or "their folder"
+        raise VitscopeError(
+            f"{path} is none of the official archives of {kind} "
+            f"({' and '.join(a.file for a in variants.values())}): it lacks {lacks}."
+        )
+    return archive, [found[name] for name in wanted]
+
+
+def _content(tar: tarfile.TarFile, member: tarfile.TarInfo) -> bytes:
+    file = tar.extractfile(member)
+    return b"" if file is None else file.read()
+
+
+def _check_member(path: Path, member: tarfile.TarInfo) -> None:
+    """Refuse what no official archive holds and what could reach out of its folder."""
+    inside = PurePosixPath(member.name)
+    if inside.is_absolute() or ".." in inside.parts or not (member.isfile() or member.isdir()):
+        raise VitscopeError(
+            f"{path} holds {member.name!r}, which is a link or leaves the folder of the archive: "
+            f"do not use it, and get the official archive."
+        )
+    if member.size > LARGEST_MEMBER:
+        raise VitscopeError(
+            f"{path} holds {member.name!r} of {member.size} bytes, more than any official archive: "
+            f"do not use it, and get the official archive."
+        )

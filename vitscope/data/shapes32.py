@@ -1,0 +1,364 @@
+"""shapes32: generated images of a shape that is filled with a texture, for 10 classes.
+
+Shape and texture each tell the class and agree in most images, as they do in photographs. Where
+they do not, it is known which is which: so the data set can ask what a model goes by. The
+background has the statistics of natural images: noise with a 1/f spectrum, or dead leaves. Every
+image depends on the seed, the split and its index alone.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from PIL import Image
+
+from vitscope.data.source import Sample, no_such_split
+
+Array = npt.NDArray[Any]
+Integers = npt.NDArray[np.int64]
+
+SIZE = 32
+SIZES = {"train": 50_000, "test": 10_000, "conflict": 10_000}
+CLASSES = (
+    "striped disk",
+    "checked ring",
+    "dotted crescent",
+    "meshed triangle",
+    "rippled square",
+    "zigzag cross",
+    "bricked star",
+    "blotched heart",
+    "grainy hourglass",
+    "shaded flower",
+)
+# In this share of the images of train and test, one of the two cues comes from another class.
+DISAGREEMENT = 0.1
+CHUNK = 64
+CHOICES = 40
+LEAVES = 40
+NUMBERS_PER_LEAF = 6
+NOISE_MAPS = 8
+
+COLUMNS, ROWS = np.meshgrid(
+    np.arange(SIZE, dtype=np.float32) + 0.5, np.arange(SIZE, dtype=np.float32) + 0.5
+)
+
+
+@dataclass(frozen=True)
+class Images:
+    """Generated images, (n, 32, 32, 3), with their class and both of their cues."""
+
+    pixels: npt.NDArray[np.uint8]
+    labels: Integers
+    shapes: Integers
+    textures: Integers
+
+
+class _Draws:
+    """The random numbers of a chunk of images, a row for each, handed out column by column."""
+
+    def __init__(self, split: str, indices: Integers, seed: int) -> None:
+        number = list(SIZES).index(split)
+        rows = [np.random.default_rng((seed, number, index)) for index in indices]
+        numbers = np.stack([r.random(CHOICES, dtype=np.float32) for r in rows], axis=1)
+        self._columns = iter(numbers)
+        leaves = (LEAVES, NUMBERS_PER_LEAF)
+        self.leaves: Array = np.stack([r.random(leaves, dtype=np.float32) for r in rows])
+        maps = (NOISE_MAPS, SIZE, SIZE)
+        self.noise: Array = np.stack([r.standard_normal(maps, dtype=np.float32) for r in rows])
+
+    def between(self, low: float, high: float) -> Array:
+        """Draw a number per image, (n, 1, 1)."""
+        return low + np.float32(high - low) * next(self._columns)[:, None, None]
+
+    def below(self, bound: int) -> Integers:
+        """Draw a whole number per image, (n,)."""
+        column: Array = next(self._columns)
+        return (column * bound).astype(np.int64)
+
+
+def _soft(field: Array) -> Array:
+    """Turn a field into a cover between 0, where it is negative, and 1, with soft edges."""
+    return np.clip(0.5 + field, 0, 1)
+
+
+# Shapes: fields that are positive inside and fall by about 1 per unit of length; radius about 1.
+
+
+def _disk(x: Array, y: Array) -> Array:
+    return 0.88 - np.hypot(x, y)
+
+
+def _ring(x: Array, y: Array) -> Array:
+    return 0.3 - np.abs(np.hypot(x, y) - 0.7)
+
+
+def _crescent(x: Array, y: Array) -> Array:
+    return np.minimum(1.0 - np.hypot(x, y), np.hypot(x - 0.6, y) - 0.72)
+
+
+def _triangle(x: Array, y: Array) -> Array:
+    return 0.55 - np.maximum(0.866 * np.abs(x) - 0.5 * y, y)
+
+
+def _square(x: Array, y: Array) -> Array:
+    return 0.78 - np.maximum(np.abs(x), np.abs(y))
+
+
+def _cross(x: Array, y: Array) -> Array:
+    long, short = np.maximum(np.abs(x), np.abs(y)), np.minimum(np.abs(x), np.abs(y))
+    return np.minimum(0.98 - long, 0.31 - short)
+
+
+def _star(x: Array, y: Array) -> Array:
+    # The five points are folded onto half of one, which a straight line bounds.
+    fifth = 2 * np.pi / 5
+    angle = np.abs((np.arctan2(x, -y) + fifth / 2) % fifth - fifth / 2)
+    radius = np.hypot(x, y)
+    return 0.59 * (1.1 - radius * np.cos(angle)) - 0.81 * radius * np.sin(angle)
+
+
+def _heart(x: Array, y: Array) -> Array:
+    # Half of it: a lobe, and below its centre the part of a square that stands on its corner.
+    x = np.abs(x)
+    lobe = 0.53 - np.hypot(x - 0.5, y + 0.42)
+    tip = np.minimum(0.588 - 0.707 * x - 0.707 * y, 0.707 * (y - x) + 0.65)
+    return np.maximum(lobe, tip)
+
+
+def _hourglass(x: Array, y: Array) -> Array:
+    return np.minimum(0.88 - np.abs(y), 0.76 * (0.1 + 0.85 * np.abs(y) - np.abs(x)))
+
+
+def _flower(x: Array, y: Array) -> Array:
+    petals = np.cos(5 * np.arctan2(x, -y))
+    return 0.7 * (0.72 + 0.28 * petals - np.hypot(x, y))
+
+
+# Textures: fields whose sign says which of two colours shows; a period is about 1. The last
+# argument is noise, (n, 2, 32, 32): blotches of about that period, and grain.
+
+
+def _wave(phase: Array) -> Array:
+    return np.sin(2 * np.pi * phase)
+
+
+def _stripes(x: Array, y: Array, noise: Array) -> Array:
+    return _wave(x)
+
+
+def _checks(x: Array, y: Array, noise: Array) -> Array:
+    return 2 * _wave(x / 1.6) * _wave(y / 1.6)
+
+
+def _dots(x: Array, y: Array, noise: Array) -> Array:
+    return _wave(x / 1.2) + _wave(y / 1.2) - 0.7
+
+
+def _mesh(x: Array, y: Array, noise: Array) -> Array:
+    return 2 * np.maximum(_wave(x / 1.4), _wave(y / 1.4)) - 1.3
+
+
+def _ripples(x: Array, y: Array, noise: Array) -> Array:
+    return _wave(np.hypot(x, y))
+
+
+def _zigzag(x: Array, y: Array, noise: Array) -> Array:
+    return _wave(y / 1.2 + np.abs((x / 2.4) % 1 - 0.5) * 1.6)
+
+
+def _bricks(x: Array, y: Array, noise: Array) -> Array:
+    course = np.floor(y)
+    to_bed = 0.5 - np.abs(y - course - 0.5)
+    to_joint = 1 - 2 * np.abs((x / 2 + course / 2) % 1 - 0.5)
+    return 4 * (np.minimum(to_bed, to_joint) - 0.17)
+
+
+def _blotches(x: Array, y: Array, noise: Array) -> Array:
+    return 1.5 * noise[:, 0]
+
+
+def _grain(x: Array, y: Array, noise: Array) -> Array:
+    return 0.5 * noise[:, 1]
+
+
+def _shading(x: Array, y: Array, noise: Array) -> Array:
+    return 0.16 * x
+
+
+SHAPES: tuple[Callable[[Array, Array], Array], ...] = (
+    _disk,
+    _ring,
+    _crescent,
+    _triangle,
+    _square,
+    _cross,
+    _star,
+    _heart,
+    _hourglass,
+    _flower,
+)
+TEXTURES: tuple[Callable[[Array, Array, Array], Array], ...] = (
+    _stripes,
+    _checks,
+    _dots,
+    _mesh,
+    _ripples,
+    _zigzag,
+    _bricks,
+    _blotches,
+    _grain,
+    _shading,
+)
+
+
+def _cues(draws: _Draws, split: str) -> tuple[Integers, Integers, Integers]:
+    """Choose label, shape and texture; in the split `conflict` the label is that of the shape."""
+    label = draws.below(len(CLASSES))
+    other = (label + 1 + draws.below(len(CLASSES) - 1)) % len(CLASSES)
+    disagree = draws.between(0, 1).ravel() < (1.0 if split == "conflict" else DISAGREEMENT)
+    shape_leads = (draws.below(2) == 1) | (split == "conflict")
+    shape = np.where(disagree & ~shape_leads, other, label)
+    texture = np.where(disagree & shape_leads, other, label)
+    return label, shape, texture
+
+
+def _turned(x: Array, y: Array, angle: Array, unit: Array) -> tuple[Array, Array]:
+    """Return coordinates along turned axes, in units of `unit`."""
+    cosine, sine = np.cos(angle) / unit, np.sin(angle) / unit
+    return x * cosine + y * sine, y * cosine - x * sine
+
+
+def _by_kind(kinds: Integers, fields: tuple[Callable[..., Array], ...], *maps: Array) -> Array:
+    """Evaluate for each image the field of its kind."""
+    result = np.empty((len(kinds), SIZE, SIZE), np.float32)
+    for kind in np.unique(kinds):
+        chosen = kinds == kind
+        result[chosen] = fields[kind](*(values[chosen] for values in maps))
+    return result
+
+
+def _standardized(maps: Array) -> Array:
+    """Scale each image's maps to mean 0 and, all together, deviation 1."""
+    maps = maps - maps.mean((-2, -1), keepdims=True)
+    return maps / maps.std((-3, -2, -1), keepdims=True)
+
+
+def _filtered(noise: Array, response: Array) -> Array:
+    """Filter white noise by a frequency response."""
+    spectrum = np.fft.rfft2(noise) * response
+    return _standardized(np.fft.irfft2(spectrum, s=(SIZE, SIZE)).astype(np.float32))
+
+
+FREQUENCY = np.hypot(*np.meshgrid(np.fft.rfftfreq(SIZE), np.fft.fftfreq(SIZE))).astype(np.float32)
+
+
+def _colours(light: Array, warm: Array, green: Array) -> Array:
+    """Return RGB, on axis 1, from lightness and two opponent colours."""
+    red, blue = light + warm - green / 2, light - warm - green / 2
+    return np.stack([red, light + green / 2, blue], axis=1)
+
+
+def _clouds(noise: Array, steepness: Array) -> Array:
+    """Make noise with a 1/f spectrum, in lightness and weaker in colour."""
+    response = np.maximum(FREQUENCY, 1 / SIZE) ** -steepness[:, None]
+    light, warm, green = np.moveaxis(_filtered(noise, response), 1, 0)
+    return 0.9 * _colours(light, 0.4 * warm, 0.3 * green)
+
+
+def _dead_leaves(leaves: Array) -> Array:
+    """Cover the plane with disks of a power-law size, each hiding what lies below it."""
+    column, row, size, light, warm, green = np.moveaxis(leaves, 2, 0)[..., None, None]
+    column, row = (column * 1.4 - 0.2) * SIZE, (row * 1.4 - 0.2) * SIZE
+    # The density of radii from 2.5 to 16 falls with their third power.
+    radius = 2.5 / np.sqrt(1 - size * (1 - (2.5 / 16) ** 2))
+    colour = 3 * _colours(light - 0.5, 0.4 * (warm - 0.5), 0.4 * (green - 0.5)).swapaxes(1, 2)
+    canvas = np.zeros((len(leaves), 3, SIZE, SIZE), np.float32)
+    for leaf in range(LEAVES):
+        squared = (COLUMNS - column[:, leaf]) ** 2 + (ROWS - row[:, leaf]) ** 2
+        cover = _soft(radius[:, leaf] - np.sqrt(squared))[:, None]
+        canvas += cover * (colour[:, leaf] - canvas)
+    return canvas
+
+
+def _background(draws: _Draws) -> Array:
+    leafy = draws.below(2) == 1
+    steepness = draws.between(0.9, 1.7)
+    scene = np.empty((len(leafy), 3, SIZE, SIZE), np.float32)
+    scene[leafy] = _dead_leaves(draws.leaves[leafy])
+    scene[~leafy] = _clouds(draws.noise[~leafy, :3], steepness[~leafy])
+    tone = _colours(draws.between(0.3, 0.7), draws.between(-0.15, 0.15), draws.between(-0.1, 0.1))
+    return tone + draws.between(0.1, 0.22)[:, None] * scene
+
+
+def _two_colours(draws: _Draws) -> tuple[Array, Array]:
+    """Choose two colours that differ in lightness, so that every texture can be seen."""
+    middle, contrast = draws.between(0.35, 0.65), draws.between(0.15, 0.4)
+    contrast = contrast * np.where(draws.between(0, 1) < 0.5, 1, -1)
+    first, second = (
+        _colours(light, draws.between(-0.25, 0.25), draws.between(-0.2, 0.2))
+        for light in (middle + contrast, middle - contrast)
+    )
+    return first, second
+
+
+def draw(split: str, indices: Integers, seed: int) -> Images:
+    """Draw a chunk of images: background, shadow, textured shape, light and grain of the film."""
+    draws = _Draws(split, indices, seed)
+    label, shape, texture = _cues(draws, split)
+    radius = draws.between(9, 14)
+    # The shape may leave the image by a quarter of its radius.
+    reach = SIZE / 2 - 0.75 * radius
+    x = COLUMNS - SIZE / 2 - draws.between(-1, 1) * reach
+    y = ROWS - SIZE / 2 - draws.between(-1, 1) * reach
+    tilt = draws.between(-0.7, 0.7)
+    cover = _soft(_by_kind(shape, SHAPES, *_turned(x, y, tilt, radius)) * radius)[:, None]
+    shadow = _by_kind(shape, SHAPES, *_turned(x - 1.5, y - 2, tilt, radius))
+    shadow = _soft(shadow * radius / 3)[:, None]
+
+    period = draws.between(3.4, 5.2)
+    band = np.exp(-(((FREQUENCY[None] * period - 0.75) / 0.3) ** 2))[:, None]
+    blotches = _filtered(draws.noise[:, 3:4], band)
+    noise = np.concatenate([blotches, draws.noise[:, 4:5]], axis=1)
+    # The texture has its own place and direction.
+    x, y = x + draws.between(-6, 6), y + draws.between(-6, 6)
+    turned = _turned(x, y, draws.between(0, 2 * np.pi), period)
+    pattern = _soft(_by_kind(texture, TEXTURES, *turned, noise))[:, None]
+    first, second = _two_colours(draws)
+
+    image = _background(draws) * (1 - draws.between(0.1, 0.5)[:, None] * shadow)
+    image += cover * (second + pattern * (first - second) - image)
+    across, _ = _turned(
+        COLUMNS - SIZE / 2, ROWS - SIZE / 2, draws.between(0, 2 * np.pi), np.float32(SIZE)
+    )
+    image *= 1 + draws.between(0, 0.5)[:, None] * across[:, None]
+    image += draws.between(0.01, 0.08)[:, None] * draws.noise[:, 5:8]
+    pixels = np.rint(255 * np.clip(image, 0, 1)).astype(np.uint8)
+    return Images(pixels.transpose(0, 2, 3, 1), label, shape, texture)
+
+
+class Shapes32:
+    """The data set as a source: images are drawn when they are asked for."""
+
+    extra = ("shape", "texture")
+
+    def __init__(self, split: str, seed: int) -> None:
+        if split not in SIZES:
+            raise no_such_split("shapes32", split, SIZES)
+        self._split, self._seed = split, seed
+        self.classes = list(CLASSES)
+        self.provenance = {"source": "shapes32", "source_seed": str(seed)}
+
+    def __len__(self) -> int:
+        return SIZES[self._split]
+
+    def samples(self, indices: Integers) -> Iterator[Sample]:
+        """Yield images with their label, shape and texture."""
+        for start in range(0, len(indices), CHUNK):
+            drawn = draw(self._split, indices[start : start + CHUNK], self._seed)
+            cues = zip(drawn.labels, drawn.shapes, drawn.textures, strict=True)
+            for pixels, (label, shape, texture) in zip(drawn.pixels, cues, strict=True):
+                extra = (int(shape), int(texture))
+                yield Sample(Image.fromarray(pixels), int(label), extra)

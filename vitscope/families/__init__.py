@@ -1,0 +1,121 @@
+"""Families of networks: how to build one, where to read it, how to load foreign weights.
+
+Every module of this package whose name has no leading underscore is a family. It holds a literal
+`ARCH`, the JSON schema of the family's `arch`, and `FAMILY`. docs/families.md shows how to add one.
+"""
+
+import ast
+import importlib
+import pkgutil
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from vitscope.errors import VitscopeError, nearest
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+Kind = Literal["stem", "conv", "msa", "mlp", "pool", "head"]
+StateDict = dict[str, "Tensor"]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How a tensor lays out its channels, its space and its prefix tokens."""
+
+    order: Literal["nchw", "nlc", "nhwc"]
+    prefix: int = 0
+    grid: tuple[int, int] | None = None
+
+    def to_nchw(self, tensor: "Tensor") -> "Tensor":
+        """Return the feature map as (N, C, H, W), without prefix tokens and without a copy."""
+        if self.order == "nchw":
+            return tensor
+        if self.order == "nhwc":
+            return tensor.permute(0, 3, 1, 2)
+        if self.grid is None:
+            raise ValueError("a layout of tokens needs the grid that they fill")
+        tokens = tensor[:, self.prefix :].transpose(1, 2)
+        return tokens.reshape(*tokens.shape[:2], *self.grid)
+
+
+@dataclass(frozen=True)
+class CutPoint:
+    """A place where the residual stream of a model is read.
+
+    `module` is the dotted name of the module whose input or output (`at`) is the stream there;
+    `branch` that of the module whose output is the residual branch that just joined it.
+    """
+
+    name: str
+    kind: Kind
+    stage: int
+    module: str
+    at: Literal["input", "output"]
+    layout: Layout
+    branch: str | None = None
+
+
+def unchanged(state_dict: StateDict, model: "nn.Module") -> StateDict:
+    """Translate nothing: the keys are the model's own."""
+    return state_dict
+
+
+@dataclass(frozen=True)
+class Family:
+    """What the rest of the project knows about a kind of network."""
+
+    network: Callable[[Mapping[str, Any], int, int], "nn.Module"]
+    cut_points: Callable[["nn.Module"], list[CutPoint]]
+    translate: Callable[[StateDict, "nn.Module"], StateDict] = unchanged
+
+    def build(self, arch: Mapping[str, Any], num_classes: int, image_size: int) -> "nn.Module":
+        """Build the network that `arch` describes, with its random initialization."""
+        try:
+            return self.network(arch, num_classes, image_size)
+        except VitscopeError:
+            raise
+        except Exception as error:  # Networks refuse dimensions with errors of many types.
+            reason = str(error).rstrip(".") or type(error).__name__
+            raise VitscopeError(
+                f"No network can be built from arch {dict(arch)} for {num_classes} classes and "
+                f"{image_size}x{image_size} images: {reason}."
+            ) from error
+
+
+def names() -> list[str]:
+    """Return the names of all families, without importing any."""
+    modules = pkgutil.iter_modules(__path__)
+    return sorted(module.name for module in modules if not module.name.startswith("_"))
+
+
+@cache
+def arch_schema(name: str) -> dict[str, Any]:
+    """Return the JSON schema of a family's `arch`, read from its source without running it."""
+    _check(name)
+    spec = importlib.util.find_spec(f"{__name__}.{name}")
+    if spec is None or spec.origin is None:
+        raise VitscopeError(f"The source of the model family '{name}' cannot be found.")
+    for node in ast.parse(Path(spec.origin).read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "ARCH":
+            schema: dict[str, Any] = ast.literal_eval(node.value)
+            return schema
+    raise VitscopeError(f"The model family '{name}' has no literal ARCH in {spec.origin}; add one.")
+
+
+def get(name: str) -> Family:
+    """Return a family by its name."""
+    _check(name)
+    family: Family = importlib.import_module(f"{__name__}.{name}").FAMILY
+    return family
+
+
+def _check(name: str) -> None:
+    if name not in names():
+        known = ", ".join(names())
+        raise VitscopeError(
+            f"There is no model family '{name}'; there are {known}.{nearest(name, names())}"
+        )

@@ -1,0 +1,202 @@
+"""What all figures share: the style, the look of each family, bands, panels, legend, saving."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from math import ceil
+from pathlib import Path
+from typing import Any
+from zlib import crc32
+
+import matplotlib
+import matplotlib.style
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.legend_handler import HandlerTuple
+from matplotlib.patches import Patch
+from matplotlib.ticker import MaxNLocator
+
+from vitscope import __version__
+from vitscope.bands import Band
+from vitscope.errors import VitscopeError
+from vitscope.files import atomic_path
+
+
+@dataclass(frozen=True)
+class Look:
+    """The colour and the marker of a family; `size` evens out what markers seem to weigh."""
+
+    color: str
+    marker: str
+    size: float = 1.0
+
+    @property
+    def line(self) -> dict[str, Any]:
+        """The look as arguments of a line; within `style`."""
+        size = self.size * matplotlib.rcParams["lines.markersize"]
+        return {"color": self.color, "marker": self.marker, "markersize": size}
+
+
+# ResNet and ViT look as in the paper. No two families share a marker, so that none needs colour.
+_LOOKS = {
+    "resnet": Look("#1f77b4", "D"),
+    "timm_resnet": Look("#1f77b4", "D"),
+    "vit": Look("#d62728", "o"),
+    "pit": Look("#c27800", "^", 1.15),
+    "swin": Look("#00866b", "s"),
+    "alternet": Look("#7b4fa3", "P", 1.4),
+    "mixer": Look("#4d4d4d", "v", 1.15),
+    "convnext": Look("#0f9bd0", "X", 1.3),
+}
+_OTHER_LOOKS = (
+    Look("#8c564b", "p"),
+    Look("#b5498f", "h"),
+    Look("#6b7d00", "<", 1.15),
+    Look("#3d5a80", ">", 1.15),
+)
+
+_MUTED = "#595959"
+_BAND_COLORS = {"msa": "#7f7f7f", "subsampling": "#1f77b4"}
+_BAND_LABELS = {"msa": "MSA", "subsampling": "subsampling"}
+_BAND_ALPHA = 0.18
+
+# Inches: one panel fills a column, two the text width of the paper, three a full page.
+_WIDTHS = {1: 3.25, 2: 5.5, 3: 7.0}
+_ROW_HEIGHT = 1.8
+_LEGEND_HEIGHT = 0.2
+
+
+def look_of(family: str) -> Look:
+    """Return the look of a family; one that is not known here has one by its name."""
+    return _LOOKS.get(family) or _OTHER_LOOKS[crc32(family.encode()) % len(_OTHER_LOOKS)]
+
+
+@contextmanager
+def style(path: Path | str) -> Iterator[None]:
+    """Draw and save with the style file, whatever matplotlib's settings on this machine are."""
+    if not Path(path).is_file():
+        raise VitscopeError(f"There is no style file {path}: restore resources/style.mplstyle.")
+    with matplotlib.style.context(str(path), after_reset=True):
+        yield
+
+
+@dataclass(frozen=True)
+class Panels:
+    """A figure and its axes, one for each model; those at an outer edge carry the labels."""
+
+    figure: Figure
+    axes: list[Axes]
+    columns: int
+
+    def label(self, x: str, y: str) -> None:
+        """Label the x axis below each column and the y axis left of each row."""
+        for position, axes in enumerate(self.axes):
+            if position + self.columns >= len(self.axes):
+                axes.set_xlabel(x)
+            if position % self.columns == 0:
+                axes.set_ylabel(y)
+        self.figure.align_ylabels()
+
+    def in_last_column(self, position: int) -> bool:
+        """Tell whether nothing is to the right of a panel."""
+        return position % self.columns == self.columns - 1 or position == len(self.axes) - 1
+
+
+def panels(count: int) -> Panels:
+    """Return a figure with `count` panels, at most three side by side."""
+    columns = 2 if count == 4 else min(count, 3)
+    rows = ceil(count / columns)
+    figure = Figure(figsize=(_WIDTHS[columns], rows * _ROW_HEIGHT + _LEGEND_HEIGHT))
+    grid: list[Axes] = figure.subplots(rows, columns, squeeze=False).ravel().tolist()
+    for unused in grid[count:]:
+        unused.remove()
+    for axes in grid[:count]:
+        axes.yaxis.set_major_locator(_ticks())
+    return Panels(figure, grid[:count], columns)
+
+
+def axis_behind(axes: Axes) -> Axes:
+    """Return a second y axis, on the right and in gray, whose content lies behind that of `axes`.
+
+    It is for values that share no scale with those of `axes`.
+    """
+    behind = axes.twinx()
+    axes.set_zorder(behind.get_zorder() + 1)
+    axes.patch.set_visible(False)
+    behind.yaxis.set_major_locator(_ticks())
+    behind.yaxis.label.set_color(_MUTED)
+    behind.tick_params(axis="y", colors=_MUTED)
+    behind.spines["right"].set(visible=True, color=_MUTED)
+    return behind
+
+
+def _ticks() -> MaxNLocator:
+    return MaxNLocator(nbins=6, steps=[1, 2, 5, 10], min_n_ticks=4)
+
+
+def draw_bands(axes: Axes, bands: Iterable[Band]) -> None:
+    """Shade the bands behind everything else."""
+    for band in bands:
+        axes.axvspan(
+            band.start, band.end, color=_BAND_COLORS[band.kind], alpha=_BAND_ALPHA, lw=0, zorder=0
+        )
+
+
+def band_handles(bands: Iterable[Band]) -> dict[str, Artist]:
+    """Return a legend entry for each kind of band that occurs."""
+    occurring = {band.kind for band in bands}
+    return {
+        label: Patch(facecolor=_BAND_COLORS[kind], alpha=_BAND_ALPHA, lw=0)
+        for kind, label in _BAND_LABELS.items()
+        if kind in occurring
+    }
+
+
+def legend(panels: Panels, entries: Mapping[str, Any]) -> None:
+    """Put one legend for all panels below them, where it covers nothing.
+
+    An entry is what matplotlib accepts as a handle; a tuple of them stands side by side.
+    """
+    rows = 2 if panels.columns == 1 and len(entries) > 3 else 1
+    if entries:
+        panels.figure.legend(
+            list(entries.values()),
+            list(entries),
+            loc="outside lower center",
+            ncols=ceil(len(entries) / rows),
+            handler_map={tuple: HandlerTuple(ndivide=None, pad=0)},
+        )
+
+
+def _pdf(title: str, facts: Mapping[str, str]) -> dict[str, Any]:
+    # A PDF has no keys of one's own among those that every reader shows.
+    subject = "; ".join(f"{key}: {value}" for key, value in facts.items())
+    creator = f"vitscope {__version__}"
+    return {"Title": title, "Subject": subject, "Creator": creator, "CreationDate": None}
+
+
+def _svg(title: str, facts: Mapping[str, str]) -> dict[str, Any]:
+    description = "; ".join(f"{key}: {value}" for key, value in facts.items())
+    creator = f"vitscope {__version__}"
+    return {"Title": title, "Description": description, "Creator": creator, "Date": None}
+
+
+def _png(title: str, facts: Mapping[str, str]) -> dict[str, Any]:
+    return {"Title": title, **facts, "Software": f"vitscope {__version__}"}
+
+
+_METADATA = {"pdf": _pdf, "svg": _svg, "png": _png}
+FORMATS = tuple(_METADATA)
+
+
+def save(figure: Figure, path: Path | str, title: str, facts: Mapping[str, str]) -> None:
+    """Save a figure as pdf, svg or png, and in it what it was made from; within `style`.
+
+    The same figure gives the same bytes: neither a date nor a path goes into the file.
+    """
+    suffix = Path(path).suffix.removeprefix(".")
+    if suffix not in _METADATA:
+        raise VitscopeError(f"Cannot save {path}: a figure is one of {', '.join(FORMATS)}.")
+    with atomic_path(path) as partial:
+        figure.savefig(partial, format=suffix, metadata=_METADATA[suffix](title, facts))

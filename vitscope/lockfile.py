@@ -1,0 +1,89 @@
+"""The lock file of a study: what its downloads hashed to when they were first made.
+
+An entry is appended in one write while the file is locked, and never changed: so processes that
+write at the same time cannot lose one another's entries, and a kill cannot damage older ones.
+"""
+
+import fcntl
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+import yaml
+
+from vitscope.errors import VitscopeError
+
+HEADER = """\
+# What the downloads of this study hashed to when they were first made. Later ones must match.
+# To accept a file that has changed at its source, delete its entry.
+"""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What a download must be."""
+
+    sha256: str
+    bytes: int
+
+
+def known(lock: Path, url: str) -> Entry | None:
+    """Return what the lock file says of an address."""
+    try:
+        with lock.open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_SH)
+            return _entries(lock, file.read()).get(url)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise VitscopeError(f"Cannot read {lock} ({error.strerror}): make it readable.") from error
+
+
+def record(lock: Path, url: str, entry: Entry) -> None:
+    """Add an entry to the lock file; one that is there already must be the same."""
+    try:
+        lock.parent.mkdir(parents=True, exist_ok=True)
+        with lock.open("a+b", buffering=0) as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            file.seek(0)
+            text = file.read()
+            there = _entries(lock, text).get(url)
+            if there is None:
+                _append(file, text, url, entry)
+    except OSError as error:
+        raise VitscopeError(
+            f"Cannot write {lock} ({error.strerror}): make it writable, or give the study the "
+            f"sha256 of {url}, which is {entry.sha256}."
+        ) from error
+    if there is not None and there != entry:
+        raise VitscopeError(
+            f"{url} has the SHA-256 {entry.sha256} where {lock} says {there.sha256}: it is "
+            f"changing at its source, so download it again."
+        )
+
+
+def _append(file: BinaryIO, before: bytes, url: str, entry: Entry) -> None:
+    text = yaml.safe_dump({url: {"sha256": entry.sha256, "bytes": entry.bytes}}, sort_keys=False)
+    if not before:
+        text = HEADER + text
+    elif not before.endswith(b"\n"):
+        text = "\n" + text
+    data = text.encode()
+    try:
+        written = file.write(data)
+        if written != len(data):
+            raise OSError("the disk is full")
+    except OSError:
+        os.truncate(file.fileno(), len(before))
+        raise
+
+
+def _entries(lock: Path, text: bytes) -> dict[str, Entry]:
+    try:
+        loaded = yaml.safe_load(text) or {}
+        return {url: Entry(str(e["sha256"]), int(e["bytes"])) for url, e in loaded.items()}
+    except (yaml.YAMLError, UnicodeDecodeError, AttributeError, KeyError, TypeError, ValueError):
+        raise VitscopeError(
+            f"{lock} is damaged: restore it, or delete it to record all digests anew."
+        ) from None

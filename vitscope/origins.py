@@ -1,0 +1,107 @@
+"""Where the weights of a model come from: the `checkpoint` entry of a study.
+
+A bundled file and a path are on this machine; a URL and a tag of timm's hub are downloaded.
+"""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from vitscope import downloads, lockfile
+from vitscope.downloads import Say, say_on_stderr
+from vitscope.errors import VitscopeError, nearest
+
+PLACES = ("bundled", "path", "url", "timm")
+HUB = "https://huggingface.co"
+
+
+def _place(checkpoint: Mapping[str, Any]) -> str:
+    """Return which of the places an entry names."""
+    named = [place for place in PLACES if place in checkpoint]
+    if len(named) != 1:
+        raise VitscopeError(
+            f"A checkpoint names exactly one of {', '.join(PLACES)}, and this one names "
+            f"{' and '.join(named) or 'none'}."
+        )
+    return named[0]
+
+
+def local_file(checkpoint: Mapping[str, Any], root: Path) -> Path | None:
+    """Return the file of a checkpoint on this machine; `root` is where bundled ones start."""
+    place = _place(checkpoint)
+    if place == "bundled":
+        return root / str(checkpoint["bundled"])
+    return Path(checkpoint["path"]).expanduser() if place == "path" else None
+
+
+def described(checkpoint: Mapping[str, Any]) -> str:
+    """Say where a checkpoint comes from, without the folders of this machine."""
+    place = _place(checkpoint)
+    named = str(checkpoint[place])
+    return f"timm: {named}" if place == "timm" else Path(named).name if place == "path" else named
+
+
+def address(checkpoint: Mapping[str, Any]) -> str:
+    """Return the web address of a checkpoint that has to be downloaded."""
+    place = _place(checkpoint)
+    return _hub_address(checkpoint["timm"]) if place == "timm" else str(checkpoint["url"])
+
+
+def _hub_address(tag: str) -> str:
+    """Return where timm keeps the weights of a pretrained tag."""
+    # Imported here: a study that needs no weights of timm's should not wait for it.
+    from vitscope.torchvision_ops import import_timm
+
+    timm = import_timm()
+    if tag not in timm.list_pretrained():
+        raise VitscopeError(
+            f"timm has no pretrained weights '{tag}': give a model and a tag, such as "
+            f"resnet50.a1_in1k.{nearest(tag, timm.list_pretrained())}"
+        )
+    settings = timm.models.get_pretrained_cfg(tag)
+    if not settings.hf_hub_id:
+        return str(settings.url)
+    repository, _, revision = settings.hf_hub_id.partition("@")
+    endpoint = os.environ.get("HF_ENDPOINT", HUB).rstrip("/")
+    name = settings.hf_hub_filename or "model.safetensors"
+    return f"{endpoint}/{repository}/resolve/{revision or 'main'}/{name}"
+
+
+def download(
+    checkpoint: Mapping[str, Any],
+    path: Path,
+    lock: Path,
+    *,
+    label: str,
+    say: Say = say_on_stderr,
+    **options: Any,
+) -> None:
+    """Download a checkpoint to `path`; without a `sha256` of its own, as the lock file knows it.
+
+    The first download of an address writes it to the lock file, and says so.
+    """
+    url = address(checkpoint)
+    if "sha256" in checkpoint:
+        downloads.fetch(url, path, label=label, sha256=checkpoint["sha256"], say=say, **options)
+        return
+    entry = lockfile.known(lock, url)
+    if entry is not None:
+        downloads.fetch(
+            url,
+            path,
+            label=label,
+            sha256=entry.sha256,
+            size=entry.bytes,
+            said_by=str(lock),
+            say=say,
+            **options,
+        )
+        return
+    sha256 = downloads.fetch(url, path, label=label, say=say, **options)
+    try:
+        lockfile.record(lock, url, lockfile.Entry(sha256, path.stat().st_size))
+    except VitscopeError:
+        path.unlink()
+        raise
+    say(f"{label}: wrote its SHA-256 {sha256} to {lock}; later downloads must match")

@@ -1,0 +1,62 @@
+"""The record of a run: what it takes to make the same results again."""
+
+import platform
+import subprocess
+from collections.abc import Iterable, Mapping
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from vitscope import __version__
+from vitscope.files import sha256_of
+from vitscope.tensorfile import TensorFile
+
+PACKAGES = ("torch", "torchvision", "timm", "numpy", "pandas", "pyarrow", "matplotlib", "snakemake")
+
+
+def _commit(root: str) -> str | None:
+    """Return the commit of the workflow, marked where files differ from it."""
+    command = ["git", "-C", root, "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]
+    try:
+        answer = subprocess.run(command, capture_output=True, text=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    return answer.stdout.strip()
+
+
+def _installed(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
+
+
+def run_record(
+    name: str,
+    settings: Mapping[str, Any],
+    checkpoints: Iterable[str],
+    data: Iterable[str],
+    root: str,
+) -> str:
+    """Return the record of a study's run as YAML; seeds are among the study's settings."""
+    record = {
+        "vitscope": __version__,
+        "commit": _commit(root),
+        "python": platform.python_version(),
+        "packages": {package: _installed(package) for package in PACKAGES},
+        "checkpoints": {
+            Path(path).stem: {"sha256": sha256_of(path), **TensorFile(path).metadata}
+            for path in checkpoints
+        },
+        "data": {
+            f"{Path(path).parent.name}/{Path(path).stem}": {
+                "sha256": sha256_of(path),
+                **TensorFile(path).metadata,
+            }
+            for path in data
+        },
+        "study": {"name": name, **settings},
+    }
+    return yaml.safe_dump(record, sort_keys=False, allow_unicode=True, width=100)

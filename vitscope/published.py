@@ -1,0 +1,74 @@
+"""The points of the published figures, as far as they are known."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from vitscope.errors import VitscopeError, nearest
+
+_KEYS = {"model", "index", "normalized_depth", "kind", "subsampling"}
+
+
+@dataclass(frozen=True)
+class Published:
+    """One published curve: `points` has index, depth, kind, subsampling and the value."""
+
+    series: str
+    points: pd.DataFrame
+    same_model: bool
+
+
+def _read(path: Path) -> pd.DataFrame:
+    try:
+        frame = pd.read_csv(path)
+    except (OSError, UnicodeDecodeError, ValueError) as error:
+        raise VitscopeError(
+            f"Cannot read the published points {path}: name a file of resources/published/."
+        ) from error
+    missing = sorted(_KEYS - set(frame.columns))
+    if missing:
+        raise VitscopeError(
+            f"{path} has no curves by depth (columns missing: {', '.join(missing)}): "
+            "name another file of resources/published/."
+        )
+    return frame
+
+
+def series_names(path: Path | str) -> list[str]:
+    """Return the names of the curves in a file of published points."""
+    return list(dict.fromkeys(_read(Path(path))["model"]))
+
+
+def read_published(
+    path: Path | str, series: Mapping[str, str], same_models: bool = False
+) -> dict[str, Published]:
+    """Read the published curve of each model.
+
+    `series` maps the study's models to names in the file; `same_models` says that the study
+    measures the very checkpoints that were published, so that values can be compared.
+    """
+    frame = _read(Path(path))
+    names = list(dict.fromkeys(frame["model"]))
+    curves = {}
+    for model, name in series.items():
+        if name not in names:
+            raise VitscopeError(
+                f"{path} has no series '{name}' for the model {model}, only {', '.join(names)}."
+                f"{nearest(name, names)}"
+            )
+        points = frame[frame["model"] == name].drop(columns="model").sort_values("index")
+        points = points.rename(columns={"normalized_depth": "depth"}).reset_index(drop=True)
+        curves[model] = Published(name, points, same_models)
+    return curves
+
+
+def read_published_of(figure: Mapping[str, Any], files: Iterable[str]) -> dict[str, Published]:
+    """Read the published curves that a figure of a study names, from the one of `files` it means."""
+    published = figure.get("published")
+    if not published:
+        return {}
+    path = next(path for path in files if Path(path).name == published["file"])
+    return read_published(path, published["series"], published["same_models"])

@@ -1,0 +1,208 @@
+"""Train a small model: the recipe of the paper for CIFAR, at the size of a laptop."""
+
+import json
+import random
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from math import cos, pi
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from PIL import Image
+from torch import Tensor, nn
+from torch.nn import functional
+
+from vitscope.checkpoints import write_weights
+from vitscope.data.artefact import Split, normalized
+from vitscope.downloads import Say, say_on_stderr
+from vitscope.torchvision_ops import import_timm
+
+Pixels = npt.NDArray[np.uint8]
+Augment = Callable[[Pixels], Pixels]
+Recipe = Mapping[str, Any]
+
+SNAPSHOTS = ("init", "warmup", "end")
+EVALUATION_BATCH = 250
+
+
+@contextmanager
+def seeded(seed: int) -> Iterator[None]:
+    """Seed every generator that training draws from, and put them back afterwards."""
+    python, legacy = random.getstate(), np.random.get_state()  # noqa: NPY002
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        random.seed(seed)
+        np.random.seed(seed)  # noqa: NPY002  (timm draws from the global generators)
+        try:
+            yield
+        finally:
+            random.setstate(python)
+            np.random.set_state(legacy)  # noqa: NPY002
+
+
+@contextmanager
+def _plain_attention(model: nn.Module) -> Iterator[None]:
+    """Switch off fused attention, whose backward pass is slow on a CPU."""
+    fused = [module for module in model.modules() if getattr(module, "fused_attn", False)]
+    for module in fused:
+        module.fused_attn = False  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        for module in fused:
+            module.fused_attn = True  # type: ignore[assignment]
+
+
+def learning_rate(recipe: Recipe, progress: float) -> float:
+    """Return the learning rate after `progress` epochs: linear warm-up, then a half cosine."""
+    peak, last = recipe["learning_rate"], recipe["final_learning_rate"]
+    warmup, epochs = recipe["warmup_epochs"], recipe["epochs"]
+    if progress < warmup:
+        return float(peak * progress / warmup)
+    share = (progress - warmup) / (epochs - warmup)
+    return float(last + (peak - last) * (1 + cos(pi * share)) / 2)
+
+
+def _augmentation(recipe: Recipe, mean: list[float]) -> Augment:
+    """Return what is done to each image, (H, W, 3): shift, flip, RandAugment."""
+    policy = None
+    if recipe["randaugment"]:
+        auto_augment = import_timm("timm.data.auto_augment")
+        fill = tuple(round(255 * value) for value in mean)
+        policy = auto_augment.rand_augment_transform(recipe["randaugment"], {"img_mean": fill})
+    shift = recipe["shift"]
+
+    def augment(pixels: Pixels) -> Pixels:
+        if shift:
+            height, width, _ = pixels.shape
+            top, left = random.randint(0, 2 * shift), random.randint(0, 2 * shift)
+            padded = np.pad(pixels, ((shift, shift), (shift, shift), (0, 0)), mode="reflect")
+            pixels = padded[top : top + height, left : left + width]
+        if recipe["flip"] and random.random() < 0.5:
+            pixels = pixels[:, ::-1]
+        if policy is not None:
+            image = Image.fromarray(np.ascontiguousarray(pixels))
+            pixels = np.asarray(policy(image))
+        return pixels
+
+    return augment
+
+
+def _batches(
+    split: Split, batch_size: int, augment: Augment
+) -> Iterator[tuple[Pixels, npt.NDArray[np.int64]]]:
+    """Yield one epoch of augmented images in a random order; what fills no batch is left out."""
+    order = np.array(torch.randperm(len(split)))
+    for first in range(0, len(order) - batch_size + 1, batch_size):
+        rows = order[first : first + batch_size]
+        images = split.images[rows].transpose(0, 2, 3, 1)
+        augmented = np.stack([augment(image) for image in images])
+        yield augmented.transpose(0, 3, 1, 2), split.labels[rows]
+
+
+def _mixing(recipe: Recipe, classes: int) -> Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]:
+    """Return what blends the images of a batch and makes targets of their labels."""
+    smoothing = recipe["label_smoothing"]
+    if recipe["mixup"] or recipe["cutmix"]:
+        mixup: Callable[[Tensor, Tensor], tuple[Tensor, Tensor]] = import_timm("timm.data").Mixup(
+            mixup_alpha=recipe["mixup"],
+            cutmix_alpha=recipe["cutmix"],
+            prob=recipe["mixing_probability"],
+            label_smoothing=smoothing,
+            num_classes=classes,
+        )
+        return mixup
+
+    def smoothed(images: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+        hot = functional.one_hot(labels, classes).float()
+        return images, hot * (1 - smoothing) + smoothing / classes
+
+    return smoothed
+
+
+@torch.inference_mode()
+def accuracy(model: nn.Module, split: Split, mean: list[float], std: list[float]) -> float:
+    """Return the share of images whose class the model finds."""
+    device = next(model.parameters()).device
+    training = model.training
+    model.eval()
+    rows = range(len(split))
+    found = [
+        model(batch.to(device)).argmax(1).cpu()
+        for batch in split.batches(rows, EVALUATION_BATCH, mean, std)
+    ]
+    model.train(training)
+    return float(np.mean(torch.cat(found).numpy() == split.labels))
+
+
+def train(
+    model: nn.Module,
+    train_split: Split,
+    test_split: Split,
+    recipe: Recipe,
+    seed: int,
+    directory: Path,
+    *,
+    mean: list[float],
+    std: list[float],
+    metadata: Mapping[str, str] | None = None,
+    say: Say = say_on_stderr,
+) -> list[dict[str, float]]:
+    """Train a model, write its snapshots to `directory`, and return one row per epoch.
+
+    The same seed and number of threads give the same bytes. The recipe's keys are those of
+    `training` in a study.
+    """
+    optim = import_timm("timm.optim")
+    groups = optim.param_groups_weight_decay(model, recipe["weight_decay"])
+    optimizer = torch.optim.AdamW(groups, lr=0.0)
+    device = next(model.parameters()).device
+    classes = len(train_split.classes)
+    history: list[dict[str, float]] = []
+
+    def snapshot(name: str, epoch: int) -> None:
+        facts = {"snapshot": name, "epoch": str(epoch), "seed": str(seed)}
+        facts["recipe"] = json.dumps(dict(recipe), sort_keys=True)
+        weights = {key: tensor.detach().cpu() for key, tensor in model.state_dict().items()}
+        write_weights(directory / f"{name}.safetensors", weights, {**(metadata or {}), **facts})
+
+    with seeded(seed), _plain_attention(model):
+        augment, mix = _augmentation(recipe, mean), _mixing(recipe, classes)
+        snapshot("init", 0)
+        model.to(memory_format=torch.channels_last).train()  # type: ignore[call-overload]
+        steps = len(train_split) // recipe["batch_size"]
+        for epoch in range(recipe["epochs"]):
+            total = 0.0
+            for step, (pixels, labels) in enumerate(
+                _batches(train_split, recipe["batch_size"], augment)
+            ):
+                rate = learning_rate(recipe, epoch + (step + 1) / steps)
+                for group in optimizer.param_groups:
+                    group["lr"] = rate
+                images, targets = mix(normalized(pixels, mean, std), torch.tensor(labels))
+                images = images.to(device, memory_format=torch.channels_last)
+                with torch.autocast(device.type, torch.bfloat16, enabled=recipe["bfloat16"]):
+                    logits = model(images)
+                loss = functional.cross_entropy(logits.float(), targets.to(device))
+                optimizer.zero_grad()
+                loss.backward()
+                nn.utils.clip_grad_norm_(model.parameters(), recipe["clip_gradient"])
+                optimizer.step()
+                total += loss.item()
+            tested = accuracy(model, test_split, mean, std)
+            row = {
+                "epoch": epoch + 1, "loss": total / steps, "learning_rate": rate,
+                "test_accuracy": tested,
+            }  # fmt: skip
+            history.append(row)
+            say(
+                f"epoch {epoch + 1} of {recipe['epochs']}: loss {row['loss']:.3f}, "
+                f"test accuracy {100 * tested:.1f} %"
+            )
+            if epoch + 1 == recipe["warmup_epochs"]:
+                snapshot("warmup", epoch + 1)
+        snapshot("end", recipe["epochs"])
+    return history

@@ -1,0 +1,101 @@
+"""Feature map variance: over space, then its mean over channels and images."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from vitscope.tensorfile import TensorFile
+
+Array = npt.NDArray[Any]
+
+# The maps are copied out of the memory map in pieces that stay in a core's second-level cache.
+PIECE_BYTES = 1 << 20
+RESAMPLES_AT_ONCE = 64
+TAILS = (2.5, 97.5)
+
+
+def map_variance(maps: Array) -> Array:
+    """Return the unbiased variance over space of each image of (N, C, H, W), mean over channels.
+
+    Maps of a single pixel have no variance: NaN.
+    """
+    images, channels, height, width = maps.shape
+    pixels = height * width
+    if pixels == 1:
+        return np.full(images, np.nan)
+    flat = maps.reshape(images * channels, pixels).astype(np.float32)
+    ones = np.ones(pixels, np.float32)
+    flat -= (np.vecdot(flat, ones) / pixels)[:, None]
+    squares = np.vecdot(flat, flat).reshape(images, channels)
+    result: Array = squares.mean(axis=1, dtype=np.float64) / (pixels - 1)
+    return result
+
+
+def _as_float(raw: Array, dtype: str) -> Array:
+    """Return float32 values; bfloat16 is the upper half of a float32."""
+    if dtype != "BF16":
+        return raw
+    return (raw.astype(np.uint32) << 16).view(np.float32)
+
+
+def _variance_of(latents: TensorFile, name: str) -> Array:
+    maps = latents.array(name)
+    dtype = latents.dtype(name)
+    step = max(1, PIECE_BYTES // max(1, maps[0].nbytes))
+    pieces = [
+        map_variance(_as_float(maps[start : start + step], dtype))
+        for start in range(0, len(maps), step)
+    ]
+    return np.concatenate(pieces)
+
+
+def shard_variance(latents: TensorFile, first_image: int) -> pd.DataFrame:
+    """Return the variance of every image of a shard at every cut point.
+
+    `first_image` is the position of the shard's first image among those measured.
+    """
+    values = [_variance_of(latents, name) for name in latents.names]
+    return pd.concat(
+        [
+            pd.DataFrame(
+                {
+                    "index": index,
+                    "image": np.arange(first_image, first_image + len(value)),
+                    "variance": value,
+                }
+            )
+            for index, value in enumerate(values)
+        ],
+        ignore_index=True,
+    )
+
+
+def bootstrap_means(values: Array, resamples: int, seed: int) -> Array:
+    """Return the column means of `resamples` resamples of the rows, all columns resampled alike."""
+    generator = np.random.default_rng(seed)
+    rows = len(values)
+    means = []
+    for start in range(0, resamples, RESAMPLES_AT_ONCE):
+        count = min(RESAMPLES_AT_ONCE, resamples - start)
+        weights = generator.multinomial(rows, np.full(rows, 1 / rows), size=count)
+        means.append(weights.astype(np.float64) @ values / rows)
+    return np.concatenate(means)
+
+
+def merge(shards: Iterable[pd.DataFrame], resamples: int, seed: int) -> pd.DataFrame:
+    """Merge the shards of one model: mean over images and a 95 % interval, per cut point."""
+    per_image = pd.concat(shards).pivot(index="image", columns="index", values="variance")
+    values = per_image.sort_index().to_numpy(np.float64)
+    low, high = np.percentile(bootstrap_means(values, resamples, seed), TAILS, axis=0)
+    return pd.DataFrame(
+        {
+            "index": per_image.columns.to_numpy(),
+            "images": len(values),
+            "variance": values.mean(axis=0),
+            "ci_low": low,
+            "ci_high": high,
+        }
+    )
