@@ -7,7 +7,7 @@ FIGURE_FORMATS := pdf svg png
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup test lint format bench clean FORCE
+.PHONY: help setup all report test lint format regenerate accept train-mini bench clean FORCE
 
 help: ## list what there is
 	@echo "make figures/fig9.pdf     one figure of the default study (also .svg, .png)"
@@ -57,8 +57,19 @@ format: $(VENV)/.installed-dev ## format the code
 	$(BIN)/ruff format .
 	$(BIN)/snakefmt Snakefile rules
 
+regenerate: $(VENV)/.installed-dev ## make all mini figures and compare their tables with tests/expected
+	$(BIN)/snakemake
+	$(BIN)/snakemake --report report.html
+	$(BIN)/python -m tests.compare
+
+accept: $(VENV)/.installed-dev ## make the tables of the last run the expected ones
+	$(BIN)/python -m tests.compare --accept
+
+train-mini: $(VENV)/.installed ## train the bundled models again (about 30 minutes on two cores)
+	$(BIN)/snakemake train_mini
+
 bench: $(VENV)/.installed-dev ## measure speed and memory, write docs/benchmarks.md
-	$(BIN)/python tests/bench/run.py
+	$(BIN)/python -m tests.bench.run
 
 clean: ## remove results, figures, logs and Snakemake's records
 	rm -rf results figures logs benchmarks .snakemake report.html report.zip

@@ -1,9 +1,8 @@
 """Every helper function of the rules: names, paths and settings, all from the studies."""
 
 import re
+import sys
 from pathlib import Path
-
-from snakemake.exceptions import WorkflowError
 
 from vitscope import origins
 from vitscope.data.places import archive_needed, local_files
@@ -23,7 +22,8 @@ def clear(function, *arguments):
     try:
         return function(*arguments)
     except VitscopeError as error:
-        raise WorkflowError(str(error)) from None
+        # Snakemake adds a traceback to errors of its own kind and none to this.
+        sys.exit(f"vitscope: {error}")
 
 
 DEFAULT, STUDIES = clear(load_config, config, ROOT / "config" / "config.yaml")
@@ -192,7 +192,9 @@ def shown_splits(wildcards):
 def checkpoint_file(wildcards):
     """The file that a checkpoint is converted from."""
     study = study_of(wildcards)
-    local = origins.local_file(study.model(wildcards.model)["checkpoint"], ROOT)
+    where = f"{study.path}: models.{wildcards.model}.checkpoint"
+    entry = study.model(wildcards.model)["checkpoint"]
+    local = clear(origins.local_file, where, entry, ROOT)
     if local is None:
         return rules.fetch_checkpoint.output.checkpoint.format(
             study=study.name, model=wildcards.model

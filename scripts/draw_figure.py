@@ -19,7 +19,9 @@ with job(snakemake):
     for member, path in zip(members, snakemake.input.models, strict=True):
         for key, digest in read_metadata(path).items():
             if key.endswith("_sha256"):
-                facts[f"{key.removesuffix('_sha256').capitalize()} SHA-256 of {member.label}"] = digest
+                facts[f"{key.removesuffix('_sha256').capitalize()} SHA-256 of {member.label}"] = (
+                    digest
+                )
     with canvas.style(snakemake.input.style):
         figure = draw(params.kind, tables, members, published)
         for path in snakemake.output:

@@ -32,14 +32,24 @@ def fetch(checkpoint: dict[str, str], folder: Path, said: list[str]) -> Path:
 
 
 def test_files_of_this_machine(tmp_path, monkeypatch):
-    monkeypatch.setenv("HOME", "/home/someone")
-    assert local_file({"bundled": "resources/a.safetensors"}, tmp_path) == (
-        tmp_path / "resources/a.safetensors"
-    )
-    assert local_file({"path": "some/a.pth"}, tmp_path) == Path("some/a.pth")
-    assert local_file({"path": "~/a.pth"}, tmp_path) == Path("/home/someone/a.pth")
-    assert local_file({"url": "https://host/a"}, tmp_path) is None
-    assert local_file({"timm": "resnet50.a1_in1k"}, tmp_path) is None
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "some").mkdir()
+    file = tmp_path / "some" / "a.pth"
+    file.touch()
+    assert local_file("here", {"bundled": "some/a.pth"}, tmp_path) == file
+    assert local_file("here", {"path": "some/a.pth"}, tmp_path) == Path("some/a.pth")
+    assert local_file("here", {"path": "~/some/a.pth"}, tmp_path) == file
+    assert local_file("here", {"url": "https://host/a"}, tmp_path) is None
+    assert local_file("here", {"timm": "resnet50.a1_in1k"}, tmp_path) is None
+
+
+def test_a_file_of_this_machine_must_exist(tmp_path):
+    where = "my.yaml: models.vit.checkpoint"
+    with pytest.raises(VitscopeError, match=r"^my.yaml: models.vit.checkpoint.path: there is no"):
+        local_file(where, {"path": str(tmp_path / "a.pth")}, tmp_path)
+    with pytest.raises(VitscopeError, match=rf"bundled: there is no file {tmp_path}/a.pth"):
+        local_file(where, {"bundled": "a.pth"}, tmp_path)
 
 
 def test_descriptions_name_no_folder_of_this_machine():

@@ -218,6 +218,7 @@ def _shortened(names: Iterable[str]) -> str:
 _FILE_DTYPES = {
     torch.float32: "F32",
     torch.float64: "F64",
+    torch.float16: "F16",
     torch.int64: "I64",
     torch.int32: "I32",
     torch.uint8: "U8",

@@ -27,12 +27,21 @@ def _place(checkpoint: Mapping[str, Any]) -> str:
     return named[0]
 
 
-def local_file(checkpoint: Mapping[str, Any], root: Path) -> Path | None:
-    """Return the file of a checkpoint on this machine; `root` is where bundled ones start."""
+def local_file(where: str, checkpoint: Mapping[str, Any], root: Path) -> Path | None:
+    """Return the file of a checkpoint on this machine; `root` is where bundled ones start.
+
+    `where` is the place of the entry in the study.
+    """
     place = _place(checkpoint)
-    if place == "bundled":
-        return root / str(checkpoint["bundled"])
-    return Path(checkpoint["path"]).expanduser() if place == "path" else None
+    if place not in ("bundled", "path"):
+        return None
+    named = Path(checkpoint[place])
+    path = root / named if place == "bundled" else named.expanduser()
+    if not path.is_file():
+        raise VitscopeError(
+            f"{where}.{place}: there is no file {path}: put one there or correct the path."
+        )
+    return path
 
 
 def described(checkpoint: Mapping[str, Any]) -> str:

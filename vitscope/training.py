@@ -4,7 +4,7 @@ import json
 import random
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from math import cos, pi
+from math import cos, isfinite, pi
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +18,13 @@ from torch.nn import functional
 from vitscope.checkpoints import write_weights
 from vitscope.data.artefact import Split, normalized
 from vitscope.downloads import Say, say_on_stderr
+from vitscope.errors import VitscopeError
 from vitscope.torchvision_ops import import_timm
 
 Pixels = npt.NDArray[np.uint8]
 Augment = Callable[[Pixels], Pixels]
 Recipe = Mapping[str, Any]
 
-SNAPSHOTS = ("init", "warmup", "end")
 EVALUATION_BATCH = 250
 
 
@@ -125,17 +125,68 @@ def _mixing(recipe: Recipe, classes: int) -> Callable[[Tensor, Tensor], tuple[Te
 
 @torch.inference_mode()
 def accuracy(model: nn.Module, split: Split, mean: list[float], std: list[float]) -> float:
-    """Return the share of images whose class the model finds."""
+    """Return the share of images whose class the model, put in evaluation mode, finds."""
     device = next(model.parameters()).device
-    training = model.training
     model.eval()
     rows = range(len(split))
     found = [
         model(batch.to(device)).argmax(1).cpu()
         for batch in split.batches(rows, EVALUATION_BATCH, mean, std)
     ]
-    model.train(training)
     return float(np.mean(torch.cat(found).numpy() == split.labels))
+
+
+def _check(recipe: Recipe, images: int) -> None:
+    """Refuse a recipe that cannot be followed, before an hour is spent on it."""
+    batch, epochs = recipe["batch_size"], recipe["epochs"]
+    if batch > images:
+        raise VitscopeError(
+            f"training.batch_size is {batch} and the training split has {images} images: lower it."
+        )
+    if batch % 2 and (recipe["mixup"] or recipe["cutmix"]):
+        raise VitscopeError(
+            f"training.batch_size is {batch}, and mixup and CutMix need an even one: change it."
+        )
+    if recipe["warmup_epochs"] >= epochs:
+        raise VitscopeError(
+            f"training.warmup_epochs is {recipe['warmup_epochs']} of {epochs} epochs: leave at "
+            f"least one epoch after the warm-up."
+        )
+
+
+def _optimizer(model: nn.Module, recipe: Recipe) -> torch.optim.Optimizer:
+    """Return AdamW that decays matrices and kernels, and neither biases nor norms."""
+    groups = import_timm("timm.optim").param_groups_weight_decay(model, recipe["weight_decay"])
+    return torch.optim.AdamW(groups, lr=0.0)
+
+
+def _step(
+    model: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    images: Tensor,
+    targets: Tensor,
+    recipe: Recipe,
+) -> float:
+    """Take one step and return the loss before it."""
+    with torch.autocast(images.device.type, torch.bfloat16, enabled=recipe["bfloat16"]):
+        logits = model(images)
+    loss = functional.cross_entropy(logits.float(), targets)
+    optimizer.zero_grad()
+    loss.backward()  # type: ignore[no-untyped-call]
+    nn.utils.clip_grad_norm_(model.parameters(), recipe["clip_gradient"])
+    optimizer.step()
+    return loss.item()
+
+
+def write_snapshot(
+    model: nn.Module, path: Path, dtype: torch.dtype, metadata: Mapping[str, str]
+) -> None:
+    """Write the weights of a model, floating-point ones in the given precision."""
+    weights = {
+        name: tensor.detach().to("cpu", dtype if tensor.is_floating_point() else None)
+        for name, tensor in model.state_dict().items()
+    }
+    write_weights(path, weights, metadata)
 
 
 def train(
@@ -153,56 +204,53 @@ def train(
 ) -> list[dict[str, float]]:
     """Train a model, write its snapshots to `directory`, and return one row per epoch.
 
-    The same seed and number of threads give the same bytes. The recipe's keys are those of
-    `training` in a study.
+    The keys of the recipe are those of `training` in a study. The same seed and number of threads
+    give the same bytes on a CPU.
     """
-    optim = import_timm("timm.optim")
-    groups = optim.param_groups_weight_decay(model, recipe["weight_decay"])
-    optimizer = torch.optim.AdamW(groups, lr=0.0)
+    _check(recipe, len(train_split))
+    batch_size, epochs = recipe["batch_size"], recipe["epochs"]
+    steps = len(train_split) // batch_size
     device = next(model.parameters()).device
-    classes = len(train_split.classes)
+    optimizer = _optimizer(model, recipe)
     history: list[dict[str, float]] = []
 
     def snapshot(name: str, epoch: int) -> None:
         facts = {"snapshot": name, "epoch": str(epoch), "seed": str(seed)}
         facts["recipe"] = json.dumps(dict(recipe), sort_keys=True)
-        weights = {key: tensor.detach().cpu() for key, tensor in model.state_dict().items()}
-        write_weights(directory / f"{name}.safetensors", weights, {**(metadata or {}), **facts})
+        dtype = getattr(torch, recipe["snapshot_dtype"])
+        path = directory / f"{name}.safetensors"
+        write_snapshot(model, path, dtype, {**(metadata or {}), **facts})
 
     with seeded(seed), _plain_attention(model):
-        augment, mix = _augmentation(recipe, mean), _mixing(recipe, classes)
+        augment = _augmentation(recipe, mean)
+        mix = _mixing(recipe, len(train_split.classes))
         snapshot("init", 0)
-        model.to(memory_format=torch.channels_last).train()  # type: ignore[call-overload]
-        steps = len(train_split) // recipe["batch_size"]
-        for epoch in range(recipe["epochs"]):
-            total = 0.0
-            for step, (pixels, labels) in enumerate(
-                _batches(train_split, recipe["batch_size"], augment)
-            ):
+        model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+        for epoch in range(epochs):
+            if epoch == recipe["warmup_epochs"]:
+                snapshot("warmup", epoch)
+            model.train()
+            losses = []
+            for step, (pixels, labels) in enumerate(_batches(train_split, batch_size, augment)):
                 rate = learning_rate(recipe, epoch + (step + 1) / steps)
                 for group in optimizer.param_groups:
                     group["lr"] = rate
                 images, targets = mix(normalized(pixels, mean, std), torch.tensor(labels))
                 images = images.to(device, memory_format=torch.channels_last)
-                with torch.autocast(device.type, torch.bfloat16, enabled=recipe["bfloat16"]):
-                    logits = model(images)
-                loss = functional.cross_entropy(logits.float(), targets.to(device))
-                optimizer.zero_grad()
-                loss.backward()
-                nn.utils.clip_grad_norm_(model.parameters(), recipe["clip_gradient"])
-                optimizer.step()
-                total += loss.item()
-            tested = accuracy(model, test_split, mean, std)
-            row = {
-                "epoch": epoch + 1, "loss": total / steps, "learning_rate": rate,
-                "test_accuracy": tested,
-            }  # fmt: skip
-            history.append(row)
-            say(
-                f"epoch {epoch + 1} of {recipe['epochs']}: loss {row['loss']:.3f}, "
-                f"test accuracy {100 * tested:.1f} %"
+                losses.append(_step(model, optimizer, images, targets.to(device), recipe))
+            loss, found = float(np.mean(losses)), accuracy(model, test_split, mean, std)
+            if not isfinite(loss):
+                raise VitscopeError(
+                    f"The training diverged in epoch {epoch + 1}: lower training.learning_rate."
+                )
+            history.append(
+                {
+                    "epoch": epoch + 1,
+                    "loss": loss,
+                    "learning_rate": rate,
+                    "test_accuracy": found,
+                }
             )
-            if epoch + 1 == recipe["warmup_epochs"]:
-                snapshot("warmup", epoch + 1)
-        snapshot("end", recipe["epochs"])
+            say(f"epoch {epoch + 1} of {epochs}: loss {loss:.3f}, accuracy {100 * found:.1f} %")
+        snapshot("end", epochs)
     return history

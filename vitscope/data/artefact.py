@@ -91,7 +91,7 @@ def _write_samples(
     for first in range(0, len(rows), ROWS_PER_WRITE):
         group = rows[first : first + ROWS_PER_WRITE]
         chosen = [sample for _, sample in zip(group, samples, strict=False)]
-        pixels = np.stack([_preprocessed(sample.image, dataset) for sample in chosen])
+        pixels = np.stack([preprocessed(sample.image, dataset, where) for sample in chosen])
         writer.write("images", first, pixels)
         writer.write("labels", first, _checked(where, chosen, dataset["classes"]))
         for column, extra in enumerate(source.extra):
@@ -109,20 +109,21 @@ def _checked(where: str, samples: list[Sample], classes: int) -> npt.NDArray[np.
     return labels
 
 
-def _preprocessed(image: Image.Image, dataset: Mapping[str, Any]) -> npt.NDArray[np.uint8]:
-    """Resize the shorter side, cut out the centre, and return (3, size, size)."""
+def preprocessed(
+    image: Image.Image, dataset: Mapping[str, Any], where: str
+) -> npt.NDArray[np.uint8]:
+    """Resize the shorter side, cut out the centre, and return (3, size, size), as torchvision."""
     image = image.convert("RGB")
     size, resize = dataset["image_size"], dataset["resize"]
     if resize is not None:
         shorter = min(image.size)
-        # The longer side is rounded down, as torchvision does it.
         width, height = (resize if s == shorter else int(resize * s / shorter) for s in image.size)
         image = image.resize((width, height), INTERPOLATIONS[dataset["interpolation"]])
     width, height = image.size
     if min(width, height) < size:
         raise VitscopeError(
-            f"An image of {width}x{height} pixels is smaller than image_size {size}: set `resize` "
-            f"of the data set to at least {size}."
+            f"{where}: an image of {width}x{height} pixels is smaller than image_size {size}: set "
+            f"`resize` of the data set to at least {size}."
         )
     left, top = round((width - size) / 2), round((height - size) / 2)
     pixels = np.asarray(image.crop((left, top, left + size, top + size)))

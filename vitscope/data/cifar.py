@@ -76,7 +76,7 @@ class _Array:
 
 
 class _Type:
-    """Stands in for the type of a pickled array, which is known."""
+    """Stands in for the types of a pickled array, which are known."""
 
     def __init__(self, *description: object) -> None:
         pass
@@ -85,17 +85,10 @@ class _Type:
         pass
 
 
-class _Marker:
-    """Stands in for the class of a pickled array."""
-
-    def __new__(cls) -> "_Marker":
-        raise pickle.UnpicklingError("an array without a shape")
-
-
 STAND_INS: dict[tuple[str, str], Callable[..., object]] = {
     ("numpy.core.multiarray", "_reconstruct"): _Array,
     ("numpy", "dtype"): _Type,
-    ("numpy", "ndarray"): _Marker,
+    ("numpy", "ndarray"): _Type,
 }
 
 
@@ -257,8 +250,9 @@ def _read_archive(kind: str, path: Path, split: str) -> tuple[Archive, list[byte
                 if archive is not None and name in archive.members(split):
                     found[name] = _content(tar, member)
     except (tarfile.TarError, EOFError, OSError, ValueError, zlib.error) as error:
+        reason = getattr(error, "strerror", None) or error
         raise VitscopeError(
-            f"{path} is damaged or is not a tar archive ({error}): get it again."
+            f"{path} cannot be read as a tar archive ({reason}): get it again or correct the path."
         ) from error
     wanted = archive.members(split) if archive is not None else ()
     if archive is None or set(wanted) - set(found):

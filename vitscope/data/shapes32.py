@@ -17,6 +17,7 @@ from PIL import Image
 from vitscope.data.source import Sample, no_such_split
 
 Array = npt.NDArray[Any]
+Maps = tuple[npt.NDArray[Any], npt.NDArray[Any]]
 Integers = npt.NDArray[np.int64]
 
 SIZE = 32
@@ -71,7 +72,8 @@ class _Draws:
 
     def between(self, low: float, high: float) -> Array:
         """Draw a number per image, (n, 1, 1)."""
-        return low + np.float32(high - low) * next(self._columns)[:, None, None]
+        column: Array = next(self._columns)[:, None, None]
+        return low + (high - low) * column
 
     def below(self, bound: int) -> Integers:
         """Draw a whole number per image, (n,)."""
@@ -134,7 +136,8 @@ def _hourglass(x: Array, y: Array) -> Array:
 
 def _flower(x: Array, y: Array) -> Array:
     petals = np.cos(5 * np.arctan2(x, -y))
-    return 0.7 * (0.72 + 0.28 * petals - np.hypot(x, y))
+    field: Array = 0.7 * (0.72 + 0.28 * petals - np.hypot(x, y))
+    return field
 
 
 # Textures: fields whose sign says which of two colours shows; a period is about 1. The last
@@ -173,7 +176,8 @@ def _bricks(x: Array, y: Array, noise: Array) -> Array:
     course = np.floor(y)
     to_bed = 0.5 - np.abs(y - course - 0.5)
     to_joint = 1 - 2 * np.abs((x / 2 + course / 2) % 1 - 0.5)
-    return 4 * (np.minimum(to_bed, to_joint) - 0.17)
+    field: Array = 4 * (np.minimum(to_bed, to_joint) - 0.17)
+    return field
 
 
 def _blotches(x: Array, y: Array, noise: Array) -> Array:
@@ -225,7 +229,7 @@ def _cues(draws: _Draws, split: str) -> tuple[Integers, Integers, Integers]:
     return label, shape, texture
 
 
-def _turned(x: Array, y: Array, angle: Array, unit: Array) -> tuple[Array, Array]:
+def _turned(x: Array, y: Array, angle: Array, unit: Array) -> Maps:
     """Return coordinates along turned axes, in units of `unit`."""
     cosine, sine = np.cos(angle) / unit, np.sin(angle) / unit
     return x * cosine + y * sine, y * cosine - x * sine
@@ -243,7 +247,8 @@ def _by_kind(kinds: Integers, fields: tuple[Callable[..., Array], ...], *maps: A
 def _standardized(maps: Array) -> Array:
     """Scale each image's maps to mean 0 and, all together, deviation 1."""
     maps = maps - maps.mean((-2, -1), keepdims=True)
-    return maps / maps.std((-3, -2, -1), keepdims=True)
+    scaled: Array = maps / maps.std((-3, -2, -1), keepdims=True)
+    return scaled
 
 
 def _filtered(noise: Array, response: Array) -> Array:
@@ -293,9 +298,9 @@ def _background(draws: _Draws) -> Array:
     return tone + draws.between(0.1, 0.22)[:, None] * scene
 
 
-def _two_colours(draws: _Draws) -> tuple[Array, Array]:
+def _two_colours(draws: _Draws) -> Maps:
     """Choose two colours that differ in lightness, so that every texture can be seen."""
-    middle, contrast = draws.between(0.35, 0.65), draws.between(0.15, 0.4)
+    middle, contrast = draws.between(0.35, 0.65), draws.between(0.12, 0.4)
     contrast = contrast * np.where(draws.between(0, 1) < 0.5, 1, -1)
     first, second = (
         _colours(light, draws.between(-0.25, 0.25), draws.between(-0.2, 0.2))
@@ -304,37 +309,51 @@ def _two_colours(draws: _Draws) -> tuple[Array, Array]:
     return first, second
 
 
-def draw(split: str, indices: Integers, seed: int) -> Images:
-    """Draw a chunk of images: background, shadow, textured shape, light and grain of the film."""
-    draws = _Draws(split, indices, seed)
-    label, shape, texture = _cues(draws, split)
-    radius = draws.between(9, 14)
-    # The shape may leave the image by a quarter of its radius.
-    reach = SIZE / 2 - 0.75 * radius
-    x = COLUMNS - SIZE / 2 - draws.between(-1, 1) * reach
-    y = ROWS - SIZE / 2 - draws.between(-1, 1) * reach
+def _silhouette(draws: _Draws, shape: Integers, x: Array, y: Array, radius: Array) -> Maps:
+    """Return where the shape covers the image, and where its soft shadow falls."""
     tilt = draws.between(-0.7, 0.7)
-    cover = _soft(_by_kind(shape, SHAPES, *_turned(x, y, tilt, radius)) * radius)[:, None]
-    shadow = _by_kind(shape, SHAPES, *_turned(x - 1.5, y - 2, tilt, radius))
-    shadow = _soft(shadow * radius / 3)[:, None]
+    cover = _by_kind(shape, SHAPES, *_turned(x, y, tilt, radius)) * radius
+    shadow = _by_kind(shape, SHAPES, *_turned(x - 1.5, y - 2, tilt, radius)) * radius
+    return _soft(cover)[:, None], _soft(shadow / 3)[:, None]
 
+
+def _fill(draws: _Draws, texture: Integers, x: Array, y: Array) -> Array:
+    """Return the texture, which has a place and a direction of its own, in two colours."""
     period = draws.between(3.4, 5.2)
-    band = np.exp(-(((FREQUENCY[None] * period - 0.75) / 0.3) ** 2))[:, None]
+    band = np.exp(-(((FREQUENCY * period - 0.75) / 0.3) ** 2))[:, None]
     blotches = _filtered(draws.noise[:, 3:4], band)
     noise = np.concatenate([blotches, draws.noise[:, 4:5]], axis=1)
-    # The texture has its own place and direction.
     x, y = x + draws.between(-6, 6), y + draws.between(-6, 6)
     turned = _turned(x, y, draws.between(0, 2 * np.pi), period)
     pattern = _soft(_by_kind(texture, TEXTURES, *turned, noise))[:, None]
     first, second = _two_colours(draws)
+    filled: Array = second + pattern * (first - second)
+    return filled
 
+
+def _light(draws: _Draws) -> Array:
+    """Return light that falls off across the image."""
+    angle = draws.between(0, 2 * np.pi)
+    across = np.cos(angle) * (COLUMNS / SIZE - 0.5) + np.sin(angle) * (ROWS / SIZE - 0.5)
+    light: Array = 1 + draws.between(0, 0.5) * across
+    return light[:, None]
+
+
+def draw(split: str, indices: Integers, seed: int) -> Images:
+    """Draw images: a background, the shadow of a shape, the shape, light and grain of the film."""
+    draws = _Draws(split, indices, seed)
+    label, shape, texture = _cues(draws, split)
+    radius = draws.between(8.5, 14)
+    # The shape may leave the image by a quarter of its radius.
+    reach = SIZE / 2 - 0.75 * radius
+    x = COLUMNS - SIZE / 2 - draws.between(-1, 1) * reach
+    y = ROWS - SIZE / 2 - draws.between(-1, 1) * reach
+    cover, shadow = _silhouette(draws, shape, x, y, radius)
+    fill = _fill(draws, texture, x, y)
     image = _background(draws) * (1 - draws.between(0.1, 0.5)[:, None] * shadow)
-    image += cover * (second + pattern * (first - second) - image)
-    across, _ = _turned(
-        COLUMNS - SIZE / 2, ROWS - SIZE / 2, draws.between(0, 2 * np.pi), np.float32(SIZE)
-    )
-    image *= 1 + draws.between(0, 0.5)[:, None] * across[:, None]
-    image += draws.between(0.01, 0.08)[:, None] * draws.noise[:, 5:8]
+    image += cover * (fill - image)
+    image *= _light(draws)
+    image += draws.between(0.01, 0.1)[:, None] * draws.noise[:, 5:8]
     pixels = np.rint(255 * np.clip(image, 0, 1)).astype(np.uint8)
     return Images(pixels.transpose(0, 2, 3, 1), label, shape, texture)
 

@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any
 
 from vitscope.data.cifar import Cifar
-from vitscope.data.files import Folder, sample_photograph
 from vitscope.data.npz import Npz
 from vitscope.data.parquet import Parquet
+from vitscope.data.pictures import Folder, sample_photograph
 from vitscope.data.places import ARCHIVES, local_path
 from vitscope.data.shapes32 import Shapes32
 from vitscope.data.source import Source

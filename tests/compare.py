@@ -1,0 +1,76 @@
+"""Compare the tables of the mini study with the committed ones, or accept the new ones.
+
+Keys and counts must be equal; measured values may differ by `TOLERANCE`, which covers the order of
+additions on another processor.
+"""
+
+import argparse
+import sys
+from io import StringIO
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+ROOT = Path(__file__).resolve().parents[1]
+RESULTS = ROOT / "results" / "mini" / "tables"
+EXPECTED = Path(__file__).parent / "expected"
+# The bootstrap resamples with the same seed everywhere, so its intervals are as exact as the means.
+TOLERANCE = 1e-4
+KEYS = {
+    "feature_variance": ["model", "index"],
+    "claims": ["figure", "model", "claim"],
+}
+
+
+def differences(name: str, old: pd.DataFrame, new: pd.DataFrame) -> list[str]:
+    """Return one line for every value that moved, or one if the rows are others."""
+    keys = KEYS[name]
+    old, new = old.set_index(keys), new.set_index(keys)
+    if not old.index.equals(new.index) or list(old.columns) != list(new.columns):
+        return [f"{name}: the rows or columns are others than in tests/expected/{name}.csv"]
+    lines = []
+    for column in old.columns:
+        before, after = old[column], new[column]
+        if pd.api.types.is_float_dtype(before) and pd.api.types.is_float_dtype(after):
+            same = np.isclose(after, before, rtol=TOLERANCE, atol=0, equal_nan=True)
+        else:
+            same = (before.astype(str) == after.astype(str)).to_numpy()
+        for key, was, now in zip(old.index[~same], before[~same], after[~same], strict=True):
+            change = f", relative change {now / was - 1:.2e}" if isinstance(was, float) else ""
+            lines.append(f"{name} {key} {column}: was {was}, is {now}{change}")
+    return lines
+
+
+def as_text(name: str) -> str:
+    """Return a table of the last run as it is committed."""
+    frame = pd.read_parquet(RESULTS / f"{name}.parquet")
+    return frame.to_csv(index=False, float_format="%.9g", lineterminator="\n")
+
+
+def read_text(text: str) -> pd.DataFrame:
+    """Read a table from its committed form."""
+    return pd.read_csv(StringIO(text))
+
+
+def main() -> None:
+    """Compare, or accept."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--accept", action="store_true", help="make the new tables the expected")
+    accept = parser.parse_args().accept
+    moved = []
+    for name in KEYS:
+        path, text = EXPECTED / f"{name}.csv", as_text(name)
+        if accept:
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+        else:
+            old = read_text(path.read_text(encoding="utf-8"))
+            moved += differences(name, old, read_text(text))
+    if moved:
+        sys.exit("\n".join([*moved, "`make accept` makes the new tables the expected ones."]))
+    print("accepted the tables" if accept else "all tables are as expected")
+
+
+if __name__ == "__main__":
+    main()
