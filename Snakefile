@@ -36,11 +36,19 @@ include: "rules/figures.smk"
 include: "rules/provenance.smk"
 
 
+onstart:
+    start_alone()
+
+
 rule all:
     default_target: True
-    localrule: True
     input:
-        collect("<figures>/{figure}.{format}", figure=sorted(STUDIES[DEFAULT].settings["figures"]), format=FORMATS),
+        collect(
+            "<figures>/{figure}.{format}",
+            figure=sorted(STUDIES[DEFAULT].settings["figures"]),
+            format=FORMATS,
+        ),
         f"<results>/{DEFAULT}/tables/feature_variance.parquet",
         f"<results>/{DEFAULT}/tables/claims.parquet",
         f"<results>/{DEFAULT}/run.yaml",
+    localrule: True

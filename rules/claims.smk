@@ -8,11 +8,12 @@ rule count_claims:
     output:
         claims="<results>/{study}/tables/claims.parquet",
         agreement="<results>/{study}/tables/agreement.parquet",
-        text=report(
-            "<results>/{study}/tables/claims.md",
+        text="<results>/{study}/tables/claims.md",
+        page=report(
+            "<results>/{study}/tables/claims.html",
             caption="../report/claims.rst",
-            category="Results",
-            labels={"result": "Claims of the paper"},
+            category="Claims and provenance",
+            labels={"result": "Claims of the paper", "study": "{study}"},
         ),
     log:
         "<logs>/{study}/tables/claims.log",

@@ -1,5 +1,7 @@
 """Every helper function of the rules: names, paths and settings, all from the studies."""
 
+import fcntl
+import os
 import re
 import sys
 from pathlib import Path
@@ -10,6 +12,7 @@ from vitscope.digests import code_digest
 from vitscope.errors import VitscopeError
 from vitscope.figures import module_of
 from vitscope.studies import load_config
+from vitscope.yamlfile import load_yaml
 
 ROOT = Path(workflow.basedir)
 FORMATS = ["pdf", "svg", "png"]
@@ -26,7 +29,23 @@ def clear(function, *arguments):
         sys.exit(f"vitscope: {error}")
 
 
-DEFAULT, STUDIES = clear(load_config, config, ROOT / "config" / "config.yaml")
+def start_alone():
+    """Stop if another run is at work in this folder.
+
+    The lock belongs to the process: unlike Snakemake's own, it does not outlive a run that is killed.
+    """
+    lock = os.open(".snakemake/run.lock", os.O_RDWR | os.O_CREAT)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        sys.exit("vitscope: another run is at work in this folder: wait for it to end.")
+
+
+# Snakemake has read these already, but took the last of keys that are there twice.
+for configfile_path in workflow.configfiles:
+    clear(load_yaml, Path(configfile_path))
+
+DEFAULT, STUDIES = clear(load_config, config, "config/config.yaml or --config")
 
 
 # Names
@@ -96,7 +115,7 @@ def network_of(wildcards):
 
 def recipe_of(wildcards):
     """The recipe that a model is trained by."""
-    return study_of(wildcards).recipe(wildcards.model)
+    return clear(study_of(wildcards).recipe, wildcards.model)
 
 
 def split_settings(wildcards):
@@ -157,9 +176,7 @@ def source_files(wildcards):
     """The files that the artefact of a split is made from."""
     dataset = dataset_of(wildcards)
     if archive_needed(dataset["source"]):
-        return collect(
-            rules.fetch_archive.output, study=wildcards.study, dataset=wildcards.dataset
-        )
+        return collect(rules.fetch_archive.output, study=wildcards.study, dataset=wildcards.dataset)
     where = f"{study_of(wildcards).path}: data.{wildcards.dataset}.source"
     return clear(local_files, where, dataset["source"], wildcards.split)
 
@@ -189,11 +206,18 @@ def shown_splits(wildcards):
     )
 
 
+def trained_here(path):
+    """Tell whether a file is a snapshot that the rule train_model makes."""
+    return any(snapshot.match(path) for snapshot in rules.train_model.output)
+
+
 def checkpoint_file(wildcards):
     """The file that a checkpoint is converted from."""
     study = study_of(wildcards)
     where = f"{study.path}: models.{wildcards.model}.checkpoint"
     entry = study.model(wildcards.model)["checkpoint"]
+    if trained_here(entry.get("path", "")):
+        return entry["path"]
     local = clear(origins.local_file, where, entry, ROOT)
     if local is None:
         return rules.fetch_checkpoint.output.checkpoint.format(

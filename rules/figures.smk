@@ -15,7 +15,7 @@ rule draw_feature_variance:
         svg=report(
             "<figures>/{study}/{figure}.svg",
             caption="../report/feature_variance.rst",
-            category="Results",
+            category="Figures",
             labels={"result": "{figure}", "study": "{study}"},
         ),
     log:
@@ -45,7 +45,7 @@ use rule draw_feature_variance as draw_default_feature_variance with:
         svg=report(
             "<figures>/{figure}.svg",
             caption="../report/feature_variance.rst",
-            category="Results",
+            category="Figures",
             labels={"result": "{figure}", "study": DEFAULT},
         ),
     log:

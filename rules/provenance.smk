@@ -5,12 +5,18 @@ rule record_run:
     input:
         checkpoints=models_with(None, rules.convert_checkpoint.output.checkpoint),
         data=shown_splits,
+        tables=[
+            rules.tabulate_variance.output.table,
+            rules.count_claims.output.claims,
+            rules.count_claims.output.agreement,
+        ],
     output:
-        record=report(
-            "<results>/{study}/run.yaml",
+        record="<results>/{study}/run.yaml",
+        page=report(
+            "<results>/{study}/run.html",
             caption="../report/run.rst",
-            category="Results",
-            labels={"result": "Record of the run"},
+            category="Claims and provenance",
+            labels={"result": "Record of the run", "study": "{study}"},
         ),
     log:
         "<logs>/{study}/run.log",

@@ -35,9 +35,7 @@ rule merge_variance:
         "../envs/base.yaml"
     params:
         code=code("merge_variance"),
-        bootstrap=lambda wildcards: study_of(wildcards).settings["analysis"][
-            "bootstrap"
-        ],
+        bootstrap=lambda wildcards: study_of(wildcards).settings["analysis"]["bootstrap"],
     message:
         "Merging the variance of {wildcards.model}"
     script:

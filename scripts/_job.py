@@ -1,5 +1,6 @@
 """What every script does around its own few lines: threads, the log file, and clear failures."""
 
+import fcntl
 import sys
 import traceback
 from collections.abc import Iterator
@@ -33,7 +34,10 @@ def job(snakemake) -> Iterator[None]:
         sys.modules["torch"].set_num_threads(snakemake.threads)
     path = Path(snakemake.log[0])
     path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("w", encoding="utf-8") as log, redirect_stdout(_Tee(sys.stdout, log)):
+    with path.open("a", buffering=1, encoding="utf-8") as log, redirect_stdout(_Tee(sys.stdout, log)):
+        # A job may have outlived its run, which was killed: it writes the same files, so wait.
+        fcntl.flock(log, fcntl.LOCK_EX)
+        log.truncate(0)
         try:
             yield
         except VitscopeError as error:

@@ -3,8 +3,9 @@
 import pandas as pd
 
 from scripts._job import job
-from vitscope.claims import as_markdown, count_claims, score_agreement
+from vitscope.claims import RULE, as_sections, count_claims, score_agreement
 from vitscope.files import write_text
+from vitscope.pages import as_html, as_markdown
 from vitscope.published import read_published_of
 from vitscope.tables import read_table, write_table
 
@@ -19,5 +20,7 @@ with job(snakemake):
     claims, agreement = (pd.concat(rows, ignore_index=True) for rows in (claims, agreement))
     write_table("claims", claims, snakemake.output.claims)
     write_table("agreement", agreement, snakemake.output.agreement)
-    text = as_markdown(snakemake.params.title, claims, agreement, snakemake.params.labels)
-    write_text(snakemake.output.text, text)
+    title = f"Claims of the paper: {snakemake.params.title}"
+    sections = as_sections(claims, agreement, snakemake.params.labels)
+    write_text(snakemake.output.text, as_markdown(title, RULE, sections))
+    write_text(snakemake.output.page, as_html(title, RULE, sections))

@@ -3,10 +3,10 @@
 from pathlib import Path
 
 from scripts._job import job
-from vitscope.data.archives import fetch_archive
+from vitscope.data.cifar import download
 
 with job(snakemake):
-    fetch_archive(
+    download(
         snakemake.params.source,
         Path(snakemake.output.archive),
         label=snakemake.wildcards.dataset,

@@ -2,6 +2,7 @@
 
 from scripts._job import job
 from vitscope.files import write_text
+from vitscope.pages import text_as_html
 from vitscope.provenance import run_record
 
 with job(snakemake):
@@ -10,6 +11,9 @@ with job(snakemake):
         snakemake.params.study,
         snakemake.input.checkpoints,
         snakemake.input.data,
+        snakemake.input.tables,
         snakemake.params.root,
     )
     write_text(snakemake.output.record, record)
+    page = text_as_html(f"Record of the run: {snakemake.wildcards.study}", record)
+    write_text(snakemake.output.page, page)

@@ -12,10 +12,10 @@ FACTS = {"study": "mini", "data": "shapes32, test", "checkpoint of vit": "ab" * 
 
 
 def rendered(name: str, **snakemake: object) -> str:
-    """Render as the report of a workflow does; a slip in the markup is an error."""
+    """Render with the settings of Snakemake's report; a slip in the markup is an error."""
     text = (REPORT / name).read_text(encoding="utf-8") + LINKS
     text = (
-        Environment(undefined=StrictUndefined)
+        Environment(undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
         .from_string(text)
         .render(snakemake=SimpleNamespace(**snakemake))
     )
@@ -35,6 +35,25 @@ def test_the_caption_names_models_and_what_made_the_figure():
     assert "Open markers" not in html
     for key, value in FACTS.items():
         assert f"<li>{key}: {value}</li>" in html.replace("<p>", "").replace("</p>", "")
+
+
+def test_the_caption_sets_sentences_and_paragraphs_apart():
+    html = caption({"series": {"resnet": "ResNet", "vit": "ViT"}, "same_models": True})
+    paragraphs = [" ".join(part.split()) for part in html.replace("</p>", "").split("<p>")]
+    assert "ResNet-50, ViT-Ti. The shade around a curve" in paragraphs[1]
+    assert paragraphs[3].endswith("ResNet, ViT. They are of the same checkpoints.")
+    assert paragraphs[4].startswith("<strong>Made from</strong>")
+
+
+def test_the_caption_shows_what_a_study_says_as_it_is():
+    odd = r"*a_ `b` |c| \d**"
+    members, facts = [{"label": odd}], {f"Checkpoint of {odd}": odd, "Data": "https://host/a_b_"}
+    html = rendered(
+        "feature_variance.rst",
+        params=SimpleNamespace(members=members, facts=facts, published=None),
+    )
+    assert html.count(odd) == 3
+    assert "https://host/a_b_" in html
 
 
 @pytest.mark.parametrize(

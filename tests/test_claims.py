@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vitscope.claims import as_markdown, count_claims, score_agreement
+from vitscope.claims import RULE, as_sections, count_claims, score_agreement
+from vitscope.pages import as_markdown
 from vitscope.published import Published, read_published
 from vitscope.tables import read_table, write_table
 
@@ -199,16 +200,15 @@ def test_a_study_without_published_points_has_an_empty_table(tmp_path):
 
 
 def test_the_text_says_what_was_counted(both):
-    text = as_markdown("mini", *both, {"m": "My model"})
-    assert text.startswith("# Claims of the paper: mini\n")
+    text = as_markdown("Claims of mini", RULE, as_sections(*both, {"m": "My model"}))
     assert "more than half" in text
     lines = text.splitlines()
     statement = "Convs that do not subsample increase the feature map variance"
     assert f"| My model | {statement} | 2 of 2 | 1 of 1 | yes |" in lines
     assert "| My model | MSAs reduce the feature map variance | – | 0 of 1 | no |" in lines
     assert "| fig9 | My model | Theirs, 3 points | 1.000 | 0.000 |" in lines
-    alone = as_markdown("mini", both[0], both[1].iloc[:0], {"m": "My model"})
-    assert "Agreement" not in alone
+    alone = as_sections(both[0], both[1].iloc[:0], {"m": "My model"})
+    assert [section.heading for section in alone] == ["fig9"]
 
 
 def test_counting_needs_neither_torch_nor_matplotlib():

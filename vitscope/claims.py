@@ -1,6 +1,6 @@
 """What the paper claims, what was measured, and whether it holds."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +10,7 @@ import pandas as pd
 from scipy.stats import spearmanr
 
 from vitscope.bands import subsamples
+from vitscope.pages import Section
 from vitscope.published import Published
 from vitscope.tables import TABLES
 
@@ -179,12 +180,7 @@ def _number(number: float) -> str:
     return "–" if pd.isna(number) else f"{number:.3f}"
 
 
-def _grid(header: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
-    return [f"| {' | '.join(cells)} |" for cells in (header, ["---"] * len(header), *rows)]
-
-
-def _claims_of(figure: str, claims: pd.DataFrame, labels: Mapping[str, str]) -> list[str]:
-    header = ("model", "claim", "published", "measured", "holds")
+def _claims_of(figure: str, claims: pd.DataFrame, labels: Mapping[str, str]) -> Section:
     rows = [
         (
             labels[row["model"]],
@@ -195,10 +191,10 @@ def _claims_of(figure: str, claims: pd.DataFrame, labels: Mapping[str, str]) -> 
         )
         for row in claims.to_dict("records")
     ]
-    return [f"## {figure}", "", *_grid(header, rows), ""]
+    return Section(figure, "", ("model", "claim", "published", "measured", "holds"), rows)
 
 
-def _agreement_of(agreement: pd.DataFrame, labels: Mapping[str, str]) -> list[str]:
+def _agreement_of(agreement: pd.DataFrame, labels: Mapping[str, str]) -> Section:
     header = ("figure", "model", "published series", "rank correlation", "normalized error")
     rows = [
         (
@@ -210,23 +206,15 @@ def _agreement_of(agreement: pd.DataFrame, labels: Mapping[str, str]) -> list[st
         )
         for row in agreement.to_dict("records")
     ]
-    return [
-        "## Agreement with the published curves",
-        "",
-        AGREEMENT_RULE,
-        "",
-        *_grid(header, rows),
-        "",
-    ]
+    return Section("Agreement with the published curves", AGREEMENT_RULE, header, rows)
 
 
-def as_markdown(
-    title: str, claims: pd.DataFrame, agreement: pd.DataFrame, labels: Mapping[str, str]
-) -> str:
+def as_sections(
+    claims: pd.DataFrame, agreement: pd.DataFrame, labels: Mapping[str, str]
+) -> list[Section]:
     """Tell the claims and scores of a study to a reader; `labels` says how to call each model."""
-    lines = [f"# Claims of the paper: {title}", "", RULE, ""]
-    for figure, of_figure in claims.groupby("figure", sort=False):
-        lines += _claims_of(str(figure), of_figure, labels)
-    if not agreement.empty:
-        lines += _agreement_of(agreement, labels)
-    return "\n".join(lines)
+    sections = [
+        _claims_of(str(figure), of_figure, labels)
+        for figure, of_figure in claims.groupby("figure", sort=False)
+    ]
+    return sections if agreement.empty else [*sections, _agreement_of(agreement, labels)]

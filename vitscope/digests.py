@@ -21,15 +21,18 @@ def _module_file(name: str) -> Path | None:
     return None
 
 
-def _imported(path: Path, module: str) -> Iterable[str]:
+# Parsing is most of the cost of a digest, and the modules that most scripts share are parsed once.
+@cache
+def _imported(path: Path, module: str) -> tuple[str, ...]:
     package = module if path.name == "__init__.py" else module.rpartition(".")[0]
+    names: list[str] = []
     for node in ast.walk(ast.parse(path.read_bytes())):
         if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
+            names += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
             base = resolve_name("." * node.level + (node.module or ""), package)
-            yield base
-            yield from (f"{base}.{alias.name}" for alias in node.names)
+            names += [base, *(f"{base}.{alias.name}" for alias in node.names)]
+    return tuple(names)
 
 
 def _with_parents(module: str) -> list[str]:
@@ -37,8 +40,7 @@ def _with_parents(module: str) -> list[str]:
     return [".".join(parts[: i + 1]) for i in range(len(parts))]
 
 
-@cache
-def _reached(modules: tuple[str, ...]) -> dict[str, Path]:
+def _reached(modules: Iterable[str]) -> dict[str, Path]:
     found: dict[str, Path] = {}
     pending = list(modules)
     while pending:

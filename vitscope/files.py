@@ -3,8 +3,8 @@
 import hashlib
 import os
 import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Set
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from vitscope.errors import VitscopeError
@@ -17,17 +17,35 @@ def atomic_path(path: Path | str) -> Iterator[Path]:
     The temporary name is fixed, so that a run after a kill overwrites what the kill left.
     """
     target = Path(path)
-    target.parent.mkdir(parents=True, exist_ok=True)
     partial = target.with_name(f".{target.name}.partial")
     try:
+        target.parent.mkdir(parents=True, exist_ok=True)
         yield partial
         partial.replace(target)
     except OSError as error:
-        partial.unlink(missing_ok=True)
-        raise VitscopeError(f"Cannot write {target}: {error.strerror or error}.") from error
+        _discard(partial)
+        if not _is_about({partial, target, *target.parents}, error):
+            raise
+        raise VitscopeError(
+            f"Cannot write {target} ({error.strerror}): free some space, or make its folder "
+            f"writable."
+        ) from error
     except BaseException:
-        partial.unlink(missing_ok=True)
+        _discard(partial)
         raise
+
+
+def _discard(partial: Path) -> None:
+    # Where the folder could not be made, there is no partial file, and unlinking says so.
+    with suppress(OSError):
+        partial.unlink()
+
+
+def _is_about(written: Set[Path], error: OSError) -> bool:
+    """Whether an error came from writing, and not from a file that was read meanwhile."""
+    if error.filename is None:
+        return error.errno is not None
+    return Path(os.fsdecode(error.filename)) in written
 
 
 def write_text(path: Path | str, text: str) -> None:
@@ -46,8 +64,3 @@ def sha256_of(path: Path | str) -> str:
     """Return the SHA-256 of a file as hexadecimal digits."""
     with Path(path).open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def file_size(path: Path | str) -> int:
-    """Return the size of a file in bytes."""
-    return os.stat(path).st_size

@@ -13,7 +13,25 @@ from vitscope import __version__
 from vitscope.files import sha256_of
 from vitscope.tensorfile import TensorFile
 
-PACKAGES = ("torch", "torchvision", "timm", "numpy", "pandas", "pyarrow", "matplotlib", "snakemake")
+PACKAGES = (
+    "torch",
+    "torchvision",
+    "timm",
+    "numpy",
+    "scipy",
+    "pillow",
+    "pandas",
+    "pyarrow",
+    "matplotlib",
+    "snakemake",
+)
+
+
+class _Dumper(yaml.SafeDumper):
+    """Write settings that several models share in full, not as references to the first."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
 
 
 def _commit(root: str) -> str | None:
@@ -38,6 +56,7 @@ def run_record(
     settings: Mapping[str, Any],
     checkpoints: Iterable[str],
     data: Iterable[str],
+    tables: Iterable[str],
     root: str,
 ) -> str:
     """Return the record of a study's run as YAML; seeds are among the study's settings."""
@@ -57,6 +76,7 @@ def run_record(
             }
             for path in data
         },
+        "tables": {Path(path).stem: {"sha256": sha256_of(path)} for path in tables},
         "study": {"name": name, **settings},
     }
-    return yaml.safe_dump(record, sort_keys=False, allow_unicode=True, width=100)
+    return yaml.dump(record, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=100)

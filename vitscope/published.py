@@ -66,7 +66,7 @@ def read_published(
 
 
 def read_published_of(figure: Mapping[str, Any], files: Iterable[str]) -> dict[str, Published]:
-    """Read the published curves that a figure of a study names, from the one of `files` it means."""
+    """Read the published curves that a figure of a study names; `files` has its file."""
     published = figure.get("published")
     if not published:
         return {}

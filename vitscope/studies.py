@@ -5,24 +5,22 @@ names the file, the key, what was found and what is allowed.
 """
 
 import csv
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from copy import deepcopy
+from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
 from math import ceil
 from pathlib import Path
 from typing import Any
 
-import yaml
-from jsonschema import Draft202012Validator
-from jsonschema.exceptions import ValidationError, relevance
-
 from vitscope import families, figures
 from vitscope.errors import VitscopeError, nearest
+from vitscope.schemas import check, fill, load, unknown
+from vitscope.yamlfile import load_yaml
 
-ROOT = Path(__file__).parent.parent
-SCHEMAS = ROOT / "config" / "schemas"
+ROOT = Path(__file__).resolve().parent.parent
 BUNDLED_STUDIES = ROOT / "config" / "studies"
+CHECKPOINTS = ROOT / "resources" / "checkpoints"
+PUBLISHED = ROOT / "resources" / "published"
+SUFFIXES = (".yaml", ".yml")
 LOCK_SUFFIX = ".lock.yaml"
 
 Settings = dict[str, Any]
@@ -45,7 +43,7 @@ class Study:
         """Return the entry of a model, its label and pixel statistics filled in."""
         entry: Settings = self.settings["models"][name]
         data = self.settings["data"][entry["data"]]
-        filled = {"label": name, "mean": data["mean"], "std": data["std"], "training": {}}
+        filled = {"label": name, "mean": data["mean"], "std": data["std"]}
         return filled | entry
 
     def dataset(self, name: str) -> Settings:
@@ -57,11 +55,12 @@ class Study:
         """Return how many images a model is measured on."""
         analysis = self.settings["analysis"]
         split = self.dataset(self.model(model)["data"])["splits"][analysis["split"]]
-        return min(analysis["images"], split["images"] or analysis["images"])
+        wanted, there = int(analysis["images"]), split["images"]
+        return wanted if there is None else min(wanted, int(there))
 
     def shards(self, model: str) -> int:
         """Return into how many shards these images are cut."""
-        return ceil(self.images(model) / self.settings["analysis"]["shard_size"])
+        return ceil(self.images(model) / int(self.settings["analysis"]["shard_size"]))
 
     def models(self, kind: str | None = None) -> list[str]:
         """Return the models that figures of a kind show, or any figure, in the study's order."""
@@ -75,8 +74,12 @@ class Study:
 
     def recipe(self, model: str) -> Settings:
         """Return how a model is trained: the study's recipe, changed where the model says so."""
-        recipe: Settings = self.settings.get("training", {})
-        return recipe | self.model(model)["training"]
+        if "training" not in self.settings:
+            raise VitscopeError(
+                f"{self.path}: top level: the key 'training' is missing: add it to train {model}."
+            )
+        recipe: Settings = self.settings["training"] | self.model(model)["training"]
+        return recipe
 
     def figure(self, name: str) -> Settings:
         """Return the entry of a figure."""
@@ -84,154 +87,35 @@ class Study:
         return entry
 
 
-def load_yaml(path: Path) -> Settings:
-    """Read a YAML file whose top level is a mapping."""
-    try:
-        value = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise VitscopeError(f"Cannot read {path}: {error.strerror}.") from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        where = getattr(error, "problem_mark", None)
-        line = f" at line {where.line + 1}" if where else ""
-        raise VitscopeError(f"{path} is not valid YAML{line}: {_first_line(error)}.") from error
-    if not isinstance(value, dict):
-        raise VitscopeError(f"{path} must hold keys and values, and holds {_told(value)}.")
-    return value
-
-
-def _first_line(error: Exception) -> str:
-    return str(getattr(error, "problem", None) or error).splitlines()[0].rstrip(".")
-
-
-def _told(value: object) -> str:
-    text = "nothing" if value is None else repr(value)
-    return text if len(text) <= 60 else text[:57] + "..."
-
-
-@cache
-def _schema(name: str) -> Settings:
-    return load_yaml(SCHEMAS / f"{name}.schema.yaml")
-
-
-def _key_path(parts: Iterable[object]) -> str:
-    return ".".join(str(part) for part in parts)
-
-
-def _names(allowed: Iterable[str]) -> str:
-    return ", ".join(sorted(allowed)) or "nothing"
-
-
-def _unknown(path: Path, key: str, found: object, allowed: Iterable[str]) -> VitscopeError:
-    allowed = list(allowed)
-    return VitscopeError(
-        f"{path}: {key}: found '{found}', allowed: {_names(allowed)}."
-        f"{nearest(str(found), allowed)}"
-    )
-
-
-def _unknown_key(path: Path, error: ValidationError) -> VitscopeError:
-    allowed = error.schema.get("properties", {})
-    extra = next(key for key in error.instance if key not in allowed)
-    key = _key_path([*error.absolute_path, extra])
-    return VitscopeError(
-        f"{path}: {key}: unknown key, allowed: {_names(allowed)}.{nearest(str(extra), allowed)}"
-    )
-
-
-def _choice(error: ValidationError) -> str:
-    """Say what was expected where several keys exclude each other."""
-    names = [option["required"][0] for option in error.validator_value]
-    given = [name for name in names if name in error.instance]
-    found = " and ".join(given) if given else "none of them"
-    return f"found {found}, allowed: exactly one of {_names(names)}"
-
-
-_EXPECTED = {
-    "type": lambda error: f"a value of type {error.validator_value}",
-    "pattern": lambda error: f"text that matches {error.validator_value}",
-    "minimum": lambda error: f"a number from {error.validator_value} on",
-    "exclusiveMinimum": lambda error: f"a number above {error.validator_value}",
-    "maximum": lambda error: f"a number up to {error.validator_value}",
-    "minItems": lambda error: f"at least {error.validator_value} entries",
-    "maxItems": lambda error: f"at most {error.validator_value} entries",
-    "minProperties": lambda error: f"at least {error.validator_value} entry",
-    "uniqueItems": lambda _: "entries that differ from each other",
-}
-
-
-def _as_sentence(path: Path, error: ValidationError) -> VitscopeError:
-    key = _key_path(error.absolute_path) or "top level"
-    if error.validator == "additionalProperties":
-        return _unknown_key(path, error)
-    if error.validator == "enum":
-        return _unknown(path, key, error.instance, map(str, error.validator_value))
-    if error.validator == "required":
-        missing = next(name for name in error.validator_value if name not in error.instance)
-        return VitscopeError(f"{path}: {key}: the key '{missing}' is missing.")
-    if error.validator == "oneOf":
-        return VitscopeError(f"{path}: {key}: {_choice(error)}.")
-    told = _EXPECTED.get(str(error.validator))
-    expected = told(error) if told else error.message
-    return VitscopeError(f"{path}: {key}: found {_told(error.instance)}, allowed: {expected}.")
-
-
-def _check(path: Path, settings: object, schema: Settings, within: Sequence[object] = ()) -> None:
-    errors = list(Draft202012Validator(schema).iter_errors(settings))
-    if errors:
-        error = max(errors, key=relevance)
-        error.path.extendleft(reversed(within))
-        raise _as_sentence(path, error)
-
-
-def _resolved(schema: Settings, root: Settings) -> Settings:
-    if "$ref" not in schema:
-        return schema
-    target: Any = root
-    for part in schema["$ref"].removeprefix("#/").split("/"):
-        target = target[part]
-    return target | {key: value for key, value in schema.items() if key != "$ref"}
-
-
-def _fill(settings: Any, schema: Settings, root: Settings) -> None:
-    """Put the defaults of the schema where the settings are silent."""
-    schema = _resolved(schema, root)
-    if not isinstance(settings, dict):
-        return
-    for key, inner in schema.get("properties", {}).items():
-        inner = _resolved(inner, root)
-        if "default" in inner:
-            settings.setdefault(key, deepcopy(inner["default"]))
-        if key in settings:
-            _fill(settings[key], inner, root)
-    others = schema.get("additionalProperties")
-    if isinstance(others, dict):
-        for key in settings.keys() - schema.get("properties", {}).keys():
-            _fill(settings[key], others, root)
-
-
 def _check_models(path: Path, settings: Settings) -> None:
     for name, model in settings["models"].items():
         key = f"models.{name}"
         if model["family"] not in families.names():
-            raise _unknown(path, f"{key}.family", model["family"], families.names())
-        schema = families.arch_schema(model["family"])
-        _check(path, model["arch"], schema, within=("models", name, "arch"))
+            raise unknown(path, f"{key}.family", model["family"], families.names())
+        arch = families.arch_schema(model["family"])
+        check(path, model["arch"], arch, within=("models", name, "arch"))
         if model["data"] not in settings["data"]:
-            raise _unknown(path, f"{key}.data", model["data"], settings["data"])
-        if "training" in model:
-            training = {**_schema("study")["$defs"]["training"], "required": []}
-            _check(path, model["training"], training, within=("models", name, "training"))
-        splits = settings["data"][model["data"]]["splits"]
-        if settings["analysis"]["split"] not in splits:
-            raise _unknown(path, "analysis.split", settings["analysis"]["split"], splits)
+            raise unknown(path, f"{key}.data", model["data"], settings["data"])
+        split, splits = settings["analysis"]["split"], settings["data"][model["data"]]["splits"]
+        if split not in splits:
+            at = f"analysis.split, for {key} on data.{model['data']}"
+            raise unknown(path, at, split, splits)
+        # Of the recipe, a model gives only what differs.
+        recipe = {**load("study")["$defs"]["training"], "required": []}
+        check(path, model["training"], recipe, within=("models", name, "training"))
 
 
 def _check_files(path: Path, settings: Settings) -> None:
     for name, model in settings["models"].items():
         bundled = model["checkpoint"].get("bundled")
-        if bundled is not None and not (ROOT / bundled).is_file():
+        if bundled is None:
+            continue
+        file = (ROOT / bundled).resolve()
+        if not (file.is_file() and file.is_relative_to(ROOT)):
+            there = [str(file.relative_to(ROOT)) for file in CHECKPOINTS.rglob("*.safetensors")]
             raise VitscopeError(
-                f"{path}: models.{name}.checkpoint.bundled: the file {bundled} does not exist."
+                f"{path}: models.{name}.checkpoint.bundled: found '{bundled}', allowed: a file "
+                f"of this repository, relative to its root.{nearest(bundled, there)}"
             )
 
 
@@ -239,65 +123,92 @@ def _check_figures(path: Path, settings: Settings) -> None:
     for name, figure in settings["figures"].items():
         key = f"figures.{name}"
         if figure["kind"] not in figures.KINDS:
-            raise _unknown(path, f"{key}.kind", figure["kind"], figures.KINDS)
-        series = figure.get("published", {}).get("series", {})
-        for model in (*figure["models"], *series):
+            raise unknown(path, f"{key}.kind", figure["kind"], figures.KINDS)
+        for model in figure["models"]:
             if model not in settings["models"]:
-                raise _unknown(path, f"{key}.models", model, settings["models"])
+                raise unknown(path, f"{key}.models", model, settings["models"])
         if "published" in figure:
-            _check_published(path, f"{key}.published", figure["published"])
+            _check_published(path, f"{key}.published", figure)
 
 
-def _check_published(path: Path, key: str, published: Settings) -> None:
-    folder = ROOT / "resources" / "published"
-    present = sorted(file.name for file in folder.glob("*.csv"))
-    if published["file"] not in present:
-        raise _unknown(path, f"{key}.file", published["file"], present)
-    with (folder / published["file"]).open(encoding="utf-8", newline="") as file:
-        series = {row.get("model", "") for row in csv.DictReader(file)}
-    for model, name in published["series"].items():
-        if name not in series:
-            raise _unknown(path, f"{key}.series.{model}", name, series)
+def _check_published(path: Path, key: str, figure: Settings) -> None:
+    file = figure["published"]["file"]
+    curves = {found.name: series for found in PUBLISHED.glob("*.csv") if (series := _series(found))}
+    if file not in curves:
+        raise unknown(path, f"{key}.file", file, curves)
+    for model, series in figure["published"]["series"].items():
+        if model not in figure["models"]:
+            raise unknown(path, f"{key}.series", model, figure["models"])
+        if series not in curves[file]:
+            raise unknown(path, f"{key}.series.{model}", series, curves[file])
+
+
+def _series(file: Path) -> set[str]:
+    """Return the names of the curves by depth in a file of published points."""
+    with file.open(encoding="utf-8", newline="") as lines:
+        rows = csv.DictReader(lines)
+        if not {"model", "normalized_depth"} <= set(rows.fieldnames or ()):
+            return set()
+        return {row["model"] for row in rows}
 
 
 def load_study(path: Path) -> Study:
     """Read, check and complete one study."""
     settings = load_yaml(path)
-    schema = _schema("study")
-    _check(path, settings, schema)
-    _fill(settings, schema, schema)
+    schema = load("study")
+    check(path, settings, schema)
+    fill(settings, schema, schema)
     _check_models(path, settings)
     _check_files(path, settings)
     _check_figures(path, settings)
+    check(path, path.stem, schema["$defs"]["name"], within=("name of the file",))
     return Study(path.stem, path, settings)
 
 
-def _study_files(places: Iterable[Path]) -> Iterator[Path]:
-    for place in places:
-        if place.is_dir():
-            found = sorted(file for file in place.glob("*.yaml") if not file.name.startswith("."))
-            yield from (file for file in found if not file.name.endswith(LOCK_SUFFIX))
-        elif place.is_file():
-            yield place
-        else:
-            raise VitscopeError(f"studies_dir: there is no file or folder {place}.")
+def _study_files(where: str, place: Path) -> list[Path]:
+    """Return the studies of a folder, or the one that is a file."""
+    if place.is_file():
+        return [place]
+    if not place.is_dir():
+        raise VitscopeError(
+            f"{where}: studies_dir: found '{place}', allowed: a folder or file that exists."
+        )
+    files = [file for file in sorted(place.iterdir()) if _is_study(file)]
+    if not files:
+        raise VitscopeError(
+            f"{where}: studies_dir: found '{place}', which holds no study, allowed: a folder "
+            f"with files NAME.yaml."
+        )
+    return files
 
 
-def load_config(config: Mapping[str, Any], source: Path) -> tuple[str, dict[str, Study]]:
-    """Check the settings of the workflow; return the default study's name and all studies."""
-    _check(source, dict(config), _schema("config"))
-    places = config.get("studies_dir") or []
-    extra = [Path(places)] if isinstance(places, str) else [Path(place) for place in places]
+def _is_study(file: Path) -> bool:
+    hidden = file.name.startswith(".")
+    return file.suffix in SUFFIXES and not hidden and not file.name.endswith(LOCK_SUFFIX)
+
+
+def load_config(config: Mapping[str, Any], where: str) -> tuple[str, dict[str, Study]]:
+    """Check the settings of the workflow; return the default study's name and all studies.
+
+    `where` says in messages where these settings come from.
+    """
+    settings = dict(config)
+    schema = load("config")
+    check(where, settings, schema)
+    fill(settings, schema, schema)
+    extra = settings["studies_dir"]
+    places = [BUNDLED_STUDIES, *map(Path, [extra] if isinstance(extra, str) else extra)]
+    files = [file for place in places for file in _study_files(where, place.expanduser())]
     studies: dict[str, Study] = {}
-    for path in _study_files([BUNDLED_STUDIES, *extra]):
+    for path in {file.resolve(): file for file in files}.values():
         study = load_study(path)
-        _check(path, study.name, _schema("study")["$defs"]["name"], within=("file name",))
         if study.name in studies:
             raise VitscopeError(
-                f"{path}: there is a study of this name already, {studies[study.name].path}."
+                f"{path}: there is a study '{study.name}' already, {studies[study.name].path}: "
+                f"rename one of the files."
             )
         studies[study.name] = study
-    default = config["study"]
+    default = settings["study"]
     if default not in studies:
-        raise _unknown(source, "study", default, studies)
+        raise unknown(where, "study", default, studies)
     return default, studies

@@ -1,6 +1,7 @@
 """The tables: their columns, and how they are written and read."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 import pandas as pd
@@ -31,7 +32,7 @@ TABLES: dict[str, Columns] = {
     },
     "variance_per_image": {
         "index": (pa.int32(), "position of the cut point, 0 for the stem"),
-        "image": (pa.int64(), "position of the image in the data artefact"),
+        "image": (pa.int64(), "position of the image among those that are measured"),
         "variance": (pa.float64(), "variance over space, mean over channels"),
     },
     "feature_variance": {
@@ -86,30 +87,37 @@ def write_table(
         raise ValueError(f"{name}: columns {sorted(frame.columns)}, not {sorted(schema.names)}")
     table = pa.Table.from_pandas(frame[schema.names], schema=schema, preserve_index=False)
     with atomic_path(path) as partial:
-        pq.write_table(table.replace_schema_metadata({"table": name, **(metadata or {})}), partial)
+        pq.write_table(table.replace_schema_metadata({**(metadata or {}), "table": name}), partial)
 
 
-def _read(name: str, path: Path | str) -> pa.Table:
+@contextmanager
+def _opened(path: Path | str) -> Iterator[pq.ParquetFile]:
     try:
-        table = pq.read_table(path)
-    except OSError as error:
-        raise VitscopeError(f"Cannot read the table {path}: {error}.") from error
-    except pa.ArrowException as error:
+        with Path(path).open("rb") as file:
+            yield pq.ParquetFile(file)
+    except (OSError, pa.ArrowException) as error:
+        # Arrow tells of damaged pages with an OSError that has no number.
+        if isinstance(error, OSError) and error.strerror:
+            raise VitscopeError(f"Cannot read the table {path}: {error.strerror}.") from error
         raise VitscopeError(
             f"{path} is not a readable parquet table: delete it and run again."
         ) from error
-    if table.schema.remove_metadata() != schema_of(name):
-        raise VitscopeError(f"{path} is not a {name} table of this version: delete it.")
-    return table
 
 
 def read_table(name: str, path: Path | str) -> pd.DataFrame:
     """Read the table `name`, checking its columns and types."""
-    frame: pd.DataFrame = _read(name, path).to_pandas()
+    with _opened(path) as file:
+        table = file.read()
+    if table.schema.remove_metadata() != schema_of(name):
+        raise VitscopeError(
+            f"{path} is not a {name} table of this version: delete it and run again."
+        )
+    frame: pd.DataFrame = table.to_pandas()
     return frame
 
 
 def read_metadata(path: Path | str) -> dict[str, str]:
     """Return the text that was written with a table."""
-    metadata = pq.read_schema(path).metadata or {}
+    with _opened(path) as file:
+        metadata = file.schema_arrow.metadata or {}
     return {key.decode(): value.decode() for key, value in metadata.items()}

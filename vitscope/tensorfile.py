@@ -8,6 +8,7 @@ first and every row goes to its place in the file. Any safetensors reader can op
 import json
 import os
 from collections.abc import Mapping
+from contextlib import ExitStack
 from math import prod
 from pathlib import Path
 from types import TracebackType
@@ -47,6 +48,17 @@ def _header(
     return text + b" " * (-(len(text) + 8) % ALIGNMENT)
 
 
+def _checked_end(entries: Mapping[str, Any]) -> int:
+    """Return where the last tensor ends; they must follow one another, as their shapes say."""
+    end = 0
+    for name, entry in sorted(entries.items(), key=lambda item: item[1]["data_offsets"]):
+        size = prod(entry["shape"]) * DTYPES[entry["dtype"]].itemsize
+        if min(entry["shape"], default=0) < 0 or entry["data_offsets"] != [end, end + size]:
+            raise ValueError(name)
+        end += size
+    return end
+
+
 class TensorWriter:
     """Write the rows of tensors of known shape, in any order, to one safetensors file."""
 
@@ -63,18 +75,16 @@ class TensorWriter:
         start = len(self._prefix)
         self._starts = {name: start + entries[name]["data_offsets"][0] for name in tensors}
         self._size = start + max((entries[name]["data_offsets"][1] for name in tensors), default=0)
-        self._target = atomic_path(path)
-        self._file = -1
+        self._path = path
 
     def __enter__(self) -> Self:
-        partial = self._target.__enter__()
-        try:
+        with ExitStack() as stack:
+            partial = stack.enter_context(atomic_path(self._path))
             self._file = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666)
+            stack.callback(os.close, self._file)
             os.truncate(self._file, self._size)
             self._write_all(self._prefix, 0)
-        except OSError as error:
-            self._leave(type(error), error, error.__traceback__)
-            raise
+            self._open = stack.pop_all()
         return self
 
     def __exit__(
@@ -83,18 +93,7 @@ class TensorWriter:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._leave(kind, error, trace)
-
-    def _leave(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if self._file >= 0:
-            os.close(self._file)
-            self._file = -1
-        self._target.__exit__(kind, error, trace)
+        self._open.__exit__(kind, error, trace)
 
     def _write_all(self, data: bytes | memoryview, offset: int) -> None:
         view = memoryview(data)
@@ -105,10 +104,10 @@ class TensorWriter:
     def write(self, name: str, first_row: int, rows: npt.NDArray[Any]) -> None:
         """Write `rows` to their place, the first of them at `first_row`."""
         dtype, shape = self._tensors[name]
-        if rows.dtype != DTYPES[dtype] or rows.shape[1:] != shape[1:]:
+        if rows.dtype != DTYPES[dtype] or rows.ndim != len(shape) or rows.shape[1:] != shape[1:]:
             raise ValueError(f"{name}: got {rows.dtype}{rows.shape}, expected {dtype}{shape}")
-        if rows.ndim and first_row + len(rows) > shape[0]:
-            raise ValueError(f"{name}: rows end at {first_row + len(rows)} of {shape[0]}")
+        if rows.ndim and not 0 <= first_row <= shape[0] - len(rows):
+            raise ValueError(f"{name}: {len(rows)} rows from {first_row} on, of {shape[0]}")
         row_bytes = prod(shape[1:]) * DTYPES[dtype].itemsize
         data = np.ascontiguousarray(rows).reshape(-1).view(np.uint8).data
         self._write_all(data, self._starts[name] + first_row * row_bytes)
@@ -129,12 +128,12 @@ class TensorFile:
             self.metadata: dict[str, str] = entries.pop("__metadata__", {})
             self._start = 8 + length
             self._entries = entries
-            end = max((entry["data_offsets"][1] for entry in entries.values()), default=0)
+            end = _checked_end(entries)
         except OSError as error:
             raise VitscopeError(f"Cannot read {self.path}: {error.strerror}.") from error
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+        except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
             raise VitscopeError(
-                f"{self.path} is not a safetensors file: delete it and run again."
+                f"{self.path} is not a safetensors file of vitscope: delete it and run again."
             ) from error
         if size != self._start + end:
             raise VitscopeError(

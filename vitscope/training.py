@@ -17,6 +17,7 @@ from torch.nn import functional
 
 from vitscope.checkpoints import write_weights
 from vitscope.data.artefact import Split, normalized
+from vitscope.data.source import UNKNOWN_LABEL
 from vitscope.downloads import Say, say_on_stderr
 from vitscope.errors import VitscopeError
 from vitscope.torchvision_ops import import_timm
@@ -66,13 +67,20 @@ def learning_rate(recipe: Recipe, progress: float) -> float:
     return float(last + (peak - last) * (1 + cos(pi * share)) / 2)
 
 
-def _augmentation(recipe: Recipe, mean: list[float]) -> Augment:
+def augmentation(recipe: Recipe, mean: list[float]) -> Augment:
     """Return what is done to each image, (H, W, 3): shift, flip, RandAugment."""
     policy = None
     if recipe["randaugment"]:
         auto_augment = import_timm("timm.data.auto_augment")
         fill = tuple(round(255 * value) for value in mean)
-        policy = auto_augment.rand_augment_transform(recipe["randaugment"], {"img_mean": fill})
+        try:
+            options = {"img_mean": fill}
+            policy = auto_augment.rand_augment_transform(recipe["randaugment"], options)
+        except (AssertionError, ValueError, IndexError, KeyError) as error:
+            raise VitscopeError(
+                f"training.randaugment is {recipe['randaugment']!r}, which timm does not "
+                f"understand: write it like rand-m9-n2-mstd0.5, or null for none."
+            ) from error
     shift = recipe["shift"]
 
     def augment(pixels: Pixels) -> Pixels:
@@ -91,11 +99,11 @@ def _augmentation(recipe: Recipe, mean: list[float]) -> Augment:
     return augment
 
 
-def _batches(
+def batches(
     split: Split, batch_size: int, augment: Augment
 ) -> Iterator[tuple[Pixels, npt.NDArray[np.int64]]]:
     """Yield one epoch of augmented images in a random order; what fills no batch is left out."""
-    order = np.array(torch.randperm(len(split)))
+    order = torch.randperm(len(split)).numpy()
     for first in range(0, len(order) - batch_size + 1, batch_size):
         rows = order[first : first + batch_size]
         images = split.images[rows].transpose(0, 2, 3, 1)
@@ -103,7 +111,7 @@ def _batches(
         yield augmented.transpose(0, 3, 1, 2), split.labels[rows]
 
 
-def _mixing(recipe: Recipe, classes: int) -> Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]:
+def mixing(recipe: Recipe, classes: int) -> Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]:
     """Return what blends the images of a batch and makes targets of their labels."""
     smoothing = recipe["label_smoothing"]
     if recipe["mixup"] or recipe["cutmix"]:
@@ -136,9 +144,15 @@ def accuracy(model: nn.Module, split: Split, mean: list[float], std: list[float]
     return float(np.mean(torch.cat(found).numpy() == split.labels))
 
 
-def _check(recipe: Recipe, images: int) -> None:
-    """Refuse a recipe that cannot be followed, before an hour is spent on it."""
-    batch, epochs = recipe["batch_size"], recipe["epochs"]
+def _check(recipe: Recipe, train_split: Split, test_split: Split) -> None:
+    """Refuse what cannot be trained, before time is spent on it."""
+    for split in (train_split, test_split):
+        if UNKNOWN_LABEL in split.labels:
+            raise VitscopeError(
+                f"The split {split.metadata['split']} of {split.metadata['dataset']} has images "
+                f"without labels: train on a data set that has them."
+            )
+    images, batch, epochs = len(train_split), recipe["batch_size"], recipe["epochs"]
     if batch > images:
         raise VitscopeError(
             f"training.batch_size is {batch} and the training split has {images} images: lower it."
@@ -207,7 +221,7 @@ def train(
     The keys of the recipe are those of `training` in a study. The same seed and number of threads
     give the same bytes on a CPU.
     """
-    _check(recipe, len(train_split))
+    _check(recipe, train_split, test_split)
     batch_size, epochs = recipe["batch_size"], recipe["epochs"]
     steps = len(train_split) // batch_size
     device = next(model.parameters()).device
@@ -222,8 +236,8 @@ def train(
         write_snapshot(model, path, dtype, {**(metadata or {}), **facts})
 
     with seeded(seed), _plain_attention(model):
-        augment = _augmentation(recipe, mean)
-        mix = _mixing(recipe, len(train_split.classes))
+        augment = augmentation(recipe, mean)
+        mix = mixing(recipe, len(train_split.classes))
         snapshot("init", 0)
         model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         for epoch in range(epochs):
@@ -231,7 +245,7 @@ def train(
                 snapshot("warmup", epoch)
             model.train()
             losses = []
-            for step, (pixels, labels) in enumerate(_batches(train_split, batch_size, augment)):
+            for step, (pixels, labels) in enumerate(batches(train_split, batch_size, augment)):
                 rate = learning_rate(recipe, epoch + (step + 1) / steps)
                 for group in optimizer.param_groups:
                     group["lr"] = rate

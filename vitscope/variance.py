@@ -85,11 +85,19 @@ def bootstrap_means(values: Array, resamples: int, seed: int) -> Array:
     return np.concatenate(means)
 
 
+def _interval(values: Array, resamples: int, seed: int) -> Array:
+    """Return the ends of the 95 % intervals; a single image tells nothing of the spread: NaN."""
+    if len(values) == 1:
+        return np.full((2, values.shape[1]), np.nan)
+    ends: Array = np.percentile(bootstrap_means(values, resamples, seed), TAILS, axis=0)
+    return ends
+
+
 def merge(shards: Iterable[pd.DataFrame], resamples: int, seed: int) -> pd.DataFrame:
     """Merge the shards of one model: mean over images and a 95 % interval, per cut point."""
     per_image = pd.concat(shards).pivot(index="image", columns="index", values="variance")
     values = per_image.sort_index().to_numpy(np.float64)
-    low, high = np.percentile(bootstrap_means(values, resamples, seed), TAILS, axis=0)
+    low, high = _interval(values, resamples, seed)
     return pd.DataFrame(
         {
             "index": per_image.columns.to_numpy(),

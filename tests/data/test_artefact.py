@@ -1,6 +1,7 @@
 """Artefacts against torchvision's transforms, and what goes wrong with a data set."""
 
 import json
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -113,6 +114,20 @@ def test_the_same_entry_gives_the_same_bytes(tmp_path: Path) -> None:
         build("shapes", dataset(GENERATED), "test", path)
     assert paths[0].read_bytes() == paths[1].read_bytes()
     assert Split(paths[0]).digest == Split(paths[1]).digest
+
+
+def test_memory_does_not_grow_with_the_number_of_images(tmp_path: Path) -> None:
+    images = np.zeros((3000, 64, 64, 3), np.uint8)
+    np.savez(tmp_path / "data.npz", images=images)
+    entry = dataset({"kind": "npz", "path": str(tmp_path / "data.npz")}, image_size=64)
+    peaks = []
+    for count in (1, 600, 3000):
+        entry["splits"]["test"]["images"] = count
+        tracemalloc.start()
+        build("arrays", entry, "test", tmp_path / "test.safetensors")
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert peaks[2] < peaks[1] + images[:50].nbytes
 
 
 def test_selection() -> None:

@@ -38,6 +38,7 @@ def test_gray_images(tmp_path: Path) -> None:
     [
         {"images": IMAGES / 255},
         {"images": IMAGES[0, 0]},
+        {"images": IMAGES[:, :0]},
         {"images": np.zeros((9, 3, 6, 5), np.uint8)},
         {"images": np.asfortranarray(IMAGES)},
         {"images": IMAGES, "labels": np.arange(8)},

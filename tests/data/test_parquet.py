@@ -64,6 +64,13 @@ def test_a_folder_of_files(tmp_path: Path) -> None:
     check(source, [3, 79, 80, 109, 110, 199])
 
 
+def test_a_folder_of_different_tables(tmp_path: Path) -> None:
+    pq.write_table(table(slice(0, 2)), tmp_path / "a.parquet")
+    pq.write_table(table(slice(0, 2), "image"), tmp_path / "b.parquet")
+    with pytest.raises(VitscopeError, match=r"b\.parquet has other columns than a\.parquet"):
+        Parquet(tmp_path, None, None)
+
+
 def test_names_of_classes(tmp_path: Path) -> None:
     path = tmp_path / "test.parquet"
     names = ["ant", "bee"]

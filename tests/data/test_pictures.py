@@ -61,7 +61,7 @@ def test_folders_that_cannot_be_meant(tmp_path: Path) -> None:
         Folder(tmp_path)
 
 
-@pytest.mark.parametrize("kept", [0, 20, 60])
+@pytest.mark.parametrize("kept", [0, 20, 50])
 def test_a_damaged_image_is_named(tmp_path: Path, kept: int) -> None:
     path = tmp_path / "a.png"
     image(path, 1)

@@ -55,10 +55,7 @@ class Npz:
         """Yield images with their label; no more than one image is in memory."""
         size, position = prod(self._shape[1:]), 0
         try:
-            with (
-                zipfile.ZipFile(self._path) as archive,
-                archive.open(IMAGES) as file,
-            ):
+            with zipfile.ZipFile(self._path) as archive, archive.open(IMAGES) as file:
                 _image_shape(file)
                 for index in indices:
                     # A compressed member is read from its start: what is not wanted is passed by.
@@ -82,7 +79,8 @@ def _image_shape(file: IO[bytes]) -> Shape:
     version = npy.read_magic(file)
     read = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
     shape, by_column, dtype = read(file)
-    if dtype != np.uint8 or by_column or len(shape) not in {3, 4} or shape[3:] not in {(), (3,)}:
+    pictures = len(shape) in {3, 4} and shape[3:] in {(), (3,)} and 0 not in shape[1:]
+    if dtype != np.uint8 or by_column or not pictures:
         raise ValueError(f"images are {dtype} {shape}")
     return tuple(shape)
 

@@ -29,11 +29,14 @@ class Parquet:
 
     def __init__(self, path: Path, image: str | None, label: str | None) -> None:
         self._paths = _files_of(path)
-        schema = self._open(self._paths[0]).schema_arrow
+        files = [_opened(path) for path in self._paths]
+        schema = files[0].schema_arrow
         self._image = self._column(schema, "images", (image,) if image else IMAGE_COLUMNS)
         self._label = self._column(schema, "labels", (label,) if label else LABEL_COLUMNS)
+        for path, file in zip(self._paths, files, strict=True):
+            _check_same(path, file.schema_arrow, self._paths[0], schema)
         self.classes = _class_names(schema, self._label)
-        self._counts = [self._open(path).metadata.num_rows for path in self._paths]
+        self._counts = [file.metadata.num_rows for file in files]
         digests = [sha256_of(path) for path in self._paths]
         self.provenance = {
             "source": ", ".join(path.name for path in self._paths),
@@ -42,12 +45,6 @@ class Parquet:
 
     def __len__(self) -> int:
         return sum(self._counts)
-
-    def _open(self, path: Path) -> pq.ParquetFile:
-        try:
-            return pq.ParquetFile(path)
-        except (pa.ArrowException, OSError) as error:
-            raise VitscopeError(f"{path} is not a readable parquet file: get it again.") from error
 
     def _column(self, schema: pa.Schema, what: str, allowed: tuple[str, ...]) -> str:
         for name in allowed:
@@ -67,7 +64,7 @@ class Parquet:
             first += count
 
     def _read(self, path: Path, rows: Integers) -> Iterator[Sample]:
-        file, first = self._open(path), 0
+        file, first = _opened(path), 0
         for group in range(file.num_row_groups):
             count = file.metadata.row_group(group).num_rows
             inside = rows[(rows >= first) & (rows < first + count)]
@@ -106,6 +103,20 @@ def _files_of(path: Path) -> list[Path]:
     if not paths:
         raise VitscopeError(f"{path} holds no parquet files: correct the path of the data set.")
     return paths
+
+
+def _opened(path: Path) -> pq.ParquetFile:
+    try:
+        return pq.ParquetFile(path)
+    except (pa.ArrowException, OSError) as error:
+        raise VitscopeError(f"{path} is not a readable parquet file: get it again.") from error
+
+
+def _check_same(path: Path, schema: pa.Schema, first: Path, wanted: pa.Schema) -> None:
+    if not schema.equals(wanted):
+        raise VitscopeError(
+            f"{path} has other columns than {first.name}: give a folder of files of one data set."
+        )
 
 
 def _class_names(schema: pa.Schema, label: str) -> list[str]:

@@ -29,6 +29,7 @@ def local_files(where: str, source: Mapping[str, Any], split: str) -> list[str]:
         return []
     if not path.exists():
         raise VitscopeError(
-            f"{where}.path: there is no file or folder {path}: put the data there or correct the path."
+            f"{where}.path: there is no file or folder {path}: put the data there or correct the "
+            f"path."
         )
     return [str(path)]

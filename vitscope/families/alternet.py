@@ -16,29 +16,47 @@ ARCH = {
     "type": "object",
     "additionalProperties": False,
     "properties": {
-        "depth": {"enum": [18, 34, 50, 101, 152]},
-        "block": {"enum": ["basic", "bottleneck"]},
+        "depth": {
+            "description": "A network of the paper, by its depth.",
+            "enum": [18, 34, 50, 101, 152],
+        },
+        "block": {"description": "The kind of residual block.", "enum": ["basic", "bottleneck"]},
         "blocks": {
+            "description": "Blocks of each stage.",
             "type": "array",
             "items": {"type": "integer", "minimum": 1},
             "minItems": 4,
             "maxItems": 4,
         },
         "attention": {
+            "description": "MSA blocks of each stage: every second one, from its end.",
             "type": "array",
             "items": {"type": "integer", "minimum": 0},
             "minItems": 4,
             "maxItems": 4,
         },
         "heads": {
+            "description": "Heads of the MSAs of each stage; 3, 6, 12, 24 if left out.",
             "type": "array",
             "items": {"type": "integer", "minimum": 1},
             "minItems": 4,
             "maxItems": 4,
         },
-        "head_dim": {"type": "integer", "minimum": 1},
-        "window": {"type": "integer", "minimum": 1},
-        "width": {"type": "integer", "minimum": 1},
+        "head_dim": {
+            "description": "Channels of a head; 64 if left out.",
+            "type": "integer",
+            "minimum": 1,
+        },
+        "window": {
+            "description": "Side of the windows of attention; 4 if left out.",
+            "type": "integer",
+            "minimum": 1,
+        },
+        "width": {
+            "description": "Channels within the blocks of the first stage; 64 if left out.",
+            "type": "integer",
+            "minimum": 1,
+        },
     },
     "oneOf": [{"required": ["depth"]}, {"required": ["block", "blocks", "attention"]}],
 }

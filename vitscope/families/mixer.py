@@ -13,17 +13,34 @@ ARCH = {
     "type": "object",
     "additionalProperties": False,
     "properties": {
-        "name": {"type": "string"},
-        "patch_size": {"type": "integer", "minimum": 1},
-        "num_blocks": {"type": "integer", "minimum": 1},
-        "embed_dim": {"type": "integer", "minimum": 1},
+        "name": {
+            "description": "One of timm's MLP-Mixers, such as `mixer_b16_224`.",
+            "type": "string",
+        },
+        "patch_size": {
+            "description": "Side of a patch, in pixels.",
+            "type": "integer",
+            "minimum": 1,
+        },
+        "num_blocks": {
+            "description": "Blocks, each an MLP over tokens and one over channels.",
+            "type": "integer",
+            "minimum": 1,
+        },
+        "embed_dim": {"description": "Channels of every token.", "type": "integer", "minimum": 1},
         "mlp_ratio": {
+            "description": "Hidden over outer width, over tokens and channels; 0.5, 4 if left out.",
             "type": "array",
             "items": {"type": "number", "exclusiveMinimum": 0},
             "minItems": 2,
             "maxItems": 2,
         },
-        "drop_path_rate": {"type": "number", "minimum": 0, "exclusiveMaximum": 1},
+        "drop_path_rate": {
+            "description": "Stochastic depth in training, of the last block; 0 if left out.",
+            "type": "number",
+            "minimum": 0,
+            "exclusiveMaximum": 1,
+        },
     },
     "oneOf": [
         {"required": ["name"]},

@@ -13,14 +13,43 @@ ARCH = {
     "type": "object",
     "additionalProperties": False,
     "properties": {
-        "name": {"type": "string"},
-        "patch_size": {"type": "integer", "minimum": 1},
-        "stride": {"type": "integer", "minimum": 1},
-        "base_dims": {"type": "array", "items": {"type": "integer", "minimum": 1}},
-        "depth": {"type": "array", "items": {"type": "integer", "minimum": 1}},
-        "heads": {"type": "array", "items": {"type": "integer", "minimum": 1}},
-        "mlp_ratio": {"type": "number", "exclusiveMinimum": 0},
-        "drop_path_rate": {"type": "number", "minimum": 0, "exclusiveMaximum": 1},
+        "name": {"description": "One of timm's PiTs, such as `pit_ti_224`.", "type": "string"},
+        "patch_size": {
+            "description": "Side of a patch, in pixels.",
+            "type": "integer",
+            "minimum": 1,
+        },
+        "stride": {
+            "description": "Distance of patches, in pixels.",
+            "type": "integer",
+            "minimum": 1,
+        },
+        "base_dims": {
+            "description": "Channels of a head, by stage.",
+            "type": "array",
+            "items": {"type": "integer", "minimum": 1},
+        },
+        "depth": {
+            "description": "Blocks of each stage.",
+            "type": "array",
+            "items": {"type": "integer", "minimum": 1},
+        },
+        "heads": {
+            "description": "Heads of an MSA, by stage.",
+            "type": "array",
+            "items": {"type": "integer", "minimum": 1},
+        },
+        "mlp_ratio": {
+            "description": "Hidden over outer width of the MLPs; 4 if left out.",
+            "type": "number",
+            "exclusiveMinimum": 0,
+        },
+        "drop_path_rate": {
+            "description": "Stochastic depth in training, of the last block; 0 if left out.",
+            "type": "number",
+            "minimum": 0,
+            "exclusiveMaximum": 1,
+        },
     },
     "oneOf": [
         {"required": ["name"]},

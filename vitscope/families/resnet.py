@@ -11,15 +11,23 @@ ARCH = {
     "type": "object",
     "additionalProperties": False,
     "properties": {
-        "depth": {"enum": [18, 34, 50, 101, 152]},
-        "block": {"enum": ["basic", "bottleneck"]},
+        "depth": {
+            "description": "A network of the paper, by its depth.",
+            "enum": [18, 34, 50, 101, 152],
+        },
+        "block": {"description": "The kind of residual block.", "enum": ["basic", "bottleneck"]},
         "blocks": {
+            "description": "Blocks of each stage.",
             "type": "array",
             "items": {"type": "integer", "minimum": 1},
             "minItems": 4,
             "maxItems": 4,
         },
-        "width": {"type": "integer", "minimum": 1},
+        "width": {
+            "description": "Channels within the blocks of the first stage; 64 if left out.",
+            "type": "integer",
+            "minimum": 1,
+        },
     },
     "oneOf": [{"required": ["depth"]}, {"required": ["block", "blocks"]}],
 }

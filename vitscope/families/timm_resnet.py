@@ -13,15 +13,21 @@ ARCH = {
     "type": "object",
     "additionalProperties": False,
     "properties": {
-        "name": {"type": "string"},
-        "block": {"enum": ["basic", "bottleneck"]},
+        "name": {"description": "One of timm's ResNets, such as `resnet50`.", "type": "string"},
+        "block": {"description": "The kind of residual block.", "enum": ["basic", "bottleneck"]},
         "layers": {
+            "description": "Blocks of each stage.",
             "type": "array",
             "items": {"type": "integer", "minimum": 1},
             "minItems": 4,
             "maxItems": 4,
         },
-        "drop_path_rate": {"type": "number", "minimum": 0, "exclusiveMaximum": 1},
+        "drop_path_rate": {
+            "description": "Stochastic depth in training, of the last block; 0 if left out.",
+            "type": "number",
+            "minimum": 0,
+            "exclusiveMaximum": 1,
+        },
     },
     "oneOf": [{"required": ["name"]}, {"required": ["block", "layers"]}],
 }

@@ -13,14 +13,37 @@ ARCH = {
     "type": "object",
     "additionalProperties": False,
     "properties": {
-        "name": {"type": "string"},
-        "patch_size": {"type": "integer", "minimum": 1},
-        "embed_dim": {"type": "integer", "minimum": 1},
-        "depth": {"type": "integer", "minimum": 1},
-        "num_heads": {"type": "integer", "minimum": 1},
-        "mlp_ratio": {"type": "number", "exclusiveMinimum": 0},
-        "qkv_bias": {"type": "boolean"},
-        "drop_path_rate": {"type": "number", "minimum": 0, "exclusiveMaximum": 1},
+        "name": {
+            "description": "One of timm's ViTs or DeiTs, such as `vit_tiny_patch16_224`.",
+            "type": "string",
+        },
+        "patch_size": {
+            "description": "Side of a patch, in pixels.",
+            "type": "integer",
+            "minimum": 1,
+        },
+        "embed_dim": {"description": "Channels of every token.", "type": "integer", "minimum": 1},
+        "depth": {
+            "description": "Blocks, each an MSA and an MLP.",
+            "type": "integer",
+            "minimum": 1,
+        },
+        "num_heads": {"description": "Heads of an MSA.", "type": "integer", "minimum": 1},
+        "mlp_ratio": {
+            "description": "Hidden over outer width of the MLPs; 4 if left out.",
+            "type": "number",
+            "exclusiveMinimum": 0,
+        },
+        "qkv_bias": {
+            "description": "Whether queries, keys and values have a bias; true if left out.",
+            "type": "boolean",
+        },
+        "drop_path_rate": {
+            "description": "Stochastic depth in training, of the last block; 0 if left out.",
+            "type": "number",
+            "minimum": 0,
+            "exclusiveMaximum": 1,
+        },
     },
     "oneOf": [
         {"required": ["name"]},

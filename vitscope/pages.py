@@ -1,0 +1,63 @@
+"""Results in words: the same sections as Markdown, for a reader, and as a page of a report."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from html import escape
+
+_STYLE = """\
+body { font: 15px/1.5 system-ui, sans-serif; color: #1e293b; max-width: 60em; margin: 2em auto; }
+table { border-collapse: collapse; width: 100%; margin: 1em 0; }
+th, td { text-align: left; padding: .3em .8em; border-bottom: 1px solid #cbd5e1; }
+pre { font-size: 13px; white-space: pre-wrap; }
+"""
+
+
+@dataclass(frozen=True)
+class Section:
+    """A table of text under a heading, with a paragraph that says how to read it."""
+
+    heading: str
+    text: str
+    header: Sequence[str]
+    rows: Sequence[Sequence[str]]
+
+
+def as_markdown(title: str, text: str, sections: Iterable[Section]) -> str:
+    """Return a title, a paragraph and sections as Markdown."""
+    blocks = [f"# {title}", text]
+    for section in sections:
+        cells = (section.header, ["---"] * len(section.header), *section.rows)
+        blocks += [f"## {section.heading}", section.text, "\n".join(map(_markdown_row, cells))]
+    return "\n\n".join(block for block in blocks if block) + "\n"
+
+
+def _markdown_row(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
+
+
+def as_html(title: str, text: str, sections: Iterable[Section]) -> str:
+    """Return a title, a paragraph and sections as a page that needs no other file."""
+    blocks = [f"<p>{escape(text)}</p>"]
+    for section in sections:
+        head, *rows = (
+            "".join(f"<{tag}>{escape(cell)}</{tag}>" for cell in cells)
+            for tag, cells in [("th", section.header), *(("td", row) for row in section.rows)]
+        )
+        body = "\n".join(f"<tr>{row}</tr>" for row in rows)
+        blocks.append(f"<h2>{escape(section.heading)}</h2>")
+        blocks.append(f"<p>{escape(section.text)}</p>" if section.text else "")
+        blocks.append(f"<table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody></table>")
+    return _page(title, "\n".join(block for block in blocks if block))
+
+
+def text_as_html(title: str, text: str) -> str:
+    """Return a text, line by line as it is, as a page that needs no other file."""
+    return _page(title, f"<pre>{escape(text)}</pre>")
+
+
+def _page(title: str, body: str) -> str:
+    head = f'<meta charset="utf-8">\n<title>{escape(title)}</title>\n<style>\n{_STYLE}</style>'
+    return (
+        f'<!DOCTYPE html>\n<html lang="en">\n<head>\n{head}\n</head>\n'
+        f"<body>\n<h1>{escape(title)}</h1>\n{body}\n</body>\n</html>\n"
+    )

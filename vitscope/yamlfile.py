@@ -1,0 +1,143 @@
+"""YAML files as people write them, read strictly: nothing is taken silently for something else.
+
+Values are those of YAML 1.2 (`1e-3` is a number, `no` is text), a key stands only once, and aliases
+may not stand for more than a file could say.
+"""
+
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import yaml
+from yaml.constructor import ConstructorError
+
+from vitscope.errors import VitscopeError
+
+TEXT, MERGE = "tag:yaml.org,2002:str", "tag:yaml.org,2002:merge"
+LARGEST = 100_000
+SCALARS = {
+    "null": (r"~|null|Null|NULL|", ["~", "n", "N", ""]),
+    "bool": (r"true|True|TRUE|false|False|FALSE", list("tTfF")),
+    "int": (r"[-+]?(?:0|[1-9][0-9]*)", list("-+0123456789")),
+    "float": (
+        r"[-+]?(?:[0-9]+\.[0-9]*|\.[0-9]+|[0-9]+(?=[eE]))(?:[eE][-+]?[0-9]+)?",
+        list("-+.0123456789"),
+    ),
+    "merge": (r"<<", ["<"]),
+}
+
+
+class _Loader(yaml.SafeLoader):
+    """Reads plain values as YAML 1.2 has them."""
+
+    yaml_implicit_resolvers: dict[str, list[Any]] = {}  # noqa: RUF012  (PyYAML's own attribute)
+
+
+for _name, (_pattern, _first) in SCALARS.items():
+    _Loader.add_implicit_resolver(
+        f"tag:yaml.org,2002:{_name}", re.compile(f"(?:{_pattern})$"), _first
+    )
+
+
+def load_yaml(path: Path) -> dict[str, Any]:
+    """Read a YAML file whose top level is a mapping."""
+    try:
+        value = _loaded(path.read_text(encoding="utf-8-sig"))
+    except OSError as error:
+        raise VitscopeError(f"Cannot read {path}: {error.strerror}.") from error
+    except UnicodeDecodeError as error:
+        raise VitscopeError(
+            f"{path} is not text in UTF-8 (byte {error.start}): save it as UTF-8."
+        ) from error
+    except yaml.YAMLError as error:
+        raise VitscopeError(f"{path} is not valid: {_reason(error)}.") from error
+    except RecursionError as error:
+        raise VitscopeError(f"{path} is not valid: it is nested too deeply.") from error
+    if not isinstance(value, dict):
+        raise VitscopeError(
+            f"{path}: top level: found {told(value)}, allowed: keys and their values."
+        )
+    return value
+
+
+def told(value: object) -> str:
+    """Return a value as a message shows it, on one line and not too long."""
+    words = {None: "nothing", True: "true", False: "false"}
+    text = words[value] if value is None or isinstance(value, bool) else repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def _loaded(text: str) -> Any:
+    loader = _Loader(text)
+    try:
+        node = loader.get_single_node()
+        if node is None:
+            return None
+        _check(node, {})
+        return _unshared(loader.construct_document(node))
+    finally:
+        loader.dispose()
+
+
+def _check(node: yaml.Node, sizes: dict[int, int]) -> int:
+    """Refuse keys that are no text or stand twice; return how many values a node stands for."""
+    if id(node) in sizes:
+        if sizes[id(node)] == 0:
+            raise _refusal(node, "found an alias of what it is part of: write it out")
+        return sizes[id(node)]
+    sizes[id(node)] = 0
+    if isinstance(node, yaml.MappingNode):
+        _check_keys(key for key, _ in node.value)
+    size = 1 + sum(_check(part, sizes) for part in _parts(node))
+    if size > LARGEST:
+        raise _refusal(node, f"found aliases for more than {LARGEST} values: use fewer")
+    sizes[id(node)] = size
+    return size
+
+
+def _parts(node: yaml.Node) -> list[yaml.Node]:
+    if isinstance(node, yaml.MappingNode):
+        return [part for pair in node.value for part in pair]
+    return node.value if isinstance(node, yaml.SequenceNode) else []
+
+
+def _check_keys(keys: Iterable[yaml.Node]) -> None:
+    lines: dict[str, int] = {}
+    for key in keys:
+        if key.tag == MERGE:
+            continue
+        if not isinstance(key, yaml.ScalarNode):
+            raise _refusal(key, "found a list or a mapping as a key, allowed: text")
+        if key.tag != TEXT:
+            raise _refusal(key, f"found the key {key.value}, allowed: text, so put it in quotes")
+        if key.value in lines:
+            raise _refusal(
+                key,
+                f"found the key '{key.value}' again, which line {lines[key.value]} has: keep one",
+            )
+        lines[key.value] = key.start_mark.line + 1
+
+
+def _refusal(node: yaml.Node, reason: str) -> ConstructorError:
+    return ConstructorError(None, None, reason, node.start_mark)
+
+
+def _reason(error: yaml.YAMLError) -> str:
+    """Say where and why a text is no YAML."""
+    if not isinstance(error, yaml.MarkedYAMLError):
+        return str(error).splitlines()[0]
+    where = error.problem_mark or error.context_mark
+    line = f"line {where.line + 1}: " if where else ""
+    context = f"{error.context}, " if error.context else ""
+    advice = ": indent with spaces" if "'\\t'" in str(error.problem) else ""
+    return f"{line}{context}{error.problem}{advice}"
+
+
+def _unshared(value: Any) -> Any:
+    """Return a copy whose parts are each there once, so that a change stays where it is made."""
+    if isinstance(value, dict):
+        return {key: _unshared(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_unshared(inner) for inner in value]
+    return value
