@@ -23,7 +23,7 @@ rule count_claims:
         "../envs/base.yaml"
     params:
         code=code("count_claims"),
-        title=lambda wildcards: study_of(wildcards).settings["title"],
+        study=title_of,
         figures=lambda wildcards: study_of(wildcards).settings["figures"],
         labels=labels_of,
     message:

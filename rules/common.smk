@@ -14,7 +14,8 @@ from vitscope.figures import module_of
 from vitscope.studies import load_config
 from vitscope.yamlfile import load_yaml
 
-ROOT = Path(workflow.basedir)
+# Relative, so that a folder of results that moves is still up to date.
+ROOT = Path(os.path.relpath(workflow.basedir))
 FORMATS = ["pdf", "svg", "png"]
 STYLE = str(ROOT / "resources" / "style.mplstyle")
 PUBLISHED = ROOT / "resources" / "published"
@@ -151,6 +152,12 @@ def members_of(wildcards):
     ]
 
 
+def title_of(wildcards):
+    """What to call a study."""
+    study = study_of(wildcards)
+    return f"{study.name} ({study.settings['title']})"
+
+
 def labels_of(wildcards):
     """What to call each model."""
     study = study_of(wildcards)
@@ -161,7 +168,7 @@ def facts_of(wildcards):
     """What a figure is made from, for its caption and its metadata."""
     study = study_of(wildcards)
     models = {name: study.model(name) for name in figure_of(wildcards)["models"]}
-    facts = {"Study": f"{study.name} ({study.settings['title']})"}
+    facts = {"Study": title_of(wildcards)}
     data = sorted({model["data"] for model in models.values()})
     facts["Data"] = f"{', '.join(data)}, {study.settings['analysis']['split']} images"
     for name, model in models.items():

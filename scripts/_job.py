@@ -5,13 +5,14 @@ import sys
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout
+from io import TextIOBase
 from pathlib import Path
 from typing import TextIO
 
 from vitscope.errors import VitscopeError
 
 
-class _Tee:
+class _Tee(TextIOBase):
     """Write to the terminal and to the log file."""
 
     def __init__(self, *streams: TextIO) -> None:
@@ -22,9 +23,17 @@ class _Tee:
             stream.write(text)
         return len(text)
 
+    def writable(self) -> bool:
+        return True
+
     def flush(self) -> None:
         for stream in self._streams:
             stream.flush()
+
+
+def _memory_errors() -> tuple[type[BaseException], ...]:
+    torch = sys.modules.get("torch")
+    return (MemoryError, torch.OutOfMemoryError) if torch else (MemoryError,)
 
 
 @contextmanager
@@ -34,7 +43,10 @@ def job(snakemake) -> Iterator[None]:
         sys.modules["torch"].set_num_threads(snakemake.threads)
     path = Path(snakemake.log[0])
     path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("a", buffering=1, encoding="utf-8") as log, redirect_stdout(_Tee(sys.stdout, log)):
+    with (
+        path.open("a", buffering=1, encoding="utf-8") as log,
+        redirect_stdout(_Tee(sys.stdout, log)),
+    ):
         # A job may have outlived its run, which was killed: it writes the same files, so wait.
         fcntl.flock(log, fcntl.LOCK_EX)
         log.truncate(0)
@@ -43,7 +55,7 @@ def job(snakemake) -> Iterator[None]:
         except VitscopeError as error:
             print(f"vitscope: {error}", file=log)
             sys.exit(f"vitscope: {error}")
-        except MemoryError:
+        except _memory_errors():
             message = "vitscope: not enough memory: lower analysis.batch_size in the study."
             print(message, file=log)
             sys.exit(message)

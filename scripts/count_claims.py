@@ -20,7 +20,7 @@ with job(snakemake):
     claims, agreement = (pd.concat(rows, ignore_index=True) for rows in (claims, agreement))
     write_table("claims", claims, snakemake.output.claims)
     write_table("agreement", agreement, snakemake.output.agreement)
-    title = f"Claims of the paper: {snakemake.params.title}"
+    title = f"Claims of the paper: {snakemake.params.study}"
     sections = as_sections(claims, agreement, snakemake.params.labels)
     write_text(snakemake.output.text, as_markdown(title, RULE, sections))
     write_text(snakemake.output.page, as_html(title, RULE, sections))

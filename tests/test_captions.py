@@ -53,7 +53,7 @@ def test_the_caption_shows_what_a_study_says_as_it_is():
         params=SimpleNamespace(members=members, facts=facts, published=None),
     )
     assert html.count(odd) == 3
-    assert "https://host/a_b_" in html
+    assert "Data: https://host/a_b_<" in html
 
 
 @pytest.mark.parametrize(

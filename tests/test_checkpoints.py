@@ -18,8 +18,8 @@ import pytest
 import safetensors.torch
 import torch
 from torch import nn
-from web import running_site, whole
 
+from tests.web import running_site, whole
 from vitscope import origins
 from vitscope.checkpoints import convert, load_model, read_foreign, read_origin, write_weights
 from vitscope.errors import VitscopeError

@@ -18,8 +18,8 @@ from email.utils import formatdate
 from pathlib import Path
 
 import pytest
-from web import Site, broken, chunked, ranged, running_site, silent, stalling, status, whole
 
+from tests.web import Site, broken, chunked, ranged, running_site, silent, stalling, status, whole
 from vitscope.downloads import fetch
 from vitscope.errors import VitscopeError
 

@@ -6,8 +6,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from web import Site, running_site, status, whole
 
+from tests.web import Site, running_site, status, whole
 from vitscope.errors import VitscopeError
 from vitscope.lockfile import Entry, known
 from vitscope.origins import address, described, download, local_file

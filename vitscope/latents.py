@@ -75,5 +75,5 @@ def extract(
             for batch in batches:
                 model(batch.to(device))
                 first_row += len(batch)
-    if first_row != images:
-        raise ValueError(f"got {first_row} images, expected {images}")
+        if first_row != images:
+            raise ValueError(f"got {first_row} images, expected {images}")

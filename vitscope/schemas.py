@@ -1,5 +1,6 @@
 """Settings against their JSON schema: the first thing wrong in one sentence, then the defaults."""
 
+import json
 from collections.abc import Callable, Iterable, Sequence
 from copy import deepcopy
 from functools import cache
@@ -62,18 +63,18 @@ def _urgency(error: ValidationError) -> tuple[int, bool]:
 def _sentence(error: ValidationError, path: Sequence[object]) -> str:
     key = ".".join(map(str, path)) or "top level"
     if error.validator == "additionalProperties":
-        allowed = error.schema["properties"]
+        allowed = error.schema.get("properties", {})
         extra = next(name for name in error.instance if name not in allowed)
         key = ".".join(map(str, [*path, extra]))
         return f"{key}: unknown key, allowed: {listed(allowed)}.{nearest(extra, allowed)}"
     if error.validator == "required":
         missing = next(name for name in error.validator_value if name not in error.instance)
         return f"{key}: the key '{missing}' is missing: add it."
-    if error.validator == "oneOf":
+    if error.validator == "oneOf" and all("required" in each for each in error.validator_value):
         return f"{key}: {_choice(error)}."
     if error.validator == "enum":
         allowed = [str(value) for value in error.validator_value]
-        hint = nearest(str(error.instance), allowed)
+        hint = nearest(error.instance, allowed) if isinstance(error.instance, str) else ""
         return f"{key}: found {told(error.instance)}, allowed: {', '.join(allowed)}.{hint}"
     return f"{key}: found {told(error.instance)}, allowed: {_expected(error)}."
 
@@ -98,9 +99,9 @@ _EXPECTED: dict[str, Callable[[Any], str]] = {
     "exclusiveMinimum": lambda bound: f"a number above {bound}",
     "maximum": lambda most: f"a number up to {most}",
     "exclusiveMaximum": lambda bound: f"a number below {bound}",
-    "minItems": lambda least: f"at least {least} entries",
-    "maxItems": lambda most: f"at most {most} entries",
-    "minProperties": lambda least: f"at least {least} key" + "s" * (least > 1),
+    "minItems": lambda least: f"at least {least} {'entry' if least == 1 else 'entries'}",
+    "maxItems": lambda most: f"at most {most} {'entry' if most == 1 else 'entries'}",
+    "minProperties": lambda least: f"at least {least} {'key' if least == 1 else 'keys'}",
     "minLength": lambda _: "text that is not empty",
     "uniqueItems": lambda _: "entries that differ from each other",
 }
@@ -110,7 +111,12 @@ def _expected(error: ValidationError) -> str:
     if error.validator == "pattern":
         # The `title` of a pattern says it in words.
         return str(error.schema.get("title", f"text that matches {error.validator_value}"))
-    return _EXPECTED[str(error.validator)](error.validator_value)
+    words = _EXPECTED.get(str(error.validator))
+    return words(error.validator_value) if words else f"what fits {_rule(error)}"
+
+
+def _rule(error: ValidationError) -> str:
+    return json.dumps({error.validator: error.validator_value})
 
 
 def resolved(schema: Schema, root: Schema) -> Schema:

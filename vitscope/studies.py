@@ -8,6 +8,7 @@ import csv
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import ceil
+from os.path import normpath
 from pathlib import Path
 from typing import Any
 
@@ -110,9 +111,10 @@ def _check_files(path: Path, settings: Settings) -> None:
         bundled = model["checkpoint"].get("bundled")
         if bundled is None:
             continue
-        file = (ROOT / bundled).resolve()
+        # As it is written: a folder of checkpoints may be a link to another disk.
+        file = Path(normpath(ROOT / bundled))
         if not (file.is_file() and file.is_relative_to(ROOT)):
-            there = [str(file.relative_to(ROOT)) for file in CHECKPOINTS.rglob("*.safetensors")]
+            there = [str(found.relative_to(ROOT)) for found in CHECKPOINTS.rglob("*.safetensors")]
             raise VitscopeError(
                 f"{path}: models.{name}.checkpoint.bundled: found '{bundled}', allowed: a file "
                 f"of this repository, relative to its root.{nearest(bundled, there)}"

@@ -33,6 +33,14 @@ class _Loader(yaml.SafeLoader):
 
     yaml_implicit_resolvers: dict[str, list[Any]] = {}  # noqa: RUF012  (PyYAML's own attribute)
 
+    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
+        """Refuse tags: they turn values into what no setting is."""
+        event = self.peek_event()  # type: ignore[no-untyped-call]
+        if getattr(event, "tag", None) is not None:
+            reason = f"found the tag {event.tag}, allowed: values without tags"
+            raise ConstructorError(None, None, reason, event.start_mark)
+        return super().compose_node(parent, index)
+
 
 for _name, (_pattern, _first) in SCALARS.items():
     _Loader.add_implicit_resolver(

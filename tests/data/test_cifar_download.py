@@ -7,8 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from web import Site, running_site, whole
 
+from tests.web import Site, running_site, whole
 from vitscope.data import cifar
 from vitscope.data.cifar import ARCHIVES, Cifar, download
 from vitscope.errors import VitscopeError

@@ -137,8 +137,10 @@ def edited(path: Path, edit: Callable[[str], str]) -> Iterator[None]:
     after = edit(before)
     assert after != before
     path.write_text(after, encoding="utf-8")
-    yield
-    path.write_text(before, encoding="utf-8")
+    try:
+        yield
+    finally:
+        path.write_text(before, encoding="utf-8")
 
 
 def copy_workflow(root: Path, studies: Path) -> Workflow:

@@ -3,14 +3,12 @@
 import importlib.util
 import io
 import json
-import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
-import pytest
 import torch
 from PIL import Image
 from torch import Tensor, nn
@@ -85,17 +83,3 @@ class Golden:
         pixels = (np.stack(images).astype(np.float32) / 255 - MEAN) / STD
         labels = torch.tensor(frame["fine_label"].to_numpy())
         return torch.from_numpy(pixels).permute(0, 3, 1, 2).contiguous(), labels
-
-
-@pytest.fixture(scope="session")
-def golden() -> Golden:
-    beside = Path(__file__).parents[3] / "shared"
-    shared = Path(os.environ.get("VITSCOPE_SHARED", beside))
-    if not (shared / "golden").is_dir():
-        pytest.skip(f"needs the golden values, in {shared} or where VITSCOPE_SHARED says")
-    return Golden(shared)
-
-
-@pytest.fixture(autouse=True)
-def one_thread() -> None:
-    torch.set_num_threads(1)

@@ -1,0 +1,23 @@
+"""What tests of several parts share."""
+
+import os
+from pathlib import Path
+
+import pytest
+import torch
+
+from tests.golden import Golden
+
+
+@pytest.fixture(scope="session")
+def golden() -> Golden:
+    """The golden folder, beside the repository or where VITSCOPE_SHARED says."""
+    shared = Path(os.environ.get("VITSCOPE_SHARED", Path(__file__).parents[2] / "shared"))
+    if not (shared / "golden").is_dir():
+        pytest.skip(f"needs the golden values, in {shared} or where VITSCOPE_SHARED says")
+    return Golden(shared)
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> None:
+    torch.set_num_threads(1)

@@ -1,0 +1,102 @@
+"""The documentation: generated parts are up to date, examples work, links lead somewhere."""
+
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+
+from vitscope import families, manual
+from vitscope.schemas import load
+from vitscope.studies import ROOT, load_config, load_study
+from vitscope.tables import TABLES
+
+SETTINGS = ROOT / "config" / "README.md"
+PAGES = [
+    *ROOT.glob("*.md"),
+    *ROOT.glob("docs/*.md"),
+    *ROOT.glob("config/*.md"),
+    *ROOT.glob("resources/**/*.md"),
+]
+
+
+@pytest.mark.parametrize("path", manual.PAGES, ids=lambda path: path.name)
+def test_generated_parts_are_up_to_date(path: Path) -> None:
+    text = path.read_text()
+    assert manual.page(text) == text, "run `python -m vitscope.manual`"
+
+
+def test_every_setting_family_and_table_has_its_part() -> None:
+    parts = {
+        part for path in manual.PAGES for _, part, _ in manual.GENERATED.findall(path.read_text())
+    }
+    sections = {key for key, schema in load("study")["properties"].items() if set(schema) - SCALAR}
+    assert parts == {
+        "config",
+        "study",
+        *(f"study {key}" for key in sections),
+        *(f"arch {name}" for name in families.names()),
+        *(f"table {name}" for name in TABLES),
+    }
+
+
+SCALAR = {"type", "enum", "default", "description"}
+
+
+def test_every_key_of_every_arch_is_explained() -> None:
+    for name in families.names():
+        for key, schema in families.arch_schema(name)["properties"].items():
+            assert schema.get("description", "").endswith("."), f"{name}: {key}"
+
+
+def test_a_part_that_is_out_of_date_is_written_anew() -> None:
+    text = "before\n<!-- generated: table training_history -->\nold\n<!-- end -->\nafter\n"
+    assert manual.page(text) == (
+        "before\n<!-- generated: table training_history -->\n"
+        "| column | type | meaning |\n"
+        "| --- | --- | --- |\n"
+        "| `epoch` | int32 | epochs done |\n"
+        "| `loss` | double | mean training loss of the epoch, on augmented images |\n"
+        "| `learning_rate` | double | learning rate of the last step |\n"
+        "| `test_accuracy` | double | share of test images whose class is found |\n"
+        "<!-- end -->\nafter\n"
+    )
+
+
+def test_rows_tell_value_default_and_meaning() -> None:
+    rows = manual.page("<!-- generated: study analysis -->\n<!-- end -->").splitlines()
+    assert "| `batch_size` | a whole number, from 1 | `64` | Images per forward pass. |" in rows
+    assert "| `bootstrap.seed` | a whole number, from 0 | `0` | Seed of the resamples. |" in rows
+    choice = manual.page("<!-- generated: arch resnet -->\n<!-- end -->")
+    assert choice.endswith("\nExactly one of: `depth`; `block` with `blocks`.\n<!-- end -->")
+
+
+def test_the_example_of_a_study_is_one(tmp_path: Path) -> None:
+    (code,) = re.findall(
+        r"```yaml\n# ~/studies/(own.yaml\n.*?)```", SETTINGS.read_text(), re.DOTALL
+    )
+    name, _, text = code.partition("\n")
+    (tmp_path / name).write_text(text)
+    default, studies = load_config({"study": "own", "studies_dir": str(tmp_path)}, "settings")
+    assert studies[default].images("ours") == 500
+    assert studies[default].models() == ["ours", "theirs"]
+
+
+def test_the_example_of_the_readme_is_a_study(tmp_path: Path) -> None:
+    text = (ROOT / "README.md").read_text()
+    (code,) = re.findall(r"    # (my-study.yaml\n(?:    .*\n)+)", text)
+    name, _, indented = code.partition("\n")
+    (tmp_path / name).write_text(re.sub("^    ", "", indented, flags=re.MULTILINE))
+    assert load_study(tmp_path / name).models() == ["my_vit"]
+    assert f"snakemake figures/{Path(name).stem}/fig9.pdf --config studies_dir={name}" in text
+
+
+def test_command_lines_give_lists_of_places_as_snakemake_reads_them() -> None:
+    (given,) = re.findall(r"--config 'studies_dir=(.*)'", SETTINGS.read_text())
+    assert yaml.safe_load(given) == ["own.yaml", "../others"]
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_links_within_the_repository_lead_somewhere(path: Path) -> None:
+    for target in re.findall(r"\]\((?!https?:)([^)#\s]+)", path.read_text()):
+        assert (path.parent / target).exists(), target
