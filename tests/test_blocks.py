@@ -109,3 +109,26 @@ def test_the_table_leaves_no_hooks() -> None:
     model, cut_points = mini("vit")
     block_table("vit", model, cut_points, 32)
     assert not any(module._forward_hooks or module._forward_pre_hooks for module in model.modules())
+
+
+class Twice(nn.Module):
+    """A network that applies the same layer in two blocks."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Conv2d(3, 3, 1)
+        self.first, self.second = nn.Sequential(self.layer), nn.Sequential(self.layer)
+
+    def forward(self, images: torch.Tensor) -> torch.Tensor:
+        return self.second(self.first(images))
+
+
+def test_shared_parameters_are_counted_where_they_are_first_used() -> None:
+    layout = families.Layout("nchw")
+    cut_points = [
+        families.CutPoint(
+            name=name, kind=kind, stage=0, module=name, at="output", layout=layout, branch=None
+        )
+        for name, kind in (("first", "stem"), ("second", "conv"))
+    ]
+    assert block_table("twice", Twice(), cut_points, 8)["parameters"].tolist() == [12, 0]

@@ -19,6 +19,7 @@ import safetensors.torch
 import torch
 from torch import nn
 
+from tests.golden import ARCHS
 from tests.web import running_site, whole
 from vitscope import origins
 from vitscope.checkpoints import convert, load_model, read_foreign, read_origin, write_weights
@@ -37,40 +38,6 @@ NETWORK = {
     "classes": 10,
     "image_size": 32,
 }
-PUBLISHED: dict[str, tuple[str, dict[str, Any]]] = {
-    "resnet_50": ("resnet", {"depth": 50}),
-    "vit_ti": (
-        "vit",
-        {"patch_size": 2, "embed_dim": 192, "depth": 12, "num_heads": 3, "qkv_bias": False},
-    ),
-    "pit_ti": (
-        "pit",
-        {
-            "patch_size": 2,
-            "stride": 1,
-            "base_dims": [32] * 3,
-            "depth": [2, 6, 4],
-            "heads": [2, 4, 8],
-        },
-    ),
-    "swin_ti": (
-        "swin",
-        {
-            "patch_size": 1,
-            "window_size": 4,
-            "embed_dim": 96,
-            "depths": [2, 2, 6, 2],
-            "num_heads": [3, 6, 12, 24],
-            "qkv_bias": False,
-        },
-    ),
-    "alternet_50": ("alternet", {"depth": 50}),
-}
-
-
-@pytest.fixture(autouse=True)
-def one_thread() -> None:
-    torch.set_num_threads(1)
 
 
 def saved(path: Path, value: object, **options: Any) -> Path:
@@ -433,7 +400,7 @@ def test_loading_a_damaged_file_is_told(converted):
         load_model(converted, NETWORK)
 
 
-@pytest.mark.parametrize("name", PUBLISHED)
+@pytest.mark.parametrize("name", ARCHS)
 def test_a_published_layout_comes_from_the_web_to_a_model(tmp_path, monkeypatch, name):
     script = SHARED / "golden" / "make_checkpoint.py"
     if not script.is_file():
@@ -441,7 +408,7 @@ def test_a_published_layout_comes_from_the_web_to_a_model(tmp_path, monkeypatch,
     monkeypatch.setenv("no_proxy", "*")
     served = tmp_path / "served.pth.tar"
     subprocess.run([sys.executable, str(script), name, str(served)], check=True)
-    family, arch = PUBLISHED[name]
+    family, arch = ARCHS[name]
     network = {"family": family, "arch": arch, "classes": 100, "image_size": 32}
     source, lock = tmp_path / "source", tmp_path / "paper.lock.yaml"
     with running_site() as site:

@@ -1,8 +1,12 @@
 """The pins of pyproject.toml, envs/ and what is installed say the same."""
 
+import ast
 import re
+import subprocess
+import sys
 import tomllib
-from importlib.metadata import PackageNotFoundError, requires, version
+from collections.abc import Iterable
+from importlib.metadata import packages_distributions, requires, version
 from pathlib import Path
 
 import pytest
@@ -15,6 +19,15 @@ from packaging.version import Version
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 RANGES = [*PROJECT["dependencies"], *PROJECT["optional-dependencies"]["dev"]]
+HIDE = """
+import sys
+class Hidden:
+    def find_spec(self, name, *_):
+        if name.partition(".")[0] in {hidden}:
+            raise ModuleNotFoundError(name)
+sys.meta_path.insert(0, Hidden())
+"""
+IMPORTS = (ast.Import, ast.ImportFrom)
 ENVIRONMENTS = sorted((ROOT / "envs").glob("*.yaml"))
 
 
@@ -29,9 +42,8 @@ def pins_of(environment: Path) -> tuple[dict[str, str], dict[str, str]]:
     """Return the pins of a conda environment, of conda and of pip."""
     listed = yaml.safe_load(environment.read_text(encoding="utf-8"))["dependencies"]
     conda = dict(entry.split("=") for entry in listed if isinstance(entry, str))
-    pip = dict(
-        entry.split("==") for part in listed if isinstance(part, dict) for entry in part["pip"]
-    )
+    (lists,) = (part["pip"] for part in listed if isinstance(part, dict))
+    pip = dict(entry.split("==") for entry in lists)
     return conda, {canonicalize_name(name): pinned for name, pinned in pip.items()}
 
 
@@ -52,37 +64,26 @@ def test_ranges_are_bounded() -> None:
         assert operators in ({">=", "<"}, {"=="}), text
 
 
-def test_every_pin_is_needed_and_every_need_is_pinned() -> None:
-    """Follow what the installed packages require, from those of pyproject.toml on."""
-    pinned, reached = constraints(), set()
-    pending = [Requirement(text) for text in RANGES]
+def needed_by(requirements: Iterable[str]) -> set[str]:
+    """Return the names of these packages and of all that they need here, and those need."""
+    reached: set[tuple[str, frozenset[str]]] = set()
+    pending = [Requirement(text) for text in requirements]
     while pending:
         requirement = pending.pop()
-        name = canonicalize_name(requirement.name)
-        key = (name, frozenset(requirement.extras))
-        if key in reached:
+        name, extras = canonicalize_name(requirement.name), frozenset(requirement.extras)
+        # Builds of torch for a GPU bring packages of their own, and other builds do not.
+        if (name, extras) in reached or name.startswith(("nvidia-", "cuda-", "triton")):
             continue
-        try:
-            needs = requires(name) or []
-        except PackageNotFoundError:
-            # Builds of torch for a GPU bring packages of their own, and others do not have them.
-            assert name.startswith(("nvidia-", "cuda-", "triton")), name
-            continue
-        reached.add(key)
-        for need in map(Requirement, needs):
-            extras = requirement.extras or {""}
-            marker = need.marker
-            if marker is None or any(marker.evaluate({"extra": extra}) for extra in extras):
+        reached.add((name, extras))
+        for need in map(Requirement, requires(name) or []):
+            evaluated = ({"extra": extra} for extra in extras or {""})
+            if need.marker is None or any(map(need.marker.evaluate, evaluated)):
                 pending.append(need)
-    names = {name for name, _ in reached}
-    outside = {"setuptools", "pip", "wheel"}
-    unpinned = {name for name in names - pinned.keys() - outside if not _for_gpu(name)}
-    assert unpinned == set()
-    assert pinned.keys() - names == set()
+    return {name for name, _ in reached}
 
 
-def _for_gpu(name: str) -> bool:
-    return name.startswith(("nvidia-", "cuda-", "triton"))
+def test_every_pin_is_needed_and_every_need_is_pinned() -> None:
+    assert needed_by(RANGES) - {"setuptools"} == constraints().keys()
 
 
 def test_what_is_installed_is_what_is_pinned() -> None:
@@ -118,11 +119,38 @@ def rules() -> dict[str, str]:
     return texts
 
 
-def test_every_rule_that_runs_something_names_an_environment_that_exists() -> None:
-    texts = rules()
-    assert len(texts) > 10
-    for name, text in texts.items():
-        if not re.search(r"^    (script|shell|run):", text, re.MULTILINE):
+def environments_of_scripts() -> dict[str, Path]:
+    """Return which environment each script runs in, by the rules."""
+    found = {}
+    for name, text in rules().items():
+        if "script:" not in text:
             continue
         (environment,) = re.findall(r'conda:\s+"\.\./envs/(\w+\.yaml)"', text)
+        (script,) = re.findall(r'script:\s+"\.\./scripts/(\w+\.py)"', text)
         assert ROOT / "envs" / environment in ENVIRONMENTS, name
+        assert found.setdefault(script, ROOT / "envs" / environment) == ROOT / "envs" / environment
+    return found
+
+
+def test_every_rule_runs_a_script_in_an_environment() -> None:
+    scripts = {path.name for path in (ROOT / "scripts").glob("[a-z]*.py")}
+    assert environments_of_scripts().keys() == scripts
+    for name, text in rules().items():
+        assert not re.search(r"^    (shell|run):", text, re.MULTILINE), name
+
+
+@pytest.mark.parametrize("environment", ENVIRONMENTS, ids=lambda path: path.stem)
+def test_an_environment_has_what_its_scripts_import(environment: Path) -> None:
+    available = needed_by(f"{name}=={pinned}" for name, pinned in pins_of(environment)[1].items())
+    hidden = [
+        module
+        for module, owners in packages_distributions().items()
+        if not available & set(map(canonicalize_name, owners)) and module != "vitscope"
+    ]
+    scripts = [script for script, used in environments_of_scripts().items() if used == environment]
+    assert scripts
+    lines = [HIDE.format(hidden=hidden)]
+    for script in scripts:
+        tree = ast.parse((ROOT / "scripts" / script).read_text(encoding="utf-8"))
+        lines += [ast.unparse(node) for node in tree.body if isinstance(node, IMPORTS)]
+    subprocess.run([sys.executable, "-c", "\n".join(lines)], cwd=ROOT, check=True)

@@ -93,8 +93,9 @@ def write_table(
 @contextmanager
 def _opened(path: Path | str) -> Iterator[pq.ParquetFile]:
     try:
-        with Path(path).open("rb") as file:
-            yield pq.ParquetFile(file)
+        # From memory and in this thread: Arrow's own threads, when they read from a file of Python,
+        # may still be at it when the interpreter ends, and abort it.
+        yield pq.ParquetFile(pa.BufferReader(Path(path).read_bytes()))
     except (OSError, pa.ArrowException) as error:
         # Arrow tells of damaged pages with an OSError that has no number.
         if isinstance(error, OSError) and error.strerror:
@@ -107,12 +108,12 @@ def _opened(path: Path | str) -> Iterator[pq.ParquetFile]:
 def read_table(name: str, path: Path | str) -> pd.DataFrame:
     """Read the table `name`, checking its columns and types."""
     with _opened(path) as file:
-        table = file.read()
+        table = file.read(use_threads=False)
     if table.schema.remove_metadata() != schema_of(name):
         raise VitscopeError(
             f"{path} is not a {name} table of this version: delete it and run again."
         )
-    frame: pd.DataFrame = table.to_pandas()
+    frame: pd.DataFrame = table.to_pandas(use_threads=False)
     return frame
 
 

@@ -86,14 +86,13 @@ class Workflow:
             cwd=self.root,
             env=environment,
             text=True,
-            stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             **options,
         )
 
     def run(self, *arguments: str, default: str = "mini") -> tuple[int, str]:
         """Run `snakemake` to its end; return its exit code and all that it printed."""
-        process = self.start(*arguments, default=default)
+        process = self.start(*arguments, default=default, stdout=subprocess.PIPE)
         output, _ = process.communicate(timeout=300)
         return process.returncode, output
 

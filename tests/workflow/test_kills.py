@@ -4,6 +4,7 @@ import fcntl
 import os
 import random
 import signal
+import subprocess
 import time
 from pathlib import Path
 
@@ -21,10 +22,10 @@ def test_killed_runs_end_with_the_same_bytes(tmp_path: Path, studies, finished):
     chance = random.Random(9)
     # First with all its jobs, as by a power cut, then alone: then its jobs live on beside the next.
     for kill in (os.killpg, os.killpg, os.kill, os.kill):
-        process = workflow.start(*TINY, start_new_session=True)
+        process = workflow.start(*TINY, start_new_session=True, stdout=subprocess.DEVNULL)
         time.sleep(chance.uniform(*SECONDS))
         kill(process.pid, signal.SIGKILL)
-        process.communicate()
+        process.wait()
     workflow.make(*TINY)
     made = workflow.digests("results", "figures")
     # Hidden files are among these: what a killed job had begun is gone.

@@ -134,10 +134,10 @@ def test_a_new_style_draws_the_figures_again_and_nothing_else(finished):
     made = {path: path.stat().st_mtime_ns for path in results(finished)}
     before = finished.digests("figures")
 
-    def smaller(text: str) -> str:
-        return text + "\nfont.size: 5\n"
+    def redder(text: str) -> str:
+        return f"{text}\nxtick.color: red\n"
 
-    with edited(finished.root / "resources/style.mplstyle", smaller):
+    with edited(finished.root / "resources/style.mplstyle", redder):
         finished.make("all", default="tiny")
         during = finished.digests("figures")
         assert {path: path.stat().st_mtime_ns for path in results(finished)} == made
