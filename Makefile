@@ -52,10 +52,11 @@ lint: $(VENV)/.installed-dev ## check style, types and workflow
 	$(BIN)/mypy
 	$(BIN)/snakemake --lint
 
-format: $(VENV)/.installed-dev ## format the code
+format: $(VENV)/.installed-dev ## format the code, write the generated parts of the docs
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 	$(BIN)/snakefmt Snakefile rules
+	$(BIN)/python -m vitscope.manual
 
 regenerate: $(VENV)/.installed-dev ## make all mini figures and compare their tables with tests/expected
 	$(BIN)/snakemake

@@ -21,6 +21,11 @@ SEE_FIGURE = """
 READ_CAPTION = """
   await click(named("Figures"));
   await click(inRow("fig9", 1));
+  await until(() => document.body.innerText.includes("DESCRIPTION"));
+  return document.body.innerText;
+"""
+READ_FRONT = """
+  await until(() => document.body.innerText.includes("vitscope"));
   return document.body.innerText;
 """
 READ_PAGE = """
@@ -74,7 +79,7 @@ def test_claims_and_the_record_are_read(report: Path, tmp_path: Path) -> None:
 
 
 def test_the_text_of_the_report(report: Path, tmp_path: Path) -> None:
-    text = visit(report, "return document.body.innerText;", tmp_path / "report.png")
+    text = visit(report, READ_FRONT, tmp_path / "report.png")
     assert "How Do Vision Transformers Work?" in text
     assert "The default study is tiny." in text
 
