@@ -44,7 +44,7 @@ def start_alone():
 
 # Snakemake has read these already, but took the last of keys that are there twice.
 for configfile_path in workflow.configfiles:
-    clear(load_yaml, Path(configfile_path))
+    clear(load_yaml, Path(os.path.relpath(configfile_path)))
 
 DEFAULT, STUDIES = clear(load_config, config, "config/config.yaml or --config")
 
