@@ -35,7 +35,7 @@ def differences(name: str, old: pd.DataFrame, new: pd.DataFrame) -> list[str]:
         if pd.api.types.is_float_dtype(before) and pd.api.types.is_float_dtype(after):
             same = np.isclose(after, before, rtol=TOLERANCE, atol=0, equal_nan=True)
         else:
-            same = (before.astype(str) == after.astype(str)).to_numpy()
+            same = ((before == after) | (before.isna() & after.isna())).to_numpy()
         for key, was, now in zip(old.index[~same], before[~same], after[~same], strict=True):
             change = f", relative change {now / was - 1:.2e}" if isinstance(was, float) else ""
             lines.append(f"{name} {key} {column}: was {was}, is {now}{change}")
