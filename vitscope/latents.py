@@ -1,7 +1,9 @@
 """Extract the feature maps of all cut points, in one forward pass, to one file per shard."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
+from typing import Self
 
 import torch
 from torch import Tensor, nn
@@ -40,6 +42,41 @@ def shard_rows(
     return rows
 
 
+class _WriterThread:
+    """Write latents while the model computes the next ones.
+
+    Maps are staged in two buffers that are used again and again: memory that is touched for the
+    first time costs more than the copy.
+    """
+
+    def __init__(self, writer: TensorWriter, dtype: torch.dtype) -> None:
+        self._writer = writer
+        self._pool = ThreadPoolExecutor(1)
+        self._staged = [torch.empty(0, dtype=dtype) for _ in range(2)]
+        self._written: list[Future[None]] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._pool.shutdown()
+        for written in self._written:
+            written.result()
+
+    def write(self, name: str, first_row: int, latent: Tensor) -> None:
+        """Take the values of a map, to be written soon; an earlier failure is raised here."""
+        if len(self._written) == len(self._staged):
+            self._written.pop(0).result()
+        buffer = self._staged.pop(0)
+        if buffer.numel() < latent.numel():
+            buffer = torch.empty(latent.numel(), dtype=buffer.dtype)
+        self._staged.append(buffer)
+        rows = buffer[: latent.numel()].view(latent.shape)
+        rows.copy_(latent)
+        raw = rows.view(torch.uint16) if rows.dtype is torch.bfloat16 else rows
+        self._written.append(self._pool.submit(self._writer.write, name, first_row, raw.numpy()))
+
+
 def extract(
     model: nn.Module,
     cut_points: Sequence[CutPoint],
@@ -54,7 +91,7 @@ def extract(
 ) -> None:
     """Write the (N, C, H, W) latents of `batches`, `images` in all, at every cut point.
 
-    Every map goes to the file as soon as it exists: no more than one batch is in memory.
+    Every map goes to the file as soon as it exists: no more than one batch and two maps are in memory.
     """
     torch_dtype, file_dtype = DTYPES[dtype]
     tensors = {
@@ -64,16 +101,14 @@ def extract(
     model = model.eval().to(device)
     first_row = 0
     with TensorWriter(path, tensors, metadata or {}) as writer:
+        with _WriterThread(writer, torch_dtype) as thread:
 
-        def store(index: int, latent: Tensor) -> None:
-            rows = latent.to(device="cpu", dtype=torch_dtype).contiguous()
-            if torch_dtype is torch.bfloat16:
-                rows = rows.view(torch.uint16)
-            writer.write(cut_points[index].name, first_row, rows.numpy())
+            def store(index: int, latent: Tensor) -> None:
+                thread.write(cut_points[index].name, first_row, latent)
 
-        with reading(model, cut_points, store), torch.inference_mode():
-            for batch in batches:
-                model(batch.to(device))
-                first_row += len(batch)
+            with reading(model, cut_points, store), torch.inference_mode():
+                for batch in batches:
+                    model(batch.to(device))
+                    first_row += len(batch)
         if first_row != images:
             raise ValueError(f"got {first_row} images, expected {images}")
