@@ -91,7 +91,7 @@ def extract(
 ) -> None:
     """Write the (N, C, H, W) latents of `batches`, `images` in all, at every cut point.
 
-    Every map goes to the file as soon as it exists: no more than one batch and two maps are in memory.
+    A map goes to the file as soon as it exists: one batch and two maps are in memory, no more.
     """
     torch_dtype, file_dtype = DTYPES[dtype]
     tensors = {
