@@ -47,30 +47,41 @@ SECTIONS = {
 }
 
 
-def main() -> None:
-    """Run the chosen sections and write the page."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--only", choices=SECTIONS, help="print one section, write nothing")
-    only = parser.parse_args().only
-    lines = [
+def page(sections: dict[str, str]) -> str:
+    """Return the whole page."""
+    head = [
         "# Benchmarks",
         "",
         "Written by `make bench`. Both sides of a ratio run in turns; medians are given.",
         "",
         *machine(),
-        "",
     ]
+    parts = [f"## {title}\n\n{sections[title]}" for title in SECTIONS if title in sections]
+    return "\n\n".join(["\n".join(head), *parts]) + "\n"
+
+
+def measured_before() -> dict[str, str]:
+    """Return the sections of the page as it is."""
+    text = TARGET.read_text(encoding="utf-8") if TARGET.exists() else ""
+    parts = (part.partition("\n") for part in text.split("\n## ")[1:])
+    return {title: body.strip() for title, _, body in parts}
+
+
+def main() -> None:
+    """Run the chosen sections and write the page."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", choices=SECTIONS, help="measure one section, keep the others")
+    only = parser.parse_args().only
+    sections = measured_before() if only else {}
     missed: list[Row] = []
-    for title, measure in SECTIONS.items():
-        if only in (None, title):
-            print(f"{title} ...", flush=True)
-            rows = measure()
-            print("\n".join(as_table(rows)), flush=True)
-            lines += [f"## {title}", "", *as_table(rows), ""]
-            missed += [row for row in rows if not row.met]
-    if only is None:
-        TARGET.write_text("\n".join(lines), encoding="utf-8")
-        print(f"wrote {TARGET.relative_to(ROOT)}")
+    for title in [only] if only else SECTIONS:
+        print(f"{title} ...", flush=True)
+        rows = SECTIONS[title]()
+        sections[title] = "\n".join(as_table(rows))
+        print(sections[title], flush=True)
+        missed += [row for row in rows if not row.met]
+    TARGET.write_text(page(sections), encoding="utf-8")
+    print(f"wrote {TARGET.relative_to(ROOT)}")
     for row in missed:
         print(f"missed: {row.what}: {row.value:.3g} {row.unit}, bound {row.bound:g}")
 
