@@ -10,9 +10,14 @@ from tests.golden import Golden
 
 
 @pytest.fixture(scope="session")
-def golden() -> Golden:
-    """The golden folder, beside the repository or where VITSCOPE_SHARED says."""
-    shared = Path(os.environ.get("VITSCOPE_SHARED", Path(__file__).parents[2] / "shared"))
+def shared() -> Path:
+    """Golden values and real data, beside the repository or where VITSCOPE_SHARED says."""
+    return Path(os.environ.get("VITSCOPE_SHARED", Path(__file__).parents[2] / "shared"))
+
+
+@pytest.fixture(scope="session")
+def golden(shared: Path) -> Golden:
+    """The golden values, and the weights that they are of."""
     if not (shared / "golden").is_dir():
         pytest.skip(f"needs the golden values, in {shared} or where VITSCOPE_SHARED says")
     return Golden(shared)

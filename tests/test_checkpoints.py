@@ -30,7 +30,6 @@ from vitscope.models import build_empty
 from vitscope.tensorfile import TensorFile
 
 ROOT = Path(__file__).parent.parent
-SHARED = Path(os.environ.get("VITSCOPE_SHARED", ROOT.parent / "shared"))
 WEIGHTS = {"fc.weight": torch.arange(6.0).reshape(2, 3), "fc.bias": torch.tensor([1.0, 2.0])}
 NETWORK = {
     "family": "resnet",
@@ -401,10 +400,8 @@ def test_loading_a_damaged_file_is_told(converted):
 
 
 @pytest.mark.parametrize("name", ARCHS)
-def test_a_published_layout_comes_from_the_web_to_a_model(tmp_path, monkeypatch, name):
-    script = SHARED / "golden" / "make_checkpoint.py"
-    if not script.is_file():
-        pytest.skip(f"needs the golden values, in {SHARED} or where VITSCOPE_SHARED says")
+def test_a_published_layout_comes_from_the_web_to_a_model(tmp_path, monkeypatch, golden, name):
+    script = golden.shared / "golden" / "make_checkpoint.py"
     monkeypatch.setenv("no_proxy", "*")
     served = tmp_path / "served.pth.tar"
     subprocess.run([sys.executable, str(script), name, str(served)], check=True)
@@ -426,5 +423,5 @@ def test_a_published_layout_comes_from_the_web_to_a_model(tmp_path, monkeypatch,
     expected = get(family).translate(published, model)
     assert same(dict(model.state_dict()), expected)
     if name in ("resnet_50", "vit_ti"):
-        count = json.loads((SHARED / "golden" / "expected.json").read_text())[name]["params"]
+        count = golden.expected[name]["params"]
         assert read_origin(tmp_path / "model")["parameters"] == str(count)

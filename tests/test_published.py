@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from vitscope.errors import VitscopeError
-from vitscope.published import read_published, series_names
+from vitscope.published import read_published
 
 FOLDER = Path(__file__).parents[1] / "resources" / "published"
 FIG9 = FOLDER / "fig9.csv"
@@ -22,7 +22,8 @@ def test_curves_come_by_model_and_in_order():
 
 
 def test_series_are_listed_in_the_order_of_the_file():
-    assert series_names(FIG9) == ["ResNet", "ViT"]
+    with pytest.raises(VitscopeError, match="only ResNet, ViT\\."):
+        read_published(FIG9, {"m": "DeiT"})
 
 
 def test_kinds_of_blocks_agree_with_the_published_bands():
@@ -74,4 +75,4 @@ def test_a_file_that_is_no_table_is_told(tmp_path, content):
     file = tmp_path / "points.csv"
     file.write_bytes(content)
     with pytest.raises(VitscopeError, match=r"points\.csv"):
-        series_names(file)
+        read_published(file, {"m": "ViT"})

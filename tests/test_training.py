@@ -55,11 +55,6 @@ PLAIN = RECIPE | {"mixup": 0.0, "cutmix": 0.0, "randaugment": None, "shift": 0, 
 NO_NEWS = {"mean": MEAN, "std": STD, "say": lambda text: None}
 
 
-@pytest.fixture(autouse=True)
-def one_thread() -> None:
-    torch.set_num_threads(1)
-
-
 @pytest.fixture(scope="module")
 def splits(tmp_path_factory: pytest.TempPathFactory) -> tuple[Split, Split]:
     folder = tmp_path_factory.mktemp("shapes32")

@@ -37,11 +37,6 @@ def _read(path: Path) -> pd.DataFrame:
     return frame
 
 
-def series_names(path: Path | str) -> list[str]:
-    """Return the names of the curves in a file of published points."""
-    return list(dict.fromkeys(_read(Path(path))["model"]))
-
-
 def read_published(
     path: Path | str, series: Mapping[str, str], same_models: bool = False
 ) -> dict[str, Published]:

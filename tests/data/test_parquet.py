@@ -2,7 +2,6 @@
 
 import io
 import json
-import os
 from pathlib import Path
 from typing import Any
 
@@ -129,8 +128,7 @@ def test_files_that_are_damaged_or_missing(tmp_path: Path) -> None:
         list(Parquet(path, None, None).samples(np.arange(200)))
 
 
-def test_the_real_data_set() -> None:
-    shared = Path(os.environ.get("VITSCOPE_SHARED", Path(__file__).parents[3] / "shared"))
+def test_the_real_data_set(shared: Path) -> None:
     path = shared / "data" / "cifar100" / "test.parquet"
     if not path.is_file():
         pytest.skip(f"needs CIFAR-100 in {path}")
