@@ -22,6 +22,7 @@ wildcard_constraints:
     dataset=one_of(names_in("data")),
     split=one_of(split_names()),
     figure=one_of(names_in("figures")),
+    table=one_of(tables_in()),
     shard=r"\d+",
 
 
@@ -31,6 +32,13 @@ include: "rules/checkpoints.smk"
 include: "rules/blocks.smk"
 include: "rules/latents.smk"
 include: "rules/variance.smk"
+include: "rules/fourier.smk"
+include: "rules/cka.smk"
+include: "rules/classification.smk"
+include: "rules/noise.smk"
+include: "rules/lesion.smk"
+include: "rules/robustness.smk"
+include: "rules/tables.smk"
 include: "rules/claims.smk"
 include: "rules/figures.smk"
 include: "rules/provenance.smk"
@@ -48,7 +56,7 @@ rule all:
             figure=sorted(STUDIES[DEFAULT].settings["figures"]),
             format=FORMATS,
         ),
-        f"<results>/{DEFAULT}/tables/feature_variance.parquet",
+        collect("<results>/{study}/tables/{table}.parquet", study=DEFAULT, table=tables_in(DEFAULT)),
         f"<results>/{DEFAULT}/tables/claims.parquet",
         f"<results>/{DEFAULT}/run.yaml",
     localrule: True

@@ -3,7 +3,7 @@
 
 rule count_claims:
     input:
-        feature_variance=rules.tabulate_variance.output.table,
+        unpack(tables_of_study),
         published=published_files,
     output:
         claims="<results>/{study}/tables/claims.parquet",

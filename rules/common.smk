@@ -10,7 +10,7 @@ from vitscope import origins
 from vitscope.data.places import archive_needed, local_files
 from vitscope.digests import code_digest
 from vitscope.errors import VitscopeError
-from vitscope.figures import module_of
+from vitscope.figures import KINDS, module_of
 from vitscope.studies import load_config
 from vitscope.yamlfile import load_yaml
 
@@ -19,6 +19,7 @@ ROOT = Path(os.path.relpath(workflow.basedir))
 FORMATS = ["pdf", "svg", "png"]
 STYLE = str(ROOT / "resources" / "style.mplstyle")
 PUBLISHED = ROOT / "resources" / "published"
+CAPTIONS = ROOT / "report" / "kinds"
 
 
 def clear(function, *arguments):
@@ -68,14 +69,9 @@ def split_names():
     return {split for datasets in data for dataset in datasets for split in dataset["splits"]}
 
 
-def figures_showing(kind, *studies):
-    """The names of the figures of a kind, in some studies or in all."""
-    return {
-        name
-        for study in studies or STUDIES
-        for name, figure in STUDIES[study].settings["figures"].items()
-        if figure["kind"] == kind
-    }
+def tables_in(*studies):
+    """The tables that the figures of some studies need, or of all."""
+    return {table for study in studies or STUDIES for table in STUDIES[study].tables()}
 
 
 def keeping_latents():
@@ -143,6 +139,16 @@ def selection_of(wildcards):
     return analysis | {"images": study_of(wildcards).images(wildcards.model)}
 
 
+def probing(section):
+    """The settings of a measurement that needs the model itself, and no others."""
+
+    def settings(wildcards):
+        analysis = study_of(wildcards).settings["analysis"]
+        return {key: analysis[key] for key in ("seed", "batch_size")} | analysis[section]
+
+    return settings
+
+
 def members_of(wildcards):
     """The models of a figure: their names, labels and families."""
     models = {name: study_of(wildcards).model(name) for name in figure_of(wildcards)["models"]}
@@ -156,6 +162,11 @@ def title_of(wildcards):
     """What to call a study."""
     study = study_of(wildcards)
     return f"{study.name} ({study.settings['title']})"
+
+
+def caption_of(wildcards):
+    """What a figure of its kind shows, and how to read it."""
+    return (CAPTIONS / f"{figure_of(wildcards)['kind']}.rst").read_text(encoding="utf-8")
 
 
 def labels_of(wildcards):
@@ -244,24 +255,44 @@ def shards_of(path):
     return paths
 
 
-def models_with(kind, path):
-    """One path for every model that a study shows in figures of a kind, or in any."""
+def all_models(path):
+    """One path for every model that a study shows."""
 
     def paths(wildcards):
         study = study_of(wildcards)
-        return collect(path, study=study.name, model=study.models(kind))
+        return collect(path, study=study.name, model=study.models())
 
     return paths
 
 
-def models_in_figure(path):
-    """One path for every model of a figure."""
+# A table of one model; rules that make one write it here.
+TABLE_OF_MODEL = "<results>/{study}/{table}/{model}.parquet"
 
-    def paths(wildcards):
-        models = figure_of(wildcards)["models"]
-        return collect(path, study=study_of(wildcards).name, model=models)
 
-    return paths
+def models_in_table(wildcards):
+    """The tables of all models of which a study makes one table."""
+    study = study_of(wildcards)
+    models = study.models(wildcards.table)
+    return collect(TABLE_OF_MODEL, study=study.name, table=wildcards.table, model=models)
+
+
+def tables_of_figure(wildcards):
+    """The tables of the models of a figure, by their names."""
+    figure = figure_of(wildcards)
+    study, models = study_of(wildcards).name, figure["models"]
+    return {
+        table: collect(TABLE_OF_MODEL, study=study, table=table, model=models)
+        for table in KINDS[figure["kind"]].tables
+    }
+
+
+def tables_of_study(wildcards):
+    """The tables of all models, by their names."""
+    study = study_of(wildcards)
+    return {
+        table: rules.tabulate.output.table.format(study=study.name, table=table)
+        for table in study.tables()
+    }
 
 
 def published_of_figure(wildcards):
@@ -282,6 +313,11 @@ def published_files(wildcards):
 def code(script, *modules):
     """A digest of a script and of what it imports: a rule runs again when these change."""
     return code_digest(ROOT / "scripts" / f"{script}.py", *modules)
+
+
+def figure_code(wildcards):
+    """Like `code`, for the kind of the figure, which the script imports by its name."""
+    return code("draw_figure", module_of(figure_of(wildcards)["kind"]))
 
 
 def family_code(script):

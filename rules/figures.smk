@@ -4,9 +4,9 @@
 """
 
 
-rule draw_feature_variance:
+rule draw_figure:
     input:
-        models=models_in_figure(rules.merge_variance.output.variance),
+        unpack(tables_of_figure),
         published=published_of_figure,
         style=STYLE,
     output:
@@ -14,7 +14,7 @@ rule draw_feature_variance:
         png="<figures>/{study}/{figure}.png",
         svg=report(
             "<figures>/{study}/{figure}.svg",
-            caption="../report/feature_variance.rst",
+            caption="../report/figure.rst",
             category="Figures",
             labels={"result": "{figure}", "study": "{study}"},
         ),
@@ -22,29 +22,28 @@ rule draw_feature_variance:
         "<logs>/{study}/figures/{figure}.log",
     benchmark:
         "<benchmarks>/{study}/figures/{figure}.tsv"
-    wildcard_constraints:
-        figure=one_of(figures_showing("feature_variance")),
     conda:
         "../envs/figures.yaml"
     params:
-        code=code("draw_figure", module_of("feature_variance")),
-        kind="feature_variance",
+        code=figure_code,
+        kind=lambda wildcards: figure_of(wildcards)["kind"],
         members=members_of,
         published=lambda wildcards: figure_of(wildcards).get("published"),
         facts=facts_of,
+        caption=caption_of,
     message:
         "Drawing {wildcards.figure}"
     script:
         "../scripts/draw_figure.py"
 
 
-use rule draw_feature_variance as draw_default_feature_variance with:
+use rule draw_figure as draw_default_figure with:
     output:
         pdf="<figures>/{figure}.pdf",
         png="<figures>/{figure}.png",
         svg=report(
             "<figures>/{figure}.svg",
-            caption="../report/feature_variance.rst",
+            caption="../report/figure.rst",
             category="Figures",
             labels={"result": "{figure}", "study": DEFAULT},
         ),
@@ -53,4 +52,4 @@ use rule draw_feature_variance as draw_default_feature_variance with:
     benchmark:
         f"<benchmarks>/{DEFAULT}/figures/default_{{figure}}.tsv"
     wildcard_constraints:
-        figure=one_of(figures_showing("feature_variance", DEFAULT)),
+        figure=one_of(STUDIES[DEFAULT].settings["figures"]),

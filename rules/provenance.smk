@@ -3,13 +3,11 @@
 
 rule record_run:
     input:
-        checkpoints=models_with(None, rules.convert_checkpoint.output.checkpoint),
+        unpack(tables_of_study),
+        checkpoints=all_models(rules.convert_checkpoint.output.checkpoint),
         data=shown_splits,
-        tables=[
-            rules.tabulate_variance.output.table,
-            rules.count_claims.output.claims,
-            rules.count_claims.output.agreement,
-        ],
+        claims=rules.count_claims.output.claims,
+        agreement=rules.count_claims.output.agreement,
     output:
         record="<results>/{study}/run.yaml",
         page=report(

@@ -1,15 +1,15 @@
-"""Variance: per shard, then merged per model, then one table of all models of a study."""
+"""Variance: per shard, then merged per model."""
 
 
 rule measure_variance:
     input:
         latents="<results>/{study}/latents/{model}/{shard}.safetensors",
     output:
-        variance="<results>/{study}/variance/{model}/{shard}.parquet",
+        variance="<results>/{study}/feature_variance/{model}/{shard}.parquet",
     log:
-        "<logs>/{study}/variance/{model}/{shard}.log",
+        "<logs>/{study}/feature_variance/{model}/{shard}.log",
     benchmark:
-        "<benchmarks>/{study}/variance/{model}/{shard}.tsv"
+        "<benchmarks>/{study}/feature_variance/{model}/{shard}.tsv"
     conda:
         "../envs/base.yaml"
     params:
@@ -26,11 +26,11 @@ rule merge_variance:
         blocks=rules.list_blocks.output.blocks,
         shards=shards_of(rules.measure_variance.output.variance),
     output:
-        variance="<results>/{study}/variance/{model}.parquet",
+        variance="<results>/{study}/feature_variance/{model}.parquet",
     log:
-        "<logs>/{study}/variance/{model}.log",
+        "<logs>/{study}/feature_variance/{model}.log",
     benchmark:
-        "<benchmarks>/{study}/variance/{model}.tsv"
+        "<benchmarks>/{study}/feature_variance/{model}.tsv"
     conda:
         "../envs/base.yaml"
     params:
@@ -40,23 +40,3 @@ rule merge_variance:
         "Merging the variance of {wildcards.model}"
     script:
         "../scripts/merge_variance.py"
-
-
-rule tabulate_variance:
-    input:
-        models=models_with("feature_variance", rules.merge_variance.output.variance),
-    output:
-        table="<results>/{study}/tables/feature_variance.parquet",
-    log:
-        "<logs>/{study}/tables/feature_variance.log",
-    benchmark:
-        "<benchmarks>/{study}/tables/feature_variance.tsv"
-    conda:
-        "../envs/base.yaml"
-    params:
-        code=code("tabulate"),
-        table="feature_variance",
-    message:
-        "Writing the table feature_variance of {wildcards.study}"
-    script:
-        "../scripts/tabulate.py"

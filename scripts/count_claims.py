@@ -3,7 +3,8 @@
 import pandas as pd
 
 from scripts._job import job
-from vitscope.claims import RULE, as_sections, count_claims, score_agreement
+from vitscope.claims import CLAIMS, RULE, as_sections, count_claims, score_agreement
+from vitscope.figures import KINDS
 from vitscope.files import write_text
 from vitscope.pages import as_html, as_markdown
 from vitscope.published import read_published_of
@@ -13,7 +14,9 @@ with job(snakemake):
     claims, agreement = [], []
     for name, figure in snakemake.params.figures.items():
         kind = figure["kind"]
-        table = read_table(kind, snakemake.input[kind])
+        if kind not in CLAIMS:
+            continue
+        table = read_table(KINDS[kind].tables[0], snakemake.input[KINDS[kind].tables[0]])
         published = read_published_of(figure, snakemake.input.published)
         claims.append(count_claims(name, kind, table, figure["models"], published))
         agreement.append(score_agreement(name, kind, table, published))

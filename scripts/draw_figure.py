@@ -10,13 +10,14 @@ from vitscope.tables import read_metadata, read_table
 with job(snakemake):
     params = snakemake.params
     tables = {
-        name: pd.concat([read_table(name, path) for path in snakemake.input.models])
-        for name in KINDS[params.kind]
+        name: pd.concat([read_table(name, path) for path in snakemake.input[name]])
+        for name in KINDS[params.kind].tables
     }
     members = [Member(**member) for member in params.members]
-    published = read_published_of({"published": params.published}, snakemake.input.published)
+    figure = {"kind": params.kind, "published": params.published}
+    published = read_published_of(figure, snakemake.input.published)
     facts = dict(params.facts)
-    for member, path in zip(members, snakemake.input.models, strict=True):
+    for member, path in zip(members, snakemake.input[KINDS[params.kind].tables[0]], strict=True):
         for key, digest in read_metadata(path).items():
             if key.endswith("_sha256"):
                 facts[f"{key.removesuffix('_sha256').capitalize()} SHA-256 of {member.label}"] = (

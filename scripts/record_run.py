@@ -11,7 +11,7 @@ with job(snakemake):
         snakemake.params.study,
         snakemake.input.checkpoints,
         snakemake.input.data,
-        snakemake.input.tables,
+        [path for path in snakemake.input if path.endswith(".parquet")],
         snakemake.params.root,
     )
     write_text(snakemake.output.record, record)

@@ -5,9 +5,12 @@ import pytest
 from docutils.core import publish_parts
 from jinja2 import Environment, StrictUndefined
 
+from vitscope.figures import KINDS
+
 REPORT = Path(__file__).parents[1] / "report"
 LINKS = "\n\n.. _Workflow: javascript:show_panel('workflow')\n.. _Statistics: javascript:x\n"
 MEMBERS = [{"label": "ResNet-50"}, {"label": "ViT-Ti"}]
+TEXT = "What it shows, and how to read it.\n"
 FACTS = {"study": "mini", "data": "shapes32, test", "checkpoint of vit": "ab" * 32}
 
 
@@ -25,13 +28,21 @@ def rendered(name: str, **snakemake: object) -> str:
 
 
 def caption(published: object) -> str:
-    params = SimpleNamespace(members=MEMBERS, facts=FACTS, published=published)
-    return rendered("feature_variance.rst", params=params)
+    params = SimpleNamespace(members=MEMBERS, facts=FACTS, published=published, caption=TEXT)
+    return rendered("figure.rst", params=params)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_of_figure_says_what_it_shows(kind):
+    text = (REPORT / "kinds" / f"{kind}.rst").read_text(encoding="utf-8")
+    params = SimpleNamespace(members=MEMBERS, facts=FACTS, published=None, caption=text)
+    html = rendered("figure.rst", params=params)
+    assert "<strong>" in html.partition("Models:")[0]
 
 
 def test_the_caption_names_models_and_what_made_the_figure():
     html = caption(None)
-    assert "ResNet-50, ViT-Ti." in html
+    assert "</strong> ResNet-50, ViT-Ti." in html
     assert "Open markers" not in html
     for key, value in FACTS.items():
         assert f"<li>{key}: {value}</li>" in html.replace("<p>", "").replace("</p>", "")
@@ -40,8 +51,9 @@ def test_the_caption_names_models_and_what_made_the_figure():
 def test_the_caption_sets_sentences_and_paragraphs_apart():
     html = caption({"series": {"resnet": "ResNet", "vit": "ViT"}, "same_models": True})
     paragraphs = [" ".join(part.split()) for part in html.replace("</p>", "").split("<p>")]
-    assert "ResNet-50, ViT-Ti. The shade around a curve" in paragraphs[1]
-    assert paragraphs[3].endswith("ResNet, ViT. They are of the same checkpoints.")
+    assert paragraphs[1].strip() == "What it shows, and how to read it."
+    assert paragraphs[2].strip().endswith("ResNet-50, ViT-Ti.")
+    assert paragraphs[3].strip().endswith("ResNet, ViT. They are of the same checkpoints.")
     assert paragraphs[4].startswith("<strong>Made from</strong>")
 
 
@@ -49,8 +61,8 @@ def test_the_caption_shows_what_a_study_says_as_it_is():
     odd = r"*a_ `b` |c| \d**"
     members, facts = [{"label": odd}], {f"Checkpoint of {odd}": odd, "Data": "https://host/a_b_"}
     html = rendered(
-        "feature_variance.rst",
-        params=SimpleNamespace(members=members, facts=facts, published=None),
+        "figure.rst",
+        params=SimpleNamespace(members=members, facts=facts, published=None, caption=TEXT),
     )
     assert html.count(odd) == 3
     assert "Data: https://host/a_b_<" in html

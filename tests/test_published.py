@@ -5,25 +5,29 @@ import pandas as pd
 import pytest
 
 from vitscope.errors import VitscopeError
+from vitscope.figures import KINDS
 from vitscope.published import read_published
 
 FOLDER = Path(__file__).parents[1] / "resources" / "published"
 FIG9 = FOLDER / "fig9.csv"
+NEEDED = KINDS["feature_variance"].published
 
 
 def test_curves_come_by_model_and_in_order():
-    curves = read_published(FIG9, {"my_vit": "ViT", "my_resnet": "ResNet"}, same_models=True)
+    curves = read_published(
+        FIG9, NEEDED, {"my_vit": "ViT", "my_resnet": "ResNet"}, same_models=True
+    )
     assert list(curves) == ["my_vit", "my_resnet"]
     vit, resnet = curves.values()
     assert (vit.series, vit.same_model, len(vit.points)) == ("ViT", True, 25)
     assert resnet.points["variance"].tolist()[:2] == [0.0922, 0.2008]
     assert vit.points["depth"].tolist() == pytest.approx([i / 24 for i in range(25)], abs=1e-6)
-    assert not read_published(FIG9, {"my_vit": "ViT"})["my_vit"].same_model
+    assert not read_published(FIG9, NEEDED, {"my_vit": "ViT"})["my_vit"].same_model
 
 
 def test_series_are_listed_in_the_order_of_the_file():
     with pytest.raises(VitscopeError, match="only ResNet, ViT\\."):
-        read_published(FIG9, {"m": "DeiT"})
+        read_published(FIG9, NEEDED, {"m": "DeiT"})
 
 
 def test_kinds_of_blocks_agree_with_the_published_bands():
@@ -61,13 +65,13 @@ def test_every_file_is_a_table_that_the_readme_names():
     [
         ("fig9.csv", "VIT", r"no series 'VIT' for the model m, only ResNet, ViT\."),
         ("fig9.csv", "Vit", "Did you mean 'ViT'"),
-        ("fig5.csv", "ViT", "has no curves by depth .* name another file"),
+        ("fig5.csv", "ViT", "has no curves of this figure .* name another file"),
         ("fig99.csv", "ViT", "Cannot read the published points .*fig99.csv"),
     ],
 )
 def test_what_is_wrong_is_told(file, series, told):
     with pytest.raises(VitscopeError, match=told):
-        read_published(FOLDER / file, {"m": series})
+        read_published(FOLDER / file, NEEDED, {"m": series})
 
 
 @pytest.mark.parametrize("content", [b"", b"\x89PNG\r\n\x1a\n\xff\xfe"])
@@ -75,4 +79,4 @@ def test_a_file_that_is_no_table_is_told(tmp_path, content):
     file = tmp_path / "points.csv"
     file.write_bytes(content)
     with pytest.raises(VitscopeError, match=r"points\.csv"):
-        read_published(file, {"m": "ViT"})
+        read_published(file, NEEDED, {"m": "ViT"})

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from vitscope import families
 from vitscope.errors import VitscopeError
+from vitscope.figures import KINDS
 from vitscope.schemas import SCHEMAS, load
 from vitscope.studies import BUNDLED_STUDIES, ROOT, Study, load_config, load_study
 
@@ -338,7 +339,7 @@ FAMILIES = "alternet, convnext, mixer, pit, resnet, swin, timm_resnet, vit"
         (
             "figures.one.kind",
             "feature_varianc",
-            "figures.one.kind: found 'feature_varianc', allowed: feature_variance. "
+            f"figures.one.kind: found 'feature_varianc', allowed: {', '.join(sorted(KINDS))}. "
             "Did you mean 'feature_variance'?",
         ),
         (

@@ -5,7 +5,7 @@ names the file, the key, what was found and what is allowed.
 """
 
 import csv
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass
 from math import ceil
 from os.path import normpath
@@ -63,15 +63,20 @@ class Study:
         """Return into how many shards these images are cut."""
         return ceil(self.images(model) / int(self.settings["analysis"]["shard_size"]))
 
-    def models(self, kind: str | None = None) -> list[str]:
-        """Return the models that figures of a kind show, or any figure, in the study's order."""
+    def models(self, table: str | None = None) -> list[str]:
+        """Return the models of the figures that need a table, or of any, in the study's order."""
         shown = {
             model
             for figure in self.settings["figures"].values()
-            if kind in (None, figure["kind"])
+            if table is None or table in figures.KINDS[figure["kind"]].tables
             for model in figure["models"]
         }
         return [name for name in self.settings["models"] if name in shown]
+
+    def tables(self) -> list[str]:
+        """Return the tables that the figures need."""
+        kinds = {figure["kind"] for figure in self.settings["figures"].values()}
+        return sorted({table for kind in kinds for table in figures.KINDS[kind].tables})
 
     def recipe(self, model: str) -> Settings:
         """Return how a model is trained: the study's recipe, changed where the model says so."""
@@ -135,7 +140,14 @@ def _check_figures(path: Path, settings: Settings) -> None:
 
 def _check_published(path: Path, key: str, figure: Settings) -> None:
     file = figure["published"]["file"]
-    curves = {found.name: series for found in PUBLISHED.glob("*.csv") if (series := _series(found))}
+    needed = figures.KINDS[figure["kind"]].published
+    found = {file.name: _series(file, needed) for file in sorted(PUBLISHED.glob("*.csv"))}
+    curves = {name: series for name, series in found.items() if series}
+    if not curves:
+        raise VitscopeError(
+            f"{path}: {key}: there are no published points for figures of the kind "
+            f"'{figure['kind']}': remove the key."
+        )
     if file not in curves:
         raise unknown(path, f"{key}.file", file, curves)
     for model, series in figure["published"]["series"].items():
@@ -145,11 +157,11 @@ def _check_published(path: Path, key: str, figure: Settings) -> None:
             raise unknown(path, f"{key}.series.{model}", series, curves[file])
 
 
-def _series(file: Path) -> set[str]:
-    """Return the names of the curves by depth in a file of published points."""
+def _series(file: Path, needed: Set[str]) -> set[str]:
+    """Return the names of the curves in a file of published points, if it has the columns."""
     with file.open(encoding="utf-8", newline="") as lines:
         rows = csv.DictReader(lines)
-        if not {"model", "normalized_depth"} <= set(rows.fieldnames or ()):
+        if not needed or not {"model", *needed} <= set(rows.fieldnames or ()):
             return set()
         return {row["model"] for row in rows}
 

@@ -7,14 +7,13 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from vitscope.intervals import interval
 from vitscope.tensorfile import TensorFile
 
 Array = npt.NDArray[Any]
 
 # The maps are copied out of the memory map in pieces that stay in a core's second-level cache.
 PIECE_BYTES = 1 << 20
-RESAMPLES_AT_ONCE = 64
-TAILS = (2.5, 97.5)
 
 
 def map_variance(maps: Array) -> Array:
@@ -73,31 +72,11 @@ def shard_variance(latents: TensorFile, first_image: int) -> pd.DataFrame:
     )
 
 
-def bootstrap_means(values: Array, resamples: int, seed: int) -> Array:
-    """Return the column means of `resamples` resamples of the rows, all columns resampled alike."""
-    generator = np.random.default_rng(seed)
-    rows = len(values)
-    means = []
-    for start in range(0, resamples, RESAMPLES_AT_ONCE):
-        count = min(RESAMPLES_AT_ONCE, resamples - start)
-        weights = generator.multinomial(rows, np.full(rows, 1 / rows), size=count)
-        means.append(weights.astype(np.float64) @ values / rows)
-    return np.concatenate(means)
-
-
-def _interval(values: Array, resamples: int, seed: int) -> Array:
-    """Return the ends of the 95 % intervals; a single image tells nothing of the spread: NaN."""
-    if len(values) == 1:
-        return np.full((2, values.shape[1]), np.nan)
-    ends: Array = np.percentile(bootstrap_means(values, resamples, seed), TAILS, axis=0)
-    return ends
-
-
 def merge(shards: Iterable[pd.DataFrame], resamples: int, seed: int) -> pd.DataFrame:
     """Merge the shards of one model: mean over images and a 95 % interval, per cut point."""
     per_image = pd.concat(shards).pivot(index="image", columns="index", values="variance")
     values = per_image.sort_index().to_numpy(np.float64)
-    low, high = _interval(values, resamples, seed)
+    low, high = interval(values, resamples, seed)
     return pd.DataFrame(
         {
             "index": per_image.columns.to_numpy(),

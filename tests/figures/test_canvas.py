@@ -26,7 +26,8 @@ sys.path.insert(0, tests)
 from conftest import resnet, vit
 import pandas as pd
 members = [Member("resnet", "ResNet", "resnet"), Member("vit", "ViT", "vit")]
-published = read_published(root + "/resources/published/fig9.csv", {"vit": "ViT"})
+points = root + "/resources/published/fig9.csv"
+published = read_published(points, {"index", "variance"}, {"vit": "ViT"})
 with canvas.style(root + "/resources/style.mplstyle"):
     tables = {"feature_variance": pd.concat([resnet(), vit()])}
     figure = draw("feature_variance", tables, members, published)

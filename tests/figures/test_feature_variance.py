@@ -7,11 +7,12 @@ from matplotlib.artist import Artist
 from matplotlib.patches import Rectangle
 
 from vitscope.errors import VitscopeError
-from vitscope.figures import Member, canvas, draw
+from vitscope.figures import KINDS, Member, canvas, draw
 from vitscope.published import read_published
 
 RESNET = Member("resnet", "ResNet-50", "resnet")
 VIT = Member("vit", "ViT-Ti", "vit")
+NEEDED = KINDS["feature_variance"].published
 SERIES = {"resnet": "ResNet", "vit": "ViT"}
 
 
@@ -79,7 +80,7 @@ def test_no_two_families_share_a_look():
 
 
 def test_points_of_the_same_model_share_its_axis(drawn, points_file):
-    figure = drawn(published=read_published(points_file, SERIES, same_models=True))
+    figure = drawn(published=read_published(points_file, NEEDED, SERIES, same_models=True))
     assert len(figure.axes) == 2
     published = pd.read_csv(points_file).set_index("model")["variance"]
     for axes, series in zip(figure.axes, ["ResNet", "ViT"], strict=True):
@@ -91,7 +92,7 @@ def test_points_of_the_same_model_share_its_axis(drawn, points_file):
 
 
 def test_points_of_another_model_have_their_own_axis(drawn, points_file):
-    figure = drawn(published=read_published(points_file, SERIES))
+    figure = drawn(published=read_published(points_file, NEEDED, SERIES))
     left, right = figure.axes[:2], figure.axes[2:]
     assert [len(axes.lines) for axes in figure.axes] == [1, 1, 1, 1]
     assert all(a.get_zorder() > b.get_zorder() for a, b in zip(left, right, strict=True))
@@ -133,7 +134,7 @@ def test_nothing_overlaps_and_nothing_is_cut_off(drawn, table, points_file, coun
         Member(f"{kind}{i}", f"{kind} number {i}", kind) for i in range(3) for kind in SERIES
     ][:count]
     series = {member.model: SERIES[member.family] for member in members}
-    published = read_published(points_file, series, same_models)
+    published = read_published(points_file, NEEDED, series, same_models)
     figure = drawn(members, published, pd.concat(copies))
 
     boxes = {text: text.get_window_extent() for text in _texts(figure)}

@@ -18,7 +18,7 @@ def test_the_kinds_are_known_without_matplotlib():
 @pytest.mark.parametrize("kind", figures.KINDS)
 def test_each_kind_can_be_drawn_from_tables_that_exist(kind):
     assert callable(import_module(figures.module_of(kind)).plot)
-    assert set(figures.KINDS[kind]) <= set(TABLES)
+    assert set(figures.KINDS[kind].tables) <= set(TABLES)
 
 
 def test_an_unknown_kind_is_told_with_the_nearest():

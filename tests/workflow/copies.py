@@ -64,7 +64,7 @@ SETTINGS: dict[str, Any] = {
 }
 
 
-ALL_MADE = ("all", "figures/tiny/fig9.pdf", "results/sharded/variance/vit.parquet")
+ALL_MADE = ("all", "figures/tiny/fig9.pdf", "results/sharded/feature_variance/vit.parquet")
 TINY = ("figures/tiny/fig9.pdf", "results/tiny/tables/claims.parquet", "results/tiny/run.yaml")
 
 

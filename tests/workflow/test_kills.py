@@ -35,7 +35,7 @@ def test_killed_runs_end_with_the_same_bytes(tmp_path: Path, studies, finished):
 def test_a_second_run_in_the_same_folder_is_refused(finished):
     with (finished.root / ".snakemake/run.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        code, output = finished.run("--forcerun", "tabulate_variance", *TINY, default="tiny")
+        code, output = finished.run("--forcerun", "tabulate", *TINY, default="tiny")
     assert code != 0
     assert output.endswith("vitscope: another run is at work in this folder: wait for it to end.\n")
     assert "Traceback" not in output

@@ -12,8 +12,8 @@ def measuring(models: int) -> dict[str, int]:
 
 def test_the_default_study(fresh):
     assert fresh.plan() == measuring(6) | {
-        "draw_default_feature_variance": 2,
-        "tabulate_variance": 1,
+        "draw_default_figure": 2,
+        "tabulate": 1,
         "count_claims": 1,
         "record_run": 1,
         "all": 1,
@@ -21,7 +21,7 @@ def test_the_default_study(fresh):
 
 
 def test_one_figure_of_the_default_study(fresh):
-    figure = {"draw_default_feature_variance": 1}
+    figure = {"draw_default_figure": 1}
     assert fresh.plan("figures/fig9.pdf") == measuring(2) | figure
     assert fresh.plan("figures/figD1.svg") == measuring(4) | figure
 
@@ -31,7 +31,7 @@ def test_a_figure_from_the_published_checkpoints(fresh):
     assert fresh.plan("figures/paper/fig9.pdf") == measuring(2) | shards | {
         "fetch_archive": 1,
         "fetch_checkpoint": 2,
-        "draw_feature_variance": 1,
+        "draw_figure": 1,
     }
 
 

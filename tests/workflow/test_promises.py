@@ -42,10 +42,10 @@ def test_a_study_outside_the_repository_leaves_all_others_alone(alone):
 
 def test_one_shard_and_seven_give_the_same_values(finished):
     results = finished.root / "results"
-    parts = sorted((results / "sharded/variance/vit").glob("*.parquet"))
+    parts = sorted((results / "sharded/feature_variance/vit").glob("*.parquet"))
     assert len(parts) == 7
     seven = [read_table("variance_per_image", part) for part in parts]
-    one = read_table("variance_per_image", results / "tiny/variance/vit/0.parquet")
+    one = read_table("variance_per_image", results / "tiny/feature_variance/vit/0.parquet")
     by_image = one.set_index(["image", "index"])["variance"]
     for part in seven:
         found = part.set_index(["image", "index"])["variance"]

@@ -12,10 +12,10 @@ from tests.workflow.copies import ALL_MADE, Workflow, edited
 
 pytestmark = pytest.mark.workflow
 
-DRAWN = {"draw_feature_variance": 1, "draw_default_feature_variance": 1, "all": 1}
+DRAWN = {"draw_figure": 1, "draw_default_figure": 1, "all": 1}
 RECORDED = {"record_run": 1, "all": 1}
 CLAIMED = RECORDED | {"count_claims": 1}
-TABULATED = DRAWN | CLAIMED | {"tabulate_variance": 1}
+TABULATED = DRAWN | CLAIMED | {"tabulate": 1}
 # A job for each of the two models of one study, and for seven shards of one model of the other.
 MERGED = TABULATED | {"merge_variance": 2 + 1}
 MEASURED = MERGED | {"measure_variance": 2 + 7}
@@ -50,7 +50,7 @@ def one_more_line(text: str) -> str:
         ("resources/published/fig9.csv", DRAWN | CLAIMED),
         ("resources/published/fig8.csv", {}),
         ("vitscope/claims.py", CLAIMED),
-        ("scripts/tabulate.py", CLAIMED | {"tabulate_variance": 1}),
+        ("scripts/tabulate.py", CLAIMED | {"tabulate": 1}),
         ("scripts/merge_variance.py", MERGED),
         ("vitscope/variance.py", MEASURED_AGAIN),
         ("vitscope/latents.py", EXTRACTED),

@@ -94,10 +94,10 @@ def test_studies_may_be_given_as_a_list(fresh: Workflow, studies: Path, tmp_path
     write_study(tmp_path / "own.yaml", with_path("net.pth"))
     places = f"[{studies}/tiny.yaml, {tmp_path}]"
     plan = Workflow(fresh.root, Path(places)).plan("figures/tiny/fig9.pdf")
-    assert plan["draw_feature_variance"] == 1
+    assert plan["draw_figure"] == 1
 
 
 def test_a_study_may_measure_what_it_trains(fresh: Workflow, tmp_path: Path) -> None:
     write_study(tmp_path / "own.yaml", with_path("results/own/training/vit/end.safetensors"))
-    plan = Workflow(fresh.root, tmp_path).plan("results/own/variance/vit.parquet")
+    plan = Workflow(fresh.root, tmp_path).plan("results/own/feature_variance/vit.parquet")
     assert (plan["train_model"], plan["convert_checkpoint"]) == (1, 1)

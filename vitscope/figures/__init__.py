@@ -17,8 +17,35 @@ if TYPE_CHECKING:
 
     from vitscope.published import Published
 
-# Each kind of figure, and the tables that it needs.
-KINDS: dict[str, tuple[str, ...]] = {"feature_variance": ("feature_variance",)}
+_BY_DEPTH = frozenset({"index", "normalized_depth", "kind", "subsampling"})
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What a kind of figure is drawn from.
+
+    `published` are the columns of a file of published points that it can show; none if empty.
+    """
+
+    tables: tuple[str, ...]
+    published: frozenset[str] = frozenset()
+
+
+KINDS: dict[str, Kind] = {
+    "feature_variance": Kind(("feature_variance",), _BY_DEPTH | {"variance"}),
+    "fourier_curves": Kind(
+        ("fourier",), frozenset({"index", "frequency", "delta_log_amplitude"})
+    ),
+    "fourier_depth": Kind(("fourier",), _BY_DEPTH | {"delta_log_amplitude"}),
+    "fourier": Kind(("fourier",)),
+    "spectrum": Kind(("spectrum",)),
+    "frequency_noise": Kind(("frequency_noise",), frozenset({"frequency", "change"})),
+    "cka": Kind(("cka", "blocks")),
+    "lesion": Kind(("lesion", "blocks"), frozenset({"index", "normalized_depth", "kind", "change"})),
+    "reliability": Kind(("reliability", "classification")),
+    "shape_texture": Kind(("shape_texture",)),
+    "robustness": Kind(("robustness", "corruption_error")),
+}
 
 
 @dataclass(frozen=True)
@@ -48,5 +75,5 @@ def draw(
 ) -> "Figure":
     """Draw a figure from its tables; call it within `canvas.style`."""
     plot = import_module(module_of(kind)).plot
-    figure: Figure = plot(*(tables[name] for name in KINDS[kind]), members, published)
+    figure: Figure = plot(*(tables[name] for name in KINDS[kind].tables), members, published)
     return figure

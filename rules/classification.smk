@@ -1,0 +1,1 @@
+"""Classification: predictions for every image, and what they say of a model."""

@@ -1,0 +1,1 @@
+"""Lesions: the accuracy without one residual branch."""

@@ -1,0 +1,1 @@
+"""Noise of one frequency, and what it costs in accuracy."""

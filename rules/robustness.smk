@@ -1,0 +1,1 @@
+"""Robustness: accuracy and calibration on corrupted images."""

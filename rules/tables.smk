@@ -1,0 +1,21 @@
+"""Tables: one of all models of a study from the tables of each."""
+
+
+rule tabulate:
+    input:
+        models=models_in_table,
+    output:
+        table="<results>/{study}/tables/{table}.parquet",
+    log:
+        "<logs>/{study}/tables/{table}.log",
+    benchmark:
+        "<benchmarks>/{study}/tables/{table}.tsv"
+    conda:
+        "../envs/base.yaml"
+    params:
+        code=code("tabulate"),
+        table="{table}",
+    message:
+        "Writing the table {wildcards.table} of {wildcards.study}"
+    script:
+        "../scripts/tabulate.py"

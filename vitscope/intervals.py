@@ -1,0 +1,55 @@
+"""Intervals: how far a mean over images may lie from that over all images of their kind."""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+Array = npt.NDArray[Any]
+
+RESAMPLES_AT_ONCE = 64
+TAILS = (2.5, 97.5)
+
+
+def bootstrap_means(values: Array, resamples: int, seed: int) -> Array:
+    """Return the column means of `resamples` resamples of the rows, all columns resampled alike."""
+    generator = np.random.default_rng(seed)
+    rows = len(values)
+    means = []
+    for start in range(0, resamples, RESAMPLES_AT_ONCE):
+        count = min(RESAMPLES_AT_ONCE, resamples - start)
+        weights = generator.multinomial(rows, np.full(rows, 1 / rows), size=count)
+        means.append(weights.astype(np.float64) @ values / rows)
+    return np.concatenate(means)
+
+
+def interval(values: Array, resamples: int, seed: int) -> Array:
+    """Return the two ends of the 95 % interval of each column's mean, by bootstrap over the rows.
+
+    A single row tells nothing of the spread: NaN.
+    """
+    if len(values) == 1:
+        return np.full((2, values.shape[1]), np.nan)
+    ends: Array = np.percentile(bootstrap_means(values, resamples, seed), TAILS, axis=0)
+    return ends
+
+
+def accuracy_changes(clean: Array, disturbed: Array, resamples: int, seed: int) -> pd.DataFrame:
+    """Return what disturbances cost in accuracy, a row for each.
+
+    `clean` tells for each image whether its class is found, (N,); `disturbed` the same for each
+    disturbance, (N, K), or in which share of its draws. The interval is of the difference of the
+    two on the same images.
+    """
+    changes = 100 * (disturbed.astype(np.float64) - clean.astype(np.float64)[:, None])
+    low, high = interval(changes, resamples, seed)
+    return pd.DataFrame(
+        {
+            "clean_accuracy": clean.mean(dtype=np.float64),
+            "accuracy": disturbed.mean(axis=0, dtype=np.float64),
+            "change": changes.mean(axis=0),
+            "ci_low": low,
+            "ci_high": high,
+        }
+    )
