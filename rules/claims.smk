@@ -4,6 +4,7 @@
 rule count_claims:
     input:
         unpack(tables_of_study),
+        cut_points=all_models(rules.list_blocks.output.blocks),
         published=published_files,
     output:
         claims="<results>/{study}/tables/claims.parquet",

@@ -4,14 +4,16 @@ import fcntl
 import os
 import re
 import sys
+from math import ceil
 from pathlib import Path
 
 from vitscope import origins
-from vitscope.data.places import archive_needed, local_files
+from vitscope.data.places import archive_needed, existing, local_files
 from vitscope.digests import code_digest
 from vitscope.errors import VitscopeError
 from vitscope.figures import KINDS, module_of
-from vitscope.studies import load_config
+from vitscope.origins import END
+from vitscope.studies import load_config, shown_snapshots
 from vitscope.yamlfile import load_yaml
 
 # Relative, so that a folder of results that moves is still up to date.
@@ -115,6 +117,36 @@ def recipe_of(wildcards):
     return clear(study_of(wildcards).recipe, wildcards.model)
 
 
+AUGMENTING = (
+    "images",
+    "seed",
+    "batch_size",
+    "label_smoothing",
+    "mixup",
+    "cutmix",
+    "mixing_probability",
+    "randaugment",
+    "erasing",
+    "shift",
+    "flip",
+)
+
+
+def augmentation_of(wildcards):
+    """What of a recipe decides how training images are augmented."""
+    recipe = recipe_of(wildcards)
+    return {key: recipe[key] for key in AUGMENTING}
+
+
+def drawing_of(wildcards):
+    """Which training images are drawn once for measurements of the loss."""
+    augmented = study_of(wildcards).settings["analysis"]["augmented"]
+    return {key: augmented[key] for key in ("images", "seed", "clean")}
+
+
+def loss_of():
+    """The loss whose Hessian is measured: on how many images at once, with which weight decay."""
+
 def split_settings(wildcards):
     """The settings that the artefact of a split depends on, and no others."""
     dataset = dataset_of(wildcards)
@@ -139,12 +171,71 @@ def selection_of(wildcards):
     return analysis | {"images": study_of(wildcards).images(wildcards.model)}
 
 
+def classified(wildcards):
+    """Which images of a split are classified."""
+    analysis = study_of(wildcards).settings["analysis"]
+    conflict = wildcards.split == analysis["shape_texture"]["split"]
+    section = "shape_texture" if conflict else "classification"
+    return {"wanted": analysis[section]["images"], "seed": analysis["seed"]}
+
+
 def probing(section):
     """The settings of a measurement that needs the model itself, and no others."""
 
     def settings(wildcards):
         analysis = study_of(wildcards).settings["analysis"]
         return {key: analysis[key] for key in ("seed", "batch_size")} | analysis[section]
+
+    return settings
+
+
+def loss_of(wildcards):
+    """The loss whose Hessian is measured: of how many images, with which weight decay."""
+    hessian = study_of(wildcards).settings["analysis"]["hessian"]
+    decay = recipe_of(wildcards)["weight_decay"] if hessian["l2"] else 0.0
+    return {"batch_size": hessian["batch_size"], "weight_decay": decay}
+
+
+def hessian_of(**keys):
+    """The settings of the Hessian that a rule depends on, and no others, by the library's names."""
+
+    def settings(wildcards):
+        hessian = study_of(wildcards).settings["analysis"]["hessian"]
+        return {name: hessian[key] for name, key in keys.items()}
+
+    return settings
+
+
+def batches_of_part(wildcards):
+    """The batches of augmented images that one job measures."""
+    hessian = study_of(wildcards).settings["analysis"]["hessian"]
+    first = int(wildcards.part) * hessian["batches_per_job"]
+    return list(range(first, min(first + hessian["batches_per_job"], hessian["batches"])))
+
+
+def landscape_of(wildcards):
+    """How the loss on a plane is measured, but for the rows of a part; 0 weight decay leaves L2 out."""
+    study = study_of(wildcards)
+    analysis = study.settings["analysis"]
+    landscape = analysis["landscape"]
+    decay = recipe_of(wildcards)["weight_decay"] if landscape["l2"] else 0
+    settings = {key: landscape[key] for key in ("points", "radius", "seed", "precision")}
+    return settings | {"weight_decay": decay, "batch_size": analysis["batch_size"]}
+
+
+def rows_of_landscape(wildcards):
+    """The rows of the grid that one job measures: the first, and the one after the last."""
+    landscape = study_of(wildcards).settings["analysis"]["landscape"]
+    first = int(wildcards.part) * landscape["rows_per_job"]
+    return first, min(first + landscape["rows_per_job"], landscape["points"])
+
+
+def robustness_of(*keys):
+    """The settings of the robustness that a rule depends on, and no others."""
+
+    def settings(wildcards):
+        robustness = study_of(wildcards).settings["analysis"]["robustness"]
+        return {key: robustness[key] for key in keys}
 
     return settings
 
@@ -181,7 +272,8 @@ def facts_of(wildcards):
     models = {name: study.model(name) for name in figure_of(wildcards)["models"]}
     facts = {"Study": title_of(wildcards)}
     data = sorted({model["data"] for model in models.values()})
-    facts["Data"] = f"{', '.join(data)}, {study.settings['analysis']['split']} images"
+    split = study.split(KINDS[figure_of(wildcards)["kind"]].tables[0])
+    facts["Data"] = f"{', '.join(data)}, {split} images"
     for name, model in models.items():
         facts[f"Checkpoint of {model['label']}"] = origins.described(model["checkpoint"])
     return facts
@@ -213,15 +305,45 @@ def split_for(split):
     return path
 
 
+def training_split(wildcards):
+    """The artefact that training images are drawn from."""
+    split = study_of(wildcards).settings["analysis"]["augmented"]["split"]
+    return split_for(split)(wildcards)
+
+
+def split_of_table(table):
+    """The artefact of the split that a table is about."""
+
+    def path(wildcards):
+        return split_for(study_of(wildcards).split(table))(wildcards)
+
+    return path
+
+
+def predictions_for(table):
+    """What a model says of the images that a table is about."""
+
+    def path(wildcards):
+        study = study_of(wildcards)
+        return rules.predict.output.predictions.format(
+            study=study.name, model=wildcards.model, split=study.split(table)
+        )
+
+    return path
+
+
 def shown_splits(wildcards):
     """The artefacts that the figures of a study are made from."""
     study = study_of(wildcards)
-    return collect(
-        rules.build_split.output.images,
-        study=study.name,
-        dataset=sorted({study.model(name)["data"] for name in study.models()}),
-        split=study.settings["analysis"]["split"],
-    )
+    shown = {
+        (study.model(name)["data"], study.split(table))
+        for table in study.tables()
+        for name in study.models(table)
+    }
+    return [
+        rules.build_split.output.images.format(study=study.name, dataset=dataset, split=split)
+        for dataset, split in sorted(shown)
+    ]
 
 
 def trained_here(path):
@@ -244,6 +366,31 @@ def checkpoint_file(wildcards):
     return str(local)
 
 
+def weights_of(wildcards):
+    """The weights of a model at a moment of its training, at the end its checkpoint."""
+    names = {"study": wildcards.study, "model": wildcards.model, "snapshot": wildcards.snapshot}
+    if wildcards.snapshot == END:
+        return rules.convert_checkpoint.output.checkpoint.format(**names)
+    return collect("<results>/{study}/snapshots/{model}/{snapshot}.safetensors", **names)
+
+
+def parts_of_hessian(table, path):
+    """One path for every part, of every snapshot that the figures of a table show."""
+
+    def paths(wildcards):
+        study = study_of(wildcards)
+        hessian = study.settings["analysis"]["hessian"]
+        return collect(
+            path,
+            study=study.name,
+            model=wildcards.model,
+            snapshot=study.snapshots(table, wildcards.model),
+            part=range(ceil(hessian["batches"] / hessian["batches_per_job"])),
+        )
+
+    return paths
+
+
 def shards_of(path):
     """One path for every shard of the images that a model is measured on."""
 
@@ -263,6 +410,55 @@ def all_models(path):
         return collect(path, study=study.name, model=study.models())
 
     return paths
+
+
+def measured_split(wildcards):
+    """The artefact of the split of a data set that a study measures."""
+    study = study_of(wildcards)
+    return rules.build_split.output.images.format(
+        study=study.name,
+        dataset=wildcards.dataset,
+        split=study.settings["analysis"]["split"],
+    )
+
+
+def official_corrupted(wildcards):
+    """The official corrupted images of a data set, if the study has them."""
+    path = dataset_of(wildcards)["corrupted"]
+    where = f"{study_of(wildcards).path}: data.{wildcards.dataset}.corrupted"
+    return [] if path is None else [clear(existing, where, Path(path).expanduser())]
+
+
+def corrupted_of(wildcards):
+    """The corrupted images that one job measures a model on."""
+    study = study_of(wildcards)
+    settings = study.settings["analysis"]["robustness"]
+    size = settings["corruptions_per_job"]
+    first = int(wildcards.part) * size
+    return collect(
+        rules.corrupt_images.output.images,
+        study=study.name,
+        dataset=study.model(wildcards.model)["data"],
+        corruption=settings["corruptions"][first : first + size],
+    )
+
+
+def parts_of_robustness(wildcards):
+    """What the jobs measured that share the corruptions among them."""
+    study = study_of(wildcards)
+    settings = study.settings["analysis"]["robustness"]
+    parts = range(ceil(len(settings["corruptions"]) / settings["corruptions_per_job"]))
+    path = rules.measure_robustness.output.robustness
+    return collect(path, study=study.name, model=wildcards.model, part=parts)
+
+
+def parts_of_landscape(wildcards):
+    """What the jobs measured that share the rows of the grid among them."""
+    study = study_of(wildcards)
+    landscape = study.settings["analysis"]["landscape"]
+    parts = range(ceil(landscape["points"] / landscape["rows_per_job"]))
+    path = rules.measure_landscape.output.landscape
+    return collect(path, study=study.name, model=wildcards.model, part=parts)
 
 
 # A table of one model; rules that make one write it here.

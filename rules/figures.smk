@@ -29,6 +29,7 @@ rule draw_figure:
         kind=lambda wildcards: figure_of(wildcards)["kind"],
         members=members_of,
         published=lambda wildcards: figure_of(wildcards).get("published"),
+        snapshots=lambda wildcards: shown_snapshots(figure_of(wildcards)),
         facts=facts_of,
         caption=caption_of,
     message:

@@ -3,27 +3,36 @@
 import pandas as pd
 
 from scripts._job import job
-from vitscope.claims import CLAIMS, RULE, as_sections, count_claims, score_agreement
-from vitscope.figures import KINDS
+from vitscope.claims import (
+    CLAIMS,
+    as_sections,
+    count_claims,
+    introduction,
+    score_agreement,
+    tables_needed,
+    together,
+)
 from vitscope.files import write_text
 from vitscope.pages import as_html, as_markdown
 from vitscope.published import read_published_of
 from vitscope.tables import read_table, write_table
 
 with job(snakemake):
+    figures = {n: f for n, f in snakemake.params.figures.items() if f["kind"] in CLAIMS}
+    kinds = [figure["kind"] for figure in figures.values()]
+    tables = {name: read_table(name, snakemake.input[name]) for name in tables_needed(kinds)}
+    tables["blocks"] = pd.concat(
+        [read_table("blocks", path) for path in snakemake.input.cut_points], ignore_index=True
+    )
     claims, agreement = [], []
-    for name, figure in snakemake.params.figures.items():
-        kind = figure["kind"]
-        if kind not in CLAIMS:
-            continue
-        table = read_table(KINDS[kind].tables[0], snakemake.input[KINDS[kind].tables[0]])
+    for name, figure in figures.items():
         published = read_published_of(figure, snakemake.input.published)
-        claims.append(count_claims(name, kind, table, figure["models"], published))
-        agreement.append(score_agreement(name, kind, table, published))
-    claims, agreement = (pd.concat(rows, ignore_index=True) for rows in (claims, agreement))
+        claims.append(count_claims(name, figure["kind"], tables, figure["models"], published))
+        agreement.append(score_agreement(name, figure["kind"], tables, published))
+    claims, agreement = together("claims", claims), together("agreement", agreement)
     write_table("claims", claims, snakemake.output.claims)
     write_table("agreement", agreement, snakemake.output.agreement)
     title = f"Claims of the paper: {snakemake.params.study}"
-    sections = as_sections(claims, agreement, snakemake.params.labels)
-    write_text(snakemake.output.text, as_markdown(title, RULE, sections))
-    write_text(snakemake.output.page, as_html(title, RULE, sections))
+    text, sections = introduction(claims), as_sections(claims, agreement, snakemake.params.labels)
+    write_text(snakemake.output.text, as_markdown(title, text, sections))
+    write_text(snakemake.output.page, as_html(title, text, sections))

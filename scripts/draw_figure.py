@@ -24,6 +24,6 @@ with job(snakemake):
                     digest
                 )
     with canvas.style(snakemake.input.style):
-        figure = draw(params.kind, tables, members, published)
+        figure = draw(params.kind, tables, members, published, params.snapshots)
         for path in snakemake.output:
             canvas.save(figure, path, snakemake.wildcards.figure, facts)

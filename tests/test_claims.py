@@ -9,11 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vitscope.claims import RULE, as_sections, count_claims, score_agreement
+import vitscope.claims
+from vitscope.claims import as_sections, introduction
 from vitscope.figures import KINDS
 from vitscope.pages import as_markdown
 from vitscope.published import Published, read_published
-from vitscope.tables import read_table, write_table
+from vitscope.tables import TABLES, read_table, write_table
 
 ROOT = Path(__file__).parents[1]
 FIG9 = ROOT / "resources" / "published" / "fig9.csv"
@@ -33,6 +34,17 @@ def measured(model: str, kinds: list[str], sizes: list[int], variance) -> pd.Dat
             "variance": np.asarray(variance, dtype=float),
         }
     )
+
+
+def count_claims(figure, kind, table, models, theirs) -> pd.DataFrame:
+    """Count on one table, which has the columns of the blocks too."""
+    tables = {"feature_variance": table, "blocks": table}
+    return vitscope.claims.count_claims(figure, kind, tables, models, theirs)
+
+
+def score_agreement(figure, kind, table, theirs) -> pd.DataFrame:
+    tables = {"feature_variance": table}
+    return vitscope.claims.score_agreement(figure, kind, tables, theirs)
 
 
 def published(depth, variance, same_model=True) -> dict[str, Published]:
@@ -123,13 +135,14 @@ def test_a_claim_holds_in_more_than_half_of_the_blocks(falling, holds):
         "f", "feature_variance", measured("m", kinds, [8] * 6, variance), ["m"], {}
     )
     assert claims["holds"].tolist() == [holds]
-    assert claims["share"].tolist() == [falling / 3]
+    assert claims["measured_value"].tolist() == [falling / 3]
 
 
 def test_half_of_the_blocks_is_not_enough():
     table = measured("m", ["stem", "msa", "msa"], [8] * 3, [2, 1, 3])
     claims = count_claims("f", "feature_variance", table, ["m"], {})
-    assert claims[["measured_count", "share", "holds"]].to_numpy().tolist() == [[1, 0.5, False]]
+    found = claims[["measured_count", "measured_value", "holds"]]
+    assert found.to_numpy().tolist() == [[1, 0.5, False]]
 
 
 @given(st.permutations(range(9)))
@@ -175,6 +188,11 @@ def test_a_curve_without_ranks_has_no_correlation(ours, error):
     assert found == error if error is not None else pd.isna(found)
 
 
+def plain(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return a table in which None says that there is no value."""
+    return frame.astype(object).where(frame.notna(), None)
+
+
 @pytest.fixture
 def both():
     table = measured("m", ["stem", "conv", "msa"], [8] * 3, [1, 2, 3])
@@ -188,7 +206,7 @@ def test_both_tables_are_the_documented_ones(both, tmp_path):
         path = tmp_path / f"{name}.parquet"
         write_table(name, frame, path)
         again = read_table(name, path)
-        pd.testing.assert_frame_equal(again, frame, check_dtype=False)
+        pd.testing.assert_frame_equal(plain(again), plain(frame), check_dtype=False)
     assert read_table("claims", tmp_path / "claims.parquet")["published_count"].isna().tolist() == [
         True,
         False,
@@ -202,7 +220,8 @@ def test_a_study_without_published_points_has_an_empty_table(tmp_path):
 
 
 def test_the_text_says_what_was_counted(both):
-    text = as_markdown("Claims of mini", RULE, as_sections(*both, {"m": "My model"}))
+    text = introduction(both[0])
+    text = as_markdown("Claims of mini", text, as_sections(*both, {"m": "My model"}))
     assert "more than half" in text
     lines = text.splitlines()
     statement = "Convs that do not subsample increase the feature map variance"
@@ -216,3 +235,37 @@ def test_the_text_says_what_was_counted(both):
 def test_counting_needs_neither_torch_nor_matplotlib():
     code = "import sys, vitscope.claims; sys.exit(bool({'torch', 'matplotlib'} & set(sys.modules)))"
     subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)
+
+
+def comparison(**values) -> pd.DataFrame:
+    row = {"figure": "shape", "model": "vit", "versus": "resnet", "claim": "msa_goes_by_shape"}
+    row |= {"statement": "MSAs go by shape", "measured_value": 0.25, "holds": True}
+    return pd.DataFrame([row | values], columns=list(TABLES["claims"]))
+
+
+@pytest.mark.parametrize(
+    ("values", "cells"),
+    [
+        ({}, "– | +0.250 | yes"),
+        ({"apart": True}, "– | +0.250, intervals apart | yes"),
+        ({"apart": False}, "– | +0.250, intervals overlap | yes"),
+        ({"measured_value": -0.5, "holds": False}, "– | -0.500 | no"),
+        ({"measured_value": None, "holds": None}, "– | – | –"),
+        ({"published_value": 0.5}, "+0.500 | +0.250 | yes"),
+    ],
+)
+def test_comparisons_are_told_with_their_sign(values, cells):
+    claims = comparison(**values)
+    labels = {"vit": "ViT-Ti", "resnet": "ResNet-50"}
+    sections = as_sections(claims, pd.DataFrame(), labels)
+    text = as_markdown("Claims", introduction(claims), sections)
+    assert f"| ViT-Ti against ResNet-50 | MSAs go by shape | {cells} |" in text.splitlines()
+    assert sections[0].text.startswith("The paper infers this from Fig. 2b")
+
+
+def test_each_figure_says_once_what_it_counts():
+    table = measured("m", ["stem", "conv", "msa"], [8] * 3, [1, 2, 3])
+    claims = count_claims("fig9", "feature_variance", table, ["m"], {})
+    (section,) = as_sections(claims, pd.DataFrame(), {"m": "M"})
+    assert len(section.rows) == 2
+    assert section.text.count("Counted are blocks of one kind") == 1

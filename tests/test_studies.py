@@ -445,6 +445,33 @@ def test_the_same_fault_is_told_every_time(tmp_path: Path) -> None:
     }
 
 
+SHAPES = {"kind": "shape_texture", "models": ["net"]}
+
+
+def test_a_split_of_conflicting_cues_that_is_missing_is_told(tmp_path: Path) -> None:
+    assert refusal(tmp_path, **{"figures.shapes": SHAPES}) == (
+        "analysis.shape_texture.split, for models.net on data.generated: found 'conflict', "
+        "allowed: test, train."
+    )
+
+
+def test_a_split_of_conflicting_cues_is_needed_where_it_is_shown_alone(tmp_path: Path) -> None:
+    changes = {"figures.shapes": SHAPES, "data.generated.splits.conflict": {}}
+    study = loaded(tmp_path, **changes)
+    assert study.models("shape_texture") == ["net"]
+    assert study.split("shape_texture") == "conflict"
+    assert study.split("classification") == study.split("feature_variance") == "test"
+
+
+def test_a_split_that_is_classified_in_two_ways_is_told(tmp_path: Path) -> None:
+    changes = {"analysis.shape_texture": {"split": "test", "images": 50}}
+    assert refusal(tmp_path, **changes) == (
+        "analysis.shape_texture.images: found 50, allowed: the same as "
+        "analysis.classification.images, which is nothing: both are of the split 'test'."
+    )
+    loaded(tmp_path, **changes, **{"analysis.classification.images": 50})
+
+
 # What is filled in
 
 

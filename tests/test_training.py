@@ -50,6 +50,10 @@ RECIPE: dict[str, Any] = {
     "clip_gradient": 1.0,
     "bfloat16": True,
     "snapshot_dtype": "float32",
+    "images": None,
+    "seed": 0,
+    "trajectory": False,
+    "erasing": 0.0,
 }
 PLAIN = RECIPE | {"mixup": 0.0, "cutmix": 0.0, "randaugment": None, "shift": 0, "flip": False}
 NO_NEWS = {"mean": MEAN, "std": STD, "say": lambda text: None}
@@ -115,6 +119,30 @@ def test_the_seed_fixes_the_bytes(splits: tuple[Split, Split], tmp_path: Path) -
         assert one != other
 
 
+def test_the_trajectory_is_that_of_the_snapshots(
+    splits: tuple[Split, Split], tmp_path: Path
+) -> None:
+    history = trained(splits, tmp_path, **PLAIN | {"epochs": 3, "trajectory": True})
+    assert not [path for path in tmp_path.iterdir() if path.suffix != ".safetensors"]
+    first, warm, last = (flat(tmp_path / f"{name}.safetensors") for name in SNAPSHOTS)
+    way, origin = warm - last, first - last
+    length = np.linalg.norm(origin)
+    assert history[0]["radius"] == pytest.approx(np.linalg.norm(way) / length, rel=1e-6)
+    cosine = way @ origin / (np.linalg.norm(way) * length)
+    assert history[0]["angle"] == pytest.approx(np.arccos(cosine), rel=1e-6)
+    assert (history[-1]["radius"], history[-1]["angle"]) == (0, 0)
+
+
+SNAPSHOTS = ("init", "warmup", "end")
+
+
+def flat(path: Path) -> np.ndarray:
+    """Return the parameters of a snapshot, in the order of the model, without buffers."""
+    file = TensorFile(path)
+    names = [name for name, _ in load_model(path, NETWORK).named_parameters()]
+    return np.concatenate([file.array(name).ravel() for name in names]).astype(np.float64)
+
+
 def test_half_precision_halves_the_snapshots(splits: tuple[Split, Split], tmp_path: Path) -> None:
     short = PLAIN | {"epochs": 2}
     for dtype in ("float32", "float16"):
@@ -145,8 +173,8 @@ def test_the_learning_rate_is_a_line_and_a_half_cosine() -> None:
 def test_an_epoch_shows_every_image_once_with_its_label(splits: tuple[Split, Split]) -> None:
     split = splits[1]
     with seeded(0):
-        shown = list(batches(split, 30, augmentation(PLAIN, MEAN)))
-        again = list(batches(split, 30, augmentation(PLAIN, MEAN)))
+        shown = list(batches(split, np.arange(len(split)), 30, augmentation(PLAIN, MEAN)))
+        again = list(batches(split, np.arange(len(split)), 30, augmentation(PLAIN, MEAN)))
     assert [len(labels) for _, labels in shown] == [30] * 6
     by_pixels = {
         image.tobytes(): label for image, label in zip(split.images, split.labels, strict=True)
@@ -233,7 +261,8 @@ def test_generators_are_put_back() -> None:
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
-        ({"batch_size": 1002}, "batch_size is 1002 and the training split has 1000 images"),
+        ({"batch_size": 1002}, "batch_size is 1002 and there are 1000 images to train on"),
+        ({"images": 1001}, "images is 1001 and the training split has 1000 images"),
         ({"batch_size": 51}, "batch_size is 51, and mixup and CutMix need an even one"),
         ({"warmup_epochs": 4}, "warmup_epochs is 4 of 4 epochs"),
         ({"randaugment": "rand-m5-x3"}, "randaugment is 'rand-m5-x3'"),

@@ -12,6 +12,8 @@ from vitscope import downloads, lockfile
 from vitscope.downloads import Say, say_on_stderr
 from vitscope.errors import VitscopeError, nearest
 
+# The snapshot of a model that is its checkpoint.
+END = "end"
 PLACES = ("bundled", "path", "url", "timm")
 HUB = "https://huggingface.co"
 

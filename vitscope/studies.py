@@ -14,8 +14,10 @@ from typing import Any
 
 from vitscope import families, figures
 from vitscope.errors import VitscopeError, nearest
+from vitscope.origins import END
+from vitscope.rings import sides
 from vitscope.schemas import check, fill, load, unknown
-from vitscope.yamlfile import load_yaml
+from vitscope.yamlfile import load_yaml, told
 
 ROOT = Path(__file__).resolve().parent.parent
 BUNDLED_STUDIES = ROOT / "config" / "studies"
@@ -23,6 +25,16 @@ CHECKPOINTS = ROOT / "resources" / "checkpoints"
 PUBLISHED = ROOT / "resources" / "published"
 SUFFIXES = (".yaml", ".yml")
 LOCK_SUFFIX = ".lock.yaml"
+
+# An unbiased HSIC divides by what is left of the images without three.
+LEAST_CKA_BATCH = 4
+
+# The tables that are of another split than analysis.split, and the settings that name it.
+SPLIT_OF_TABLE = {
+    "shape_texture": "shape_texture",
+    "hessian": "augmented",
+    "hessian_density": "augmented",
+}
 
 Settings = dict[str, Any]
 
@@ -63,6 +75,16 @@ class Study:
         """Return into how many shards these images are cut."""
         return ceil(self.images(model) / int(self.settings["analysis"]["shard_size"]))
 
+    def cka_batch(self, model: str) -> int:
+        """Return how many images an estimate of the HSIC is of: all, if they fill no batch."""
+        return min(int(self.settings["analysis"]["cka"]["batch_size"]), self.images(model))
+
+    def split(self, table: str) -> str:
+        """Return the split that a table is about."""
+        analysis = self.settings["analysis"]
+        section = SPLIT_OF_TABLE.get(table)
+        return str(analysis[section]["split"] if section else analysis["split"])
+
     def models(self, table: str | None = None) -> list[str]:
         """Return the models of the figures that need a table, or of any, in the study's order."""
         shown = {
@@ -72,6 +94,16 @@ class Study:
             for model in figure["models"]
         }
         return [name for name in self.settings["models"] if name in shown]
+
+    def snapshots(self, table: str, model: str) -> list[str]:
+        """Return the snapshots of a model that figures of a table show, as training made them."""
+        shown = {
+            snapshot
+            for figure in self.settings["figures"].values()
+            if table in figures.KINDS[figure["kind"]].tables and model in figure["models"]
+            for snapshot in shown_snapshots(figure)
+        }
+        return [name for name in snapshots_of(self.model(model)) if name in shown]
 
     def tables(self) -> list[str]:
         """Return the tables that the figures need."""
@@ -91,6 +123,17 @@ class Study:
         """Return the entry of a figure."""
         entry: Settings = self.settings["figures"][name]
         return entry
+
+
+def snapshots_of(model: Settings) -> list[str]:
+    """Return the snapshots of a model, from first to last."""
+    return [*model["snapshots"], END]
+
+
+def shown_snapshots(figure: Settings) -> list[str]:
+    """Return the snapshots that a figure shows, in its order; none if it is not about them."""
+    shows = figures.KINDS[figure["kind"]].snapshots
+    return list(figure.get("snapshots", [END])) if shows else []
 
 
 def _check_models(path: Path, settings: Settings) -> None:
@@ -134,8 +177,24 @@ def _check_figures(path: Path, settings: Settings) -> None:
         for model in figure["models"]:
             if model not in settings["models"]:
                 raise unknown(path, f"{key}.models", model, settings["models"])
+        _check_shown(path, key, figure, settings["models"])
         if "published" in figure:
             _check_published(path, f"{key}.published", figure)
+
+
+def _check_shown(path: Path, key: str, figure: Settings, models: Settings) -> None:
+    """Refuse snapshots that a model of the figure lacks, or a kind that shows none."""
+    if "snapshots" in figure and not figures.KINDS[figure["kind"]].snapshots:
+        kinds = (f"'{name}'" for name, kind in figures.KINDS.items() if kind.snapshots)
+        raise VitscopeError(
+            f"{path}: {key}.snapshots: figures of the kind '{figure['kind']}' have no such key, "
+            f"those of the kinds {' and '.join(kinds)} do: remove it."
+        )
+    for model in figure["models"]:
+        for snapshot in shown_snapshots(figure):
+            if snapshot not in snapshots_of(models[model]):
+                at = f"{key}.snapshots, for models.{model}"
+                raise unknown(path, at, snapshot, snapshots_of(models[model]))
 
 
 def _check_published(path: Path, key: str, figure: Settings) -> None:
@@ -166,6 +225,69 @@ def _series(file: Path, needed: Set[str]) -> set[str]:
         return {row["model"] for row in rows}
 
 
+def _check_shape_texture(study: Study) -> None:
+    """Refuse a split that a data set lacks, or one that is classified in two ways."""
+    analysis = study.settings["analysis"]
+    ours, theirs = analysis["shape_texture"], analysis["classification"]
+    key = "analysis.shape_texture"
+    for name in study.models("shape_texture"):
+        data = study.model(name)["data"]
+        splits = study.dataset(data)["splits"]
+        if ours["split"] not in splits:
+            at = f"{key}.split, for models.{name} on data.{data}"
+            raise unknown(study.path, at, ours["split"], splits)
+    if ours["split"] == analysis["split"] and ours["images"] != theirs["images"]:
+        raise VitscopeError(
+            f"{study.path}: {key}.images: found {told(ours['images'])}, allowed: the same as "
+            f"analysis.classification.images, which is {told(theirs['images'])}: both are of the "
+            f"split '{ours['split']}'."
+        )
+
+
+def _check_hessian(study: Study) -> None:
+    """Refuse a model without a recipe, and more batches than there are augmented images for."""
+    analysis = study.settings["analysis"]
+    hessian, images = analysis["hessian"], analysis["augmented"]["images"]
+    for model in {*study.models("hessian"), *study.models("hessian_density")}:
+        study.recipe(model)
+        if hessian["batches"] * hessian["batch_size"] > images:
+            raise VitscopeError(
+                f"{study.path}: analysis.hessian.batches: found {hessian['batches']} of "
+                f"{hessian['batch_size']} images each, allowed: at most "
+                f"{images // hessian['batch_size']}: analysis.augmented.images is {images}."
+            )
+
+
+def _check_cka(study: Study) -> None:
+    """Refuse batches whose bounds would depend on the shards, or of too few images."""
+    analysis = study.settings["analysis"]
+    wanted, shard_size = analysis["cka"]["batch_size"], analysis["shard_size"]
+    for model in study.models("cka"):
+        images = study.images(model)
+        if images < LEAST_CKA_BATCH:
+            raise VitscopeError(
+                f"{study.path}: models.{model} is measured on too few images for a figure of the "
+                f"kind 'cka': found {images}, allowed: {LEAST_CKA_BATCH} or more."
+            )
+        if study.shards(model) > 1 and shard_size % study.cka_batch(model):
+            raise VitscopeError(
+                f"{study.path}: analysis.cka.batch_size: found {wanted}, allowed: a divisor of "
+                f"analysis.shard_size, which is {shard_size}."
+            )
+
+
+def _check_rings(study: Study) -> None:
+    """Refuse frequencies of noise that images of a figure do not have."""
+    noise = study.settings["analysis"]["frequency_noise"]
+    for model in study.models("frequency_noise"):
+        size = study.dataset(study.model(model)["data"])["image_size"]
+        for frequency in noise["frequencies"]:
+            try:
+                sides(frequency, noise["width"], size)
+            except VitscopeError as error:
+                raise VitscopeError(f"{study.path}: models.{model}: {error}") from error
+
+
 def load_study(path: Path) -> Study:
     """Read, check and complete one study."""
     settings = load_yaml(path)
@@ -176,7 +298,12 @@ def load_study(path: Path) -> Study:
     _check_files(path, settings)
     _check_figures(path, settings)
     check(path, path.stem, schema["$defs"]["name"], within=("name of the file",))
-    return Study(path.stem, path, settings)
+    study = Study(path.stem, path, settings)
+    _check_cka(study)
+    _check_hessian(study)
+    _check_rings(study)
+    _check_shape_texture(study)
+    return study
 
 
 def _study_files(where: str, place: Path) -> list[Path]:

@@ -35,6 +35,13 @@ ALIGNMENT = 64
 LARGEST_HEADER = 100_000_000
 
 
+def as_float(raw: npt.NDArray[Any], dtype: str) -> npt.NDArray[Any]:
+    """Return raw values of the type F32 or BF16 as float32; a bfloat16 is the upper half of one."""
+    if dtype != "BF16":
+        return raw
+    return (raw.astype(np.uint32) << 16).view(np.float32)
+
+
 def _header(
     tensors: Mapping[str, tuple[str, tuple[int, ...]]], metadata: Mapping[str, str]
 ) -> bytes:
@@ -163,3 +170,26 @@ class TensorFile:
             offset=self._start + entry["data_offsets"][0],
             shape=shape,
         )
+
+    def read(self, name: str, first_row: int, rows: npt.NDArray[Any]) -> None:
+        """Copy the rows of a tensor from `first_row` on to `rows`, which has their shape and type.
+
+        Where every row is read once, this is faster than the memory map: memory that is used again
+        costs less than pages that have to be mapped first.
+        """
+        entry = self._entries[name]
+        dtype, shape = DTYPES[entry["dtype"]], tuple(entry["shape"])
+        if rows.dtype != dtype or rows.shape[1:] != shape[1:]:
+            raise ValueError(f"{name}: got {rows.dtype}{rows.shape}, expected {dtype}{shape}")
+        if not 0 <= first_row <= shape[0] - len(rows):
+            raise ValueError(f"{name}: {len(rows)} rows from {first_row} on, of {shape[0]}")
+        row_bytes = prod(shape[1:]) * dtype.itemsize
+        start = self._start + entry["data_offsets"][0] + first_row * row_bytes
+        try:
+            with self.path.open("rb") as file:
+                file.seek(start)
+                copied = file.readinto(rows)
+        except OSError as error:
+            raise VitscopeError(f"Cannot read {self.path}: {error.strerror}.") from error
+        if copied != rows.nbytes:
+            raise VitscopeError(f"{self.path} is damaged: it ends early; delete it and run again.")

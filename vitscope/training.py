@@ -2,6 +2,7 @@
 
 import json
 import random
+import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from math import cos, isfinite, pi
@@ -10,17 +11,19 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 import torch
 from PIL import Image
 from torch import Tensor, nn
 from torch.nn import functional
 
 from vitscope.checkpoints import write_weights
-from vitscope.data.artefact import Split, normalized
+from vitscope.data.artefact import Split, normalized, select
 from vitscope.data.source import UNKNOWN_LABEL
 from vitscope.downloads import Say, say_on_stderr
 from vitscope.errors import VitscopeError
 from vitscope.torchvision_ops import import_timm
+from vitscope.trajectories import polar
 
 Pixels = npt.NDArray[np.uint8]
 Augment = Callable[[Pixels], Pixels]
@@ -45,8 +48,8 @@ def seeded(seed: int) -> Iterator[None]:
 
 
 @contextmanager
-def _plain_attention(model: nn.Module) -> Iterator[None]:
-    """Switch off fused attention, whose backward pass is slow on a CPU."""
+def plain_attention(model: nn.Module) -> Iterator[None]:
+    """Switch off fused attention: its backward pass is slow on a CPU, and itself has none."""
     fused = [module for module in model.modules() if getattr(module, "fused_attn", False)]
     for module in fused:
         module.fused_attn = False  # type: ignore[assignment]
@@ -99,16 +102,21 @@ def augmentation(recipe: Recipe, mean: list[float]) -> Augment:
     return augment
 
 
+def training_rows(split: Split, recipe: Recipe) -> npt.NDArray[np.int64]:
+    """Return the rows of a training split that the recipe trains on."""
+    return select(len(split), recipe["images"], recipe["seed"])
+
+
 def batches(
-    split: Split, batch_size: int, augment: Augment
+    split: Split, rows: npt.NDArray[np.int64], batch_size: int, augment: Augment
 ) -> Iterator[tuple[Pixels, npt.NDArray[np.int64]]]:
     """Yield one epoch of augmented images in a random order; what fills no batch is left out."""
-    order = torch.randperm(len(split)).numpy()
+    order = rows[torch.randperm(len(rows)).numpy()]
     for first in range(0, len(order) - batch_size + 1, batch_size):
-        rows = order[first : first + batch_size]
-        images = split.images[rows].transpose(0, 2, 3, 1)
+        chosen = order[first : first + batch_size]
+        images = split.images[chosen].transpose(0, 2, 3, 1)
         augmented = np.stack([augment(image) for image in images])
-        yield augmented.transpose(0, 3, 1, 2), split.labels[rows]
+        yield augmented.transpose(0, 3, 1, 2), split.labels[chosen]
 
 
 def mixing(recipe: Recipe, classes: int) -> Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]:
@@ -129,6 +137,17 @@ def mixing(recipe: Recipe, classes: int) -> Callable[[Tensor, Tensor], tuple[Ten
         return images, hot * (1 - smoothing) + smoothing / classes
 
     return smoothed
+
+
+def erasing(recipe: Recipe) -> Callable[[Tensor], Tensor]:
+    """Return what fills a random rectangle of some normalized images with noise."""
+    share = recipe["erasing"]
+    if not share:
+        return lambda images: images
+    erase: Callable[[Tensor], Tensor] = import_timm("timm.data.random_erasing").RandomErasing(
+        share, mode="pixel", device="cpu"
+    )
+    return erase
 
 
 @torch.inference_mode()
@@ -152,10 +171,16 @@ def _check(recipe: Recipe, train_split: Split, test_split: Split) -> None:
                 f"The split {split.metadata['split']} of {split.metadata['dataset']} has images "
                 f"without labels: train on a data set that has them."
             )
-    images, batch, epochs = len(train_split), recipe["batch_size"], recipe["epochs"]
+    there, batch, epochs = len(train_split), recipe["batch_size"], recipe["epochs"]
+    wanted = recipe["images"]
+    if wanted is not None and wanted > there:
+        raise VitscopeError(
+            f"training.images is {wanted} and the training split has {there} images: lower it."
+        )
+    images = there if wanted is None else wanted
     if batch > images:
         raise VitscopeError(
-            f"training.batch_size is {batch} and the training split has {images} images: lower it."
+            f"training.batch_size is {batch} and there are {images} images to train on: lower it."
         )
     if batch % 2 and (recipe["mixup"] or recipe["cutmix"]):
         raise VitscopeError(
@@ -168,10 +193,17 @@ def _check(recipe: Recipe, train_split: Split, test_split: Split) -> None:
         )
 
 
+def decaying(model: nn.Module, weight_decay: float) -> list[dict[str, Any]]:
+    """Return the parameters in groups of an optimizer: biases and norms do not decay."""
+    groups: list[dict[str, Any]] = import_timm("timm.optim").param_groups_weight_decay(
+        model, weight_decay
+    )
+    return groups
+
+
 def _optimizer(model: nn.Module, recipe: Recipe) -> torch.optim.Optimizer:
     """Return AdamW that decays matrices and kernels, and neither biases nor norms."""
-    groups = import_timm("timm.optim").param_groups_weight_decay(model, recipe["weight_decay"])
-    return torch.optim.AdamW(groups, lr=0.0)
+    return torch.optim.AdamW(decaying(model, recipe["weight_decay"]), lr=0.0)
 
 
 def _step(
@@ -203,6 +235,29 @@ def write_snapshot(
     write_weights(path, weights, metadata)
 
 
+class _Moments:
+    """The parameters of a model at every epoch, in a file that vanishes with its last reader."""
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self._file = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115 (it outlives this call)
+        self._size = 0
+
+    def add(self, model: nn.Module) -> None:
+        """Keep the parameters as they are now, one after another in float32."""
+        # Parameters in another memory format have no flat view: they are copied in their order.
+        flat = torch.cat([parameter.detach().reshape(-1) for parameter in model.parameters()])
+        raw = flat.to("cpu", torch.float32).numpy()
+        self._size = raw.size
+        self._file.write(raw.tobytes())
+
+    def polar(self) -> pd.DataFrame:
+        """Return the trajectory from the first moment to the last."""
+        self._file.flush()
+        kept = np.memmap(self._file, np.float32, "r").reshape(-1, self._size)
+        return polar(list(kept))
+
+
 def train(
     model: nn.Module,
     train_split: Split,
@@ -215,7 +270,7 @@ def train(
     std: list[float],
     metadata: Mapping[str, str] | None = None,
     say: Say = say_on_stderr,
-) -> list[dict[str, float]]:
+) -> list[dict[str, float | None]]:
     """Train a model, write its snapshots to `directory`, and return one row per epoch.
 
     The keys of the recipe are those of `training` in a study. The same seed and number of threads
@@ -223,10 +278,12 @@ def train(
     """
     _check(recipe, train_split, test_split)
     batch_size, epochs = recipe["batch_size"], recipe["epochs"]
-    steps = len(train_split) // batch_size
+    rows = training_rows(train_split, recipe)
+    steps = len(rows) // batch_size
     device = next(model.parameters()).device
     optimizer = _optimizer(model, recipe)
-    history: list[dict[str, float]] = []
+    history: list[dict[str, float | None]] = []
+    moments = _Moments(directory) if recipe["trajectory"] else None
 
     def snapshot(name: str, epoch: int) -> None:
         facts = {"snapshot": name, "epoch": str(epoch), "seed": str(seed)}
@@ -235,21 +292,26 @@ def train(
         path = directory / f"{name}.safetensors"
         write_snapshot(model, path, dtype, {**(metadata or {}), **facts})
 
-    with seeded(seed), _plain_attention(model):
+    with seeded(seed), plain_attention(model):
         augment = augmentation(recipe, mean)
-        mix = mixing(recipe, len(train_split.classes))
+        mix, erase = mixing(recipe, len(train_split.classes)), erasing(recipe)
         snapshot("init", 0)
+        if moments:
+            moments.add(model)
         model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         for epoch in range(epochs):
             if epoch == recipe["warmup_epochs"]:
                 snapshot("warmup", epoch)
             model.train()
             losses = []
-            for step, (pixels, labels) in enumerate(batches(train_split, batch_size, augment)):
+            for step, (pixels, labels) in enumerate(
+                batches(train_split, rows, batch_size, augment)
+            ):
                 rate = learning_rate(recipe, epoch + (step + 1) / steps)
                 for group in optimizer.param_groups:
                     group["lr"] = rate
-                images, targets = mix(normalized(pixels, mean, std), torch.tensor(labels))
+                erased = erase(normalized(pixels, mean, std))
+                images, targets = mix(erased, torch.tensor(labels))
                 images = images.to(device, memory_format=torch.channels_last)
                 losses.append(_step(model, optimizer, images, targets.to(device), recipe))
             loss, found = float(np.mean(losses)), accuracy(model, test_split, mean, std)
@@ -263,8 +325,18 @@ def train(
                     "loss": loss,
                     "learning_rate": rate,
                     "test_accuracy": found,
+                    "radius": None,
+                    "angle": None,
                 }
             )
+            if moments:
+                moments.add(model)
             say(f"epoch {epoch + 1} of {epochs}: loss {loss:.3f}, accuracy {100 * found:.1f} %")
         snapshot("end", epochs)
+    if moments:
+        points = moments.polar()
+        for row, radius, angle in zip(
+            history, points["radius"].iloc[1:], points["angle"].iloc[1:], strict=True
+        ):
+            row |= {"radius": radius, "angle": angle}
     return history

@@ -8,7 +8,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from vitscope.intervals import interval
-from vitscope.tensorfile import TensorFile
+from vitscope.tensorfile import TensorFile, as_float
 
 Array = npt.NDArray[Any]
 
@@ -33,19 +33,12 @@ def map_variance(maps: Array) -> Array:
     return result
 
 
-def _as_float(raw: Array, dtype: str) -> Array:
-    """Return float32 values; bfloat16 is the upper half of a float32."""
-    if dtype != "BF16":
-        return raw
-    return (raw.astype(np.uint32) << 16).view(np.float32)
-
-
 def _variance_of(latents: TensorFile, name: str) -> Array:
     maps = latents.array(name)
     dtype = latents.dtype(name)
     step = max(1, PIECE_BYTES // max(1, maps[0].nbytes))
     pieces = [
-        map_variance(_as_float(maps[start : start + step], dtype))
+        map_variance(as_float(maps[start : start + step], dtype))
         for start in range(0, len(maps), step)
     ]
     return np.concatenate(pieces)

@@ -27,9 +27,13 @@ def local_files(where: str, source: Mapping[str, Any], split: str) -> list[str]:
     path = local_path(source, split)
     if path is None:
         return []
+    return [existing(f"{where}.path", path)]
+
+
+def existing(where: str, path: Path) -> str:
+    """Return the path of a file or folder that a study names."""
     if not path.exists():
         raise VitscopeError(
-            f"{where}.path: there is no file or folder {path}: put the data there or correct the "
-            f"path."
+            f"{where}: there is no file or folder {path}: put the data there or correct the path."
         )
-    return [str(path)]
+    return str(path)

@@ -25,10 +25,12 @@ class Kind:
     """What a kind of figure is drawn from.
 
     `published` are the columns of a file of published points that it can show; none if empty.
+    `snapshots` tells whether a figure of this kind says which moments of training it shows.
     """
 
     tables: tuple[str, ...]
     published: frozenset[str] = frozenset()
+    snapshots: bool = False
 
 
 KINDS: dict[str, Kind] = {
@@ -41,9 +43,18 @@ KINDS: dict[str, Kind] = {
     "spectrum": Kind(("spectrum",)),
     "frequency_noise": Kind(("frequency_noise",), frozenset({"frequency", "change"})),
     "cka": Kind(("cka", "blocks")),
-    "lesion": Kind(("lesion", "blocks"), frozenset({"index", "normalized_depth", "kind", "change"})),
+    "lesion": Kind(
+        ("lesion", "blocks"), frozenset({"index", "normalized_depth", "kind", "change"})
+    ),
     "reliability": Kind(("reliability", "classification")),
     "shape_texture": Kind(("shape_texture",)),
+    "landscape": Kind(("landscape",)),
+    "landscape_contour": Kind(("landscape",)),
+    "landscape_slices": Kind(("landscape",)),
+    "trajectory": Kind(("trajectory",)),
+    "hessian": Kind(("hessian",), frozenset({"panel", "eigenvalue", "density"}), snapshots=True),
+    "hessian_density": Kind(("hessian_density",), snapshots=True),
+    "fit": Kind(("fit",), frozenset({"metric", "value"})),
     "robustness": Kind(("robustness", "corruption_error")),
 }
 
@@ -72,8 +83,20 @@ def draw(
     tables: Mapping[str, "pd.DataFrame"],
     members: Sequence[Member],
     published: Mapping[str, "Published"],
+    snapshots: Sequence[str] = (),
 ) -> "Figure":
-    """Draw a figure from its tables; call it within `canvas.style`."""
+    """Draw a figure from its tables; call it within `canvas.style`.
+
+    With `snapshots`, of a kind that has them, it shows these in this order and no others.
+    """
     plot = import_module(module_of(kind)).plot
-    figure: Figure = plot(*(tables[name] for name in KINDS[kind].tables), members, published)
+    needed = (tables[name] for name in KINDS[kind].tables)
+    shown = (_of_snapshots(table, snapshots) if snapshots else table for table in needed)
+    figure: Figure = plot(*shown, members, published)
     return figure
+
+
+def _of_snapshots(table: "pd.DataFrame", snapshots: Sequence[str]) -> "pd.DataFrame":
+    """Return the rows of some snapshots, in their order."""
+    rows = table[table["snapshot"].isin(snapshots)]
+    return rows.sort_values("snapshot", kind="stable", key=lambda names: names.map(snapshots.index))

@@ -143,6 +143,11 @@ def draw_bands(axes: Axes, bands: Iterable[Band]) -> None:
         )
 
 
+def band_color(kind: str) -> str:
+    """Return the colour of a kind of band where it marks something without being transparent."""
+    return _BAND_COLORS[kind]
+
+
 def band_handles(bands: Iterable[Band]) -> dict[str, Artist]:
     """Return a legend entry for each kind of band that occurs."""
     occurring = {band.kind for band in bands}
@@ -154,19 +159,21 @@ def band_handles(bands: Iterable[Band]) -> dict[str, Artist]:
 
 
 def legend(panels: Panels, entries: Mapping[str, Any]) -> None:
-    """Put one legend for all panels below them, where it covers nothing.
+    """Put one legend for all panels below them, in as few rows as it has room in.
 
     An entry is what matplotlib accepts as a handle; a tuple of them stands side by side.
     """
-    rows = 2 if panels.columns == 1 and len(entries) > 3 else 1
-    if entries:
-        panels.figure.legend(
+    for rows in range(1, len(entries) + 1):
+        drawn = panels.figure.legend(
             list(entries.values()),
             list(entries),
             loc="outside lower center",
             ncols=ceil(len(entries) / rows),
             handler_map={tuple: HandlerTuple(ndivide=None, pad=0)},
         )
+        if rows == len(entries) or drawn.get_window_extent().width <= panels.figure.bbox.width:
+            break
+        drawn.remove()
 
 
 def _pdf(title: str, facts: Mapping[str, str]) -> dict[str, Any]:

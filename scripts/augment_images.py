@@ -1,0 +1,15 @@
+"""Draw augmented training images once, by the recipe that a model was trained by."""
+
+from scripts._job import job
+from vitscope.augmented import build
+from vitscope.data.artefact import Split
+
+with job(snakemake):
+    build(
+        Split(snakemake.input.images),
+        snakemake.params.recipe,
+        path=snakemake.output.images,
+        mean=snakemake.params.model["mean"],
+        std=snakemake.params.model["std"],
+        **snakemake.params.drawing,
+    )

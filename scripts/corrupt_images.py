@@ -1,0 +1,19 @@
+"""Write the images of a split under one corruption, at all severities."""
+
+from pathlib import Path
+
+from scripts._job import job
+from vitscope.data.artefact import Split
+from vitscope.data.corrupted import build
+
+with job(snakemake):
+    settings = snakemake.params.robustness
+    build(
+        Split(snakemake.input.images),
+        settings["images"],
+        snakemake.wildcards.corruption,
+        settings["severities"],
+        snakemake.params.seed,
+        snakemake.output.images,
+        *map(Path, snakemake.input.official),
+    )

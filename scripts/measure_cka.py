@@ -1,0 +1,12 @@
+"""Measure the HSIC of all pairs of cut points over each batch of a shard."""
+
+from scripts._job import job
+from vitscope.cka import shard_hsic
+from vitscope.tables import write_table
+from vitscope.tensorfile import TensorFile
+
+with job(snakemake):
+    latents = TensorFile(snakemake.input.latents)
+    first = int(snakemake.wildcards.shard) * snakemake.params.analysis["shard_size"]
+    hsic = shard_hsic(latents, first, snakemake.params.batch_size)
+    write_table("cka_per_shard", hsic, snakemake.output.hsic, latents.metadata)

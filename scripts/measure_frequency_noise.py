@@ -1,0 +1,31 @@
+"""Measure what noise of one frequency costs a model in accuracy."""
+
+from scripts._job import job
+from vitscope import checkpoints
+from vitscope.data.artefact import Split
+from vitscope.frequency_noise import measure, noise_table
+from vitscope.latents import pick_device
+from vitscope.predictions import known_labels, selected
+from vitscope.tables import write_table
+
+with job(snakemake):
+    settings, noise = snakemake.params.model, snakemake.params.noise
+    images = Split(snakemake.input.images)
+    rows = selected(images, noise["images"], noise["seed"])
+    labels = known_labels(images, rows)
+    model = checkpoints.load_model(snakemake.input.checkpoint, settings)
+    digest = checkpoints.read_origin(snakemake.input.checkpoint)["source_sha256"]
+    batches = images.batches(rows, noise["batch_size"], settings["mean"], settings["std"])
+    clean, shares = measure(
+        model, batches, rows, labels, noise, pick_device(snakemake.params.device)
+    )
+    table = noise_table(
+        snakemake.wildcards.model,
+        clean,
+        shares,
+        noise,
+        settings["image_size"],
+        snakemake.params.bootstrap,
+    )
+    metadata = {"data_sha256": images.digest, "checkpoint_sha256": digest}
+    write_table("frequency_noise", table, snakemake.output.noise, metadata)

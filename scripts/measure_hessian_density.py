@@ -1,0 +1,22 @@
+"""Measure the density of all eigenvalues of the Hessian on some batches of augmented images."""
+
+from scripts._job import job
+from vitscope import checkpoints
+from vitscope.augmented import Augmented
+from vitscope.hessian.spectra import Loss, density
+from vitscope.latents import pick_device
+from vitscope.tables import write_table
+
+with job(snakemake):
+    wildcards, params = snakemake.wildcards, snakemake.params
+    images = Augmented(snakemake.input.images)
+    model = checkpoints.load_model(snakemake.input.weights, params.model)
+    digest = checkpoints.read_origin(snakemake.input.weights)["source_sha256"]
+    loss = Loss(model, images, device=pick_device(params.device), **params.loss)
+    table = density(loss, params.batches, **params.analysis)
+    write_table(
+        "hessian_density",
+        table.assign(model=wildcards.model, snapshot=wildcards.snapshot),
+        snakemake.output.density,
+        {"data_sha256": images.metadata["data_sha256"], "checkpoint_sha256": digest},
+    )

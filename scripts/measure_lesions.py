@@ -1,0 +1,30 @@
+"""Measure what each residual branch of a model is worth in accuracy."""
+
+from scripts._job import job
+from vitscope import checkpoints, families
+from vitscope.data.artefact import Split
+from vitscope.latents import pick_device
+from vitscope.lesions import branches_of, correctness, lesion_table
+from vitscope.predictions import known_labels, selected
+from vitscope.tables import read_table, write_table
+
+with job(snakemake):
+    settings, lesion = snakemake.params.model, snakemake.params.lesion
+    images = Split(snakemake.input.images)
+    rows = selected(images, lesion["images"], lesion["seed"])
+    labels = known_labels(images, rows)
+    model = checkpoints.load_model(snakemake.input.checkpoint, settings)
+    digest = checkpoints.read_origin(snakemake.input.checkpoint)["source_sha256"]
+    cut_points = families.get(settings["family"]).cut_points(model)
+    branches = branches_of(snakemake.wildcards.model, model, cut_points)
+    batches = images.batches(rows, lesion["batch_size"], settings["mean"], settings["std"])
+    clean, without = correctness(
+        model, list(branches.values()), batches, labels, pick_device(snakemake.params.device)
+    )
+    blocks = read_table("blocks", snakemake.input.blocks)
+    write_table(
+        "lesion",
+        lesion_table(blocks, list(branches), clean, without, **snakemake.params.bootstrap),
+        snakemake.output.lesion,
+        {"data_sha256": images.digest, "checkpoint_sha256": digest},
+    )

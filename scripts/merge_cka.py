@@ -1,0 +1,12 @@
+"""Merge the shards of one model to its CKA."""
+
+from scripts._job import job
+from vitscope.cka import merge
+from vitscope.tables import read_metadata, read_table, write_table
+
+with job(snakemake):
+    shards = snakemake.input.shards
+    merged = merge(
+        snakemake.wildcards.model, (read_table("cka_per_shard", shard) for shard in shards)
+    )
+    write_table("cka", merged, snakemake.output.cka, read_metadata(shards[0]))

@@ -1,0 +1,14 @@
+"""Merge the corruptions that one model was measured on, and average over severities."""
+
+import pandas as pd
+
+from scripts._job import job
+from vitscope.robustness import corruption_error
+from vitscope.tables import read_metadata, read_table, write_table
+
+with job(snakemake):
+    parts = snakemake.input.parts
+    table = pd.concat([read_table("robustness", part) for part in parts], ignore_index=True)
+    origin = read_metadata(parts[0])
+    write_table("robustness", table, snakemake.output.robustness, origin)
+    write_table("corruption_error", corruption_error(table), snakemake.output.error, origin)

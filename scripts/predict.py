@@ -1,0 +1,24 @@
+"""Classify the images of a split by a model."""
+
+from scripts._job import job
+from vitscope import checkpoints
+from vitscope.data.artefact import Split
+from vitscope.latents import pick_device
+from vitscope.predictions import known_labels, predict, selected
+from vitscope.tables import write_table
+
+with job(snakemake):
+    settings, analysis = snakemake.params.model, snakemake.params.analysis
+    images = Split(snakemake.input.images)
+    rows = selected(images, **snakemake.params.selection)
+    labels = known_labels(images, rows)
+    model = checkpoints.load_model(snakemake.input.checkpoint, settings)
+    digest = checkpoints.read_origin(snakemake.input.checkpoint)["source_sha256"]
+    batches = images.batches(rows, analysis["batch_size"], settings["mean"], settings["std"])
+    predictions = predict(model, batches, labels, pick_device(snakemake.params.device))
+    write_table(
+        "predictions",
+        predictions.assign(image=rows),
+        snakemake.output.predictions,
+        {"data_sha256": images.digest, "checkpoint_sha256": digest},
+    )

@@ -1,0 +1,16 @@
+"""Score the predictions of a model: accuracy, calibration, and the bins of confidence."""
+
+import pandas as pd
+
+from scripts._job import job
+from vitscope.classification import reliability, summarized
+from vitscope.tables import read_metadata, read_table, write_table
+
+with job(snakemake):
+    predictions = read_table("predictions", snakemake.input.predictions)
+    metadata = read_metadata(snakemake.input.predictions)
+    scores = summarized(predictions, snakemake.params.classes)
+    row = {"model": snakemake.wildcards.model, "images": len(predictions)} | scores
+    bins = reliability(predictions).assign(model=snakemake.wildcards.model)
+    write_table("classification", pd.DataFrame([row]), snakemake.output.classification, metadata)
+    write_table("reliability", bins, snakemake.output.reliability, metadata)

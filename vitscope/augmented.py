@@ -1,0 +1,145 @@
+"""Augmented training images, drawn once: what the loss is measured on away from training.
+
+A model is trained on images that are shifted, flipped, mixed and so on, with smoothed targets, and
+its loss on anything else is another function. All measurements share one draw: what differs between
+two points of a landscape is then the weights alone.
+"""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from vitscope.data.artefact import Split, normalized, select
+from vitscope.errors import VitscopeError
+from vitscope.tensorfile import TensorFile, TensorWriter
+from vitscope.training import (
+    Pixels,
+    augmentation,
+    batches,
+    erasing,
+    mixing,
+    seeded,
+    training_rows,
+)
+
+Drawn = tuple[Pixels, npt.NDArray[np.int64]]
+
+
+def _drawn(
+    split: Split, rows: npt.NDArray[np.int64], images: int, recipe: Mapping[str, Any], mean: Any
+) -> Iterator[Drawn]:
+    """Yield batches as in training, epoch after epoch, until there are enough images."""
+    augment, size = augmentation(recipe, mean), recipe["batch_size"]
+    drawn = 0
+    while drawn < images:
+        for pixels, labels in batches(split, rows, size, augment):
+            yield pixels, labels
+            drawn += len(labels)
+            if drawn >= images:
+                return
+
+
+def build(
+    split: Split,
+    recipe: Mapping[str, Any],
+    images: int,
+    seed: int,
+    path: Path | str,
+    *,
+    mean: list[float],
+    std: list[float],
+    clean: bool = False,
+) -> None:
+    """Write `images` augmented images of a training split, normalized and mixed, and their targets.
+
+    With `clean` they are the first ones that the seed chooses, as they are, with one-hot targets.
+    """
+    rows = training_rows(split, recipe)
+    classes = len(split.classes)
+    if not clean and recipe["batch_size"] > len(rows):
+        raise VitscopeError(
+            f"training.batch_size is {recipe['batch_size']} and there are {len(rows)} images to "
+            f"draw from: lower it, or give the split more images."
+        )
+    shape = (images, *split.images.shape[1:])
+    tensors = {"images": ("F32", shape), "targets": ("F32", (images, classes))}
+    metadata = {"data_sha256": split.digest, "seed": str(seed), "clean": str(clean)}
+    with TensorWriter(path, tensors, metadata) as writer, seeded(seed):
+        first = 0
+        pairs = (
+            _clean(split, rows, images, seed, mean, std)
+            if clean
+            else _mixed(split, rows, images, recipe, mean, std)
+        )
+        for pixels, targets in pairs:
+            count = min(len(pixels), images - first)
+            writer.write("images", first, pixels[:count].numpy())
+            writer.write("targets", first, targets[:count].numpy())
+            first += count
+
+
+def _mixed(
+    split: Split,
+    rows: npt.NDArray[np.int64],
+    images: int,
+    recipe: Mapping[str, Any],
+    mean: list[float],
+    std: list[float],
+) -> Iterator[tuple[Tensor, Tensor]]:
+    mix, erase = mixing(recipe, len(split.classes)), erasing(recipe)
+    for pixels, labels in _drawn(split, rows, images, recipe, mean):
+        mixed, targets = mix(erase(normalized(pixels, mean, std)), torch.tensor(labels))
+        yield mixed, targets.float()
+
+
+def _clean(
+    split: Split,
+    rows: npt.NDArray[np.int64],
+    images: int,
+    seed: int,
+    mean: list[float],
+    std: list[float],
+) -> Iterator[tuple[Tensor, Tensor]]:
+    if images > len(rows):
+        raise VitscopeError(
+            f"analysis.augmented.images: the study asks for {images} clean images and there are "
+            f"{len(rows)}: lower it."
+        )
+    chosen = rows[select(len(rows), images, seed)]
+    for first in range(0, images, 256):
+        group = chosen[first : first + 256]
+        labels = torch.tensor(split.labels[group])
+        hot = torch.nn.functional.one_hot(labels, len(split.classes)).float()
+        yield split.normalized(group.tolist(), mean, std), hot
+
+
+class Augmented:
+    """Images and targets that were drawn, mapped into memory."""
+
+    def __init__(self, path: Path | str) -> None:
+        self._file = TensorFile(path)
+        if set(self._file.names) != {"images", "targets"}:
+            raise VitscopeError(f"{path} holds no augmented images: delete it and run again.")
+
+    def __len__(self) -> int:
+        return len(self._file.array("images"))
+
+    @property
+    def metadata(self) -> dict[str, str]:
+        """What is known of where the images come from."""
+        return self._file.metadata
+
+    def rows(self, first: int, last: int) -> tuple[Tensor, Tensor]:
+        """Return the images and targets from `first` to before `last`."""
+        images, targets = self._file.array("images"), self._file.array("targets")
+        return torch.tensor(images[first:last]), torch.tensor(targets[first:last])
+
+    def batches(self, batch_size: int) -> Iterator[tuple[Tensor, Tensor]]:
+        """Yield all images with their targets in batches."""
+        for first in range(0, len(self), batch_size):
+            yield self.rows(first, first + batch_size)

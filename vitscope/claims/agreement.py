@@ -1,0 +1,47 @@
+"""How close measured curves are to the published ones of the same checkpoints."""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+from scipy.stats import spearmanr
+
+from vitscope.claims.basis import Curve
+
+Array = npt.NDArray[Any]
+
+
+def _at(x: pd.Series, ours: pd.DataFrame, curve: Curve) -> Array:
+    """Return our curve at some places, interpolated; NaN where it has none."""
+    if ours.empty:
+        return np.full(len(x), np.nan)
+    # Published places have six decimals: one that both curves have must meet to the bit, for
+    # an interpolated value next to it would break ties between ranks.
+    ends = {"left": np.nan, "right": np.nan}
+    found: Array = np.interp(x.round(6), ours[curve.x].round(6), ours[curve.y], **ends)
+    return found
+
+
+def _interpolated(ours: pd.DataFrame, theirs: pd.DataFrame, curve: Curve) -> Array:
+    """Return our value for each of their points, from our curve of the same cut point."""
+    if curve.by is None:
+        return _at(theirs[curve.x], ours, curve)
+    found = np.full(len(theirs), np.nan)
+    for key, where in theirs.reset_index(drop=True).groupby(curve.by).indices.items():
+        found[where] = _at(theirs[curve.x].iloc[where], ours[ours[curve.by] == key], curve)
+    return found
+
+
+def score(
+    ours: pd.DataFrame, theirs: pd.DataFrame, curve: Curve
+) -> tuple[float | None, float | None]:
+    """Return rank correlation and normalized error; None where a constant curve has none."""
+    found, wanted = _interpolated(ours, theirs, curve), theirs[curve.y].to_numpy()
+    span = np.ptp(wanted)
+    if span == 0 or not np.isfinite(found).all():
+        return None, None
+    rmse = float(np.sqrt(np.mean((found - wanted) ** 2)) / span)
+    if np.ptp(found) == 0:
+        return None, rmse
+    return float(spearmanr(found, wanted).statistic), rmse

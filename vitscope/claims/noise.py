@@ -1,0 +1,64 @@
+"""Claims about noise of one frequency: who loses more accuracy by it. Fig. 2b."""
+
+import pandas as pd
+
+from vitscope.claims.basis import Basis, Curve, RowsOf
+from vitscope.claims.claim import Claim, Finding, attention_against_convolution, share
+
+_RULE = (
+    "The paper's Fig. 2b. Counted are the frequencies of the noise above 0.5 pi (high), or below "
+    "it (low): one is in favour where the accuracy of the model named first falls by less (high), "
+    "or by more (low), than that of the convolutional model. 0.5 pi itself is neither. Only both "
+    "claims together are the paper's: a model that is the weaker one throughout meets one of them."
+)
+_MIDDLE = 0.5
+
+
+def _both(ours: pd.DataFrame, theirs: pd.DataFrame) -> pd.DataFrame:
+    """Return the changes of two models at the frequencies that both have."""
+    both = ours.merge(theirs, on="frequency", suffixes=("", "_versus"))
+    return both.dropna(subset=["change", "change_versus"])
+
+
+def withstands_high(ours: pd.DataFrame, theirs: pd.DataFrame) -> Finding | None:
+    """Count the high frequencies at which the first model loses less accuracy."""
+    both = _both(ours, theirs).query(f"frequency > {_MIDDLE}")
+    return share(both["change"] > both["change_versus"])
+
+
+def suffers_low(ours: pd.DataFrame, theirs: pd.DataFrame) -> Finding | None:
+    """Count the low frequencies at which the first model loses more accuracy."""
+    both = _both(ours, theirs).query(f"frequency < {_MIDDLE}")
+    return share(both["change"] < both["change_versus"])
+
+
+def _measured(rows: RowsOf) -> pd.DataFrame:
+    points = rows("frequency_noise")[["frequency", "change"]]
+    return points.sort_values("frequency", ignore_index=True)
+
+
+NOISE = Basis(
+    "frequency_noise",
+    (
+        Claim(
+            "msa_withstands_high_frequency_noise",
+            "MSAs withstand noise of high frequency better than Convs do",
+            "Fig. 2b",
+            "share of frequencies above 0.5 pi",
+            _RULE,
+            attention_against_convolution,
+            withstands_high,
+        ),
+        Claim(
+            "conv_withstands_low_frequency_noise",
+            "Convs withstand noise of low frequency better than MSAs do",
+            "Fig. 2b",
+            "share of frequencies below 0.5 pi",
+            _RULE,
+            attention_against_convolution,
+            suffers_low,
+        ),
+    ),
+    _measured,
+    curve=Curve("frequency", "change"),
+)

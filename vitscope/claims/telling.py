@@ -1,0 +1,96 @@
+"""Claims and scores, told to a reader."""
+
+from collections.abc import Hashable, Mapping
+from typing import Any
+
+import pandas as pd
+
+from vitscope.pages import Section
+
+RULE = (
+    "What the paper claims, what its published points say of it, and what was measured here, both "
+    "by the same rule. Below the name of each figure stands what it counts. A claim holds where "
+    "more than half of what is counted is in favour; or where a difference, given with its sign, "
+    "is in the claimed direction. A dash stands where nothing can be counted: no points of the "
+    "paper are known, or there is no value."
+)
+NO_CLAIMS = "None of this study's figures is about a claim of the paper that is counted."
+AGREEMENT_RULE = (
+    "Where the study measures the checkpoints that were published, its curves are interpolated "
+    "where the published points lie. The rank correlation is Spearman's; the error is the root "
+    "mean square difference over the range of the published values."
+)
+
+
+def introduction(claims: pd.DataFrame) -> str:
+    """Return what to say above the claims, or that there are none."""
+    return NO_CLAIMS if claims.empty else RULE
+
+
+def _told(row: Mapping[Hashable, Any], side: str) -> str:
+    if pd.isna(row[f"{side}_value"]):
+        return "–"
+    if pd.isna(row[f"{side}_total"]):
+        return f"{row[f'{side}_value']:+.3f}"
+    return f"{row[f'{side}_count']:.0f} of {row[f'{side}_total']:.0f}"
+
+
+def _measured(row: Mapping[Hashable, Any]) -> str:
+    if pd.isna(row["apart"]):
+        return _told(row, "measured")
+    return f"{_told(row, 'measured')}, intervals {'apart' if row['apart'] else 'overlap'}"
+
+
+def _whom(row: Mapping[Hashable, Any], labels: Mapping[str, str]) -> str:
+    ours = labels[row["model"]]
+    return ours if pd.isna(row["versus"]) else f"{ours} against {labels[row['versus']]}"
+
+
+def _claims_of(
+    figure: str, claims: pd.DataFrame, labels: Mapping[str, str], rules: Mapping[str, str]
+) -> Section:
+    rows = [
+        (
+            _whom(row, labels),
+            row["statement"],
+            _told(row, "published"),
+            _measured(row),
+            "–" if pd.isna(row["holds"]) else "yes" if row["holds"] else "no",
+        )
+        for row in claims.to_dict("records")
+    ]
+    text = " ".join(dict.fromkeys(rules[claim] for claim in claims["claim"]))
+    return Section(figure, text, ("model", "claim", "published", "measured", "holds"), rows)
+
+
+def _number(number: float) -> str:
+    return "–" if pd.isna(number) else f"{number:.3f}"
+
+
+def _agreement_of(agreement: pd.DataFrame, labels: Mapping[str, str]) -> Section:
+    header = ("figure", "model", "published series", "rank correlation", "normalized error")
+    rows = [
+        (
+            row["figure"],
+            labels[row["model"]],
+            f"{row['published_series']}, {row['published_points']} points",
+            _number(row["rank_correlation"]),
+            _number(row["normalized_rmse"]),
+        )
+        for row in agreement.to_dict("records")
+    ]
+    return Section("Agreement with the published curves", AGREEMENT_RULE, header, rows)
+
+
+def sections(
+    claims: pd.DataFrame,
+    agreement: pd.DataFrame,
+    labels: Mapping[str, str],
+    rules: Mapping[str, str],
+) -> list[Section]:
+    """Return a section for each figure, and one for the scores; `rules` are by claim."""
+    told = [
+        _claims_of(str(figure), of_figure, labels, rules)
+        for figure, of_figure in claims.groupby("figure", sort=False)
+    ]
+    return told if agreement.empty else [*told, _agreement_of(agreement, labels)]

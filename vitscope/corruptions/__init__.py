@@ -1,0 +1,15 @@
+"""The corruptions of Hendrycks & Dietterich (2019): fifteen, in four groups, at five severities.
+
+The code is vitscope's own; resources/corruptions.yaml has the parameters. A group is a module.
+"""
+
+GROUPS = {
+    "noise": ("gaussian_noise", "shot_noise", "impulse_noise"),
+    "blur": ("defocus_blur", "glass_blur", "motion_blur", "zoom_blur"),
+    "weather": ("snow", "frost", "fog", "brightness"),
+    "digital": ("contrast", "elastic_transform", "pixelate", "jpeg_compression"),
+}
+CORRUPTIONS = tuple(name for group in GROUPS.values() for name in group)
+SEVERITIES = (1, 2, 3, 4, 5)
+# What tables call images as they are, and the mean of all corruptions.
+CLEAN, MEAN = "none", "mean"

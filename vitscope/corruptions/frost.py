@@ -1,0 +1,81 @@
+"""Frosted panes, grown here: feathers of ice, each a spine with barbs in a direction of its own.
+
+The published corruption lays photographs of frost over an image. These panes stand in for them: as
+many, always the same, and a random piece of one is seen.
+"""
+
+from functools import lru_cache
+
+import numpy as np
+from PIL import Image
+from scipy import ndimage
+
+from vitscope.corruptions.images import Maps
+
+PANES = 5
+# Pixels of a side as it is drawn; a pane is this many times as wide as an image.
+DRAWN, SIDES = 640, 3
+# For each layer of feathers: how many there are, and the distance of their barbs in pixels.
+LAYERS = ((45, 10.0), (200, 6.5))
+# Tangent of the angle between spine and barb.
+BARBS = np.float32(1.5)
+# Of ice, which is a little blue.
+COLOUR = np.array([0.92, 0.97, 1.0], np.float32)[:, None, None]
+
+
+def piece(draw: np.random.Generator, height: int, width: int) -> Maps:
+    """Return a random piece of a random pane, (3, height, width), from 0 to 1."""
+    pane = panes(max(height, width))[draw.integers(PANES)]
+    top, left = draw.integers(len(pane) - height), draw.integers(len(pane) - width)
+    cut = pane[top : top + height, left : left + width]
+    coloured: Maps = COLOUR * (cut[:, ::-1] if draw.random() < 0.5 else cut)
+    return coloured
+
+
+@lru_cache(maxsize=2)
+def panes(side: int) -> Maps:
+    """Return all panes for images of a side, (PANES, SIDES * side, SIDES * side)."""
+    grown = [_grown(np.random.default_rng(number)) for number in range(PANES)]
+    return np.stack([_resized(pane, SIDES * side) for pane in grown])
+
+
+def _resized(pane: Maps, side: int) -> Maps:
+    return np.asarray(Image.fromarray(pane).resize((side, side), Image.Resampling.BILINEAR))
+
+
+def _grown(draw: np.random.Generator) -> Maps:
+    """Return a pane: two layers of feathers, thick here and thin there, on a film."""
+    thickness = (0.7 + 0.45 * _clouds(draw, 9)).clip(0.15, 1.6)
+    feathers = [_layer(draw, count, distance) for count, distance in LAYERS]
+    ice = thickness * (0.05 + np.maximum(*feathers))
+    pane: Maps = ice.clip(0, 1)
+    return pane
+
+
+def _layer(draw: np.random.Generator, count: int, distance: float) -> Maps:
+    """Return feathers, from 0 to 1, that meet where they have grown towards each other."""
+    seeds = draw.integers(DRAWN, size=(2, count))
+    free = np.ones((DRAWN, DRAWN), bool)
+    free[tuple(seeds)] = False
+    nearest = ndimage.distance_transform_edt(free, return_distances=False, return_indices=True)
+    number = np.zeros(free.shape, np.intp)
+    number[tuple(seeds)] = np.arange(count)
+    feather = number[tuple(nearest)]
+    turn = draw.uniform(0, 2 * np.pi, count).astype(np.float32)
+    sine, cosine = np.sin(turn)[feather], np.cos(turn)[feather]
+    light = draw.uniform(0.4, 1, count).astype(np.float32)[feather]
+    down, right = (np.indices(free.shape, np.int32) - nearest).astype(np.float32)
+    # In distances between barbs; a feather is never quite straight.
+    bend = np.float32(0.2) * _clouds(draw, 20)
+    along = (right * cosine + down * sine) / distance + bend
+    aside = np.abs((down * cosine - right * sine) / distance + bend)
+    barbs = np.square(np.square(np.cos(np.pi * (along - aside / BARBS)))) * np.exp(-aside / 5)
+    feathers: Maps = light * np.maximum(barbs, np.exp(-np.square(aside / np.float32(0.25))))
+    return feathers
+
+
+def _clouds(draw: np.random.Generator, count: int) -> Maps:
+    """Return smooth noise of mean 0, in which `count` blots stand side by side."""
+    noise = draw.standard_normal((count, count), dtype=np.float32)
+    smooth = Image.fromarray(noise).resize((DRAWN, DRAWN), Image.Resampling.BICUBIC)
+    return np.asarray(smooth)

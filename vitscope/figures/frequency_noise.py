@@ -1,0 +1,213 @@
+"""Decrease of accuracy under noise of one frequency: Fig. 2b of the paper."""
+
+from collections.abc import Mapping, Sequence
+from itertools import count
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.colors import Normalize
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.offsetbox import AnnotationBbox, OffsetImage
+from matplotlib.patches import Patch
+
+from vitscope.errors import VitscopeError
+from vitscope.figures import Member, canvas
+from vitscope.frequency_noise import Array, half_plane, noises, ring, signs
+from vitscope.published import Published
+
+_INTERVAL_ALPHA = 0.2
+_ZERO_COLOR = "#a0a0a0"
+# Models of one family share a colour and a marker.
+_LINES = ("-", "--", "-.", (0, (1, 1)))
+
+# Inches, and the characters of all labels from which on a legend takes the wider figure.
+_HEIGHT, _WIDE = 2.75, 5.5
+_MANY = 25
+# Points: the pictures above the panel and what is between them, and what a panel is narrower
+# than its figure.
+_PICTURE = 15.5
+_GAP = 2.5
+_STRIP = 4
+_CHARACTER = 4.2
+_BESIDE = 62
+_MARGIN = 1 / 16
+# Noise of high frequency is seen only where a pixel is.
+_NOISE_PIXELS = 32
+
+
+def _points_of(table: pd.DataFrame, model: str) -> pd.DataFrame:
+    points = table[table["model"] == model].sort_values("frequency")
+    if points.empty:
+        raise VitscopeError(
+            f"The frequency_noise table has no model '{model}': delete the table and run again."
+        )
+    return points.reset_index(drop=True)
+
+
+def _styles(members: Sequence[Member]) -> dict[str, dict[str, Any]]:
+    """Return how the line of each member looks."""
+    earlier: dict[canvas.Look, count[int]] = {}
+    styles = {}
+    for member in members:
+        look = canvas.look_of(member.family)
+        position = next(earlier.setdefault(look, count()))
+        styles[member.model] = {**look.line, "linestyle": _LINES[position % len(_LINES)]}
+    return styles
+
+
+def _open(style: Mapping[str, Any]) -> dict[str, Any]:
+    line = {"linestyle": ":", "linewidth": 0.7}
+    return {**style, **line, "markerfacecolor": "white", "markeredgewidth": 0.7}
+
+
+def _draw_measured(axes: Axes, points: pd.DataFrame, style: Mapping[str, Any]) -> None:
+    x = points["frequency"]
+    low, high = points["ci_low"], points["ci_high"]
+    axes.fill_between(x, low, high, color=style["color"], alpha=_INTERVAL_ALPHA, lw=0)
+    axes.plot(x, points["change"], **style, zorder=3)
+
+
+def _draw_published(axes: Axes, points: pd.DataFrame, style: Mapping[str, Any]) -> None:
+    axes.plot(points["frequency"], points["change"], **_open(style), zorder=2.5)
+
+
+def _from_zero(axes: Axes, room_above: float) -> None:
+    """Let an axis reach from its lowest value to `room_above` times that above zero."""
+    low = min(axes.dataLim.y0, 0) or -1
+    axes.set_ylim(1.06 * low, -room_above * low)
+
+
+def _room_above(axes: Axes) -> float:
+    """Return how far values lie above zero, in units of the lowest one below."""
+    low, high = min(axes.dataLim.y0, 0) or -1, max(axes.dataLim.y1, 0)
+    return float(max(0.04, 1.06 * high / -low))
+
+
+def _told(frequency: float) -> str:
+    return f"{frequency:g}π"
+
+
+def _apart(frequencies: Sequence[float], gap: float) -> list[float]:
+    """Return the frequencies that are at least `gap` from the one before that is returned."""
+    chosen: list[float] = []
+    for frequency in frequencies:
+        if not chosen or frequency - chosen[-1] >= gap:
+            chosen.append(frequency)
+    return chosen
+
+
+def _pictures(frequency: float, width: float, size: int) -> tuple[Array, Array]:
+    """Return the ring in the Fourier plane and a corner of the noise of one draw, from 0 to 1."""
+    mask = ring(frequency, width, size)
+    (noise,) = noises(signs(0, [0], size), [half_plane(mask)])
+    corner = noise[0, 0, :_NOISE_PIXELS, :_NOISE_PIXELS]
+    return mask.astype(float), 0.5 + 0.5 * corner / np.abs(corner).max()
+
+
+def _draw_strips(axes: Axes, points: pd.DataFrame, shown: Sequence[float]) -> None:
+    """Draw the ring and the noise of some frequencies above the panel, where they are measured."""
+    width, size = points["width"][0], int(points["image_size"][0])
+    above = axes.get_xaxis_transform()
+    heights = {"ring": _STRIP + _PICTURE + _GAP, "noise": _STRIP}
+    for name, height in heights.items():
+        axes.annotate(
+            name,
+            (0, 1),
+            xytext=(-3, height + _PICTURE / 2),
+            xycoords="axes fraction",
+            textcoords="offset points",
+            ha="right",
+            va="center",
+        )
+    for frequency in shown:
+        pictures = _pictures(frequency, width, size)
+        for picture, height in zip(pictures, heights.values(), strict=True):
+            image = OffsetImage(
+                picture,
+                zoom=_PICTURE / len(picture),
+                cmap="gray_r",
+                norm=Normalize(0, 1),
+                interpolation="nearest",
+            )
+            axes.add_artist(
+                AnnotationBbox(
+                    image,
+                    (frequency, 1),
+                    xybox=(0, height),
+                    xycoords=above,
+                    boxcoords="offset points",
+                    box_alignment=(0.5, 0),
+                    pad=0,
+                    bboxprops={"linewidth": 0.4},
+                )
+            )
+
+
+def _draw_frequencies(axes: Axes, points: pd.DataFrame, inches: float) -> None:
+    """Tick and picture the frequencies, as many as a figure of this width has room for."""
+    frequencies = points["frequency"].tolist()
+    span = frequencies[-1] - frequencies[0] or 1
+    axes.set_xlim(frequencies[0] - _MARGIN * span, frequencies[-1] + _MARGIN * span)
+    longest = max(len(_told(frequency)) for frequency in frequencies)
+    needed = max(_PICTURE + _GAP, _CHARACTER * longest)
+    room = 72 * inches - _BESIDE
+    shown = _apart(frequencies, needed / room * (1 + 2 * _MARGIN) * span)
+    axes.set_xticks(shown, map(_told, shown))
+    _draw_strips(axes, points, shown)
+
+
+def _entries(
+    table: pd.DataFrame,
+    members: Sequence[Member],
+    published: Mapping[str, Published],
+    styles: Mapping[str, Mapping[str, Any]],
+) -> dict[str, Any]:
+    entries: dict[str, Any] = {
+        member.label: Line2D([], [], **styles[member.model]) for member in members
+    }
+    if table["ci_low"].notna().any():
+        colors = dict.fromkeys(style["color"] for style in styles.values())
+        entries["95 % interval"] = tuple(
+            Patch(facecolor=color, alpha=_INTERVAL_ALPHA, lw=0) for color in colors
+        )
+    compared = [member.model for member in members if member.model in published]
+    if compared:
+        right = any(not published[model].same_model for model in compared)
+        told = "published, other models" if right else "published"
+        entries[told] = tuple(Line2D([], [], **_open(styles[model])) for model in compared)
+    return entries
+
+
+def plot(
+    table: pd.DataFrame, members: Sequence[Member], published: Mapping[str, Published]
+) -> Figure:
+    """Draw the change of accuracy by frequency, all models in one panel, and the noise above it.
+
+    Published points of other models have an axis of their own on the right, with the same zero.
+    """
+    panels = canvas.panels(1)
+    many = sum(len(member.label) for member in members) >= _MANY
+    panels.figure.set_size_inches(_WIDE if many else panels.figure.get_figwidth(), _HEIGHT)
+    (axes,) = panels.axes
+    styles = _styles(members)
+    behind = any(not curve.same_model for curve in published.values())
+    back = canvas.axis_behind(axes) if behind else axes
+    back.axhline(0, color=_ZERO_COLOR, lw=0.6, zorder=0)
+    for member in members:
+        style = styles[member.model]
+        if member.model in published:
+            _draw_published(back, published[member.model].points, style)
+        _draw_measured(axes, _points_of(table, member.model), style)
+    both = {axes, back}
+    room = max(map(_room_above, both))
+    for each in both:
+        _from_zero(each, room)
+    if back is not axes:
+        back.set_ylabel("Published Δ accuracy (pp)")
+    _draw_frequencies(axes, _points_of(table, members[0].model), panels.figure.get_figwidth())
+    panels.label("Frequency of the noise", "Δ accuracy (pp)")
+    canvas.legend(panels, _entries(table, members, published, styles))
+    return panels.figure

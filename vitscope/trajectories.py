@@ -1,0 +1,52 @@
+"""Learning trajectories in polar coordinates around the trained weights: Fig. 1b of the paper."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from vitscope.errors import VitscopeError
+
+Array = npt.NDArray[Any]
+
+# Weights are read in pieces of so many numbers, so that no copy of all moments is in memory.
+PIECE = 1 << 18
+
+
+def polar(moments: Sequence[Array]) -> pd.DataFrame:
+    """Return radius and angle of each moment of the weights, flat vectors from first to last.
+
+    With d_t = w_t - w_end, the radius is |d_t| / |d_0| and the angle that between d_t and d_0, in
+    radians. At the end both are 0: d_end has no direction of its own.
+    """
+    if len(moments) < 3:
+        raise VitscopeError(
+            f"A trajectory needs 3 snapshots at least, the first, the last and one between them; "
+            f"there are {len(moments)}: name more `snapshots` of the model."
+        )
+    squares, products = _inner_products(moments)
+    start = squares[0]
+    if start == 0:
+        raise VitscopeError(
+            "The first and the last snapshot of the trajectory are the same weights: name the "
+            "`snapshots` of a model from its initialization to its end."
+        )
+    lengths = np.sqrt(squares)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        cosines = products / (lengths * lengths[0])
+    angles = np.arccos(np.clip(cosines, -1, 1))
+    angles[squares == 0] = 0
+    return pd.DataFrame({"radius": lengths / lengths[0], "angle": angles})
+
+
+def _inner_products(moments: Sequence[Array]) -> tuple[Array, Array]:
+    """Return d_t . d_t and d_t . d_0 of every moment, in double precision."""
+    squares, products = np.zeros(len(moments)), np.zeros(len(moments))
+    for first in range(0, moments[0].size, PIECE):
+        piece = np.stack([m[first : first + PIECE].astype(np.float64) for m in moments])
+        piece -= piece[-1].copy()
+        squares += np.vecdot(piece, piece)
+        products += np.vecdot(piece, piece[0])
+    return squares, products
