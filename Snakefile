@@ -23,12 +23,15 @@ wildcard_constraints:
     split=one_of(split_names()),
     figure=one_of(names_in("figures")),
     table=one_of(tables_in()),
+    snapshot=one_of(snapshot_names()),
     shard=r"\d+",
 
 
 include: "rules/data.smk"
 include: "rules/training.smk"
 include: "rules/checkpoints.smk"
+include: "rules/snapshots.smk"
+include: "rules/trajectory.smk"
 include: "rules/blocks.smk"
 include: "rules/latents.smk"
 include: "rules/variance.smk"
@@ -39,6 +42,7 @@ include: "rules/noise.smk"
 include: "rules/lesion.smk"
 include: "rules/robustness.smk"
 include: "rules/augmented.smk"
+include: "rules/fit.smk"
 include: "rules/landscape.smk"
 include: "rules/hessian.smk"
 include: "rules/tables.smk"

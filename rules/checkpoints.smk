@@ -12,6 +12,7 @@ rule fetch_checkpoint:
     params:
         code=code("fetch_checkpoint"),
         checkpoint=lambda wildcards: model_of(wildcards)["checkpoint"],
+        label="{model}",
         lock=lambda wildcards: str(study_of(wildcards).lock_path),
     message:
         "Downloading the checkpoint of {wildcards.model}"
@@ -34,6 +35,7 @@ rule convert_checkpoint:
         code=family_code("convert_checkpoint"),
         model=network_of,
         checkpoint=lambda wildcards: model_of(wildcards)["checkpoint"],
+        label="{model}",
     message:
         "Converting the checkpoint of {wildcards.model}"
     script:

@@ -13,7 +13,7 @@ from vitscope.digests import code_digest
 from vitscope.errors import VitscopeError
 from vitscope.figures import KINDS, module_of
 from vitscope.origins import END
-from vitscope.studies import load_config, shown_snapshots
+from vitscope.studies import load_config, shown_snapshots, snapshots_of
 from vitscope.yamlfile import load_yaml
 
 # Relative, so that a folder of results that moves is still up to date.
@@ -71,6 +71,12 @@ def split_names():
     return {split for datasets in data for dataset in datasets for split in dataset["splits"]}
 
 
+def snapshot_names():
+    """The names of all snapshots of all models."""
+    models = [study.settings["models"].values() for study in STUDIES.values()]
+    return {name for named in models for model in named for name in snapshots_of(model)}
+
+
 def tables_in(*studies):
     """The tables that the figures of some studies need, or of all."""
     return {table for study in studies or STUDIES for table in STUDIES[study].tables()}
@@ -112,6 +118,11 @@ def network_of(wildcards):
     return settings | {key: data[key] for key in ("classes", "image_size")}
 
 
+def snapshot_of(wildcards):
+    """The entry of a snapshot of a model."""
+    return clear(study_of(wildcards).snapshot, wildcards.model, wildcards.snapshot)
+
+
 def recipe_of(wildcards):
     """The recipe that a model is trained by."""
     return clear(study_of(wildcards).recipe, wildcards.model)
@@ -136,6 +147,12 @@ def augmentation_of(wildcards):
     """What of a recipe decides how training images are augmented."""
     recipe = recipe_of(wildcards)
     return {key: recipe[key] for key in AUGMENTING}
+
+
+def alike_of(wildcards):
+    """How images are augmented where models are compared: alike, from what each is trained on."""
+    own, shared = augmentation_of(wildcards), study_of(wildcards).settings["training"]
+    return {key: own[key] if key in ("images", "seed") else shared[key] for key in own}
 
 
 def drawing_of(wildcards):
@@ -272,10 +289,23 @@ def facts_of(wildcards):
     models = {name: study.model(name) for name in figure_of(wildcards)["models"]}
     facts = {"Study": title_of(wildcards)}
     data = sorted({model["data"] for model in models.values()})
-    split = study.split(KINDS[figure_of(wildcards)["kind"]].tables[0])
-    facts["Data"] = f"{', '.join(data)}, {split} images"
-    for name, model in models.items():
-        facts[f"Checkpoint of {model['label']}"] = origins.described(model["checkpoint"])
+    table = KINDS[figure_of(wildcards)["kind"]].tables[0]
+    splits = " and ".join(study.splits(table))
+    facts["Data"] = ", ".join([*data, f"{splits} images"] if splits else data)
+    for model in models.values():
+        facts |= weights_behind(table, model)
+    return facts
+
+
+def weights_behind(table, model):
+    """Where the weights come from that a table is about."""
+    label = model["label"]
+    if table == "trajectory" and "history" in model:
+        history = origins.described(model["history"])
+        return {f"Trajectory of {label}": f"recorded in training, {history}"}
+    facts = {f"Checkpoint of {label}": origins.described(model["checkpoint"])}
+    if table == "trajectory":
+        facts[f"Trajectory of {label}"] = f"its snapshots {', '.join(snapshots_of(model))}"
     return facts
 
 
@@ -336,9 +366,10 @@ def shown_splits(wildcards):
     """The artefacts that the figures of a study are made from."""
     study = study_of(wildcards)
     shown = {
-        (study.model(name)["data"], study.split(table))
+        (study.model(name)["data"], split)
         for table in study.tables()
         for name in study.models(table)
+        for split in study.splits(table)
     }
     return [
         rules.build_split.output.images.format(study=study.name, dataset=dataset, split=split)
@@ -347,31 +378,67 @@ def shown_splits(wildcards):
 
 
 def trained_here(path):
-    """Tell whether a file is a snapshot that the rule train_model makes."""
-    return any(snapshot.match(path) for snapshot in rules.train_model.output)
+    """Tell whether a file is one that the rule train_model makes."""
+    return any(made.match(path) for made in rules.train_model.output)
+
+
+def named_file(wildcards, key, entry, download=None):
+    """The file that an entry of a model names: from training, on this machine or downloaded."""
+    if trained_here(entry.get("path", "")):
+        return entry["path"]
+    where = f"{study_of(wildcards).path}: models.{wildcards.model}.{key}"
+    local = clear(origins.local_file, where, entry, ROOT)
+    return download if local is None else str(local)
 
 
 def checkpoint_file(wildcards):
     """The file that a checkpoint is converted from."""
-    study = study_of(wildcards)
-    where = f"{study.path}: models.{wildcards.model}.checkpoint"
-    entry = study.model(wildcards.model)["checkpoint"]
-    if trained_here(entry.get("path", "")):
-        return entry["path"]
-    local = clear(origins.local_file, where, entry, ROOT)
-    if local is None:
-        return rules.fetch_checkpoint.output.checkpoint.format(
-            study=study.name, model=wildcards.model
-        )
-    return str(local)
+    download = rules.fetch_checkpoint.output.checkpoint.format(**wildcards)
+    return named_file(wildcards, "checkpoint", model_of(wildcards)["checkpoint"], download)
+
+
+def snapshot_file(wildcards):
+    """The file that a snapshot is converted from."""
+    download = rules.fetch_snapshot.output.checkpoint.format(**wildcards)
+    key = f"snapshots.{wildcards.snapshot}"
+    return named_file(wildcards, key, snapshot_of(wildcards), download)
+
+
+def weights_at(snapshot, wildcards):
+    """The weights of a model at a moment of its training, at the end its checkpoint."""
+    made = rules.convert_checkpoint if snapshot == END else rules.convert_snapshot
+    names = {"study": wildcards.study, "model": wildcards.model, "snapshot": snapshot}
+    return made.output.checkpoint.format(**names)
 
 
 def weights_of(wildcards):
-    """The weights of a model at a moment of its training, at the end its checkpoint."""
-    names = {"study": wildcards.study, "model": wildcards.model, "snapshot": wildcards.snapshot}
-    if wildcards.snapshot == END:
-        return rules.convert_checkpoint.output.checkpoint.format(**names)
-    return collect("<results>/{study}/snapshots/{model}/{snapshot}.safetensors", **names)
+    """The weights of a model at the moment of its training that a path names."""
+    return weights_at(wildcards.snapshot, wildcards)
+
+
+def moments_of(wildcards):
+    """What the trajectory of a model is taken from: its history, or else its snapshots in order."""
+    model = model_of(wildcards)
+    if "history" in model:
+        return {"history": named_file(wildcards, "history", model["history"])}
+    return {"snapshots": [weights_at(name, wildcards) for name in snapshots_of(model)]}
+
+
+def trajectory_of(wildcards):
+    """What is known of the moments of a trajectory, and of the model if its weights are read."""
+    model = model_of(wildcards)
+    if "history" not in model:
+        network = network_of(wildcards)
+        return {"names": snapshots_of(model), "warmup": "warmup", "model": network}
+    known = "training" in study_of(wildcards).settings
+    return {"warmup": str(recipe_of(wildcards)["warmup_epochs"]) if known else None}
+
+
+def alike_images(wildcards):
+    """Images that are augmented alike for all models: those of its own recipe, if that is so."""
+    own = alike_of(wildcards) == augmentation_of(wildcards)
+    drawn = rules.augment_images if own else rules.augment_alike
+    return drawn.output.images.format(**wildcards)
 
 
 def parts_of_hessian(table, path):
@@ -514,6 +581,13 @@ def code(script, *modules):
 def figure_code(wildcards):
     """Like `code`, for the kind of the figure, which the script imports by its name."""
     return code("draw_figure", module_of(figure_of(wildcards)["kind"]))
+
+
+def trajectory_code(wildcards):
+    """Like `code`; a trajectory that was recorded in training takes no family."""
+    script = "trace_trajectory"
+    recorded = "history" in model_of(wildcards)
+    return code(script) if recorded else family_code(script)(wildcards)
 
 
 def family_code(script):

@@ -11,7 +11,7 @@ with job(snakemake):
         Path(snakemake.input.source),
         snakemake.params.model,
         Path(snakemake.output.checkpoint),
-        label=snakemake.wildcards.model,
+        label=snakemake.params.label,
         origin=origins.described(entry),
         sha256=entry.get("sha256"),
     )

@@ -10,6 +10,6 @@ with job(snakemake):
         snakemake.params.checkpoint,
         Path(snakemake.output.checkpoint),
         Path(snakemake.params.lock),
-        label=snakemake.wildcards.model,
+        label=snakemake.params.label,
         say=print,
     )

@@ -17,6 +17,14 @@ def build_empty(
         return families.get(family).build(arch, num_classes, image_size)
 
 
+def parameter_names(
+    family: str, arch: Mapping[str, Any], num_classes: int, image_size: int
+) -> list[str]:
+    """Return the names of what training changes: of the weights, all that are no buffers."""
+    model = build_empty(family, arch, num_classes, image_size)
+    return [name for name, _ in model.named_parameters()]
+
+
 def fill(model: nn.Module, state_dict: Mapping[str, Tensor]) -> nn.Module:
     """Give an empty model its weights, and return it ready for inference."""
     model.to_empty(device="cpu")

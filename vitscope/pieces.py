@@ -69,7 +69,8 @@ def measure_pieces(
     reader = _Reader(latents, measures)
 
     def run(piece: _Piece) -> Array:
-        values = measures[piece.name](reader.read(piece))
+        with np.errstate(invalid="ignore", over="ignore"):
+            values = measures[piece.name](reader.read(piece))
         wrong = ~np.isfinite(values).all(axis=1)
         if wrong.any():
             image = first_image + piece.first + int(np.argmax(wrong))

@@ -43,7 +43,8 @@ class Plane:
         largest = max(height, width)
         self._rings = np.rint(frequency * largest / 2).astype(int)
         self._last_ring = largest // 2
-        self.components = np.bincount(self._bands, self._counts, len(BANDS) + 1)[: len(BANDS)]
+        counted = np.bincount(self._bands, self._counts, len(BANDS) + 1)
+        self.components = counted[: len(BANDS)].astype(np.int32)
         self._in_ring = np.bincount(self._rings, self._counts)
 
     def band_variance(self, power: Array) -> Array:
@@ -91,14 +92,13 @@ class WholeSpectrum:
 def _power(maps: Array) -> Array:
     """Return the squared amplitudes of the real transform of each map, (C, components)."""
     channels, height, width = maps.shape
-    sums = np.vecdot(maps.reshape(channels, -1), np.ones(height * width, np.float32))
-    # Far from zero, the mean would leave little precision to the rest.
-    centred = maps - (sums / np.float32(height * width))[:, None, None]
-    transform = rfft2(centred, overwrite_x=True).reshape(channels, -1)
+    first = maps[:, :1, :1]
+    # Far from zero, frequency 0 would leave the others little precision, and a constant map noise.
+    transform = rfft2(maps - first, overwrite_x=True).reshape(channels, -1)
+    transform[:, 0] += np.float32(height * width) * first[:, 0, 0]
     parts = transform.view(np.float32)
     parts *= parts
     power: Array = parts[:, ::2] + parts[:, 1::2]
-    power[:, 0] = sums * sums
     return power
 
 
@@ -114,10 +114,48 @@ def shard_spectrum(
     `first_image` is the position of the shard's first image among those measured. Without `radial`
     the second table is empty. Maps of a single pixel have no variance: NaN.
     """
-    planes = {n: Plane(*latents.array(n).shape[2:], edges) for n in latents.names}
+    sizes = {name: latents.array(name).shape[2:] for name in latents.names}
+    planes = {name: Plane(height, width, edges) for name, (height, width) in sizes.items()}
     measures = {name: WholeSpectrum(plane, radial) for name, plane in planes.items()}
-    measured = list(measure_pieces(latents, measures, first_image, threads).values())
-    ...
+    measured = measure_pieces(latents, measures, first_image, threads)
+    bands = [
+        np.where(planes[name].pixels > 1, values[:, : len(BANDS)], np.nan)
+        for name, values in measured.items()
+    ]
+    rings = [values[:, len(BANDS) :].astype(np.float32) for values in measured.values()]
+    return _band_table(bands, first_image), amplitude_table(dict(enumerate(rings)), first_image)
+
+
+def _band_table(bands: Sequence[Array], first_image: int) -> pd.DataFrame:
+    images = np.arange(first_image, first_image + len(bands[0]))
+    return pd.DataFrame(
+        {
+            "index": np.repeat(np.arange(len(bands)), bands[0].size),
+            "image": np.tile(np.repeat(images, len(BANDS)), len(bands)),
+            "band": np.tile(BANDS, len(images) * len(bands)),
+            "variance": np.concatenate(bands).ravel(),
+        }
+    )
+
+
+def _shares(variance: Array) -> Array:
+    """Return the share of each band, the last axis, of all; NaN where there is no variance."""
+    total = variance.sum(axis=-1, keepdims=True)
+    result: Array = np.divide(variance, total, out=np.full_like(variance, np.nan), where=total > 0)
+    return result
+
+
+def _share_interval(variance: Array, resamples: int, seed: int) -> Array:
+    """Return the ends of the 95 % intervals of the shares from variances (images, points, bands).
+
+    They are shares of the mean over the images of a resample. A single image has none: NaN.
+    """
+    images, *shape = variance.shape
+    if images == 1:
+        return np.full((2, *shape), np.nan)
+    means = bootstrap_means(variance.reshape(images, -1), resamples, seed)
+    ends: Array = np.percentile(_shares(means.reshape(-1, *shape)), TAILS, axis=0)
+    return ends
 
 
 def merge(
@@ -127,4 +165,28 @@ def merge(
     resamples: int,
     seed: int,
 ) -> pd.DataFrame:
-    ...
+    """Merge the shards of one model: mean over images, share of each band and its 95 % interval.
+
+    `blocks` are the model's cut points. A band without components has a variance of 0 and no share.
+    """
+    per_image = pd.concat(shards).pivot(index="image", columns=["index", "band"], values="variance")
+    points = blocks.sort_values("index")
+    columns = pd.MultiIndex.from_product([points["index"], BANDS])
+    shape = (len(per_image), len(points), len(BANDS))
+    variance = per_image.sort_index()[columns].to_numpy(np.float64).reshape(shape)
+    sizes = zip(points["height"], points["width"], strict=True)
+    components = np.stack([Plane(height, width, edges).components for height, width in sizes])
+    mean = variance.mean(axis=0)
+    shares = np.stack([_shares(mean), *_share_interval(variance, resamples, seed)])
+    shares[:, components == 0] = np.nan
+    means = pd.DataFrame(
+        {
+            "index": columns.get_level_values(0),
+            "images": len(per_image),
+            "band": columns.get_level_values(1),
+            "components": components.ravel(),
+            "variance": mean.ravel(),
+            **dict(zip(("share", "ci_low", "ci_high"), shares.reshape(3, -1), strict=True)),
+        }
+    )
+    return blocks.merge(means, on="index", validate="one_to_many")

@@ -85,6 +85,13 @@ class Study:
         section = SPLIT_OF_TABLE.get(table)
         return str(analysis[section]["split"] if section else analysis["split"])
 
+    def splits(self, table: str) -> list[str]:
+        """Return all splits whose images a table is made from; a trajectory is made from none."""
+        if table == "trajectory":
+            return []
+        loss = [str(self.settings["analysis"]["augmented"]["split"])] if table == "fit" else []
+        return [self.split(table), *loss]
+
     def models(self, table: str | None = None) -> list[str]:
         """Return the models of the figures that need a table, or of any, in the study's order."""
         shown = {
@@ -94,6 +101,13 @@ class Study:
             for model in figure["models"]
         }
         return [name for name in self.settings["models"] if name in shown]
+
+    def snapshot(self, model: str, name: str) -> Settings:
+        """Return the entry of a snapshot of a model."""
+        entries: dict[str, Settings] = self.model(model)["snapshots"]
+        if name not in entries:
+            raise unknown(self.path, f"models.{model}.snapshots", name, entries)
+        return entries[name]
 
     def snapshots(self, table: str, model: str) -> list[str]:
         """Return the snapshots of a model that figures of a table show, as training made them."""
@@ -154,19 +168,37 @@ def _check_models(path: Path, settings: Settings) -> None:
         check(path, model["training"], recipe, within=("models", name, "training"))
 
 
+def _files_of(name: str, model: Settings) -> dict[str, Settings]:
+    """Return the entries of a model that name a file of its own, by their keys."""
+    files = {f"models.{name}.checkpoint": model["checkpoint"]}
+    for snapshot, entry in model["snapshots"].items():
+        files[f"models.{name}.snapshots.{snapshot}"] = entry
+    if "history" in model:
+        files[f"models.{name}.history"] = model["history"]
+    return files
+
+
 def _check_files(path: Path, settings: Settings) -> None:
     for name, model in settings["models"].items():
-        bundled = model["checkpoint"].get("bundled")
-        if bundled is None:
-            continue
-        # As it is written: a folder of checkpoints may be a link to another disk.
-        file = Path(normpath(ROOT / bundled))
-        if not (file.is_file() and file.is_relative_to(ROOT)):
-            there = [str(found.relative_to(ROOT)) for found in CHECKPOINTS.rglob("*.safetensors")]
+        if END in model["snapshots"]:
             raise VitscopeError(
-                f"{path}: models.{name}.checkpoint.bundled: found '{bundled}', allowed: a file "
-                f"of this repository, relative to its root.{nearest(bundled, there)}"
+                f"{path}: models.{name}.snapshots.{END}: the snapshot '{END}' is the `checkpoint` "
+                f"of the model itself: remove the key."
             )
+        for key, entry in _files_of(name, model).items():
+            if "bundled" in entry:
+                _check_bundled(path, f"{key}.bundled", entry["bundled"])
+
+
+def _check_bundled(path: Path, key: str, bundled: str) -> None:
+    # As it is written: a folder of checkpoints may be a link to another disk.
+    file = Path(normpath(ROOT / bundled))
+    if not (file.is_file() and file.is_relative_to(ROOT)):
+        there = [str(found.relative_to(ROOT)) for found in CHECKPOINTS.rglob(f"*{file.suffix}")]
+        raise VitscopeError(
+            f"{path}: {key}: found '{bundled}', allowed: a file of this repository, relative to "
+            f"its root.{nearest(bundled, there)}"
+        )
 
 
 def _check_figures(path: Path, settings: Settings) -> None:

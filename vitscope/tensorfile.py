@@ -188,7 +188,7 @@ class TensorFile:
         try:
             with self.path.open("rb") as file:
                 file.seek(start)
-                copied = file.readinto(rows)
+                copied = file.readinto(rows.data)
         except OSError as error:
             raise VitscopeError(f"Cannot read {self.path}: {error.strerror}.") from error
         if copied != rows.nbytes:

@@ -14,7 +14,7 @@ from tests.bench.extraction import _batches, _network
 from tests.bench.rows import Row
 from vitscope.lesions import branches_of, lesioned
 
-IMAGES, TURNS = 64, 3
+IMAGES, TURNS = 64, 2
 # The models, and the most that keeping the prefix may take; None where it is only told.
 BOUNDS = {"vit_ti": 1 / 1.7, "resnet_50": None}
 

@@ -12,7 +12,16 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-from tests.bench import extraction, workflow  # noqa: E402
+from tests.bench import (  # noqa: E402
+    cka,
+    classification,
+    extraction,
+    fourier,
+    frequency_noise,
+    lesions,
+    robustness,
+    workflow,
+)
 from tests.bench.rows import Row, as_table  # noqa: E402
 
 TARGET = ROOT / "docs" / "benchmarks.md"
@@ -42,7 +51,14 @@ def machine() -> list[str]:
 SECTIONS = {
     "Extraction and variance": extraction.measure,
     "Memory": extraction.measure_memory,
+    "Fourier": fourier.measure,
+    "CKA": cka.measure,
+    "Lesions": lesions.measure,
+    "Noise of one frequency": frequency_noise.measure,
+    "Classification": classification.measure,
+    "Robustness": robustness.measure,
     "Workflow": workflow.measure,
+    "Every rule of the default study": workflow.measure_study,
     "Installation": workflow.measure_installation,
 }
 

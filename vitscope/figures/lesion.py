@@ -39,7 +39,8 @@ def _middles(units: pd.DataFrame, points: pd.DataFrame) -> pd.Series:
 def _published_middles(units: pd.DataFrame) -> pd.Series:
     """Return the same for published units, which are counted from 0, at a depth of 0, to 1."""
     last = round((units["index"] / units["depth"]).iloc[-1])
-    return (units["index"] + 0.5) / (last + 1)
+    middles: pd.Series = (units["index"] + 0.5) / (last + 1)
+    return middles
 
 
 def _draw_measured(axes: Axes, units: pd.DataFrame, depth: pd.Series, look: canvas.Look) -> None:

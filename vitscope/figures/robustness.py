@@ -16,11 +16,11 @@ from vitscope.published import Published
 
 # What is drawn by severity: the column, its label and its scale.
 SCORES = (("accuracy", "Accuracy (%)", 100), ("nll", "NLL", 1), ("ece", "ECE (%)", 100))
-# A second model of a family has open markers, a third a dotted line as well.
+# A second model of a family has open markers, a third half-open ones.
 _VARIANTS: tuple[dict[str, Any], ...] = (
     {},
-    {"markerfacecolor": "white", "markeredgewidth": 0.7, "linestyle": "--"},
-    {"markerfacecolor": "white", "markeredgewidth": 0.7, "linestyle": ":"},
+    {"fillstyle": "none", "markeredgewidth": 0.7, "linestyle": "--"},
+    {"fillstyle": "left", "markeredgewidth": 0.7, "linestyle": ":", "markerfacecoloralt": "white"},
 )
 _SHADE: dict[str, Any] = {"color": "#f0f0f0", "lw": 0, "zorder": 0}
 _RANGE: dict[str, Any] = {"color": "#bdbdbd", "linewidth": 0.7, "zorder": 1}
@@ -73,7 +73,7 @@ def _draw_errors(axes: Axes, errors: pd.DataFrame, styles: Sequence[dict[str, An
         values = errors.iloc[:, column]
         axes.plot(values, places, **{**style, "linestyle": ""}, clip_on=False, zorder=3)
     axes.set_yticks(places, [_in_words(name) for name in errors.index])
-    axes.get_yticklabels()[errors.index.get_loc(MEAN)].set_fontweight("bold")
+    axes.get_yticklabels()[errors.index.tolist().index(MEAN)].set_fontweight("bold")
     axes.set(xlabel="Error (%)", ylim=(len(errors) - 0.5, -0.5))
     axes.set_xlim(left=0)
     axes.tick_params(axis="y", length=0)

@@ -1,0 +1,24 @@
+"""Measure the loss of a model on augmented training images, beside its error on test images."""
+
+from scripts._job import job
+from vitscope import checkpoints
+from vitscope.augmented import Augmented
+from vitscope.fit import fit_table, training_losses
+from vitscope.latents import pick_device
+from vitscope.tables import read_metadata, read_table, write_table
+
+with job(snakemake):
+    params = snakemake.params
+    images = Augmented(snakemake.input.images)
+    predictions = read_table("predictions", snakemake.input.predictions)
+    model = checkpoints.load_model(snakemake.input.checkpoint, params.model)
+    batches = images.batches(params.analysis["batch_size"])
+    losses = training_losses(model, batches, pick_device(params.device))
+    table = fit_table(predictions, losses, **params.analysis["bootstrap"])
+    write_table(
+        "fit",
+        table.assign(model=snakemake.wildcards.model),
+        snakemake.output.fit,
+        read_metadata(snakemake.input.predictions)
+        | {"training_sha256": images.metadata["data_sha256"]},
+    )

@@ -1,0 +1,63 @@
+"""Show a picture under every corruption: `python -m vitscope.corruptions PICTURE SHEET`."""
+
+import argparse
+from pathlib import Path
+
+import numpy as np
+from PIL import Image, ImageDraw, ImageFont
+
+from vitscope.corruptions import GROUPS, SEVERITIES
+from vitscope.corruptions.registry import corrupt
+from vitscope.data.source import decoded
+from vitscope.errors import VitscopeError
+
+LINE, GAP = 14, 4
+
+
+def main() -> None:
+    """Write a sheet, a row for each group, the picture as it is at the top right."""
+    parser = argparse.ArgumentParser(prog="python -m vitscope.corruptions", description=__doc__)
+    parser.add_argument("picture", type=Path, help="an image file")
+    parser.add_argument("sheet", type=Path, help="the PNG file to write")
+    parser.add_argument("--severity", type=int, choices=SEVERITIES, default=3)
+    parser.add_argument("--side", type=int, default=224, help="pixels of a side, 224 if left out")
+    given = parser.parse_args()
+    try:
+        picture = _square(decoded(given.picture, str(given.picture)), given.side)
+    except VitscopeError as error:
+        parser.exit(1, f"vitscope: {error}\n")
+    rows = [
+        [(name, _corrupted(picture, name, given.severity)) for name in group]
+        for group in GROUPS.values()
+    ]
+    rows[0].append(("no corruption", picture))
+    # A palette: noise makes a large file.
+    _sheet(rows, given.side).quantize(256).save(given.sheet, optimize=True)
+
+
+def _square(picture: Image.Image, side: int) -> Image.Image:
+    shorter = min(picture.size)
+    left, top = ((length - shorter) // 2 for length in picture.size)
+    box = (left, top, left + shorter, top + shorter)
+    return picture.resize((side, side), Image.Resampling.BICUBIC, box)
+
+
+def _corrupted(picture: Image.Image, name: str, severity: int) -> Image.Image:
+    pixels = np.asarray(picture).transpose(2, 0, 1)[None]
+    return Image.fromarray(corrupt(pixels, name, severity, [0])[0].transpose(1, 2, 0))
+
+
+def _sheet(rows: list[list[tuple[str, Image.Image]]], side: int) -> Image.Image:
+    width, height = max(map(len, rows)) * (side + GAP), len(rows) * (side + LINE + GAP)
+    sheet = Image.new("RGB", (width, height), "white")
+    pen, font = ImageDraw.Draw(sheet), ImageFont.load_default(10)
+    for row, tiles in enumerate(rows):
+        for column, (name, tile) in enumerate(tiles):
+            left, top = column * (side + GAP), row * (side + LINE + GAP)
+            pen.text((left, top), name.replace("_", " "), "black", font)
+            sheet.paste(tile, (left, top + LINE))
+    return sheet
+
+
+if __name__ == "__main__":
+    main()
