@@ -71,6 +71,12 @@ def split_names():
     return {split for datasets in data for dataset in datasets for split in dataset["splits"]}
 
 
+def bundled_models(study):
+    """The models of a study whose weights are in this repository."""
+    models = STUDIES[study].settings["models"].items()
+    return [name for name, model in models if "bundled" in model["checkpoint"]]
+
+
 def snapshot_names():
     """The names of all snapshots of all models."""
     models = [study.settings["models"].values() for study in STUDIES.values()]
@@ -141,6 +147,8 @@ AUGMENTING = (
     "shift",
     "flip",
 )
+# What of these decides which images a model has seen.
+TRAINED_ON = ("images", "seed")
 
 
 def augmentation_of(wildcards):
@@ -152,7 +160,14 @@ def augmentation_of(wildcards):
 def alike_of(wildcards):
     """How images are augmented where models are compared: alike, from what each is trained on."""
     own, shared = augmentation_of(wildcards), study_of(wildcards).settings["training"]
-    return {key: own[key] if key in ("images", "seed") else shared[key] for key in own}
+    return {key: own[key] if key in TRAINED_ON else shared[key] for key in own}
+
+
+def drawing_alike(wildcards):
+    """Which training images are drawn where models are compared; as in training, never clean."""
+    analysis = study_of(wildcards).settings["analysis"]
+    images, seed = analysis["fit"]["images"], analysis["augmented"]["seed"]
+    return {"images": images, "seed": seed, "clean": False}
 
 
 def drawing_of(wildcards):
@@ -435,10 +450,16 @@ def trajectory_of(wildcards):
 
 
 def alike_images(wildcards):
-    """Images that are augmented alike for all models: those of its own recipe, if that is so."""
-    own = alike_of(wildcards) == augmentation_of(wildcards)
-    drawn = rules.augment_images if own else rules.augment_alike
-    return drawn.output.images.format(**wildcards)
+    """Images that are augmented alike: one draw of all models that it fits, named by the first."""
+    study = study_of(wildcards)
+
+    def fitting(name):
+        model, recipe = study.model(name), clear(study.recipe, name)
+        return [model[k] for k in ("data", "mean", "std")], [recipe[k] for k in TRAINED_ON]
+
+    names = study.settings["models"]
+    first = next(name for name in names if fitting(name) == fitting(wildcards.model))
+    return rules.augment_alike.output.images.format(study=study.name, model=first)
 
 
 def parts_of_hessian(table, path):
@@ -467,6 +488,12 @@ def shards_of(path):
         return collect(path, study=study.name, model=wildcards.model, shard=shards)
 
     return paths
+
+
+def radial_profiles(wildcards):
+    """The radial profiles of a model, where the study measures them."""
+    radial = study_of(wildcards).settings["analysis"]["fourier"]["radial"]
+    return shards_of(rules.measure_spectrum.output.radial)(wildcards) if radial else []
 
 
 def all_models(path):

@@ -10,8 +10,9 @@ use rule augment_images as augment_alike with:
         "<benchmarks>/{study}/augmented/alike/{model}.tsv"
     params:
         recipe=alike_of,
+        drawing=drawing_alike,
     message:
-        "Augmenting training images of {wildcards.model} as those of all models"
+        "Augmenting training images for {wildcards.model} and models like it"
 
 
 rule measure_fit:

@@ -28,9 +28,9 @@ rule train_model:
 
 
 rule train_mini:
-    """Train every bundled model again and put the weights in their place."""
+    """Train every bundled model again and put weights and histories in their place."""
     input:
-        collect(rules.train_model.output, study="mini", model=STUDIES["mini"].models()),
+        collect(rules.train_model.output, study="mini", model=bundled_models("mini")),
     output:
         touch("<results>/mini/training/bundled"),
     log:

@@ -1,4 +1,4 @@
-"""Copy trained weights to their place among the resources, with their digests."""
+"""Copy trained weights and histories to their place among the resources, with their digests."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ from vitscope.files import copy_file, sha256_of, write_text
 with job(snakemake):
     folder = Path(snakemake.params.folder)
     sums = []
-    for source in sorted(Path(path) for path in snakemake.input if path.endswith(".safetensors")):
+    for source in sorted(Path(path) for path in snakemake.input):
         name = f"{source.parent.name}/{source.name}"
         copy_file(source, folder / name)
         sums.append(f"{sha256_of(source)}  {name}\n")

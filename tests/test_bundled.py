@@ -7,48 +7,59 @@ import pytest
 
 from vitscope import checkpoints
 from vitscope.data.artefact import Split, build
-from vitscope.studies import BUNDLED_STUDIES, Study, load_study
+from vitscope.studies import BUNDLED_STUDIES, load_study
+from vitscope.tables import read_table
 from vitscope.tensorfile import TensorFile
 from vitscope.training import accuracy
 
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "resources" / "checkpoints" / "mini"
 SNAPSHOTS = ("init", "warmup", "end")
+MINI = load_study(BUNDLED_STUDIES / "mini.yaml")
+BUNDLED = [name for name, m in MINI.settings["models"].items() if "bundled" in m["checkpoint"]]
 
 
 @pytest.fixture(scope="module")
-def study() -> Study:
-    return load_study(BUNDLED_STUDIES / "mini.yaml")
-
-
-@pytest.fixture(scope="module")
-def test_split(study: Study, tmp_path_factory: pytest.TempPathFactory) -> Split:
+def test_split(tmp_path_factory: pytest.TempPathFactory) -> Split:
     path = tmp_path_factory.mktemp("data") / "test.safetensors"
-    build("shapes32", study.dataset("shapes32"), "test", path)
+    build("shapes32", MINI.dataset("shapes32"), "test", path)
     return Split(path)
 
 
-def files(study: Study) -> list[str]:
-    return [f"{model}/{moment}.safetensors" for model in study.models() for moment in SNAPSHOTS]
+def bundled_files() -> set[str]:
+    return {str(path.relative_to(FOLDER)) for path in FOLDER.glob("*/*") if path.is_file()}
 
 
-def test_all_snapshots_are_there_with_their_digests(study: Study) -> None:
+def named_files() -> set[str]:
+    """Return what the study names: checkpoints, snapshots and histories."""
+    models = MINI.settings["models"].values()
+    entries = [[m["checkpoint"], *m["snapshots"].values(), m.get("history", {})] for m in models]
+    named = [ROOT / e["bundled"] for found in entries for e in found if "bundled" in e]
+    return {str(path.relative_to(FOLDER)) for path in named}
+
+
+def test_all_files_are_listed_with_their_digests() -> None:
     lines = (FOLDER / "SHA256SUMS").read_text(encoding="utf-8").splitlines()
     digests = {name: digest for digest, name in (line.split("  ") for line in lines)}
-    assert sorted(digests) == sorted(files(study))
+    assert list(digests) == sorted(bundled_files())
     for name, digest in digests.items():
         assert hashlib.sha256((FOLDER / name).read_bytes()).hexdigest() == digest, name
 
 
-def test_they_take_16_megabytes_at_most(study: Study) -> None:
-    assert sum((FOLDER / name).stat().st_size for name in files(study)) <= 16e6
+def test_every_model_has_its_snapshots_and_what_the_study_names() -> None:
+    snapshots = {f"{model}/{name}.safetensors" for model in BUNDLED for name in SNAPSHOTS}
+    assert snapshots | named_files() <= bundled_files()
 
 
-@pytest.mark.parametrize("model", ["resnet", "vit", "pit", "swin", "alternet", "mixer"])
+def test_they_take_16_megabytes_at_most() -> None:
+    assert sum((FOLDER / name).stat().st_size for name in bundled_files()) <= 16e6
+
+
+@pytest.mark.parametrize("model", BUNDLED)
 def test_trained_models_are_small_and_find_the_class(
-    study: Study, test_split: Split, tmp_path: Path, model: str
+    test_split: Split, tmp_path: Path, model: str
 ) -> None:
-    settings, data = study.model(model), study.dataset("shapes32")
+    settings, data = MINI.model(model), MINI.dataset("shapes32")
     network = settings | {key: data[key] for key in ("classes", "image_size")}
     converted = tmp_path / "model.safetensors"
     source = ROOT / settings["checkpoint"]["bundled"]
@@ -56,13 +67,23 @@ def test_trained_models_are_small_and_find_the_class(
     loaded = checkpoints.load_model(converted, network)
     assert sum(parameter.numel() for parameter in loaded.parameters()) <= 500_000
     found = accuracy(loaded, test_split, settings["mean"], settings["std"])
-    assert 0.70 <= found <= 0.97
+    # On 6 % of the images a ViT learns, and less than on all of them.
+    low, high = (0.50, 0.80) if model == "vit_6" else (0.70, 0.97)
+    assert low <= found <= high
 
 
-@pytest.mark.parametrize("model", ["resnet", "vit", "pit", "swin", "alternet", "mixer"])
-def test_snapshots_say_what_they_are(study: Study, model: str) -> None:
+@pytest.mark.parametrize("model", BUNDLED)
+def test_snapshots_say_what_they_are(model: str) -> None:
     moments = [TensorFile(FOLDER / model / f"{moment}.safetensors") for moment in SNAPSHOTS]
     assert [file.metadata["snapshot"] for file in moments] == list(SNAPSHOTS)
-    recipe = study.recipe(model)
+    recipe = MINI.recipe(model)
     epochs = [int(file.metadata["epoch"]) for file in moments]
     assert epochs == [0, recipe["warmup_epochs"], recipe["epochs"]]
+
+
+@pytest.mark.parametrize("model", [name for name in BUNDLED if "history" in MINI.model(name)])
+def test_histories_are_of_the_whole_training(model: str) -> None:
+    history = read_table("training_history", FOLDER / model / "history.parquet")
+    assert history["epoch"].tolist() == list(range(1, MINI.recipe(model)["epochs"] + 1))
+    assert history[["radius", "angle"]].iloc[-1].tolist() == [0, 0]
+    assert history["radius"].between(0, 1).all()

@@ -2,6 +2,9 @@
 
 import colorsys
 import inspect
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from io import BytesIO
 from math import sqrt
@@ -80,6 +83,33 @@ def test_images_of_any_size(corruption: str, shape: tuple[int, int]) -> None:
         corrupted = corrupt(images, corruption, severity, [0, 1])
         assert corrupted.shape == images.shape
         assert corrupted.dtype == np.uint8
+
+
+DIGEST = """
+import hashlib
+import numpy as np
+from vitscope.corruptions import CORRUPTIONS
+from vitscope.corruptions.registry import corrupt
+images = np.random.default_rng(0).integers(0, 256, (2, 3, 224, 224), dtype=np.uint8)
+for name in CORRUPTIONS:
+    print(name, hashlib.sha256(corrupt(images, name, 2, [3, 8]).tobytes()).hexdigest())
+"""
+
+
+def test_the_number_of_threads_does_not_matter() -> None:
+    digests = [
+        subprocess.run(
+            [sys.executable, "-c", DIGEST],
+            env={**os.environ, "OMP_NUM_THREADS": threads, "OPENBLAS_NUM_THREADS": threads},
+            cwd=Path(__file__).parents[1],
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for threads in ("1", "4")
+    ]
+    assert digests[0] == digests[1]
+    assert len(digests[0].splitlines()) == len(CORRUPTIONS)
 
 
 def test_no_images() -> None:
@@ -547,3 +577,24 @@ def test_jpeg_is_that_of_pillow(severity: int, quality: int) -> None:
         file = BytesIO()
         Image.fromarray(image.transpose(1, 2, 0)).save(file, "JPEG", quality=quality)
         np.testing.assert_array_equal(compressed.transpose(1, 2, 0), np.asarray(Image.open(file)))
+
+
+# The sheet
+
+
+def test_a_sheet_shows_a_picture_under_every_corruption(tmp_path: Path) -> None:
+    picture, sheet = tmp_path / "picture.png", tmp_path / "sheet.png"
+    Image.fromarray(SHAPES[0].transpose(1, 2, 0)).resize((50, 40)).save(picture)
+    command = [sys.executable, "-m", "vitscope.corruptions", picture, sheet, "--side", "32"]
+    subprocess.run(command, check=True, cwd=Path(__file__).parents[1])
+    with Image.open(sheet) as file:
+        assert file.size == (4 * 36, 4 * 50)
+    failed = subprocess.run(
+        [*command[:3], tmp_path / "none.png", sheet],
+        capture_output=True,
+        text=True,
+        cwd=Path(__file__).parents[1],
+    )
+    assert failed.returncode == 1
+    assert failed.stderr.strip().endswith("none.png is not a readable image: repair or remove it.")
+    assert "Traceback" not in failed.stderr

@@ -16,6 +16,7 @@ from torch import Tensor
 
 from vitscope.data.artefact import Split, normalized, select
 from vitscope.errors import VitscopeError
+from vitscope.predictions import known_labels
 from vitscope.tensorfile import TensorFile, TensorWriter
 from vitscope.training import (
     Pixels,
@@ -26,6 +27,8 @@ from vitscope.training import (
     seeded,
     training_rows,
 )
+
+CLEAN_BATCH = 256
 
 Drawn = tuple[Pixels, npt.NDArray[np.int64]]
 
@@ -60,27 +63,38 @@ def build(
     With `clean` they are the first ones that the seed chooses, as they are, with one-hot targets.
     """
     rows = training_rows(split, recipe)
-    classes = len(split.classes)
-    if not clean and recipe["batch_size"] > len(rows):
-        raise VitscopeError(
-            f"training.batch_size is {recipe['batch_size']} and there are {len(rows)} images to "
-            f"draw from: lower it, or give the split more images."
-        )
+    known_labels(split, rows.tolist())
+    if not clean:
+        _check_batches(recipe, len(rows))
     shape = (images, *split.images.shape[1:])
-    tensors = {"images": ("F32", shape), "targets": ("F32", (images, classes))}
+    tensors = {"images": ("F32", shape), "targets": ("F32", (images, len(split.classes)))}
     metadata = {"data_sha256": split.digest, "seed": str(seed), "clean": str(clean)}
     with TensorWriter(path, tensors, metadata) as writer, seeded(seed):
         first = 0
-        pairs = (
+        drawn = (
             _clean(split, rows, images, seed, mean, std)
             if clean
             else _mixed(split, rows, images, recipe, mean, std)
         )
-        for pixels, targets in pairs:
+        for pixels, targets in drawn:
             count = min(len(pixels), images - first)
             writer.write("images", first, pixels[:count].numpy())
             writer.write("targets", first, targets[:count].numpy())
             first += count
+
+
+def _check_batches(recipe: Mapping[str, Any], there: int) -> None:
+    """Refuse batches that training could not draw either."""
+    size = recipe["batch_size"]
+    if size > there:
+        raise VitscopeError(
+            f"training.batch_size is {size} and there are {there} images to draw from: lower it, "
+            f"or give the split more images."
+        )
+    if size % 2 and (recipe["mixup"] or recipe["cutmix"]):
+        raise VitscopeError(
+            f"training.batch_size is {size}, and mixup and CutMix need an even one: change it."
+        )
 
 
 def _mixed(
@@ -111,8 +125,8 @@ def _clean(
             f"{len(rows)}: lower it."
         )
     chosen = rows[select(len(rows), images, seed)]
-    for first in range(0, images, 256):
-        group = chosen[first : first + 256]
+    for first in range(0, images, CLEAN_BATCH):
+        group = chosen[first : first + CLEAN_BATCH]
         labels = torch.tensor(split.labels[group])
         hot = torch.nn.functional.one_hot(labels, len(split.classes)).float()
         yield split.normalized(group.tolist(), mean, std), hot

@@ -104,13 +104,14 @@ _EXPECTED: dict[str, Callable[[Any], str]] = {
     "minProperties": lambda least: f"at least {least} {'key' if least == 1 else 'keys'}",
     "minLength": lambda _: "text that is not empty",
     "uniqueItems": lambda _: "entries that differ from each other",
+    "pattern": lambda pattern: f"text that matches {pattern}",
 }
 
 
 def _expected(error: ValidationError) -> str:
-    if error.validator == "pattern":
-        # The `title` of a pattern says it in words.
-        return str(error.schema.get("title", f"text that matches {error.validator_value}"))
+    if error.validator in {"pattern", "not"} and "title" in error.schema:
+        # The title of what has no words of its own says it.
+        return str(error.schema["title"])
     words = _EXPECTED.get(str(error.validator))
     return words(error.validator_value) if words else f"what fits {_rule(error)}"
 

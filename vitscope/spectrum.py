@@ -20,7 +20,7 @@ from vitscope.tensorfile import TensorFile
 Array = npt.NDArray[Any]
 
 BANDS = ("low", "middle", "high")
-# Frequencies are sums of squares of fractions: one on the edge of a band must not fall off it.
+# Frequencies are roots of sums of squares: one on an edge must not fall off it.
 _ROUNDING = 1e-9
 
 
@@ -41,7 +41,7 @@ class Plane:
         self._bands = np.searchsorted(np.asarray(edges) + _ROUNDING, frequency)
         self._bands[0] = len(BANDS)
         largest = max(height, width)
-        self._rings = np.rint(frequency * largest / 2).astype(int)
+        self._rings = np.ceil(frequency * largest / 2 - 0.5 - _ROUNDING).astype(int)
         self._last_ring = largest // 2
         counted = np.bincount(self._bands, self._counts, len(BANDS) + 1)
         self.components = counted[: len(BANDS)].astype(np.int32)
@@ -59,7 +59,8 @@ class Plane:
     def ring_means(self, values: Array) -> Array:
         """Return the mean over each ring of integer radius, from 0 to the end of the longer axis.
 
-        In steps of the longer axis; what lies in the corners beyond the last ring is left out.
+        Radii are in steps of the longer axis and rounded, halves down; what lies in the corners
+        beyond the last ring is left out.
         """
         means = np.bincount(self._rings, self._counts * values) / self._in_ring
         result: Array = means[: self._last_ring + 1]
@@ -167,7 +168,8 @@ def merge(
 ) -> pd.DataFrame:
     """Merge the shards of one model: mean over images, share of each band and its 95 % interval.
 
-    `blocks` are the model's cut points. A band without components has a variance of 0 and no share.
+    `blocks` are the model's cut points. A band without components has a variance of 0. Shares are
+    of bands with components, where there are two of these or more.
     """
     per_image = pd.concat(shards).pivot(index="image", columns=["index", "band"], values="variance")
     points = blocks.sort_values("index")
@@ -178,12 +180,16 @@ def merge(
     components = np.stack([Plane(height, width, edges).components for height, width in sizes])
     mean = variance.mean(axis=0)
     shares = np.stack([_shares(mean), *_share_interval(variance, resamples, seed)])
-    shares[:, components == 0] = np.nan
+    # The only band of a map has all of its variance, which says nothing of the map.
+    defined = (components > 0) & ((components > 0).sum(axis=1, keepdims=True) > 1)
+    shares[:, ~defined] = np.nan
     means = pd.DataFrame(
         {
             "index": columns.get_level_values(0),
             "images": len(per_image),
             "band": columns.get_level_values(1),
+            "above": np.tile([0, *edges], len(points)),
+            "up_to": np.tile([*edges, np.sqrt(2)], len(points)),
             "components": components.ravel(),
             "variance": mean.ravel(),
             **dict(zip(("share", "ci_low", "ci_high"), shares.reshape(3, -1), strict=True)),

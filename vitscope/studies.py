@@ -16,7 +16,7 @@ from vitscope import families, figures
 from vitscope.errors import VitscopeError, nearest
 from vitscope.origins import END
 from vitscope.rings import sides
-from vitscope.schemas import check, fill, load, unknown
+from vitscope.schemas import check, fill, listed, load, unknown
 from vitscope.yamlfile import load_yaml, told
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -29,9 +29,16 @@ LOCK_SUFFIX = ".lock.yaml"
 # An unbiased HSIC divides by what is left of the images without three.
 LEAST_CKA_BATCH = 4
 
+# Of a trajectory, besides the end: the first weights, and some between.
+LEAST_SNAPSHOTS = 2
+
+# The tables of the loss on augmented training images.
+OF_LOSS = ("landscape", "hessian", "hessian_density", "fit")
+
 # The tables that are of another split than analysis.split, and the settings that name it.
 SPLIT_OF_TABLE = {
     "shape_texture": "shape_texture",
+    "landscape": "augmented",
     "hessian": "augmented",
     "hessian_density": "augmented",
 }
@@ -194,7 +201,7 @@ def _check_bundled(path: Path, key: str, bundled: str) -> None:
     # As it is written: a folder of checkpoints may be a link to another disk.
     file = Path(normpath(ROOT / bundled))
     if not (file.is_file() and file.is_relative_to(ROOT)):
-        there = [str(found.relative_to(ROOT)) for found in CHECKPOINTS.rglob(f"*{file.suffix}")]
+        there = [str(found.relative_to(ROOT)) for found in CHECKPOINTS.rglob("*.*")]
         raise VitscopeError(
             f"{path}: {key}: found '{bundled}', allowed: a file of this repository, relative to "
             f"its root.{nearest(bundled, there)}"
@@ -276,6 +283,18 @@ def _check_shape_texture(study: Study) -> None:
         )
 
 
+def _check_augmented(study: Study) -> None:
+    """Refuse a model without a recipe, and a data set without images to augment."""
+    split = study.settings["analysis"]["augmented"]["split"]
+    for model in dict.fromkeys(name for table in OF_LOSS for name in study.models(table)):
+        study.recipe(model)
+        data = study.model(model)["data"]
+        splits = study.dataset(data)["splits"]
+        if split not in splits:
+            at = f"analysis.augmented.split, for models.{model} on data.{data}"
+            raise unknown(study.path, at, split, splits)
+
+
 def _check_hessian(study: Study) -> None:
     """Refuse a model without a recipe, and more batches than there are augmented images for."""
     analysis = study.settings["analysis"]
@@ -287,6 +306,18 @@ def _check_hessian(study: Study) -> None:
                 f"{study.path}: analysis.hessian.batches: found {hessian['batches']} of "
                 f"{hessian['batch_size']} images each, allowed: at most "
                 f"{images // hessian['batch_size']}: analysis.augmented.images is {images}."
+            )
+
+
+def _check_trajectories(study: Study) -> None:
+    """Refuse a model of which nothing is known between its first and its last weights."""
+    for name in study.models("trajectory"):
+        model = study.model(name)
+        if "history" not in model and len(model["snapshots"]) < LEAST_SNAPSHOTS:
+            raise VitscopeError(
+                f"{study.path}: models.{name}.snapshots: found {listed(model['snapshots'])}, "
+                f"allowed: {LEAST_SNAPSHOTS} or more, or a `history`: a figure of the kind "
+                f"'trajectory' shows the model."
             )
 
 
@@ -320,6 +351,16 @@ def _check_rings(study: Study) -> None:
                 raise VitscopeError(f"{study.path}: models.{model}: {error}") from error
 
 
+def _check_edges(study: Study) -> None:
+    """Refuse a middle band that ends before it begins."""
+    begin, end = study.settings["analysis"]["spectrum"]["edges"]
+    if begin >= end:
+        raise VitscopeError(
+            f"{study.path}: analysis.spectrum.edges: found [{begin}, {end}], allowed: two numbers "
+            f"of which the second is larger."
+        )
+
+
 def load_study(path: Path) -> Study:
     """Read, check and complete one study."""
     settings = load_yaml(path)
@@ -332,9 +373,12 @@ def load_study(path: Path) -> Study:
     check(path, path.stem, schema["$defs"]["name"], within=("name of the file",))
     study = Study(path.stem, path, settings)
     _check_cka(study)
+    _check_edges(study)
+    _check_augmented(study)
     _check_hessian(study)
     _check_rings(study)
     _check_shape_texture(study)
+    _check_trajectories(study)
     return study
 
 

@@ -48,7 +48,9 @@ def recorded(history: pd.DataFrame, warmup: str | None, where: str) -> pd.DataFr
     _check_count(len(history) + 1)
     start = pd.DataFrame({"epoch": [0], "radius": [1.0], "angle": [0.0]})
     points = pd.concat([start, history.sort_values("epoch")[list(start)]], ignore_index=True)
-    return _as_table(points, points["epoch"].astype(str), warmup).assign(source="history")
+    return _as_table(points, [str(epoch) for epoch in points["epoch"]], warmup).assign(
+        source="history"
+    )
 
 
 def _as_table(points: pd.DataFrame, names: Sequence[str], warmup: str | None) -> pd.DataFrame:

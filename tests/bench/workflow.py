@@ -42,8 +42,9 @@ def _rules(clone: Path) -> list[Row]:
             (record,) = csv.DictReader(lines, delimiter="\t")
         jobs.setdefault(record["rule_name"], []).append(float(record["s"]))
     spent = sorted(jobs.items(), key=lambda item: -sum(item[1]))
+    detail = "{} jobs, the longest {:.1f} s"
     return [
-        Row(f"rule {rule}", sum(times), "s", detail=f"{len(times)} jobs, the longest {max(times):.1f} s")
+        Row(f"rule {rule}", sum(times), "s", detail=detail.format(len(times), max(times)))
         for rule, times in spent
     ]
 

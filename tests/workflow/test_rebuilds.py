@@ -49,7 +49,7 @@ def one_more_line(text: str) -> str:
         ("resources/style.mplstyle", DRAWN),
         ("resources/published/fig9.csv", DRAWN | CLAIMED),
         ("resources/published/fig8.csv", {}),
-        ("vitscope/claims.py", CLAIMED),
+        ("vitscope/claims/__init__.py", CLAIMED),
         ("scripts/tabulate.py", CLAIMED | {"tabulate": 1}),
         ("scripts/merge_variance.py", MERGED),
         ("vitscope/variance.py", MEASURED_AGAIN),
@@ -109,6 +109,27 @@ def test_an_edit_of_a_study(finished, keys, value, rebuilt):
 
     with edited(finished.studies / "tiny.yaml", change):
         assert planned(finished) == rebuilt
+
+
+def with_spectra(text: str) -> str:
+    settings = yaml.safe_load(text)
+    models = list(settings["models"])
+    settings["figures"]["fig2a"] = {"kind": "fourier_curves", "models": models}
+    return yaml.safe_dump(settings, sort_keys=False)
+
+
+def test_a_figure_that_is_added_measures_the_latents_that_were_kept(finished):
+    with edited(finished.studies / "tiny.yaml", with_spectra):
+        plan = finished.plan("figures/tiny/fig2a.pdf", default="tiny")
+    measured = dict.fromkeys(("measure_diagonal", "measure_spectrum", "merge_fourier"), 2)
+    assert plan == measured | {"draw_figure": 1}
+
+
+def test_a_figure_that_is_added_extracts_once_what_was_not_kept(finished):
+    with edited(finished.studies / "sharded.yaml", with_spectra):
+        plan = finished.plan("results/sharded/fourier/vit.parquet", default="tiny")
+    measured = dict.fromkeys(("extract_latents", "measure_diagonal", "measure_spectrum"), 7)
+    assert plan == measured | {"merge_fourier": 1}
 
 
 def test_nothing_is_made_again_after_every_file_was_touched(finished):

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy.sparse import csr_array
 
 # Float32 from 0 to 1, (n, 3, height, width).
 Images = npt.NDArray[Any]
@@ -21,10 +22,12 @@ def drawn(draw: Callable[[np.random.Generator], Maps], draws: Draws) -> Maps:
 def along_both_axes(matrix_of: Callable[[int], Maps], images: Maps) -> Maps:
     """Apply a linear map of lines to all columns and to all rows of images.
 
-    `matrix_of` returns its matrix for lines of a length. Each image is a product of its own, so
-    that rounding does not depend on how many there are.
+    `matrix_of` returns its matrix for lines of a length. Most of it is zero; and unlike a dense
+    product, a sparse one does not round by how many images there are or how many threads.
     """
-    height, width = images.shape[-2:]
-    rows, columns = (matrix_of(n).astype(images.dtype) for n in (height, width))
-    result: Maps = np.matmul(np.matmul(rows, images), columns.T)
-    return result
+    for axis in (-2, -1):
+        lines = np.moveaxis(images, axis, 0)
+        matrix = csr_array(matrix_of(len(lines)).astype(images.dtype))
+        mapped = matrix @ lines.reshape(len(lines), -1)
+        images = np.moveaxis(mapped.reshape(lines.shape), 0, axis)
+    return np.ascontiguousarray(images)

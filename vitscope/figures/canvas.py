@@ -1,6 +1,6 @@
 """What all figures share: the style, the look of each family, bands, panels, legend, saving."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from math import ceil
@@ -10,8 +10,11 @@ from zlib import crc32
 
 import matplotlib
 import matplotlib.style
+import numpy as np
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
+from matplotlib.cm import ScalarMappable
+from matplotlib.colors import Colormap, LinearSegmentedColormap, Normalize, to_hex
 from matplotlib.figure import Figure
 from matplotlib.legend_handler import HandlerTuple
 from matplotlib.patches import Patch
@@ -61,8 +64,11 @@ _BAND_COLORS = {"msa": "#7f7f7f", "subsampling": "#1f77b4"}
 _BAND_LABELS = {"msa": "MSA", "subsampling": "subsampling"}
 _BAND_ALPHA = 0.18
 
-# Inches: one panel fills a column, two the text width of the paper, three a full page.
-_WIDTHS = {1: 3.25, 2: 5.5, 3: 7.0}
+# As in the paper, less the yellow end, which is too light on white.
+_DEPTH_COLORS = matplotlib.colormaps["plasma"](np.linspace(0, 0.8, 256))
+
+# Inches: one panel fills a column, two the text width of the paper, three or four a full page.
+_WIDTHS = {1: 3.25, 2: 5.5, 3: 7.0, 4: 7.0}
 _ROW_HEIGHT = 1.8
 _LEGEND_HEIGHT = 0.2
 
@@ -83,7 +89,10 @@ def style(path: Path | str) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Panels:
-    """A figure and its axes, one for each model; those at an outer edge carry the labels."""
+    """A figure and its axes, one for each model; those at an outer edge carry the labels.
+
+    Axes that were removed from the figure keep their place.
+    """
 
     figure: Figure
     axes: list[Axes]
@@ -91,11 +100,16 @@ class Panels:
 
     def label(self, x: str, y: str) -> None:
         """Label the x axis below each column and the y axis left of each row."""
+        labelled = set()
         for position, axes in enumerate(self.axes):
+            if axes not in self.figure.axes:
+                continue
             if position + self.columns >= len(self.axes):
                 axes.set_xlabel(x)
-            if position % self.columns == 0:
+            row = position // self.columns
+            if row not in labelled:
                 axes.set_ylabel(y)
+            labelled.add(row)
         self.figure.align_ylabels()
 
     def in_last_column(self, position: int) -> bool:
@@ -116,6 +130,41 @@ def panels(count: int) -> Panels:
     return Panels(figure, grid[:count], columns)
 
 
+def stacked_panels(count: int, rows: int) -> list[Panels]:
+    """Return `rows` kinds of panels, one over the other, `count` of each in one figure.
+
+    At most four stand side by side; further ones follow below, again all kinds of them.
+    """
+    groups = ceil(count / 4)
+    columns = ceil(count / groups)
+    height = groups * rows * _ROW_HEIGHT + _LEGEND_HEIGHT
+    figure = Figure(figsize=(_WIDTHS[columns], height))
+    grid = figure.subplots(groups * rows, columns, squeeze=False).reshape(groups, rows, columns)
+    kinds: list[list[Axes]] = [grid[:, row].ravel().tolist() for row in range(rows)]
+    for kind in kinds:
+        for unused in kind[count:]:
+            unused.remove()
+        for axes in kind[:count]:
+            axes.yaxis.set_major_locator(_ticks())
+    return [Panels(figure, kind[:count], columns) for kind in kinds]
+
+
+def _depth_colors() -> Colormap:
+    return LinearSegmentedColormap.from_list("depth", _DEPTH_COLORS)
+
+
+def depth_color(depth: float) -> str:
+    """Return the colour of a normalized depth."""
+    return to_hex(_depth_colors()(float(depth)))
+
+
+def depth_bar(figure: Figure, axes: Sequence[Axes]) -> None:
+    """Put the scale of the colours of depth to the right of some panels."""
+    colors = ScalarMappable(Normalize(0, 1), _depth_colors())
+    bar = figure.colorbar(colors, ax=list(axes), label="Normalized depth", aspect=30, pad=0.02)
+    bar.outline.set_linewidth(0.6)
+
+
 def axis_behind(axes: Axes) -> Axes:
     """Return a second y axis, on the right and in gray, whose content lies behind that of `axes`.
 
@@ -128,6 +177,17 @@ def axis_behind(axes: Axes) -> Axes:
     behind.yaxis.label.set_color(_MUTED)
     behind.tick_params(axis="y", colors=_MUTED)
     behind.spines["right"].set(visible=True, color=_MUTED)
+    return behind
+
+
+def axis_above(axes: Axes) -> Axes:
+    """Return a second x axis, above and in gray, as `axis_behind` does on the right."""
+    behind = axes.twiny()
+    axes.set_zorder(behind.get_zorder() + 1)
+    axes.patch.set_visible(False)
+    behind.xaxis.label.set_color(_MUTED)
+    behind.tick_params(axis="x", colors=_MUTED)
+    behind.spines["top"].set(visible=True, color=_MUTED)
     return behind
 
 

@@ -26,35 +26,37 @@ ROUNDING = 20
 
 @dataclass(frozen=True)
 class Start:
-    """Vectors of random signs: how long, from which seed, and like which tensor."""
+    """Where a process starts: at a vector of random signs, the same one on every device."""
 
     size: int
     seed: tuple[int, ...]
     like: Tensor
 
-    def draws(self) -> Callable[[], Tensor]:
-        """Return what draws one after another, the same ones on every device."""
-        generator = np.random.default_rng(self.seed)
+    def chance(self) -> np.random.Generator:
+        """Return the generator of all vectors of a process."""
+        return np.random.default_rng(self.seed)
 
-        def draw() -> Tensor:
-            signs = 2.0 * generator.integers(0, 2, self.size) - 1
-            return torch.from_numpy(signs).to(self.like)
+    def signs(self, chance: np.random.Generator) -> Tensor:
+        """Return a vector of random signs."""
+        return torch.from_numpy(2.0 * chance.integers(0, 2, self.size) - 1).to(self.like)
 
-        return draw
+    def noise(self, chance: np.random.Generator) -> Tensor:
+        """Return a vector of normal values."""
+        return torch.from_numpy(chance.standard_normal(self.size)).to(self.like)
 
 
 class _Krylov:
     """An orthonormal basis that grows by one vector per step, and the operator projected on it."""
 
     def __init__(self, apply: Apply, start: Start, capacity: int) -> None:
-        self._apply, self._draw, self._size = apply, start.draws(), start.size
+        self._apply, self._start, self._chance = apply, start, start.chance()
         self.capacity = min(capacity, start.size)
         self._basis = start.like.new_empty(self.capacity + 1, start.size)
         self._projected = np.zeros((self.capacity, self.capacity))
         self._rounding = ROUNDING * torch.finfo(start.like.dtype).eps
         self.length = self.steps = 0
         self.coupling = 0.0
-        first = self._draw()
+        first = start.signs(self._chance)
         self._basis[0] = first / torch.linalg.vector_norm(first)
 
     @property
@@ -70,7 +72,7 @@ class _Krylov:
     @property
     def complete(self) -> bool:
         """Tell whether the basis is one of the whole space."""
-        return self.length == self._size
+        return self.length == self._start.size
 
     def _orthogonalize(self, vector: Tensor) -> tuple[Array, float]:
         """Take from a vector what it has of the basis; return that, and the norm of the rest."""
@@ -95,7 +97,7 @@ class _Krylov:
         if self.complete:
             return
         if self.closed:
-            image = self._draw()
+            image = self._start.noise(self._chance)
             _, left = self._orthogonalize(image)
         self._basis[self.length] = image / left
 

@@ -128,8 +128,9 @@ def require_deterministic(build: Callable[[], Hessian]) -> None:
     """Refuse a Hessian that is another one when it is built again, or that is not symmetric."""
     # One after the other: the graph of a large model fills much of the memory.
     hessian = build()
-    draw = hessian.start(0).draws()
-    vector, other = draw(), draw()
+    start = hessian.start(0)
+    chance = start.chance()
+    vector, other = start.signs(chance), start.signs(chance)
     first = hessian(vector)
     del hessian
     hessian = build()
