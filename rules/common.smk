@@ -179,6 +179,7 @@ def drawing_of(wildcards):
 def loss_of():
     """The loss whose Hessian is measured: on how many images at once, with which weight decay."""
 
+
 def split_settings(wildcards):
     """The settings that the artefact of a split depends on, and no others."""
     dataset = dataset_of(wildcards)

@@ -190,7 +190,9 @@ def test_what_cannot_be_drawn_is_told(
 ) -> None:
     with pytest.raises(VitscopeError, match=sentence):
         drawn(split, tmp_path, RECIPE | change)
-    with pytest.raises(VitscopeError, match="asks for 121 clean images and there are 120: lower it"):
+    with pytest.raises(
+        VitscopeError, match="asks for 121 clean images and there are 120: lower it"
+    ):
         drawn(split, tmp_path, images=121, clean=True)
     assert list(tmp_path.iterdir()) == []
 

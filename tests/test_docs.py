@@ -59,6 +59,8 @@ def test_a_part_that_is_out_of_date_is_written_anew() -> None:
         "| `loss` | double | mean training loss of the epoch, on augmented images |\n"
         "| `learning_rate` | double | learning rate of the last step |\n"
         "| `test_accuracy` | double | share of test images whose class is found |\n"
+        "| `radius` | double | distance to the last weights, over that of the first ones |\n"
+        "| `angle` | double | between the ways from the last weights to these and to the first |\n"
         "<!-- end -->\nafter\n"
     )
 

@@ -105,7 +105,7 @@ def test_the_grid_is_in_the_order_of_the_authors(shared: Path) -> None:
 def test_parts_of_the_grid_make_up_the_whole() -> None:
     parts = [grid(5, 2.0, range(first, min(first + 2, 5))) for first in range(0, 5, 2)]
     assert [len(part) for part in parts] == [10, 10, 5]
-    assert sum(parts, []) == grid(5, 2.0)
+    assert [point for part in parts for point in part] == grid(5, 2.0)
 
 
 # The directions
@@ -148,7 +148,7 @@ def test_the_scale_is_that_of_the_authors(shape: tuple[int, ...]) -> None:
 
 
 def test_directions_are_gaussian() -> None:
-    # Columns of ones have the norm that a Gaussian column has in the mean: nothing is left to scale.
+    # Columns of ones have the norm that a Gaussian column has in the mean: no scale is left.
     found = direction("w", torch.ones(2000, 50), SEED, 0).flatten()
     assert kstest(found[::7].numpy(), "norm").pvalue > 0.01
 
@@ -206,9 +206,14 @@ def test_weights_are_where_the_plane_says_and_return_to_the_bit(name: str) -> No
 def test_weights_return_after_a_failure_too() -> None:
     model = linear()
     before = model[1].weight.detach().clone()
-    with pytest.raises(RuntimeError, match="on the way"), plane(model, SEED) as move:
-        move(1, 1)
-        raise RuntimeError("on the way")
+
+    def fail() -> None:
+        with plane(model, SEED) as move:
+            move(1, 1)
+            raise RuntimeError("on the way")
+
+    with pytest.raises(RuntimeError, match="on the way"):
+        fail()
     assert torch.equal(model[1].weight, before)
 
 
@@ -375,7 +380,7 @@ def test_where_logits_overflow_scores_are_null(small: Augmented, tmp_path: Path)
     known = {"model", "x", "y", "images", "clean", "precision", "weight_decay", "l2", "l2_squared"}
     for column in set(TABLES["landscape"]) - known:
         assert np.isnan(outside[column]), column
-    assert np.isfinite(outside["l2"])
+    assert outside["l2"] > 1e30
 
 
 def test_a_loss_that_is_not_finite_at_the_trained_weights_is_told(small: Augmented) -> None:

@@ -145,7 +145,7 @@ def test_a_key_with_a_typo_is_told_before_the_one_that_it_was_meant_to_be(tmp_pa
 
 def test_a_key_like_no_other_gets_no_suggestion(tmp_path: Path) -> None:
     message = refusal(tmp_path, **{"figures.one.zzz": 1})
-    assert message == "figures.one.zzz: unknown key, allowed: kind, models, published."
+    assert message == "figures.one.zzz: unknown key, allowed: kind, models, published, snapshots."
 
 
 @pytest.mark.parametrize(
@@ -324,6 +324,43 @@ FAMILIES = "alternet, convnext, mixer, pit, resnet, swin, timm_resnet, vit"
             "models.net.checkpoint.bundled: found '/etc/hostname', allowed: a file of this "
             "repository, relative to its root.",
         ),
+        (
+            "models.net.snapshots",
+            {"init": {"bundled": "resources/checkpoints/mini/vit/init.safetensor"}},
+            "models.net.snapshots.init.bundled: found "
+            "'resources/checkpoints/mini/vit/init.safetensor', allowed: a file of this "
+            "repository, relative to its root. Did you mean "
+            "'resources/checkpoints/mini/vit/init.safetensors'?",
+        ),
+        (
+            "models.net.snapshots",
+            {"init": {}},
+            "models.net.snapshots.init: found none of these keys, allowed: exactly one of "
+            "'bundled' or 'path' or 'url' or 'timm'.",
+        ),
+        (
+            "models.net.snapshots",
+            {"end": {"path": "end.pth"}},
+            "models.net.snapshots.end: the snapshot 'end' is the `checkpoint` of the model "
+            "itself: remove the key.",
+        ),
+        (
+            "models.net.history",
+            {"bundled": "resources/checkpoints/mini/vit/histori.parquet"},
+            "models.net.history.bundled: found 'resources/checkpoints/mini/vit/histori.parquet', "
+            "allowed: a file of this repository, relative to its root. Did you mean "
+            "'resources/checkpoints/mini/vit/history.parquet'?",
+        ),
+        (
+            "models.net.history",
+            "history.parquet",
+            "models.net.history: found 'history.parquet', allowed: keys and their values.",
+        ),
+        (
+            "models.net.history",
+            {"url": "https://host/history.parquet"},
+            "models.net.history.url: unknown key, allowed: bundled, path.",
+        ),
         # what refers to what
         (
             "models.net.data",
@@ -376,6 +413,44 @@ def test_what_is_wrong_is_told_in_a_sentence(
     tmp_path: Path, key: str, value: object, sentence: str
 ) -> None:
     assert refusal(tmp_path, **{key: value}) == sentence
+
+
+def test_a_trajectory_needs_two_snapshots_or_a_history(tmp_path: Path) -> None:
+    figure = {"kind": "trajectory", "models": ["net"]}
+    init, half = {"path": "init.pth"}, {"path": "half.pth"}
+    changes = {"figures.way": figure, "models.net.snapshots": {"init": init}}
+    assert refusal(tmp_path, **changes) == (
+        "models.net.snapshots: found init, allowed: 2 or more, or a `history`: a figure of the "
+        "kind 'trajectory' shows the model."
+    )
+    study = loaded(tmp_path, **changes | {"models.net.snapshots": {"init": init, "half": half}})
+    assert study.snapshot("net", "half") == half
+    assert loaded(tmp_path, **changes, **{"models.net.history": {"path": "history.parquet"}})
+
+
+def test_a_snapshot_that_is_not_there_is_told(tmp_path: Path) -> None:
+    study = loaded(tmp_path, **{"models.net.snapshots": {"init": {"path": "init.pth"}}})
+    with pytest.raises(VitscopeError, match=r"models\.net\.snapshots: found 'warm', allowed: init"):
+        study.snapshot("net", "warm")
+
+
+@pytest.mark.parametrize("kind", ["landscape", "hessian", "hessian_density", "fit"])
+def test_a_loss_needs_a_recipe_and_images_to_augment(tmp_path: Path, kind: str) -> None:
+    shown = {"kind": kind, "models": ["net"]}
+    message = refusal(tmp_path, **{"figures.loss": shown, "training": MISSING})
+    assert message.startswith("top level: the key 'training' is missing: add it")
+    former = shown | {"models": ["former"]}
+    assert refusal(tmp_path, **{"figures.loss": former}) == (
+        "analysis.augmented.split, for models.former on data.folder: found 'train', allowed: test."
+    )
+
+
+def test_figures_know_their_splits(tmp_path: Path) -> None:
+    study = loaded(tmp_path)
+    assert study.splits("feature_variance") == ["test"]
+    assert study.splits("landscape") == ["train"]
+    assert study.splits("fit") == ["test", "train"]
+    assert study.splits("trajectory") == []
 
 
 @pytest.mark.parametrize("family", families.names())
@@ -477,7 +552,8 @@ def test_a_split_that_is_classified_in_two_ways_is_told(tmp_path: Path) -> None:
 
 def test_every_default_of_the_schema_is_filled_in(tmp_path: Path) -> None:
     settings = loaded(tmp_path).settings
-    assert settings["analysis"] == {
+    plain = {key: v for key, v in settings["analysis"].items() if key not in SECTIONS}
+    assert plain | {"bootstrap": settings["analysis"]["bootstrap"]} == {
         "split": "test",
         "images": 256,
         "seed": 0,
@@ -496,6 +572,20 @@ def test_every_default_of_the_schema_is_filled_in(tmp_path: Path) -> None:
     assert settings["figures"]["two"]["published"]["same_models"] is False
     assert settings["training"]["final_learning_rate"] == 1e-5
     assert settings["models"]["unseen"]["training"] == {}
+
+
+SECTIONS = {
+    key
+    for key, schema in load("study")["$defs"]["analysis"]["properties"].items()
+    if schema.get("type") == "object"
+}
+
+
+@pytest.mark.parametrize("section", sorted(SECTIONS))
+def test_every_section_of_the_analysis_has_its_defaults(tmp_path: Path, section: str) -> None:
+    properties = load("study")["$defs"]["analysis"]["properties"][section]["properties"]
+    filled = loaded(tmp_path).settings["analysis"][section]
+    assert filled == {key: schema["default"] for key, schema in properties.items()}
 
 
 def test_what_the_study_says_stays(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ def test_every_table_comes_back(tmp_path: Path, name: str) -> None:
         pa.string(): ["a", "b"],
         pa.int32(): [1, 2],
         pa.int64(): [1, 2**40],
+        pa.float32(): [0.5, -(2.0**100)],
         pa.float64(): [0.1, -1e300],
         pa.bool_(): [True, False],
     }

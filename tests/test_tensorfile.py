@@ -256,3 +256,40 @@ def test_a_full_disk(small_disk: Path) -> None:
         "writable."
     )
     assert list(small_disk.iterdir()) == []
+
+
+@pytest.mark.parametrize("dtype", ["F32", "BF16", "I64", "U8"])
+def test_rows_are_read_into_memory_that_is_there(tmp_path: Path, dtype: str) -> None:
+    arrays = {name: (dtype, random_array(dtype, (7, 3, 2), len(name))) for name in ("a", "bb")}
+    write(tmp_path / "file", arrays)
+    for name, (_, array) in arrays.items():
+        rows = np.empty((3, 3, 2), array.dtype)
+        TensorFile(tmp_path / "file").read(name, 4, rows)
+        np.testing.assert_array_equal(rows, array[4:])
+
+
+@pytest.mark.parametrize(
+    ("first", "rows"),
+    [
+        (-1, np.empty((2, 3), np.float32)),
+        (4, np.empty((2, 3), np.float32)),
+        (0, np.empty((2, 4), np.float32)),
+        (0, np.empty((2, 3), np.float64)),
+    ],
+)
+def test_rows_that_are_not_there_are_not_read(tmp_path: Path, first: int, rows: np.ndarray) -> None:
+    write(tmp_path / "file", {"x": ("F32", np.zeros((5, 3), np.float32))})
+    with pytest.raises(ValueError, match="x:"):
+        TensorFile(tmp_path / "file").read("x", first, rows)
+
+
+def test_a_file_that_was_cut_or_removed_since_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    write(path, {"x": ("F32", np.zeros((5, 3), np.float32))})
+    file, rows = TensorFile(path), np.empty((5, 3), np.float32)
+    os.truncate(path, path.stat().st_size - 1)
+    with pytest.raises(VitscopeError, match=r"file is damaged: it ends early; delete it"):
+        file.read("x", 0, rows)
+    path.unlink()
+    with pytest.raises(VitscopeError, match=r"Cannot read .*file: No such file"):
+        file.read("x", 0, rows)

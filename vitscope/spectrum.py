@@ -40,12 +40,11 @@ class Plane:
         frequency = 2 * np.hypot(fftfreq(height)[:, None], rfftfreq(width)).ravel()
         self._bands = np.searchsorted(np.asarray(edges) + _ROUNDING, frequency)
         self._bands[0] = len(BANDS)
-        largest = max(height, width)
-        self._rings = np.ceil(frequency * largest / 2 - 0.5 - _ROUNDING).astype(int)
-        self._last_ring = largest // 2
+        steps = max(height, width) / 2
+        self._rings = np.ceil(frequency * steps - 0.5 - _ROUNDING).astype(int)
         counted = np.bincount(self._bands, self._counts, len(BANDS) + 1)
         self.components = counted[: len(BANDS)].astype(np.int32)
-        self._in_ring = np.bincount(self._rings, self._counts)
+        self._in_ring = np.bincount(self._rings, self._counts)[: int(steps) + 1]
 
     def band_variance(self, power: Array) -> Array:
         """Return the unbiased variance in each band from squared amplitudes.
@@ -62,8 +61,8 @@ class Plane:
         Radii are in steps of the longer axis and rounded, halves down; what lies in the corners
         beyond the last ring is left out.
         """
-        means = np.bincount(self._rings, self._counts * values) / self._in_ring
-        result: Array = means[: self._last_ring + 1]
+        sums = np.bincount(self._rings, self._counts * values)[: len(self._in_ring)]
+        result: Array = sums / self._in_ring
         return result
 
 

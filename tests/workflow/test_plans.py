@@ -11,9 +11,26 @@ def measuring(models: int) -> dict[str, int]:
 
 
 def test_the_default_study(fresh):
-    assert fresh.plan() == measuring(6) | {
-        "draw_default_figure": 2,
-        "tabulate": 1,
+    shards_of_all = ("measure_diagonal", "measure_spectrum", "merge_fourier")
+    scored = ("score_classification", "score_shape_texture", "measure_robustness")
+    plan = fresh.plan()
+    assert plan == measuring(6) | dict.fromkeys((*shards_of_all, *scored, "measure_fit"), 6) | {
+        "build_split": 3,
+        "merge_robustness": 6,
+        "predict": 2 * 6,
+        "merge_spectrum": 3,
+        "measure_cka": 3,
+        "merge_cka": 3,
+        "measure_lesions": 4,
+        "measure_frequency_noise": 2,
+        "corrupt_images": 15,
+        "trace_trajectory": 2,
+        "augment_alike": 1,
+        "augment_images": 4,
+        "measure_landscape": 2 * 4,
+        "merge_landscape": 4,
+        "draw_default_figure": 18,
+        "tabulate": 15,
         "count_claims": 1,
         "record_run": 1,
         "all": 1,

@@ -14,7 +14,7 @@ import numpy as np
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
-from matplotlib.colors import Colormap, LinearSegmentedColormap, Normalize, to_hex
+from matplotlib.colors import Colormap, LinearSegmentedColormap, Normalize, to_hex, to_rgb
 from matplotlib.figure import Figure
 from matplotlib.legend_handler import HandlerTuple
 from matplotlib.patches import Patch
@@ -23,6 +23,7 @@ from matplotlib.ticker import MaxNLocator
 from vitscope import __version__
 from vitscope.bands import Band
 from vitscope.errors import VitscopeError
+from vitscope.figures import Member
 from vitscope.files import atomic_path
 
 
@@ -59,13 +60,17 @@ _OTHER_LOOKS = (
     Look("#3d5a80", ">", 1.15),
 )
 
+# What tells members of one family from each other, where lines have no markers.
+_STROKES = ("-", (0, (4, 1.4)), (0, (4, 1.2, 1, 1.2)), (0, (1.2, 1.2)))
+_PALER = 0.35
+
 _MUTED = "#595959"
 _BAND_COLORS = {"msa": "#7f7f7f", "subsampling": "#1f77b4"}
 _BAND_LABELS = {"msa": "MSA", "subsampling": "subsampling"}
 _BAND_ALPHA = 0.18
 
 # As in the paper, less the yellow end, which is too light on white.
-_DEPTH_COLORS = matplotlib.colormaps["plasma"](np.linspace(0, 0.8, 256))
+_DEPTH_COLORS = matplotlib.colormaps["plasma"](np.linspace(0, 0.76, 256))
 
 # Inches: one panel fills a column, two the text width of the paper, three or four a full page.
 _WIDTHS = {1: 3.25, 2: 5.5, 3: 7.0, 4: 7.0}
@@ -76,6 +81,23 @@ _LEGEND_HEIGHT = 0.2
 def look_of(family: str) -> Look:
     """Return the look of a family; one that is not known here has one by its name."""
     return _LOOKS.get(family) or _OTHER_LOOKS[crc32(family.encode()) % len(_OTHER_LOOKS)]
+
+
+def _paler(color: str) -> str:
+    red, green, blue = (part + _PALER * (1 - part) for part in to_rgb(color))
+    return to_hex((red, green, blue))
+
+
+def strokes(members: Sequence[Member]) -> list[dict[str, Any]]:
+    """Return the colour and the kind of line of each member, no two of one family the same."""
+    seen: dict[str, int] = {}
+    chosen = []
+    for member in members:
+        color, nth = look_of(member.family).color, seen.get(member.family, 0)
+        seen[member.family] = nth + 1
+        pale = _paler(color) if nth else color
+        chosen.append({"color": pale, "linestyle": _STROKES[nth % len(_STROKES)]})
+    return chosen
 
 
 @contextmanager
@@ -161,7 +183,8 @@ def depth_color(depth: float) -> str:
 def depth_bar(figure: Figure, axes: Sequence[Axes]) -> None:
     """Put the scale of the colours of depth to the right of some panels."""
     colors = ScalarMappable(Normalize(0, 1), _depth_colors())
-    bar = figure.colorbar(colors, ax=list(axes), label="Normalized depth", aspect=30, pad=0.02)
+    bar = figure.colorbar(colors, ax=list(axes), aspect=30, pad=0.02, ticks=np.linspace(0, 1, 6))
+    bar.set_label("Normalized depth")
     bar.outline.set_linewidth(0.6)
 
 

@@ -33,7 +33,7 @@ def plot(
                 axes.remove()
                 continue
             draw_curves(axes, _with_depth(theirs.points))
-            same = "" if theirs.same_model else ", another model"
+            same = "" if theirs.same_model else "\n(another model)"
             axes.set_title(f"Published: {theirs.series}{same}")
             drawn.append(axes)
     share_scale(drawn)

@@ -7,8 +7,10 @@ import matplotlib
 import numpy as np
 import pandas as pd
 from matplotlib.cm import ScalarMappable
+from matplotlib.collections import QuadMesh
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 from mpl_toolkits.mplot3d.art3d import Poly3DCollection
 from mpl_toolkits.mplot3d.axes3d import Axes3D
 
@@ -43,7 +45,8 @@ def _panels(count: int, note: bool) -> canvas.Panels:
     rows = ceil(count / columns)
     width = columns * _WIDTH + _BAR_SPACE
     height = rows * (_TITLE + _HEIGHT) + note * _TITLE
-    figure = Figure(figsize=(width, height), layout="none")
+    figure = Figure(figsize=(width, height))
+    figure.set_layout_engine("none")
     spaces = []
     for position in range(count):
         row, column = divmod(position, columns)
@@ -60,9 +63,10 @@ def _draw_bar(figure: Figure, colors: ScalarMappable, told: str) -> None:
     axes = figure.add_axes(
         (left / width, bottom / height, _BAR_WIDTH / width, _BAR_HEIGHT / height)
     )
-    bar = figure.colorbar(colors, cax=axes, label=LABEL)
+    bar = figure.colorbar(colors, cax=axes, label=LABEL, ticks=MaxNLocator(5))
     bar.outline.set_visible(False)
-    bar.solids.set(edgecolor="face")
+    for shade in axes.findobj(QuadMesh):
+        shade.set(edgecolor="face")
     axes.set_title(told, fontsize=matplotlib.rcParams["ytick.labelsize"], loc="left")
 
 

@@ -56,7 +56,7 @@ def _square_panels(count: int, note: bool) -> canvas.Panels:
 
 def _levels(cut: float) -> Array:
     """Return round heights from 0 up to the cut, which is the last one."""
-    even = MaxNLocator(_BANDS, steps=[1, 2, 2.5, 5, 10]).tick_values(0, cut)
+    even = np.asarray(MaxNLocator(_BANDS, steps=[1, 2, 2.5, 5, 10]).tick_values(0, cut))
     return np.append(even[even < cut], cut)
 
 

@@ -76,9 +76,7 @@ def plot(
     entries: dict[str, Any] = {
         member.label: Line2D([], [], **styles[member.model]) for member in members
     }
-    entries["NLL alone"] = tuple(
-        Line2D([], [], **{**style, **_NLL}) for style in styles.values()
-    )
+    entries["NLL alone"] = tuple(Line2D([], [], **{**style, **_NLL}) for style in styles.values())
     canvas.legend(panels, entries)
     if note:
         panels.figure.suptitle(note)

@@ -131,18 +131,20 @@ class Spectrum:
 def largest(apply: Apply, start: Start, count: int, tolerance: float, most_steps: int) -> Spectrum:
     """Return the `count` eigenvalues of the largest magnitude, by thick-restart Lanczos.
 
-    It ends when all residuals are within the tolerance, or else after `most_steps` products. Of
-    eigenvalues that are exactly equal, it may find one alone.
+    It ends when all residuals are within the tolerance, or else after `most_steps` products, or
+    `count` if that is more. Of eigenvalues that are exactly equal, it may find one alone.
     """
+    count = min(count, start.size)
     krylov = _Krylov(apply, start, max(LARGEST_BASIS, 3 * count))
-    for _ in range(most_steps):
+    for _ in range(max(most_steps, count)):
         krylov.step()
+        if krylov.length < count:
+            continue
         values, coordinates, residuals = krylov.ritz()
         order = np.argsort(-np.abs(values), kind="stable")
         best = order[:count]
         scale = np.abs(values[best[0]]) or 1.0
-        settled = len(best) == count and bool((residuals[best] <= tolerance * scale).all())
-        if settled or krylov.complete:
+        if krylov.complete or (residuals[best] <= tolerance * scale).all():
             break
         if krylov.full:
             kept = order[: krylov.capacity // 2]

@@ -1,0 +1,70 @@
+"""The density of all eigenvalues of the Hessian, on a logarithmic axis."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from vitscope.errors import VitscopeError
+from vitscope.figures import Member, canvas
+from vitscope.published import Published
+
+Array = npt.NDArray[np.float64]
+
+# The kernel that smooths a density, over the range of the eigenvalues, and how far an axis reaches
+# beyond them, over the kernel.
+KERNEL = 0.01
+_REACH = 5
+_POINTS = 1500
+# How many decades below the peak an axis ends.
+_DECADES = 7
+_PANEL = (2.75, 1.7)
+
+
+def smoothed(nodes: Array, weights: Array, width: float, at: Array) -> Array:
+    """Return the density at some eigenvalues of a quadrature whose weights add up to 1."""
+    kernels = np.exp(-np.square((at[:, None] - nodes) / width) / 2) / (np.sqrt(2 * np.pi) * width)
+    density: Array = kernels @ weights
+    return density
+
+
+def _draw(axes: Axes, rows: pd.DataFrame, color: str) -> None:
+    nodes = rows["node"].to_numpy()
+    quadratures = len(rows[["batch", "probe"]].drop_duplicates())
+    width = KERNEL * (np.ptp(nodes) or 1.0)
+    at = np.linspace(nodes.min() - _REACH * width, nodes.max() + _REACH * width, _POINTS)
+    density = smoothed(nodes, rows["weight"].to_numpy() / quadratures, width, at)
+    axes.set_yscale("log")
+    axes.set_ylim(density.max() / 10**_DECADES, 3 * density.max())
+    axes.set_xlim(at[0], at[-1])
+    axes.plot(at, density, color=color)
+    axes.fill_between(at, density, axes.get_ylim()[0], color=color, alpha=0.15, lw=0)
+    axes.axvline(0, color="#7f7f7f", linewidth=0.5, zorder=1)
+
+
+def plot(
+    table: pd.DataFrame, members: Sequence[Member], published: Mapping[str, Published]
+) -> Figure:
+    """Draw a row per snapshot and a panel per model, each with axes of its own."""
+    snapshots = list(dict.fromkeys(table["snapshot"]))
+    width, height = _PANEL
+    figure = Figure(figsize=(max(width * len(members), 3.25), height * len(snapshots) + 0.2))
+    grid = figure.subplots(len(snapshots), len(members), squeeze=False)
+    for line, snapshot in zip(grid, snapshots, strict=True):
+        for axes, member in zip(line, members, strict=True):
+            rows = table[(table["model"] == member.model) & (table["snapshot"] == snapshot)]
+            if rows.empty:
+                raise VitscopeError(
+                    f"The hessian_density table has no model '{member.model}' at '{snapshot}': "
+                    f"delete the table and run again."
+                )
+            _draw(axes, rows, canvas.look_of(member.family).color)
+            axes.set_title(f"{member.label}, {snapshot}")
+        line[0].set_ylabel("Density")
+    for axes in grid[-1]:
+        axes.set_xlabel("Eigenvalue of the Hessian")
+    figure.align_ylabels()
+    return figure
