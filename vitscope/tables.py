@@ -207,7 +207,7 @@ TABLES: dict[str, Columns] = {
         "images": (pa.int32(), "images of the batch"),
         "rank": (pa.int32(), "order by magnitude, 1 for the largest"),
         "eigenvalue": (pa.float64(), "eigenvalue of the Hessian of the loss on the batch"),
-        "residual": (pa.float64(), "|Hv - av| of the unit vector v, over the largest magnitude"),
+        "residual": (pa.float64(), "|Hv - av| of a unit vector v, over the largest magnitude"),
         "iterations": (pa.int32(), "steps of Lanczos on this batch"),
         "converged": (pa.bool_(), "whether the residual is within the tolerance"),
     },

@@ -89,7 +89,7 @@ class _Bench:
             for key in moved:
                 moved[key] = state[key] + x * bases[0][key] + y * bases[1][key]
             self.model.load_state_dict(moved)
-            l2 = sum(float(torch.norm(weights)) for weights in self.model.parameters())
+            l2 = sum(float(torch.norm(weights.detach())) for weights in self.model.parameters())
             _evaluated(self.model, self._loader(), len(self.split.classes), l2)
         seconds = (perf_counter() - start) / count
         self.model.load_state_dict(state)

@@ -6,6 +6,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.artist import Artist
+from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
@@ -183,12 +185,7 @@ def test_nothing_overlaps_and_nothing_is_cut_off(drawn, points, count, compared)
     published = {member.model: points[member.model] for member in members} if compared else {}
     table = TABLE.assign(converged=False)
     figure = drawn(members, published, table)
-    texts = [
-        text
-        for text in figure.findobj(Text)
-        if text.get_visible() and text.get_text().strip() and _within_view(text)
-    ]
-    boxes = {text: text.get_window_extent() for text in texts}
+    boxes = {text: text.get_window_extent() for text in _texts(figure)}
     assert len(boxes) > 15
     width, height = figure.bbox.size
     for text, box in boxes.items():
@@ -198,18 +195,23 @@ def test_nothing_overlaps_and_nothing_is_cut_off(drawn, points, count, compared)
         assert apart, (one, two)
 
 
-def _within_view(text: Text) -> bool:
-    """Tell whether a label of a tick is drawn: an axis keeps some beyond its limits."""
-    axes = text.axes
-    if axes is None:
-        return True
-    for axis in (axes.xaxis, axes.yaxis):
-        low, high = sorted(axis.get_view_interval())
-        for ticks in (axis.get_major_ticks(), axis.get_minor_ticks()):
-            for tick in ticks:
-                if text in (tick.label1, tick.label2):
-                    return bool(axis.get_visible() and low <= tick.get_loc() <= high)
-    return True
+def _tick_labels(axis: Axis) -> list[Text]:
+    """Return the labels that are drawn: an axis keeps some beyond its limits."""
+    low, high = sorted(axis.get_view_interval())
+    ticks = zip(axis.get_majorticklocs(), axis.get_majorticklabels(), strict=True)
+    return [label for place, label in ticks if low <= place <= high]
+
+
+def _texts(figure: Figure) -> list[Text]:
+    texts = [figure.subfigs[-1]._supxlabel]
+    for part in figure.subfigs:
+        (legend,) = part.legends
+        texts += [legend.get_title(), *legend.get_texts()]
+        for axes in part.axes:
+            texts += axes.texts
+            for axis in filter(Artist.get_visible, (axes.xaxis, axes.yaxis)):
+                texts += [axis.label, axis.get_offset_text(), *_tick_labels(axis)]
+    return [text for text in texts if text.get_visible() and text.get_text()]
 
 
 def test_a_table_without_the_model_is_told(drawn) -> None:

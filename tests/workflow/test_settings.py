@@ -39,7 +39,8 @@ def test_a_typo_in_a_study(fresh: Workflow, tmp_path: Path) -> None:
 
     write_study(tmp_path / "own.yaml", change)
     assert refusal(fresh, tmp_path) == (
-        f"{tmp_path}/own.yaml: figures.fig9.modles: unknown key, allowed: kind, models, published. "
+        f"{tmp_path}/own.yaml: figures.fig9.modles: unknown key, allowed: kind, models, published, "
+        "snapshots. "
         "Did you mean 'models'?"
     )
 
