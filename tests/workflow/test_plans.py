@@ -13,7 +13,9 @@ def measuring(models: int) -> dict[str, int]:
 def test_the_default_study(fresh):
     shards_of_all = ("measure_diagonal", "measure_spectrum", "merge_fourier")
     scored = ("score_classification", "score_shape_texture", "measure_robustness")
-    assert fresh.plan() == measuring(6) | dict.fromkeys((*shards_of_all, *scored, "measure_fit"), 6) | {
+    assert fresh.plan() == measuring(6) | dict.fromkeys(
+        (*shards_of_all, *scored, "measure_fit"), 6
+    ) | {
         "build_split": 3,
         "convert_checkpoint": 7,
         "list_blocks": 7,

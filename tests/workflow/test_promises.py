@@ -52,7 +52,10 @@ def test_one_shard_and_seven_give_the_same_values(finished):
         np.testing.assert_allclose(found, by_image.loc[found.index], rtol=1e-6)
     assert sum(map(len, seven)) == len(one)
 
-    merged = [read_table("feature_variance", results / s / "feature_variance/vit.parquet") for s in STUDIES]
+    merged = [
+        read_table("feature_variance", results / s / "feature_variance/vit.parquet")
+        for s in STUDIES
+    ]
     for column in ("variance", "ci_low", "ci_high"):
         np.testing.assert_allclose(*(table[column] for table in merged), rtol=1e-6)
     assert merged[0].drop(columns=VALUES).equals(merged[1].drop(columns=VALUES))
