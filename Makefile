@@ -66,7 +66,7 @@ regenerate: $(VENV)/.installed-dev ## make all mini figures and compare their ta
 accept: $(VENV)/.installed-dev ## make the tables of the last run the expected ones
 	$(BIN)/python -m tests.compare --accept
 
-train-mini: $(VENV)/.installed ## train the bundled models again (about 30 minutes on two cores)
+train-mini: $(VENV)/.installed ## train the bundled models again (about 40 minutes on two cores)
 	$(BIN)/snakemake train_mini
 
 bench: $(VENV)/.installed-dev ## measure speed and memory, write docs/benchmarks.md
