@@ -93,7 +93,7 @@ class Workflow:
     def run(self, *arguments: str, default: str = "mini") -> tuple[int, str]:
         """Run `snakemake` to its end; return its exit code and all that it printed."""
         process = self.start(*arguments, default=default, stdout=subprocess.PIPE)
-        output, _ = process.communicate(timeout=300)
+        output, _ = process.communicate(timeout=900)
         return process.returncode, output
 
     def make(self, *arguments: str, default: str = "mini") -> str:
