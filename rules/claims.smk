@@ -26,6 +26,7 @@ rule count_claims:
         code=code("count_claims"),
         study=title_of,
         figures=lambda wildcards: study_of(wildcards).settings["figures"],
+        snapshots=snapshots_by_figure,
         labels=labels_of,
     message:
         "Counting the claims of {wildcards.study}"

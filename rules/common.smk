@@ -176,10 +176,6 @@ def drawing_of(wildcards):
     return {key: augmented[key] for key in ("images", "seed", "clean")}
 
 
-def loss_of():
-    """The loss whose Hessian is measured: on how many images at once, with which weight decay."""
-
-
 def split_settings(wildcards):
     """The settings that the artefact of a split depends on, and no others."""
     dataset = dataset_of(wildcards)
@@ -280,6 +276,12 @@ def members_of(wildcards):
         {"model": name, "label": model["label"], "family": model["family"]}
         for name, model in models.items()
     ]
+
+
+def snapshots_by_figure(wildcards):
+    """Which moments of training each figure is about, if it is about any."""
+    figures = study_of(wildcards).settings["figures"]
+    return {name: shown for name in figures if (shown := shown_snapshots(figures[name]))}
 
 
 def title_of(wildcards):

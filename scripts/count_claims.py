@@ -6,6 +6,7 @@ from scripts._job import job
 from vitscope.claims import (
     CLAIMS,
     as_sections,
+    at_snapshots,
     count_claims,
     introduction,
     score_agreement,
@@ -27,8 +28,9 @@ with job(snakemake):
     claims, agreement = [], []
     for name, figure in figures.items():
         published = read_published_of(figure, snakemake.input.published)
-        claims.append(count_claims(name, figure["kind"], tables, figure["models"], published))
-        agreement.append(score_agreement(name, figure["kind"], tables, published))
+        shown = at_snapshots(tables, snakemake.params.snapshots.get(name, []))
+        claims.append(count_claims(name, figure["kind"], shown, figure["models"], published))
+        agreement.append(score_agreement(name, figure["kind"], shown, published))
     claims, agreement = together("claims", claims), together("agreement", agreement)
     write_table("claims", claims, snakemake.output.claims)
     write_table("agreement", agreement, snakemake.output.agreement)

@@ -240,6 +240,7 @@ def test_counting_needs_neither_torch_nor_matplotlib():
 def comparison(**values) -> pd.DataFrame:
     row = {"figure": "shape", "model": "vit", "versus": "resnet", "claim": "msa_goes_by_shape"}
     row |= {"statement": "MSAs go by shape", "measured_value": 0.25, "holds": True}
+    row |= {"measure": "difference of shape bias"}
     return pd.DataFrame([row | values], columns=list(TABLES["claims"]))
 
 
@@ -252,6 +253,7 @@ def comparison(**values) -> pd.DataFrame:
         ({"measured_value": -0.5, "holds": False}, "– | -0.500 | no"),
         ({"measured_value": None, "holds": None}, "– | – | –"),
         ({"published_value": 0.5}, "+0.500 | +0.250 | yes"),
+        ({"published_value": 0.5, "measure": "share of shapes"}, "50 % | 25 % | yes"),
     ],
 )
 def test_comparisons_are_told_with_their_sign(values, cells):

@@ -14,10 +14,12 @@ from vitscope.claims.biases import ROBUSTNESS, SHAPE
 from vitscope.claims.by_block import HIGH_FREQUENCY, VARIANCE
 from vitscope.claims.claim import Claim, Finding, Tables
 from vitscope.claims.lesions import LESIONS
+from vitscope.claims.losses import FIT, HESSIAN, LANDSCAPE
 from vitscope.claims.noise import NOISE
 from vitscope.claims.similarity import SIMILARITY
 from vitscope.claims.spectra import SPECTRA
 from vitscope.claims.telling import introduction, sections
+from vitscope.figures import of_snapshots
 from vitscope.pages import Section
 from vitscope.published import Published
 from vitscope.tables import TABLES
@@ -25,6 +27,7 @@ from vitscope.tables import TABLES
 __all__ = [
     "CLAIMS",
     "as_sections",
+    "at_snapshots",
     "count_claims",
     "introduction",
     "score_agreement",
@@ -43,6 +46,9 @@ CLAIMS: dict[str, Basis] = {
     "lesion": LESIONS,
     "shape_texture": SHAPE,
     "robustness": ROBUSTNESS,
+    "landscape": LANDSCAPE,
+    "hessian": HESSIAN,
+    "fit": FIT,
 }
 
 _RULES = {claim.name: claim.rule for basis in CLAIMS.values() for claim in basis.claims}
@@ -51,6 +57,14 @@ _RULES = {claim.name: claim.rule for basis in CLAIMS.values() for claim in basis
 def tables_needed(kinds: Sequence[str]) -> list[str]:
     """Return the tables, beside the blocks, that the claims of some kinds are counted on."""
     return sorted({CLAIMS[kind].table for kind in kinds if kind in CLAIMS})
+
+
+def at_snapshots(tables: Tables, snapshots: Sequence[str]) -> Tables:
+    """Return tables with the rows of some snapshots alone, or all if no snapshot is named."""
+    return {
+        name: of_snapshots(table, snapshots) if snapshots and "snapshot" in table else table
+        for name, table in tables.items()
+    }
 
 
 def _side(side: str, finding: Finding | None) -> dict[str, Any]:

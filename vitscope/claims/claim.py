@@ -64,10 +64,15 @@ def convolutional(kinds_of: KindsOf) -> list[Subject]:
     return [(model,) for model, kinds in kinds_of.items() if "conv" in kinds and "msa" not in kinds]
 
 
+def attending(kinds_of: KindsOf) -> list[Subject]:
+    """Choose the models that have MSAs."""
+    return [(model,) for model, kinds in kinds_of.items() if "msa" in kinds]
+
+
 def attention_against_convolution(kinds_of: KindsOf) -> list[Subject]:
     """Pair each model that has MSAs with each convolutional one."""
-    attending = [model for model, kinds in kinds_of.items() if "msa" in kinds]
-    return [(model, *other) for model, other in product(attending, convolutional(kinds_of))]
+    pairs = product(attending(kinds_of), convolutional(kinds_of))
+    return [(*ours, *theirs) for ours, theirs in pairs]
 
 
 def hybrid_against_convolution(kinds_of: KindsOf) -> list[Subject]:

@@ -31,7 +31,8 @@ def _told(row: Mapping[Hashable, Any], side: str) -> str:
     if pd.isna(row[f"{side}_value"]):
         return "–"
     if pd.isna(row[f"{side}_total"]):
-        return f"{row[f'{side}_value']:+.3f}"
+        value = row[f"{side}_value"]
+        return f"{100 * value:.0f} %" if row["measure"].startswith("share") else f"{value:+.3f}"
     return f"{row[f'{side}_count']:.0f} of {row[f'{side}_total']:.0f}"
 
 

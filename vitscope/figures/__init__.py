@@ -24,7 +24,8 @@ _BY_DEPTH = frozenset({"index", "normalized_depth", "kind", "subsampling"})
 class Kind:
     """What a kind of figure is drawn from.
 
-    `published` are the columns of a file of published points that it can show; none if empty.
+    `published` are the columns of a file of published points that it can show, or that its claims
+    are compared with; none if empty.
     `snapshots` tells whether a figure of this kind says which moments of training it shows.
     """
 
@@ -48,7 +49,7 @@ KINDS: dict[str, Kind] = {
     ),
     "reliability": Kind(("reliability", "classification")),
     "shape_texture": Kind(("shape_texture",)),
-    "landscape": Kind(("landscape",)),
+    "landscape": Kind(("landscape",), frozenset({"measure", "value"})),
     "landscape_contour": Kind(("landscape",)),
     "landscape_slices": Kind(("landscape",)),
     "trajectory": Kind(("trajectory",)),
@@ -91,12 +92,12 @@ def draw(
     """
     plot = import_module(module_of(kind)).plot
     needed = (tables[name] for name in KINDS[kind].tables)
-    shown = (_of_snapshots(table, snapshots) if snapshots else table for table in needed)
+    shown = (of_snapshots(table, snapshots) if snapshots else table for table in needed)
     figure: Figure = plot(*shown, members, published)
     return figure
 
 
-def _of_snapshots(table: "pd.DataFrame", snapshots: Sequence[str]) -> "pd.DataFrame":
+def of_snapshots(table: "pd.DataFrame", snapshots: Sequence[str]) -> "pd.DataFrame":
     """Return the rows of some snapshots, in their order."""
     rows = table[table["snapshot"].isin(snapshots)]
     return rows.sort_values("snapshot", kind="stable", key=lambda names: names.map(snapshots.index))

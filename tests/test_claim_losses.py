@@ -1,0 +1,200 @@
+"""Claims about the training loss, on surfaces and spectra of known shape and on published data."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from vitscope.claims import as_sections, at_snapshots, count_claims
+from vitscope.claims.losses import curvature, spread
+from vitscope.figures import KINDS
+from vitscope.published import read_published
+from vitscope.studies import PUBLISHED
+
+KINDS_OF = {
+    "resnet": ("stem", "conv"),
+    "vit": ("stem", "msa", "mlp"),
+    "alternet": ("stem", "conv", "msa"),
+    "mixer": ("stem", "mlp"),
+}
+BLOCKS = pd.DataFrame(
+    [{"model": model, "kind": kind} for model, kinds in KINDS_OF.items() for kind in kinds]
+)
+
+
+def count(kind: str, table: pd.DataFrame, theirs=None) -> pd.DataFrame:
+    models = list(dict.fromkeys(table["model"]))
+    tables = {KINDS[kind].tables[0]: table, "blocks": BLOCKS}
+    claims = count_claims("fig", kind, tables, models, theirs or {})
+    return claims.set_index(["claim", "model"])
+
+
+def published(kind: str, file: str, **series: str):
+    return read_published(PUBLISHED / file, KINDS[kind].published, series)
+
+
+def surface(model: str, a: float, b: float, points: int = 21) -> pd.DataFrame:
+    """Return the loss 3 + a x² + b y², with an NLL that is 2 less."""
+    steps = np.linspace(-1, 1, points)
+    x, y = (each.ravel() for each in np.meshgrid(steps, steps))
+    nll = 1 + a * x**2 + b * y**2
+    return pd.DataFrame({"model": model, "x": x, "y": y, "nll": nll, "loss": nll + 2})
+
+
+@pytest.mark.parametrize("points", [5, 9, 17, 21])
+def test_the_curvature_of_a_paraboloid_is_known(points):
+    grid = surface("vit", 3, 5, points)
+    assert curvature(grid) == pytest.approx((2 * 3 + 2 * 5) / 2, rel=1e-9)
+
+
+def test_the_curvature_is_that_of_the_loss_and_not_of_the_nll_alone():
+    grid = surface("vit", 3, 5)
+    grid["loss"] += grid["x"] ** 2 + grid["y"] ** 2
+    assert curvature(grid) == pytest.approx(8 + 2, rel=1e-9)
+
+
+def test_the_spread_is_taken_on_a_ring():
+    # By hand, with steps of 0.5: four points lie at 0.5 from the middle and four at 0.707, within
+    # the quarter that half a step is.
+    assert spread(surface("vit", 3, 5, 5)) == pytest.approx((3 + 5) * 0.25 - 3 * 0.25)
+    # A paraboloid that is round is as high all along a ring, but for the width of the ring.
+    assert spread(surface("vit", 4, 4)) < 4 * (0.55**2 - 0.45**2)
+
+
+def test_a_loss_that_overflows_near_the_middle_has_no_claims():
+    grid = surface("vit", 3, 5)
+    near = np.hypot(grid["x"], grid["y"]) < 0.6
+    grid.loc[near & (grid["x"] > 0), ["nll", "loss"]] = np.inf
+    claims = count("landscape", pd.concat([surface("resnet", 30, 50), grid]))
+    assert claims["measured_value"].isna().all()
+    assert claims["holds"].isna().all()
+
+
+def test_the_flatter_landscape_wins():
+    table = pd.concat([surface("resnet", 30, 50), surface("vit", 3, 5)])
+    claims = count("landscape", table)
+    assert list(claims["versus"]) == ["resnet", "resnet"]
+    found = claims["measured_value"].xs("vit", level="model")
+    assert found["msa_flattens_loss_at_minimum"] == pytest.approx(80 - 8)
+    assert found["msa_flattens_loss"] == pytest.approx(
+        spread(surface("resnet", 30, 50)) - spread(surface("vit", 3, 5))
+    )
+    assert claims["holds"].all()
+    steep = count("landscape", pd.concat([surface("resnet", 3, 5), surface("vit", 30, 50)]))
+    assert not steep["holds"].any()
+
+
+@pytest.mark.parametrize(
+    ("name", "file"), [("ResNet", "landscape_resnet_50.csv"), ("ViT", "landscape_vit_ti.csv")]
+)
+def test_published_values_are_those_of_the_authors_grids(shared, name, file):
+    if not (path := shared / "published" / file).exists():
+        pytest.skip(f"needs the published grid {path}")
+    grid = pd.read_csv(path, header=None).iloc[:, :5]
+    grid.columns = ["x", "y", "l1", "l2", "nll"]
+    grid = grid.round({"x": 6, "y": 6}).assign(loss=grid["nll"] + 0.05 * grid["l2"])
+    told = pd.read_csv(PUBLISHED / "fig1a.csv").query(f"model == '{name}'")
+    told = told.set_index("measure")["value"]
+    assert told["curvature"] == pytest.approx(curvature(grid), rel=2e-6)
+    assert told["nll_spread"] == pytest.approx(spread(grid), rel=2e-6)
+    # What the page of claims says of the NLL alone.
+    alone = {"ResNet": 25.2, "ViT": 38.7}[name]
+    assert curvature(grid.assign(loss=grid["nll"])) == pytest.approx(alone, abs=0.05)
+
+
+def test_published_landscapes_by_hand():
+    theirs = published("landscape", "fig1a.csv", resnet="ResNet", vit="ViT")
+    claims = count("landscape", pd.concat([surface("resnet", 1, 1), surface("vit", 1, 1)]), theirs)
+    values = claims["published_value"].xs("vit", level="model")
+    assert values["msa_flattens_loss_at_minimum"] == pytest.approx(64.7698 - 62.2860)
+    assert values["msa_flattens_loss"] == pytest.approx(0.973713 - 0.539696)
+    # What is equal is not flatter.
+    assert not claims["holds"].any()
+
+
+def spectrum(model: str, *eigenvalues: float, snapshot: str = "end") -> pd.DataFrame:
+    return pd.DataFrame({"model": model, "snapshot": snapshot, "eigenvalue": eigenvalues})
+
+
+def test_eigenvalues_are_counted_by_sign_and_magnitude():
+    table = pd.concat([spectrum("resnet", 1000, 100, 10), spectrum("vit", 10, 1, 10, -5)])
+    claims = count("hessian", table)
+    values = claims["measured_value"].xs("vit", level="model")
+    assert values["msa_has_negative_eigenvalues"] == pytest.approx(1 / 4)
+    claim = claims.loc[("msa_has_negative_eigenvalues", "vit")]
+    assert (claim["measured_count"], claim["measured_total"]) == (1, 4)
+    assert values["msa_has_more_negative_eigenvalues"] == pytest.approx(1 / 4)
+    assert values["msa_has_smaller_positive_eigenvalues"] == pytest.approx(2 - 2 / 3)
+    assert claims["holds"].all()
+
+
+def test_a_spectrum_without_positive_eigenvalues_has_no_magnitude():
+    claims = count("hessian", pd.concat([spectrum("resnet", 10), spectrum("vit", -10)]))
+    claim = claims.loc[("msa_has_smaller_positive_eigenvalues", "vit")]
+    assert pd.isna(claim["measured_value"])
+    assert pd.isna(claim["holds"])
+    assert claims.loc[("msa_has_more_negative_eigenvalues", "vit"), "measured_value"] == 1
+
+
+def test_only_the_moments_that_a_figure_shows_are_counted():
+    table = pd.concat(
+        [spectrum("vit", -1, 1, snapshot="warmup"), spectrum("vit", 1, 1), spectrum("resnet", 1)]
+    )
+    tables = {"hessian": table, "blocks": BLOCKS}
+    late = at_snapshots(tables, ["end"])
+    assert list(late["hessian"]["eigenvalue"]) == [1, 1, 1]
+    assert late["blocks"] is BLOCKS
+    assert len(at_snapshots(tables, [])["hessian"]) == 5
+    claims = count_claims("fig", "hessian", late, ["vit"], {}).set_index("claim")
+    assert claims.loc["msa_has_negative_eigenvalues", "measured_value"] == 0
+    assert not claims.loc["msa_has_negative_eigenvalues", "holds"]
+
+
+def test_the_published_spectra_have_the_shares_of_the_paper():
+    theirs = published("hessian", "fig4_hessian.csv", resnet="ResNet", vit="ViT")
+    table = pd.concat([spectrum("resnet", 1.0), spectrum("vit", 1.0)])
+    values = count("hessian", table, theirs)["published_value"].xs("vit", level="model")
+    # About 9 % of ViT's are negative, and none of ResNet's.
+    assert values["msa_has_negative_eigenvalues"] == pytest.approx(0.09, abs=0.005)
+    assert values["msa_has_more_negative_eigenvalues"] == pytest.approx(0.09, abs=0.005)
+    # ResNet's peak lies near 450, ViT's near 30: a decade apart.
+    assert values["msa_has_smaller_positive_eigenvalues"] == pytest.approx(1.0, abs=0.1)
+    few = published("hessian", "fig4_hessian.csv", vit="ViT (6%)")
+    claims = count("hessian", spectrum("vit", 1.0), few)
+    assert claims["published_value"].iloc[0] == pytest.approx(0.34, abs=0.005)
+    assert pd.isna(claims["published_total"].iloc[0])
+    (section,) = as_sections(claims.reset_index(), pd.DataFrame(), {"vit": "ViT (6 %)"})
+    assert section.rows[0][2:4] == ("34 %", "0 of 1")
+
+
+def fit(model: str, error: float, nll: float, low: float, high: float) -> pd.DataFrame:
+    rows = [("error_percent", error, low, high), ("nll_train", nll, np.nan, np.nan)]
+    table = pd.DataFrame(rows, columns=["metric", "value", "ci_low", "ci_high"])
+    return table.assign(model=model)
+
+
+def test_models_without_convs_are_compared_with_those_of_convs_alone():
+    table = pd.concat(
+        [
+            fit("resnet", 5, 1.0, 4, 6),
+            fit("vit", 13, 1.3, 12, 14),
+            fit("alternet", 5, 1.1, 4, 6),
+            fit("mixer", 4.5, 0.9, 3.5, 5.5),
+        ]
+    )
+    claims = count("fit", table)
+    assert {model for _, model in claims.index} == {"vit", "mixer"}
+    assert claims.loc[("weak_bias_fits_worse", "vit"), "measured_value"] == pytest.approx(0.3)
+    assert claims.loc[("weak_bias_errs_more", "vit"), "measured_value"] == pytest.approx(8)
+    assert claims.loc[("weak_bias_errs_more", "vit"), "apart"]
+    assert claims.loc[("weak_bias_errs_more", "vit"), "holds"]
+    assert not claims.loc[("weak_bias_errs_more", "mixer"), "holds"]
+    assert not claims.loc[("weak_bias_errs_more", "mixer"), "apart"]
+    assert claims.loc[("weak_bias_fits_worse", "mixer"), "measured_value"] == pytest.approx(-0.1)
+
+
+def test_published_errors_and_losses_by_hand():
+    theirs = published("fit", "fig5.csv", resnet="R", vit="ViT")
+    table = pd.concat([fit("resnet", 5, 1, 4, 6), fit("vit", 13, 2, 12, 14)])
+    values = count("fit", table, theirs)["published_value"].xs("vit", level="model")
+    assert values["weak_bias_fits_worse"] == pytest.approx(2.522 - 2.086)
+    assert values["weak_bias_errs_more"] == pytest.approx(33.49 - 17.26)
