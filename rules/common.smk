@@ -244,12 +244,10 @@ def batches_of_part(wildcards):
 
 def landscape_of(wildcards):
     """How the loss on a plane is measured, but for the rows of a part; 0 weight decay leaves L2 out."""
-    study = study_of(wildcards)
-    analysis = study.settings["analysis"]
-    landscape = analysis["landscape"]
+    landscape = study_of(wildcards).settings["analysis"]["landscape"]
     decay = recipe_of(wildcards)["weight_decay"] if landscape["l2"] else 0
-    settings = {key: landscape[key] for key in ("points", "radius", "seed", "precision")}
-    return settings | {"weight_decay": decay, "batch_size": analysis["batch_size"]}
+    keys = ("points", "radius", "seed", "precision", "batch_size")
+    return {key: landscape[key] for key in keys} | {"weight_decay": decay}
 
 
 def rows_of_landscape(wildcards):

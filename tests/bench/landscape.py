@@ -23,9 +23,11 @@ from vitscope.landscape import LAYOUTS, grid, pick_precision
 from vitscope.studies import BUNDLED_STUDIES, load_study
 from vitscope.training import augmentation, batches, erasing, mixing, training_rows
 
-IMAGES, BATCH, TURNS = 192, 64, 3
-# Points take equal times: a few of them are counted, and fewer of the notebook's.
-POINTS, COUNTED, COUNTED_SLOW = 25, 10, 2
+IMAGES, TURNS = 192, 3
+# The default of a study's landscape, and the batches of the notebook.
+BATCH, NOTEBOOK_BATCH = 32, 96
+# The notebook's points take equal times: a few of them are counted.
+POINTS, COUNTED_SLOW = 25, 2
 MODELS = ("vit_ti", "resnet_50")
 BINS, CUTOFFS = 10, (0.0, 0.9)
 CPU = torch.device("cpu")
@@ -48,9 +50,9 @@ class _Bench:
         )
         self.images = Augmented(folder / name)
 
-    def points(self, count: int, precision: str) -> float:
+    def points(self, precision: str) -> float:
         """Return the seconds per point of a landscape."""
-        points = grid(5, 1.0)[:count]
+        points = grid(5, 1.0)
         start = perf_counter()
         landscape.measure(
             self.model,
@@ -62,7 +64,7 @@ class _Bench:
             precision=precision,
             say=lambda text: None,
         )
-        return (perf_counter() - start) / count
+        return (perf_counter() - start) / len(points)
 
     def forward(self, precision: str) -> float:
         """Return the seconds of a plain forward pass over the same batches, in memory."""
@@ -100,7 +102,7 @@ class _Bench:
         mix, erase = mixing(self.recipe, len(self.split.classes)), erasing(self.recipe)
         augment = augmentation(self.recipe, self.mean)
         rows = training_rows(self.split, self.recipe)[:IMAGES]
-        for pixels, labels in batches(self.split, rows, BATCH, augment):
+        for pixels, labels in batches(self.split, rows, NOTEBOOK_BATCH, augment):
             yield mix(erase(normalized(pixels, self.mean, self.std)), torch.tensor(labels))
 
 
@@ -108,7 +110,7 @@ def _split(path: Path, classes: int) -> Split:
     """Return an artefact of generated images, with names of as many classes as CIFAR-100 has."""
     arrays = path.with_suffix(".npz")
     rng = np.random.default_rng(0)
-    pixels = rng.integers(0, 256, (IMAGES + BATCH, 32, 32, 3), np.uint8)
+    pixels = rng.integers(0, 256, (IMAGES + NOTEBOOK_BATCH, 32, 32, 3), np.uint8)
     np.savez(arrays, images=pixels, labels=np.arange(len(pixels)) % classes)
     dataset = {
         "source": {"kind": "npz", "path": str(arrays)},
@@ -187,7 +189,7 @@ def _measure_model(name: str, folder: Path) -> list[Row]:
     precision = pick_precision("auto", CPU)
     bench.forward(precision)
     turns = [
-        (bench.points(COUNTED, precision), bench.forward(precision), bench.notebook(COUNTED_SLOW))
+        (bench.points(precision), bench.forward(precision), bench.notebook(COUNTED_SLOW))
         for _ in range(TURNS)
     ]
     point, forward, notebook = (median(column) for column in zip(*turns, strict=True))

@@ -29,8 +29,8 @@ from tests.bench.rows import Row, as_table  # noqa: E402
 TARGET = ROOT / "docs" / "benchmarks.md"
 
 
-def machine() -> list[str]:
-    """Say what the numbers were measured on."""
+def machine() -> str:
+    """Say what the numbers were measured on, and when."""
     import os
 
     import torch
@@ -40,14 +40,12 @@ def machine() -> list[str]:
     )
     names = [line.partition(":")[2].strip() for line in info.splitlines() if "model name" in line]
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
-    flags = [flag for flag in ("avx2", "avx512f", "amx_bf16") if flag in info]
-    return [
-        f"- processor: {names[0] if names else platform.processor()}, {os.cpu_count()} cores"
-        f" ({', '.join(flags)})",
-        f"- memory: {memory:.0f} GiB; {platform.system()} {platform.release()}",
-        f"- Python {platform.python_version()}, torch {torch.__version__}",
-        f"- {datetime.now(UTC):%Y-%m-%d}",
-    ]
+    flags = [flag for flag in ("avx2", "avx512f", "avx512_bf16", "amx_bf16") if flag in info]
+    return (
+        f"*{names[0] if names else platform.processor()}, {os.cpu_count()} cores "
+        f"({', '.join(flags)}), {memory:.0f} GiB; {platform.system()} {platform.release()}, Python "
+        f"{platform.python_version()}, torch {torch.__version__}; {datetime.now(UTC):%Y-%m-%d}*"
+    )
 
 
 SECTIONS = {
@@ -72,9 +70,8 @@ def page(sections: dict[str, str]) -> str:
     head = [
         "# Benchmarks",
         "",
-        "Written by `make bench`. Both sides of a ratio run in turns; medians are given.",
-        "",
-        *machine(),
+        "Written by `make bench`. Both sides of a ratio run in turns; medians are given. Each part",
+        "says which machine it was measured on.",
     ]
     parts = [f"## {title}\n\n{sections[title]}" for title in SECTIONS if title in sections]
     return "\n\n".join(["\n".join(head), *parts]) + "\n"
@@ -97,7 +94,7 @@ def main() -> None:
     for title in [only] if only else SECTIONS:
         print(f"{title} ...", flush=True)
         rows = SECTIONS[title]()
-        sections[title] = "\n".join(as_table(rows))
+        sections[title] = "\n".join([machine(), "", *as_table(rows)])
         print(sections[title], flush=True)
         missed += [row for row in rows if not row.met]
     TARGET.write_text(page(sections), encoding="utf-8")
