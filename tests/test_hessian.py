@@ -11,10 +11,10 @@ import pandas as pd
 import pytest
 import torch
 import yaml
-from hessian_eigenthings import HessianOperator
-from hessian_eigenthings.algorithms.lanczos import lanczos
+from curvlinops import HessianLinearOperator
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.sparse.linalg import eigsh
 from torch import Tensor, nn
 from torch.func import functional_call, grad, jacfwd
 from torch.nn import functional
@@ -254,25 +254,53 @@ def test_the_density_of_a_diagonal_operator_is_its_spectrum() -> None:
     np.testing.assert_allclose(weights, np.array([*spectrum.values()]) / 100, atol=1e-12)
 
 
-@pytest.mark.parametrize("name", ["vit", "resnet"])
-def test_another_library_finds_the_same(name: str) -> None:
-    model, _ = mini(name)
+def a_batch() -> tuple[Tensor, Tensor]:
     torch.manual_seed(0)
-    images, targets = torch.randn(4, 3, 32, 32), torch.rand(4, 10).softmax(1)
+    return torch.randn(4, 3, 32, 32), torch.rand(4, 10).softmax(1)
+
+
+def test_curvlinops_and_arpack_find_the_same() -> None:
+    # Of a ResNet alone: the product of curvlinops 3.0.1 with torch 2.13 is 0.2 % off where there is
+    # layer normalization, also by finite differences.
+    model, _ = mini("resnet")
+    images, targets = a_batch()
     operator = of_model(model, images, targets, 0.0)
-    switch_off_fused_attention(model)
-    theirs = HessianOperator(
-        model,
-        [(images, targets)],
-        lambda network, batch: functional.cross_entropy(network(batch[0]), batch[1]),
-    )
+    theirs = HessianLinearOperator(
+        model, nn.CrossEntropyLoss(), list(model.parameters()), [(images, targets)]
+    ).to_scipy()
     begin = operator.start(5)
     vector = begin.noise(begin.chance())
-    reference = theirs.matvec(vector)
+    reference = torch.from_numpy(theirs @ vector.numpy())
     assert torch.linalg.vector_norm(operator(vector) - reference) < 1e-5 * reference.norm()
     found = largest(operator, operator.start(0), 3, 1e-4, 100)
-    expected = by_magnitude(lanczos(theirs, k=3, max_iter=40, seed=0).eigenvalues.numpy())
+    # ARPACK with a start of its own, so that nothing is ours.
+    values = eigsh(theirs, k=3, which="LM", tol=1e-5, v0=vector.numpy(), return_eigenvectors=False)
+    expected = by_magnitude(values)
     np.testing.assert_allclose(found.eigenvalues, expected, atol=1e-5 * abs(expected[0]))
+
+
+def test_products_are_differences_of_gradients() -> None:
+    # Of a network whose gradient has no steps, as that of ReLU has.
+    model, _ = mini("vit")
+    images, targets = a_batch()
+    operator = of_model(model, images, targets, 0.0)
+    begin = operator.start(5)
+    vector = begin.noise(begin.chance())
+    product = operator(vector)
+    model.double()
+    weights = list(model.parameters())
+    steps = vector.double().split([each.numel() for each in weights])
+
+    def gradient_at(step: float) -> Tensor:
+        with torch.no_grad():
+            for each, along in zip(weights, steps, strict=True):
+                each.add_(along.view_as(each), alpha=step)
+        loss = functional.cross_entropy(model(images.double()), targets.double())
+        return torch.cat([part.flatten() for part in torch.autograd.grad(loss, weights)])
+
+    ahead, behind = gradient_at(1e-6), gradient_at(-2e-6)
+    difference = (ahead - behind) / 2e-6
+    assert torch.linalg.vector_norm(product - difference) < 2e-6 * difference.norm()
 
 
 def test_single_precision_reaches_the_stated_residual() -> None:
