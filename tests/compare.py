@@ -20,11 +20,12 @@ EXPECTED = Path(__file__).parent / "expected"
 
 
 class Expected(NamedTuple):
-    """What names a row of a table, and by how much its values may differ."""
+    """What names a row of a table, how far its values may differ, and which are not compared."""
 
     keys: list[str]
     relative: float
     absolute: float = 0.0
+    without: tuple[str, ...] = ()
 
 
 # The bootstrap resamples with the same seed everywhere, so its intervals are as exact as the means.
@@ -40,13 +41,21 @@ TABLES = {
     "classification": Expected(["model"], 1e-3, 2e-3),
     "shape_texture": Expected(["model", "class_name"], 0.01, 0.01),
     "corruption_error": Expected(["model", "corruption"], 1e-3, 7e-3),
+    # Of 256 images: three; far from the trained weights the NLL is large, and the rest is not.
+    "landscape": Expected(["model", "x", "y"], 5e-3, 0.012),
+    # Eigenvalues have a residual of 1e-3; how many steps they took is the processor's affair.
+    "hessian": Expected(
+        ["model", "snapshot", "batch", "rank"], 1e-2, 1e-2, ("residual", "iterations")
+    ),
+    "trajectory": Expected(["model", "moment"], 1e-5),
+    "fit": Expected(["model", "metric"], 1e-3, 0.1),
     "claims": Expected(["figure", "model", "claim", "versus"], 0.05, 0.05),
 }
 
 
 def differences(name: str, old: pd.DataFrame, new: pd.DataFrame) -> list[str]:
     """Return one line for every value that moved, or one if the rows are others."""
-    keys, relative, absolute = TABLES[name]
+    keys, relative, absolute, _ = TABLES[name]
     old, new = old.set_index(keys), new.set_index(keys)
     if not old.index.equals(new.index) or list(old.columns) != list(new.columns):
         return [f"{name}: the rows or columns are others than in tests/expected/{name}.csv"]
@@ -65,7 +74,7 @@ def differences(name: str, old: pd.DataFrame, new: pd.DataFrame) -> list[str]:
 
 def as_text(name: str) -> str:
     """Return a table of the last run as it is committed."""
-    frame = pd.read_parquet(RESULTS / f"{name}.parquet")
+    frame = pd.read_parquet(RESULTS / f"{name}.parquet").drop(columns=[*TABLES[name].without])
     return frame.to_csv(index=False, float_format="%.9g", lineterminator="\n")
 
 
