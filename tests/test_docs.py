@@ -40,7 +40,7 @@ def test_every_setting_family_and_table_has_its_part() -> None:
     }
 
 
-SCALAR = {"type", "enum", "default", "description"}
+SCALAR = {"type", "enum", "default", "description", "pattern", "maxLength", "title"}
 
 
 def test_every_key_of_every_arch_is_explained() -> None:

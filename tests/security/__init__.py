@@ -1,0 +1,1 @@
+"""What others wrote, against the readers: attacks, bombs, damage, names and secrets."""

@@ -1,0 +1,62 @@
+"""A reader at work where it can do no harm: in a process with little memory and little time."""
+
+import multiprocessing
+import os
+import resource
+import signal
+from collections.abc import Callable
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+from vitscope.errors import VitscopeError
+
+MEMORY = 1 << 30
+SECONDS = 60
+
+
+def told(function: Callable[[], object]) -> str:
+    """Return the sentence in which a reader refuses a file; anything else is a failure."""
+    outcome = told_or_read(function)
+    assert outcome is not None, "the file was read"
+    return outcome
+
+
+def told_or_read(function: Callable[[], object]) -> str | None:
+    """Return the sentence in which a reader refuses a file, or None if it reads it.
+
+    It has a GiB of memory more than this process, and a minute.
+    """
+    receiver, sender = multiprocessing.Pipe(duplex=False)
+    process = multiprocessing.get_context("fork").Process(target=_run, args=(function, sender))
+    process.start()
+    sender.close()
+    try:
+        kind, text = receiver.recv()
+    except EOFError:
+        kind, text = "died", ""
+    process.join()
+    assert process.exitcode == 0, f"{kind} {text} exit code {process.exitcode}"
+    assert kind in {"told", "read"}, f"{kind}: {text}"
+    return check_sentence(text) if kind == "told" else None
+
+
+def check_sentence(text: str) -> str:
+    """Return a message, which must be one line of readable length that ends as a sentence does."""
+    assert text.isprintable()
+    assert len(text) < 3000
+    assert text.endswith((".", "?")), text
+    return text
+
+
+def _run(function: Callable[[], object], sender: Connection) -> None:
+    pages = int(Path("/proc/self/statm").read_text().split()[0])
+    limit = pages * os.sysconf("SC_PAGE_SIZE") + MEMORY
+    resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+    signal.alarm(SECONDS)
+    try:
+        function()
+        sender.send(("read", ""))
+    except VitscopeError as error:
+        sender.send(("told", str(error)))
+    except BaseException as error:
+        sender.send((type(error).__name__, str(error)[:500]))

@@ -1,0 +1,223 @@
+"""What reads the files of others: for each reader, files that it reads and a way to read a file."""
+
+import io
+import json
+import pickle
+import tarfile
+import zipfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import safetensors.torch
+import torch
+import yaml
+from PIL import Image
+
+from tests.networks import MINI, mini
+from tests.workflow.copies import SETTINGS
+from vitscope import families, lockfile
+from vitscope.checkpoints import read_foreign
+from vitscope.data import corrupted
+from vitscope.data.cifar import Cifar
+from vitscope.data.npz import Npz
+from vitscope.data.parquet import Parquet
+from vitscope.data.pictures import Folder
+from vitscope.data.source import Source
+from vitscope.studies import load_study
+from vitscope.tensorfile import TensorFile, TensorWriter
+
+
+@dataclass(frozen=True)
+class Target:
+    """A reader: the name that its file must have, whole files, and the reader itself."""
+
+    file: str
+    seeds: Callable[[], list[bytes]]
+    read: Callable[[Path], object]
+
+    def run(self, folder: Path, data: bytes) -> None:
+        """Read a file of these bytes."""
+        path = folder / self.file
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(data)
+        self.read(path)
+
+
+def _all(source: Source) -> None:
+    for _ in source.samples(np.arange(min(len(source), 20))):
+        pass
+
+
+def _studies() -> list[bytes]:
+    study = json.loads(json.dumps(SETTINGS))
+    for name in study["models"]:
+        study["models"][name]["checkpoint"] = {"url": f"https://host/{name}.pth?a=b"}
+    return [yaml.safe_dump(study).encode(), yaml.safe_dump(study, default_flow_style=True).encode()]
+
+
+PIXELS = np.arange(4 * 3072, dtype=np.uint32).astype(np.uint8).reshape(4, 3072)
+
+
+def _batch() -> bytes:
+    """Return a batch, NumPy's module by the name that it had when the archives were made."""
+    data = pickle.dumps({b"data": PIXELS, b"fine_labels": [0, 1, 1, 0]}, 3)
+    return data.replace(b"cnumpy._core.multiarray", b"cnumpy.core.multiarray")
+
+
+def _cifar(batch: bytes, mode: str) -> bytes:
+    stream = io.BytesIO()
+    with tarfile.open(fileobj=stream, mode=mode) as tar:
+        names = pickle.dumps({b"fine_label_names": [b"apple", b"bear"]}, 3)
+        for name, data in (("meta", names), ("test", batch)):
+            member = tarfile.TarInfo(f"cifar-100-python/{name}")
+            member.size = len(data)
+            tar.addfile(member, io.BytesIO(data))
+    return stream.getvalue()
+
+
+def _read_cifar_batch(path: Path) -> None:
+    path.write_bytes(_cifar(path.read_bytes(), "w"))
+    _all(Cifar("cifar100", path, "test"))
+
+
+def _npz() -> list[bytes]:
+    seeds = []
+    for save in (np.savez, np.savez_compressed):
+        stream = io.BytesIO()
+        save(stream, images=PIXELS.reshape(4, 32, 32, 3), labels=np.arange(4))
+        seeds.append(stream.getvalue())
+    return seeds
+
+
+def _pictures() -> list[bytes]:
+    image, seeds = Image.fromarray(PIXELS[0].reshape(32, 32, 3)), []
+    for kind in ("png", "jpeg", "bmp", "gif", "tiff", "webp", "ppm"):
+        stream = io.BytesIO()
+        image.save(stream, kind)
+        seeds.append(stream.getvalue())
+    return seeds
+
+
+def _parquet() -> list[bytes]:
+    table = pa.table({"img": [{"bytes": data} for data in _pictures()], "label": range(7)})
+    seeds = []
+    for compression in ("none", "snappy", "zstd"):
+        stream = io.BytesIO()
+        pq.write_table(table, stream, compression=compression)
+        seeds.append(stream.getvalue())
+    return seeds
+
+
+@cache
+def _weights() -> dict[str, torch.Tensor]:
+    return {"fc.weight": torch.arange(6.0).reshape(2, 3), "fc.bias": torch.ones(2).half()}
+
+
+def _torch(zipped: bool) -> list[bytes]:
+    stream = io.BytesIO()
+    wrapped = {"state_dict": _weights(), "epoch": 3, "lr": [0.1, None, True]}
+    torch.save(wrapped, stream, _use_new_zipfile_serialization=zipped)
+    return [stream.getvalue()]
+
+
+def _torch_pickle() -> list[bytes]:
+    with zipfile.ZipFile(io.BytesIO(_torch(zipped=True)[0])) as archive:
+        return [archive.read("archive/data.pkl")]
+
+
+def _read_torch_pickle(path: Path) -> None:
+    pickled = path.read_bytes()
+    whole = io.BytesIO(_torch(zipped=True)[0])
+    with zipfile.ZipFile(whole) as old, zipfile.ZipFile(path, "w") as new:
+        for member in old.infolist():
+            isolated = member.filename == "archive/data.pkl"
+            new.writestr(member, pickled if isolated else old.read(member))
+    read_foreign(path, "ViT")
+
+
+def _tensorfile() -> list[bytes]:
+    path = Path("seed.safetensors")
+    with TensorWriter(path, {"a": ("F32", (2, 3)), "b": ("I64", ())}, {"key": "value"}) as writer:
+        writer.write("a", 0, np.zeros((2, 3), np.float32))
+        writer.write("b", 0, np.array(3))
+    data = path.read_bytes()
+    path.unlink()
+    return [data, safetensors.torch.save(_weights(), {"key": "value"})]
+
+
+def _read_tensorfile(path: Path) -> None:
+    file = TensorFile(path)
+    assert all(isinstance(value, str) for value in file.metadata.values())
+    for name in file.names:
+        file.array(name).sum()
+
+
+def _official() -> list[bytes]:
+    stream = io.BytesIO()
+    with tarfile.open(fileobj=stream, mode="w") as tar:
+        array = io.BytesIO()
+        np.save(array, PIXELS.reshape(4, 32, 32, 3))
+        member = tarfile.TarInfo("CIFAR-100-C/fog.npy")
+        member.size = len(array.getvalue())
+        tar.addfile(member, io.BytesIO(array.getvalue()))
+    return [stream.getvalue()]
+
+
+def _read_keys(path: Path) -> None:
+    """Give tensors the names that the lines of a file are, in every family."""
+    names = path.read_bytes().decode("utf-8", "surrogateescape").split("\n")
+    model = torch.nn.Identity()
+    for name in families.names():
+        families.get(name).translate(dict.fromkeys(names, torch.zeros(1)), model)
+
+
+def _keys() -> list[bytes]:
+    own = ["\n".join(mini(name)[0].state_dict()).encode() for name in MINI]
+    foreign = (
+        b"pools.0.conv.weight\ndownsample_layers.0.0.weight\nlayers.0.downsample.reduction.weight"
+    )
+    return [*own, foreign + b"\nstages.0.0.pwconv1.weight\nhead.weight"]
+
+
+def _lock() -> list[bytes]:
+    entry = {"sha256": "a" * 64, "bytes": 10}
+    return [yaml.safe_dump({"https://host/a": entry, "https://host/b": entry}).encode()]
+
+
+TARGETS: dict[str, Target] = {
+    "study": Target("own.yaml", _studies, load_study),
+    "lock file": Target(
+        "own.lock.yaml", _lock, lambda path: lockfile.known(path, "https://host/a")
+    ),
+    "CIFAR archive": Target(
+        "a.tar.gz",
+        lambda: [_cifar(_batch(), "w"), _cifar(_batch(), "w:gz")],
+        lambda path: _all(Cifar("cifar100", path, "test")),
+    ),
+    "CIFAR pickle": Target("batch", lambda: [_batch()], _read_cifar_batch),
+    "CIFAR-C archive": Target(
+        "a.tar", _official, lambda path: corrupted._member(path, "fog.npy").sum()
+    ),
+    "npz": Target("a.npz", _npz, lambda path: _all(Npz(path))),
+    "parquet": Target("a.parquet", _parquet, lambda path: _all(Parquet(path, None, None))),
+    "picture": Target("pictures/a.png", _pictures, lambda path: _all(Folder(path.parent))),
+    "checkpoint, zip": Target(
+        "a.pth", lambda: _torch(zipped=True), lambda path: read_foreign(path, "ViT")
+    ),
+    "checkpoint, pickle in a zip": Target("a.pth", _torch_pickle, _read_torch_pickle),
+    "checkpoint, legacy": Target(
+        "a.pth", lambda: _torch(zipped=False), lambda path: read_foreign(path, "ViT")
+    ),
+    "checkpoint, safetensors": Target(
+        "a.safetensors",
+        lambda: [safetensors.torch.save(_weights(), {"key": "value"})],
+        lambda path: read_foreign(path, "ViT"),
+    ),
+    "converted file": Target("a.safetensors", _tensorfile, _read_tensorfile),
+    "keys of every family": Target("keys", _keys, _read_keys),
+}

@@ -1,0 +1,242 @@
+"""No pickle runs anything in a reader, whatever it names and however it calls it."""
+
+import copyreg
+import io
+import pickle
+import struct
+import tarfile
+import zipfile
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+import torch
+
+from tests.security.attacks import HARMFUL, called, named, program, raw, shell, text
+from tests.security.contained import check_sentence, told, told_or_read
+from vitscope.checkpoints import read_foreign
+from vitscope.data.cifar import Cifar
+from vitscope.errors import VitscopeError
+
+Wrap = Callable[[Path, bytes], Callable[[], object]]
+
+
+def in_zip(folder: Path, pickled: bytes) -> Callable[[], object]:
+    """Return what reads a pickle as the checkpoint of today's torch.save."""
+    empty = io.BytesIO()
+    # With the storage "0", of two numbers, that a pickle may name.
+    torch.save({"weight": torch.zeros(2)}, empty)
+    path = folder / "zip.pth"
+    with zipfile.ZipFile(empty) as whole, zipfile.ZipFile(path, "w") as changed:
+        for member in whole.infolist():
+            isolated = member.filename.endswith("/data.pkl")
+            changed.writestr(member, pickled if isolated else whole.read(member))
+    return lambda: read_foreign(path, "ViT")
+
+
+def in_legacy(folder: Path, pickled: bytes) -> Callable[[], object]:
+    """Return what reads a pickle as the checkpoint of an older torch.save."""
+    before = (torch.serialization.MAGIC_NUMBER, torch.serialization.PROTOCOL_VERSION, {})
+    path = folder / "legacy.pth"
+    data = b"".join(pickle.dumps(value, 2) for value in before) + pickled + pickle.dumps([], 2)
+    path.write_bytes(data)
+    return lambda: read_foreign(path, "ViT")
+
+
+def in_tar(folder: Path, pickled: bytes) -> Callable[[], object]:
+    """Return what reads a pickle as the checkpoint of the first torch.save."""
+    path = folder / "oldest.tar"
+    with tarfile.open(path, "w") as tar:
+        for name in ("storages", "tensors", "pickle"):
+            member = tarfile.TarInfo(name)
+            member.size = len(pickled)
+            tar.addfile(member, io.BytesIO(pickled))
+    return lambda: read_foreign(path, "ViT")
+
+
+def bare(folder: Path, pickled: bytes) -> Callable[[], object]:
+    """Return what reads a pickle as a checkpoint that is nothing else."""
+    path = folder / "bare.pkl"
+    path.write_bytes(pickled)
+    return lambda: read_foreign(path, "ViT")
+
+
+def in_cifar(folder: Path, pickled: bytes) -> Callable[[], object]:
+    """Return what reads a pickle as the images of CIFAR-100."""
+    path = folder / "cifar-100-python.tar.gz"
+    with tarfile.open(path, "w:gz") as tar:
+        for name in ("meta", "test"):
+            member = tarfile.TarInfo(f"cifar-100-python/{name}")
+            member.size = len(pickled)
+            tar.addfile(member, io.BytesIO(pickled))
+    return lambda: Cifar("cifar100", path, "test")
+
+
+PLACES: list[Wrap] = [in_zip, in_legacy, in_tar, bare, in_cifar]
+
+
+def refused(read: Callable[[], object]) -> str:
+    with pytest.raises(VitscopeError) as caught:
+        read()
+    return check_sentence(str(caught.value))
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("name", HARMFUL)
+def test_what_would_run_is_refused(tmp_path: Path, name: str, place: Wrap) -> None:
+    canary = tmp_path / "ran"
+    refused(place(tmp_path, HARMFUL[name](canary)))
+    assert not canary.exists()
+
+
+@pytest.mark.parametrize("name", HARMFUL)
+def test_every_attack_is_real(tmp_path: Path, name: str) -> None:
+    canary = tmp_path / "ran"
+    pickled = HARMFUL[name](canary)
+    assert not canary.exists()
+    # Some end in an error after the harm is done.
+    with suppress(TypeError, AttributeError):
+        pickle.loads(pickled)
+    assert canary.exists()
+
+
+@pytest.fixture
+def extension() -> Iterator[int]:
+    copyreg.add_extension("os", "system", 240)
+    yield 240
+    copyreg.remove_extension("os", "system", 240)
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_names_by_their_number_are_refused(tmp_path: Path, place: Wrap, extension: int) -> None:
+    canary = tmp_path / "ran"
+    for opcode, number in ((b"\x82", "<B"), (b"\x83", "<H"), (b"\x84", "<i")):
+        pickled = program(called(opcode + struct.pack(number, extension), text(shell(canary))))
+        refused(place(tmp_path, pickled))
+        assert not canary.exists()
+    pickle.loads(pickled)
+    assert canary.exists()
+
+
+def storage(key: str = "0", kind: str = "FloatStorage", count: bytes = b"K\x02") -> bytes:
+    """BINPERSID: what torch.save writes in place of the bytes of a tensor."""
+    return b"(" + text("storage") + named("torch", kind) + text(key) + text("cpu") + count + b"tQ"
+
+
+def tensor(stored: bytes, offset: bytes, size: bytes, stride: bytes) -> bytes:
+    rebuild = named("torch._utils", "_rebuild_tensor_v2")
+    return called(rebuild, stored, offset, size, stride, b"\x89", b"}")
+
+
+def number(value: int) -> bytes:
+    data = value.to_bytes(9, "little", signed=True)
+    return b"\x8a" + bytes([len(data)]) + data
+
+
+HUGE = number(1 << 60)
+ODD = {
+    "sizes beyond the storage": tensor(storage(), b"K\x00", b"K\x10\x85", b"K\x01\x85"),
+    "strides beyond the storage": tensor(storage(), b"K\x00", b"K\x02\x85", HUGE + b"\x85"),
+    "an offset beyond the storage": tensor(storage(), HUGE, b"K\x02\x85", b"K\x01\x85"),
+    "a negative offset": tensor(storage(), number(-8), b"K\x02\x85", b"K\x01\x85"),
+    "a negative size": tensor(storage(), b"K\x00", number(-2) + b"\x85", b"K\x01\x85"),
+    "a negative stride": tensor(storage(), b"K\x01", b"K\x02\x85", number(-1) + b"\x85"),
+    "a size that overflows": tensor(storage(), b"K\x00", HUGE + HUGE + b"\x86", b"K\x01K\x01\x86"),
+    "a storage of 2^60 numbers": tensor(storage(count=HUGE), b"K\x00", b"K\x02\x85", b"K\x01\x85"),
+    "a storage of less than nothing": tensor(
+        storage(count=number(-4)), b"K\x00", b"K\x02\x85", b"K\x01\x85"
+    ),
+    "a storage that is not there": tensor(storage("9"), b"K\x00", b"K\x02\x85", b"K\x01\x85"),
+    "a storage outside of the archive": tensor(
+        storage("../../../../etc/passwd"), b"K\x00", b"K\x02\x85", b"K\x01\x85"
+    ),
+    "a storage of objects": tensor(storage(kind="Tensor"), b"K\x00", b"K\x02\x85", b"K\x01\x85"),
+    "a persistent id that is a command": text("touch") + b"Q",
+    "a persistent id that is a module": b"(" + text("module") + named("os", "system") + b"tQ",
+    "a parameter of text": called(
+        named("torch._utils", "_rebuild_parameter"), text("x"), b"\x88", b"}"
+    ),
+    "a sparse tensor with wrong indices": called(
+        named("torch._utils", "_rebuild_sparse_tensor"),
+        named("torch", "sparse_coo"),
+        b"(" + text("x") + text("y") + b"(K\x01tt",
+    ),
+    "a dictionary that is no dictionary": called(named("collections", "OrderedDict"), b"K\x03"),
+    "a namespace with another class": called(named("argparse", "Namespace"))
+    + b"}"
+    + text("__class__")
+    + named("os", "system")
+    + b"sb",
+    "an array of NumPy": called(
+        named("numpy.core.multiarray", "_reconstruct"),
+        named("numpy", "ndarray"),
+        b"K\x00\x85",
+        raw(b"b"),
+    ),
+}
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("name", ODD)
+def test_what_is_no_tensor_is_refused(tmp_path: Path, name: str, place: Wrap) -> None:
+    pickled = program(b"}" + text("weight") + ODD[name] + b"s")
+    told(place(tmp_path, pickled))
+
+
+GREEDY = {
+    "a place in the memo beyond its end": lambda: program(b"}r" + struct.pack("<I", 0xFFFFFFF0)),
+    "bytes that are not there": lambda: program(b"\x8e" + struct.pack("<Q", 1 << 40), 4),
+    "text that is not there": lambda: program(b"\x8d" + struct.pack("<Q", 1 << 40), 4),
+    "a bytearray that is not there": lambda: program(b"\x96" + struct.pack("<Q", 1 << 40), 5),
+    "a number that is not there": lambda: program(b"\x8b" + struct.pack("<i", 0x7FFFFFFF)),
+    "a number of negative length": lambda: program(b"\x8b" + struct.pack("<i", -5)),
+    "a frame that is not there": lambda: program(b"\x95" + struct.pack("<Q", 1 << 62), 4),
+    "a number of many digits": lambda: b"I" + b"9" * 100_000 + b"\n.",
+    "lists in lists": lambda: program(b"]" * 200_000 + b"a" * 199_999),
+    "tuples in tuples": lambda: program(b")" + b"\x85" * 500_000),
+    "marks and nothing else": lambda: program(b"(" * 500_000),
+    "a list of itself": lambda: program(b"]q\x00h\x00a"),
+    "labels that double forty times": lambda: program(
+        b"}"
+        + raw(b"data")
+        + b"]s"
+        + raw(b"fine_labels")
+        + b"]q\x00K\x01a"
+        + b"".join(
+            b"](" + b"h" + bytes([i]) + b"h" + bytes([i]) + b"eq" + bytes([i + 1])
+            for i in range(40)
+        )
+        + b"h\x28s"
+    ).replace(b"]q\x00K\x01a](", b"]q\x00K\x01a0]("),
+    "nothing at all": lambda: b"",
+    "a stop alone": lambda: b".",
+}
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("name", GREEDY)
+def test_what_would_fill_the_memory_is_refused(tmp_path: Path, name: str, place: Wrap) -> None:
+    told(place(tmp_path, GREEDY[name]()))
+
+
+def test_the_memo_is_looked_at_before_it_is_filled(tmp_path: Path) -> None:
+    sentence = refused(in_cifar(tmp_path, GREEDY["a place in the memo beyond its end"]()))
+    assert "it fills place 4294967280 of its memo" in sentence
+
+
+def test_the_storage_that_odd_tensors_name_is_there(tmp_path: Path) -> None:
+    whole = tensor(storage(), b"K\x00", b"K\x02\x85", b"K\x01\x85")
+    pickled = program(b"}" + text("weight") + whole + b"s", 2)
+    assert told_or_read(in_zip(tmp_path, pickled)) is None
+
+
+def test_a_tensor_of_one_number_that_says_it_is_many_is_told_before_it_is_filled(
+    tmp_path: Path,
+) -> None:
+    one = io.BytesIO()
+    torch.save({"weight": torch.ones(1).expand(1 << 45)}, one)
+    path = tmp_path / "wide.pth"
+    path.write_bytes(one.getvalue())
+    # What it says takes no memory; only a model of that shape would be filled by it.
+    assert told_or_read(lambda: read_foreign(path, "ViT")) is None

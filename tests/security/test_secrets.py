@@ -1,0 +1,106 @@
+"""What an address may hold to open a door does not get further than the request."""
+
+from collections.abc import Iterator
+from copy import deepcopy
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.security.test_settings import STUDY
+from tests.web import Site, running_site, status, whole
+from vitscope import origins
+from vitscope.addresses import shown
+from vitscope.data.cifar import download as download_archive
+from vitscope.errors import VitscopeError
+from vitscope.provenance import run_record
+from vitscope.studies import load_study
+
+SECRET = "hunter2-0123456789abcdef"
+QUERY = f"?X-Signature={SECRET}&expires=1"
+
+
+@pytest.fixture
+def site() -> Iterator[Site]:
+    with running_site() as running:
+        yield running
+
+
+def test_addresses_stay_apart_and_keep_what_is_no_secret() -> None:
+    one, other = (shown(f"https://host/a.pth?id={value}") for value in ("1", "2"))
+    assert one != other
+    assert one.startswith("https://host/a.pth?id=~")
+    assert shown(one) == one
+    assert shown("https://host/a.pth") == "https://host/a.pth"
+    for address in (
+        f"https://user:{SECRET}@host/a",
+        f"https://{SECRET}@host/a",
+        f"https://host/a{QUERY}",
+        f"https://host/a?{SECRET}",
+        f"https://host/a#{SECRET}",
+        f"https://host/a?a=b={SECRET}",
+        f"http://us@er:{SECRET}@host/",
+    ):
+        assert SECRET not in shown(address)
+
+
+def test_a_download_with_a_token_leaves_no_trace_of_it(site: Site, tmp_path: Path) -> None:
+    site.at("/a.pth", whole(b"weights", ETag='"1"'))
+    entry = {"url": f"{site.root}/a.pth{QUERY}"}
+    said: list[str] = []
+    lock, target = tmp_path / "own.lock.yaml", tmp_path / "a.checkpoint"
+    for _ in range(2):
+        origins.download(entry, target, lock, label="ViT", say=said.append)
+    assert target.read_bytes() == b"weights"
+    assert "a.pth?X-Signature=~" in lock.read_text()
+    texts = [*said, lock.read_text(), origins.described(entry)]
+    assert not [text for text in texts if SECRET in text]
+
+
+@pytest.mark.parametrize("code", [403, 404, 418, 302, 500])
+def test_a_failed_download_does_not_tell_its_token(site: Site, tmp_path: Path, code: int) -> None:
+    answer = status(code, Location=f"ftp://user:{SECRET}@host/x{QUERY}")
+    site.at("/a.pth", answer)
+    said: list[str] = []
+    options = {"attempts": 2, "pause": 0.0, "say": said.append}
+    with pytest.raises(VitscopeError) as caught:
+        origins.download(
+            {"url": f"{site.root}/a.pth{QUERY}"},
+            tmp_path / "a",
+            tmp_path / "lock",
+            label="ViT",
+            **options,
+        )
+    assert not [text for text in [*said, str(caught.value)] if SECRET in text]
+    with pytest.raises(VitscopeError) as caught:
+        download_archive(
+            {"kind": "cifar10", "url": f"{site.root}/a{QUERY}"}, tmp_path / "a", label="data"
+        )
+    assert SECRET not in str(caught.value)
+
+
+@pytest.mark.parametrize("place", ["checkpoint", "source"])
+@pytest.mark.parametrize("user", ["user:" + SECRET, SECRET, "user:p@ss" + SECRET])
+def test_a_password_in_an_address_is_refused_and_not_repeated(
+    tmp_path: Path, place: str, user: str
+) -> None:
+    study = deepcopy(STUDY)
+    if place == "checkpoint":
+        study["models"]["vit"]["checkpoint"] = {"url": f"https://{user}@host/a.pth"}
+    else:
+        source = {"kind": "cifar10", "url": f"https://{user}@host/cifar-10-binary.tar.gz"}
+        study["data"]["shapes32"]["source"] = source
+    path = tmp_path / "own.yaml"
+    path.write_text(yaml.safe_dump(study))
+    with pytest.raises(VitscopeError, match="holds no user name or password") as caught:
+        load_study(path)
+    assert SECRET not in str(caught.value)
+
+
+def test_the_record_of_a_run_shows_no_token(tmp_path: Path) -> None:
+    study = deepcopy(STUDY)
+    study["models"]["vit"]["checkpoint"] = {"url": f"https://host/a.pth{QUERY}"}
+    record = run_record("own", study, [], [], [], str(tmp_path))
+    assert SECRET not in record
+    assert "https://host/a.pth?X-Signature=~" in record
+    assert study["models"]["vit"]["checkpoint"]["url"].endswith(QUERY)

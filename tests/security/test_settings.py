@@ -1,0 +1,222 @@
+"""Settings that someone else wrote: tags, bombs, numbers, names and text."""
+
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.security.contained import check_sentence, told
+from tests.workflow.copies import SETTINGS
+from vitscope.errors import VitscopeError
+from vitscope.studies import load_study
+from vitscope.yamlfile import load_yaml
+
+STUDY: dict[str, Any] = deepcopy(SETTINGS)
+STUDY["models"]["vit"]["checkpoint"] = {"path": "vit.pth"}
+STUDY["models"]["resnet"]["checkpoint"] = {"path": "resnet.pth"}
+
+TAGS = [
+    "!!python/object/apply:os.system ['touch ran']",
+    "!!python/object/new:os.system ['touch ran']",
+    "!!python/name:os.system",
+    "!!python/module:os",
+    "!!python/object:os.stat_result {}",
+    "!!python/tuple [1]",
+    "!!binary aGk=",
+    "!!set {a}",
+    "!!timestamp 2026-01-01",
+    "!own a",
+    "!<tag:yaml.org,2002:python/name:os.system> a",
+]
+
+
+@pytest.mark.parametrize("value", TAGS)
+def test_tags_make_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, value: str) -> None:
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "own.yaml"
+    path.write_text(f"title: {value}\n")
+    with pytest.raises(VitscopeError, match="found the tag"):
+        load_yaml(path)
+    assert [file.name for file in tmp_path.iterdir()] == ["own.yaml"]
+
+
+def laughs(levels: int, merged: bool) -> str:
+    """Return aliases of aliases that stand for ten to the power of the levels."""
+    lines = ["a0: &a0 {x: 1}" if merged else "a0: &a0 [x]"]
+    for level in range(levels):
+        inner = ", ".join([f"*a{level}"] * 10)
+        name = f"a{level + 1}"
+        lines.append(
+            f"{name}: &{name} {{<<: [{inner}]}}" if merged else f"{name}: &{name} [{inner}]"
+        )
+    return "\n".join(lines)
+
+
+GREEDY = {
+    "aliases of aliases": laughs(12, merged=False),
+    "merges of merges": laughs(12, merged=True),
+    "an alias of itself": "a: &a [*a]",
+    "a merge of itself": "a: &a {<<: *a}",
+    "lists in lists": "a: " + "[" * 100_000,
+    "keys in keys": "".join(" " * n + "a:\n" for n in range(2000)),
+    "braces in braces": "a: " + "{a: " * 20_000,
+    "a number of many digits": "a: " + "9" * 1_000_000,
+    "a number beyond all numbers": "a: 1e999",
+    "a million characters without a space": "a" * 1_000_000,
+    "a million colons": "a" + ":" * 1_000_000,
+    "a million anchors": "\n".join(f"a{n}: &a{n} 1" for n in range(5000)) + "\nb: *c",
+    "a zero character": "a: b\0c",
+    "an escaped zero character": 'a: "b\\0c"',
+    "half of a character": 'a: "\\uD800"',
+    "an escape of no character": 'a: "\\UFFFFFFFF"',
+    "a control character": 'a: "\\e[31m"',
+    "a line end of Unicode": 'a: "\\L"',
+    "UTF-16": "a: b".encode("utf-16").decode("latin-1"),
+}
+
+
+@pytest.mark.parametrize("name", GREEDY)
+def test_what_no_setting_is(tmp_path: Path, name: str) -> None:
+    path = tmp_path / "own.yaml"
+    path.write_text(GREEDY[name], encoding="utf-8")
+    told(lambda: load_yaml(path))
+
+
+NAMES = [
+    "../outside",
+    "../../outside",
+    "/outside",
+    "a/b",
+    "",
+    ".",
+    "..",
+    ".hidden",
+    "~",
+    "-rf",
+    "a b",
+    "a\n",
+    "a\nb",
+    "a\tb",
+    "a\\b",
+    "..\\outside",
+    "C:",
+    "a.",
+    "a.parquet",
+    "*",
+    "{model}",
+    "$(touch ran)",
+    "`touch ran`",
+    "a;touch ran",
+    "a|b",
+    "a&b",
+    "a'b",
+    'a"b',
+    "%2e%2e",
+    "\u2024\u2024\u2215outside",
+    "\uff0e\uff0e\uff0foutside",
+    "\u0430bc",
+    "\u212aelvin",
+    "vit\u200b",
+    "vit\u202e",
+    "é",
+    "١",
+    "a" * 65,
+    "a" * 10_000,
+]
+
+
+def with_name(section: str, name: str) -> dict[str, Any]:
+    """Return a study with another name for a data set, model, split, snapshot or figure."""
+    study = deepcopy(STUDY)
+    if section == "splits":
+        study["data"]["shapes32"]["splits"][name] = {}
+    elif section == "snapshots":
+        study["models"]["vit"]["snapshots"] = {name: {"path": "a.pth"}}
+    else:
+        study[section][name] = next(iter(study[section].values()))
+    return study
+
+
+@pytest.mark.parametrize("section", ["data", "splits", "models", "snapshots", "figures"])
+@pytest.mark.parametrize("name", NAMES)
+def test_names_stay_in_their_folder(tmp_path: Path, section: str, name: str) -> None:
+    path = tmp_path / "own.yaml"
+    path.write_text(yaml.safe_dump(with_name(section, name), allow_unicode=True))
+    with pytest.raises(VitscopeError) as caught:
+        load_study(path)
+    check_sentence(str(caught.value))
+
+
+@pytest.mark.parametrize(
+    "name", [n for n in NAMES if "/" not in n and "\0" not in n and len(n) < 200]
+)
+def test_names_of_studies_stay_in_their_folder(tmp_path: Path, name: str) -> None:
+    path = tmp_path / f"{name}.yaml"
+    path.write_text(yaml.safe_dump(STUDY))
+    # Without an extension, a file of that name has another stem.
+    if path.stem != name:
+        return
+    with pytest.raises(VitscopeError) as caught:
+        load_study(path)
+    check_sentence(str(caught.value))
+
+
+@settings(max_examples=150, deadline=None)
+@given(name=st.text(max_size=70))
+def test_a_name_that_is_taken_is_one_part_of_a_path(
+    tmp_path_factory: pytest.TempPathFactory, name: str
+) -> None:
+    folder = tmp_path_factory.getbasetemp()
+    path = folder / "own.yaml"
+    path.write_text(yaml.safe_dump(with_name("figures", name)), encoding="utf-8")
+    try:
+        study = load_study(path)
+    except VitscopeError as error:
+        check_sentence(str(error))
+        return
+    assert name in study.settings["figures"]
+    assert (folder / name).parent == folder
+    assert len(name.encode()) <= 64
+    assert name.isascii()
+
+
+@pytest.mark.parametrize("place", ["title", "label"])
+@pytest.mark.parametrize("text", ["two\nlines", "ends\n", "tab\t", "x" * 201])
+def test_titles_and_labels_are_one_line(tmp_path: Path, place: str, text: str) -> None:
+    study = deepcopy(STUDY)
+    holder = study if place == "title" else study["models"]["vit"]
+    holder[place] = text
+    path = tmp_path / "own.yaml"
+    path.write_text(yaml.safe_dump(study))
+    with pytest.raises(VitscopeError, match=f"{place}: found "):
+        load_study(path)
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    data=st.binary(max_size=200)
+    | st.text(max_size=200).map(lambda text: text.encode("utf-8", "surrogatepass"))
+)
+def test_any_bytes_are_settings_or_told(
+    tmp_path_factory: pytest.TempPathFactory, data: bytes
+) -> None:
+    path = tmp_path_factory.getbasetemp() / "any.yaml"
+    path.write_bytes(data)
+    try:
+        load_yaml(path)
+    except VitscopeError as error:
+        check_sentence(str(error))
+
+
+@pytest.mark.parametrize("path", ["{model}/a.pth", "a}.pth", "{", "a\nb", ""])
+def test_no_path_holds_a_wildcard(tmp_path: Path, path: str) -> None:
+    study = deepcopy(STUDY)
+    study["models"]["vit"]["checkpoint"] = {"path": path}
+    own = tmp_path / "own.yaml"
+    own.write_text(yaml.safe_dump(study))
+    with pytest.raises(VitscopeError, match="allowed: a path without braces"):
+        load_study(own)
