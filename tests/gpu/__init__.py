@@ -1,0 +1,1 @@
+"""The same measurements on a CPU and on a GPU."""

@@ -1,0 +1,284 @@
+"""Every metric on a CUDA device against the same on the CPU.
+
+The bodies also run without a GPU, so that they are known to work: on the CPU in batches of another
+size, the step of training in double precision, and the Hessian, whose batch is part of what it is,
+a second time. Both pass the same tolerances, which are relative to the largest value of a metric:
+
+- feature maps, variances, amplitudes, losses and probabilities: 1e-4 (float32 sums in another
+  order); the HSIC, which is a difference of such sums: 1e-3;
+- eigenvalues: 1e-3, which is the tolerance that they are iterated to; moments of the density: 1e-3;
+- accuracies: at most one image in fifty may be classified in another way;
+- a step of training: 1e-3 of the gradient, and 1e-4 of the loss.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+import torch
+from torch import nn
+
+from tests.networks import MINI, every_mini
+from vitscope import augmented, checkpoints, cka, families, fourier, frequency_noise, landscape
+from vitscope.augmented import Augmented
+from vitscope.blocks import block_table
+from vitscope.data import artefact
+from vitscope.data.artefact import Split
+from vitscope.fit import training_losses
+from vitscope.hessian.spectra import Loss, density, largest_eigenvalues
+from vitscope.latents import extract, pick_device
+from vitscope.lesions import branches_of, correctness
+from vitscope.predictions import known_labels, predict
+from vitscope.studies import BUNDLED_STUDIES, ROOT, Study, load_study
+from vitscope.tensorfile import TensorFile
+from vitscope.training import plain_attention
+from vitscope.variance import shard_variance
+
+NUMBERS, ACCURACY, EIGENVALUES, GRADIENT = 1e-4, 0.02, 1e-3, 1e-3
+IMAGES, BATCH, OTHER_BATCH = 48, 16, 12
+
+Array = npt.NDArray[Any]
+# A device, and the images of a batch on it.
+Side = tuple[str, int]
+
+some_models = pytest.mark.parametrize("name", ["vit", "resnet"])
+
+
+@pytest.fixture(
+    params=[
+        pytest.param(
+            ("cuda", BATCH),
+            id="cuda",
+            marks=[
+                pytest.mark.gpu,
+                pytest.mark.skipif(
+                    not torch.cuda.is_available(), reason="needs a CUDA device, and there is none"
+                ),
+            ],
+        ),
+        pytest.param(("cpu", OTHER_BATCH), id="cpu"),
+    ]
+)
+def other(request: pytest.FixtureRequest) -> Side:
+    """The side that is compared with the CPU."""
+    side: Side = request.param
+    return side
+
+
+@pytest.fixture(scope="module")
+def study() -> Study:
+    return load_study(BUNDLED_STUDIES / "mini.yaml")
+
+
+@pytest.fixture(scope="module")
+def split(study: Study, tmp_path_factory: pytest.TempPathFactory) -> Split:
+    path = tmp_path_factory.mktemp("data") / "test.safetensors"
+    dataset = study.dataset("shapes32")
+    dataset = dataset | {"splits": {"test": {"images": IMAGES, "seed": 0}}}
+    artefact.build("shapes32", dataset, "test", path)
+    return Split(path)
+
+
+@pytest.fixture(scope="module")
+def drawn(study: Study, split: Split, tmp_path_factory: pytest.TempPathFactory) -> Augmented:
+    path = tmp_path_factory.mktemp("drawn") / "images.safetensors"
+    settings = study.model("vit")
+    recipe = study.recipe("vit") | {"images": None, "batch_size": BATCH}
+    augmented.build(split, recipe, IMAGES, 0, path, mean=settings["mean"], std=settings["std"])
+    return Augmented(path)
+
+
+def trained(study: Study, name: str) -> nn.Module:
+    """Return a bundled model, its weights of the end of training."""
+    settings = study.model(name)
+    network = {key: settings[key] for key in ("family", "arch")} | {
+        "classes": 10,
+        "image_size": 32,
+    }
+    return checkpoints.load_model(ROOT / settings["checkpoint"]["bundled"], network)
+
+
+def batches(study: Study, split: Split, size: int) -> Iterator[torch.Tensor]:
+    settings = study.model("vit")
+    return split.batches(range(IMAGES), size, settings["mean"], settings["std"])
+
+
+def assert_close(found: Array, expected: Array, tolerance: float) -> None:
+    """Compare numbers, over the largest one of those that are expected."""
+    assert found.shape == expected.shape
+    assert np.isfinite(found).all()
+    scale = np.abs(expected).max()
+    assert np.abs(found - expected).max() <= tolerance * scale
+
+
+def on(side: Side) -> tuple[torch.device, int]:
+    device, batch = side
+    return pick_device(device), batch
+
+
+def latents_of(study: Study, split: Split, name: str, side: Side, path: Path) -> TensorFile:
+    model, (device, size) = trained(study, name), on(side)
+    points = families.get(MINI[name]["family"]).cut_points(model)
+    blocks = block_table(name, model, points, 32)
+    shapes = list(blocks[["channels", "height", "width"]].itertuples(index=False, name=None))
+    extract(model, points, shapes, batches(study, split, size), IMAGES, path, device=device)
+    return TensorFile(path)
+
+
+@every_mini
+def test_latents_and_what_is_measured_of_them(
+    study: Study, split: Split, other: Side, name: str, tmp_path: Path
+) -> None:
+    ours = latents_of(study, split, name, ("cpu", BATCH), tmp_path / "cpu")
+    theirs = latents_of(study, split, name, other, tmp_path / "other")
+    assert ours.names == theirs.names
+    for point in ours.names:
+        assert_close(theirs.array(point), ours.array(point), NUMBERS)
+    variance = [shard_variance(latents, 0)["variance"].to_numpy() for latents in (theirs, ours)]
+    assert_close(*variance, NUMBERS)
+    amplitude = [
+        fourier.shard_diagonal(latents, 0)["log_amplitude"].to_numpy() for latents in (theirs, ours)
+    ]
+    assert_close(*amplitude, NUMBERS)
+    hsic = [cka.shard_hsic(latents, 0, BATCH)["hsic"].to_numpy() for latents in (theirs, ours)]
+    assert_close(*hsic, 10 * NUMBERS)
+
+
+@every_mini
+def test_predictions(study: Study, split: Split, other: Side, name: str) -> None:
+    labels = known_labels(split, range(IMAGES))
+    ours, theirs = (
+        predict(trained(study, name), batches(study, split, size), labels, device)
+        for device, size in (on(("cpu", BATCH)), on(other))
+    )
+    for column in ("confidence", "nll", "brier"):
+        assert_close(theirs[column].to_numpy(), ours[column].to_numpy(), NUMBERS)
+    for column in ("label", "prediction", "top5"):
+        assert (theirs[column] != ours[column]).mean() <= ACCURACY
+
+
+@some_models
+def test_lesions(study: Study, split: Split, other: Side, name: str) -> None:
+    labels, found = known_labels(split, range(IMAGES)), []
+    for device, size in (on(("cpu", BATCH)), on(other)):
+        model = trained(study, name)
+        points = families.get(MINI[name]["family"]).cut_points(model)
+        branches = list(branches_of(name, model, points).values())
+        found.append(correctness(model, branches, batches(study, split, size), labels, device))
+    (clean, without), (other_clean, other_without) = found
+    assert (clean != other_clean).mean() <= ACCURACY
+    assert (without != other_without).mean() <= ACCURACY
+
+
+@some_models
+def test_noise_of_one_frequency(study: Study, split: Split, other: Side, name: str) -> None:
+    noise = {"frequencies": [0.2, 0.6], "width": 0.1, "eps": 2.0, "seeds": 1}
+    labels = known_labels(split, range(IMAGES))
+    (clean, shares), (other_clean, other_shares) = (
+        frequency_noise.measure(
+            trained(study, name),
+            batches(study, split, size),
+            list(range(IMAGES)),
+            labels,
+            noise,
+            device,
+        )
+        for device, size in (on(("cpu", BATCH)), on(other))
+    )
+    assert (clean != other_clean).mean() <= ACCURACY
+    assert np.abs(shares - other_shares).mean() <= ACCURACY
+
+
+@some_models
+def test_the_landscape(study: Study, drawn: Augmented, other: Side, name: str) -> None:
+    points = [(0.0, 0.0), (0.3, -0.2)]
+    ours, theirs = (
+        landscape.measure(
+            trained(study, name),
+            drawn,
+            points,
+            seed=0,
+            batch_size=size,
+            weight_decay=0.05,
+            device=device,
+            say=lambda text: None,
+        )
+        for device, size in (on(("cpu", BATCH)), on(other))
+    )
+    for column in ("nll", "loss", "loss_squared", "l2", "l2_squared", "ece"):
+        assert_close(theirs[column].to_numpy(float), ours[column].to_numpy(float), NUMBERS)
+    assert np.abs(theirs["accuracy"] - ours["accuracy"]).max() <= ACCURACY
+
+
+@some_models
+def test_eigenvalues_and_density_of_the_hessian(
+    study: Study, drawn: Augmented, other: Side, name: str
+) -> None:
+    def losses(side: Side) -> Loss:
+        device, _ = on(side)
+        return Loss(trained(study, name), drawn, BATCH, 0.05, device)
+
+    options: dict[str, Any] = {"say": lambda text: None}
+    ours, theirs = (
+        largest_eigenvalues(
+            losses(side), [0], top=3, tolerance=EIGENVALUES / 10, iterations=60, **options
+        )
+        for side in (("cpu", BATCH), other)
+    )
+    assert theirs["converged"].all()
+    assert_close(theirs["eigenvalue"].to_numpy(), ours["eigenvalue"].to_numpy(), EIGENVALUES)
+    ours, theirs = (
+        density(losses(side), [0], probes=1, steps=8, **options) for side in (("cpu", BATCH), other)
+    )
+    # Nodes of small weight are sensitive to rounding; the moments that they stand for are not.
+    for power in (1, 2, 3):
+        moments = [float((d["weight"] * d["node"] ** power).sum()) for d in (theirs, ours)]
+        assert moments[0] == pytest.approx(moments[1], rel=EIGENVALUES)
+
+
+@some_models
+def test_the_training_loss(study: Study, drawn: Augmented, other: Side, name: str) -> None:
+    ours, theirs = (
+        training_losses(trained(study, name), drawn.batches(size), device)
+        for device, size in (on(("cpu", BATCH)), on(other))
+    )
+    assert_close(theirs, ours, NUMBERS)
+
+
+@some_models
+def test_a_step_of_training(study: Study, drawn: Augmented, other: Side, name: str) -> None:
+    def step(side: Side, dtype: torch.dtype) -> tuple[float, Array]:
+        device, _ = on(side)
+        model = trained(study, name).train().to(device, dtype)
+        images, targets = (tensor.to(device, dtype) for tensor in drawn.rows(0, BATCH))
+        with plain_attention(model):
+            loss = nn.functional.cross_entropy(model(images), targets)
+            loss.backward()
+        gradient = torch.cat([p.grad.reshape(-1) for p in model.parameters() if p.grad is not None])
+        return loss.item(), gradient.cpu().numpy()
+
+    # Batches decide the gradient: on the CPU it is compared with that of double precision.
+    exact = other[0] == "cpu"
+    expected_loss, expected = step(("cpu", BATCH), torch.float64 if exact else torch.float32)
+    loss, found = step(other, torch.float32)
+    assert loss == pytest.approx(expected_loss, rel=NUMBERS)
+    assert_close(found, expected, GRADIENT)
+
+
+def test_a_cuda_device_computes_in_full_precision(monkeypatch: pytest.MonkeyPatch) -> None:
+    backends = torch.backends
+    operations = (backends.cuda.matmul, backends.cudnn.conv, backends.cudnn.rnn)
+    before = [operation.fp32_precision for operation in operations]
+    flags = backends.cudnn.benchmark, backends.cudnn.deterministic
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    try:
+        assert pick_device("auto").type == "cuda"
+        assert [operation.fp32_precision for operation in operations] == ["ieee"] * 3
+        assert (backends.cudnn.benchmark, backends.cudnn.deterministic) == (False, True)
+    finally:
+        for operation, precision in zip(operations, before, strict=True):
+            operation.fp32_precision = precision
+        backends.cudnn.benchmark, backends.cudnn.deterministic = flags
