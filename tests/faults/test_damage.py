@@ -1,0 +1,191 @@
+"""Files that changed on the disk after they were written: noticed, named, and never used."""
+
+import os
+import random
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from tests.faults.everything import NAME, SOME, targets
+from tests.workflow.copies import SETTINGS, Workflow
+from vitscope.augmented import Augmented
+from vitscope.checkpoints import load_model, read_foreign, write_weights
+from vitscope.cka import shard_hsic
+from vitscope.data.artefact import Split
+from vitscope.data.corrupted import Corrupted
+from vitscope.data.corrupted import build as corrupt
+from vitscope.errors import VitscopeError
+from vitscope.fourier import shard_diagonal
+from vitscope.spectrum import shard_spectrum
+from vitscope.tables import read_metadata, read_table
+from vitscope.tensorfile import TensorFile
+from vitscope.variance import shard_variance
+
+pytestmark = pytest.mark.workflow
+
+FLIPS = 40
+NETWORK = {
+    "family": "vit",
+    "arch": SETTINGS["models"]["vit"]["arch"],
+    "classes": 10,
+    "image_size": 32,
+}
+
+
+def corrupted_images(path: Path) -> None:
+    corrupted = Corrupted(path)
+    for severity in corrupted.severities:
+        corrupted.images(severity)
+
+
+def read_split(path: Path) -> None:
+    split = Split(path)
+    split.normalized(slice(None), [0.5] * 3, [0.25] * 3)
+    split.column("index")
+
+
+def read_both(name: str, path: Path) -> None:
+    read_table(name, path)
+    read_metadata(path)
+
+
+# Every kind of file that one job writes and another reads, and everything that reads it.
+KINDS: dict[str, tuple[str, list[Callable[[Path], object]]]] = {
+    "checkpoint": ("checkpoints/vit.safetensors", [lambda path: load_model(path, NETWORK)]),
+    "trained weights": ("training.safetensors", [lambda path: read_foreign(path, "vit")]),
+    "latents": (
+        "latents/vit/0.safetensors",
+        [
+            lambda path: shard_variance(TensorFile(path), 0),
+            lambda path: shard_diagonal(TensorFile(path), 0),
+            lambda path: shard_spectrum(TensorFile(path), 0, [0.5, 1], True),
+            lambda path: shard_hsic(TensorFile(path), 0, 4),
+        ],
+    ),
+    "data artefact": ("data/shapes32/test.safetensors", [read_split]),
+    "augmented images": ("alike.safetensors", [lambda path: Augmented(path).rows(0, 4)]),
+    "corrupted images": ("fog.safetensors", [corrupted_images]),
+    "block table": ("blocks/vit.parquet", [partial(read_both, "blocks")]),
+    "predictions": ("predictions/vit/test.parquet", [partial(read_both, "predictions")]),
+    "table of a shard": (
+        "feature_variance/vit/0.parquet",
+        [partial(read_both, "variance_per_image")],
+    ),
+    "table of a model": (
+        "feature_variance/vit.parquet",
+        [partial(read_both, "feature_variance")],
+    ),
+    "table of a study": (
+        "tables/feature_variance.parquet",
+        [partial(read_both, "feature_variance")],
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def written(undisturbed: Workflow, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The results of a study, and besides what is not kept or what it has no need of."""
+    folder = tmp_path_factory.mktemp("written") / "results"
+    results = undisturbed.root / "results" / NAME
+    for path, _ in KINDS.values():
+        if (results / path).exists():
+            (folder / path).parent.mkdir(parents=True, exist_ok=True)
+            (folder / path).write_bytes((results / path).read_bytes())
+    (augmented,) = (path for path in results.rglob("*.safetensors") if "augment" in str(path))
+    (folder / "alike.safetensors").write_bytes(augmented.read_bytes())
+    corrupt(
+        Split(results / "data/shapes32/test.safetensors"),
+        4,
+        "fog",
+        [1, 5],
+        0,
+        folder / "fog.safetensors",
+    )
+    weights, _ = read_foreign(results / "checkpoints/vit.safetensors", "vit")
+    write_weights(folder / "training.safetensors", weights, {"snapshot": "end"})
+    return folder
+
+
+def harms(whole: bytes, kind: str) -> list[bytes]:
+    """Return what a file may become: bits that flip, sectors that are lost, an end that is."""
+    chance = random.Random(kind)
+    harmed = []
+    for _ in range(FLIPS):
+        flipped = bytearray(whole)
+        flipped[chance.randrange(len(whole))] ^= 1 << chance.randrange(8)
+        harmed.append(bytes(flipped))
+    sector = chance.randrange(len(whole) // 512) * 512
+    if any(whole[sector : sector + 512]):
+        harmed.append(whole[:sector] + bytes(512) + whole[sector + 512 :])
+    harmed += [whole[: chance.randrange(len(whole))] for _ in range(5)]
+    return [*harmed, whole[:-1], b"", bytes(len(whole)), b"<html></html>"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_file_that_changed_is_refused(written: Path, tmp_path: Path, kind: str) -> None:
+    name, readers = KINDS[kind]
+    whole = (written / name).read_bytes()
+    path = tmp_path / Path(name).name
+    for read in readers:
+        path.write_bytes(whole)
+        read(path)
+        for harmed in harms(whole, kind):
+            path.write_bytes(harmed)
+            with pytest.raises(VitscopeError) as caught:
+                read(path)
+            assert str(path) in str(caught.value)
+            assert "\n" not in str(caught.value)
+
+
+def flip(path: Path) -> None:
+    """Flip a bit in the middle of a file, as a disk or a memory that fails would."""
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+
+
+DAMAGED = (
+    "latents/vit/1.safetensors",
+    "predictions/vit/test.parquet",
+    "data/shapes32/train.safetensors",
+)
+
+
+def test_a_run_names_what_is_damaged_and_makes_it_again(victim: Workflow) -> None:
+    before = victim.digests("results", "figures")
+    results = victim.root / "results" / NAME
+    for name in DAMAGED:
+        flip(results / name)
+    code, output = victim.run("--keep-going", *targets(SOME), default=NAME)
+    assert code != 0
+    assert "Traceback" not in output
+    for name in DAMAGED:
+        assert f"vitscope: results/{NAME}/{name} is damaged: " in output
+        assert output.count("delete it and run again.") >= len(DAMAGED)
+        (results / name).unlink()
+    # By name: Snakemake leaves out what no target needs any more.
+    victim.make(*sorted(before), default=NAME)
+    assert victim.digests("results", "figures") == before
+
+
+@pytest.mark.faults
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if "/" in KINDS[kind][0]])
+@pytest.mark.parametrize("cut", [False, True], ids=["flipped", "truncated"])
+def test_a_run_uses_no_kind_of_damaged_file(victim: Workflow, kind: str, cut: bool) -> None:
+    before = victim.digests("results", "figures")
+    name = f"results/{NAME}/{KINDS[kind][0]}"
+    path = victim.root / name
+    if cut:
+        os.truncate(path, path.stat().st_size // 2)
+    else:
+        flip(path)
+    code, output = victim.run("--keep-going", *targets(SOME), default=NAME)
+    assert code != 0
+    assert "Traceback" not in output
+    assert f"vitscope: {name} " in output
+    path.unlink()
+    # By name: Snakemake leaves out what no target needs any more.
+    victim.make(*sorted(before), default=NAME)
+    assert victim.digests("results", "figures") == before

@@ -1,0 +1,89 @@
+"""A run that is killed at any moment and started again ends as if nothing had happened."""
+
+import os
+import random
+import re
+import signal
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from tests.faults.everything import NAME, SOME, targets, write_everything
+from tests.workflow.copies import Workflow, copy_workflow
+from vitscope.figures import KINDS
+
+pytestmark = pytest.mark.workflow
+
+SECONDS = 3.0
+# First with all its jobs, as by a power cut, then alone: then its jobs live on beside the next run.
+WAYS = (os.killpg, os.kill)
+
+Job = tuple[str, str]
+
+
+def finished_in(output: str) -> list[Job]:
+    """Return the jobs that a run told to have finished: their rules, and what they do."""
+    told = dict(re.findall(r"^Job (\d+): (.*)$", output, re.MULTILINE))
+    done = re.findall(r"^Finished jobid: (\d+) \(Rule: (\w+)\)$", output, re.MULTILINE)
+    return [(rule, told[job]) for job, rule in done]
+
+
+def killed(
+    workflow: Workflow, wanted: list[str], default: str, jobs: int, kills: int, seed: int
+) -> list[Job]:
+    """Kill a run at random moments spread over its life, let it end, and return what it did.
+
+    Every life is as long as it takes until the next share of all jobs is done, and a random time.
+    """
+    chance = random.Random(seed)
+    done: list[Job] = []
+    for number in range(kills):
+        log = workflow.root / "life.log"
+        with log.open("w") as output:
+            process = workflow.start(
+                "--cores", "2", *wanted, default=default, start_new_session=True, stdout=output
+            )
+            while process.poll() is None:
+                if len(done) + log.read_text().count("Finished jobid: ") >= jobs * number // kills:
+                    break
+                time.sleep(0.05)
+            time.sleep(chance.uniform(0, SECONDS))
+            if process.poll() is None:
+                WAYS[number % 2](process.pid, signal.SIGKILL)
+            process.wait()
+        done += finished_in(log.read_text())
+    return done + finished_in(workflow.make("--cores", "2", *wanted, default=default))
+
+
+def check(workflow: Workflow, expected: Workflow, done: list[Job], jobs: list[Job]) -> None:
+    """Compare with a run in which nothing happened: the same bytes, and nothing done twice."""
+    # Hidden files are among these: what a killed job had begun is gone.
+    made = workflow.digests("results", "figures")
+    assert made == expected.digests("results", "figures")
+    assert [job for job, times in Counter(done).items() if times > 1] == []
+    assert set(done) <= set(jobs)
+    # A run that is killed after a job ended and before it could say so does not tell of it.
+    print(f"{len(jobs)} jobs, of which {len(set(done))} told that they ended, none of them twice")
+
+
+def test_killed_runs_end_with_the_same_bytes(tmp_path: Path, some: Path, undisturbed: Workflow):
+    jobs = finished_in((undisturbed.root / "run.log").read_text())
+    workflow = copy_workflow(tmp_path / "copy", some)
+    done = killed(workflow, targets(SOME), NAME, len(jobs), kills=4, seed=9)
+    check(workflow, undisturbed, done, jobs)
+
+
+@pytest.mark.faults
+@pytest.mark.parametrize("study", [NAME, "mini"])
+def test_runs_of_every_figure_that_are_killed_20_times(tmp_path: Path, vit, study: str):
+    studies = tmp_path / "studies"
+    studies.mkdir()
+    write_everything(studies, vit, tuple(KINDS))
+    wanted = ["all"] if study == "mini" else targets(tuple(KINDS))
+    calm = copy_workflow(tmp_path / "calm", studies)
+    jobs = finished_in(calm.make("--cores", "2", *wanted, default=study))
+    workflow = copy_workflow(tmp_path / "copy", studies)
+    done = killed(workflow, wanted, study, len(jobs), kills=20, seed=20)
+    check(workflow, calm, done, jobs)

@@ -1,0 +1,71 @@
+"""Two runs at once, and clocks that are wrong."""
+
+import os
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.faults.everything import NAME, SOME, targets
+from tests.workflow.copies import Workflow, copy_workflow, edited
+
+pytestmark = pytest.mark.workflow
+
+YEAR = 365 * 24 * 3600
+
+
+def test_a_second_run_in_the_folder_leaves_the_first_alone(tmp_path: Path, some, undisturbed):
+    workflow = copy_workflow(tmp_path / "copy", some)
+    wanted = f"results/{NAME}/feature_variance/vit.parquet"
+    first = workflow.start("--cores", "1", wanted, default=NAME, stdout=subprocess.PIPE)
+    deadline = time.monotonic() + 300
+    while not (workflow.root / ".snakemake/run.lock").exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    code, output = workflow.run("--cores", "1", wanted, default=NAME)
+    assert code != 0
+    assert output.endswith("vitscope: another run is at work in this folder: wait for it to end.\n")
+    assert first.poll() is None
+    said, _ = first.communicate(timeout=600)
+    assert first.returncode == 0, said
+    made = workflow.digests("results", "figures")
+    expected = undisturbed.digests("results", "figures")
+    assert made == {path: expected[path] for path in made}
+
+
+def dated(folders: tuple[Path, ...], date: float) -> None:
+    for folder in folders:
+        for path in folder.rglob("*"):
+            if path.is_file():
+                os.utime(path, (date, date))
+
+
+@pytest.mark.parametrize("years", [-20, 20])
+def test_results_that_a_wrong_clock_has_dated(victim: Workflow, years: int) -> None:
+    folders = (victim.root / "results", victim.root / "figures")
+    dated(folders, time.time() + years * YEAR)
+    assert victim.plan(*targets(SOME), default=NAME) == {}
+    with edited(victim.root / "scripts/merge_variance.py", lambda text: f"{text}\n"):
+        assert victim.plan(*targets(SOME), default=NAME)["merge_variance"] == 1
+
+
+def test_a_clock_that_jumps_back_in_a_run(victim: Workflow) -> None:
+    """What would be older than what it is made from is not made, and the dates are named."""
+    before = victim.digests("results", "figures")
+    data = victim.root / "results" / NAME / "data"
+    dated((data,), time.time() + YEAR)
+    shard = victim.root / "results" / NAME / "feature_variance/vit/0.parquet"
+    merged = shard.parent.with_suffix(".parquet")
+    shard.unlink()
+    merged.unlink()
+    # By name: Snakemake leaves out what no target needs any more.
+    code, output = victim.run(*sorted(before), default=NAME)
+    assert code != 0
+    assert f"has older modification time ({time.strftime('%Y')}" in output
+    assert f"than input results/{NAME}/data/shapes32/" in output
+    assert "This could indicate a clock skew problem" in output
+    dated((data,), time.time())
+    victim.make(*sorted(before), default=NAME)
+    assert victim.digests("results", "figures") == before
+    assert victim.plan(*targets(SOME), default=NAME) == {}
