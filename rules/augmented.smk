@@ -12,6 +12,9 @@ rule augment_images:
         "<benchmarks>/{study}/augmented/{model}.tsv"
     conda:
         "../envs/torch.yaml"
+    resources:
+        mem_mb=memory_of_drawing,
+        runtime=minutes_of_arrays,
     params:
         code=code("augment_images"),
         model=network_of,

@@ -10,6 +10,7 @@ rule list_blocks:
         "<logs>/{study}/blocks/{model}.log",
     benchmark:
         "<benchmarks>/{study}/blocks/{model}.tsv"
+    localrule: True
     conda:
         "../envs/torch.yaml"
     params:

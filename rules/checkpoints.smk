@@ -6,14 +6,14 @@ rule fetch_checkpoint:
         checkpoint="<results>/{study}/downloads/{model}.checkpoint",
     log:
         "<logs>/{study}/downloads/{model}.log",
+    cache: "omit-software"
     localrule: True
     conda:
         "../envs/torch.yaml"
     params:
+        # No more than this: users of one cache share what they download from the same address.
         code=code("fetch_checkpoint"),
         checkpoint=lambda wildcards: model_of(wildcards)["checkpoint"],
-        label="{model}",
-        lock=lambda wildcards: str(study_of(wildcards).lock_path),
     message:
         "Downloading the checkpoint of {wildcards.model}"
     script:
@@ -29,6 +29,7 @@ rule convert_checkpoint:
         "<logs>/{study}/checkpoints/{model}.log",
     benchmark:
         "<benchmarks>/{study}/checkpoints/{model}.tsv"
+    localrule: True
     conda:
         "../envs/torch.yaml"
     params:

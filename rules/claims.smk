@@ -20,6 +20,7 @@ rule count_claims:
         "<logs>/{study}/tables/claims.log",
     benchmark:
         "<benchmarks>/{study}/tables/claims.tsv"
+    localrule: True
     conda:
         "../envs/base.yaml"
     params:

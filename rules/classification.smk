@@ -13,6 +13,10 @@ rule predict:
         "<benchmarks>/{study}/predictions/{model}/{split}.tsv"
     conda:
         "../envs/torch.yaml"
+    resources:
+        mem_mb=memory_of_passes,
+        runtime=minutes_of(passes_of_prediction),
+        gpu=gpu_of,
     params:
         code=family_code("predict"),
         model=network_of,
@@ -35,6 +39,7 @@ rule score_classification:
         "<logs>/{study}/classification/{model}.log",
     benchmark:
         "<benchmarks>/{study}/classification/{model}.tsv"
+    localrule: True
     conda:
         "../envs/base.yaml"
     params:
@@ -56,6 +61,7 @@ rule score_shape_texture:
         "<logs>/{study}/shape_texture/{model}.log",
     benchmark:
         "<benchmarks>/{study}/shape_texture/{model}.tsv"
+    localrule: True
     conda:
         "../envs/base.yaml"
     params:

@@ -3,9 +3,12 @@
 import fcntl
 import os
 import re
+import subprocess
 import sys
-from math import ceil
+from functools import cache
+from math import ceil, sqrt
 from pathlib import Path
+from shutil import which
 
 from vitscope import origins
 from vitscope.data.places import archive_needed, existing, local_files
@@ -13,6 +16,7 @@ from vitscope.digests import code_digest
 from vitscope.errors import VitscopeError
 from vitscope.figures import KINDS, module_of
 from vitscope.origins import END
+from vitscope.sizes import latents_bytes
 from vitscope.studies import load_config, shown_snapshots, snapshots_of
 from vitscope.yamlfile import load_yaml
 
@@ -34,7 +38,7 @@ def clear(function, *arguments):
 
 
 def start_alone():
-    """Stop if another run is at work in this folder.
+    """Stop if another run is at work in this folder, or what one left behind on a cluster.
 
     The lock belongs to the process: unlike Snakemake's own, it does not outlive a run that is killed.
     """
@@ -43,6 +47,41 @@ def start_alone():
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         sys.exit("vitscope: another run is at work in this folder: wait for it to end.")
+    except OSError as error:
+        sys.exit(f"vitscope: this file system has no locks ({error}): mount it with flock.")
+    left = jobs_left_in_slurm()
+    if left:
+        sys.exit(
+            f"vitscope: a run that was killed left {len(left)} jobs in Slurm that write into this "
+            f"folder: wait for them to end, or end them by: scancel {' '.join(left)}"
+        )
+
+
+def jobs_left_in_slurm():
+    """The jobs of Slurm that were started from this folder; the plugin names each by its run."""
+    if not Path(".snakemake/slurm_logs").is_dir() or not which("squeue"):
+        return []
+    asked = ["squeue", "--me", "--noheader", "--format=%A %j %Z"]
+    answer = subprocess.run(asked, capture_output=True, text=True)
+    if answer.returncode:
+        sys.exit(f"vitscope: Slurm does not say whether jobs are left: {answer.stderr.strip()}")
+    jobs = [line.split(maxsplit=2) for line in answer.stdout.splitlines()]
+    uuid = r"(\w+_)?\w{8}(-\w{4}){3}-\w{12}"
+    here = os.path.realpath(".")
+    ours = {
+        job for job, name, at in jobs if re.fullmatch(uuid, name) and os.path.realpath(at) == here
+    }
+    return sorted(ours, key=int)
+
+
+def check_places():
+    """Stop before the first job if one is to write to a folder where it may not."""
+    jobs = workflow.dag.needrun_jobs()
+    folders = {Path(file).parent for job in jobs for file in (*job.output, *job.log)}
+    there = {next(f for f in (folder, *folder.parents) if f.exists()) for folder in folders}
+    for folder in sorted(there):
+        if not os.access(folder, os.W_OK):
+            sys.exit(f"vitscope: {folder} may not be written: make it writable.")
 
 
 # Snakemake has read these already, but took the last of keys that are there twice.
@@ -50,6 +89,68 @@ for configfile_path in workflow.configfiles:
     clear(load_yaml, Path(os.path.relpath(configfile_path)))
 
 DEFAULT, STUDIES = clear(load_config, config, "config/config.yaml or --config")
+
+# Scripts find them here, and not among params: those decide which downloads users of a cache share.
+config["locks"] = {name: str(study.lock_path) for name, study in STUDIES.items()}
+
+
+# Latents
+
+LATENTS_MB = config.get("max_latents_gb") and max(1, int(1000 * config["max_latents_gb"]))
+if LATENTS_MB:
+    workflow.register_resource("latents_mb", LATENTS_MB)
+
+
+def room_to_measure(wildcards, input):
+    """The megabytes of latents that a measurement keeps from being deleted."""
+    return min(LATENTS_MB, megabytes(input.latents)) if LATENTS_MB else 0
+
+
+def room_to_extract(wildcards, input):
+    """The megabytes of latents that are to be extracted.
+
+    Latents exist for longer than their extraction runs. But measurements have priority, so that an
+    extraction starts only when no measurement could: as long as it takes no less room than each of
+    those, all latents that exist are in the hands of a job that runs.
+    """
+    if not (LATENTS_MB and Path(input.blocks).exists()):
+        return 0
+    study = study_of(wildcards)
+    images = min(study.settings["analysis"]["shard_size"], study.images(wildcards.model))
+    dtype = study.settings["analysis"]["latents_dtype"]
+    own = shard_megabytes(input.blocks, os.stat(input.blocks).st_mtime_ns, images, dtype)
+    if own > LATENTS_MB:
+        sys.exit(
+            f"vitscope: {study.path}: a shard of latents of {wildcards.model} takes "
+            f"{own / 1000:g} GB and max_latents_gb is {config['max_latents_gb']:g}: lower "
+            f"analysis.shard_size, or raise max_latents_gb."
+        )
+    results = Path(input.blocks).parents[2]
+    existing = [
+        megabytes(path)
+        for name in STUDIES.keys() - keeping_latents()
+        for path in results.glob(f"{name}/latents/*/*.safetensors")
+    ]
+    return min(LATENTS_MB, max([own, *existing]))
+
+
+@cache
+def shard_megabytes(blocks, written, images, dtype):
+    """The size of a shard of latents before it is there; tables that change are read again."""
+    # Imported here: most runs have no bound, and pandas takes long to import.
+    from vitscope.tables import read_table
+
+    table = clear(read_table, "blocks", blocks)
+    # The header of the file fits into one more.
+    return ceil(latents_bytes(table, images, dtype) / 1e6) + 1
+
+
+def megabytes(path):
+    """The size of a file; 0 if it is not there."""
+    try:
+        return ceil(os.stat(path).st_size / 1e6)
+    except FileNotFoundError:
+        return 0
 
 
 # Names

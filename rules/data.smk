@@ -6,6 +6,7 @@ rule fetch_archive:
         archive="<results>/{study}/downloads/{dataset}.archive",
     log:
         "<logs>/{study}/downloads/{dataset}.log",
+    cache: "omit-software"
     localrule: True
     conda:
         "../envs/base.yaml"
@@ -29,6 +30,9 @@ rule build_split:
         "<benchmarks>/{study}/data/{dataset}/{split}.tsv"
     conda:
         "../envs/base.yaml"
+    resources:
+        mem_mb=memory_of_arrays,
+        runtime=minutes_of_arrays,
     params:
         code=code("build_split"),
         dataset=split_settings,

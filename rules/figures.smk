@@ -22,6 +22,7 @@ rule draw_figure:
         "<logs>/{study}/figures/{figure}.log",
     benchmark:
         "<benchmarks>/{study}/figures/{figure}.tsv"
+    localrule: True
     conda:
         "../envs/figures.yaml"
     params:
@@ -54,3 +55,4 @@ use rule draw_figure as draw_default_figure with:
         f"<benchmarks>/{DEFAULT}/figures/default_{{figure}}.tsv"
     wildcard_constraints:
         figure=one_of(STUDIES[DEFAULT].settings["figures"]),
+    localrule: True

@@ -28,6 +28,10 @@ rule measure_fit:
         "<benchmarks>/{study}/fit/{model}.tsv"
     conda:
         "../envs/torch.yaml"
+    resources:
+        mem_mb=memory_of_passes,
+        runtime=minutes_of(passes_of_fit),
+        gpu=gpu_of,
     params:
         code=family_code("measure_fit"),
         model=network_of,

@@ -10,8 +10,13 @@ rule measure_diagonal:
         "<logs>/{study}/fourier/{model}/diagonal/{shard}.log",
     benchmark:
         "<benchmarks>/{study}/fourier/{model}/diagonal/{shard}.tsv"
+    priority: 1
     conda:
         "../envs/base.yaml"
+    resources:
+        mem_mb=memory_of_arrays,
+        runtime=minutes_of_arrays,
+        latents_mb=room_to_measure,
     params:
         code=code("measure_diagonal"),
         analysis=analysis_of("shard_size"),
@@ -31,8 +36,13 @@ rule measure_spectrum:
         "<logs>/{study}/spectrum/{model}/{shard}.log",
     benchmark:
         "<benchmarks>/{study}/spectrum/{model}/{shard}.tsv"
+    priority: 1
     conda:
         "../envs/base.yaml"
+    resources:
+        mem_mb=memory_of_arrays,
+        runtime=minutes_of_arrays,
+        latents_mb=room_to_measure,
     params:
         code=code("measure_spectrum"),
         analysis=analysis_of("shard_size", "fourier", "spectrum"),
@@ -53,6 +63,7 @@ rule merge_fourier:
         "<logs>/{study}/fourier/{model}.log",
     benchmark:
         "<benchmarks>/{study}/fourier/{model}.tsv"
+    localrule: True
     conda:
         "../envs/base.yaml"
     params:
@@ -74,6 +85,7 @@ rule merge_spectrum:
         "<logs>/{study}/spectrum/{model}.log",
     benchmark:
         "<benchmarks>/{study}/spectrum/{model}.tsv"
+    localrule: True
     conda:
         "../envs/base.yaml"
     params:

@@ -15,6 +15,10 @@ rule measure_hessian:
         part=r"\d+",
     conda:
         "../envs/torch.yaml"
+    resources:
+        mem_mb=memory_of_hessian(vectors_of_largest),
+        runtime=minutes_of(passes_of_largest),
+        gpu=gpu_of,
     params:
         code=family_code("measure_hessian"),
         model=network_of,
@@ -37,6 +41,7 @@ rule merge_hessian:
         "<logs>/{study}/hessian/{model}.log",
     benchmark:
         "<benchmarks>/{study}/hessian/{model}.tsv"
+    localrule: True
     conda:
         "../envs/base.yaml"
     params:
@@ -61,6 +66,10 @@ rule measure_hessian_density:
         part=r"\d+",
     conda:
         "../envs/torch.yaml"
+    resources:
+        mem_mb=memory_of_hessian(vectors_of_density),
+        runtime=minutes_of(passes_of_density),
+        gpu=gpu_of,
     params:
         code=family_code("measure_hessian_density"),
         model=network_of,
@@ -84,6 +93,7 @@ rule merge_hessian_density:
         "<logs>/{study}/hessian_density/{model}.log",
     benchmark:
         "<benchmarks>/{study}/hessian_density/{model}.tsv"
+    localrule: True
     conda:
         "../envs/base.yaml"
     params:

@@ -15,6 +15,10 @@ rule measure_landscape:
         part=r"\d+",
     conda:
         "../envs/torch.yaml"
+    resources:
+        mem_mb=memory_of_passes,
+        runtime=minutes_of(passes_of_landscape),
+        gpu=gpu_of,
     params:
         code=family_code("measure_landscape"),
         model=network_of,
@@ -36,6 +40,7 @@ rule merge_landscape:
         "<logs>/{study}/landscape/{model}.log",
     benchmark:
         "<benchmarks>/{study}/landscape/{model}.tsv"
+    localrule: True
     conda:
         "../envs/base.yaml"
     params:

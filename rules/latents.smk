@@ -1,7 +1,8 @@
 """Latents: one forward pass per shard of images fills all cut points.
 
 A shard of latents is large and cheap to make again, so it lives only as long as a measurement
-needs it, unless its study keeps it.
+needs it, unless its study keeps it. Where `max_latents_gb` bounds how much of them exists at once,
+jobs share the resource `latents_mb`.
 """
 
 
@@ -20,6 +21,11 @@ rule extract_latents:
         study=one_of(STUDIES.keys() - keeping_latents()),
     conda:
         "../envs/torch.yaml"
+    resources:
+        mem_mb=memory_of_passes,
+        runtime=minutes_of(passes_of_shard),
+        gpu=gpu_of,
+        latents_mb=room_to_extract,
     params:
         code=family_code("extract_latents"),
         model=network_of,
@@ -37,3 +43,8 @@ use rule extract_latents as extract_kept_latents with:
         latents="<results>/{study}/latents/{model}/{shard}.safetensors",
     wildcard_constraints:
         study=one_of(keeping_latents()),
+    resources:
+        mem_mb=memory_of_passes,
+        runtime=minutes_of(passes_of_shard),
+        gpu=gpu_of,
+        latents_mb=0,

@@ -14,6 +14,10 @@ rule measure_lesions:
         "<benchmarks>/{study}/lesion/{model}.tsv"
     conda:
         "../envs/torch.yaml"
+    resources:
+        mem_mb=memory_of_passes,
+        runtime=minutes_of(passes_of_lesions),
+        gpu=gpu_of,
     params:
         code=family_code("measure_lesions"),
         model=network_of,

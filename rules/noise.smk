@@ -13,6 +13,10 @@ rule measure_frequency_noise:
         "<benchmarks>/{study}/frequency_noise/{model}.tsv"
     conda:
         "../envs/torch.yaml"
+    resources:
+        mem_mb=memory_of_passes,
+        runtime=minutes_of(passes_of_noise),
+        gpu=gpu_of,
     params:
         code=family_code("measure_frequency_noise"),
         model=network_of,

@@ -20,6 +20,7 @@ rule record_run:
         "<logs>/{study}/run.log",
     benchmark:
         "<benchmarks>/{study}/run.tsv"
+    localrule: True
     conda:
         "../envs/base.yaml"
     params:

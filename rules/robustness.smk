@@ -21,6 +21,9 @@ rule corrupt_images:
         corruption=r"\w+",
     conda:
         "../envs/base.yaml"
+    resources:
+        mem_mb=memory_of_arrays,
+        runtime=minutes_of_arrays,
     params:
         code=code("corrupt_images"),
         seed=lambda wildcards: study_of(wildcards).settings["analysis"]["seed"],
@@ -46,6 +49,10 @@ rule measure_robustness:
         part=r"\d+",
     conda:
         "../envs/torch.yaml"
+    resources:
+        mem_mb=memory_of_passes,
+        runtime=minutes_of(passes_of_robustness),
+        gpu=gpu_of,
     params:
         code=family_code("measure_robustness"),
         model=network_of,
@@ -67,6 +74,7 @@ rule merge_robustness:
         "<logs>/{study}/robustness/{model}.log",
     benchmark:
         "<benchmarks>/{study}/robustness/{model}.tsv"
+    localrule: True
     conda:
         "../envs/base.yaml"
     params:

@@ -6,9 +6,10 @@ use rule fetch_checkpoint as fetch_snapshot with:
         checkpoint="<results>/{study}/downloads/{model}/{snapshot}.checkpoint",
     log:
         "<logs>/{study}/downloads/{model}/{snapshot}.log",
+    cache: "omit-software"
+    localrule: True
     params:
         checkpoint=snapshot_of,
-        label="{model}, snapshot {snapshot}",
     message:
         "Downloading the snapshot {wildcards.snapshot} of {wildcards.model}"
 
@@ -22,6 +23,7 @@ use rule convert_checkpoint as convert_snapshot with:
         "<logs>/{study}/snapshots/{model}/{snapshot}.log",
     benchmark:
         "<benchmarks>/{study}/snapshots/{model}/{snapshot}.tsv"
+    localrule: True
     params:
         checkpoint=snapshot_of,
         label="{model}, snapshot {snapshot}",

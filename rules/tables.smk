@@ -10,6 +10,7 @@ rule tabulate:
         "<logs>/{study}/tables/{table}.log",
     benchmark:
         "<benchmarks>/{study}/tables/{table}.tsv"
+    localrule: True
     conda:
         "../envs/base.yaml"
     params:

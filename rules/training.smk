@@ -16,6 +16,10 @@ rule train_model:
         "<benchmarks>/{study}/training/{model}.tsv"
     conda:
         "../envs/torch.yaml"
+    resources:
+        mem_mb=memory_of_training,
+        runtime=minutes_of_training,
+        gpu=gpu_of,
     params:
         code=family_code("train_model"),
         model=network_of,

@@ -10,6 +10,7 @@ rule trace_trajectory:
         "<logs>/{study}/trajectory/{model}.log",
     benchmark:
         "<benchmarks>/{study}/trajectory/{model}.tsv"
+    localrule: True
     conda:
         "../envs/torch.yaml"
     params:

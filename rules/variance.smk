@@ -10,8 +10,13 @@ rule measure_variance:
         "<logs>/{study}/feature_variance/{model}/{shard}.log",
     benchmark:
         "<benchmarks>/{study}/feature_variance/{model}/{shard}.tsv"
+    priority: 1
     conda:
         "../envs/base.yaml"
+    resources:
+        mem_mb=memory_of_arrays,
+        runtime=minutes_of_arrays,
+        latents_mb=room_to_measure,
     params:
         code=code("measure_variance"),
         analysis=analysis_of("shard_size"),
@@ -31,6 +36,7 @@ rule merge_variance:
         "<logs>/{study}/feature_variance/{model}.log",
     benchmark:
         "<benchmarks>/{study}/feature_variance/{model}.tsv"
+    localrule: True
     conda:
         "../envs/base.yaml"
     params:

@@ -1,0 +1,166 @@
+"""The workflow on a real Slurm: the same bytes as on one machine, whatever fails on the way."""
+
+import re
+import shlex
+import signal
+import subprocess
+from collections import Counter
+
+import pytest
+
+from tests.slurm.cluster import wait_for
+
+pytestmark = pytest.mark.slurm
+
+# The profile as it is, but for what this cluster lacks, accounting, and to wait less.
+SLURM = (
+    "--workflow-profile",
+    "profiles/slurm",
+    "--slurm-status-command",
+    "squeue",
+    "--slurm-init-seconds-before-status-checks",
+    "1",
+)
+MINI = ("figures/fig9.pdf", "results/mini/landscape/pit.parquet")
+SHARDED = "results/sharded/feature_variance/vit.parquet"
+LARGE = "results/large/feature_variance/vit.parquet"
+SHARDS = 4
+
+
+def submitted(output):
+    """Return what each job of Slurm is: the folder of its log is named by its rule or group."""
+    found = re.findall(r"submitted with SLURM jobid (\d+) \(log: \S*slurm_logs/(\w+)/", output)
+    return dict(found)
+
+
+def states(jobs):
+    return Counter(job.state for job in jobs)
+
+
+def start(workflow, *arguments):
+    return workflow.start(*arguments, *SLURM, stdout=subprocess.PIPE)
+
+
+def end(process):
+    output, _ = process.communicate(timeout=900)
+    return process.returncode, output
+
+
+def running(slurm, wanted, folder):
+    """Return the running jobs of a folder and their nodes, once there are so many."""
+    found = {}
+
+    def enough():
+        lines = slurm.ask("squeue", "-h", "-t", "RUNNING", "-o", "%A %N %M %Z").splitlines()
+        jobs = [line.split(maxsplit=3) for line in lines]
+        # Those that have run for some seconds: they are at work.
+        found.clear()
+        found.update({n: node for n, node, t, at in jobs if at == str(folder) and t > "0:02"})
+        return len(found) >= wanted
+
+    wait_for(enough, f"{wanted} jobs did not start")
+    return found
+
+
+def test_the_tables_are_those_of_one_machine(slurm, local, remote):
+    local.make("--cores", "2", *MINI)
+    before = len(slurm.finished())
+    output = remote.make(*MINI, *SLURM)
+    assert remote.digests("results/mini", "figures") == local.digests("results/mini", "figures")
+    jobs = slurm.finished()[before:]
+    assert states(jobs) == {"COMPLETED": len(jobs)}
+    kinds = submitted(output)
+    assert kinds.keys() == {job.number for job in jobs}
+    # Of the short jobs and of those that need the network, none was sent to a node.
+    assert Counter(kinds.values()) == {
+        "rule_build_split": 2,
+        "rule_augment_images": 1,
+        "rule_measure_landscape": 2,
+        "group_shard_extract_latents_measure_variance": 2,
+    }
+    assert {job.node for job in jobs} == {"n1", "n2"}
+    asked = {kinds[job.number]: job.asked for job in jobs}
+    assert all(set(each) == {"cpu", "mem", "node", "billing"} for each in asked.values())
+    assert {each["cpu"] for each in asked.values()} == {"1"}
+    assert asked["rule_build_split"]["mem"] == "900M"
+    assert asked["rule_augment_images"]["mem"] == "1300M"
+
+
+def test_a_cancelled_job_and_a_dead_node(slurm, local, remote):
+    local.make("--cores", "2", SHARDED)
+    before = len(slurm.finished())
+    process = start(remote, SHARDED)
+    at_work = running(slurm, 3, remote.root)
+    on_n1, on_n2 = (min(n for n in at_work if at_work[n] == node) for node in ("n1", "n2"))
+    slurm.ask("scancel", on_n1)
+    slurm.kill_node("n2")
+    try:
+        code, output = end(process)
+    finally:
+        slurm.start_node("n2")
+        slurm.wait_for_nodes()
+    assert code == 0, output
+    assert remote.digests("results/sharded") == local.digests("results/sharded")
+    jobs = slurm.finished()[before:]
+    assert {job.number for job in jobs if job.state == "CANCELLED"} == {on_n1}
+    assert {job.number for job in jobs if job.state == "NODE_FAIL"} >= {on_n2}
+    # What had ended stayed: the splits, and each shard, ended well once.
+    kinds = submitted(output)
+    assert Counter(kinds[job.number] for job in jobs if job.state == "COMPLETED") == {
+        "rule_build_split": 1,
+        "group_shard_extract_latents_measure_variance": SHARDS,
+    }
+
+
+def test_a_killed_run_goes_on(slurm, local, remote):
+    local.make("--cores", "2", SHARDED)
+    before = len(slurm.finished())
+
+    def kill_at_work():
+        process = start(remote, SHARDED, "--jobs", "2")
+        at_work = running(slurm, 2, remote.root)
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+        return at_work
+
+    def refused():
+        code, output = remote.run(SHARDED, *SLURM)
+        assert code != 0
+        (line,) = [line for line in output.splitlines() if line.startswith("vitscope: ")]
+        assert "Traceback" not in output
+        text, command = line.split("end them by: ")
+        assert "a run that was killed left" in text
+        return shlex.split(command)
+
+    left = kill_at_work()
+    assert refused() == ["scancel", *sorted(left, key=int)]
+    wait_for(lambda: not slurm.ask("squeue", "-h"), "the jobs that were left did not end")
+    made = list((remote.root / "results/sharded/feature_variance/vit").glob("*.parquet"))
+    assert len(made) == 2
+    times = {file: file.stat().st_mtime_ns for file in made}
+
+    left = kill_at_work()
+    slurm.ask(*refused())
+    wait_for(lambda: not slurm.ask("squeue", "-h"), "the cancelled jobs did not end")
+    remote.make(SHARDED, *SLURM)
+
+    assert remote.digests("results/sharded") == local.digests("results/sharded")
+    assert {file: file.stat().st_mtime_ns for file in made} == times
+    jobs = slurm.finished()[before:]
+    assert {job.number for job in jobs if job.state == "CANCELLED"} == left.keys()
+    # The split, and each shard, once.
+    assert states(jobs) == {"CANCELLED": 2, "COMPLETED": 1 + SHARDS}
+
+
+def test_a_job_over_its_memory_gets_more(slurm, local, remote):
+    local.make("--cores", "2", LARGE)
+    before = len(slurm.finished())
+    output = remote.make(LARGE, *SLURM)
+    assert remote.digests("results/large") == local.digests("results/large")
+    jobs = slurm.finished()[before:]
+    kinds = submitted(output)
+    shard = [job for job in jobs if kinds[job.number].startswith("group_shard")]
+    assert [job.state for job in shard] == ["FAILED", "COMPLETED"]
+    first, second = (int(job.asked["mem"].removesuffix("M")) for job in shard)
+    assert second == pytest.approx(2 * first, abs=1)
+    assert states(jobs) == {"FAILED": 1, "COMPLETED": 2}
