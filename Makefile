@@ -7,7 +7,7 @@ FIGURE_FORMATS := pdf svg png
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup all report test lint format regenerate accept train-mini bench clean FORCE
+.PHONY: help setup all report test test-slurm faults lint format regenerate accept train-mini bench bench-gpu fuzz profile clean FORCE
 
 help: ## list what there is
 	@echo "make figures/fig9.pdf     one figure of the default study (also .svg, .png)"
@@ -26,7 +26,7 @@ $(VENV)/.installed: pyproject.toml envs/constraints.txt | $(VENV)/bin/python
 	@touch $@
 
 $(VENV)/.installed-dev: $(VENV)/.installed
-	$(PIP) -e '.[dev]'
+	$(PIP) -e '.[dev,slurm]'
 	@touch $@
 
 figures/%: $(VENV)/.installed FORCE
@@ -45,6 +45,13 @@ report: $(VENV)/.installed ## report.html: figures, claims and provenance on one
 test: $(VENV)/.installed-dev ## run the tests
 	$(BIN)/python -m pytest
 
+test-slurm: $(VENV)/.installed-dev ## run on a Slurm of two nodes, with faults (Debian, as root)
+	tests/slurm/install.sh
+	$(BIN)/python -m pytest -m slurm tests/slurm
+
+faults: $(VENV)/.installed-dev ## kill the default study 20 times, damage every kind of file (an hour)
+	$(BIN)/python -m pytest -m faults tests/faults
+
 lint: $(VENV)/.installed-dev ## check style, types and workflow
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -58,19 +65,33 @@ format: $(VENV)/.installed-dev ## format the code, write the generated parts of 
 	$(BIN)/snakefmt Snakefile rules
 	$(BIN)/python -m vitscope.manual
 
-regenerate: $(VENV)/.installed-dev ## make all mini figures and compare their tables with tests/expected
+regenerate: $(VENV)/.installed-dev ## make all mini figures, compare tables and pixels with tests
 	$(BIN)/snakemake
 	$(BIN)/snakemake --report report.html
 	$(BIN)/python -m tests.compare
+	$(BIN)/python -m pytest -q -m pixels --mpl --mpl-results-path=results/pixels tests/pixels
 
-accept: $(VENV)/.installed-dev ## make the tables of the last run the expected ones
+accept: $(VENV)/.installed-dev ## make the tables and figures of the last run the expected ones
 	$(BIN)/python -m tests.compare --accept
+	$(BIN)/python -m pytest -q -m pixels --mpl-generate-path=tests/pixels/expected tests/pixels
 
 train-mini: $(VENV)/.installed ## train the bundled models again (about 40 minutes on two cores)
 	$(BIN)/snakemake train_mini
 
 bench: $(VENV)/.installed-dev ## measure speed and memory, write docs/benchmarks.md
 	$(BIN)/python -m tests.bench.run
+
+bench-gpu: $(VENV)/.installed-dev ## measure a CUDA device, write its part of docs/benchmarks.md
+	$(BIN)/python -m tests.bench.gpu
+
+fuzz: $(VENV)/.installed-dev ## throw damaged files at every reader, write docs/security.md
+	$(BIN)/python -m tests.security.fuzz
+
+plan: $(VENV)/.installed ## tell what all figures cost before anything runs (STUDY=paper for another study)
+	$(BIN)/python scripts/plan.py $(if $(STUDY),--study $(STUDY))
+
+profile: $(VENV)/.installed-dev ## tell where the time of the default study goes
+	$(BIN)/python -m tests.bench.profile
 
 clean: ## remove results, figures, logs and Snakemake's records
 	rm -rf results figures logs benchmarks .snakemake report.html report.zip

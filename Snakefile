@@ -14,6 +14,7 @@ report: "report/workflow.rst"
 
 
 include: "rules/common.smk"
+include: "rules/resources.smk"
 
 
 wildcard_constraints:
@@ -53,6 +54,7 @@ include: "rules/provenance.smk"
 
 onstart:
     start_alone()
+    check_places()
 
 
 rule all:

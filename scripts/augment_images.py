@@ -1,6 +1,7 @@
 """Draw augmented training images once, by the recipe that a model was trained by."""
 
 from scripts._job import job
+
 from vitscope.augmented import build
 from vitscope.data.artefact import Split
 

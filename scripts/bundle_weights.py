@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from scripts._job import job
+
 from vitscope.files import copy_file, sha256_of, write_text
 
 with job(snakemake):

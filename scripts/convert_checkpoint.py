@@ -3,15 +3,18 @@
 from pathlib import Path
 
 from scripts._job import job
+
 from vitscope import checkpoints, origins
 
 with job(snakemake):
-    entry = snakemake.params.checkpoint
+    entry, label = snakemake.params.checkpoint, snakemake.params.label
+    source = Path(snakemake.input.source)
+    lock = Path(snakemake.config["locks"][snakemake.wildcards.study])
     checkpoints.convert(
-        Path(snakemake.input.source),
+        source,
         snakemake.params.model,
         Path(snakemake.output.checkpoint),
-        label=snakemake.params.label,
+        label=label,
         origin=origins.described(entry),
-        sha256=entry.get("sha256"),
+        sha256=origins.confirm(entry, source, lock, label=label),
     )

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from scripts._job import job
+
 from vitscope.data.artefact import Split
 from vitscope.data.corrupted import build
 

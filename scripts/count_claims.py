@@ -1,8 +1,9 @@
 """Count the claims of the paper that the figures of a study are about."""
 
+from scripts._job import job
+
 import pandas as pd
 
-from scripts._job import job
 from vitscope.claims import (
     CLAIMS,
     as_sections,

@@ -1,6 +1,7 @@
 """Extract the latents of one shard of images at every cut point of a model."""
 
 from scripts._job import job
+
 from vitscope import checkpoints, families
 from vitscope.data.artefact import Split
 from vitscope.latents import extract, pick_device, shard_rows

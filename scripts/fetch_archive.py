@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from scripts._job import job
+
 from vitscope.data.cifar import download
 
 with job(snakemake):

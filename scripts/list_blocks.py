@@ -1,6 +1,7 @@
 """Write the block table of a model."""
 
 from scripts._job import job
+
 from vitscope import checkpoints, families
 from vitscope.blocks import block_table
 from vitscope.tables import write_table

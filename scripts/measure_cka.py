@@ -1,6 +1,7 @@
 """Measure the HSIC of all pairs of cut points over each batch of a shard."""
 
 from scripts._job import job
+
 from vitscope.cka import shard_hsic
 from vitscope.tables import write_table
 from vitscope.tensorfile import TensorFile

@@ -1,6 +1,7 @@
 """Measure the Fourier amplitudes of every image of a shard along the half-diagonal."""
 
 from scripts._job import job
+
 from vitscope.fourier import shard_diagonal
 from vitscope.tables import write_table
 from vitscope.tensorfile import TensorFile

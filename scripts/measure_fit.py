@@ -1,6 +1,7 @@
 """Measure the loss of a model on augmented training images, beside its error on test images."""
 
 from scripts._job import job
+
 from vitscope import checkpoints
 from vitscope.augmented import Augmented
 from vitscope.fit import fit_table, training_losses

@@ -1,6 +1,7 @@
 """Measure what noise of one frequency costs a model in accuracy."""
 
 from scripts._job import job
+
 from vitscope import checkpoints
 from vitscope.data.artefact import Split
 from vitscope.frequency_noise import measure, noise_table

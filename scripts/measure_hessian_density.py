@@ -1,6 +1,7 @@
 """Measure the density of all eigenvalues of the Hessian on some batches of augmented images."""
 
 from scripts._job import job
+
 from vitscope import checkpoints
 from vitscope.augmented import Augmented
 from vitscope.hessian.spectra import Loss, density

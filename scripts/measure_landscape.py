@@ -1,6 +1,7 @@
 """Measure the loss of a model on some rows of a plane through its weights."""
 
 from scripts._job import job
+
 from vitscope import checkpoints
 from vitscope.augmented import Augmented
 from vitscope.landscape import grid, measure, pick_precision

@@ -1,6 +1,7 @@
 """Measure what each residual branch of a model is worth in accuracy."""
 
 from scripts._job import job
+
 from vitscope import checkpoints, families
 from vitscope.data.artefact import Split
 from vitscope.latents import pick_device

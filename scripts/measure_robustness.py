@@ -1,8 +1,9 @@
 """Classify the images of some corruptions with a model, and first of all images as they are."""
 
+from scripts._job import job
+
 import pandas as pd
 
-from scripts._job import job
 from vitscope import checkpoints
 from vitscope.data.artefact import Split
 from vitscope.data.corrupted import Corrupted

@@ -1,6 +1,7 @@
 """Measure the variance of every image of a shard in bands of frequency, and its radial profile."""
 
 from scripts._job import job
+
 from vitscope.spectrum import shard_spectrum
 from vitscope.tables import write_table
 from vitscope.tensorfile import TensorFile

@@ -1,6 +1,7 @@
 """Measure the variance of every image of a shard at every cut point."""
 
 from scripts._job import job
+
 from vitscope.tables import write_table
 from vitscope.tensorfile import TensorFile
 from vitscope.variance import shard_variance

@@ -1,6 +1,7 @@
 """Merge the shards of one model to its CKA."""
 
 from scripts._job import job
+
 from vitscope.cka import merge
 from vitscope.tables import read_metadata, read_table, write_table
 

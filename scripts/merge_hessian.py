@@ -1,6 +1,7 @@
 """Merge the largest eigenvalues of one model, over batches and snapshots."""
 
 from scripts._job import job
+
 from vitscope.hessian.merging import merge, tell_convergence
 from vitscope.tables import write_table
 

@@ -1,6 +1,7 @@
 """Merge the densities of the eigenvalues of one model, over batches and snapshots."""
 
 from scripts._job import job
+
 from vitscope.hessian.merging import merge
 from vitscope.tables import write_table
 

@@ -1,8 +1,9 @@
 """Merge the rows of the grid of one model."""
 
+from scripts._job import job
+
 import pandas as pd
 
-from scripts._job import job
 from vitscope.tables import read_metadata, read_table, write_table
 
 with job(snakemake):

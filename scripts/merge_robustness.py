@@ -1,8 +1,9 @@
 """Merge the corruptions that one model was measured on, and average over severities."""
 
+from scripts._job import job
+
 import pandas as pd
 
-from scripts._job import job
 from vitscope.robustness import corruption_error
 from vitscope.tables import read_metadata, read_table, write_table
 

@@ -1,6 +1,7 @@
 """Merge the band variances of the shards of one model and join the block table."""
 
 from scripts._job import job
+
 from vitscope.spectrum import merge
 from vitscope.tables import read_metadata, read_table, write_table
 

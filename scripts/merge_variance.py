@@ -1,6 +1,7 @@
 """Merge the shards of one model and join the block table."""
 
 from scripts._job import job
+
 from vitscope.tables import read_metadata, read_table, write_table
 from vitscope.variance import merge
 

@@ -1,6 +1,7 @@
 """Classify the images of a split by a model."""
 
 from scripts._job import job
+
 from vitscope import checkpoints
 from vitscope.data.artefact import Split
 from vitscope.latents import pick_device

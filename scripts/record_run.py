@@ -1,6 +1,7 @@
 """Write down what made the results of a study."""
 
 from scripts._job import job
+
 from vitscope.files import write_text
 from vitscope.pages import text_as_html
 from vitscope.provenance import run_record

@@ -1,8 +1,9 @@
 """Score the predictions of a model: accuracy, calibration, and the bins of confidence."""
 
+from scripts._job import job
+
 import pandas as pd
 
-from scripts._job import job
 from vitscope.classification import reliability, summarized
 from vitscope.tables import read_metadata, read_table, write_table
 

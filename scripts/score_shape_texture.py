@@ -1,6 +1,7 @@
 """Measure whether a model goes by shape or by texture."""
 
 from scripts._job import job
+
 from vitscope.data.artefact import Split
 from vitscope.shape_texture import biases, cues
 from vitscope.tables import read_metadata, read_table, write_table

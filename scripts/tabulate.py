@@ -1,8 +1,9 @@
 """Write one table of all models from the tables of each."""
 
+from scripts._job import job
+
 import pandas as pd
 
-from scripts._job import job
 from vitscope.tables import read_table, write_table
 
 with job(snakemake):

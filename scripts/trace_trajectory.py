@@ -1,6 +1,7 @@
 """Trace the weights of a model in training, as recorded there or through its snapshots."""
 
 from scripts._job import job
+
 from vitscope.files import sha256_of
 from vitscope.tables import read_table, write_table
 from vitscope.tensorfile import TensorFile

@@ -2,9 +2,10 @@
 
 from pathlib import Path
 
+from scripts._job import job
+
 import pandas as pd
 
-from scripts._job import job
 from vitscope import families
 from vitscope.data.artefact import Split
 from vitscope.latents import pick_device

@@ -10,7 +10,7 @@ import pytest
 from tests.web import Site, running_site, status, whole
 from vitscope.errors import VitscopeError
 from vitscope.lockfile import Entry, known
-from vitscope.origins import address, described, download, local_file
+from vitscope.origins import address, confirm, described, download, local_file
 
 DATA, OTHER = b"weights" * 1000, b"others!" * 1000
 SHA256 = hashlib.sha256(DATA).hexdigest()
@@ -161,3 +161,40 @@ def test_a_digest_that_cannot_be_recorded_leaves_no_download(site: Site, tmp_pat
 def test_importing_origins_imports_no_torch():
     code = "import sys, vitscope.origins; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False).returncode == 0
+
+
+@pytest.fixture
+def fetched(tmp_path: Path) -> Path:
+    """A download that may have come from anywhere."""
+    path = tmp_path / "vit.checkpoint"
+    path.write_bytes(b"weights")
+    return path
+
+
+URL = "https://example.org/vit.pth"
+DIGEST = hashlib.sha256(b"weights").hexdigest()
+
+
+def test_what_the_study_says_is_left_to_the_reader(tmp_path: Path, fetched: Path) -> None:
+    lock = tmp_path / "own.lock.yaml"
+    entry = {"url": URL, "sha256": "ab"}
+    assert confirm(entry, fetched, lock, label="ViT") == "ab"
+    assert confirm({"path": str(fetched)}, fetched, lock, label="ViT") is None
+    assert not lock.exists()
+
+
+def test_a_download_from_a_cache_is_written_down_and_then_must_match(
+    tmp_path: Path, fetched: Path
+) -> None:
+    lock = tmp_path / "own.lock.yaml"
+    for _ in range(2):
+        assert confirm({"url": URL}, fetched, lock, label="ViT") == DIGEST
+        assert known(lock, URL) == Entry(DIGEST, 7)
+    fetched.write_bytes(b"another")
+    found = hashlib.sha256(b"another").hexdigest()
+    with pytest.raises(VitscopeError) as caught:
+        confirm({"url": URL}, fetched, lock, label="ViT")
+    assert str(caught.value) == (
+        f"ViT: {fetched} has the SHA-256 {found} where {lock} says {DIGEST}: it is another file or "
+        "a damaged one, so delete it, and if it is a link what it leads to, and run again."
+    )

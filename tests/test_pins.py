@@ -18,7 +18,8 @@ from packaging.version import Version
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-RANGES = [*PROJECT["dependencies"], *PROJECT["optional-dependencies"]["dev"]]
+EXTRAS = PROJECT["optional-dependencies"]
+RANGES = [*PROJECT["dependencies"], *EXTRAS["dev"], *EXTRAS["slurm"]]
 HIDE = """
 import sys
 class Hidden:

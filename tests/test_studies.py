@@ -302,7 +302,7 @@ FAMILIES = "alternet, convnext, mixer, pit, resnet, swin, timm_resnet, vit"
             "models.former.checkpoint.url",
             "ftp://host/x",
             "models.former.checkpoint.url: found 'ftp://host/x', allowed: an address that begins "
-            "with https:// or http://.",
+            "with https:// or http:// and holds no user name or password.",
         ),
         (
             "models.net.checkpoint.sha256",

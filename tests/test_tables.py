@@ -92,13 +92,54 @@ def test_a_file_that_is_missing_or_no_table(tmp_path: Path, read) -> None:
         )
 
 
+def test_every_bit_that_changes_is_noticed(tmp_path: Path) -> None:
+    path = tmp_path / "table"
+    write_table(NAME, FRAME, path, {"data_sha256": "ab"})
+    whole = path.read_bytes()
+    for bit in range(8 * len(whole)):
+        changed = bytearray(whole)
+        changed[bit // 8] ^= 1 << bit % 8
+        path.write_bytes(changed)
+        for read in (lambda path: read_table(NAME, path), read_metadata):
+            with pytest.raises(VitscopeError) as caught:
+                read(path)
+            assert str(caught.value).startswith(str(path))
+            assert str(caught.value).endswith("delete it and run again.")
+
+
+def test_a_table_whose_seal_was_lost_is_noticed(tmp_path: Path) -> None:
+    path = tmp_path / "table"
+    write_table(NAME, FRAME, path)
+    content = path.read_bytes()
+    start = content.rindex(b"vitscope", 0, -8)
+    path.write_bytes(content[:start] + bytes(12) + content[start + 12 :])
+    with pytest.raises(VitscopeError, match="is damaged: it is not what was written; delete it"):
+        read_table(NAME, path)
+
+
+def test_other_readers_read_a_table(tmp_path: Path) -> None:
+    write_table(NAME, FRAME, tmp_path / "table", {"data_sha256": "ab"})
+    pd.testing.assert_frame_equal(
+        pd.read_parquet(tmp_path / "table"), read_table(NAME, tmp_path / "table")
+    )
+
+
+def test_a_table_of_another_writer_is_read(tmp_path: Path) -> None:
+    table = pa.Table.from_pandas(FRAME, schema=schema_of(NAME), preserve_index=False)
+    pq.write_table(table, tmp_path / "table")
+    write_table(NAME, FRAME, tmp_path / "ours")
+    pd.testing.assert_frame_equal(
+        read_table(NAME, tmp_path / "table"), read_table(NAME, tmp_path / "ours")
+    )
+
+
 def test_damaged_pages(tmp_path: Path) -> None:
     path = tmp_path / "table"
     write_table(NAME, FRAME, path)
     content = bytearray(path.read_bytes())
     content[4:40] = b"\xff" * 36
     path.write_bytes(content)
-    with pytest.raises(VitscopeError, match=r"is not a readable parquet table"):
+    with pytest.raises(VitscopeError, match=r"is damaged: it is not what was written; delete it"):
         read_table(NAME, path)
 
 

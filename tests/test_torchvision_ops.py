@@ -56,3 +56,35 @@ def test_the_help_is_needed_where_we_say_so(fits: bool) -> None:
     if fits:
         pytest.skip("torchvision fits the torch of this environment")
     assert "torchvision::nms" in run("import torchvision").stderr
+
+
+def test_timm_is_imported_without_the_compiler_of_torch() -> None:
+    done = run(
+        "import sys\n"
+        "from vitscope.torchvision_ops import import_timm\n"
+        "import_timm()\n"
+        "print([name for name in sys.modules if name.startswith('torch._dynamo')])\n"
+        "import torch\n"
+        "from vitscope import families\n"
+        "arch = {'patch_size': 8, 'embed_dim': 24, 'depth': 1, 'num_heads': 2}\n"
+        "model = families.get('vit').build(arch, 10, 32).eval()\n"
+        "images = torch.zeros(1, 3, 32, 32)\n"
+        "model(images)\n"
+        "print('torch._dynamo' in sys.modules)\n"
+        "compiled = torch.compile(model, backend='eager')(images)\n"
+        "print(torch.equal(compiled, model(images)), torch._dynamo.__file__ is not None)\n"
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == ["[]", "False", "True True"]
+
+
+def test_a_compiler_that_is_there_already_stays() -> None:
+    done = run(
+        "import sys\n"
+        "import torch._dynamo\n"
+        "before = {k: v for k, v in sys.modules.items() if k.startswith('torch._dynamo')}\n"
+        "from vitscope.torchvision_ops import import_timm\n"
+        "import_timm()\n"
+        "print(all(sys.modules[name] is module for name, module in before.items()))\n"
+    )
+    assert done.stdout.strip() == "True", done.stderr

@@ -141,7 +141,7 @@ class Augmented:
             raise VitscopeError(f"{path} holds no augmented images: delete it and run again.")
 
     def __len__(self) -> int:
-        return len(self._file.array("images"))
+        return self._file.shape("images")[0]
 
     @property
     def metadata(self) -> dict[str, str]:

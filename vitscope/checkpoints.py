@@ -7,10 +7,12 @@ of the model's own keys, with the digest of its source in its metadata.
 import argparse
 import json
 import re
+import zipfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+import safetensors
 import safetensors.torch
 import torch
 from safetensors import SafetensorError
@@ -21,7 +23,8 @@ from vitscope.downloads import disguise_of
 from vitscope.errors import VitscopeError
 from vitscope.files import sha256_of
 from vitscope.models import build_empty, fill
-from vitscope.tensorfile import DTYPES, TensorFile, TensorWriter
+from vitscope.tensorfile import CHECKSUMS, DTYPES, TensorFile, TensorWriter
+from vitscope.yamlfile import told
 
 StateDict = dict[str, Tensor]
 Network = Mapping[str, Any]
@@ -30,9 +33,17 @@ Network = Mapping[str, Any]
 WRAPPERS = ("state_dict_ema", "model_ema", "ema", "state_dict", "model")
 PREFIXES = ("module.", "_orig_mod.")
 DEEPEST_NESTING = 4
+# Weights do not compress, and torch.save does not try.
+LARGEST_EXPANSION = 4
 # Besides tensors and plain values. Many codes save their options, a bare namespace, with the model.
 HARMLESS: list[Any] = [argparse.Namespace]
 SHOWN = 4
+LONGEST_NAME = 500
+# What the weights of a network may be before they get the types of the model.
+PLAIN = frozenset(
+    {torch.float16, torch.bfloat16, torch.float32, torch.float64}
+    | {torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64, torch.bool}
+)
 
 
 def read_foreign(path: Path, label: str, sha256: str | None = None) -> tuple[StateDict, str]:
@@ -48,9 +59,10 @@ def read_foreign(path: Path, label: str, sha256: str | None = None) -> tuple[Sta
             f"another file or a damaged one, so get it again or correct the digest."
         )
     loaded = _load_safetensors(path, label) if _is_safetensors(path) else _load_torch(path, label)
-    weights = _without_prefixes(_plain_tensors(_unwrapped(loaded)))
+    weights = _without_prefixes(_dense_tensors(_unwrapped(loaded)))
     if not weights:
         raise VitscopeError(f"{label}: {path} holds no weights: give the file of a state dict.")
+    _check_plain(weights, f"{label}: {path}")
     return weights, digest
 
 
@@ -84,12 +96,32 @@ def _damaged(path: Path, label: str) -> VitscopeError:
 
 def _load_safetensors(path: Path, label: str) -> StateDict:
     try:
+        with safetensors.safe_open(path, "pt") as file:
+            ours = CHECKSUMS in (file.metadata() or {})
+        if ours:
+            TensorFile(path).verify()
         return dict(safetensors.torch.load_file(path))
     except (SafetensorError, OSError, ValueError, KeyError) as error:
         raise _damaged(path, label) from error
 
 
+def _check_expansion(path: Path, label: str) -> None:
+    """Refuse a zip archive whose members are much larger than the file itself."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            size = sum(member.file_size for member in archive.infolist())
+    except Exception:
+        # The reader of torch says what is wrong with a damaged archive.
+        return
+    if size > LARGEST_EXPANSION * path.stat().st_size:
+        raise VitscopeError(
+            f"{label}: {path} would expand to {size} bytes, which no weights do: do not use it, "
+            f"and get the checkpoint from where it was published."
+        )
+
+
 def _load_torch(path: Path, label: str) -> object:
+    _check_expansion(path, label)
     try:
         with torch.serialization.safe_globals(HARMLESS):
             return torch.load(path, map_location="cpu", weights_only=True)
@@ -116,7 +148,7 @@ def _unwrapped(loaded: object) -> object:
     return loaded
 
 
-def _plain_tensors(loaded: object) -> StateDict:
+def _dense_tensors(loaded: object) -> StateDict:
     if not isinstance(loaded, Mapping):
         return {}
     return {
@@ -124,6 +156,22 @@ def _plain_tensors(loaded: object) -> StateDict:
         for name, value in loaded.items()
         if isinstance(name, str) and isinstance(value, Tensor) and value.layout is torch.strided
     }
+
+
+def _check_plain(weights: StateDict, what: str) -> None:
+    """Refuse tensors without values, or with values that are no plain numbers."""
+    for name, tensor in weights.items():
+        if len(name) > LONGEST_NAME:
+            raise VitscopeError(
+                f"{what} holds a tensor with a name of {len(name)} characters, which no weights "
+                f"of a network have: give the file of a state dict."
+            )
+        if tensor.dtype not in PLAIN or tensor.is_meta or tensor.is_nested:
+            shape = "ragged" if tensor.is_nested else "empty" if tensor.is_meta else "plain"
+            raise VitscopeError(
+                f"{what} holds {told(name)} as a {shape} tensor of {tensor.dtype}, which no "
+                f"weights of a network are: save the state dict in float32."
+            )
 
 
 def _without_prefixes(weights: StateDict) -> StateDict:
@@ -177,13 +225,14 @@ def _fitted(weights: StateDict, wanted: Mapping[str, Tensor], what: str) -> Stat
     counters = [name for name in wanted if name.endswith(".num_batches_tracked")]
     weights = {name: torch.zeros_like(wanted[name], device="cpu") for name in counters} | weights
     _check_names(weights, wanted, what)
-    for name, tensor in weights.items():
+    fitted = {name: weights[name].to(tensor.dtype) for name, tensor in wanted.items()}
+    for name, tensor in fitted.items():
         if not torch.isfinite(tensor).all():
             raise VitscopeError(
                 f"{what} holds values in {name} that are not finite: give a checkpoint of a "
                 f"training that did not diverge."
             )
-    return {name: weights[name].to(tensor.dtype) for name, tensor in wanted.items()}
+    return fitted
 
 
 def _check_names(weights: StateDict, wanted: Mapping[str, Tensor], what: str) -> None:
@@ -245,8 +294,8 @@ def read_origin(path: Path) -> dict[str, str]:
 
 def load_model(path: Path, network: Network) -> nn.Module:
     """Build a network and give it the weights of a converted checkpoint, ready for inference."""
-    label = str(network["family"])
-    weights = _load_safetensors(path, label)
+    TensorFile(path).verify()
+    weights = safetensors.torch.load_file(path)
     model = _empty(network)
-    _check_names(weights, model.state_dict(), f"{label}: {path}")
+    _check_names(weights, model.state_dict(), f"{network['family']}: {path}")
     return fill(model, weights)

@@ -76,7 +76,7 @@ def _grams(latents: TensorFile, first: int, images: int) -> Array:
     """Return the Gram matrices of all cut points over `images` images of a shard."""
     grams = []
     for name in latents.names:
-        maps = latents.array(name)[first : first + images]
+        maps = latents.mapped(name)[first : first + images]
         with np.errstate(invalid="ignore", over="ignore"):
             grams.append(gram(maps.reshape(images, -1), latents.dtype(name)))
         if not np.isfinite(grams[-1]).all():
@@ -95,7 +95,9 @@ def shard_hsic(latents: TensorFile, first_image: int, batch_size: int) -> pd.Dat
     """
     count = len(latents.names)
     index, other = np.triu_indices(count)
-    images = len(latents.array(latents.names[0]))
+    images = latents.shape(latents.names[0])[0]
+    # Batches need not hold every image: one more pass costs little beside the products.
+    latents.verify()
     batches = range(0, images - batch_size + 1, batch_size)
     values = [hsic(_grams(latents, first, batch_size))[index, other] for first in batches]
     return pd.DataFrame(

@@ -36,6 +36,7 @@ from urllib.request import (
 )
 
 from vitscope import __version__
+from vitscope.addresses import shown
 from vitscope.errors import VitscopeError
 from vitscope.files import sha256_of
 
@@ -78,14 +79,14 @@ class _Source:
     timeout: float
 
     def failure(self, what: str, advice: str) -> VitscopeError:
-        return VitscopeError(f"{self.label}: {self.url} {what}: {advice}.")
+        return VitscopeError(f"{self.label}: {shown(self.url)} {what}: {advice}.")
 
     def try_again(self, what: str, pause: float | None = None) -> _TryAgainError:
-        return _TryAgainError(f"{self.label}: {self.url} {what}", pause, afresh=False)
+        return _TryAgainError(f"{self.label}: {shown(self.url)} {what}", pause, afresh=False)
 
     def start_afresh(self, what: str) -> _TryAgainError:
         """The bytes that are there are of no use: the next attempt is for the whole file."""
-        return _TryAgainError(f"{self.label}: {self.url} {what}", pause=0.0, afresh=True)
+        return _TryAgainError(f"{self.label}: {shown(self.url)} {what}", pause=0.0, afresh=True)
 
     def disguised(self, disguise: str) -> VitscopeError:
         return self.failure(
@@ -183,8 +184,9 @@ def _refused(source: _Source, error: HTTPError) -> Exception:
             "download it by hand and give its path",
         )
     if 300 <= error.code < 400:
+        place = shown(error.headers["Location"] or "")
         return source.failure(
-            f"leads on to an address that is not followed ({error.headers['Location']})",
+            f"leads on to an address that is not followed ({place})",
             "give the address of the file itself",
         )
     return source.failure(f"cannot be downloaded ({status})", "correct the address")
@@ -224,7 +226,8 @@ def _answer(source: _Source, headers: Mapping[str, str]) -> Iterator[HTTPRespons
 
 def _not_an_address(label: str, url: str) -> VitscopeError:
     return VitscopeError(
-        f"{label}: '{url}' is not a web address: give one that begins with https:// or http://."
+        f"{label}: '{shown(url)}' is not a web address: give one that begins with https:// or "
+        f"http:// and holds no user name or password."
     )
 
 
@@ -232,6 +235,7 @@ def _check_address(label: str, url: str) -> None:
     try:
         parts = urlsplit(url)
         valid = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+        valid = valid and "@" not in parts.netloc
     except ValueError:
         valid = False
     if not valid:
@@ -314,7 +318,7 @@ class _Partial:
 
 def _transfer(source: _Source, partial: _Partial, say: Say) -> bool:
     """Fill the partial file; return whether its first bytes are from an earlier attempt."""
-    offset, etag = partial.resumable(source.url)
+    offset, etag = partial.resumable(shown(source.url))
     asked = {"Range": f"bytes={offset}-", "If-Range": etag} if offset else {}
     with _answer(source, asked) as response:
         resumed = response.status == 206
@@ -323,7 +327,7 @@ def _transfer(source: _Source, partial: _Partial, say: Say) -> bool:
         total = _total(response)
         _check_announced(source, response, total)
         if not resumed:
-            partial.begin(source.url, _strong_etag(response))
+            partial.begin(shown(source.url), _strong_etag(response))
         done = partial.file.seek(offset if resumed else 0)
         news = _News(source.label, total, say)
         for data in _chunks(source, response):
@@ -383,7 +387,8 @@ def _check_digest(
     )
 
 
-def _md5_of(path: Path) -> str:
+def md5_of(path: Path) -> str:
+    """Return the MD5 of a file as hexadecimal digits."""
     with path.open("rb") as file:
         # MD5 is what some publishers give; it guards against damage, not against malice.
         md5 = hashlib.md5(usedforsecurity=False)
@@ -397,7 +402,7 @@ def _attempt(source: _Source, partial: _Partial, say: Say) -> str:
     sha256 = sha256_of(partial.path)
     _check_digest(source, "SHA-256", sha256, source.sha256, resumed)
     if source.md5 is not None:
-        _check_digest(source, "MD5", _md5_of(partial.path), source.md5, resumed)
+        _check_digest(source, "MD5", md5_of(partial.path), source.md5, resumed)
     return sha256
 
 

@@ -3,9 +3,27 @@
 from collections.abc import Iterable
 from difflib import get_close_matches
 
+LONGEST = 2000
+
 
 class VitscopeError(Exception):
-    """Something the user can put right; its text is one sentence that says how."""
+    """Something the user can put right; its text is one sentence that says how.
+
+    What a file holds may stand in it: whatever that is, the sentence is one line that a terminal
+    shows as it is, and not too long.
+    """
+
+    def __init__(self, sentence: str) -> None:
+        super().__init__(_shortened("".join(map(_visible, sentence))))
+
+
+def _visible(character: str) -> str:
+    return character if character.isprintable() else character.encode("unicode_escape").decode()
+
+
+def _shortened(text: str) -> str:
+    half = LONGEST // 2
+    return text if len(text) <= LONGEST else f"{text[:half]} ... {text[-half:]}"
 
 
 def nearest(found: str, allowed: Iterable[str]) -> str:

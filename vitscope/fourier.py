@@ -125,7 +125,7 @@ def shard_diagonal(latents: TensorFile, first_image: int, threads: int = 1) -> p
     `first_image` is the position of the shard's first image among those measured. Maps that are not
     square have no diagonal: NaN.
     """
-    shapes = {name: latents.array(name).shape for name in latents.names}
+    shapes = {name: latents.shape(name) for name in latents.names}
     measures = {
         name: HalfDiagonal(channels, height)
         for name, (_, channels, height, width) in shapes.items()
@@ -148,8 +148,10 @@ def _frequencies(measure: str, points: pd.DataFrame) -> pd.Series:
 
 
 def _means(shards: Iterable[pd.DataFrame], resamples: int, seed: int) -> pd.DataFrame:
-    per_image = pd.concat(shards).pivot(
-        index="image", columns=["index", "step"], values="log_amplitude"
+    # Shard by shard: a row per image is a fifth of the memory of a row per value.
+    per_image = pd.concat(
+        shard.pivot(index="image", columns=["index", "step"], values="log_amplitude")
+        for shard in shards
     )
     per_image = per_image.sort_index().sort_index(axis=1)
     values = per_image.to_numpy(np.float64)

@@ -83,7 +83,7 @@ def _entries(lock: Path, text: bytes) -> dict[str, Entry]:
     try:
         loaded = yaml.safe_load(text) or {}
         return {url: Entry(str(e["sha256"]), int(e["bytes"])) for url, e in loaded.items()}
-    except (yaml.YAMLError, UnicodeDecodeError, AttributeError, KeyError, TypeError, ValueError):
+    except (yaml.YAMLError, AttributeError, KeyError, TypeError, ValueError, RecursionError):
         raise VitscopeError(
             f"{lock} is damaged: restore it, or delete it to record all digests anew."
         ) from None

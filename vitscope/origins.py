@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from vitscope import downloads, lockfile
+from vitscope.addresses import shown
 from vitscope.downloads import Say, say_on_stderr
 from vitscope.errors import VitscopeError, nearest
+from vitscope.files import sha256_of
 
 # The snapshot of a model that is its checkpoint.
 END = "end"
@@ -47,9 +49,11 @@ def local_file(where: str, checkpoint: Mapping[str, Any], root: Path) -> Path | 
 
 
 def described(checkpoint: Mapping[str, Any]) -> str:
-    """Say where a checkpoint comes from, without the folders of this machine."""
+    """Say where a checkpoint comes from, without folders of this machine and without secrets."""
     place = _place(checkpoint)
     named = str(checkpoint[place])
+    if place == "url":
+        return shown(named)
     return f"timm: {named}" if place == "timm" else Path(named).name if place == "path" else named
 
 
@@ -96,7 +100,7 @@ def download(
     if "sha256" in checkpoint:
         downloads.fetch(url, path, label=label, sha256=checkpoint["sha256"], say=say, **options)
         return
-    entry = lockfile.known(lock, url)
+    entry = lockfile.known(lock, shown(url))
     if entry is not None:
         downloads.fetch(
             url,
@@ -111,8 +115,30 @@ def download(
         return
     sha256 = downloads.fetch(url, path, label=label, say=say, **options)
     try:
-        lockfile.record(lock, url, lockfile.Entry(sha256, path.stat().st_size))
+        lockfile.record(lock, shown(url), lockfile.Entry(sha256, path.stat().st_size))
     except VitscopeError:
         path.unlink()
         raise
     say(f"{label}: wrote its SHA-256 {sha256} to {lock}; later downloads must match")
+
+
+def confirm(checkpoint: Mapping[str, Any], path: Path, lock: Path, *, label: str) -> str | None:
+    """Return the SHA-256 that a checkpoint must have, if anybody says.
+
+    A download may come from a cache, where nobody here has looked at it: what the lock file does
+    not know yet is written there, as of any first download.
+    """
+    if "sha256" in checkpoint or _place(checkpoint) in ("bundled", "path"):
+        return checkpoint.get("sha256")
+    url = shown(address(checkpoint))
+    there = lockfile.known(lock, url)
+    found = lockfile.Entry(sha256_of(path), path.stat().st_size)
+    if there is None:
+        lockfile.record(lock, url, found)
+    elif there != found:
+        raise VitscopeError(
+            f"{label}: {path} has the SHA-256 {found.sha256} where {lock} says {there.sha256}: it "
+            f"is another file or a damaged one, so delete it, and if it is a link what it leads "
+            f"to, and run again."
+        )
+    return found.sha256

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from vitscope.errors import VitscopeError
-from vitscope.tensorfile import DTYPES, TensorFile, as_float
+from vitscope.tensorfile import DTYPES, TensorFile, as_float, checksum
 
 Array = npt.NDArray[Any]
 # From maps (N, C, H, W) to the values of each image (N, K).
@@ -30,7 +30,7 @@ class _Piece:
 
 
 def _pieces(latents: TensorFile, name: str) -> Iterator[_Piece]:
-    maps = latents.array(name)
+    maps = latents.mapped(name)
     step = max(1, PIECE_BYTES // maps[0].nbytes)
     for first in range(0, len(maps), step):
         yield _Piece(name, first, min(step, len(maps) - first))
@@ -41,11 +41,11 @@ class _Reader:
 
     def __init__(self, latents: TensorFile, names: Mapping[str, Any]) -> None:
         self._latents = latents
-        self._shapes = {name: latents.array(name).shape[1:] for name in names}
+        self._shapes = {name: latents.shape(name)[1:] for name in names}
         self._local = threading.local()
 
-    def read(self, piece: _Piece) -> Array:
-        """Return the maps of a piece, until the next one is read."""
+    def read(self, piece: _Piece) -> tuple[Array, int]:
+        """Return the maps of a piece, until the next one is read, and their checksum."""
         shape = (piece.images, *self._shapes[piece.name])
         dtype = self._latents.dtype(piece.name)
         size = int(np.prod(shape)) * DTYPES[dtype].itemsize
@@ -54,7 +54,7 @@ class _Reader:
             buffer = self._local.buffer = np.empty(size, np.uint8)
         maps = buffer[:size].view(DTYPES[dtype]).reshape(shape)
         self._latents.read(piece.name, piece.first, maps)
-        return as_float(maps, dtype)
+        return as_float(maps, dtype), checksum(maps, piece.first)
 
 
 def measure_pieces(
@@ -68,9 +68,10 @@ def measure_pieces(
     """
     reader = _Reader(latents, measures)
 
-    def run(piece: _Piece) -> Array:
+    def run(piece: _Piece) -> tuple[Array, int]:
+        maps, total = reader.read(piece)
         with np.errstate(invalid="ignore", over="ignore"):
-            values = measures[piece.name](reader.read(piece))
+            values = measures[piece.name](maps)
         wrong = ~np.isfinite(values).all(axis=1)
         if wrong.any():
             image = first_image + piece.first + int(np.argmax(wrong))
@@ -78,11 +79,14 @@ def measure_pieces(
                 f"{latents.path}: the feature map at {piece.name} is not finite, or too large, for "
                 f"image {image}: check the checkpoint and the model's mean and std."
             )
-        return values
+        return values, total
 
     pieces = {name: list(_pieces(latents, name)) for name in measures}
     with ThreadPoolExecutor(threads) as pool:
-        values = pool.map(run, [piece for group in pieces.values() for piece in group])
-        return {
-            name: np.concatenate([next(values) for _ in group]) for name, group in pieces.items()
-        }
+        done = pool.map(run, [piece for group in pieces.values() for piece in group])
+        measured = {}
+        for name, group in pieces.items():
+            values, sums = zip(*(next(done) for _ in group), strict=True)
+            latents.check(name, sum(sums))
+            measured[name] = np.concatenate(values)
+        return measured

@@ -10,6 +10,7 @@ from typing import Any
 import yaml
 
 from vitscope import __version__
+from vitscope.addresses import shown
 from vitscope.files import sha256_of
 from vitscope.tensorfile import TensorFile
 
@@ -51,6 +52,16 @@ def _installed(package: str) -> str | None:
         return None
 
 
+def _without_secrets(settings: Any) -> Any:
+    """Return settings with their addresses as they may be shown."""
+    if isinstance(settings, Mapping):
+        return {
+            key: shown(value) if key == "url" else _without_secrets(value)
+            for key, value in settings.items()
+        }
+    return settings
+
+
 def run_record(
     name: str,
     settings: Mapping[str, Any],
@@ -77,6 +88,6 @@ def run_record(
             for path in data
         },
         "tables": {Path(path).stem: {"sha256": sha256_of(path)} for path in tables},
-        "study": {"name": name, **settings},
+        "study": {"name": name, **_without_secrets(settings)},
     }
     return yaml.dump(record, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=100)

@@ -10,6 +10,7 @@ from typing import Any
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import ValidationError
 
+from vitscope.addresses import shown
 from vitscope.errors import VitscopeError, nearest
 from vitscope.yamlfile import load_yaml, told
 
@@ -76,7 +77,10 @@ def _sentence(error: ValidationError, path: Sequence[object]) -> str:
         allowed = [str(value) for value in error.validator_value]
         hint = nearest(error.instance, allowed) if isinstance(error.instance, str) else ""
         return f"{key}: found {told(error.instance)}, allowed: {', '.join(allowed)}.{hint}"
-    return f"{key}: found {told(error.instance)}, allowed: {_expected(error)}."
+    found = error.instance
+    if isinstance(found, str) and "://" in found:
+        found = shown(found)
+    return f"{key}: found {told(found)}, allowed: {_expected(error)}."
 
 
 def _choice(error: ValidationError) -> str:
@@ -102,6 +106,7 @@ _EXPECTED: dict[str, Callable[[Any], str]] = {
     "minItems": lambda least: f"at least {least} {'entry' if least == 1 else 'entries'}",
     "maxItems": lambda most: f"at most {most} {'entry' if most == 1 else 'entries'}",
     "minProperties": lambda least: f"at least {least} {'key' if least == 1 else 'keys'}",
+    "maxLength": lambda most: f"text of at most {most} characters",
     "minLength": lambda _: "text that is not empty",
     "uniqueItems": lambda _: "entries that differ from each other",
     "pattern": lambda pattern: f"text that matches {pattern}",

@@ -114,7 +114,7 @@ def shard_spectrum(
     `first_image` is the position of the shard's first image among those measured. Without `radial`
     the second table is empty. Maps of a single pixel have no variance: NaN.
     """
-    sizes = {name: latents.array(name).shape[2:] for name in latents.names}
+    sizes = {name: latents.shape(name)[2:] for name in latents.names}
     planes = {name: Plane(height, width, edges) for name, (height, width) in sizes.items()}
     measures = {name: WholeSpectrum(plane, radial) for name, plane in planes.items()}
     measured = measure_pieces(latents, measures, first_image, threads)

@@ -1,5 +1,11 @@
-"""The tables: their columns, and how they are written and read."""
+"""The tables: their columns, and how they are written and read.
 
+Parquet's own checksums are of pages alone: headers, counts and metadata may change unseen. So a
+table carries a seal, the CRC-32 of all else in the file, between its pages and its footer, where
+other readers do not look.
+"""
+
+import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,6 +18,10 @@ from vitscope.errors import VitscopeError
 from vitscope.files import atomic_path
 
 Columns = dict[str, tuple[pa.DataType, str]]
+
+SEAL, SEAL_BYTES = b"vitscope", 12
+# Tells in the metadata of a table that there must be a seal; bundled histories are older than that.
+SEALED = "sealed"
 
 _CUT_POINT: Columns = {
     "model": (pa.string(), "model, as the study names it"),
@@ -288,17 +298,50 @@ def write_table(
     if set(frame.columns) != set(schema.names):
         raise ValueError(f"{name}: columns {sorted(frame.columns)}, not {sorted(schema.names)}")
     table = pa.Table.from_pandas(frame[schema.names], schema=schema, preserve_index=False)
+    told = {**(metadata or {}), "table": name, SEALED: "crc32"}
+    written = pa.BufferOutputStream()
+    pq.write_table(table.replace_schema_metadata(told), written)
     with atomic_path(path) as partial:
-        pq.write_table(table.replace_schema_metadata({**(metadata or {}), "table": name}), partial)
+        partial.write_bytes(_sealed(written.getvalue().to_pybytes()))
+
+
+def _footer(data: bytes) -> int:
+    """Return where the footer of a parquet file begins."""
+    return len(data) - 8 - int.from_bytes(data[-8:-4], "little")
+
+
+def _sealed(data: bytes) -> bytes:
+    """Return a parquet file with the checksum of all of it."""
+    footer = _footer(data)
+    return data[:footer] + SEAL + zlib.crc32(data).to_bytes(4, "little") + data[footer:]
+
+
+def _seal_holds(data: bytes) -> bool | None:
+    """Tell whether a parquet file is what was written; None if it has no seal."""
+    footer = _footer(data)
+    start = footer - SEAL_BYTES
+    if start < 0 or not data.startswith(SEAL, start):
+        return None
+    found = zlib.crc32(data[footer:], zlib.crc32(data[:start]))
+    return found.to_bytes(4, "little") == data[footer - 4 : footer]
 
 
 @contextmanager
 def _opened(path: Path | str) -> Iterator[pq.ParquetFile]:
     try:
-        # From memory and in this thread: Arrow's own threads, when they read from a file of Python,
-        # may still be at it when the interpreter ends, and abort it.
-        yield pq.ParquetFile(pa.BufferReader(Path(path).read_bytes()))
-    except (OSError, pa.ArrowException) as error:
+        data = Path(path).read_bytes()
+        holds = _seal_holds(data)
+        if holds is not False:
+            # From memory and in this thread: Arrow's own threads, when they read from a file of
+            # Python, may still be at it when the interpreter ends, and abort it.
+            file = pq.ParquetFile(pa.BufferReader(data))
+            holds = holds or SEALED.encode() not in (file.schema_arrow.metadata or {})
+        if not holds:
+            raise VitscopeError(
+                f"{path} is damaged: it is not what was written; delete it and run again."
+            )
+        yield file
+    except (OSError, pa.ArrowException, UnicodeDecodeError) as error:
         # Arrow tells of damaged pages with an OSError that has no number.
         if isinstance(error, OSError) and error.strerror:
             raise VitscopeError(f"Cannot read the table {path}: {error.strerror}.") from error
@@ -323,4 +366,5 @@ def read_metadata(path: Path | str) -> dict[str, str]:
     """Return the text that was written with a table."""
     with _opened(path) as file:
         metadata = file.schema_arrow.metadata or {}
-    return {key.decode(): value.decode() for key, value in metadata.items()}
+    told = {key.decode(): value.decode() for key, value in metadata.items()}
+    return {key: value for key, value in told.items() if key != SEALED}

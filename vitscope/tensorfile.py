@@ -3,10 +3,16 @@
 The safetensors library writes a file from tensors that are all in memory. Data sets and latents
 are larger than that, while their shapes are known before the first row: so the header is written
 first and every row goes to its place in the file. Any safetensors reader can open the result.
+
+The metadata hold a checksum of the header and one of each tensor, so that damage is noticed when a
+file is read. Latents are many gigabytes and read once: theirs must cost next to nothing. So each
+row is summed as 64-bit words, at the speed of memory, and the sums are added up with odd weights of
+their positions. Any change within one word, or of words of one row that do not cancel, is seen.
 """
 
 import json
 import os
+import zlib
 from collections.abc import Mapping
 from contextlib import ExitStack
 from math import prod
@@ -33,6 +39,12 @@ DTYPES: dict[str, np.dtype[Any]] = {
 }
 ALIGNMENT = 64
 LARGEST_HEADER = 100_000_000
+CHECKSUMS = "checksums"
+HEADER_DIGITS, TENSOR_DIGITS = 8, 16
+WORDS = (np.uint64, np.uint32, np.uint16, np.uint8)
+MODULUS = 1 << 64
+# A block that is summed stays in a core's second-level cache.
+BLOCK_BYTES = 1 << 20
 
 
 def as_float(raw: npt.NDArray[Any], dtype: str) -> npt.NDArray[Any]:
@@ -42,10 +54,22 @@ def as_float(raw: npt.NDArray[Any], dtype: str) -> npt.NDArray[Any]:
     return (raw.astype(np.uint32) << 16).view(np.float32)
 
 
+def checksum(rows: npt.NDArray[Any], first_row: int) -> int:
+    """Return the checksum of contiguous rows; those of all rows of a tensor add up to its own."""
+    count = len(rows) if rows.ndim else 1
+    if rows.size == 0:
+        return 0
+    data = rows.reshape(-1).view(np.uint8).reshape(count, -1)
+    word = next(kind for kind in WORDS if data.shape[1] % np.dtype(kind).itemsize == 0)
+    sums = data.view(word).sum(axis=1, dtype=np.uint64)
+    weights = np.arange(2 * first_row + 1, 2 * (first_row + count), 2, dtype=np.uint64)
+    return int(np.dot(sums, weights))
+
+
 def _header(
     tensors: Mapping[str, tuple[str, tuple[int, ...]]], metadata: Mapping[str, str]
 ) -> bytes:
-    entries: dict[str, Any] = {"__metadata__": dict(sorted(metadata.items()))} if metadata else {}
+    entries: dict[str, Any] = {"__metadata__": dict(sorted(metadata.items()))}
     offset = 0
     for name, (dtype, shape) in tensors.items():
         end = offset + prod(shape) * DTYPES[dtype].itemsize
@@ -53,6 +77,32 @@ def _header(
         offset = end
     text = json.dumps(entries, separators=(",", ":")).encode()
     return text + b" " * (-(len(text) + 8) % ALIGNMENT)
+
+
+def _with_checksums(
+    tensors: Mapping[str, tuple[str, tuple[int, ...]]],
+    metadata: Mapping[str, str],
+    sums: Mapping[str, int],
+) -> bytes:
+    """Return the header with the checksums of all tensors, and before them its own."""
+    of_tensors = "".join(f"{sums[name] % MODULUS:0{TENSOR_DIGITS}x}" for name in tensors)
+    blank = "0" * HEADER_DIGITS + of_tensors
+    header = _header(tensors, {**metadata, CHECKSUMS: blank})
+    own = f"{zlib.crc32(header):0{HEADER_DIGITS}x}"
+    return _header(tensors, {**metadata, CHECKSUMS: own + of_tensors})
+
+
+def _checked_sums(header: bytes, told: str, names: list[str]) -> dict[str, int]:
+    """Return the checksums of the tensors, if the header has its own."""
+    if len(told) != HEADER_DIGITS + TENSOR_DIGITS * len(names):
+        raise ValueError(CHECKSUMS)
+    blank = "0" * HEADER_DIGITS + told[HEADER_DIGITS:]
+    own = zlib.crc32(header.replace(told.encode(), blank.encode(), 1))
+    if told[:HEADER_DIGITS] != f"{own:0{HEADER_DIGITS}x}":
+        raise ValueError("header")
+    places = range(HEADER_DIGITS, len(told), TENSOR_DIGITS)
+    sums = [int(told[place : place + TENSOR_DIGITS], 16) for place in places]
+    return dict(zip(names, sums, strict=True))
 
 
 def _checked_end(entries: Mapping[str, Any]) -> int:
@@ -67,7 +117,7 @@ def _checked_end(entries: Mapping[str, Any]) -> int:
 
 
 class TensorWriter:
-    """Write the rows of tensors of known shape, in any order, to one safetensors file."""
+    """Write the rows of tensors of known shape, each once, in any order, to a safetensors file."""
 
     def __init__(
         self,
@@ -75,11 +125,11 @@ class TensorWriter:
         tensors: Mapping[str, tuple[str, tuple[int, ...]]],
         metadata: Mapping[str, str],
     ) -> None:
-        self._tensors = dict(tensors)
-        header = _header(tensors, metadata)
-        self._prefix = len(header).to_bytes(8, "little") + header
+        self._tensors, self._metadata = dict(tensors), dict(metadata)
+        self._sums = dict.fromkeys(tensors, 0)
+        header = _with_checksums(self._tensors, self._metadata, self._sums)
         entries = json.loads(header)
-        start = len(self._prefix)
+        start = 8 + len(header)
         self._starts = {name: start + entries[name]["data_offsets"][0] for name in tensors}
         self._size = start + max((entries[name]["data_offsets"][1] for name in tensors), default=0)
         self._path = path
@@ -90,7 +140,6 @@ class TensorWriter:
             self._file = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666)
             stack.callback(os.close, self._file)
             os.truncate(self._file, self._size)
-            self._write_all(self._prefix, 0)
             self._open = stack.pop_all()
         return self
 
@@ -100,7 +149,12 @@ class TensorWriter:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._open.__exit__(kind, error, trace)
+        if error is not None:
+            self._open.__exit__(kind, error, trace)
+            return
+        with self._open:
+            header = _with_checksums(self._tensors, self._metadata, self._sums)
+            self._write_all(len(header).to_bytes(8, "little") + header, 0)
 
     def _write_all(self, data: bytes | memoryview, offset: int) -> None:
         view = memoryview(data)
@@ -116,12 +170,14 @@ class TensorWriter:
         if rows.ndim and not 0 <= first_row <= shape[0] - len(rows):
             raise ValueError(f"{name}: {len(rows)} rows from {first_row} on, of {shape[0]}")
         row_bytes = prod(shape[1:]) * DTYPES[dtype].itemsize
-        data = np.ascontiguousarray(rows).reshape(-1).view(np.uint8).data
+        rows = np.ascontiguousarray(rows).reshape(rows.shape)
+        data = rows.reshape(-1).view(np.uint8).data
         self._write_all(data, self._starts[name] + first_row * row_bytes)
+        self._sums[name] += checksum(rows, first_row)
 
 
 class TensorFile:
-    """Read a safetensors file through a memory map."""
+    """Read a safetensors file, and notice damage; what other writers wrote has no checksums."""
 
     def __init__(self, path: Path | str) -> None:
         self.path = Path(path)
@@ -131,8 +187,11 @@ class TensorFile:
                 length = int.from_bytes(file.read(8), "little")
                 if not 2 <= length <= min(size - 8, LARGEST_HEADER):
                     raise ValueError("header length")
-                entries: dict[str, Any] = json.loads(file.read(length))
+                header = file.read(length)
+            entries: dict[str, Any] = json.loads(header)
             self.metadata: dict[str, str] = entries.pop("__metadata__", {})
+            told = self.metadata.pop(CHECKSUMS, None)
+            self._sums = {} if told is None else _checked_sums(header, told, list(entries))
             self._start = 8 + length
             self._entries = entries
             end = _checked_end(entries)
@@ -143,10 +202,10 @@ class TensorFile:
                 f"{self.path} is not a safetensors file of vitscope: delete it and run again."
             ) from error
         if size != self._start + end:
-            raise VitscopeError(
-                f"{self.path} is damaged: it has {size} bytes and should have "
-                f"{self._start + end}; delete it and run again."
-            )
+            raise self._damaged(f"it has {size} bytes and should have {self._start + end}")
+
+    def _damaged(self, how: str) -> VitscopeError:
+        return VitscopeError(f"{self.path} is damaged: {how}; delete it and run again.")
 
     @property
     def names(self) -> list[str]:
@@ -157,10 +216,18 @@ class TensorFile:
         """The safetensors type of a tensor, for example F32."""
         return str(self._entries[name]["dtype"])
 
+    def shape(self, name: str) -> tuple[int, ...]:
+        """The shape of a tensor."""
+        return tuple(self._entries[name]["shape"])
+
     def array(self, name: str) -> npt.NDArray[Any]:
-        """Return a tensor as a read-only memory map."""
-        entry = self._entries[name]
-        shape = tuple(entry["shape"])
+        """Return a tensor as a read-only memory map, of which every byte was checked."""
+        self.verify(name)
+        return self.mapped(name)
+
+    def mapped(self, name: str) -> npt.NDArray[Any]:
+        """Return a tensor as a read-only memory map, for those who `check` what they read."""
+        entry, shape = self._entries[name], self.shape(name)
         if prod(shape) == 0:
             return np.zeros(shape, DTYPES[entry["dtype"]])
         return np.memmap(
@@ -171,24 +238,50 @@ class TensorFile:
             shape=shape,
         )
 
+    def verify(self, *names: str) -> None:
+        """Read tensors, or all, and refuse them if they are not what was written."""
+        for name in names or self.names:
+            if name not in self._sums:
+                continue
+            shape = self.shape(name)
+            count = shape[0] if shape else 1
+            row = np.dtype((DTYPES[self.dtype(name)], shape[1:]))
+            block = np.empty(max(1, BLOCK_BYTES // max(1, row.itemsize)), row)
+            total = 0
+            for first in range(0, count, len(block)):
+                rows = block[: count - first]
+                self._read(name, first * row.itemsize, rows)
+                total += checksum(rows, first)
+            self.check(name, total)
+
+    def check(self, name: str, total: int) -> None:
+        """Refuse a tensor whose rows were read if their checksums do not add up to its own."""
+        if name not in self._sums:
+            return
+        if total % MODULUS != self._sums[name]:
+            raise self._damaged(f"{name} is not what was written")
+        # Once is enough: what changes from now on is noticed by the next job.
+        del self._sums[name]
+
     def read(self, name: str, first_row: int, rows: npt.NDArray[Any]) -> None:
         """Copy the rows of a tensor from `first_row` on to `rows`, which has their shape and type.
 
         Where every row is read once, this is faster than the memory map: memory that is used again
-        costs less than pages that have to be mapped first.
+        costs less than pages that have to be mapped first. The caller has to `check` them.
         """
-        entry = self._entries[name]
-        dtype, shape = DTYPES[entry["dtype"]], tuple(entry["shape"])
+        dtype, shape = DTYPES[self.dtype(name)], self.shape(name)
         if rows.dtype != dtype or rows.shape[1:] != shape[1:]:
             raise ValueError(f"{name}: got {rows.dtype}{rows.shape}, expected {dtype}{shape}")
         if not 0 <= first_row <= shape[0] - len(rows):
             raise ValueError(f"{name}: {len(rows)} rows from {first_row} on, of {shape[0]}")
-        row_bytes = prod(shape[1:]) * dtype.itemsize
-        start = self._start + entry["data_offsets"][0] + first_row * row_bytes
+        self._read(name, first_row * prod(shape[1:]) * dtype.itemsize, rows)
+
+    def _read(self, name: str, offset: int, rows: npt.NDArray[Any]) -> None:
+        """Fill `rows` with the bytes of a tensor from `offset` on."""
         try:
             with self.path.open("rb") as file:
-                file.seek(start)
-                copied = file.readinto(rows.data)
+                file.seek(self._start + self._entries[name]["data_offsets"][0] + offset)
+                copied = file.readinto(rows.data) if rows.size else 0
         except OSError as error:
             raise VitscopeError(f"Cannot read {self.path}: {error.strerror}.") from error
         if copied != rows.nbytes:

@@ -1,11 +1,15 @@
-"""Let a CPU-only torch import a torchvision that was built for CUDA.
+"""Import timm, and with it torchvision: beside any torch, and without what nothing here uses.
 
-That torchvision cannot load its compiled operators there and runs well without them, but for one
-thing: while it is imported it attaches shape functions to two operators that nothing declared.
+A torchvision that was built for CUDA cannot load its compiled operators beside a CPU-only torch. It
+runs well without them, but for one thing: while it is imported it attaches shape functions to two
+operators that nothing declared.
 """
 
 import importlib
 import importlib.util
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
 
@@ -32,7 +36,30 @@ def declare() -> None:
 def import_timm(name: str = "timm") -> ModuleType:
     """Import timm, or a module of it, which imports torchvision in turn."""
     declare()
-    return importlib.import_module(name)
+    with _without_compiler():
+        return importlib.import_module(name)
+
+
+@contextmanager
+def _without_compiler() -> Iterator[None]:
+    """Spare an import torch's compiler, which takes as long as all of torch.
+
+    For one decorator each, timm and torchvision import all of it. Who compiles a model later gets
+    the real one.
+    """
+    compiler, utils = ModuleType("torch._dynamo"), ModuleType("torch._dynamo.utils")
+    compiler.disable = lambda function, *_, **__: function  # type: ignore[attr-defined]
+    utils.is_compile_supported = lambda _: False  # type: ignore[attr-defined]
+    stand_ins = {module.__name__: module for module in (compiler, utils)}
+    if not stand_ins.keys().isdisjoint(sys.modules):
+        yield
+        return
+    sys.modules.update(stand_ins)
+    try:
+        yield
+    finally:
+        for name in stand_ins:
+            del sys.modules[name]
 
 
 def _missing() -> list[str]:

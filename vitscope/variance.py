@@ -8,7 +8,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from vitscope.intervals import interval
-from vitscope.tensorfile import TensorFile, as_float
+from vitscope.tensorfile import TensorFile, as_float, checksum
 
 Array = npt.NDArray[Any]
 
@@ -34,13 +34,14 @@ def map_variance(maps: Array) -> Array:
 
 
 def _variance_of(latents: TensorFile, name: str) -> Array:
-    maps = latents.array(name)
-    dtype = latents.dtype(name)
+    maps, dtype = latents.mapped(name), latents.dtype(name)
     step = max(1, PIECE_BYTES // max(1, maps[0].nbytes))
-    pieces = [
-        map_variance(as_float(maps[start : start + step], dtype))
-        for start in range(0, len(maps), step)
-    ]
+    pieces, total = [], 0
+    for start in range(0, len(maps), step):
+        piece = maps[start : start + step]
+        total += checksum(piece, start)
+        pieces.append(map_variance(as_float(piece, dtype)))
+    latents.check(name, total)
     return np.concatenate(pieces)
 
 
@@ -67,7 +68,9 @@ def shard_variance(latents: TensorFile, first_image: int) -> pd.DataFrame:
 
 def merge(shards: Iterable[pd.DataFrame], resamples: int, seed: int) -> pd.DataFrame:
     """Merge the shards of one model: mean over images and a 95 % interval, per cut point."""
-    per_image = pd.concat(shards).pivot(index="image", columns="index", values="variance")
+    per_image = pd.concat(
+        shard.pivot(index="image", columns="index", values="variance") for shard in shards
+    )
     values = per_image.sort_index().to_numpy(np.float64)
     low, high = interval(values, resamples, seed)
     return pd.DataFrame(

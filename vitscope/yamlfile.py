@@ -6,8 +6,10 @@ may not stand for more than a file could say.
 
 import re
 from collections.abc import Iterable
+from math import isinf
 from pathlib import Path
 from typing import Any
+from unicodedata import category
 
 import yaml
 from yaml.constructor import ConstructorError
@@ -16,6 +18,11 @@ from vitscope.errors import VitscopeError
 
 TEXT, MERGE = "tag:yaml.org,2002:str", "tag:yaml.org,2002:merge"
 LARGEST = 100_000
+INTEGER, FLOAT = "tag:yaml.org,2002:int", "tag:yaml.org,2002:float"
+# A sign and as many digits as every whole number of 64 bits can have.
+LONGEST_INTEGER = 19
+# Control characters, halves of characters, and line ends that only some programs know.
+NO_TEXT = frozenset({"Cc", "Cs", "Zl", "Zp"})
 SCALARS = {
     "null": (r"~|null|Null|NULL|", ["~", "n", "N", ""]),
     "bool": (r"true|True|TRUE|false|False|FALSE", list("tTfF")),
@@ -62,6 +69,8 @@ def load_yaml(path: Path) -> dict[str, Any]:
         raise VitscopeError(f"{path} is not valid: {_reason(error)}.") from error
     except RecursionError as error:
         raise VitscopeError(f"{path} is not valid: it is nested too deeply.") from error
+    except (ValueError, OverflowError) as error:
+        raise VitscopeError(f"{path} is not valid: an escape \\U in it is no character.") from error
     if not isinstance(value, dict):
         raise VitscopeError(
             f"{path}: top level: found {told(value)}, allowed: keys and their values."
@@ -97,6 +106,8 @@ def _check(node: yaml.Node, sizes: dict[int, int]) -> int:
     sizes[id(node)] = 0
     if isinstance(node, yaml.MappingNode):
         _check_keys(key for key, _ in node.value)
+    if isinstance(node, yaml.ScalarNode):
+        _check_scalar(node)
     size = 1 + sum(_check(part, sizes) for part in _parts(node))
     if size > LARGEST:
         raise _refusal(node, f"found aliases for more than {LARGEST} values: use fewer")
@@ -108,6 +119,17 @@ def _parts(node: yaml.Node) -> list[yaml.Node]:
     if isinstance(node, yaml.MappingNode):
         return [part for pair in node.value for part in pair]
     return node.value if isinstance(node, yaml.SequenceNode) else []
+
+
+def _check_scalar(node: yaml.ScalarNode) -> None:
+    """Refuse numbers that no setting can be, and text that no page or path can show."""
+    if node.tag == INTEGER and len(node.value) > LONGEST_INTEGER:
+        raise _refusal(node, f"found a number of {len(node.value)} digits, allowed: 18 digits")
+    if node.tag == FLOAT and isinf(float(node.value)):
+        raise _refusal(node, f"found {told(node.value)}, which is too large for a number")
+    for character in node.value:
+        if category(character) in NO_TEXT and character not in "\t\n":
+            raise _refusal(node, f"found the character U+{ord(character):04X}, which is no text")
 
 
 def _check_keys(keys: Iterable[yaml.Node]) -> None:

@@ -49,7 +49,7 @@ def run_timed(root: Path, *arguments: str) -> float:
 def jobs_of(root: Path) -> list[Job]:
     """Return the jobs of a run: Snakemake's own records beside those of the scripts."""
     lines = (root / "times.jsonl").read_text(encoding="utf-8").splitlines()
-    work = {Path(log).with_suffix(""): seconds for log, seconds in map(json.loads, lines)}
+    work = {Path(log).with_suffix(""): seconds for log, seconds, *_ in map(json.loads, lines)}
     jobs = []
     for path in sorted((root / "benchmarks").rglob("*.tsv")):
         name = Path("logs", path.relative_to(root / "benchmarks")).with_suffix("")

@@ -65,6 +65,10 @@ SECTIONS = {
 }
 
 
+# Measured by a command of its own, on a machine that has one.
+GPU = "GPU"
+
+
 def page(sections: dict[str, str]) -> str:
     """Return the whole page."""
     head = [
@@ -73,7 +77,7 @@ def page(sections: dict[str, str]) -> str:
         "Written by `make bench`. Both sides of a ratio run in turns; medians are given. Each part",
         "says which machine it was measured on.",
     ]
-    parts = [f"## {title}\n\n{sections[title]}" for title in SECTIONS if title in sections]
+    parts = [f"## {title}\n\n{sections[title]}" for title in (*SECTIONS, GPU) if title in sections]
     return "\n\n".join(["\n".join(head), *parts]) + "\n"
 
 
@@ -89,7 +93,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", choices=SECTIONS, help="measure one section, keep the others")
     only = parser.parse_args().only
-    sections = measured_before() if only else {}
+    before = measured_before()
+    sections = {title: body for title, body in before.items() if only or title == GPU}
     missed: list[Row] = []
     for title in [only] if only else SECTIONS:
         print(f"{title} ...", flush=True)

@@ -75,12 +75,19 @@ class Workflow:
     root: Path
     studies: Path
 
-    def start(self, *arguments: str, default: str = "mini", **options: Any) -> subprocess.Popen:
+    def start(
+        self,
+        *arguments: str,
+        default: str = "mini",
+        extra: dict[str, str] | None = None,
+        **options: Any,
+    ) -> subprocess.Popen:
         """Start `snakemake` as a user would, with the studies of these tests."""
         config = ["--config", f"studies_dir={self.studies}", f"study={default}"]
         kept = {key: os.environ[key] for key in os.environ if not key.startswith("SNAKEMAKE")}
         # Before everything else: a vitscope that is installed must not stand in for the copy.
         environment = kept | {"PYTHONPATH": str(self.root), "PYTHONDONTWRITEBYTECODE": "1"}
+        environment |= extra or {}
         return subprocess.Popen(
             [SNAKEMAKE, *arguments, *config],
             cwd=self.root,
@@ -93,7 +100,7 @@ class Workflow:
     def run(self, *arguments: str, default: str = "mini") -> tuple[int, str]:
         """Run `snakemake` to its end; return its exit code and all that it printed."""
         process = self.start(*arguments, default=default, stdout=subprocess.PIPE)
-        output, _ = process.communicate(timeout=900)
+        output, _ = process.communicate(timeout=3600)
         return process.returncode, output
 
     def make(self, *arguments: str, default: str = "mini") -> str:

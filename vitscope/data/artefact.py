@@ -138,12 +138,16 @@ class Split:
         missing = {"images", "labels", "index"} - set(self._file.names)
         if missing:
             raise VitscopeError(f"{path} is not an artefact of images: delete it and run again.")
-        self.images: npt.NDArray[np.uint8] = self._file.array("images")
         self.labels: npt.NDArray[np.int64] = self._file.array("labels")
         self.classes: list[str] = json.loads(self._file.metadata["classes"])
 
     def __len__(self) -> int:
-        return len(self.images)
+        return len(self.labels)
+
+    @cached_property
+    def images(self) -> npt.NDArray[np.uint8]:
+        """The images, (N, 3, H, W)."""
+        return self._file.array("images")
 
     @property
     def metadata(self) -> dict[str, str]:

@@ -1,7 +1,9 @@
 """The official CIFAR archives, read without unpacking them to disk or running what they hold."""
 
+import gzip
 import io
 import pickle
+import pickletools
 import tarfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping
@@ -14,16 +16,19 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
+from vitscope.addresses import shown
 from vitscope.data.source import Sample, no_such_split
-from vitscope.downloads import fetch
+from vitscope.downloads import fetch, md5_of
 from vitscope.errors import VitscopeError
 from vitscope.files import sha256_of
+from vitscope.yamlfile import told
 
 SPLITS = ("train", "test")
 SITE = "https://www.cs.toronto.edu/~kriz/"
 SIDE = 32
 PIXELS = 3 * SIDE * SIDE
 LARGEST_MEMBER = 200_000_000
+LARGEST_ARCHIVE = 400_000_000
 
 Pixels = npt.NDArray[np.uint8]
 Labels = npt.NDArray[np.int64]
@@ -101,8 +106,16 @@ class _Unpickler(pickle.Unpickler):
         return STAND_INS[module, name]
 
 
+def _check_memo(data: bytes) -> None:
+    """Refuse places of the memo beyond what the bytes can fill: memory is taken up to the last."""
+    for opcode, argument, _ in pickletools.genops(data):
+        if "PUT" in opcode.name and not 0 <= int(argument or 0) <= len(data):
+            raise pickle.UnpicklingError(f"it fills place {argument} of its memo")
+
+
 def _unpickle(data: bytes) -> dict[bytes, Any]:
     try:
+        _check_memo(data)
         value = _Unpickler(io.BytesIO(data), encoding="bytes").load()
     except Exception as error:  # Damaged or malicious bytes fail in every way there is.
         raise ValueError(f"a pickle that cannot be read safely: {error}") from error
@@ -126,11 +139,19 @@ def _read_python(archive: Archive, members: list[bytes]) -> tuple[list[str], Par
     names, *batches = (_unpickle(member) for member in members)
     parts = []
     for batch in batches:
-        pixels, labels = batch[b"data"], np.array(batch[archive.labels_key], np.int64)
-        if not isinstance(pixels, _Array) or labels.ndim != 1:
+        pixels, labels = batch[b"data"], batch[archive.labels_key]
+        if not isinstance(pixels, _Array) or not _is_list(labels, int):
             raise TypeError("a batch without images or labels")
-        parts.append((pixels.values(len(labels)), labels))
-    return [name.decode("ascii") for name in names[archive.names_key]], parts
+        parts.append((pixels.values(len(labels)), np.array(labels, np.int64)))
+    classes = names[archive.names_key]
+    if not _is_list(classes, bytes):
+        raise TypeError("classes without names")
+    return [name.decode("ascii") for name in classes], parts
+
+
+def _is_list(value: object, kind: type) -> bool:
+    """Tell whether a value is a list of values of one type and no other."""
+    return isinstance(value, list) and all(type(item) is kind for item in value)
 
 
 BATCHES = range(1, 6)
@@ -184,8 +205,8 @@ ARCHIVES = {
 }
 
 
-def download(source: Mapping[str, Any], path: Path, *, label: str, **options: Any) -> None:
-    """Download the official archive of a source to `path`, from its `url` if it names one."""
+def official(source: Mapping[str, Any], label: str) -> tuple[str, Archive]:
+    """Return the address of the official archive of a source, and what it is."""
     kind = source["kind"]
     # By default the binary one, which holds no pickles.
     url = source.get("url", SITE + ARCHIVES[kind, "binary"].file)
@@ -193,9 +214,15 @@ def download(source: Mapping[str, Any], path: Path, *, label: str, **options: An
     archive = by_name.get(PurePosixPath(urlsplit(url).path).name)
     if archive is None:
         raise VitscopeError(
-            f"{label}: {url} names none of the official archives {' and '.join(by_name)}: correct "
-            f"`url`, or leave it out."
+            f"{label}: {shown(url)} names none of the official archives {' and '.join(by_name)}: "
+            f"correct `url`, or leave it out."
         )
+    return url, archive
+
+
+def download(source: Mapping[str, Any], path: Path, *, label: str, **options: Any) -> None:
+    """Download the official archive of a source to `path`, from its `url` if it names one."""
+    url, archive = official(source, label)
     fetch(
         url,
         path,
@@ -205,6 +232,16 @@ def download(source: Mapping[str, Any], path: Path, *, label: str, **options: An
         said_by="the publisher",
         **options,
     )
+
+
+def confirm(source: Mapping[str, Any], path: Path) -> None:
+    """Refuse a download that is not the official archive: in a cache, nobody here looked at it."""
+    _, archive = official(source, str(path))
+    if md5_of(path) != archive.md5:
+        raise VitscopeError(
+            f"{path} is not the official archive {archive.file}, or is damaged: delete it, and if "
+            f"it is a link what it leads to, and run again."
+        )
 
 
 class Cifar:
@@ -220,7 +257,7 @@ class Cifar:
             self.classes, parts = archive.read(archive, members)
             self._pixels = np.concatenate([pixels for pixels, _ in parts])
             self._labels = np.concatenate([labels for _, labels in parts])
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, OverflowError) as error:
             raise VitscopeError(
                 f"{path} is not the official archive {archive.file} ({error}): get it again."
             ) from error
@@ -236,20 +273,46 @@ class Cifar:
             yield Sample(Image.fromarray(np.ascontiguousarray(pixels)), int(self._labels[index]))
 
 
+class _Bounded(gzip.GzipFile):
+    """A compressed archive of which no more is decompressed than an official one holds."""
+
+    def _check(self, end: int) -> None:
+        if end > LARGEST_ARCHIVE:
+            raise ValueError(f"it holds more than {LARGEST_ARCHIVE} bytes, as no official one does")
+
+    def read(self, size: int | None = -1) -> bytes:
+        # Without a size, or with one below 0, all is meant.
+        wanted = LARGEST_ARCHIVE + 1 if size is None or size < 0 else size
+        self._check(self.tell() + wanted)
+        return super().read(wanted)
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        self._check(offset)
+        return super().seek(offset, whence)
+
+
+def _open_archive(path: Path) -> tarfile.TarFile:
+    with path.open("rb") as file:
+        compressed = file.read(2) == b"\x1f\x8b"
+    if not compressed:
+        return tarfile.open(path, "r:")
+    return tarfile.open(fileobj=_Bounded(path), mode="r:")
+
+
 def _read_archive(kind: str, path: Path, split: str) -> tuple[Archive, list[bytes]]:
     """Read the members of a split, names of the classes first; nothing is written anywhere."""
     variants = {archive.folder: archive for (of, _), archive in ARCHIVES.items() if of == kind}
     found: dict[str, bytes] = {}
     archive = None
     try:
-        with tarfile.open(path) as tar:
+        with _open_archive(path) as tar:
             for member in tar:
                 _check_member(path, member)
                 folder, _, name = member.name.partition("/")
                 archive = variants.get(folder, archive)
                 if archive is not None and name in archive.members(split):
                     found[name] = _content(tar, member)
-    except (tarfile.TarError, EOFError, OSError, ValueError, zlib.error) as error:
+    except (tarfile.TarError, EOFError, OSError, ValueError, OverflowError, zlib.error) as error:
         reason = getattr(error, "strerror", None) or error
         raise VitscopeError(
             f"{path} cannot be read as a tar archive ({reason}): get it again or correct the path."
@@ -274,11 +337,11 @@ def _check_member(path: Path, member: tarfile.TarInfo) -> None:
     inside = PurePosixPath(member.name)
     if inside.is_absolute() or ".." in inside.parts or not (member.isfile() or member.isdir()):
         raise VitscopeError(
-            f"{path} holds {member.name!r}, which is a link or leaves the folder of the archive: "
-            f"do not use it, and get the official archive."
+            f"{path} holds {told(member.name)}, which is a link or leaves the folder of the archive"
+            f": do not use it, and get the official archive."
         )
-    if member.size > LARGEST_MEMBER:
+    if not 0 <= member.size <= LARGEST_MEMBER:
         raise VitscopeError(
-            f"{path} holds {member.name!r} of {member.size} bytes, more than any official archive: "
-            f"do not use it, and get the official archive."
+            f"{path} holds {told(member.name)} of {member.size} bytes, more than any official "
+            f"archive: do not use it, and get the official archive."
         )

@@ -3,6 +3,7 @@
 import json
 import tarfile
 from collections.abc import Callable, Sequence
+from math import prod
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -185,7 +186,7 @@ def _member(path: Path, name: str) -> Array:
         ) from error
     except OSError as error:
         raise VitscopeError(f"Cannot read {path} ({error.strerror}): make it readable.") from error
-    except ValueError as error:
+    except Exception as error:  # Damaged headers fail in every way there is.
         raise VitscopeError(
             f"{path}: {name} is damaged ({error}): get the official archive again."
         ) from error
@@ -203,7 +204,7 @@ def _mapped(file: Path, start: int, size: int) -> Array:
         end = stream.seek(0, 2)
     if dtype.hasobject or by_column:
         raise ValueError(f"an array of {dtype}, by {'column' if by_column else 'row'}")
-    needed = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
+    needed = prod(shape) * dtype.itemsize
     found = min(start + size, end) - offset
     if needed != found or not needed:
         raise ValueError(f"{found} bytes for {_told(shape)} of {dtype}")

@@ -20,6 +20,9 @@ Integers = npt.NDArray[np.int64]
 IMAGE_COLUMNS = ("img", "image")
 LABEL_COLUMNS = ("label", "fine_label")
 ROWS_PER_READ = 64
+# Images are compressed already: what expands more than this is none.
+LARGEST_EXPANSION = 100
+SHOWN = 20
 
 
 class Parquet:
@@ -35,6 +38,7 @@ class Parquet:
         self._label = self._column(schema, "labels", (label,) if label else LABEL_COLUMNS)
         for path, file in zip(self._paths, files, strict=True):
             _check_same(path, file.schema_arrow, self._paths[0], schema)
+            _check_expansion(path, file)
         self.classes = _class_names(schema, self._label)
         self._counts = [file.metadata.num_rows for file in files]
         digests = [sha256_of(path) for path in self._paths]
@@ -52,7 +56,7 @@ class Parquet:
                 return name
         raise VitscopeError(
             f"{self._paths[0]} has no column {' or '.join(allowed)} of {what}; it has "
-            f"{', '.join(schema.names)}.{nearest(allowed[0], schema.names)}"
+            f"{', '.join(schema.names[:SHOWN])}.{nearest(allowed[0], schema.names[:SHOWN])}"
         )
 
     def samples(self, indices: Integers) -> Iterator[Sample]:
@@ -82,7 +86,9 @@ class Parquet:
                 for entry in batch.take(pa.array(inside)).to_pylist():
                     yield self._sample(entry, path)
                 first += len(batch)
-        except (pa.ArrowException, OSError) as error:
+        except VitscopeError:
+            raise
+        except Exception as error:  # Damaged bytes fail in every way there is.
             raise VitscopeError(f"{path} is a damaged parquet file: get it again.") from error
 
     def _sample(self, entry: dict[str, Any], path: Path) -> Sample:
@@ -105,11 +111,25 @@ def _files_of(path: Path) -> list[Path]:
     return paths
 
 
+def _check_expansion(path: Path, file: pq.ParquetFile) -> None:
+    """Refuse columns that are much larger than the file that holds them."""
+    groups = map(file.metadata.row_group, range(file.num_row_groups))
+    size = sum(group.total_byte_size for group in groups)
+    if size > LARGEST_EXPANSION * path.stat().st_size:
+        raise VitscopeError(
+            f"{path} would expand to {size} bytes, which no encoded images do: do not use it, and "
+            f"get the data set from where it was published."
+        )
+
+
 def _opened(path: Path) -> pq.ParquetFile:
     try:
-        return pq.ParquetFile(path)
-    except (pa.ArrowException, OSError) as error:
+        file = pq.ParquetFile(path)
+        # Read here: a damaged schema is noticed when it is asked for.
+        _ = file.schema_arrow
+    except Exception as error:  # Damaged bytes fail in every way there is.
         raise VitscopeError(f"{path} is not a readable parquet file: get it again.") from error
+    return file
 
 
 def _check_same(path: Path, schema: pa.Schema, first: Path, wanted: pa.Schema) -> None:

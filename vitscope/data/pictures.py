@@ -1,6 +1,7 @@
 """Image files: in folders, or a photograph that is always there."""
 
 import hashlib
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -56,7 +57,7 @@ class Folder(Pictures):
             files += [(file, label) for file in images]
         # Names and sizes: to read every file of a large folder would take longer than the work.
         listing = "\n".join(f"{file.relative_to(path)} {file.stat().st_size}" for file, _ in files)
-        listed = hashlib.sha256(listing.encode()).hexdigest()
+        listed = hashlib.sha256(os.fsencode(listing)).hexdigest()
         provenance = {"source": path.name, "source_listing_sha256": listed}
         super().__init__(files, list(by_class), provenance)
 

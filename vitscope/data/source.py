@@ -1,6 +1,7 @@
 """What every source of images offers."""
 
 import io
+import warnings
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple, Protocol
@@ -12,6 +13,11 @@ from PIL import Image
 from vitscope.errors import VitscopeError, nearest
 
 UNKNOWN_LABEL = -1
+
+# Those of photographs alone: Pillow would run Ghostscript on a PostScript file, whatever its name.
+FORMATS = ("BMP", "GIF", "JPEG", "PNG", "PPM", "TIFF", "WEBP")
+# What Pillow takes for a bomb.
+LARGEST_IMAGE = 2 * (Image.MAX_IMAGE_PIXELS or 0)
 
 
 class Sample(NamedTuple):
@@ -57,7 +63,10 @@ def no_such_split(source: str, split: str, allowed: Iterable[str]) -> VitscopeEr
 def decoded(file: Path | io.BytesIO, where: str) -> Image.Image:
     """Decode an image in RGB; `where` tells it in a message."""
     try:
-        with Image.open(file) as image:
-            return image.convert("RGB")
-    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", Image.DecompressionBombWarning)
+            with Image.open(file, formats=FORMATS) as image:
+                return image.convert("RGB")
+    except Exception as error:
+        # Damaged bytes make the decoders fail in every way there is.
         raise VitscopeError(f"{where} is not a readable image: repair or remove it.") from error

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from vitscope.data.cifar import Cifar
+from vitscope.data.cifar import Cifar, confirm
 from vitscope.data.npz import Npz
 from vitscope.data.parquet import Parquet
 from vitscope.data.pictures import Folder, sample_photograph
@@ -27,6 +27,8 @@ def open_source(source: Mapping[str, Any], split: str, file: Path | None = None)
             f"A source of the kind {kind} needs the path of its files: give `path`."
         )
     if kind in ARCHIVES:
+        if file is not None:
+            confirm(source, file)
         return Cifar(kind, path, split)
     if kind == "parquet":
         return Parquet(path, source.get("image"), source.get("label"))

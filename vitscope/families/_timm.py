@@ -10,6 +10,7 @@ from torch import nn
 from vitscope.errors import VitscopeError, nearest
 from vitscope.families import CutPoint, Kind, Layout, StateDict
 from vitscope.torchvision_ops import import_timm
+from vitscope.yamlfile import told
 
 ATTENTION_AND_MLP: tuple[tuple[str, Kind], tuple[str, Kind]] = (("attn", "msa"), ("mlp", "mlp"))
 
@@ -67,5 +68,13 @@ def sub_blocks(
 def rename(
     state_dict: StateDict, pattern: str, new: str | Callable[[re.Match[str]], str]
 ) -> StateDict:
-    """Replace what matches `pattern` in the keys."""
-    return {re.sub(pattern, new, key): tensor for key, tensor in state_dict.items()}
+    """Replace what matches `pattern` in the keys, of which no two may become the same."""
+    renamed: dict[str, str] = {}
+    for key in state_dict:
+        other = renamed.setdefault(re.sub(pattern, new, key), key)
+        if other != key:
+            raise VitscopeError(
+                f"The checkpoint holds both {told(other)} and {told(key)}, which are the same "
+                f"weights: give the file as it was published."
+            )
+    return {name: state_dict[key] for name, key in renamed.items()}

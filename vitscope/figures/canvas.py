@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from io import BytesIO
 from math import ceil
 from pathlib import Path
 from typing import Any
@@ -273,7 +274,15 @@ def _svg(title: str, facts: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _png(title: str, facts: Mapping[str, str]) -> dict[str, Any]:
-    return {"Title": title, **facts, "Software": f"vitscope {__version__}"}
+    # The keys of a PNG, other than its values, are short and in Latin-1.
+    keys = [key.encode("latin-1", "backslashreplace").decode("latin-1")[:79] for key in facts]
+    told = dict(zip(keys, facts.values(), strict=True))
+    return {"Title": title, **told, "Software": f"vitscope {__version__}"}
+
+
+def literal(text: str) -> str:
+    """Return a text as matplotlib shows it as it is: none of it is taken for a formula."""
+    return text.replace("$", r"\$")
 
 
 _METADATA = {"pdf": _pdf, "svg": _svg, "png": _png}
@@ -288,5 +297,8 @@ def save(figure: Figure, path: Path | str, title: str, facts: Mapping[str, str])
     suffix = Path(path).suffix.removeprefix(".")
     if suffix not in _METADATA:
         raise VitscopeError(f"Cannot save {path}: a figure is one of {', '.join(FORMATS)}.")
+    # In memory first: where the disk is full, matplotlib ends in an error of its own.
+    drawn = BytesIO()
+    figure.savefig(drawn, format=suffix, metadata=_METADATA[suffix](title, facts))
     with atomic_path(path) as partial:
-        figure.savefig(partial, format=suffix, metadata=_METADATA[suffix](title, facts))
+        partial.write_bytes(drawn.getvalue())
