@@ -8,7 +8,8 @@ from vitscope import origins
 
 with job(snakemake):
     wildcards = snakemake.wildcards
-    moment = f", snapshot {wildcards.snapshot}" if "snapshot" in wildcards.keys() else ""
+    snapshot = wildcards.get("snapshot")
+    moment = f", snapshot {snapshot}" if snapshot else ""
     origins.download(
         snakemake.params.checkpoint,
         Path(snakemake.output.checkpoint),

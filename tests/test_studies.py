@@ -742,7 +742,7 @@ def test_a_fault_in_any_study_is_told(tmp_path: Path) -> None:
         ({"study": 12}, "study: found 12, allowed: text."),
         (
             {"studdies_dir": "x"},
-            "studdies_dir: unknown key, allowed: pathvars, studies_dir, study. "
+            "studdies_dir: unknown key, allowed: max_latents_gb, pathvars, studies_dir, study. "
             "Did you mean 'studies_dir'?",
         ),
         ({"studies_dir": 3}, "studies_dir: found 3, allowed: text or a list."),
