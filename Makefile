@@ -7,7 +7,8 @@ FIGURE_FORMATS := pdf svg png
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup all report test test-slurm faults lint format regenerate accept train-mini bench bench-gpu fuzz profile clean FORCE
+.PHONY: help setup all report test test-slurm faults lint format regenerate accept train-mini bench \
+	bench-gpu fuzz plan profile clean FORCE
 
 help: ## list what there is
 	@echo "make figures/fig9.pdf     one figure of the default study (also .svg, .png)"
@@ -43,7 +44,7 @@ report: $(VENV)/.installed ## report.html: figures, claims and provenance on one
 	$(BIN)/snakemake --report report.html
 
 test: $(VENV)/.installed-dev ## run the tests
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 test-slurm: $(VENV)/.installed-dev ## run on a Slurm of two nodes, with faults (Debian, as root)
 	tests/slurm/install.sh
