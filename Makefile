@@ -44,7 +44,7 @@ report: $(VENV)/.installed ## report.html: figures, claims and provenance on one
 	$(BIN)/snakemake --report report.html
 
 test: $(VENV)/.installed-dev ## run the tests
-	$(BIN)/python -m pytest -n 2 --dist loadfile
+	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 test-slurm: $(VENV)/.installed-dev ## run on a Slurm of two nodes, with faults (Debian, as root)
 	tests/slurm/install.sh

@@ -9,6 +9,15 @@ import torch
 from tests.golden import Golden
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put what takes longest first, so that two processes end at about the same time."""
+    items.sort(key=lambda item: ("test_golden_study" not in item.nodeid, not _is_long(item)))
+
+
+def _is_long(item: pytest.Item) -> bool:
+    return item.get_closest_marker("workflow") is not None
+
+
 @pytest.fixture(scope="session")
 def shared() -> Path:
     """Golden values and real data, beside the repository or where VITSCOPE_SHARED says."""
