@@ -21,6 +21,7 @@ from tests.bench import (  # noqa: E402
     hessian,
     landscape,
     lesions,
+    profile,
     robustness,
     workflow,
 )
@@ -61,6 +62,7 @@ SECTIONS = {
     "Hessian": hessian.measure,
     "Workflow": workflow.measure,
     "Every rule of the default study": workflow.measure_study,
+    "Where the time goes": profile.measure,
     "Installation": workflow.measure_installation,
 }
 
