@@ -111,13 +111,14 @@ def room_to_extract(wildcards, input):
 
     Latents exist for longer than their extraction runs. But measurements have priority, so that an
     extraction starts only when no measurement could: as long as it takes no less room than each of
-    those, all latents that exist are in the hands of a job that runs.
+    those, all latents that exist are in the hands of a job that runs. Those that a study keeps have
+    no bound.
     """
-    if not (LATENTS_MB and Path(input.blocks).exists()):
-        return 0
     study = study_of(wildcards)
-    images = min(study.settings["analysis"]["shard_size"], study.images(wildcards.model))
-    dtype = study.settings["analysis"]["latents_dtype"]
+    bounded = LATENTS_MB and study.name not in keeping_latents()
+    if not (bounded and Path(input.blocks).exists()):
+        return 0
+    images, dtype = passes_of_shard(wildcards), study.settings["analysis"]["latents_dtype"]
     own = shard_megabytes(input.blocks, os.stat(input.blocks).st_mtime_ns, images, dtype)
     if own > LATENTS_MB:
         sys.exit(

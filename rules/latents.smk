@@ -43,8 +43,3 @@ use rule extract_latents as extract_kept_latents with:
         latents="<results>/{study}/latents/{model}/{shard}.safetensors",
     wildcard_constraints:
         study=one_of(keeping_latents()),
-    resources:
-        mem_mb=memory_of_passes,
-        runtime=minutes_of(passes_of_shard),
-        gpu=gpu_of,
-        latents_mb=0,
