@@ -16,7 +16,7 @@ rule measure_landscape:
     conda:
         "../envs/torch.yaml"
     resources:
-        mem_mb=memory_of_passes,
+        mem_mb=memory_of_landscape,
         runtime=minutes_of(passes_of_landscape),
         gpu=gpu_of,
     params:

@@ -12,6 +12,8 @@ WITH_TORCH = 700
 
 # How often the weights are in memory: as read, as held, and changed on their way.
 COPIES_OF_WEIGHTS = 4
+# Of a landscape: where the weights were, and two directions to move them in.
+VECTORS_OF_LANDSCAPE = 3
 # Bytes of weights that nobody has seen yet.
 UNSEEN_WEIGHTS = 1e8
 # What a model computes of an image, in bytes, over the root of its bytes of weights: the widths of
@@ -83,6 +85,13 @@ def memory_of_passes(wildcards, input, attempt):
     """Of a job that runs a model on batches."""
     images = analysis_for(wildcards)["batch_size"]
     return memory_of_model(bytes_of_weights(input), MAPS_OF_PASS, images, attempt)
+
+
+def memory_of_landscape(wildcards, input, attempt):
+    """Of a job that runs a model at other weights, on batches of its own size."""
+    images = analysis_for(wildcards, "landscape")["batch_size"]
+    model = bytes_of_weights(input), MAPS_OF_PASS, images
+    return memory_of_model(*model, attempt, VECTORS_OF_LANDSCAPE)
 
 
 def memory_of_hessian(vectors):

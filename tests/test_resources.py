@@ -126,6 +126,29 @@ def test_batches_of_64_images_have_the_memory_that_they_took(
     assert measured * 1.1 <= asked <= measured * 2
 
 
+# Of points of a landscape, in float32: ViT-Ti, Swin-Ti and the ViT of mini.
+@pytest.mark.parametrize(
+    ("size", "measured"), [(21_600_000, 606), (110_200_000, 1251), (1_400_000, 478)]
+)
+def test_landscapes_have_the_memory_that_they_took(
+    tmp_path: Path, size: int, measured: int
+) -> None:
+    ask = functions()
+    asked = ask["memory_of_landscape"](VIT, weights(tmp_path, size), 1) - ask["ON_A_NODE"]
+    assert MINI.settings["analysis"]["landscape"]["batch_size"] == 32
+    assert measured * 1.1 <= asked <= measured * 2
+
+
+def test_larger_batches_of_a_landscape_ask_for_more(tmp_path: Path) -> None:
+    analysis = MINI.settings["analysis"]
+    large = analysis | {"landscape": analysis["landscape"] | {"batch_size": 128}}
+    study = Study("mini", MINI.path, MINI.settings | {"analysis": large})
+    given = weights(tmp_path, 21_600_000)
+    asked = [functions(each)["memory_of_landscape"](VIT, given, 1) for each in (MINI, study)]
+    # What ViT-Ti took more for 128 images than for 32.
+    assert asked[1] - asked[0] >= 245 * 1.1
+
+
 def test_hessians_have_the_memory_that_they_took(tmp_path: Path) -> None:
     ask = functions()
     function = ask["memory_of_hessian"](ask["vectors_of_largest"])

@@ -27,7 +27,8 @@ def finished_in(output: str) -> list[Job]:
     """Return the jobs that a run told to have finished: their rules, and what they do."""
     told = dict(re.findall(r"^Job (\d+): (.*)$", output, re.MULTILINE))
     done = re.findall(r"^Finished jobid: (\d+) \(Rule: (\w+)\)$", output, re.MULTILINE)
-    return [(rule, told[job]) for job, rule in done]
+    # The rule `all` makes nothing, and tells of nothing.
+    return [(rule, told[job]) for job, rule in done if rule != "all"]
 
 
 def killed(
