@@ -32,6 +32,7 @@ def golden_study(golden: Golden, root: str) -> dict[str, Any]:
     for name in MODELS:
         settings["models"][name]["checkpoint"] = {"url": f"{root}/{name}.pth.tar"}
     settings["analysis"] = SMALL
+    settings["training"]["batch_size"] = SMALL["augmented"]["images"]
     del settings["data"]["imagenet"], settings["figures"]["fig9_imagenet"]
     # Landscapes of real networks take minutes; their values are tested elsewhere.
     settings["figures"] = {
@@ -57,9 +58,9 @@ SMALL = {
     "frequency_noise": {"images": 4, "frequencies": [0.2, 0.8], "seeds": 1},
     "lesion": {"images": 4},
     "robustness": {"images": 4, "corruptions": ["contrast", "fog"], "severities": [3]},
-    "augmented": {"images": 96},
-    "fit": {"images": 96},
-    "hessian": {"batches": 1, "batch_size": 4, "top": 1, "iterations": 10, "density_steps": 5},
+    "augmented": {"images": 8},
+    "fit": {"images": 8},
+    "hessian": {"batches": 1, "batch_size": 2, "top": 1, "iterations": 10, "density_steps": 5},
 }
 IN_PLACE_OF = {
     "resnet50_imagenet": "resnet_50",
