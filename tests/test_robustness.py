@@ -77,7 +77,7 @@ def test_views_show_the_same_images(split: Split, corrupted: list[Corrupted]) ->
     assert all(each.rows.tolist() == rows.tolist() for each in corrupted)
     clean = clean_view(split, rows.tolist(), *READING)
     assert (clean.corruption, clean.severity) == ("none", 0)
-    expected = normalized(split.images[rows], *READING[1:])
+    expected = normalized(split.images(rows), *READING[1:])
     assert torch.equal(torch.cat(list(clean.batches)), expected)
     # All views are made before the first is read.
     views = [view for each in corrupted for view in corrupted_views(each, *READING)]
@@ -85,7 +85,7 @@ def test_views_show_the_same_images(split: Split, corrupted: list[Corrupted]) ->
         (name, severity) for name in CORRUPTIONS for severity in SEVERITIES
     ]
     for view in views:
-        ours = corrupt(split.images[rows], view.corruption, view.severity, rows)
+        ours = corrupt(split.images(rows), view.corruption, view.severity, rows)
         assert torch.equal(torch.cat(list(view.batches)), normalized(ours, *READING[1:]))
 
 

@@ -66,7 +66,7 @@ def build(
     known_labels(split, rows.tolist())
     if not clean:
         _check_batches(recipe, len(rows))
-    shape = (images, *split.images.shape[1:])
+    shape = (images, *split.shape)
     tensors = {"images": ("F32", shape), "targets": ("F32", (images, len(split.classes)))}
     metadata = {"data_sha256": split.digest, "seed": str(seed), "clean": str(clean)}
     with TensorWriter(path, tensors, metadata) as writer, seeded(seed):

@@ -54,15 +54,21 @@ def as_float(raw: npt.NDArray[Any], dtype: str) -> npt.NDArray[Any]:
     return (raw.astype(np.uint32) << 16).view(np.float32)
 
 
-def checksum(rows: npt.NDArray[Any], first_row: int) -> int:
-    """Return the checksum of contiguous rows; those of all rows of a tensor add up to its own."""
+def row_sums(rows: npt.NDArray[Any]) -> npt.NDArray[np.uint64]:
+    """Return the sum of the 64-bit words of each of contiguous rows."""
     count = len(rows) if rows.ndim else 1
     if rows.size == 0:
-        return 0
+        return np.zeros(count, np.uint64)
     data = rows.reshape(-1).view(np.uint8).reshape(count, -1)
     word = next(kind for kind in WORDS if data.shape[1] % np.dtype(kind).itemsize == 0)
-    sums = data.view(word).sum(axis=1, dtype=np.uint64)
-    weights = np.arange(2 * first_row + 1, 2 * (first_row + count), 2, dtype=np.uint64)
+    sums: npt.NDArray[np.uint64] = data.view(word).sum(axis=1, dtype=np.uint64)
+    return sums
+
+
+def checksum(rows: npt.NDArray[Any], first_row: int) -> int:
+    """Return the checksum of contiguous rows; those of all rows of a tensor add up to its own."""
+    sums = row_sums(rows)
+    weights = np.arange(2 * first_row + 1, 2 * (first_row + len(sums)), 2, dtype=np.uint64)
     return int(np.dot(sums, weights))
 
 
@@ -161,6 +167,12 @@ class TensorWriter:
         while view:
             written = os.pwrite(self._file, view, offset)
             view, offset = view[written:], offset + written
+
+    def amend(self, key: str, value: str) -> None:
+        """Give an entry of the metadata its value, as long as the one that held its place."""
+        if len(value) != len(self._metadata[key]):
+            raise ValueError(f"{key}: {value!r} has not the length of {self._metadata[key]!r}")
+        self._metadata[key] = value
 
     def write(self, name: str, first_row: int, rows: npt.NDArray[Any]) -> None:
         """Write `rows` to their place, the first of them at `first_row`."""

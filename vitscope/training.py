@@ -114,7 +114,7 @@ def batches(
     order = rows[torch.randperm(len(rows)).numpy()]
     for first in range(0, len(order) - batch_size + 1, batch_size):
         chosen = order[first : first + batch_size]
-        images = split.images[chosen].transpose(0, 2, 3, 1)
+        images = split.images(chosen).transpose(0, 2, 3, 1)
         augmented = np.stack([augment(image) for image in images])
         yield augmented.transpose(0, 3, 1, 2), split.labels[chosen]
 

@@ -81,7 +81,7 @@ def test_normalization_is_that_of_torchvision_to_the_bit(tmp_path: Path) -> None
     build("shapes", dataset(GENERATED), "test", path)
     split = Split(path)
     normalize = transforms.Compose([transforms.ToTensor(), transforms.Normalize(MEAN, STD)])
-    images = split.images.transpose(0, 2, 3, 1)
+    images = split.images(slice(None)).transpose(0, 2, 3, 1)
     expected = torch.stack([normalize(Image.fromarray(image)) for image in images])
     batches = list(split.batches(range(300), 128, MEAN, STD))
     assert [len(batch) for batch in batches] == [128, 128, 44]
@@ -116,6 +116,37 @@ def test_the_same_entry_gives_the_same_bytes(tmp_path: Path) -> None:
     assert Split(paths[0]).digest == Split(paths[1]).digest
 
 
+def test_the_digest_is_of_every_image_and_label(tmp_path: Path) -> None:
+    images = np.random.default_rng(0).integers(0, 256, (4, 32, 32, 3), np.uint8)
+    labels = np.arange(4)
+    upside_down = images.copy()
+    upside_down[3] = images[3, ::-1]
+    kinds = [(images, labels), (upside_down, labels), (images[::-1], labels), (images, labels % 3)]
+    digests = []
+    for each, (pixels, classes) in enumerate(kinds):
+        np.savez(tmp_path / "data.npz", images=pixels, labels=classes)
+        splits = {"test": {"images": None, "seed": None}}
+        entry = dataset({"kind": "npz", "path": str(tmp_path / "data.npz")}, splits=splits)
+        build("arrays", entry, "test", tmp_path / f"{each}.safetensors")
+        digests.append(Split(tmp_path / f"{each}.safetensors").digest)
+    assert len({*digests}) == len(kinds)
+
+
+def test_a_job_reads_the_images_that_it_wants_and_no_others(tmp_path: Path) -> None:
+    path = tmp_path / "test.safetensors"
+    build("shapes", dataset(GENERATED), "test", path)
+    whole = Split(path).images(slice(None))
+    harmed = bytearray(path.read_bytes())
+    harmed[harmed.index(whole[200].tobytes())] ^= 1
+    path.write_bytes(harmed)
+    split = Split(path)
+    np.testing.assert_array_equal(split.images(slice(200)), whole[:200])
+    np.testing.assert_array_equal(split.images([201, 7]), whole[[201, 7]])
+    for rows in (slice(None), slice(190, 210), [7, 200, 201]):
+        with pytest.raises(VitscopeError, match="image 200 is not what was written; delete it"):
+            split.images(rows)
+
+
 def test_memory_does_not_grow_with_the_number_of_images(tmp_path: Path) -> None:
     images = np.zeros((3000, 64, 64, 3), np.uint8)
     np.savez(tmp_path / "data.npz", images=images)
@@ -144,7 +175,7 @@ def test_images_without_labels(tmp_path: Path) -> None:
     splits = {"test": {"images": None, "seed": 0}}
     build("flat", dataset(source, classes=3, resize=34, splits=splits), "test", path)
     split = Split(path)
-    assert split.images.shape == (2, 3, 32, 32)
+    assert (len(split), *split.shape) == (2, 3, 32, 32)
     assert split.labels.tolist() == [-1, -1]
     assert split.classes == ["0", "1", "2"]
 

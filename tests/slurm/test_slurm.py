@@ -21,7 +21,7 @@ SLURM = (
     "--slurm-init-seconds-before-status-checks",
     "1",
 )
-# Of the shard of ViT there is all that is measured of latents: more at a time than a node has cores.
+# Of the shard of ViT all that is measured of latents: more at a time than a node has cores.
 OF_VIT = tuple(f"results/mini/{table}/vit.parquet" for table in ("fourier", "spectrum", "cka"))
 MINI = ("figures/fig9.pdf", *OF_VIT, "results/mini/landscape/pit.parquet")
 SHARD = "group_shard_extract_latents"

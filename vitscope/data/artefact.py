@@ -1,8 +1,12 @@
-"""The artefact of a split: preprocessed images in one file that every job maps into memory."""
+"""The artefact of a split: preprocessed images in one file that every job maps into memory.
+
+A job reads some of the images of what may be a large file. So the file tells its own digest, and a
+checksum of each image: nobody has to read more than the images that it wants.
+"""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cached_property
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,14 +17,19 @@ from PIL import Image
 from vitscope.data.source import UNKNOWN_LABEL, Sample, Source
 from vitscope.data.sources import open_source
 from vitscope.errors import VitscopeError
-from vitscope.files import sha256_of
-from vitscope.tensorfile import TensorFile, TensorWriter
+from vitscope.tensorfile import TensorFile, TensorWriter, row_sums
 
 if TYPE_CHECKING:
     from torch import Tensor
 
+# Which images: in any order, or a piece of all.
+Rows = slice | Sequence[int] | npt.NDArray[np.int64]
+
 INTERPOLATIONS = {"bilinear": Image.Resampling.BILINEAR, "bicubic": Image.Resampling.BICUBIC}
 ROWS_PER_WRITE = 256
+# What the metadata call the SHA-256 of all that an artefact holds, in the order of its writing.
+DIGEST = "data_sha256"
+NO_DIGEST = "0" * 64
 
 
 def select(count: int, images: int | None, seed: int | None) -> npt.NDArray[np.int64]:
@@ -49,6 +58,7 @@ def build(
         "images": ("U8", (len(rows), 3, size, size)),
         "labels": ("I64", (len(rows),)),
         "index": ("I64", (len(rows),)),
+        "sums": ("I64", (len(rows),)),
         **{extra: ("I64", (len(rows),)) for extra in source.extra},
     }
     metadata = {
@@ -60,9 +70,12 @@ def build(
         "interpolation": dataset["interpolation"],
         **source.provenance,
     }
-    with TensorWriter(path, tensors, metadata) as writer:
-        writer.write("index", 0, rows)
-        _write_samples(where, writer, source, rows, dataset)
+    digest = sha256(json.dumps(metadata, sort_keys=True).encode())
+    with TensorWriter(path, tensors, metadata | {DIGEST: NO_DIGEST}) as writer:
+        for tensor, first, values in _written(where, source, rows, dataset):
+            writer.write(tensor, first, values)
+            digest.update(values.data)
+        writer.amend(DIGEST, digest.hexdigest())
 
 
 def _check_counts(where: str, source: Source, classes: int, images: int | None) -> None:
@@ -80,22 +93,21 @@ def _check_counts(where: str, source: Source, classes: int, images: int | None) 
         )
 
 
-def _write_samples(
-    where: str,
-    writer: TensorWriter,
-    source: Source,
-    rows: npt.NDArray[np.int64],
-    dataset: Mapping[str, Any],
-) -> None:
+def _written(
+    where: str, source: Source, rows: npt.NDArray[np.int64], dataset: Mapping[str, Any]
+) -> Iterator[tuple[str, int, npt.NDArray[Any]]]:
+    """Yield what stands in the artefact: a tensor's name, the first row, and the values."""
+    yield "index", 0, rows
     samples = source.samples(rows)
     for first in range(0, len(rows), ROWS_PER_WRITE):
         group = rows[first : first + ROWS_PER_WRITE]
         chosen = [sample for _, sample in zip(group, samples, strict=False)]
         pixels = np.stack([preprocessed(sample.image, dataset, where) for sample in chosen])
-        writer.write("images", first, pixels)
-        writer.write("labels", first, _checked(where, chosen, dataset["classes"]))
+        yield "images", first, pixels
+        yield "sums", first, row_sums(pixels).view(np.int64)
+        yield "labels", first, _checked(where, chosen, dataset["classes"])
         for column, extra in enumerate(source.extra):
-            writer.write(extra, first, np.array([sample.extra[column] for sample in chosen]))
+            yield extra, first, np.array([sample.extra[column] for sample in chosen])
 
 
 def _checked(where: str, samples: list[Sample], classes: int) -> npt.NDArray[np.int64]:
@@ -135,39 +147,51 @@ class Split:
 
     def __init__(self, path: Path | str) -> None:
         self._file = TensorFile(path)
-        missing = {"images", "labels", "index"} - set(self._file.names)
-        if missing:
+        missing = {"images", "sums", "labels", "index"} - set(self._file.names)
+        if missing or DIGEST not in self._file.metadata:
             raise VitscopeError(f"{path} is not an artefact of images: delete it and run again.")
+        self._images = self._file.mapped("images")
+        self._sums = self._file.array("sums").view(np.uint64)
         self.labels: npt.NDArray[np.int64] = self._file.array("labels")
         self.classes: list[str] = json.loads(self._file.metadata["classes"])
 
     def __len__(self) -> int:
         return len(self.labels)
 
-    @cached_property
-    def images(self) -> npt.NDArray[np.uint8]:
-        """The images, (N, 3, H, W)."""
-        return self._file.array("images")
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of an image: (3, H, W)."""
+        return self._file.shape("images")[1:]
+
+    def images(self, rows: Rows) -> npt.NDArray[np.uint8]:
+        """Return images, (N, 3, H, W), of which every byte was checked."""
+        chosen = np.ascontiguousarray(self._images[rows])
+        wrong = row_sums(chosen) != self._sums[rows]
+        if wrong.any():
+            row = np.arange(len(self))[rows][wrong][0]
+            raise VitscopeError(
+                f"{self._file.path} is damaged: image {row} is not what was written; delete it and "
+                f"run again."
+            )
+        return chosen
 
     @property
     def metadata(self) -> dict[str, str]:
         """What is known of where the images come from."""
         return self._file.metadata
 
-    @cached_property
+    @property
     def digest(self) -> str:
-        """The SHA-256 of the artefact."""
-        return sha256_of(self._file.path)
+        """The SHA-256 of what the artefact holds."""
+        return self._file.metadata[DIGEST]
 
     def column(self, name: str) -> npt.NDArray[np.int64]:
         """Return a number per image: `index` in the source, or what the source knows besides."""
         return self._file.array(name)
 
-    def normalized(
-        self, rows: slice | Sequence[int], mean: Sequence[float], std: Sequence[float]
-    ) -> "Tensor":
+    def normalized(self, rows: Rows, mean: Sequence[float], std: Sequence[float]) -> "Tensor":
         """Return images as a model expects them, float32 (N, 3, H, W)."""
-        return normalized(self.images[rows], mean, std)
+        return normalized(self.images(rows), mean, std)
 
     def batches(
         self, rows: Sequence[int], batch_size: int, mean: Sequence[float], std: Sequence[float]

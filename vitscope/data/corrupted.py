@@ -46,7 +46,7 @@ def build(
     source = _made_here(split, corruption, seed or 0)
     if official is not None:
         source = Official(official, corruption, split, rows).images
-    shape = (len(rows), *split.images.shape[1:])
+    shape = (len(rows), *split.shape)
     tensors = {_name(severity): ("U8", shape) for severity in severities}
     tensors["rows"] = ("I64", (len(rows),))
     made = "vitscope" if official is None else official.name
@@ -74,7 +74,7 @@ def _chosen(split: Split, images: int | None, seed: int | None) -> Integers:
 
 
 def _made_here(split: Split, corruption: str, seed: int) -> Corrupt:
-    return lambda rows, severity: corrupt(split.images[rows], corruption, severity, rows, seed)
+    return lambda rows, severity: corrupt(split.images(rows), corruption, severity, rows, seed)
 
 
 class Corrupted:
@@ -156,8 +156,8 @@ def _told(shape: Sequence[int]) -> str:
 def _check_split(path: Path, split: Split) -> None:
     """Refuse data whose images are not those that the official archives corrupt."""
     resize = json.loads(split.metadata["resize"])
-    side = split.images.shape[-1]
-    if split.images.shape[2:] != SHAPE[:2] or resize is not None:
+    side = split.shape[-1]
+    if split.shape[1:] != SHAPE[:2] or resize is not None:
         resized = "" if resize is None else ", resized"
         raise VitscopeError(
             f"data.{split.metadata['dataset']}.corrupted: the images of {path.name} have 32x32 "
