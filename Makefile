@@ -69,8 +69,10 @@ format: $(VENV)/.installed-dev ## format the code, write the generated parts of 
 regenerate: $(VENV)/.installed-dev ## make all mini figures, compare tables and pixels with tests
 	$(BIN)/snakemake
 	$(BIN)/snakemake --report report.html
-	$(BIN)/python -m tests.compare
-	$(BIN)/python -m pytest -q -m pixels --mpl --mpl-results-path=results/pixels tests/pixels
+	@# Both are told, whichever fails.
+	$(BIN)/python -m tests.compare; tables=$$?; \
+	$(BIN)/python -m pytest -q -m pixels --mpl --mpl-results-path=results/pixels tests/pixels \
+		&& exit $$tables
 
 accept: $(VENV)/.installed-dev ## make the tables and figures of the last run the expected ones
 	$(BIN)/python -m tests.compare --accept
