@@ -37,35 +37,44 @@ class _Tee(TextIOBase):
             stream.flush()
 
 
+def _lock(log: TextIO) -> None:
+    """Wait for a job that outlived its run, which was killed: it writes the same files."""
+    try:
+        fcntl.flock(log, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        print(f"vitscope: waiting for a job of a killed run, whose log is {log.name}", flush=True)
+        fcntl.flock(log, fcntl.LOCK_EX)
+
+
 def _memory_errors() -> tuple[type[BaseException], ...]:
     torch = sys.modules.get("torch")
     return (MemoryError, torch.OutOfMemoryError) if torch else (MemoryError,)
 
 
 @contextmanager
-def job(snakemake) -> Iterator[None]:
-    """Run a script: print to its log too, and end an expected failure in one sentence."""
+def job(snakemake, batches: str | None = None) -> Iterator[None]:
+    """Run a script: print to its log too, and end an expected failure in one sentence.
+
+    `batches` is the setting that says how many images are in memory at once.
+    """
     gc.freeze()
     gc.enable()
     if "torch" in sys.modules:
         sys.modules["torch"].set_num_threads(snakemake.threads)
     path = Path(snakemake.log[0])
     path.parent.mkdir(parents=True, exist_ok=True)
-    with (
-        path.open("a", buffering=1, encoding="utf-8") as log,
-        redirect_stdout(_Tee(sys.stdout, log)),
-    ):
-        # A job may have outlived its run, which was killed: it writes the same files, so wait.
-        fcntl.flock(log, fcntl.LOCK_EX)
+    with path.open("a", buffering=1, encoding="utf-8") as log:
+        _lock(log)
         log.truncate(0)
         try:
-            with timed(snakemake.log[0]):
+            with redirect_stdout(_Tee(sys.stdout, log)), timed(snakemake.log[0]):
                 yield
         except VitscopeError as error:
             print(f"vitscope: {error}", file=log)
             sys.exit(f"vitscope: {error}")
         except _memory_errors():
-            message = "vitscope: not enough memory: lower analysis.batch_size in the study."
+            less = f"lower {batches} in the study" if batches else "run fewer jobs at a time"
+            message = f"vitscope: not enough memory: {less}."
             print(message, file=log)
             sys.exit(message)
         except Exception:

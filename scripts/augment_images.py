@@ -5,7 +5,7 @@ from scripts._job import job
 from vitscope.augmented import build
 from vitscope.data.artefact import Split
 
-with job(snakemake):
+with job(snakemake, batches="training.batch_size"):
     build(
         Split(snakemake.input.images),
         snakemake.params.recipe,

@@ -7,7 +7,7 @@ from vitscope.data.artefact import Split
 from vitscope.latents import extract, pick_device, shard_rows
 from vitscope.tables import read_table
 
-with job(snakemake):
+with job(snakemake, batches="analysis.batch_size"):
     settings, analysis = snakemake.params.model, snakemake.params.analysis
     model = checkpoints.load_model(snakemake.input.checkpoint, settings)
     digest = checkpoints.read_origin(snakemake.input.checkpoint)["source_sha256"]

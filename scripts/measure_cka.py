@@ -6,7 +6,7 @@ from vitscope.cka import shard_hsic
 from vitscope.tables import write_table
 from vitscope.tensorfile import TensorFile
 
-with job(snakemake):
+with job(snakemake, batches="analysis.cka.batch_size"):
     latents = TensorFile(snakemake.input.latents)
     first = int(snakemake.wildcards.shard) * snakemake.params.analysis["shard_size"]
     hsic = shard_hsic(latents, first, snakemake.params.batch_size)

@@ -8,7 +8,7 @@ from vitscope.fit import fit_table, training_losses
 from vitscope.latents import pick_device
 from vitscope.tables import read_metadata, read_table, write_table
 
-with job(snakemake):
+with job(snakemake, batches="analysis.batch_size"):
     params = snakemake.params
     images = Augmented(snakemake.input.images)
     predictions = read_table("predictions", snakemake.input.predictions)

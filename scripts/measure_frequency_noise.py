@@ -9,7 +9,7 @@ from vitscope.latents import pick_device
 from vitscope.predictions import known_labels, selected
 from vitscope.tables import write_table
 
-with job(snakemake):
+with job(snakemake, batches="analysis.batch_size"):
     settings, noise = snakemake.params.model, snakemake.params.noise
     images = Split(snakemake.input.images)
     rows = selected(images, noise["images"], noise["seed"])

@@ -8,7 +8,7 @@ from vitscope.hessian.spectra import Loss, density
 from vitscope.latents import pick_device
 from vitscope.tables import write_table
 
-with job(snakemake):
+with job(snakemake, batches="analysis.hessian.batch_size"):
     wildcards, params = snakemake.wildcards, snakemake.params
     images = Augmented(snakemake.input.images)
     model = checkpoints.load_model(snakemake.input.weights, params.model)

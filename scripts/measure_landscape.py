@@ -8,7 +8,7 @@ from vitscope.landscape import grid, measure, pick_precision
 from vitscope.latents import pick_device
 from vitscope.tables import write_table
 
-with job(snakemake):
+with job(snakemake, batches="analysis.landscape.batch_size"):
     settings = dict(snakemake.params.landscape)
     points = grid(settings.pop("points"), settings.pop("radius"), range(*snakemake.params.rows))
     device = pick_device(snakemake.params.device)

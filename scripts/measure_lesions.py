@@ -9,7 +9,7 @@ from vitscope.lesions import branches_of, correctness, lesion_table
 from vitscope.predictions import known_labels, selected
 from vitscope.tables import read_table, write_table
 
-with job(snakemake):
+with job(snakemake, batches="analysis.batch_size"):
     settings, lesion = snakemake.params.model, snakemake.params.lesion
     images = Split(snakemake.input.images)
     rows = selected(images, lesion["images"], lesion["seed"])

@@ -12,7 +12,7 @@ from vitscope.predictions import known_labels, predict
 from vitscope.robustness import clean_view, corrupted_views, scored
 from vitscope.tables import write_table
 
-with job(snakemake):
+with job(snakemake, batches="analysis.batch_size"):
     settings = snakemake.params.model
     model = checkpoints.load_model(snakemake.input.checkpoint, settings)
     device = pick_device(snakemake.params.device)

@@ -8,7 +8,7 @@ from vitscope.latents import pick_device
 from vitscope.predictions import known_labels, predict, selected
 from vitscope.tables import write_table
 
-with job(snakemake):
+with job(snakemake, batches="analysis.batch_size"):
     settings, analysis = snakemake.params.model, snakemake.params.analysis
     images = Split(snakemake.input.images)
     rows = selected(images, **snakemake.params.selection)

@@ -12,7 +12,7 @@ from vitscope.latents import pick_device
 from vitscope.tables import write_table
 from vitscope.training import seeded, train
 
-with job(snakemake):
+with job(snakemake, batches="training.batch_size"):
     network, recipe = snakemake.params.model, snakemake.params.recipe
     with seeded(recipe["seed"]):
         model = families.get(network["family"]).build(
