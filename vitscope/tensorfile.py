@@ -189,7 +189,7 @@ class TensorWriter:
 
 
 class TensorFile:
-    """Read a safetensors file, and notice damage; what other writers wrote has no checksums."""
+    """Read a safetensors file that a `TensorWriter` wrote, and notice damage."""
 
     def __init__(self, path: Path | str) -> None:
         self.path = Path(path)
@@ -202,8 +202,7 @@ class TensorFile:
                 header = file.read(length)
             entries: dict[str, Any] = json.loads(header)
             self.metadata: dict[str, str] = entries.pop("__metadata__", {})
-            told = self.metadata.pop(CHECKSUMS, None)
-            self._sums = {} if told is None else _checked_sums(header, told, list(entries))
+            self._sums = _checked_sums(header, self.metadata.pop(CHECKSUMS), list(entries))
             self._start = 8 + length
             self._entries = entries
             end = _checked_end(entries)
