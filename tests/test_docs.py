@@ -1,12 +1,15 @@
 """The documentation: generated parts are up to date, examples work, links lead somewhere."""
 
 import re
+import textwrap
 from pathlib import Path
 
 import pytest
 import yaml
 
-from vitscope import families, manual
+import vitscope
+from vitscope import checkpoints, families, manual
+from vitscope.data import artefact
 from vitscope.schemas import load
 from vitscope.studies import ROOT, load_config, load_study
 from vitscope.tables import TABLES
@@ -91,6 +94,36 @@ def test_the_example_of_the_readme_is_a_study(tmp_path: Path) -> None:
     (tmp_path / name).write_text(re.sub("^    ", "", indented, flags=re.MULTILINE))
     assert load_study(tmp_path / name).models() == ["my_vit"]
     assert f"snakemake figures/{Path(name).stem}/fig9.pdf --config studies_dir={name}" in text
+
+
+def test_the_notebook_of_the_readme_measures_a_model(tmp_path: Path, monkeypatch) -> None:
+    text = (ROOT / "README.md").read_text()
+    (code,) = re.findall(r"In a notebook.*:\n\n((?:    .*\n|\n)+)", text)
+    monkeypatch.chdir(tmp_path)
+    for folder in ("config", "resources"):
+        Path(folder).symlink_to(ROOT / folder)
+    study = load_study(Path("config/studies/mini.yaml"))
+    vit, data = study.model("vit"), study.dataset("shapes32")
+    few = data | {"splits": {"test": data["splits"]["test"] | {"images": 64}}}
+    artefact.build("shapes32", few, "test", Path("results/mini/data/shapes32/test.safetensors"))
+    checkpoints.convert(
+        Path(vit["checkpoint"]["bundled"]),
+        vit | {key: data[key] for key in ("classes", "image_size")},
+        Path("results/mini/checkpoints/vit.safetensors"),
+        label="vit",
+        origin="bundled",
+    )
+    names: dict[str, dict[str, float]] = {}
+    exec(textwrap.dedent(code), names)
+    assert len(names["measured"]) == 25
+    assert min(names["measured"].values()) > 0
+
+
+def test_the_version_is_the_same_everywhere() -> None:
+    newest = re.search(r"^## ([\d.]+)$", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
+    cited = yaml.safe_load((ROOT / "CITATION.cff").read_text())["version"]
+    assert newest
+    assert newest[1] == cited == vitscope.__version__
 
 
 def test_command_lines_give_lists_of_places_as_snakemake_reads_them() -> None:

@@ -1,3 +1,3 @@
 """Measure what vision transformers do: feature maps, from a checkpoint to a table."""
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
