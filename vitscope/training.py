@@ -3,8 +3,10 @@
 import json
 import random
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
 from math import cos, isfinite, pi
 from pathlib import Path
 from typing import Any
@@ -258,6 +260,40 @@ class _Moments:
         return polar(list(kept))
 
 
+@dataclass(frozen=True)
+class _Snapshots:
+    """Writes the weights of a model at moments of its training."""
+
+    directory: Path
+    recipe: Recipe
+    facts: Mapping[str, str]
+
+    def write(self, model: nn.Module, name: str, epoch: int) -> None:
+        facts = {**self.facts, "snapshot": name, "epoch": str(epoch)}
+        dtype = getattr(torch, self.recipe["snapshot_dtype"])
+        write_snapshot(model, self.directory / f"{name}.safetensors", dtype, facts)
+
+
+def _epoch(
+    model: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    recipe: Recipe,
+    drawn: Iterable[tuple[Tensor, Tensor]],
+    rate_after: Callable[[int], float],
+) -> tuple[float, float]:
+    """Go through the batches of an epoch; return the mean loss and the last learning rate."""
+    model.train()
+    device = next(model.parameters()).device
+    losses = []
+    for step, (images, targets) in enumerate(drawn):
+        rate = rate_after(step + 1)
+        for group in optimizer.param_groups:
+            group["lr"] = rate
+        images = images.to(device, memory_format=torch.channels_last)
+        losses.append(_step(model, optimizer, images, targets.to(device), recipe))
+    return float(np.mean(losses)), rate
+
+
 def train(
     model: nn.Module,
     train_split: Split,
@@ -277,66 +313,47 @@ def train(
     give the same bytes on a CPU.
     """
     _check(recipe, train_split, test_split)
-    batch_size, epochs = recipe["batch_size"], recipe["epochs"]
-    rows = training_rows(train_split, recipe)
-    steps = len(rows) // batch_size
-    device = next(model.parameters()).device
+    rows, epochs = training_rows(train_split, recipe), recipe["epochs"]
+    steps = len(rows) // recipe["batch_size"]
     optimizer = _optimizer(model, recipe)
-    history: list[dict[str, float | None]] = []
+    told = {"seed": str(seed), "recipe": json.dumps(dict(recipe), sort_keys=True)}
+    snapshots = _Snapshots(directory, recipe, {**(metadata or {}), **told})
     moments = _Moments(directory) if recipe["trajectory"] else None
-
-    def snapshot(name: str, epoch: int) -> None:
-        facts = {"snapshot": name, "epoch": str(epoch), "seed": str(seed)}
-        facts["recipe"] = json.dumps(dict(recipe), sort_keys=True)
-        dtype = getattr(torch, recipe["snapshot_dtype"])
-        path = directory / f"{name}.safetensors"
-        write_snapshot(model, path, dtype, {**(metadata or {}), **facts})
-
+    history: list[dict[str, float | None]] = []
     with seeded(seed), plain_attention(model):
         augment = augmentation(recipe, mean)
         mix, erase = mixing(recipe, len(train_split.classes)), erasing(recipe)
-        snapshot("init", 0)
+
+        def drawn() -> Iterator[tuple[Tensor, Tensor]]:
+            for pixels, labels in batches(train_split, rows, recipe["batch_size"], augment):
+                yield mix(erase(normalized(pixels, mean, std)), torch.tensor(labels))
+
+        snapshots.write(model, "init", 0)
         if moments:
             moments.add(model)
         model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         for epoch in range(epochs):
             if epoch == recipe["warmup_epochs"]:
-                snapshot("warmup", epoch)
-            model.train()
-            losses = []
-            for step, (pixels, labels) in enumerate(
-                batches(train_split, rows, batch_size, augment)
-            ):
-                rate = learning_rate(recipe, epoch + (step + 1) / steps)
-                for group in optimizer.param_groups:
-                    group["lr"] = rate
-                erased = erase(normalized(pixels, mean, std))
-                images, targets = mix(erased, torch.tensor(labels))
-                images = images.to(device, memory_format=torch.channels_last)
-                losses.append(_step(model, optimizer, images, targets.to(device), recipe))
-            loss, found = float(np.mean(losses)), accuracy(model, test_split, mean, std)
+                snapshots.write(model, "warmup", epoch)
+            rate_after = partial(_rate_within, recipe, epoch, steps)
+            loss, rate = _epoch(model, optimizer, recipe, drawn(), rate_after)
             if not isfinite(loss):
                 raise VitscopeError(
                     f"The training diverged in epoch {epoch + 1}: lower training.learning_rate."
                 )
-            history.append(
-                {
-                    "epoch": epoch + 1,
-                    "loss": loss,
-                    "learning_rate": rate,
-                    "test_accuracy": found,
-                    "radius": None,
-                    "angle": None,
-                }
-            )
+            found = accuracy(model, test_split, mean, std)
+            history.append({"epoch": epoch + 1, "loss": loss, "learning_rate": rate})
+            history[-1] |= {"test_accuracy": found, "radius": None, "angle": None}
             if moments:
                 moments.add(model)
             say(f"epoch {epoch + 1} of {epochs}: loss {loss:.3f}, accuracy {100 * found:.1f} %")
-        snapshot("end", epochs)
+        snapshots.write(model, "end", epochs)
     if moments:
-        points = moments.polar()
-        for row, radius, angle in zip(
-            history, points["radius"].iloc[1:], points["angle"].iloc[1:], strict=True
-        ):
+        points = moments.polar()[["radius", "angle"]].iloc[1:]
+        for row, (radius, angle) in zip(history, points.to_numpy().tolist(), strict=True):
             row |= {"radius": radius, "angle": angle}
     return history
+
+
+def _rate_within(recipe: Recipe, epoch: int, steps: int, step: int) -> float:
+    return learning_rate(recipe, epoch + step / steps)
