@@ -44,7 +44,7 @@ def machine() -> str:
     flags = [flag for flag in ("avx2", "avx512f", "avx512_bf16", "amx_bf16") if flag in info]
     return (
         f"*{names[0] if names else platform.processor()}, {os.cpu_count()} cores "
-        f"({', '.join(flags)}), {memory:.0f} GiB; {platform.system()} {platform.release()}, Python "
+        f"({', '.join(flags)}), {memory:.0f} GiB; {platform.system()}, Python "
         f"{platform.python_version()}, torch {torch.__version__}; {datetime.now(UTC):%Y-%m-%d}*"
     )
 
