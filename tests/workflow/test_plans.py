@@ -1,6 +1,9 @@
 """How many jobs of each rule the bundled studies take."""
 
 import pytest
+import yaml
+
+from vitscope.studies import ROOT
 
 pytestmark = pytest.mark.workflow
 
@@ -62,3 +65,12 @@ def test_a_figure_from_the_published_checkpoints(fresh):
 
 def test_training_the_bundled_models(fresh):
     assert fresh.plan("train_mini") == {"build_split": 2, "train_model": 7, "train_mini": 1}
+
+
+def test_what_the_monthly_workflow_makes_are_targets(fresh):
+    text = (ROOT / ".github" / "workflows" / "paper.yml").read_text(encoding="utf-8")
+    targets = yaml.safe_load(text)["env"]["ONE_PASS"].split()
+    jobs = fresh.plan(*targets)
+    assert jobs["draw_figure"] + jobs["tabulate"] == len(targets)
+    # What takes hours is not among them.
+    assert not [rule for rule in jobs if rule.startswith(("measure_h", "measure_l", "measure_r"))]
