@@ -17,7 +17,7 @@ from vitscope.hessian.operator import Hessian, of_model
 from vitscope.studies import BUNDLED_STUDIES, ROOT, load_study
 
 TOP, TOLERANCE, MOST_STEPS, DECAY = 5, 1e-3, 200, 0.05
-TURNS, IMAGES = 3, 64
+TURNS, IMAGES = 3, 16
 # How many products power iteration may take, over those of Lanczos: more would take too long.
 MOST_TIMES = 2.5
 

@@ -61,7 +61,6 @@ SECTIONS = {
     "Landscape": landscape.measure,
     "Hessian": hessian.measure,
     "Workflow": workflow.measure,
-    "Every rule of the default study": workflow.measure_study,
     "Where the time goes": profile.measure,
     "Installation": workflow.measure_installation,
 }

@@ -6,12 +6,9 @@ import os
 import subprocess
 import sys
 import tempfile
-import threading
 from collections import defaultdict
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from time import perf_counter, sleep
+from time import perf_counter
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -23,6 +20,7 @@ import yaml  # noqa: E402
 from scripts._times import WANTED  # noqa: E402
 from tests.bench.rows import Row, as_table  # noqa: E402
 from tests.golden import ARCHS, MEAN, STD, Golden  # noqa: E402
+from tests.watching import watched  # noqa: E402
 from tests.workflow.copies import Workflow, copy_workflow  # noqa: E402
 
 COUNTS = (256, 1024, 4096, 10_000)
@@ -65,38 +63,12 @@ def study_of(images: int, parquet: Path, checkpoint: Path) -> dict[str, Any]:
     }
 
 
-@contextmanager
-def watched(folder: Path) -> Iterator[list[int]]:
-    """Yield a list of one number: the most bytes that files below a folder had at once."""
-    most, stopped = [0], threading.Event()
-
-    def watch() -> None:
-        while not stopped.is_set():
-            most[0] = max(most[0], sum(map(_bytes, folder.rglob("*"))))
-            sleep(0.05)
-
-    thread = threading.Thread(target=watch)
-    thread.start()
-    try:
-        yield most
-    finally:
-        stopped.set()
-        thread.join()
-
-
-def _bytes(path: Path) -> int:
-    try:
-        return path.stat().st_size if path.is_file() else 0
-    except FileNotFoundError:
-        return 0
-
-
 def run(workflow: Workflow, cores: int) -> dict[str, Any]:
     """Make the tables; return the time, the most latents at once, and the records of the rules."""
     targets = [f"results/{STUDY}/{table}/{MODEL}.parquet" for table in TABLES]
     times = workflow.root / "times.jsonl"
     start = perf_counter()
-    with watched(workflow.root / "results" / STUDY / "latents") as most:
+    with watched(workflow.root / "results" / STUDY / "latents") as peak:
         arguments = ("--cores", str(cores), *targets)
         process = workflow.start(*arguments, default=STUDY, stdout=subprocess.PIPE)
         output, _ = process.communicate()
@@ -106,7 +78,7 @@ def run(workflow: Workflow, cores: int) -> dict[str, Any]:
     for line in times.read_text(encoding="utf-8").splitlines():
         log, _, processor, memory = json.loads(line)
         kinds[kind_of(log)].append([processor, memory])
-    return {"seconds": perf_counter() - start, "latents": most[0], "kinds": kinds}
+    return {"seconds": perf_counter() - start, "latents": peak.bytes, "kinds": kinds}
 
 
 def kind_of(log: str) -> str:

@@ -1,6 +1,5 @@
 """The commands of the README in a fresh clone, with and without the installation."""
 
-import csv
 import os
 import shutil
 import subprocess
@@ -32,54 +31,6 @@ def _seconds(command: list[str], folder: Path) -> float:
         command, cwd=folder, check=True, capture_output=True, env={**os.environ, "PATH": path}
     )
     return perf_counter() - start
-
-
-OF_MAPS = (
-    "fig2a",
-    "fig2b",
-    "fig8",
-    "fig9",
-    "fig10a",
-    "fig10b",
-    "figD1",
-    "figD2",
-    "spectrum",
-    "shape_texture",
-    "reliability",
-    "robustness",
-)
-
-
-def _rules(clone: Path) -> list[Row]:
-    """Sum the time of the jobs of each rule, as Snakemake wrote it down."""
-    jobs: dict[str, list[float]] = {}
-    for path in (clone / "benchmarks").rglob("*.tsv"):
-        with path.open(encoding="utf-8", newline="") as lines:
-            (record,) = csv.DictReader(lines, delimiter="\t")
-        jobs.setdefault(record["rule_name"], []).append(float(record["s"]))
-    spent = sorted(jobs.items(), key=lambda item: -sum(item[1]))
-    detail = "{} jobs, the longest {:.1f} s"
-    return [
-        Row(f"rule {rule}", sum(times), "s", detail=detail.format(len(times), max(times)))
-        for rule, times in spent
-    ]
-
-
-def measure_study() -> list[Row]:
-    """Time all figures of the default study from a clean clone, and each rule in it.
-
-    Figures of the loss have a bound of their own: they take most of the time.
-    """
-    command = ["snakemake", "--benchmark-extended"]
-    with _clone() as clone:
-        maps = _seconds([*command, *(f"figures/{name}.pdf" for name in OF_MAPS)], clone)
-        rest = _seconds(command, clone)
-        rules = _rules(clone)
-    return [
-        Row("a clean clone: the figures of feature maps and predictions", maps, "s", 300),
-        Row("then `snakemake`: the figures of the loss, all tables, claims", rest, "s", 480),
-        *rules,
-    ]
 
 
 def measure() -> list[Row]:

@@ -1,15 +1,13 @@
 """`max_latents_gb`: how much of the latents exists at once, watched while a run is at work."""
 
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
-from time import sleep
 from typing import Any
 
 import pytest
 import torch
 
+from tests.watching import watched
 from tests.workflow.copies import Workflow, copy_workflow, edited, write_study
 from vitscope import families
 from vitscope.sizes import latents_bytes
@@ -53,42 +51,6 @@ def bounded(workflow: Workflow, most: float) -> Iterator[None]:
     settings = workflow.root / "config" / "config.yaml"
     with edited(settings, lambda text: f"{text}max_latents_gb: {most / 1e9}\n"):
         yield
-
-
-class Peak:
-    """The most bytes that files below a folder had at once."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._stopped = threading.Event()
-        self.bytes = 0
-
-    def watch(self) -> None:
-        while not self._stopped.is_set():
-            self.bytes = max(self.bytes, sum(map(size, self._folder.rglob("*"))))
-            sleep(0.005)
-
-    def stop(self) -> None:
-        self._stopped.set()
-
-
-def size(path: Path) -> int:
-    try:
-        return path.stat().st_size if path.is_file() else 0
-    except FileNotFoundError:
-        return 0
-
-
-@contextmanager
-def watched(folder: Path) -> Iterator[Peak]:
-    peak = Peak(folder)
-    thread = threading.Thread(target=peak.watch)
-    thread.start()
-    try:
-        yield peak
-    finally:
-        peak.stop()
-        thread.join()
 
 
 def most_at_once(workflow: Workflow) -> int:
