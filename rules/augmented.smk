@@ -14,7 +14,7 @@ rule augment_images:
         "../envs/torch.yaml"
     resources:
         mem_mb=memory_of_drawing,
-        runtime=minutes_of_arrays,
+        runtime=minutes_of_augmenting("augmented"),
     params:
         code=code("augment_images"),
         model=network_of,

@@ -15,7 +15,7 @@ rule measure_cka:
         "../envs/base.yaml"
     resources:
         mem_mb=memory_of_arrays,
-        runtime=minutes_of_arrays,
+        runtime=minutes_of_latents,
         latents_mb=room_to_measure,
     params:
         code=code("measure_cka"),

@@ -11,7 +11,13 @@ from pathlib import Path
 from shutil import which
 
 from vitscope import origins
-from vitscope.data.places import archive_needed, existing, local_files
+from vitscope.data.places import (
+    archive_needed,
+    existing,
+    listing_digest,
+    local_files,
+    local_path,
+)
 from vitscope.digests import code_digest
 from vitscope.errors import VitscopeError
 from vitscope.figures import KINDS, module_of
@@ -284,6 +290,12 @@ def split_settings(wildcards):
     keys = ("source", "classes", "image_size", "resize", "interpolation")
     splits = {wildcards.split: dataset["splits"][wildcards.split]}
     return {key: dataset[key] for key in keys} | {"splits": splits}
+
+
+def listing_of(wildcards):
+    """What the folder of a split holds, if it is read from one; its own date does not tell."""
+    path = local_path(dataset_of(wildcards)["source"], wildcards.split)
+    return path and clear(listing_digest, path)
 
 
 def analysis_of(*keys):

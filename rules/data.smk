@@ -32,10 +32,11 @@ rule build_split:
         "../envs/base.yaml"
     resources:
         mem_mb=memory_of_arrays,
-        runtime=minutes_of_arrays,
+        runtime=minutes_of_building,
     params:
         code=code("build_split"),
         dataset=split_settings,
+        listing=listing_of,
     message:
         "Preparing the images of {wildcards.dataset}, split {wildcards.split}"
     script:

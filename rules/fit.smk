@@ -8,6 +8,9 @@ use rule augment_images as augment_alike with:
         "<logs>/{study}/augmented/alike/{model}.log",
     benchmark:
         "<benchmarks>/{study}/augmented/alike/{model}.tsv"
+    resources:
+        mem_mb=memory_of_drawing,
+        runtime=minutes_of_augmenting("fit"),
     params:
         recipe=alike_of,
         drawing=drawing_alike,

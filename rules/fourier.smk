@@ -15,7 +15,7 @@ rule measure_diagonal:
         "../envs/base.yaml"
     resources:
         mem_mb=memory_of_arrays,
-        runtime=minutes_of_arrays,
+        runtime=minutes_of_latents,
         latents_mb=room_to_measure,
     params:
         code=code("measure_diagonal"),
@@ -41,7 +41,7 @@ rule measure_spectrum:
         "../envs/base.yaml"
     resources:
         mem_mb=memory_of_arrays,
-        runtime=minutes_of_arrays,
+        runtime=minutes_of_latents,
         latents_mb=room_to_measure,
     params:
         code=code("measure_spectrum"),

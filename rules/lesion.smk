@@ -15,7 +15,7 @@ rule measure_lesions:
     conda:
         "../envs/torch.yaml"
     resources:
-        mem_mb=memory_of_passes,
+        mem_mb=memory_of_lesions,
         runtime=minutes_of(passes_of_lesions),
         gpu=gpu_of,
     params:

@@ -23,7 +23,7 @@ rule corrupt_images:
         "../envs/base.yaml"
     resources:
         mem_mb=memory_of_arrays,
-        runtime=minutes_of_arrays,
+        runtime=minutes_of_corrupting,
     params:
         code=code("corrupt_images"),
         seed=lambda wildcards: study_of(wildcards).settings["analysis"]["seed"],

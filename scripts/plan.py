@@ -12,13 +12,17 @@ import os
 import re
 import subprocess
 import sys
+from functools import partial
 from itertools import groupby
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-RECORDS = Path("benchmarks")
-# In place of this folder, whose scripts have names of libraries.
-sys.path[0] = str(ROOT)
+# Where results, figures and records lie if the settings do not say.
+FOLDERS = {name: name for name in ("results", "figures", "benchmarks")}
+DRAWING = ("draw_figure", "draw_default_figure")
+if __name__ == "__main__":
+    # In place of this folder, whose scripts have names of libraries.
+    sys.path[0] = str(ROOT)
 
 from vitscope.errors import VitscopeError  # noqa: E402
 from vitscope.planning import Job, as_text, by_rule, costs  # noqa: E402
@@ -44,8 +48,8 @@ def counts(*arguments: str) -> dict[str, int]:
     return found
 
 
-def jobs(*arguments: str) -> list[Job]:
-    """Return the jobs that would run."""
+def jobs(folders: dict[str, str], *arguments: str) -> list[Job]:
+    """Return the jobs that would run, by what they write to these folders."""
     lines = csv.DictReader(snakemake("--detailed-summary", *arguments).splitlines(), delimiter="\t")
     pending = [line for line in lines if line["plan"] == "update pending"]
     found: list[Job] = []
@@ -56,13 +60,41 @@ def jobs(*arguments: str) -> list[Job]:
         each = len(paths) // counted[rule]
         for first in range(0, len(paths), each):
             outputs = paths[first : first + each]
-            found.append(Job(rule, tuple(Path(*path.parts[1:]) for path in outputs)))
+            folder = folders["figures" if rule in DRAWING else "results"]
+            found.append(Job(rule, tuple(path.relative_to(folder) for path in outputs)))
     return found
 
 
 def rule_of(line: dict[str, str]) -> str:
     """Return the rule of a line of the summary."""
     return line["rule"]
+
+
+def records_of(job: Job, default: str) -> list[Path]:
+    """Return where the record of a job may be, below the folder of records."""
+    places = [output.with_suffix(".tsv") for output in job.outputs]
+    if job.rule == "draw_default_figure":
+        return [Path(default, "figures", f"default_{places[0].name}")]
+    if job.rule == "draw_figure":
+        return [places[0].parent / "figures" / places[0].name]
+    if job.rule == "train_model":
+        return [places[0].parent.with_suffix(".tsv")]
+    return places
+
+
+def earlier(records: Path, default: str, job: Job) -> float | None:
+    """Return the seconds of a job in an earlier run, or the mean of its siblings."""
+    places = [records / place for place in records_of(job, default)]
+    found = [place for place in places if place.is_file()]
+    siblings = [file for place in places for file in sorted(place.parent.glob("*.tsv"))]
+    seconds = [seconds_of(file) for file in found or siblings]
+    return sum(seconds) / len(seconds) if seconds else None
+
+
+def seconds_of(record: Path) -> float:
+    """Return the seconds of a record."""
+    with record.open(encoding="utf-8", newline="") as lines:
+        return float(next(csv.DictReader(lines, delimiter="\t"))["s"])
 
 
 def main() -> None:
@@ -76,10 +108,11 @@ def main() -> None:
     changed = {key: value for key, value in changed.items() if value is not None}
     config = load_yaml(ROOT / "config" / "config.yaml") | changed
     default, studies = load_config(config, "config/config.yaml")
+    folders = FOLDERS | config.get("pathvars", {})
     settings = [f"{key}={value}" for key, value in changed.items()]
     options = [*arguments.targets, *(["--config", *settings] if settings else [])]
     planned: dict[str, list[Job]] = {}
-    for job in jobs(*options):
+    for job in jobs(folders, *options):
         # Figures of the default study, and targets of all studies, lie in no folder of its name.
         named = job.outputs[0].parts[:1]
         planned.setdefault(named[0] if named and named[0] in studies else default, []).append(job)
@@ -88,8 +121,9 @@ def main() -> None:
     # Jobs have one thread each; libraries read this when they are imported.
     os.environ |= {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
     most_gb = config.get("max_latents_gb")
+    known = partial(earlier, Path(folders["benchmarks"]), default)
     for name, of_study in planned.items():
-        print(as_text(studies[name], by_rule(costs(studies[name], of_study, RECORDS)), most_gb))
+        print(as_text(studies[name], by_rule(costs(studies[name], of_study, known)), most_gb))
 
 
 if __name__ == "__main__":

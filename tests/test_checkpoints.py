@@ -6,6 +6,7 @@ import io
 import json
 import os
 import pickle
+import re
 import subprocess
 import sys
 import tarfile
@@ -84,14 +85,15 @@ def misfit(tmp_path: Path, weights: object, network: dict[str, Any] = NETWORK) -
 def test_files_of_torch_are_read(tmp_path, zipped):
     options = {"_use_new_zipfile_serialization": zipped}
     path = saved(tmp_path / "vit.pth.tar", WEIGHTS, **options)
-    weights, digest = read_foreign(path, "ViT")
-    assert same(weights, WEIGHTS)
-    assert digest == hashlib.sha256(path.read_bytes()).hexdigest()
+    foreign = read_foreign(path, "ViT")
+    assert same(foreign.weights, WEIGHTS)
+    assert (foreign.place, foreign.others) == ("", ())
+    assert foreign.sha256 == hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def test_safetensors_are_read_whatever_their_name(tmp_path):
     safetensors.torch.save_file(WEIGHTS, tmp_path / "vit.pth")
-    assert same(read_foreign(tmp_path / "vit.pth", "ViT")[0], WEIGHTS)
+    assert same(read_foreign(tmp_path / "vit.pth", "ViT").weights, WEIGHTS)
 
 
 @pytest.mark.parametrize(
@@ -112,14 +114,37 @@ def test_safetensors_are_read_whatever_their_name(tmp_path):
     ],
 )
 def test_wrappers_and_prefixes_are_taken_off(tmp_path, wrap):
-    weights, _ = read_foreign(saved(tmp_path / "vit.pth", wrap(WEIGHTS)), "ViT")
+    weights = read_foreign(saved(tmp_path / "vit.pth", wrap(WEIGHTS)), "ViT").weights
     assert same(weights, WEIGHTS)
     assert not any(value.requires_grad for value in weights.values())
 
 
+@pytest.mark.parametrize(
+    ("wrap", "place", "others"),
+    [
+        (lambda w: {"state_dict": w}, "state_dict", ()),
+        # As timm's training saves a model and its average.
+        (
+            lambda w: {"arch": "vit", "state_dict": w, "state_dict_ema": w, "optimizer": {}},
+            "state_dict_ema",
+            ("state_dict",),
+        ),
+        (lambda w: {"model": w, "model_ema": w}, "model_ema", ("model",)),
+        (lambda w: {"ema": {"model": w}, "state_dict": w}, "ema.model", ("state_dict",)),
+        (lambda w: {"state_dict": {"model": w, "ema": w}}, "state_dict.ema", ("state_dict.model",)),
+        (lambda w: {"model": w, "model_ema": None}, "model", ()),
+        # Settings of the model are none of its weights.
+        (lambda w: {"state_dict": w, "model": {"depth": 12}}, "state_dict", ()),
+    ],
+)
+def test_the_place_of_the_weights_in_the_file_is_known(tmp_path, wrap, place, others):
+    foreign = read_foreign(saved(tmp_path / "vit.pth", wrap(WEIGHTS)), "ViT")
+    assert (foreign.place, foreign.others) == (place, others)
+
+
 def test_a_prefix_that_is_not_on_every_key_is_part_of_the_name(tmp_path):
     weights = {"module.weight": torch.ones(1), "head.weight": torch.ones(1)}
-    assert same(read_foreign(saved(tmp_path / "a.pth", weights), "ViT")[0], weights)
+    assert same(read_foreign(saved(tmp_path / "a.pth", weights), "ViT").weights, weights)
 
 
 def test_a_file_that_holds_itself_ends(tmp_path):
@@ -273,14 +298,30 @@ def test_a_conversion_keeps_every_value_and_says_where_it_is_from(converted, tmp
         "parameters": str(sum(parameter.numel() for parameter in model.parameters())),
         "source": "https://host/source.pth",
         "source_sha256": hashlib.sha256((tmp_path / "source.pth").read_bytes()).hexdigest(),
+        "weights": "state_dict",
     }
     assert list(converted.parent.iterdir()) == [converted]
 
 
-def test_a_converted_file_converts_to_the_same_weights(converted, tmp_path):
+def test_a_converted_file_converts_to_the_same_weights(converted, tmp_path, capsys):
     again = tmp_path / "again.safetensors"
     convert(converted, NETWORK, again, label="ResNet", origin="resnet.safetensors")
     assert same(safetensors.torch.load_file(again), network_weights())
+    assert "weights" not in read_origin(again)
+    assert capsys.readouterr().out == ""
+
+
+def test_the_choice_of_averaged_weights_is_told(tmp_path, capsys):
+    averaged = {name: value * 2 for name, value in network_weights().items()}
+    both = {"state_dict": network_weights(), "state_dict_ema": averaged}
+    source, target = saved(tmp_path / "both.pth", both), tmp_path / "resnet"
+    convert(source, NETWORK, target, label="ResNet", origin="a")
+    assert same(safetensors.torch.load_file(target), averaged)
+    assert read_origin(target)["weights"] == "state_dict_ema"
+    assert capsys.readouterr().out == (
+        f"ResNet: {source} holds weights more than once: those in 'state_dict_ema' are read, "
+        f"those in 'state_dict' are not.\n"
+    )
 
 
 def test_conversions_in_other_processes_give_the_same_bytes(converted, tmp_path):
@@ -351,8 +392,101 @@ def test_missing_left_over_and_misshapen_keys_are_listed_and_shortened(tmp_path)
     assert f"missing: {', '.join(shown[:4])} and {len(shown) - 4} more;" in sentence
     assert "left over: extra.0, extra.1, extra.2, extra.3 and 2 more;" in sentence
     assert "of another shape: layer0.0.weight (has 4x1x3x3, needs 4x3x3x3))" in sentence
-    assert "correct the family, the arch or the number of classes" in sentence
+    assert sentence.endswith(
+        ": correct the family, the arch or the number of classes, or `image_size` of the data set."
+    )
     assert "source.pth does not fit the model" in sentence
+
+
+VIT = {
+    "family": "vit",
+    "arch": {"patch_size": 8, "embed_dim": 24, "depth": 2, "num_heads": 2},
+    "classes": 10,
+    "image_size": 32,
+}
+
+
+def vit_weights() -> dict[str, torch.Tensor]:
+    torch.manual_seed(0)
+    return get("vit").build(VIT["arch"], VIT["classes"], VIT["image_size"]).state_dict()
+
+
+def test_another_image_size_is_told(tmp_path):
+    sentence = misfit(tmp_path, vit_weights(), {**VIT, "image_size": 64})
+    assert "(of another shape: pos_embed (has 1x17x24, needs 1x65x24))" in sentence
+    assert "`image_size` of the data set" in sentence
+
+
+@pytest.mark.parametrize("outer", ["model", "backbone", "net.encoder", "a.b.c", "module.model"])
+def test_what_stands_before_every_name_is_taken_off(tmp_path, outer):
+    for network, weights in ((NETWORK, network_weights()), (VIT, vit_weights())):
+        wrapped = {f"{outer}.{name}": value for name, value in weights.items()}
+        source, target = saved(tmp_path / "source.pth", {"state_dict": wrapped}), tmp_path / "model"
+        convert(source, network, target, label="Model", origin="a")
+        assert same(safetensors.torch.load_file(target), weights)
+
+
+def test_foreign_names_may_have_something_before_them_too(tmp_path):
+    network = {
+        "family": "swin",
+        "arch": {
+            "patch_size": 4,
+            "window_size": 2,
+            "embed_dim": 8,
+            "depths": [1, 1],
+            "num_heads": [1, 1],
+        },
+        "classes": 10,
+        "image_size": 32,
+    }
+    weights = get("swin").build(network["arch"], 10, 32).state_dict()
+    older = {
+        "model." + re.sub(r"^layers\.1\.downsample", "layers.0.downsample", name): value
+        for name, value in weights.items()
+    }
+    source, target = saved(tmp_path / "source.pth", older), tmp_path / "swin"
+    convert(source, network, target, label="Swin", origin="a")
+    assert same(safetensors.torch.load_file(target), weights)
+
+
+def test_what_stands_beside_the_model_is_left_over(tmp_path):
+    wrapped = {f"model.{name}": value for name, value in vit_weights().items()}
+    sentence = misfit(tmp_path, wrapped | {"criterion.weight": torch.ones(10)}, VIT)
+    assert "does not fit the model (left over: criterion.weight):" in sentence
+
+
+def test_names_that_would_become_the_same_stay_as_they_are(tmp_path):
+    wrapped = {f"backbone.{name}": value for name, value in vit_weights().items()}
+    sentence = misfit(tmp_path, wrapped | {"head.weight": torch.ones(10, 24)}, VIT)
+    assert "missing: cls_token" in sentence
+
+
+@pytest.mark.parametrize("outer", ["", "backbone."])
+@pytest.mark.parametrize(
+    ("network", "weights", "classifier"),
+    [
+        (VIT, vit_weights, "head.weight, head.bias"),
+        (NETWORK, network_weights, "classifier.0.dense.weight, classifier.0.dense.bias"),
+    ],
+)
+def test_a_missing_classifier_is_told(tmp_path, network, weights, classifier, outer):
+    whole_network = weights()
+    body = {f"{outer}{n}": value for n, value in whole_network.items() if n not in classifier}
+    assert len(body) == len(whole_network) - 2
+    sentence = misfit(tmp_path, body, network)
+    assert f"has no classifier that fits the model (missing: {classifier}):" in sentence
+    assert "measurements need one for now" in sentence
+    # Of a network that was trained to fill in its images.
+    decoder = body | {f"{outer}decoder.weight": torch.ones(3)}
+    assert "; left over: decoder.weight):" in misfit(tmp_path, decoder, network)
+
+
+def test_more_than_the_classifier_that_is_missing_is_no_case_of_its_own(tmp_path):
+    body = {
+        name: value for name, value in vit_weights().items() if name[:4] not in ("head", "norm")
+    }
+    sentence = misfit(tmp_path, body, VIT)
+    assert "does not fit the model (missing: norm.weight, norm.bias, head.weight" in sentence
 
 
 def test_another_number_of_classes_is_told(tmp_path):

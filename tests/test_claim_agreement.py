@@ -37,7 +37,8 @@ def as_measured(kind: str, points: pd.DataFrame) -> pd.DataFrame:
 
 
 def score(kind: str, table: str, rows: pd.DataFrame, theirs: dict[str, Published]) -> dict:
-    (row,) = score_agreement("fig", kind, {table: rows}, theirs).to_dict("records")
+    tables = {table: rows, "blocks": rows}
+    (row,) = score_agreement("fig", kind, tables, theirs).to_dict("records")
     return row
 
 

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import binom, bootstrap
 
 from vitscope.claims import as_sections, at_snapshots, count_claims
 from vitscope.claims.losses import curvature, spread
@@ -111,8 +112,11 @@ def test_published_landscapes_by_hand():
     assert not claims["holds"].any()
 
 
-def spectrum(model: str, *eigenvalues: float, snapshot: str = "end") -> pd.DataFrame:
-    return pd.DataFrame({"model": model, "snapshot": snapshot, "eigenvalue": eigenvalues})
+def spectrum(model: str, *eigenvalues: float, snapshot: str = "end", top: int = 1) -> pd.DataFrame:
+    """Return the `top` largest eigenvalues of each batch."""
+    batch = np.arange(len(eigenvalues)) // top
+    table = pd.DataFrame({"batch": batch, "eigenvalue": np.array(eigenvalues, dtype=float)})
+    return table.assign(model=model, snapshot=snapshot)
 
 
 def test_eigenvalues_are_counted_by_sign_and_magnitude():
@@ -123,6 +127,9 @@ def test_eigenvalues_are_counted_by_sign_and_magnitude():
     claim = claims.loc[("msa_has_negative_eigenvalues", "vit")]
     assert (claim["measured_count"], claim["measured_total"]) == (1, 4)
     assert values["msa_has_more_negative_eigenvalues"] == pytest.approx(1 / 4)
+    claim = claims.loc[("msa_has_more_negative_eigenvalues", "vit")]
+    assert (claim["measured_count"], claim["measured_total"]) == (1, 4)
+    assert (claim["versus_count"], claim["versus_total"]) == (0, 3)
     assert values["msa_has_smaller_positive_eigenvalues"] == pytest.approx(2 - 2 / 3)
     assert claims["holds"].all()
 
@@ -133,6 +140,85 @@ def test_a_spectrum_without_positive_eigenvalues_has_no_magnitude():
     assert pd.isna(claim["measured_value"])
     assert pd.isna(claim["holds"])
     assert claims.loc[("msa_has_more_negative_eigenvalues", "vit"), "measured_value"] == 1
+
+
+def signs(model: str, negative: int, batches: int, top: int = 1, size: float = 1.0):
+    """Return a spectrum of batches in which all eigenvalues are negative, or none."""
+    by_batch = np.where(np.arange(batches) < negative, -size, size)
+    return spectrum(model, *np.repeat(by_batch, top), top=top)
+
+
+def quantiles(masses: np.ndarray) -> tuple[int, int]:
+    low, high = np.searchsorted(np.cumsum(masses), [0.025, 0.975])
+    return int(low), int(high)
+
+
+@pytest.mark.parametrize("top", [1, 5])
+def test_the_interval_of_a_share_is_that_of_whole_batches(top):
+    claims = count("hessian", signs("vit", 8, 20, top))
+    claim = claims.loc[("msa_has_negative_eigenvalues", "vit")]
+    # Batches that are all of one sign are drawn as by a binomial, whatever the number in each.
+    low, high = quantiles(binom.pmf(range(21), 20, 8 / 20))
+    assert (claim["ci_low"], claim["ci_high"]) == pytest.approx((low / 20, high / 20))
+
+
+def test_the_interval_of_a_difference_of_shares_resamples_both_models():
+    table = pd.concat([signs("resnet", 4, 16, size=100), signs("vit", 7, 16)])
+    claim = count("hessian", table).loc[("msa_has_more_negative_eigenvalues", "vit")]
+    ours, theirs = (binom.pmf(range(17), 16, count / 16) for count in (7, 4))
+    low, high = quantiles(np.convolve(ours, theirs[::-1]))
+    assert claim["ci_low"] == pytest.approx((low - 16) / 16)
+    assert claim["ci_high"] == pytest.approx((high - 16) / 16)
+    assert (claim["ci_low"] < 0, claim["holds"]) == (True, True)
+
+
+def test_the_interval_of_a_difference_of_decades_is_that_of_another_library():
+    generator = np.random.default_rng(5)
+    ours, theirs = (10 ** generator.normal(size=12) for _ in range(2))
+    table = pd.concat([spectrum("resnet", *theirs), spectrum("vit", *ours)])
+    claim = count("hessian", table).loc[("msa_has_smaller_positive_eigenvalues", "vit")]
+    expected = bootstrap(
+        (np.log10(theirs), np.log10(ours)),
+        lambda x, y, axis: x.mean(axis) - y.mean(axis),
+        n_resamples=20_000,
+        method="percentile",
+        rng=np.random.default_rng(6),
+    ).confidence_interval
+    assert (claim["ci_low"], claim["ci_high"]) == pytest.approx(tuple(expected), abs=0.06)
+    assert claim["ci_low"] < claim["measured_value"] < claim["ci_high"]
+
+
+def test_a_single_batch_and_one_that_has_no_ratio_have_no_interval():
+    alone = pd.concat([spectrum("resnet", 1, 2, top=2), spectrum("vit", -1, 2, top=2)])
+    assert count("hessian", alone)[["ci_low", "ci_high"]].isna().all(axis=None)
+    # A resample of negative eigenvalues alone has no mean of positive ones.
+    some = pd.concat([spectrum("resnet", 1, 2), spectrum("vit", -1, 2)])
+    claims = count("hessian", some).xs("vit", level="model")["ci_low"].isna()
+    assert claims.to_dict() == {
+        "msa_has_negative_eigenvalues": False,
+        "msa_has_more_negative_eigenvalues": False,
+        "msa_has_smaller_positive_eigenvalues": True,
+    }
+
+
+def test_each_moment_is_counted_alone():
+    table = pd.concat(
+        [
+            spectrum("resnet", -9, 9, snapshot="warmup"),
+            spectrum("vit", 1, 1, snapshot="warmup"),
+            spectrum("resnet", 9, 9),
+            spectrum("vit", -1, 1),
+        ]
+    )
+    shown = at_snapshots({"hessian": table, "blocks": BLOCKS}, ["warmup", "end"])
+    claims = count_claims("fig", "hessian", shown, ["resnet", "vit"], {})
+    more = claims[claims["claim"] == "msa_has_more_negative_eigenvalues"]
+    # Counted together, one of four would stand against one of four.
+    assert more[["snapshot", "measured_value", "holds"]].to_numpy().tolist() == [
+        ["warmup", -0.5, False],
+        ["end", 0.5, True],
+    ]
+    assert claims["snapshot"].tolist() == ["warmup"] * 3 + ["end"] * 3
 
 
 def test_only_the_moments_that_a_figure_shows_are_counted():
@@ -164,6 +250,7 @@ def test_the_published_spectra_have_the_shares_of_the_paper():
     assert pd.isna(claims["published_total"].iloc[0])
     (section,) = as_sections(claims.reset_index(), pd.DataFrame(), {"vit": "ViT (6 %)"})
     assert section.rows[0][2:4] == ("34 %", "0 of 1")
+    assert section.rows[0][0] == "ViT (6 %), snapshot end"
 
 
 def fit(model: str, error: float, nll: float, low: float, high: float) -> pd.DataFrame:
@@ -190,6 +277,14 @@ def test_models_without_convs_are_compared_with_those_of_convs_alone():
     assert not claims.loc[("weak_bias_errs_more", "mixer"), "holds"]
     assert not claims.loc[("weak_bias_errs_more", "mixer"), "apart"]
     assert claims.loc[("weak_bias_fits_worse", "mixer"), "measured_value"] == pytest.approx(-0.1)
+
+
+def test_errors_without_intervals_are_neither_apart_nor_not():
+    # A single image tells nothing of the spread.
+    table = pd.concat([fit("resnet", 0, 1.0, np.nan, np.nan), fit("vit", 100, 1.3, 90, 100)])
+    claims = count("fit", table)
+    assert claims.loc[("weak_bias_errs_more", "vit"), "measured_value"] == 100
+    assert claims["apart"].isna().all()
 
 
 def test_published_errors_and_losses_by_hand():

@@ -236,11 +236,19 @@ def test_both_published_curves_are_needed_for_a_comparison():
 # Removed units
 
 
-def lesion(units: list[tuple[str, int, float]]) -> dict[str, pd.DataFrame]:
-    """Make the table of a model `m` from the kind, stage and change of each unit."""
+def lesion(
+    units: list[tuple[str, int, float]], sizes: list[int] | None = None
+) -> dict[str, pd.DataFrame]:
+    """Make the table of a model `m` from the kind, stage and change of each unit.
+
+    `sizes` are the sides of the maps after the stem and each unit, if they are not all the same.
+    """
+    sizes = sizes or [8] * (len(units) + 1)
     table = pd.DataFrame(units, columns=["kind", "stage", "change"])
     table = table.assign(model="m", index=range(1, len(units) + 1))
-    return {"lesion": table, "blocks": table}
+    cuts = pd.concat([pd.DataFrame([{"kind": "stem", "stage": 0, "index": 0}]), table])
+    cuts = cuts.assign(model="m", height=sizes, width=sizes)
+    return {"lesion": table, "blocks": cuts}
 
 
 def in_lesion(units: list[tuple[str, int, float]]) -> dict[tuple[str, ...], tuple]:
@@ -289,10 +297,33 @@ def test_convs_are_to_matter_at_the_beginning():
     assert in_lesion(units) == {("first_conv_of_stage_matters", "m"): (1, 2, False)}
 
 
+def test_units_that_subsample_do_not_count():
+    # By hand: without the unit that begins it, the second stage has -1 and -2, the third -3 alone.
+    units = [*stage(1, "conv", -5, -1), *stage(2, "conv", -9, -1, -2), *stage(3, "conv", -9, -3)]
+    tables = lesion(units, [32, 32, 32, 16, 16, 16, 8, 8])
+    found = told(count("lesion", tables, ["m"]))
+    assert found == {("first_conv_of_stage_matters", "m"): (1, 2, False)}
+    # Where a pool, which cannot be removed, has subsampled already, the unit after it counts.
+    merging = {"model": "m", "index": 2.5, "kind": "pool", "stage": 2, "height": 16, "width": 16}
+    tables["blocks"] = pd.concat([tables["blocks"], pd.DataFrame([merging])])
+    found = told(count("lesion", tables, ["m"]))
+    assert found == {("first_conv_of_stage_matters", "m"): (2, 2, True)}
+
+
+def test_a_model_whose_stages_have_nothing_else_has_no_claim_about_stages():
+    units = [*stage(1, "conv", -5), *stage(2, "conv", -9, -1), *stage(3, "conv", -9, -3)]
+    assert told(count("lesion", lesion(units, [32, 32, 16, 16, 8, 8]), ["m"])) == {}
+
+
+def test_one_stage_of_several_counts_where_the_others_have_nothing_else():
+    units = [*stage(1, "conv", -5, -1), *stage(2, "conv", -9)]
+    found = told(count("lesion", lesion(units, [32, 32, 32, 16]), ["m"]))
+    assert found == {("first_conv_of_stage_matters", "m"): (1, 1, True)}
+
+
 def test_a_model_of_one_stage_has_no_claim_about_stages():
     units = [*stage(1, "msa", -1, -2), *stage(1, "mlp", -2, -1)]
     assert in_lesion(units) == {}
-    assert in_lesion([("stem", 0, np.nan), *units]) == {}
 
 
 def test_a_stage_whose_end_has_no_value_is_not_counted():
@@ -456,7 +487,9 @@ def landscapes(**steepness: float) -> pd.DataFrame:
 
 def spectra_of(**eigenvalues: list[float]) -> pd.DataFrame:
     rows = [
-        {"model": m, "eigenvalue": each} for m, values in eigenvalues.items() for each in values
+        {"model": m, "snapshot": "end", "batch": batch, "eigenvalue": each}
+        for m, values in eigenvalues.items()
+        for batch, each in enumerate(values)
     ]
     return pd.DataFrame(rows)
 
@@ -521,8 +554,12 @@ def test_every_row_keeps_its_promises(kind, tmp_path):
         assert row["measure"].startswith(("share of ", "difference of "))
         if row["measure"].startswith("share of "):
             assert row["measured_value"] == row["measured_count"] / row["measured_total"]
-        else:
-            assert pd.isna(row["measured_total"])
+        elif pd.notna(row["measured_total"]):
+            theirs = row["versus_count"] / row["versus_total"]
+            ours = row["measured_count"] / row["measured_total"]
+            assert row["measured_value"] == pytest.approx(ours - theirs)
+        if pd.notna(row["ci_low"]):
+            assert row["ci_low"] <= row["measured_value"] <= row["ci_high"]
 
 
 def test_kinds_and_tables_are_those_of_figures():

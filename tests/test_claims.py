@@ -248,12 +248,27 @@ def comparison(**values) -> pd.DataFrame:
     ("values", "cells"),
     [
         ({}, "– | +0.250 | yes"),
-        ({"apart": True}, "– | +0.250, intervals apart | yes"),
-        ({"apart": False}, "– | +0.250, intervals overlap | yes"),
+        ({"apart": True}, "– | +0.250, intervals of each model alone are apart | yes"),
+        ({"apart": False}, "– | +0.250, intervals of each model alone overlap | yes"),
+        ({"ci_low": -0.125, "ci_high": 0.5}, "– | +0.250 (-0.125 to +0.500) | yes"),
+        (
+            {"measured_count": 3, "measured_total": 6, "versus_count": 2, "versus_total": 8},
+            "– | 3 of 6 against 2 of 8, +0.250 | yes",
+        ),
         ({"measured_value": -0.5, "holds": False}, "– | -0.500 | no"),
         ({"measured_value": None, "holds": None}, "– | – | –"),
         ({"published_value": 0.5}, "+0.500 | +0.250 | yes"),
         ({"published_value": 0.5, "measure": "share of shapes"}, "50 % | 25 % | yes"),
+        (
+            {
+                "measure": "share of shapes",
+                "measured_count": 1,
+                "measured_total": 4,
+                "ci_low": 0.0,
+                "ci_high": 0.5,
+            },
+            "– | 1 of 4 (0 % to 50 %) | yes",
+        ),
     ],
 )
 def test_comparisons_are_told_with_their_sign(values, cells):
@@ -263,6 +278,12 @@ def test_comparisons_are_told_with_their_sign(values, cells):
     text = as_markdown("Claims", introduction(claims), sections)
     assert f"| ViT-Ti against ResNet-50 | MSAs go by shape | {cells} |" in text.splitlines()
     assert sections[0].text.startswith("The paper infers this from Fig. 2b")
+
+
+def test_a_moment_of_training_is_told():
+    claims = comparison(snapshot="warmup")
+    (section,) = as_sections(claims, pd.DataFrame(), {"vit": "ViT-Ti", "resnet": "ResNet-50"})
+    assert section.rows[0][0] == "ViT-Ti against ResNet-50, snapshot warmup"
 
 
 def test_each_figure_says_once_what_it_counts():

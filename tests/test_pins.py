@@ -1,7 +1,6 @@
 """The pins of pyproject.toml, envs/ and what is installed say the same."""
 
 import ast
-import re
 import subprocess
 import sys
 import tomllib
@@ -16,7 +15,8 @@ from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-ROOT = Path(__file__).parents[1]
+from tests.rules import ROOT, rules
+
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 EXTRAS = PROJECT["optional-dependencies"]
 RANGES = [*PROJECT["dependencies"], *EXTRAS["dev"], *EXTRAS["slurm"]]
@@ -111,25 +111,16 @@ def test_torchvision_is_the_one_of_torch() -> None:
     assert Version(constraints()["torchvision"]).release[:2] == (0, minor + 15)
 
 
-def rules() -> dict[str, str]:
-    """Return the text of every rule that runs something."""
-    texts = {}
-    for file in [ROOT / "Snakefile", *sorted((ROOT / "rules").glob("*.smk"))]:
-        parts = re.split(r"^rule (\w+):", file.read_text(encoding="utf-8"), flags=re.MULTILINE)
-        texts |= dict(zip(parts[1::2], parts[2::2], strict=True))
-    return texts
-
-
 def environments_of_scripts() -> dict[str, Path]:
     """Return which environment each script runs in, by the rules."""
     found = {}
-    for name, text in rules().items():
-        if "script:" not in text:
+    for name, rule in rules().items():
+        if not rule.part("script"):
             continue
-        (environment,) = re.findall(r'conda:\s+"\.\./envs/(\w+\.yaml)"', text)
-        (script,) = re.findall(r'script:\s+"\.\./scripts/(\w+\.py)"', text)
-        assert ROOT / "envs" / environment in ENVIRONMENTS, name
-        assert found.setdefault(script, ROOT / "envs" / environment) == ROOT / "envs" / environment
+        script, conda = rule.name_in("script"), rule.name_in("conda")
+        environment = ROOT / "envs" / f"{conda}.yaml"
+        assert environment in ENVIRONMENTS, name
+        assert found.setdefault(f"{script}.py", environment) == environment
     return found
 
 
@@ -137,8 +128,9 @@ def test_every_rule_runs_a_script_in_an_environment() -> None:
     # The plan is no rule's: it asks Snakemake, as a user does.
     scripts = {path.name for path in (ROOT / "scripts").glob("[a-z]*.py")} - {"plan.py"}
     assert environments_of_scripts().keys() == scripts
-    for name, text in rules().items():
-        assert not re.search(r"^    (shell|run):", text, re.MULTILINE), name
+    for name, rule in rules().items():
+        assert not rule.part("shell"), name
+        assert not rule.part("run"), name
 
 
 @pytest.mark.parametrize("environment", ENVIRONMENTS, ids=lambda path: path.stem)

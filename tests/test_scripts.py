@@ -10,22 +10,13 @@ from pathlib import Path
 import pytest
 
 from scripts._times import STATUS, WANTED
-
-ROOT = Path(__file__).parents[1]
-RULE = re.compile(r"^(?:use )?rule ", re.MULTILINE)
-ENVIRONMENT = re.compile(r'conda:\s+"\.\./envs/(\w+)\.yaml"')
-SCRIPT = re.compile(r'script:\s+"\.\./scripts/(\w+)\.py"')
+from tests.rules import ROOT, rules
 
 
 def scripts_of(*environments: str) -> list[str]:
     """Return the scripts of the rules that run in some environments."""
-    found = set()
-    for file in sorted((ROOT / "rules").glob("*.smk")):
-        for rule in RULE.split(file.read_text(encoding="utf-8"))[1:]:
-            environment, script = ENVIRONMENT.search(rule), SCRIPT.search(rule)
-            if environment and script and environment[1] in environments:
-                found.add(script[1])
-    return sorted(found)
+    used = {rule.name_in("script"): rule.name_in("conda") for rule in rules().values()}
+    return sorted(script for script, conda in used.items() if script and conda in environments)
 
 
 def run(code: str, **environment: str) -> subprocess.CompletedProcess[str]:

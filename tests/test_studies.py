@@ -428,6 +428,42 @@ def test_a_trajectory_needs_two_snapshots_or_a_history(tmp_path: Path) -> None:
     assert loaded(tmp_path, **changes, **{"models.net.history": {"path": "history.parquet"}})
 
 
+FROM_TRAINING = {"path": "results/own/training/former/end.safetensors"}
+
+
+@pytest.mark.parametrize(
+    ("key", "entry"),
+    [
+        ("models.former.checkpoint", FROM_TRAINING),
+        ("models.former.snapshots", {"init": FROM_TRAINING}),
+        ("models.former.history", {"path": "results/own/training/former/history.parquet"}),
+        # Of another model, whose data set is another.
+        ("models.net.checkpoint", FROM_TRAINING),
+    ],
+)
+def test_training_needs_its_two_splits(tmp_path: Path, key: str, entry: object) -> None:
+    assert refusal(tmp_path, **{key: entry}) == (
+        "data.folder.splits: found test, allowed: train and test among them: models.former is "
+        "trained by this workflow, which results/own/training/former/ says, on the one and tested "
+        "on the other."
+    )
+    assert loaded(tmp_path, **{key: entry, "data.folder.splits.train": {}})
+
+
+def test_a_model_that_was_trained_elsewhere_needs_no_splits_for_it(tmp_path: Path) -> None:
+    for place in ("results/other/training/former", "other/own/training/former", "former"):
+        loaded(tmp_path, **{"models.former.checkpoint": {"path": f"{place}/end.safetensors"}})
+
+
+def test_the_folder_of_results_says_who_is_trained_here(tmp_path: Path) -> None:
+    entry = {"path": "elsewhere/own/training/former/end.safetensors"}
+    path = written(tmp_path, with_changes(**{"models.former.checkpoint": entry}))
+    config = {"study": "own", "studies_dir": str(path)}
+    assert load_config(config, WHERE)[0] == "own"
+    with pytest.raises(VitscopeError, match="trained by this workflow, which elsewhere/own"):
+        load_config({**config, "pathvars": {"results": "elsewhere"}}, WHERE)
+
+
 def test_a_snapshot_that_is_not_there_is_told(tmp_path: Path) -> None:
     study = loaded(tmp_path, **{"models.net.snapshots": {"init": {"path": "init.pth"}}})
     with pytest.raises(VitscopeError, match=r"models\.net\.snapshots: found 'warm', allowed: init"):

@@ -8,9 +8,10 @@ import argparse
 import json
 import re
 import zipfile
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import safetensors
 import safetensors.torch
@@ -46,8 +47,20 @@ PLAIN = frozenset(
 )
 
 
-def read_foreign(path: Path, label: str, sha256: str | None = None) -> tuple[StateDict, str]:
-    """Read the weights of a file of torch.save or safetensors, and its SHA-256.
+class Foreign(NamedTuple):
+    """The weights of a foreign file, its SHA-256, and where in the file they are.
+
+    `place` is empty if the file is a state dict; `others` are places that were passed over.
+    """
+
+    weights: StateDict
+    sha256: str
+    place: str
+    others: tuple[str, ...]
+
+
+def read_foreign(path: Path, label: str, sha256: str | None = None) -> Foreign:
+    """Read the weights of a file of torch.save or safetensors.
 
     Nothing in the file is run; if it should have another SHA-256, it is not even read.
     """
@@ -59,11 +72,12 @@ def read_foreign(path: Path, label: str, sha256: str | None = None) -> tuple[Sta
             f"another file or a damaged one, so get it again or correct the digest."
         )
     loaded = _load_safetensors(path, label) if _is_safetensors(path) else _load_torch(path, label)
-    weights = _without_prefixes(_dense_tensors(_unwrapped(loaded)))
+    inner, place, others = _unwrapped(loaded)
+    weights = _without_prefixes(_dense_tensors(inner))
     if not weights:
         raise VitscopeError(f"{label}: {path} holds no weights: give the file of a state dict.")
     _check_plain(weights, f"{label}: {path}")
-    return weights, digest
+    return Foreign(weights, digest, place, others)
 
 
 def _check_readable(path: Path, label: str) -> None:
@@ -136,16 +150,18 @@ def _load_torch(path: Path, label: str) -> object:
         ) from None
 
 
-def _unwrapped(loaded: object) -> object:
-    """Return the innermost state dict of what a training code saved."""
+def _unwrapped(loaded: object) -> tuple[object, str, tuple[str, ...]]:
+    """Return the innermost state dict of what a training code saved, and its and others' places."""
+    place, others = "", []
     for _ in range(DEEPEST_NESTING):
         if not isinstance(loaded, Mapping):
             break
-        inner = next((loaded[w] for w in WRAPPERS if isinstance(loaded.get(w), Mapping)), None)
-        if inner is None:
+        found = [w for w in WRAPPERS if isinstance(loaded.get(w), Mapping)]
+        if not found:
             break
-        loaded = inner
-    return loaded
+        others += [f"{place}{other}" for other in found[1:] if _dense_tensors(loaded[other])]
+        loaded, place = loaded[found[0]], f"{place}{found[0]}."
+    return loaded, place.removesuffix("."), tuple(others)
 
 
 def _dense_tensors(loaded: object) -> StateDict:
@@ -202,11 +218,15 @@ def convert(
     `network` has the keys family, arch, classes and image_size; `origin` says in the metadata
     where the file came from.
     """
-    weights, digest = read_foreign(source, label, sha256)
+    foreign = read_foreign(source, label, sha256)
+    if foreign.others:
+        print(
+            f"{label}: {source} holds weights more than once: those in '{foreign.place}' are "
+            f"read, those in {', '.join(map(told, foreign.others))} are not."
+        )
     model = _empty(network)
-    wanted = model.state_dict()
-    translated = families.get(network["family"]).translate(weights, model)
-    fitted = _fitted(translated, wanted, f"{label}: {source}")
+    translated = _translated(foreign.weights, network, model)
+    fitted = _fitted(translated, model.state_dict(), network, f"{label}: {source}")
     metadata = {
         "arch": json.dumps(network["arch"], sort_keys=True),
         "classes": str(network["classes"]),
@@ -214,17 +234,48 @@ def convert(
         "image_size": str(network["image_size"]),
         "parameters": str(sum(parameter.numel() for parameter in model.parameters())),
         "source": origin,
-        "source_sha256": digest,
+        "source_sha256": foreign.sha256,
     }
+    if foreign.place:
+        metadata["weights"] = foreign.place
     write_weights(target, fitted, metadata)
 
 
-def _fitted(weights: StateDict, wanted: Mapping[str, Tensor], what: str) -> StateDict:
+def _needed(wanted: Mapping[str, Tensor]) -> list[str]:
+    """Return what a checkpoint must have: not the counters of batch normalization.
+
+    Old checkpoints lack these, and inference does not use them.
+    """
+    return [name for name in wanted if not name.endswith(".num_batches_tracked")]
+
+
+def _translated(weights: StateDict, network: Network, model: nn.Module) -> StateDict:
+    """Return weights under the model's own keys.
+
+    Training codes hold a model as a part of something larger: what stands before most names is
+    taken off, as long as no two become the same, where more names of the model then are there.
+    """
+    needed, translate = set(_needed(model.state_dict())), families.get(network["family"]).translate
+    best = translate(weights, model)
+    for _ in range(DEEPEST_NESTING):
+        if needed <= best.keys():
+            break
+        ((outer, _),) = Counter(name.partition(".")[0] for name in weights).most_common(1)
+        inner = {name.removeprefix(f"{outer}."): value for name, value in weights.items()}
+        if len(inner) < len(weights):
+            break
+        weights = inner
+        best = min(best, translate(weights, model), key=lambda found: len(needed - found.keys()))
+    return best
+
+
+def _fitted(
+    weights: StateDict, wanted: Mapping[str, Tensor], network: Network, what: str
+) -> StateDict:
     """Return the wanted weights in the model's order and types, or say what does not fit."""
-    # Old checkpoints lack the counters of batch normalization, which inference does not use.
-    counters = [name for name in wanted if name.endswith(".num_batches_tracked")]
+    counters = wanted.keys() - set(_needed(wanted))
     weights = {name: torch.zeros_like(wanted[name], device="cpu") for name in counters} | weights
-    _check_names(weights, wanted, what)
+    _check_names(weights, wanted, network, what)
     fitted = {name: weights[name].to(tensor.dtype) for name, tensor in wanted.items()}
     for name, tensor in fitted.items():
         if not torch.isfinite(tensor).all():
@@ -235,7 +286,9 @@ def _fitted(weights: StateDict, wanted: Mapping[str, Tensor], what: str) -> Stat
     return fitted
 
 
-def _check_names(weights: StateDict, wanted: Mapping[str, Tensor], what: str) -> None:
+def _check_names(
+    weights: StateDict, wanted: Mapping[str, Tensor], network: Network, what: str
+) -> None:
     other = [
         f"{name} (has {_shape(weights[name])}, needs {_shape(tensor)})"
         for name, tensor in wanted.items()
@@ -246,12 +299,25 @@ def _check_names(weights: StateDict, wanted: Mapping[str, Tensor], what: str) ->
         "left over": [name for name in weights if name not in wanted],
         "of another shape": other,
     }
-    told = [f"{kind}: {_shortened(names)}" for kind, names in problems.items() if names]
-    if told:
+    found = "; ".join(f"{kind}: {_shortened(names)}" for kind, names in problems.items() if names)
+    if not found:
+        return
+    missing = problems["missing"]
+    if missing and not other and set(missing) <= _classifier(network, wanted):
         raise VitscopeError(
-            f"{what} does not fit the model ({'; '.join(told)}): correct the family, the arch "
-            f"or the number of classes."
+            f"{what} has no classifier that fits the model ({found}): measurements need one for "
+            f"now, so give a checkpoint of a model that classifies."
         )
+    raise VitscopeError(
+        f"{what} does not fit the model ({found}): correct the family, the arch or the number of "
+        f"classes, or `image_size` of the data set."
+    )
+
+
+def _classifier(network: Network, wanted: Mapping[str, Tensor]) -> set[str]:
+    """Return the names of the weights whose shape depends on the number of classes."""
+    more = _empty({**network, "classes": network["classes"] + 1}).state_dict()
+    return {name for name, tensor in wanted.items() if more[name].shape != tensor.shape}
 
 
 def _shape(tensor: Tensor) -> str:
@@ -297,5 +363,5 @@ def load_model(path: Path, network: Network) -> nn.Module:
     TensorFile(path).verify()
     weights = safetensors.torch.load_file(path)
     model = _empty(network)
-    _check_names(weights, model.state_dict(), f"{network['family']}: {path}")
+    _check_names(weights, model.state_dict(), network, f"{network['family']}: {path}")
     return fill(model, weights)

@@ -1,10 +1,9 @@
 """What a study will cost before it runs: forward passes, bytes and seconds of every job.
 
-Seconds are those of an earlier run of the same job, or of its siblings, where there is a record of
-one. Otherwise they are a start, and forward passes and bytes at measured or documented rates.
+Seconds are those of an earlier run, where they are known. Otherwise they are a start, and forward
+passes and bytes at measured or documented rates.
 """
 
-import csv
 import json
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
@@ -21,12 +20,13 @@ if TYPE_CHECKING:
 
 # Seconds that a job takes beside its work, with torch or without.
 START_WITH_TORCH, START = 2.5, 0.5
-# Seconds per GB of latents that a measurement reads, on one core (docs/benchmarks.md).
+# Seconds per GB of latents that a measurement reads, on one core, its start among them: those of
+# docs/scale.md for shards of 1.26 GB.
 SECONDS_PER_GB = {
-    "measure_variance": 0.3,
+    "measure_variance": 0.4,
     "measure_diagonal": 0.6,
-    "measure_spectrum": 1.6,
-    "measure_cka": 1.5,
+    "measure_spectrum": 1.3,
+    "measure_cka": 0.7,
 }
 EXTRACTING = ("extract_latents", "extract_kept_latents")
 # Training goes forward and backward.
@@ -37,7 +37,7 @@ FEW_IMAGES, SHORT_SECONDS = 4, 0.5
 
 @dataclass(frozen=True)
 class Job:
-    """A job: its rule, and its outputs without the folder of results, from the study on."""
+    """A job: its rule, and its outputs without the folder that all outputs lie in."""
 
     rule: str
     outputs: tuple[Path, ...]
@@ -198,20 +198,6 @@ def calibrated(study: Study, model: str) -> float:
     return taken / count
 
 
-def earlier(job: Job, records: Path) -> float | None:
-    """Return the seconds of this job in an earlier run, or the mean of its siblings."""
-    places = [records / output.with_suffix(".tsv") for output in job.outputs]
-    found = [place for place in places if place.is_file()]
-    siblings = [file for place in places for file in sorted(place.parent.glob("*.tsv"))]
-    seconds = [_seconds(file) for file in found or siblings]
-    return sum(seconds) / len(seconds) if seconds else None
-
-
-def _seconds(record: Path) -> float:
-    with record.open(encoding="utf-8", newline="") as lines:
-        return float(next(csv.DictReader(lines, delimiter="\t"))["s"])
-
-
 @dataclass(frozen=True)
 class Cost:
     """What a job costs, and where its seconds come from; None where that is not known before."""
@@ -226,27 +212,32 @@ class Cost:
 def costs(
     study: Study,
     jobs: Iterable[Job],
-    records: Path,
+    earlier: Callable[[Job], float | None],
     rate: Callable[[Study, str], float] = calibrated,
 ) -> list[Cost]:
-    """Return what every job costs; `rate` gives the seconds per image of a network."""
+    """Return what every job costs.
+
+    `earlier` gives the seconds that a job took before, if it did; `rate` those per image of a
+    network.
+    """
     rate_of = cache(lambda model: rate(study, model))
 
     def cost(job: Job) -> Cost:
         passes = PASSES[job.rule](study, job) if job.rule in PASSES else None
-        seconds, source = earlier(job, records), "earlier runs"
+        seconds, source = earlier(job), "earlier runs"
         if seconds is None and passes:
             seconds, source = START_WITH_TORCH + passes * rate_of(job.model), "calibration"
         elif seconds is None and job.rule in UNKNOWN:
             source = "unknown"
         elif seconds is None:
-            seconds, source = START + _reading(study, job), "defaults"
+            seconds, source = max(START, _reading(study, job)), "defaults"
         return Cost(job.rule, passes, written(study, job), seconds, source)
 
     return [cost(job) for job in jobs]
 
 
 def _reading(study: Study, job: Job) -> float:
+    """Return the seconds of a job that reads latents."""
     if job.rule not in SECONDS_PER_GB:
         return 0.0
     blocks = _network(study, job.model).blocks

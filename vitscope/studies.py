@@ -32,6 +32,9 @@ LEAST_CKA_BATCH = 4
 # Of a trajectory, besides the end: the first weights, and some between.
 LEAST_SNAPSHOTS = 2
 
+# The splits that the rule train_model reads.
+TRAINING_SPLITS = ("train", "test")
+
 # The tables of the loss on augmented training images.
 OF_LOSS = ("landscape", "hessian", "hessian_density", "fit")
 
@@ -320,6 +323,22 @@ def _check_trajectories(study: Study) -> None:
             )
 
 
+def _check_training(study: Study, results: str) -> None:
+    """Refuse to train a model, whose files another or the same names, without the splits for it."""
+    models = study.settings["models"]
+    files = [entry for name in models for entry in _files_of(name, models[name]).values()]
+    for name, model in models.items():
+        folder = f"{results}/{study.name}/training/{name}/"
+        splits = study.dataset(model["data"])["splits"]
+        trained = any(entry.get("path", "").startswith(folder) for entry in files)
+        if trained and not splits.keys() >= {*TRAINING_SPLITS}:
+            raise VitscopeError(
+                f"{study.path}: data.{model['data']}.splits: found {listed(splits)}, allowed: "
+                f"{' and '.join(TRAINING_SPLITS)} among them: models.{name} is trained by this "
+                f"workflow, which {folder} says, on the one and tested on the other."
+            )
+
+
 def _check_cka(study: Study) -> None:
     """Refuse batches whose bounds would depend on the shards, or of too few images."""
     analysis = study.settings["analysis"]
@@ -360,8 +379,8 @@ def _check_edges(study: Study) -> None:
         )
 
 
-def load_study(path: Path) -> Study:
-    """Read, check and complete one study."""
+def load_study(path: Path, results: str = "results") -> Study:
+    """Read, check and complete one study; `results` is the folder that the workflow writes to."""
     settings = load_yaml(path)
     schema = load("study")
     check(path, settings, schema)
@@ -377,6 +396,7 @@ def load_study(path: Path) -> Study:
     _check_hessian(study)
     _check_rings(study)
     _check_shape_texture(study)
+    _check_training(study, results)
     _check_trajectories(study)
     return study
 
@@ -417,7 +437,7 @@ def load_config(config: Mapping[str, Any], where: str) -> tuple[str, dict[str, S
     files = [file for place in places for file in _study_files(where, place.expanduser())]
     studies: dict[str, Study] = {}
     for path in {file.resolve(): file for file in files}.values():
-        study = load_study(path)
+        study = load_study(path, settings["pathvars"].get("results", "results"))
         if study.name in studies:
             raise VitscopeError(
                 f"{path}: there is a study '{study.name}' already, {studies[study.name].path}: "

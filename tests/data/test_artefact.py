@@ -16,6 +16,7 @@ from PIL import Image
 from vitscope.data.artefact import Split, build, preprocessed, select
 from vitscope.data.shapes32 import draw
 from vitscope.errors import VitscopeError
+from vitscope.tensorfile import TensorWriter
 from vitscope.torchvision_ops import declare
 
 MEAN, STD = [0.5, 0.4, 0.3], [0.2, 0.25, 0.3]
@@ -183,7 +184,15 @@ def test_images_without_labels(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
-        ({"classes": 7}, "the source has 10 classes and the study says 7"),
+        (
+            {"classes": 7},
+            "the source has 10 classes and the study says 7: correct `classes` of the data set.",
+        ),
+        (
+            {"classes": 1000},
+            "the source has 10 classes and the study says 1000: correct `classes` of the data "
+            "set, or put all images in one folder, without labels.",
+        ),
         ({"splits": {"test": {"images": 10_001, "seed": 0}}}, "asks for 10001 images and .* 10000"),
     ],
 )
@@ -215,6 +224,7 @@ def test_an_image_that_is_too_small(tmp_path: Path) -> None:
 
 def test_another_file_is_no_artefact(tmp_path: Path) -> None:
     path = tmp_path / "weights.safetensors"
-    safetensors.numpy.save_file({"weight": np.zeros(3)}, path, metadata={"classes": json.dumps([])})
+    with TensorWriter(path, {"weight": ("F64", (3,))}, {"classes": json.dumps([])}) as writer:
+        writer.write("weight", 0, np.zeros(3))
     with pytest.raises(VitscopeError, match="is not an artefact of images"):
         Split(path)

@@ -103,7 +103,7 @@ def written(undisturbed: Workflow, tmp_path_factory: pytest.TempPathFactory) -> 
         0,
         folder / "fog.safetensors",
     )
-    weights, _ = read_foreign(results / "checkpoints/vit.safetensors", "vit")
+    weights = read_foreign(results / "checkpoints/vit.safetensors", "vit").weights
     write_weights(folder / "training.safetensors", weights, {"snapshot": "end"})
     return folder
 

@@ -79,7 +79,7 @@ def test_every_state_dict_is_read_as_it_was_saved(
         torch.save(weights, path, _use_new_zipfile_serialization=form == "zip")
     if not weights:
         return
-    found, _ = read_foreign(path, "ViT")
+    found = read_foreign(path, "ViT").weights
     assert found.keys() == weights.keys()
     for name, tensor in weights.items():
         assert found[name].dtype == tensor.dtype
@@ -125,5 +125,5 @@ def test_prefixes_do_not_merge_two_weights(tmp_path: Path) -> None:
     stream = io.BytesIO()
     torch.save({"module.a": torch.zeros(1), "module.module.a": torch.ones(1)}, stream)
     (tmp_path / "a.pth").write_bytes(stream.getvalue())
-    found, _ = read_foreign(tmp_path / "a.pth", "ViT")
+    found = read_foreign(tmp_path / "a.pth", "ViT").weights
     assert set(found) == {"a", "module.a"}

@@ -84,7 +84,7 @@ def test_an_arch_that_does_not_fit_the_checkpoint(fresh, weights, tmp_path):
     with_models(tmp_path, {"vit": {"path": str(weights / "vit.pth.tar")}}, arch=arch)
     output = failures(fresh, tmp_path, "results/broken/blocks/vit.parquet")
     assert "cls_token (has 1x1x24, needs 1x1x32)" in output
-    assert "correct the family, the arch or the number of classes." in output
+    assert "correct the family, the arch or the number of classes, or `image_size`" in output
 
 
 def test_downloads_that_fail(fresh, weights, tmp_path, site: Site):

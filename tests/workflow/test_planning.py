@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.workflow.copies import Workflow
+from tests.workflow.copies import Workflow, edited
 from vitscope.planning import Job, written
 from vitscope.studies import load_study
 
@@ -40,6 +40,28 @@ def test_the_jobs_are_those_of_a_dry_run(fresh: Workflow) -> None:
         assert found == expected
 
 
+SHARD = "results/sharded/feature_variance/vit.parquet"
+FOLDERS = """
+pathvars:
+  results: kept/results
+  figures: kept/results/figures
+  benchmarks: kept/times
+"""
+
+
+def test_results_and_records_may_lie_anywhere(fresh: Workflow) -> None:
+    usual = counts(planned(fresh, "--study", "tiny"))
+    for record in ("figures/default_fig9.tsv", "feature_variance/vit.tsv"):
+        path = fresh.root / "kept" / "times" / "tiny" / record
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("s\th:m:s\n7200\t2:00:00\n", encoding="utf-8")
+    with edited(fresh.root / "config" / "config.yaml", lambda text: text + FOLDERS):
+        plan = planned(fresh, "--study", "tiny")
+    assert counts(plan) == usual
+    hours = dict(re.findall(r"^(\w+) .* ([\d.]+)  earlier runs$", plan, re.MULTILINE))
+    assert hours == {"draw_default_figure": "2.000", "merge_variance": "4.000"}
+
+
 def test_the_bytes_are_those_of_the_files(finished: Workflow) -> None:
     study = load_study(finished.studies / "tiny.yaml")
     results = finished.root / "results"
@@ -53,6 +75,16 @@ def test_the_bytes_are_those_of_the_files(finished: Workflow) -> None:
             size = written(study, Job(rule, (file.relative_to(results),)))
             # Headers, and the labels of images, are beside what is counted.
             assert size == pytest.approx(file.stat().st_size, rel=0.1)
+
+
+def test_examples_of_the_slurm_profile_are_accepted(fresh: Workflow) -> None:
+    profile = fresh.root / "profiles" / "slurm" / "config.yaml"
+    example = re.compile(r"^( *)# ( *[\w-]+:( .*)?)$", re.MULTILINE)
+    assert len(example.findall(profile.read_text(encoding="utf-8"))) >= 14
+    with edited(profile, lambda text: example.sub(r"\1\2", text)):
+        # Values that rules of a group do not share would end even a dry run.
+        plan = fresh.make("-n", "--workflow-profile", "profiles/slurm", SHARD)
+    assert "extract_latents" in plan
 
 
 def test_what_is_made_is_not_in_the_plan(finished: Workflow) -> None:

@@ -4,11 +4,14 @@ import os
 import random
 import time
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 import yaml
+from PIL import Image
 
-from tests.workflow.copies import ALL_MADE, Workflow, edited
+from tests.workflow.copies import ALL_MADE, Workflow, copy_workflow, edited, write_study
 
 pytestmark = pytest.mark.workflow
 
@@ -170,3 +173,45 @@ def test_a_new_style_draws_the_figures_again_and_nothing_else(finished):
 
 def results(workflow: Workflow) -> list[Path]:
     return [path for path in (workflow.root / "results").rglob("*") if path.is_file()]
+
+
+def painted(file: Path, seed: int) -> Path:
+    """Write an image; those of other seeds have as many bytes."""
+    pixels = np.random.default_rng(seed).integers(0, 256, (32, 32, 3), np.uint8)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    Image.fromarray(pixels).save(file)
+    return file
+
+
+def test_a_folder_of_images_is_read_again_when_a_file_in_it_changes(tmp_path):
+    folder, studies = tmp_path / "images", tmp_path / "studies"
+    for seed, name in enumerate(("cat/0.bmp", "cat/1.bmp", "dog/0.bmp")):
+        painted(folder / name, seed)
+    studies.mkdir()
+
+    def from_folder(settings: dict[str, Any]) -> None:
+        data = settings["data"]["shapes32"]
+        data |= {"source": {"kind": "folder", "path": str(folder)}, "classes": 2}
+        data["splits"] = {"test": {}}
+        for name, model in settings["models"].items():
+            model["checkpoint"] = {"path": f"{name}.pth"}
+
+    write_study(studies / "pictures.yaml", from_folder)
+    workflow = copy_workflow(tmp_path / "copy", studies)
+    target = "results/pictures/data/shapes32/test.safetensors"
+    workflow.make("--cores", "1", target)
+    assert workflow.plan(target) == {}
+
+    replaced = folder / "dog" / "0.bmp"
+    before, known = replaced.read_bytes(), replaced.stat()
+    painted(replaced, 3)
+    assert replaced.stat().st_size == known.st_size
+    assert workflow.plan(target) == {"build_split": 1}
+    replaced.write_bytes(before)
+    os.utime(replaced, ns=(known.st_atime_ns, known.st_mtime_ns))
+    assert workflow.plan(target) == {}
+
+    added = painted(folder / "dog" / "1.bmp", 4)
+    assert workflow.plan(target) == {"build_split": 1}
+    added.unlink()
+    assert workflow.plan(target) == {}

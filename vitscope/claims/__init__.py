@@ -3,7 +3,7 @@
 `CLAIMS` says for each kind of figure which claims it shows and what they are counted on.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
@@ -67,6 +67,15 @@ def at_snapshots(tables: Tables, snapshots: Sequence[str]) -> Tables:
     }
 
 
+def _moments(tables: Tables, table: str) -> Iterator[tuple[str | None, Tables]]:
+    """Yield the tables of each snapshot, in the order of its first row; or all, if it has none."""
+    if "snapshot" not in tables[table]:
+        yield None, tables
+        return
+    for snapshot in tables[table]["snapshot"].unique():
+        yield snapshot, at_snapshots(tables, [snapshot])
+
+
 def _side(side: str, finding: Finding | None) -> dict[str, Any]:
     return {
         f"{side}_count": finding.count if finding else None,
@@ -78,6 +87,8 @@ def _side(side: str, finding: Finding | None) -> dict[str, Any]:
 def _row(
     claim: Claim, subject: Sequence[str], measured: Finding | None, published: Finding | None
 ) -> dict[str, Any]:
+    versus = (measured.versus if measured else None) or (None, None)
+    interval = (measured.interval if measured else None) or (None, None)
     return {
         "model": subject[0],
         "versus": subject[1] if len(subject) > 1 else None,
@@ -87,6 +98,10 @@ def _row(
         "measure": claim.measure,
         **_side("published", published),
         **_side("measured", measured),
+        "versus_count": versus[0],
+        "versus_total": versus[1],
+        "ci_low": interval[0],
+        "ci_high": interval[1],
         "holds_above": claim.holds_above,
         "holds": measured.value > claim.holds_above if measured else None,
         "apart": measured.apart if measured else None,
@@ -102,16 +117,27 @@ def count_claims(
 ) -> pd.DataFrame:
     """Count the claims of one figure: a row for each claim and model, or pair of models.
 
-    A claim about one model is left out where neither it nor its published curve has anything to
-    count.
+    Where the figure shows several moments of training, each has rows of its own. A claim about one
+    model is left out where neither it nor its published curve has anything to count.
     """
     basis = CLAIMS[kind]
+    rows = [
+        {"figure": figure, "snapshot": snapshot, **row}
+        for snapshot, shown in _moments(tables, basis.table)
+        for row in _rows(basis, shown, models, published)
+    ]
+    return pd.DataFrame(rows, columns=list(TABLES["claims"]))
+
+
+def _rows(
+    basis: Basis, tables: Tables, models: Sequence[str], published: Mapping[str, Published]
+) -> Iterator[dict[str, Any]]:
+    """Yield the claims of one moment, or of a figure that is about none."""
     ours = {model: basis.measured(rows_of(tables, model)) for model in models}
     theirs = {model: basis.published(curve.points) for model, curve in published.items()}
     kinds_of = {model: set(rows_of(tables, model)("blocks")["kind"]) for model in models}
     about = {claim: set(claim.about(kinds_of)) for claim in basis.claims}
     subjects = sorted(set().union(*about.values()), key=lambda each: [*map(models.index, each)])
-    rows = []
     for subject in subjects:
         for claim in (claim for claim in basis.claims if subject in about[claim]):
             measured = claim.find(*(ours[model] for model in subject))
@@ -119,9 +145,7 @@ def count_claims(
             found = claim.find(*(theirs[model] for model in subject)) if known else None
             if measured or found or len(subject) > 1:
                 series = ", ".join(published[model].series for model in subject) if found else None
-                row = _row(claim, subject, measured, found)
-                rows.append({"figure": figure, "published_series": series, **row})
-    return pd.DataFrame(rows, columns=list(TABLES["claims"]))
+                yield {"published_series": series, **_row(claim, subject, measured, found)}
 
 
 def score_agreement(

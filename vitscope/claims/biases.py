@@ -6,6 +6,7 @@ from vitscope.claims.basis import Basis, RowsOf
 from vitscope.claims.claim import (
     Claim,
     Finding,
+    apart,
     attention_against_convolution,
     hybrid_against_convolution,
 )
@@ -13,7 +14,8 @@ from vitscope.claims.claim import (
 _SHAPE_RULE = (
     "The paper infers this from Fig. 2b (Section 3) and has no such figure. The value is the shape "
     "bias of the model named first minus that of the convolutional one; the claim holds where it "
-    "is above zero. Where the 95 % intervals of the two overlap, the difference may be chance."
+    "is above zero. The 95 % intervals are of each model alone, though both classify the same "
+    "images: where they overlap, there may be a difference all the same."
 )
 _ROBUSTNESS_RULE = (
     "The paper's Fig. 12b, where Alter-ResNet is more robust than ResNet; of pure transformers it "
@@ -35,12 +37,7 @@ def _difference(ours: float | None, theirs: float | None) -> float | None:
 def more_shape_biased(ours: pd.DataFrame, theirs: pd.DataFrame) -> Finding | None:
     """Find by how much the first model has the larger shape bias."""
     value = _difference(_one(ours, "shape_bias"), _one(theirs, "shape_bias"))
-    if value is None:
-        return None
-    above = _difference(_one(ours, "ci_low"), _one(theirs, "ci_high"))
-    below = _difference(_one(theirs, "ci_low"), _one(ours, "ci_high"))
-    apart = None if above is None or below is None else above > 0 or below > 0
-    return Finding(value, apart=apart)
+    return None if value is None else Finding(value, apart=apart(ours, theirs))
 
 
 def smaller_error(ours: pd.DataFrame, theirs: pd.DataFrame) -> Finding | None:

@@ -21,12 +21,16 @@ HALF = 0.5
 class Finding:
     """What points say of a claim: a share and what it counts, or a difference.
 
-    `apart` tells of a difference whether the intervals of the two models are apart.
+    A difference of two shares has the counts of both: its own, and as `versus` those of the other
+    model. `interval` is the 95 % interval of the value; `apart` tells of a difference whether the
+    intervals of each model alone are apart.
     """
 
     value: float
     count: int | None = None
     total: int | None = None
+    versus: tuple[int, int] | None = None
+    interval: tuple[float, float] | None = None
     apart: bool | None = None
 
 
@@ -52,6 +56,17 @@ def share(favours: pd.Series) -> Finding | None:
     """Find the share of what is in favour; nothing has none."""
     count, total = int(favours.sum()), len(favours)
     return Finding(count / total, count, total) if total else None
+
+
+def apart(ours: pd.DataFrame, theirs: pd.DataFrame) -> bool | None:
+    """Tell whether the intervals of two models, one row each, are apart; None without both."""
+    ends = ["ci_low", "ci_high"]
+    if not all({*ends} <= {*points} for points in (ours, theirs)):
+        return None
+    rows = pd.concat([ours, theirs])[ends].astype(float)
+    if len(rows) != 2 or rows.isna().any(axis=None):
+        return None
+    return bool(rows["ci_low"].max() > rows["ci_high"].min())
 
 
 def every_model(kinds_of: KindsOf) -> list[Subject]:

@@ -4,23 +4,28 @@ from collections.abc import Callable
 
 import pandas as pd
 
+from vitscope.bands import subsamples
 from vitscope.claims.basis import Basis, Curve, RowsOf
 from vitscope.claims.claim import Claim, Finding, every_model, share
 
 _RULE = (
     "The paper's Fig. 10b. Counted are the stages that have two or more blocks of the kind: a "
     "stage is in favour where removing the first of these costs more accuracy than removing the "
-    "last (for MSAs, the other way round). A model of one stage has no such claim. Stages are few: "
-    "by chance alone, all of three are in favour once in eight times."
+    "last (for MSAs, the other way round). Blocks that subsample do not count: they begin "
+    "stages, and what removing them costs is not that of Convs alone; the published figure has no "
+    "points of them. A model of one stage, or without a stage that counts, has no such claim. "
+    "Stages are few: by chance alone, all of three are in favour once in eight times."
 )
 
 
 def ends_of_stages(points: pd.DataFrame, kind: str) -> pd.DataFrame:
     """Return what removing the first and the last block of a kind changes, a row for each stage.
 
-    Stages that have one such block, or none, and ends that have no value, are left out.
+    Blocks that subsample, stages that have one other block of the kind, or none, and ends that
+    have no value, are left out.
     """
-    blocks = points[(points["kind"] == kind) & (points["stage"].nunique() > 1)]
+    chosen = (points["kind"] == kind) & ~points["subsampling"]
+    blocks = points[chosen & (points["stage"].nunique() > 1)]
     first = blocks.drop_duplicates("stage", keep="first").set_index("stage")
     last = blocks.drop_duplicates("stage", keep="last").set_index("stage")
     ends = pd.DataFrame({"first": first["change"], "last": last["change"]})
@@ -56,13 +61,18 @@ def _claim(
 
 def _measured(rows: RowsOf) -> pd.DataFrame:
     points = rows("lesion").query("kind != 'stem'").sort_values("index", ignore_index=True)
+    # Of all cut points: what merges tokens has no row among the lesions.
+    blocks = rows("blocks").sort_values("index").set_index("index")
     # The published units are counted from the first block: the stem is none.
-    return points.assign(unit=points["index"] - 1)
+    return points.assign(
+        unit=points["index"] - 1, subsampling=points["index"].map(subsamples(blocks))
+    )
 
 
 def _published(points: pd.DataFrame) -> pd.DataFrame:
     # Units that subsample have no point, and each begins a stage.
-    return points.assign(unit=points["index"], stage=1 + (points["index"].diff() > 1).cumsum())
+    stage = 1 + (points["index"].diff() > 1).cumsum()
+    return points.assign(unit=points["index"], stage=stage, subsampling=False)
 
 
 LESIONS = Basis(

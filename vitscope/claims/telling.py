@@ -11,8 +11,9 @@ RULE = (
     "What the paper claims, what its published points say of it, and what was measured here, both "
     "by the same rule. Below the name of each figure stands what it counts. A claim holds where "
     "more than half of what is counted is in favour; or where a difference, given with its sign, "
-    "is in the claimed direction. A dash stands where nothing can be counted: no points of the "
-    "paper are known, or there is no value."
+    "is in the claimed direction. In parentheses stands the 95 % interval of a value, where it has "
+    "one: a difference whose interval contains zero may be chance. A dash stands where nothing can "
+    "be counted: no points of the paper are known, or there is no value."
 )
 NO_CLAIMS = "None of this study's figures is about a claim of the paper that is counted."
 AGREEMENT_RULE = (
@@ -27,24 +28,38 @@ def introduction(claims: pd.DataFrame) -> str:
     return NO_CLAIMS if claims.empty else RULE
 
 
-def _told(row: Mapping[Hashable, Any], side: str) -> str:
-    if pd.isna(row[f"{side}_value"]):
-        return "–"
-    if pd.isna(row[f"{side}_total"]):
-        value = row[f"{side}_value"]
-        return f"{100 * value:.0f} %" if row["measure"].startswith("share") else f"{value:+.3f}"
+def _value(row: Mapping[Hashable, Any], column: str) -> str:
+    value = row[column]
+    return f"{100 * value:.0f} %" if row["measure"].startswith("share") else f"{value:+.3f}"
+
+
+def _counted(row: Mapping[Hashable, Any], side: str) -> str:
     return f"{row[f'{side}_count']:.0f} of {row[f'{side}_total']:.0f}"
 
 
+def _told(row: Mapping[Hashable, Any], side: str) -> str:
+    if pd.isna(row[f"{side}_value"]):
+        return "–"
+    known = pd.notna(row[f"{side}_total"])
+    return _counted(row, side) if known else _value(row, f"{side}_value")
+
+
 def _measured(row: Mapping[Hashable, Any]) -> str:
-    if pd.isna(row["apart"]):
-        return _told(row, "measured")
-    return f"{_told(row, 'measured')}, intervals {'apart' if row['apart'] else 'overlap'}"
+    text = _told(row, "measured")
+    if pd.notna(row["versus_total"]):
+        text += f" against {_counted(row, 'versus')}, {_value(row, 'measured_value')}"
+    if pd.notna(row["ci_low"]):
+        text += f" ({_value(row, 'ci_low')} to {_value(row, 'ci_high')})"
+    if pd.notna(row["apart"]):
+        text += f", intervals of each model alone {'are apart' if row['apart'] else 'overlap'}"
+    return text
 
 
 def _whom(row: Mapping[Hashable, Any], labels: Mapping[str, str]) -> str:
-    ours = labels[row["model"]]
-    return ours if pd.isna(row["versus"]) else f"{ours} against {labels[row['versus']]}"
+    whom = labels[row["model"]]
+    if pd.notna(row["versus"]):
+        whom += f" against {labels[row['versus']]}"
+    return whom if pd.isna(row["snapshot"]) else f"{whom}, snapshot {row['snapshot']}"
 
 
 def _claims_of(

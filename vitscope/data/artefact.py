@@ -80,9 +80,11 @@ def build(
 
 def _check_counts(where: str, source: Source, classes: int, images: int | None) -> None:
     if source.classes and len(source.classes) != classes:
+        # A model has outputs for classes of which there may be no images.
+        fewer = ", or put all images in one folder, without labels"
         raise VitscopeError(
             f"{where}: the source has {len(source.classes)} classes and the study says {classes}: "
-            f"correct `classes` of the data set."
+            f"correct `classes` of the data set{fewer if len(source.classes) < classes else ''}."
         )
     if len(source) == 0:
         raise VitscopeError(f"{where}: the source holds no images: correct its path.")
