@@ -2,19 +2,29 @@ import os
 import re
 import subprocess
 import sys
+from itertools import combinations
 from pathlib import Path
 from xml.etree import ElementTree
 
+import numpy as np
+import pandas as pd
 import pytest
+from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from PIL import Image
 
 from vitscope import __version__
 from vitscope.errors import VitscopeError
-from vitscope.figures import canvas
+from vitscope.figures import Member, canvas
 
+FAMILIES = ["resnet", "vit", "pit", "swin", "alternet", "mixer", "convnext"]
 ROOT = Path(__file__).parents[2]
 FACTS = {"study": "mini (2 models, é)", "data": "shapes32, test", "checkpoint of vit": "ab" * 32}
+
+# Names that stand for all looks of families that are not known.
+OTHERS = [f"family{i}" for i in range(40)]
+OTHER_LOOKS = {canvas.look_of(name): name for name in OTHERS}
 
 RENDER = """
 import sys
@@ -132,3 +142,81 @@ def test_the_style_ends_with_the_block(style_file):
     with canvas.style(style_file):
         assert matplotlib.rcParams["font.size"] == 7
     assert matplotlib.rcParams["font.size"] == before
+
+
+def members_of(*families: str) -> list[Member]:
+    return [Member(f"m{i}", f"Model {i}", family) for i, family in enumerate(families)]
+
+
+def test_the_first_of_each_look_has_it_as_it_is():
+    families = [*FAMILIES, *OTHER_LOOKS.values()]
+    assert canvas.looks_of(members_of(*families)) == [canvas.look_of(name) for name in families]
+
+
+def test_models_of_one_look_share_its_marker_and_nothing_else_that_tells_them_apart():
+    families = [name for name in [*FAMILIES, *OTHER_LOOKS.values()] for _ in range(6)]
+    looks = canvas.looks_of(members_of(*families))
+    assert [look.marker for look in looks] == [canvas.look_of(name).marker for name in families]
+    assert len({look.color for look in looks}) == len(looks)
+    for first in range(0, len(looks), 6):
+        assert len({look.dashes for look in looks[first : first + 6]}) == 6
+
+
+def test_families_that_look_alike_count_as_one():
+    assert canvas.look_of("resnet") == canvas.look_of("timm_resnet")
+    twins = [name for name in OTHERS if canvas.look_of(name) == canvas.look_of(OTHERS[0])][:6]
+    for families in (["resnet", "timm_resnet"] * 3, twins):
+        assert len(set(families)) > 1
+        looks = canvas.looks_of(members_of(*families))
+        assert looks == canvas.looks_of(members_of(*families[:1] * 6))
+        assert len({look.color for look in looks}) == 6
+
+
+def test_more_models_of_one_look_than_shades_still_differ():
+    looks = canvas.looks_of(members_of(*["vit"] * 36))
+    assert len(set(looks)) == 36
+    assert len({(look.color, look.dashes) for look in looks}) == 36
+    assert len({(look.color, look.half_filled) for look in looks[:12]}) == 12
+
+
+def test_shades_of_a_colour_can_be_seen():
+    white = np.array([1, 1, 1])
+    for family in FAMILIES:
+        shades = [
+            np.array(to_rgb(look.color)) for look in canvas.looks_of(members_of(*[family] * 6))
+        ]
+        assert min(np.abs(one - other).max() for one, other in combinations(shades, 2)) > 0.06
+        assert min(np.abs(shade - white).max() for shade in shades) > 0.25
+
+
+def test_hollow_markers_are_never_half_filled(style_file):
+    with canvas.style(style_file):
+        looks = canvas.looks_of(members_of("vit", "vit"))
+        assert [look.half_filled for look in looks] == [False, True]
+        lines = [Line2D([], [], **look.hollow) for look in looks]
+    assert [line.get_fillstyle() for line in lines] == ["full", "full"]
+    assert {line.get_markerfacecolor() for line in lines} == {"white"}
+
+
+ROWS = pd.DataFrame(
+    {
+        "model": ["b", "a", "a", "a"],
+        "snapshot": ["end", "end", "init", "end"],
+        "index": [0, 2, 0, 1],
+    }
+)
+
+
+def test_rows_are_those_of_the_model_in_order():
+    found = canvas.rows_of("lesion", ROWS, "a", ["index"])
+    assert found["index"].tolist() == found.index.tolist() == [0, 1, 2]
+    assert canvas.rows_of("lesion", ROWS, "a", snapshot="end")["index"].tolist() == [2, 1]
+
+
+def test_a_model_without_rows_is_told():
+    told = "The lesion table has no model 'c': delete the table and run again"
+    with pytest.raises(VitscopeError, match=told):
+        canvas.rows_of("lesion", ROWS, "c")
+    told = "The hessian table has no model 'b' at 'init': delete the table and run again"
+    with pytest.raises(VitscopeError, match=told):
+        canvas.rows_of("hessian", ROWS, "b", snapshot="init")

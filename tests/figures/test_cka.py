@@ -1,14 +1,19 @@
 """The CKA figure shows its tables, cell by cell, and marks where the block table says."""
 
+from base64 import b64decode
+from io import BytesIO
 from itertools import combinations
+from xml.etree import ElementTree
 
 import numpy as np
 import pandas as pd
 import pytest
 from matplotlib.artist import Artist
-from matplotlib.collections import LineCollection, QuadMesh
+from matplotlib.collections import LineCollection
 from matplotlib.colors import to_rgba
+from matplotlib.image import AxesImage
 from matplotlib.transforms import Bbox
+from PIL import Image
 
 from vitscope.errors import VitscopeError
 from vitscope.figures import Member, canvas, draw
@@ -91,8 +96,8 @@ def maps_of(figure):
     return [axes for axes in figure.axes if axes.get_title()]
 
 
-def cells_of(axes) -> QuadMesh:
-    (cells,) = (mesh for mesh in axes.collections if isinstance(mesh, QuadMesh))
+def cells_of(axes) -> AxesImage:
+    (cells,) = axes.images
     return cells
 
 
@@ -122,13 +127,35 @@ def test_cells_are_the_table_with_the_origin_at_the_lower_left(drawn, tables):
         np.testing.assert_array_equal(cells.get_array(), expected)
         # The middle of each cell is at the depths of its two cut points.
         depth = np.linspace(0, 1, len(expected))
-        corners = cells.get_coordinates()
-        middles = (corners[:-1, :-1] + corners[1:, 1:]) / 2
-        np.testing.assert_allclose(middles[:, :, 0], np.broadcast_to(depth, expected.shape))
-        np.testing.assert_allclose(middles[:, :, 1].T, np.broadcast_to(depth, expected.shape))
-        for low, high in (axes.get_xlim(), axes.get_ylim()):
-            assert low == corners.min() < 0
-            assert high == corners.max() > 1
+        left, right, bottom, top = cells.get_extent()
+        for low, high in ((left, right), (bottom, top)):
+            side = (high - low) / len(expected)
+            np.testing.assert_allclose(
+                low + side * (np.arange(len(expected)) + 0.5), depth, atol=1e-12
+            )
+        assert cells.origin == "lower"
+        assert axes.get_xlim() == (left, right)
+        assert axes.get_ylim() == (bottom, top)
+
+
+def test_each_map_is_one_picture_so_that_no_viewer_shows_lines_between_cells(
+    drawn, style_file, tmp_path
+):
+    figure = drawn()
+    for path in (tmp_path / "map.svg", tmp_path / "map.pdf"):
+        with canvas.style(style_file):
+            canvas.save(figure, path, "map", {})
+    root = ElementTree.parse(tmp_path / "map.svg").getroot()
+    pictures = list(root.iter("{http://www.w3.org/2000/svg}image"))
+    # The scale of the colours is one too.
+    assert len(pictures) == len(MODELS) + 1
+    # As fine as the page is printed: viewers would blur a picture of a pixel per cell.
+    for picture in pictures:
+        data = picture.get("{http://www.w3.org/1999/xlink}href").split(",")[1]
+        with Image.open(BytesIO(b64decode(data))) as pixels:
+            assert pixels.height > 4 * float(picture.get("height"))
+    assert {cells_of(axes).get_interpolation() for axes in maps_of(figure)} == {"nearest"}
+    assert (tmp_path / "map.pdf").read_bytes().count(b"/Subtype /Image") > len(MODELS)
 
 
 def test_all_maps_share_the_colours_from_0_to_1_and_are_square(drawn):

@@ -96,7 +96,9 @@ def test_points_of_another_model_have_their_own_axis(drawn, points_file):
     left, right = figure.axes[:2], figure.axes[2:]
     assert [len(axes.lines) for axes in figure.axes] == [1, 1, 1, 1]
     assert all(a.get_zorder() > b.get_zorder() for a, b in zip(left, right, strict=True))
-    assert [axes.get_ylabel() for axes in right] == ["", "Published variance"]
+    assert [axes.get_ylabel() for axes in right] == ["Published variance"] * 2
+    # Beside the label of an axis on the right, the next panel says what its own shows.
+    assert [axes.get_ylabel() for axes in left] == ["Feature map variance"] * 2
     assert "published, another model (right axis)" in legend_labels(figure)
 
 

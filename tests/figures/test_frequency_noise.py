@@ -122,7 +122,7 @@ def test_points_of_other_models_have_an_axis_of_their_own_with_the_same_zero(dra
         for line in curves(axes):
             assert low < line.get_ydata().min()
             assert line.get_ydata().max() < high
-    assert legend_labels(figure)[-1] == "published, other models"
+    assert legend_labels(figure)[-1] == "published, other models (right axis)"
 
 
 def test_the_rings_are_the_masks_of_the_measurement(drawn):
@@ -164,8 +164,10 @@ def test_models_of_one_family_are_told_apart(drawn):
     twins = [Member(name, name, "vit") for name in ("one", "two", "three")]
     table = pd.concat([measured(member.model, -5) for member in twins])
     (axes,) = drawn(twins, table=table).axes
-    assert len({line.get_linestyle() for line in curves(axes)}) == 3
-    assert len({line.get_color() for line in curves(axes)}) == 1
+    assert len({line._unscaled_dash_pattern for line in curves(axes)}) == 3
+    assert [line.get_color() for line in curves(axes)] == [
+        look.color for look in canvas.looks_of(twins)
+    ]
 
 
 def test_the_legend_names_only_what_is_shown(drawn):

@@ -161,7 +161,8 @@ def test_published_curves_have_an_axis_of_their_own(drawn, points, points_file) 
     ((_, panels, legend),) = of_rows(figure)
     assert legend[-1] == "published, another model (right axis)"
     backs = figure.subfigs[0].axes[2:]
-    assert [axes.get_ylabel() for axes in backs] == ["", "Published density"]
+    assert [axes.get_ylabel() for axes in backs] == ["Published density"] * 2
+    assert [axes.get_ylabel() for axes in panels] == ["Density per decade"] * 2
     file = pd.read_csv(points_file.with_name("fig4_hessian.csv"))
     for axes, back, (panel, sign) in zip(
         panels, backs, (("negative", -1), ("positive", 1)), strict=True

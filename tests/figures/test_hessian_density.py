@@ -1,5 +1,7 @@
 """The figure of the spectral density of the Hessian shows its table."""
 
+from itertools import combinations
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -38,9 +40,9 @@ TABLE = pd.concat(
 
 @pytest.fixture
 def drawn(style_file):
-    def draw_it(members=MEMBERS, snapshots=("warmup", "end")):
+    def draw_it(members=MEMBERS, snapshots=("warmup", "end"), table=TABLE):
         with canvas.style(style_file):
-            tables = {"hessian_density": TABLE}
+            tables = {"hessian_density": table}
             figure = draw("hessian_density", tables, members, {}, snapshots)
             figure.draw_without_rendering()
         return figure
@@ -73,14 +75,39 @@ def test_a_kernel_stands_on_its_node() -> None:
     )
 
 
-def test_labels_fit_into_the_figure(drawn) -> None:
-    for count in (1, 2):
-        figure = drawn(MEMBERS[:count])
-        width, height = figure.bbox.size
-        for axes in figure.axes:
-            for text in (axes.title, axes.xaxis.label, axes.yaxis.label):
-                box = text.get_window_extent()
-                assert min(box.x0, box.y0, width - box.x1, height - box.y1) >= 0, text
+@pytest.mark.parametrize("count", range(1, 7))
+def test_labels_fit_into_the_figure(drawn, count) -> None:
+    members = [Member(f"m{i}", f"Model {i}", "vit") for i in range(count)]
+    own = TABLE[TABLE["model"] == "vit"]
+    figure = drawn(members, table=pd.concat([own.assign(model=m.model) for m in members]))
+    width, height = figure.bbox.size
+    boxes = [
+        text.get_window_extent()
+        for axes in figure.axes
+        for text in (axes.title, axes.xaxis.label, axes.yaxis.label)
+        if text.get_text()
+    ]
+    for box in boxes:
+        assert min(box.x0, box.y0, width - box.x1, height - box.y1) >= 0
+    assert not any(one.overlaps(other) for one, other in combinations(boxes, 2))
+
+
+def test_many_models_take_several_rows_each_with_all_snapshots(drawn) -> None:
+    members = [Member(f"m{i}", f"Model {i}", "vit") for i in range(6)]
+    own = TABLE[TABLE["model"] == "vit"]
+    figure = drawn(members, table=pd.concat([own.assign(model=m.model) for m in members]))
+    assert figure.get_figwidth() <= 7
+    places = {axes.get_title(): axes.get_position() for axes in figure.axes}
+    rows = [
+        [f"Model {i}, {snapshot}" for i in three]
+        for three in ((0, 1, 2), (3, 4, 5))
+        for snapshot in ("warmup", "end")
+    ]
+    heights = [[round(places[title].y0, 6) for title in row] for row in rows]
+    assert all(len(set(row)) == 1 for row in heights)
+    assert sorted(heights, reverse=True) == heights
+    for row in rows:
+        assert sorted(row, key=lambda title: places[title].x0) == row
 
 
 def test_a_table_without_the_model_is_told(drawn) -> None:

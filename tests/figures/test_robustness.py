@@ -1,6 +1,5 @@
 from itertools import combinations
 
-import matplotlib.colors
 import numpy as np
 import pandas as pd
 import pytest
@@ -101,10 +100,11 @@ def test_a_study_of_few_corruptions(drawn):
 def test_models_of_a_family_can_be_told_apart(drawn):
     figure, members, _ = drawn(["vit", "vit", "resnet", "vit"])
     for axes in (figure.axes[0], figure.axes[3]):
-        styles = [(line.get_marker(), line.get_fillstyle()) for line in axes.lines]
-        assert len(set(styles)) == len(members)
-    colors = [matplotlib.colors.to_hex(line.get_color()) for line in figure.axes[0].lines]
-    assert colors == [canvas.look_of(member.family).color for member in members]
+        markers = [line.get_marker() for line in axes.lines]
+        assert markers == [canvas.look_of(member.family).marker for member in members]
+        colors = [line.get_color() for line in axes.lines]
+        assert colors == [look.color for look in canvas.looks_of(members)]
+        assert len(set(colors)) == len(members)
     assert [text.get_text() for text in figure.legends[0].get_texts()] == [
         member.label for member in members
     ]

@@ -36,9 +36,7 @@ class Kind:
 
 KINDS: dict[str, Kind] = {
     "feature_variance": Kind(("feature_variance",), _BY_DEPTH | {"variance"}),
-    "fourier_curves": Kind(
-        ("fourier",), frozenset({"index", "frequency", "delta_log_amplitude"})
-    ),
+    "fourier_curves": Kind(("fourier",), frozenset({"index", "frequency", "delta_log_amplitude"})),
     "fourier_depth": Kind(("fourier",), _BY_DEPTH | {"delta_log_amplitude"}),
     "fourier": Kind(("fourier",)),
     "spectrum": Kind(("spectrum",)),

@@ -11,7 +11,6 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import FixedLocator, FuncFormatter, MultipleLocator
 
 from vitscope.bands import Band, bands
-from vitscope.errors import VitscopeError
 from vitscope.figures import Member, canvas
 from vitscope.published import Published
 
@@ -28,12 +27,8 @@ _INTERVAL_ALPHA = 0.3
 
 def curves_of(table: pd.DataFrame, model: str) -> pd.DataFrame:
     """Return the curves of a model along the half-diagonal, in order."""
-    points = table[(table["model"] == model) & (table["measure"] == "diagonal")]
-    if points.empty:
-        raise VitscopeError(
-            f"The fourier table has no model '{model}': delete the table and run again."
-        )
-    return points.sort_values(["index", "frequency"]).reset_index(drop=True)
+    diagonal = table[table["measure"] == "diagonal"]
+    return canvas.rows_of("fourier", diagonal, model, ["index", "frequency"])
 
 
 def ends_of(curves: pd.DataFrame) -> pd.DataFrame:
@@ -72,13 +67,14 @@ def share_scale(panels: Sequence[Axes]) -> None:
 
 def draw_ends(
     axes: Axes, curves: pd.DataFrame, look: canvas.Look, theirs: Published | None = None
-) -> Axes:
+) -> None:
     """Draw the values at 1.0 pi by depth, their interval, the bands, and published values.
 
-    Published values of another model have an axis of their own, which is returned, or else `axes`.
+    Published values of another model have an axis of their own.
     """
     ends = ends_of(curves)
-    back = canvas.axis_behind(axes) if theirs and not theirs.same_model else axes
+    other = theirs and not theirs.same_model
+    back = canvas.axis_behind(axes, f"Published {AMPLITUDE}") if other else axes
     canvas.draw_bands(back, bands(ends))
     if theirs:
         _draw_points(back, theirs.points, look, published=True)
@@ -87,7 +83,6 @@ def draw_ends(
         _draw_points(axes, ends, look, published=False)
     _say_if_empty(axes)
     axes.set_xlim(0, 1)
-    return back
 
 
 def _draw_points(axes: Axes, points: pd.DataFrame, look: canvas.Look, published: bool) -> None:
@@ -137,8 +132,8 @@ def _interval() -> dict[str, Any]:
 
 
 def _handle(look: canvas.Look, published: bool) -> Artist:
-    hollow = {"markerfacecolor": "white", "markeredgewidth": _EDGE} if published else {}
-    return Line2D([], [], linestyle="", **{**look.line, "color": _MIDDLE, **hollow})
+    marker = look.hollow if published else look.line
+    return Line2D([], [], linestyle="", **{**marker, "color": _MIDDLE})
 
 
 def shown_bands(table: pd.DataFrame, members: Sequence[Member]) -> list[Band]:

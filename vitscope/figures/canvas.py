@@ -1,8 +1,9 @@
 """What all figures share: the style, the look of each family, bands, panels, legend, saving."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from io import BytesIO
 from math import ceil
 from pathlib import Path
@@ -12,12 +13,15 @@ from zlib import crc32
 import matplotlib
 import matplotlib.style
 import numpy as np
+import pandas as pd
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Colormap, LinearSegmentedColormap, Normalize, to_hex, to_rgb
 from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.legend_handler import HandlerTuple
+from matplotlib.markers import MarkerStyle
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
@@ -27,23 +31,52 @@ from vitscope.errors import VitscopeError
 from vitscope.figures import Member
 from vitscope.files import atomic_path
 
+# Points: the edge of markers that are not filled.
+_EDGE = 0.7
+
 
 @dataclass(frozen=True)
 class Look:
-    """The colour and the marker of a family; `size` evens out what markers seem to weigh."""
+    """The colour and the marker of a family; `size` evens out what markers seem to weigh.
+
+    Models of one look that share a panel have dashes and a fill of their own, see `looks_of`.
+    """
 
     color: str
     marker: str
     size: float = 1.0
+    dashes: Any = "-"
+    half_filled: bool = False
 
     @property
     def line(self) -> dict[str, Any]:
-        """The look as arguments of a line; within `style`."""
+        """The colour and the marker as arguments of a line; within `style`."""
         size = self.size * matplotlib.rcParams["lines.markersize"]
-        return {"color": self.color, "marker": self.marker, "markersize": size}
+        style = {"color": self.color, "marker": self.marker, "markersize": size}
+        if not self.half_filled:
+            return style
+        # Joined as usual, the tips of half a diamond would stick out.
+        half = MarkerStyle(self.marker, fillstyle="left", joinstyle="round")
+        return style | {"marker": half, "markerfacecoloralt": "white", "markeredgewidth": _EDGE}
+
+    @property
+    def hollow(self) -> dict[str, Any]:
+        """The same with hollow markers, as published values have them."""
+        full = replace(self, half_filled=False).line
+        return full | {"markerfacecolor": "white", "markeredgewidth": _EDGE}
+
+    @property
+    def stroke(self) -> dict[str, Any]:
+        """The colour and the dashes of a line that has no markers."""
+        return {"color": self.color, "linestyle": self.dashes}
+
+    @property
+    def curve(self) -> dict[str, Any]:
+        """The whole look, of a line with markers."""
+        return self.line | self.stroke
 
 
-# ResNet and ViT look as in the paper. No two families share a marker, so that none needs colour.
+# ResNet and ViT look as in the paper. Two architectures share no marker, so that none needs colour.
 _LOOKS = {
     "resnet": Look("#1f77b4", "D"),
     "timm_resnet": Look("#1f77b4", "D"),
@@ -61,9 +94,17 @@ _OTHER_LOOKS = (
     Look("#3d5a80", ">", 1.15),
 )
 
-# What tells members of one family from each other, where lines have no markers.
-_STROKES = ("-", (0, (4, 1.4)), (0, (4, 1.2, 1, 1.2)), (0, (1.2, 1.2)))
-_PALER = 0.35
+# What tells models of one look from each other: the share of white in the colour, of black if below
+# 0, and the dashes. None of these is dotted: published curves are.
+_SHADES = (0, 0.35, -0.4, 0.6, -0.7, 0.18)
+_DASHES: tuple[Any, ...] = (
+    "-",
+    (0, (4, 1.4)),
+    (0, (4, 1.2, 1, 1.2)),
+    (0, (1.8, 0.9)),
+    (0, (4, 1.2, 1, 1.2, 1, 1.2)),
+    (0, (7, 1.4)),
+)
 
 _MUTED = "#595959"
 _BAND_COLORS = {"msa": "#7f7f7f", "subsampling": "#1f77b4"}
@@ -77,6 +118,8 @@ _DEPTH_COLORS = matplotlib.colormaps["plasma"](np.linspace(0, 0.76, 256))
 _WIDTHS = {1: 3.25, 2: 5.5, 3: 7.0, 4: 7.0}
 _ROW_HEIGHT = 1.8
 _LEGEND_HEIGHT = 0.2
+# Of the width of a figure, what is left between its panels where they have axes behind them.
+_SPACE_BEHIND = 0.04
 
 
 def look_of(family: str) -> Look:
@@ -84,21 +127,51 @@ def look_of(family: str) -> Look:
     return _LOOKS.get(family) or _OTHER_LOOKS[crc32(family.encode()) % len(_OTHER_LOOKS)]
 
 
-def _paler(color: str) -> str:
-    red, green, blue = (part + _PALER * (1 - part) for part in to_rgb(color))
+def _mixed(color: str, share: float) -> str:
+    end = float(share > 0)
+    red, green, blue = (part + abs(share) * (end - part) for part in to_rgb(color))
     return to_hex((red, green, blue))
 
 
-def strokes(members: Sequence[Member]) -> list[dict[str, Any]]:
-    """Return the colour and the kind of line of each member, no two of one family the same."""
-    seen: dict[str, int] = {}
-    chosen = []
+def _variant(look: Look, nth: int) -> Look:
+    # A second round of shades meets other kinds of lines and markers than the first.
+    turn = nth + nth // len(_SHADES)
+    return replace(
+        look,
+        color=_mixed(look.color, _SHADES[nth % len(_SHADES)]),
+        dashes=_DASHES[turn % len(_DASHES)],
+        half_filled=turn % 2 == 1,
+    )
+
+
+def looks_of(members: Sequence[Member]) -> list[Look]:
+    """Return the looks of members that share a panel: families that look alike are told apart.
+
+    Of one look, 36 lines differ, 12 markers, and 6 colours.
+    """
+    seen: Counter[Look] = Counter()
+    looks = []
     for member in members:
-        color, nth = look_of(member.family).color, seen.get(member.family, 0)
-        seen[member.family] = nth + 1
-        pale = _paler(color) if nth else color
-        chosen.append({"color": pale, "linestyle": _STROKES[nth % len(_STROKES)]})
-    return chosen
+        look = look_of(member.family)
+        looks.append(_variant(look, seen[look]))
+        seen[look] += 1
+    return looks
+
+
+def rows_of(
+    name: str, table: pd.DataFrame, model: str, order: Sequence[str] = (), snapshot: str = ""
+) -> pd.DataFrame:
+    """Return the rows of a model in the table of this name, of one snapshot and in order."""
+    chosen = table["model"] == model
+    if snapshot:
+        chosen &= table["snapshot"] == snapshot
+    rows = table[chosen]
+    if rows.empty:
+        at = f" at '{snapshot}'" if snapshot else ""
+        raise VitscopeError(
+            f"The {name} table has no model '{model}'{at}: delete the table and run again."
+        )
+    return rows.sort_values(list(order), ignore_index=True) if order else rows
 
 
 @contextmanager
@@ -122,22 +195,21 @@ class Panels:
     columns: int
 
     def label(self, x: str, y: str) -> None:
-        """Label the x axis below each column and the y axis left of each row."""
+        """Label the x axis below each column and the y axis left of each row.
+
+        A panel has a label of its own where another stands to the left, that of an axis behind.
+        """
         labelled = set()
         for position, axes in enumerate(self.axes):
             if axes not in self.figure.axes:
                 continue
             if position + self.columns >= len(self.axes):
                 axes.set_xlabel(x)
-            row = position // self.columns
-            if row not in labelled:
+            row, column = divmod(position, self.columns)
+            if row not in labelled or (column and _has_axis_behind(self.axes[position - 1])):
                 axes.set_ylabel(y)
             labelled.add(row)
         self.figure.align_ylabels()
-
-    def in_last_column(self, position: int) -> bool:
-        """Tell whether nothing is to the right of a panel."""
-        return position % self.columns == self.columns - 1 or position == len(self.axes) - 1
 
 
 def panels(count: int) -> Panels:
@@ -189,19 +261,27 @@ def depth_bar(figure: Figure, axes: Sequence[Axes]) -> None:
     bar.outline.set_linewidth(0.6)
 
 
-def axis_behind(axes: Axes) -> Axes:
+def axis_behind(axes: Axes, label: str) -> Axes:
     """Return a second y axis, on the right and in gray, whose content lies behind that of `axes`.
 
-    It is for values that share no scale with those of `axes`.
+    It is for values that share no scale with those of `axes`, and is apart from the next panel.
     """
     behind = axes.twinx()
     axes.set_zorder(behind.get_zorder() + 1)
     axes.patch.set_visible(False)
     behind.yaxis.set_major_locator(_ticks())
-    behind.yaxis.label.set_color(_MUTED)
+    behind.set_ylabel(label, color=_MUTED)
+    layout = behind.figure.get_layout_engine()
+    if isinstance(layout, ConstrainedLayoutEngine):
+        layout.set(wspace=_SPACE_BEHIND)
     behind.tick_params(axis="y", colors=_MUTED)
     behind.spines["right"].set(visible=True, color=_MUTED)
     return behind
+
+
+def _has_axis_behind(axes: Axes) -> bool:
+    twins = axes.get_shared_x_axes().get_siblings(axes)
+    return any(twin.yaxis.get_label_position() == "right" for twin in twins)
 
 
 def axis_above(axes: Axes) -> Axes:

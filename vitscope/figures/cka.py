@@ -10,6 +10,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.collections import QuadMesh
 from matplotlib.figure import Figure
+from matplotlib.image import AxesImage
 from matplotlib.patches import Patch
 from matplotlib.transforms import offset_copy
 
@@ -50,15 +51,6 @@ def _square_panels(count: int) -> canvas.Panels:
     return panels
 
 
-def _points_of(blocks: pd.DataFrame, model: str) -> pd.DataFrame:
-    points = blocks[blocks["model"] == model].sort_values("index")
-    if points.empty:
-        raise VitscopeError(
-            f"The blocks table has no model '{model}': delete the table and run again."
-        )
-    return points.reset_index(drop=True)
-
-
 def _matrix_of(table: pd.DataFrame, model: str, count: int) -> Array:
     """Return the CKA of `count` cut points as a matrix, NaN where there is none."""
     pairs = table[table["model"] == model].sort_values(["index", "other_index"])
@@ -77,19 +69,18 @@ def _edges(points: pd.DataFrame) -> Array:
     return np.append(depth, depth[-1] + step) - step / 2
 
 
-def _draw_cells(axes: Axes, edges: Array, values: Array, lowest: float) -> QuadMesh:
+def _draw_cells(axes: Axes, edges: Array, values: Array, lowest: float) -> AxesImage:
     if np.isnan(values).any():
         axes.patch.set(**_UNDEFINED)
-    # Each cell has an edge of its colour: without one, viewers show hairs between the cells.
-    return axes.pcolormesh(
-        edges,
-        edges,
+    # A picture, not cells that lie side by side: viewers show hairs between these.
+    return axes.imshow(
         np.ma.masked_invalid(values),
+        extent=(edges[0], edges[-1], edges[0], edges[-1]),
+        origin="lower",
+        interpolation="nearest",
         cmap=_COLORS,
         vmin=lowest,
         vmax=1,
-        edgecolors="face",
-        linewidth=0.1,
     )
 
 
@@ -155,7 +146,7 @@ def plot(
 ) -> Figure:
     """Draw one map per model: the CKA of all pairs of cut points, and what lies between them."""
     panels = _square_panels(len(members))
-    points_of = [_points_of(blocks, member.model) for member in members]
+    points_of = [canvas.rows_of("blocks", blocks, member.model, ["index"]) for member in members]
     matrices = [
         _matrix_of(table, member.model, len(points))
         for member, points in zip(members, points_of, strict=True)

@@ -11,20 +11,10 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from vitscope.bands import Band, bands
-from vitscope.errors import VitscopeError
 from vitscope.figures import Member, canvas
 from vitscope.published import Published
 
 _INTERVAL_ALPHA = 0.25
-
-
-def _points_of(table: pd.DataFrame, model: str) -> pd.DataFrame:
-    points = table[table["model"] == model].sort_values("index")
-    if points.empty:
-        raise VitscopeError(
-            f"The feature_variance table has no model '{model}': delete the table and run again."
-        )
-    return points.reset_index(drop=True)
 
 
 def _draw_measured(axes: Axes, points: pd.DataFrame, look: canvas.Look) -> None:
@@ -38,11 +28,7 @@ def _draw_measured(axes: Axes, points: pd.DataFrame, look: canvas.Look) -> None:
 
 def _draw_published(axes: Axes, points: pd.DataFrame, look: canvas.Look) -> None:
     depth = points["depth"]
-    axes.plot(depth, points["variance"], ":", **_open(look), lw=0.7, clip_on=False, zorder=2.5)
-
-
-def _open(look: canvas.Look) -> dict[str, Any]:
-    return {**look.line, "markerfacecolor": "white", "markeredgewidth": 0.7}
+    axes.plot(depth, points["variance"], ":", **look.hollow, lw=0.7, clip_on=False, zorder=2.5)
 
 
 def _markers(styles: Iterable[dict[str, Any]]) -> tuple[Artist, ...]:
@@ -61,7 +47,7 @@ def _entries(
         right = any(not published[member.model].same_model for member in with_points)
         entries["measured"] = _markers(look.line for look in compared)
         told = "published, another model (right axis)" if right else "published"
-        entries[told] = _markers(map(_open, compared))
+        entries[told] = _markers(look.hollow for look in compared)
     if table["ci_low"].notna().any():
         entries["95 % interval"] = tuple(
             Patch(facecolor=look.color, alpha=_INTERVAL_ALPHA, lw=0) for look in looks
@@ -78,18 +64,17 @@ def plot(
     """
     panels = canvas.panels(len(members))
     shown: list[Band] = []
-    for position, (axes, member) in enumerate(zip(panels.axes, members, strict=True)):
-        points = _points_of(table, member.model)
+    for axes, member in zip(panels.axes, members, strict=True):
+        points = canvas.rows_of("feature_variance", table, member.model, ["index"])
         look = canvas.look_of(member.family)
         theirs = published.get(member.model)
-        back = canvas.axis_behind(axes) if theirs and not theirs.same_model else axes
+        other = theirs and not theirs.same_model
+        back = canvas.axis_behind(axes, "Published variance") if other else axes
         canvas.draw_bands(back, bands(points))
         shown += bands(points)
         if theirs:
             _draw_published(back, theirs.points, look)
         _draw_measured(axes, points, look)
-        if back is not axes and panels.in_last_column(position):
-            back.set_ylabel("Published variance")
         axes.set_title(member.label)
         axes.set_xlim(0, 1)
         axes.set_ylim(bottom=0)

@@ -8,7 +8,6 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from vitscope.errors import VitscopeError
 from vitscope.figures import Member, canvas
 from vitscope.published import Published
 
@@ -24,19 +23,6 @@ _INCHES_ABOVE = 0.3
 _MARGIN = 0.08
 
 
-def _rows_of(table: pd.DataFrame, model: str) -> pd.DataFrame:
-    rows = table[table["model"] == model].set_index("metric")
-    if rows.empty:
-        raise VitscopeError(
-            f"The fit table has no model '{model}': delete the table and run again."
-        )
-    return rows
-
-
-def _open(look: canvas.Look) -> dict[str, Any]:
-    return {**look.line, "markerfacecolor": "white", "markeredgewidth": 0.7}
-
-
 def _draw_measured(axes: Axes, row: pd.Series, height: int, look: canvas.Look) -> None:
     axes.hlines(height, row["ci_low"], row["ci_high"], color=look.color, linewidth=_INTERVAL_WIDTH)
     axes.plot(row["value"], height, linestyle="", **look.line, zorder=3)
@@ -47,7 +33,7 @@ def _draw_published(
 ) -> None:
     values = theirs.points.loc[theirs.points["metric"] == metric, "value"]
     place = [height + _BELOW] * len(values)
-    axes.plot(values, place, linestyle="", **_open(look), zorder=2.5)
+    axes.plot(values, place, linestyle="", **look.hollow, zorder=2.5)
 
 
 def _entries(published: Mapping[str, Published], above: bool) -> dict[str, Any]:
@@ -59,7 +45,7 @@ def _entries(published: Mapping[str, Published], above: bool) -> dict[str, Any]:
     }
     if published:
         told = "published, other models (upper axes)" if above else "published"
-        entries[told] = Line2D([], [], linestyle="", **_open(look))
+        entries[told] = Line2D([], [], linestyle="", **look.hollow)
     return entries
 
 
@@ -70,7 +56,10 @@ def plot(
 
     Published points of other models have axes of their own above: only their order compares.
     """
-    rows = {member.model: _rows_of(table, member.model) for member in members}
+    rows = {
+        member.model: canvas.rows_of("fit", table, member.model).set_index("metric")
+        for member in members
+    }
     errors = {model: float(found["value"]["error_percent"]) for model, found in rows.items()}
     ordered = sorted(members, key=lambda member: errors[member.model])
     above = any(not curve.same_model for curve in published.values())

@@ -1,7 +1,6 @@
 """Decrease of accuracy under noise of one frequency: Fig. 2b of the paper."""
 
 from collections.abc import Mapping, Sequence
-from itertools import count
 from typing import Any
 
 import numpy as np
@@ -13,15 +12,14 @@ from matplotlib.lines import Line2D
 from matplotlib.offsetbox import AnnotationBbox, OffsetImage
 from matplotlib.patches import Patch
 
-from vitscope.errors import VitscopeError
 from vitscope.figures import Member, canvas
 from vitscope.frequency_noise import Array, half_plane, noises, ring, signs
 from vitscope.published import Published
 
 _INTERVAL_ALPHA = 0.2
 _ZERO_COLOR = "#a0a0a0"
-# Models of one family share a colour and a marker.
-_LINES = ("-", "--", "-.", (0, (1, 1)))
+_LABEL = "Δ accuracy (pp)"
+_DOTTED: dict[str, Any] = {"linestyle": ":", "linewidth": 0.7}
 
 # Inches, and the characters of all labels from which on a legend takes the wider figure.
 _HEIGHT, _WIDE = 2.75, 5.5
@@ -39,39 +37,18 @@ _NOISE_PIXELS = 32
 
 
 def _points_of(table: pd.DataFrame, model: str) -> pd.DataFrame:
-    points = table[table["model"] == model].sort_values("frequency")
-    if points.empty:
-        raise VitscopeError(
-            f"The frequency_noise table has no model '{model}': delete the table and run again."
-        )
-    return points.reset_index(drop=True)
+    return canvas.rows_of("frequency_noise", table, model, ["frequency"])
 
 
-def _styles(members: Sequence[Member]) -> dict[str, dict[str, Any]]:
-    """Return how the line of each member looks."""
-    earlier: dict[canvas.Look, count[int]] = {}
-    styles = {}
-    for member in members:
-        look = canvas.look_of(member.family)
-        position = next(earlier.setdefault(look, count()))
-        styles[member.model] = {**look.line, "linestyle": _LINES[position % len(_LINES)]}
-    return styles
-
-
-def _open(style: Mapping[str, Any]) -> dict[str, Any]:
-    line = {"linestyle": ":", "linewidth": 0.7}
-    return {**style, **line, "markerfacecolor": "white", "markeredgewidth": 0.7}
-
-
-def _draw_measured(axes: Axes, points: pd.DataFrame, style: Mapping[str, Any]) -> None:
+def _draw_measured(axes: Axes, points: pd.DataFrame, look: canvas.Look) -> None:
     x = points["frequency"]
     low, high = points["ci_low"], points["ci_high"]
-    axes.fill_between(x, low, high, color=style["color"], alpha=_INTERVAL_ALPHA, lw=0)
-    axes.plot(x, points["change"], **style, zorder=3)
+    axes.fill_between(x, low, high, color=look.color, alpha=_INTERVAL_ALPHA, lw=0)
+    axes.plot(x, points["change"], **look.curve, zorder=3)
 
 
-def _draw_published(axes: Axes, points: pd.DataFrame, style: Mapping[str, Any]) -> None:
-    axes.plot(points["frequency"], points["change"], **_open(style), zorder=2.5)
+def _draw_published(axes: Axes, points: pd.DataFrame, look: canvas.Look) -> None:
+    axes.plot(points["frequency"], points["change"], **look.hollow, **_DOTTED, zorder=2.5)
 
 
 def _from_zero(axes: Axes, room_above: float) -> None:
@@ -163,21 +140,22 @@ def _entries(
     table: pd.DataFrame,
     members: Sequence[Member],
     published: Mapping[str, Published],
-    styles: Mapping[str, Mapping[str, Any]],
+    looks: Mapping[str, canvas.Look],
 ) -> dict[str, Any]:
     entries: dict[str, Any] = {
-        member.label: Line2D([], [], **styles[member.model]) for member in members
+        member.label: Line2D([], [], **looks[member.model].curve) for member in members
     }
     if table["ci_low"].notna().any():
-        colors = dict.fromkeys(style["color"] for style in styles.values())
         entries["95 % interval"] = tuple(
-            Patch(facecolor=color, alpha=_INTERVAL_ALPHA, lw=0) for color in colors
+            Patch(facecolor=look.color, alpha=_INTERVAL_ALPHA, lw=0) for look in looks.values()
         )
     compared = [member.model for member in members if member.model in published]
     if compared:
         right = any(not published[model].same_model for model in compared)
-        told = "published, other models" if right else "published"
-        entries[told] = tuple(Line2D([], [], **_open(styles[model])) for model in compared)
+        told = "published, other models (right axis)" if right else "published"
+        entries[told] = tuple(
+            Line2D([], [], **looks[model].hollow, **_DOTTED) for model in compared
+        )
     return entries
 
 
@@ -192,22 +170,19 @@ def plot(
     many = sum(len(member.label) for member in members) >= _MANY
     panels.figure.set_size_inches(_WIDE if many else panels.figure.get_figwidth(), _HEIGHT)
     (axes,) = panels.axes
-    styles = _styles(members)
+    looks = {m.model: look for m, look in zip(members, canvas.looks_of(members), strict=True)}
     behind = any(not curve.same_model for curve in published.values())
-    back = canvas.axis_behind(axes) if behind else axes
+    back = canvas.axis_behind(axes, f"Published {_LABEL}") if behind else axes
     back.axhline(0, color=_ZERO_COLOR, lw=0.6, zorder=0)
-    for member in members:
-        style = styles[member.model]
-        if member.model in published:
-            _draw_published(back, published[member.model].points, style)
-        _draw_measured(axes, _points_of(table, member.model), style)
+    for model, look in looks.items():
+        if model in published:
+            _draw_published(back, published[model].points, look)
+        _draw_measured(axes, _points_of(table, model), look)
     both = {axes, back}
     room = max(map(_room_above, both))
     for each in both:
         _from_zero(each, room)
-    if back is not axes:
-        back.set_ylabel("Published Δ accuracy (pp)")
     _draw_frequencies(axes, _points_of(table, members[0].model), panels.figure.get_figwidth())
-    panels.label("Frequency of the noise", "Δ accuracy (pp)")
-    canvas.legend(panels, _entries(table, members, published, styles))
+    panels.label("Frequency of the noise", _LABEL)
+    canvas.legend(panels, _entries(table, members, published, looks))
     return panels.figure

@@ -12,7 +12,6 @@ from matplotlib.figure import Figure, SubFigure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
-from vitscope.errors import VitscopeError
 from vitscope.figures import Member, canvas
 from vitscope.published import Published
 
@@ -105,25 +104,15 @@ def _prepare(axes: Axes, panel: str, reach: Range | None) -> None:
         axes.set_xlim(-high, -low)
 
 
-def _draw(axes: Axes, eigenvalues: Array, at: Array, stroke: Mapping[str, Any], nth: int) -> None:
+def _draw(axes: Axes, eigenvalues: Array, at: Array, look: canvas.Look, nth: int) -> None:
     """Draw a density, and a mark for every eigenvalue at the foot of the panel."""
     density = density_per_decade(eigenvalues, at)
-    axes.plot(at, density, **stroke, zorder=3)
-    axes.fill_between(at, density, color=stroke["color"], alpha=_SHADE, lw=0)
+    axes.plot(at, density, **look.stroke, zorder=3)
+    axes.fill_between(at, density, color=look.color, alpha=_SHADE, lw=0)
     same = eigenvalues[np.sign(eigenvalues) == np.sign(at[0])]
     foot = np.full(len(same), _FOOT * (nth + 1))
     place = axes.get_xaxis_transform()
-    axes.plot(same, foot, **_MARKS, color=stroke["color"], transform=place)
-
-
-def _eigenvalues(table: pd.DataFrame, member: Member, snapshot: str) -> pd.DataFrame:
-    rows = table[(table["model"] == member.model) & (table["snapshot"] == snapshot)]
-    if rows.empty:
-        raise VitscopeError(
-            f"The hessian table has no model '{member.model}' at '{snapshot}': delete the table "
-            f"and run again."
-        )
-    return rows
+    axes.plot(same, foot, **_MARKS, color=look.color, transform=place)
 
 
 def _told(member: Member, rows: pd.DataFrame) -> str:
@@ -136,15 +125,15 @@ def _told(member: Member, rows: pd.DataFrame) -> str:
 
 def _draw_published(
     axes: Axes, panel: str, members: Sequence[Member], published: Mapping[str, Published]
-) -> Axes:
-    """Draw the published curves behind ours, on an axis of their own, and return it."""
-    back = canvas.axis_behind(axes)
-    for member, stroke in zip(members, canvas.strokes(members), strict=True):
+) -> None:
+    """Draw the published curves behind ours, on an axis of their own."""
+    back = canvas.axis_behind(axes, "Published density")
+    for member, look in zip(members, canvas.looks_of(members), strict=True):
         if member.model in published:
-            back.plot(*_curve_of(published[member.model], panel), **{**stroke, **_PUBLISHED})
+            curve = _curve_of(published[member.model], panel)
+            back.plot(*curve, **{**look.stroke, **_PUBLISHED})
     back.set_ylim(bottom=0)
     back.yaxis.set_major_locator(_ticks())
-    return back
 
 
 def _draw_row(
@@ -156,19 +145,19 @@ def _draw_row(
 ) -> None:
     """Draw the spectra of all models at one moment: the negative part, and the positive one."""
     pair = figure.subplots(1, 2, width_ratios=_WIDTHS)
-    pair[0].set_ylabel("Density per decade")
+    # Between the two stands the label of an axis behind, if there is one.
+    for axes in pair if published else pair[:1]:
+        axes.set_ylabel("Density per decade")
     for axes, (panel, reach) in zip(pair, ranges.items(), strict=True):
         _prepare(axes, panel, reach)
         if reach is None:
             continue
         at = _SIGNS[panel] * np.geomspace(*reach, _POINTS)
-        for nth, (own, stroke) in enumerate(zip(rows, canvas.strokes(members), strict=True)):
-            _draw(axes, own["eigenvalue"].to_numpy(), at, stroke, nth)
+        for nth, (own, look) in enumerate(zip(rows, canvas.looks_of(members), strict=True)):
+            _draw(axes, own["eigenvalue"].to_numpy(), at, look, nth)
         axes.set_ylim(bottom=0)
         if published:
-            back = _draw_published(axes, panel, members, published)
-            if axes is pair[-1]:
-                back.set_ylabel("Published density")
+            _draw_published(axes, panel, members, published)
 
 
 def _legend(
@@ -178,10 +167,9 @@ def _legend(
     members: Sequence[Member],
     published: Mapping[str, Published],
 ) -> None:
-    strokes = canvas.strokes(members)
     entries = {
-        _told(member, own): Line2D([], [], **stroke)
-        for member, own, stroke in zip(members, rows, strokes, strict=True)
+        _told(member, own): Line2D([], [], **look.stroke)
+        for member, own, look in zip(members, rows, canvas.looks_of(members), strict=True)
     }
     if published:
         other = any(not curve.same_model for curve in published.values())
@@ -208,7 +196,7 @@ def plot(
     figure = Figure(figsize=(_WIDTH, height * len(snapshots)))
     parts = figure.subfigures(len(snapshots), 1, squeeze=False)[:, 0]
     for part, snapshot in zip(parts, snapshots, strict=True):
-        rows = [_eigenvalues(table, member, snapshot) for member in members]
+        rows = [canvas.rows_of("hessian", table, m.model, snapshot=snapshot) for m in members]
         _draw_row(part, rows, members, published, ranges)
         _legend(part, snapshot, rows, members, published)
     parts[-1].supxlabel("Hessian max eigenvalue")

@@ -1,6 +1,7 @@
 """The density of all eigenvalues of the Hessian, on a logarithmic axis."""
 
 from collections.abc import Mapping, Sequence
+from math import ceil
 
 import numpy as np
 import numpy.typing as npt
@@ -8,7 +9,6 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from vitscope.errors import VitscopeError
 from vitscope.figures import Member, canvas
 from vitscope.published import Published
 
@@ -21,7 +21,8 @@ _REACH = 5
 _POINTS = 1500
 # How many decades below the peak an axis ends.
 _DECADES = 7
-_PANEL = (2.75, 1.7)
+# Inches.
+_ROW_HEIGHT, _REST_HEIGHT = 1.7, 0.2
 
 
 def smoothed(nodes: Array, weights: Array, width: float, at: Array) -> Array:
@@ -50,21 +51,15 @@ def plot(
 ) -> Figure:
     """Draw a row per snapshot and a panel per model, each with axes of its own."""
     snapshots = list(dict.fromkeys(table["snapshot"]))
-    width, height = _PANEL
-    figure = Figure(figsize=(max(width * len(members), 3.25), height * len(snapshots) + 0.2))
-    grid = figure.subplots(len(snapshots), len(members), squeeze=False)
-    for line, snapshot in zip(grid, snapshots, strict=True):
-        for axes, member in zip(line, members, strict=True):
-            rows = table[(table["model"] == member.model) & (table["snapshot"] == snapshot)]
-            if rows.empty:
-                raise VitscopeError(
-                    f"The hessian_density table has no model '{member.model}' at '{snapshot}': "
-                    f"delete the table and run again."
-                )
-            _draw(axes, rows, canvas.look_of(member.family).color)
+    rows = canvas.stacked_panels(len(members), len(snapshots))
+    for panels, snapshot in zip(rows, snapshots, strict=True):
+        for axes, member in zip(panels.axes, members, strict=True):
+            own = canvas.rows_of("hessian_density", table, member.model, snapshot=snapshot)
+            _draw(axes, own, canvas.look_of(member.family).color)
             axes.set_title(f"{member.label}, {snapshot}")
-        line[0].set_ylabel("Density")
-    for axes in grid[-1]:
-        axes.set_xlabel("Eigenvalue of the Hessian")
-    figure.align_ylabels()
+        last = panels is rows[-1]
+        panels.label("Eigenvalue of the Hessian" if last else "", "Density")
+    figure = rows[0].figure
+    lines = len(snapshots) * ceil(len(members) / rows[0].columns)
+    figure.set_figheight(_ROW_HEIGHT * lines + _REST_HEIGHT)
     return figure

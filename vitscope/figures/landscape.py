@@ -32,7 +32,7 @@ _BOX = (4 / 0.8, 4 / 0.8, 3 / 22 * 42)
 _ZOOM = 1.25
 
 # Inches. What is drawn fills its space: there are no axes that would need any.
-_WIDTH, _HEIGHT, _TITLE = 2.4, 2.1, 0.2
+_WIDTH, _WIDEST, _SHAPE, _TITLE = 2.4, 7.0, 2.1 / 2.4, 0.2
 _BAR_SPACE, _BAR_WIDTH, _BAR_HEIGHT = 0.75, 0.09, 1.3
 # There is nothing in the lower corners of the box.
 _SINK = 0.12
@@ -43,15 +43,17 @@ def _panels(count: int, note: bool) -> canvas.Panels:
     """Return a figure with a space for each surface, for the bar, and for a note on top."""
     columns = 2 if count == 4 else min(count, 3)
     rows = ceil(count / columns)
-    width = columns * _WIDTH + _BAR_SPACE
-    height = rows * (_TITLE + _HEIGHT) + note * _TITLE
+    wide = min(_WIDTH, (_WIDEST - _BAR_SPACE) / columns)
+    high = _SHAPE * wide
+    width = columns * wide + _BAR_SPACE
+    height = rows * (_TITLE + high) + note * _TITLE
     figure = Figure(figsize=(width, height))
     figure.set_layout_engine("none")
     spaces = []
     for position in range(count):
         row, column = divmod(position, columns)
-        bottom = (rows - 1 - row) * (_TITLE + _HEIGHT) - _SINK
-        rectangle = (column * _WIDTH / width, bottom / height, _WIDTH / width, _HEIGHT / height)
+        bottom = (rows - 1 - row) * (_TITLE + high) - _SINK
+        rectangle = (column * wide / width, bottom / height, wide / width, high / height)
         spaces.append(figure.add_axes(rectangle, projection="3d"))
     return canvas.Panels(figure, spaces, columns)
 

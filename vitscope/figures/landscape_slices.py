@@ -1,7 +1,6 @@
 """The loss along two directions of weight space, through the trained weights."""
 
 from collections.abc import Mapping, Sequence
-from itertools import count
 from typing import Any
 
 import numpy as np
@@ -16,15 +15,8 @@ from vitscope.published import Published
 
 _NOTE_HEIGHT = 0.2
 _ROOM = 1.05
-# Models of one family have its colour and marker, and a kind of line each.
-_LINES = ("-", "--", "-.", (0, (1, 1)))
 _NAMES = {"x": "First", "y": "Second"}
-_NLL: dict[str, Any] = {
-    "linestyle": ":",
-    "linewidth": 0.7,
-    "markerfacecolor": "white",
-    "markeredgewidth": 0.7,
-}
+_NLL: dict[str, Any] = {"linestyle": ":", "linewidth": 0.7}
 
 
 def _slice(points: pd.DataFrame, along: str) -> pd.DataFrame:
@@ -34,20 +26,9 @@ def _slice(points: pd.DataFrame, along: str) -> pd.DataFrame:
     return on_axis.where(np.isfinite(on_axis)) - on_axis.loc[0]
 
 
-def _styles(members: Sequence[Member]) -> dict[str, dict[str, Any]]:
-    """Return how the loss of each member looks."""
-    earlier: dict[canvas.Look, count[int]] = {}
-    styles = {}
-    for member in members:
-        look = canvas.look_of(member.family)
-        position = next(earlier.setdefault(look, count()))
-        styles[member.model] = {**look.line, "linestyle": _LINES[position % len(_LINES)]}
-    return styles
-
-
-def _draw(axes: Axes, changes: pd.DataFrame, style: Mapping[str, Any]) -> None:
-    axes.plot(changes.index, changes["nll"], **{**style, **_NLL}, zorder=2.5)
-    axes.plot(changes.index, changes["loss"], **style, zorder=3)
+def _draw(axes: Axes, changes: pd.DataFrame, look: canvas.Look) -> None:
+    axes.plot(changes.index, changes["nll"], **look.hollow, **_NLL, zorder=2.5)
+    axes.plot(changes.index, changes["loss"], **look.curve, zorder=3)
 
 
 def _show_up_to(panels: canvas.Panels, cut: float) -> None:
@@ -66,17 +47,18 @@ def plot(
     note = caveats(table, members)
     panels = canvas.panels(2)
     panels.figure.set_figheight(panels.figure.get_figheight() + bool(note) * _NOTE_HEIGHT)
-    styles = _styles(members)
+    looks = canvas.looks_of(members)
     for axes, along in zip(panels.axes, ("x", "y"), strict=True):
-        for member in members:
-            _draw(axes, _slice(points_of(table, member), along), styles[member.model])
+        for member, look in zip(members, looks, strict=True):
+            _draw(axes, _slice(points_of(table, member), along), look)
         axes.set_title(f"{_NAMES[along]} direction")
     _show_up_to(panels, common_cut([heights_of(table, member) for member in members]))
     panels.label("Steps from the trained weights", "Change of the loss")
     entries: dict[str, Any] = {
-        member.label: Line2D([], [], **styles[member.model]) for member in members
+        member.label: Line2D([], [], **look.curve)
+        for member, look in zip(members, looks, strict=True)
     }
-    entries["NLL alone"] = tuple(Line2D([], [], **{**style, **_NLL}) for style in styles.values())
+    entries["NLL alone"] = tuple(Line2D([], [], **look.hollow, **_NLL) for look in looks)
     canvas.legend(panels, entries)
     if note:
         panels.figure.suptitle(note)

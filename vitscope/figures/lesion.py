@@ -10,24 +10,15 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from vitscope.bands import Band, bands
-from vitscope.errors import VitscopeError
 from vitscope.figures import Member, canvas
 from vitscope.published import Published
 
+_LABEL = "Δ accuracy (pp)"
 _ZERO_COLOR = "#a0a0a0"
 _INTERVAL_WIDTH = 0.8
 # A point that the published figure cut off, and that is known from its line alone.
 _OFF_SCALE = "extrapolated_offscale"
 _OFF_SCALE_MARKER = 7  # A caret that points down.
-
-
-def _rows_of(name: str, table: pd.DataFrame, model: str) -> pd.DataFrame:
-    rows = table[table["model"] == model].sort_values("index")
-    if rows.empty:
-        raise VitscopeError(
-            f"The {name} table has no model '{model}': delete the table and run again."
-        )
-    return rows.reset_index(drop=True)
 
 
 def _middles(units: pd.DataFrame, points: pd.DataFrame) -> pd.Series:
@@ -53,7 +44,7 @@ def _draw_measured(axes: Axes, units: pd.DataFrame, depth: pd.Series, look: canv
 def _draw_published(axes: Axes, units: pd.DataFrame, look: canvas.Look) -> None:
     depth = _published_middles(units)
     off = _off_scale(units)
-    for rows, style in ((~off, _open(look)), (off, _caret(look))):
+    for rows, style in ((~off, look.hollow), (off, _caret(look))):
         axes.plot(depth[rows], units["change"][rows], linestyle="", **style, zorder=2.5)
 
 
@@ -61,13 +52,9 @@ def _off_scale(units: pd.DataFrame) -> pd.Series:
     return units.get("source", pd.Series("", units.index)) == _OFF_SCALE
 
 
-def _open(look: canvas.Look) -> dict[str, Any]:
-    return {**look.line, "markerfacecolor": "white", "markeredgewidth": 0.7}
-
-
 def _caret(look: canvas.Look) -> dict[str, Any]:
-    style = _open(look)
-    return {**style, "marker": _OFF_SCALE_MARKER, "markersize": 1.6 * style["markersize"]}
+    size = 1.6 * look.line["markersize"]
+    return {**look.hollow, "marker": _OFF_SCALE_MARKER, "markersize": size}
 
 
 def _share_zero(axes: Iterable[Axes]) -> None:
@@ -93,7 +80,7 @@ def _entries(
         off = [look for m, look in compared.items() if _off_scale(published[m].points).any()]
         told = "published, another model (right axis)" if right else "published"
         entries["measured"] = _handles(look.line for look in dict.fromkeys(compared.values()))
-        entries[told] = _handles(map(_open, dict.fromkeys(compared.values())))
+        entries[told] = _handles(look.hollow for look in dict.fromkeys(compared.values()))
         if off:
             entries["extrapolated"] = _handles(map(_caret, dict.fromkeys(off)))
     if table["ci_low"].notna().any():
@@ -115,12 +102,13 @@ def plot(
     """
     panels = canvas.panels(len(members))
     shown: list[Band] = []
-    for position, (axes, member) in enumerate(zip(panels.axes, members, strict=True)):
-        units = _rows_of("lesion", table, member.model)
-        points = _rows_of("blocks", blocks, member.model)
+    for axes, member in zip(panels.axes, members, strict=True):
+        units = canvas.rows_of("lesion", table, member.model, ["index"])
+        points = canvas.rows_of("blocks", blocks, member.model, ["index"])
         look = canvas.look_of(member.family)
         theirs = published.get(member.model)
-        back = canvas.axis_behind(axes) if theirs and not theirs.same_model else axes
+        other = theirs and not theirs.same_model
+        back = canvas.axis_behind(axes, f"Published {_LABEL}") if other else axes
         canvas.draw_bands(back, bands(points))
         back.axhline(0, color=_ZERO_COLOR, lw=0.6, zorder=0.5)
         shown += bands(points)
@@ -128,11 +116,9 @@ def plot(
             _draw_published(back, theirs.points, look)
         _draw_measured(axes, units, _middles(units, points), look)
         _share_zero({axes, back})
-        if back is not axes and panels.in_last_column(position):
-            back.set_ylabel("Published Δ accuracy (pp)")
         axes.set_title(member.label)
         axes.set_xlim(0, 1)
-    panels.label("Normalized depth", "Δ accuracy (pp)")
+    panels.label("Normalized depth", _LABEL)
     entries = _entries(table, members, published)
     canvas.legend(panels, entries | canvas.band_handles(shown))
     return panels.figure

@@ -12,7 +12,6 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from vitscope.errors import VitscopeError
 from vitscope.figures import Member, canvas
 from vitscope.published import Published
 
@@ -27,15 +26,6 @@ _INCHES_FOR_LEGEND = 0.2
 # Points: the scores stand between the title and the diagram.
 _TITLE_PAD = 15
 _SCORES_PAD = 5
-
-
-def _rows_of(table: pd.DataFrame, model: str, name: str) -> pd.DataFrame:
-    rows = table[table["model"] == model]
-    if rows.empty:
-        raise VitscopeError(
-            f"The {name} table has no model '{model}': delete the table and run again."
-        )
-    return rows
 
 
 def _draw_diagram(axes: Axes, bins: pd.DataFrame, look: canvas.Look) -> None:
@@ -118,8 +108,8 @@ def plot(
     """Draw one panel per model: accuracy by bin of confidence, and below it the images per bin."""
     diagrams, histograms = _panels(len(members))
     for axes, below, member in zip(diagrams.axes, histograms.axes, members, strict=True):
-        bins = _rows_of(table, member.model, "reliability")
-        scores = _rows_of(classification, member.model, "classification").iloc[0]
+        bins = canvas.rows_of("reliability", table, member.model)
+        scores = canvas.rows_of("classification", classification, member.model).iloc[0]
         _draw_diagram(axes, bins, canvas.look_of(member.family))
         _draw_histogram(below, bins)
         axes.set_title(member.label, pad=_TITLE_PAD)

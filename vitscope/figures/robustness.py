@@ -10,51 +10,23 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from vitscope.corruptions import CLEAN, CORRUPTIONS, GROUPS, MEAN
-from vitscope.errors import VitscopeError
 from vitscope.figures import Member, canvas
 from vitscope.published import Published
 
 # What is drawn by severity: the column, its label and its scale.
 SCORES = (("accuracy", "Accuracy (%)", 100), ("nll", "NLL", 1), ("ece", "ECE (%)", 100))
-# A second model of a family has open markers, a third half-open ones.
-_VARIANTS: tuple[dict[str, Any], ...] = (
-    {},
-    {"fillstyle": "none", "markeredgewidth": 0.7, "linestyle": "--"},
-    {"fillstyle": "left", "markeredgewidth": 0.7, "linestyle": ":", "markerfacecoloralt": "white"},
-)
 _SHADE: dict[str, Any] = {"color": "#f0f0f0", "lw": 0, "zorder": 0}
 _RANGE: dict[str, Any] = {"color": "#bdbdbd", "linewidth": 0.7, "zorder": 1}
 # Inches.
 _WIDTH, _ROW_HEIGHT, _REST_HEIGHT, _LEAST_HEIGHT = 7.0, 0.165, 0.75, 3.0
 
 
-def _of_model(table: pd.DataFrame, name: str, model: str) -> pd.DataFrame:
-    rows = table[table["model"] == model]
-    if rows.empty:
-        raise VitscopeError(
-            f"The {name} table has no model '{model}': delete the table and run again."
-        )
-    return rows
-
-
-def _styles(members: Sequence[Member]) -> list[dict[str, Any]]:
-    """Return the look of each model: that of its family, varied where a family has several."""
-    families = [member.family for member in members]
-    return [
-        {
-            **canvas.look_of(family).line,
-            **_VARIANTS[min(families[:place].count(family), len(_VARIANTS) - 1)],
-        }
-        for place, family in enumerate(families)
-    ]
-
-
-def _draw_scores(axes: Sequence[Axes], rows: pd.DataFrame, style: dict[str, Any]) -> None:
+def _draw_scores(axes: Sequence[Axes], rows: pd.DataFrame, look: canvas.Look) -> None:
     """Draw each score by severity, mean over corruptions."""
     by_severity = rows.groupby("severity")[[column for column, _, _ in SCORES]].mean()
     for panel, (column, _, scale) in zip(axes, SCORES, strict=True):
         values = by_severity[column] * scale
-        panel.plot(values.index, values, **style, clip_on=False, zorder=3)
+        panel.plot(values.index, values, **look.curve, clip_on=False, zorder=3)
 
 
 def _errors(rows: pd.DataFrame) -> pd.Series:
@@ -65,13 +37,13 @@ def _errors(rows: pd.DataFrame) -> pd.Series:
     return 100 * pd.concat([clean, errors[[MEAN, *present]]])
 
 
-def _draw_errors(axes: Axes, errors: pd.DataFrame, styles: Sequence[dict[str, Any]]) -> None:
+def _draw_errors(axes: Axes, errors: pd.DataFrame, looks: Sequence[canvas.Look]) -> None:
     """Draw a row for each corruption, with a marker for each model."""
     places = range(len(errors))
     axes.hlines(places, errors.min(axis=1), errors.max(axis=1), **_RANGE)
-    for column, style in enumerate(styles):
+    for column, look in enumerate(looks):
         values = errors.iloc[:, column]
-        axes.plot(values, places, **{**style, "linestyle": ""}, clip_on=False, zorder=3)
+        axes.plot(values, places, **look.line, linestyle="", clip_on=False, zorder=3)
     axes.set_yticks(places, [_in_words(name) for name in errors.index])
     axes.get_yticklabels()[errors.index.tolist().index(MEAN)].set_fontweight("bold")
     axes.set(xlabel="Error (%)", ylim=(len(errors) - 0.5, -0.5))
@@ -124,14 +96,13 @@ def plot(
     published: Mapping[str, Published],
 ) -> Figure:
     """Draw left the scores of all models by severity, right their errors by corruption."""
-    styles = _styles(members)
-    errors = pd.concat(
-        [_errors(_of_model(corruption_error, "corruption_error", m.model)) for m in members], axis=1
-    )
+    looks = canvas.looks_of(members)
+    of_models = [canvas.rows_of("corruption_error", corruption_error, m.model) for m in members]
+    errors = pd.concat(map(_errors, of_models), axis=1)
     panels = _panels(len(errors))
     *scores, by_corruption = panels.axes
-    for member, style in zip(members, styles, strict=True):
-        _draw_scores(scores, _of_model(table, "robustness", member.model), style)
+    for member, look in zip(members, looks, strict=True):
+        _draw_scores(scores, canvas.rows_of("robustness", table, member.model), look)
     for axes, (_, label, _) in zip(scores, SCORES, strict=True):
         axes.set_ylabel(label)
     for axes in scores[1:]:
@@ -139,13 +110,8 @@ def plot(
     scores[-1].set_xticks(sorted(table["severity"].unique()))
     scores[-1].set_xlabel("Severity (0: no corruption)")
     panels.figure.align_ylabels(scores)
-    _draw_errors(by_corruption, errors, styles)
+    _draw_errors(by_corruption, errors, looks)
     _mark_groups(by_corruption, errors.index.tolist())
-    canvas.legend(
-        panels,
-        {
-            member.label: Line2D([], [], **style)
-            for member, style in zip(members, styles, strict=True)
-        },
-    )
+    lines = [Line2D([], [], **look.curve) for look in looks]
+    canvas.legend(panels, {m.label: line for m, line in zip(members, lines, strict=True)})
     return panels.figure

@@ -9,7 +9,6 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from vitscope.errors import VitscopeError
 from vitscope.figures import Member, canvas
 from vitscope.published import Published
 
@@ -32,11 +31,7 @@ _INCHES_FOR_AXES = 0.75
 
 def _rows_of(table: pd.DataFrame, model: str) -> tuple[pd.Series, pd.DataFrame]:
     """Return the row of all images of a model, and those of each class of the shape."""
-    rows = table[table["model"] == model]
-    if rows.empty:
-        raise VitscopeError(
-            f"The shape_texture table has no model '{model}': delete the table and run again."
-        )
+    rows = canvas.rows_of("shape_texture", table, model)
     of_all = rows["class_name"] == "all"
     return rows[of_all].iloc[0], rows[~of_all]
 

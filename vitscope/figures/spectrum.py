@@ -11,7 +11,6 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import PercentFormatter
 
 from vitscope.bands import Band, bands
-from vitscope.errors import VitscopeError
 from vitscope.figures import Member, canvas
 from vitscope.published import Published
 
@@ -21,15 +20,6 @@ _STYLES: dict[str, dict[str, Any]] = {
     "high": {"color": "#d55e00", "marker": "^"},
 }
 _INTERVAL_ALPHA = 0.25
-
-
-def _rows_of(table: pd.DataFrame, model: str) -> pd.DataFrame:
-    rows = table[table["model"] == model].sort_values("index")
-    if rows.empty:
-        raise VitscopeError(
-            f"The spectrum table has no model '{model}': delete the table and run again."
-        )
-    return rows
 
 
 def _draw(axes: Axes, rows: pd.DataFrame) -> None:
@@ -64,7 +54,7 @@ def plot(
     panels = canvas.panels(len(members))
     shown: list[Band] = []
     for axes, member in zip(panels.axes, members, strict=True):
-        rows = _rows_of(table, member.model)
+        rows = canvas.rows_of("spectrum", table, member.model, ["index"])
         points = rows[rows["band"] == "low"].reset_index(drop=True)
         canvas.draw_bands(axes, bands(points))
         shown += bands(points)

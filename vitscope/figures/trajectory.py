@@ -1,7 +1,7 @@
 """Learning trajectories in polar coordinates: Fig. 1b of the paper."""
 
 from collections.abc import Mapping, Sequence
-from itertools import count
+from dataclasses import replace
 from typing import Any, cast
 
 import numpy as np
@@ -12,7 +12,6 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.projections.polar import PolarAxes
 
-from vitscope.errors import VitscopeError
 from vitscope.figures import Member, canvas
 from vitscope.published import Published
 
@@ -20,8 +19,6 @@ from vitscope.published import Published
 _WIDTH = 3.25
 _HEIGHTS = {90: 3.4, 180: 2.3}
 _RADII = {90: (0.25, 0.5, 0.75, 1.0), 180: (0.5, 1.0)}
-# Models of one family share a colour and a marker.
-_LINES: tuple[Any, ...] = ("-", "--", "-.", (0, (1, 1)))
 # Markers darken and grow from the first moment to the last.
 _PALEST, _SMALLEST, _LARGEST = 0.85, 0.8, 1.3
 _LABEL: dict[str, Any] = {"textcoords": "offset points", "ha": "center", "va": "center"}
@@ -34,25 +31,16 @@ _WARMUP = _MARK | {"marker": "o", "markersize": 7.5, "markerfacecolor": "none"}
 _WARMUP["markeredgewidth"] = 0.7
 
 
-def _points_of(table: pd.DataFrame, model: str) -> pd.DataFrame:
-    points = table[table["model"] == model].sort_values("order")
-    if points.empty:
-        raise VitscopeError(
-            f"The trajectory table has no model '{model}': delete the table and run again."
-        )
-    return points.reset_index(drop=True)
-
-
 def _paled(color: str, shares: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     """Return the colour once for each share, mixed with so much white."""
     rgb = np.array(to_rgb(color))
     return rgb + (1 - rgb) * shares[:, None]
 
 
-def _draw(axes: PolarAxes, points: pd.DataFrame, look: canvas.Look, line: Any) -> None:
+def _draw(axes: PolarAxes, points: pd.DataFrame, look: canvas.Look) -> None:
     """Draw the way of one model, its markers by time, and where its warm-up ends."""
     angle, radius = points["angle"], points["radius"]
-    axes.plot(angle, radius, color=look.color, linestyle=line, linewidth=0.8, clip_on=False)
+    axes.plot(angle, radius, **look.stroke, linewidth=0.8, clip_on=False)
     between = points.iloc[1:-1]
     time = between["order"].to_numpy() / points["order"].iloc[-1]
     size = look.line["markersize"] * (_SMALLEST + (_LARGEST - _SMALLEST) * time)
@@ -91,16 +79,17 @@ def plot(
     table: pd.DataFrame, members: Sequence[Member], published: Mapping[str, Published]
 ) -> Figure:
     """Draw the ways of all models from the first weights to the last in one panel."""
-    shown = {member.model: _points_of(table, member.model) for member in members}
+    shown = {
+        member.model: canvas.rows_of("trajectory", table, member.model, ["order"])
+        for member in members
+    }
     figure = Figure(figsize=(_WIDTH, _HEIGHTS[90]), layout="compressed")
     axes = cast(PolarAxes, figure.add_subplot(projection="polar"))
     entries: dict[str, Any] = {}
-    earlier: dict[canvas.Look, count[int]] = {}
-    for member in members:
-        look = canvas.look_of(member.family)
-        line = _LINES[next(earlier.setdefault(look, count())) % len(_LINES)]
-        _draw(axes, shown[member.model], look, line)
-        entries[member.label] = Line2D([], [], **look.line, linestyle=line)
+    for member, look in zip(members, canvas.looks_of(members), strict=True):
+        _draw(axes, shown[member.model], look)
+        # In the panel, markers are filled by time.
+        entries[member.label] = Line2D([], [], **replace(look, half_filled=False).curve)
     axes.plot(0, 1, **_START, zorder=5)
     axes.plot(0, 0, **_END, zorder=5)
     whole = pd.concat(shown.values())
