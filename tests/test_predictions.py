@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from tests.golden import Golden
-from vitscope.data.artefact import Split, build
+from vitscope.data.artefact import DIGEST, NO_DIGEST, Split, build
 from vitscope.errors import VitscopeError
 from vitscope.predictions import judged, known_labels, predict, selected
 from vitscope.tables import read_table, write_table
@@ -147,8 +147,9 @@ def split_of(path: Path, labels: list[int]) -> Split:
         "images": ("U8", (len(labels), 3, 2, 2)),
         "labels": ("I64", (len(labels),)),
         "index": ("I64", (len(labels),)),
+        "sums": ("I64", (len(labels),)),
     }
-    metadata = {"dataset": "mine", "split": "test", "classes": '["cat", "dog"]'}
+    metadata = {"dataset": "mine", "split": "test", "classes": '["cat", "dog"]', DIGEST: NO_DIGEST}
     with TensorWriter(path, tensors, metadata) as writer:
         writer.write("labels", 0, np.array(labels))
     return Split(path)

@@ -140,9 +140,13 @@ def test_a_file_that_changed_is_refused(written: Path, tmp_path: Path, kind: str
 
 
 def flip(path: Path) -> None:
-    """Flip a bit in the middle of a file, as a disk or a memory that fails would."""
+    """Flip bits of the second half of a file, as a disk or a memory that fails would.
+
+    In every kilobyte: of a data set, a job reads some of the images.
+    """
     content = bytearray(path.read_bytes())
-    content[len(content) // 2] ^= 1
+    for place in range(len(content) // 2, len(content), 1024):
+        content[place] ^= 1
     path.write_bytes(content)
 
 

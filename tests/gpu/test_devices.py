@@ -11,6 +11,7 @@ a second time. Both pass the same tolerances, which are relative to the largest 
 - a step of training: 1e-3 of the gradient, and 1e-4 of the loss.
 """
 
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -98,7 +99,11 @@ def trained(study: Study, name: str) -> nn.Module:
         "classes": 10,
         "image_size": 32,
     }
-    return checkpoints.load_model(ROOT / settings["checkpoint"]["bundled"], network)
+    weights = ROOT / settings["checkpoint"]["bundled"]
+    with tempfile.TemporaryDirectory() as folder:
+        converted = Path(folder) / "model.safetensors"
+        checkpoints.convert(weights, network, converted, label=name, origin="bundled")
+        return checkpoints.load_model(converted, network)
 
 
 def batches(study: Study, split: Split, size: int) -> Iterator[torch.Tensor]:
