@@ -125,7 +125,8 @@ def room_to_extract(wildcards, input):
     if not (bounded and Path(input.blocks).exists()):
         return 0
     images, dtype = passes_of_shard(wildcards), study.settings["analysis"]["latents_dtype"]
-    own = shard_megabytes(input.blocks, os.stat(input.blocks).st_mtime_ns, images, dtype)
+    # The header of the file fits into one more.
+    own = ceil(latents_bytes(block_table(input.blocks), images, dtype) / 1e6) + 1
     if own > LATENTS_MB:
         sys.exit(
             f"vitscope: {study.path}: a shard of latents of {wildcards.model} takes "
@@ -139,17 +140,6 @@ def room_to_extract(wildcards, input):
         for path in results.glob(f"{name}/latents/*/*.safetensors")
     ]
     return min(LATENTS_MB, max([own, *existing]))
-
-
-@cache
-def shard_megabytes(blocks, written, images, dtype):
-    """The size of a shard of latents before it is there; tables that change are read again."""
-    # Imported here: most runs have no bound, and pandas takes long to import.
-    from vitscope.tables import read_table
-
-    table = clear(read_table, "blocks", blocks)
-    # The header of the file fits into one more.
-    return ceil(latents_bytes(table, images, dtype) / 1e6) + 1
 
 
 def megabytes(path):

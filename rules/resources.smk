@@ -232,13 +232,18 @@ def products_of_pass(wildcards, input):
     return positions * bytes_of_weights(input) / BYTES_PER_WEIGHT
 
 
+def block_table(blocks):
+    """A table of blocks, which is read once, and again when it has changed."""
+    return read_blocks(blocks, os.stat(blocks).st_mtime_ns)
+
+
 @cache
-def cut_points(blocks, written):
-    """How many cut points a table of blocks lists; tables that change are read again."""
-    # Imported here: pandas takes long to import.
+def read_blocks(blocks, written):
+    """A table of blocks as it was written at that time."""
+    # Imported here: most runs ask for none, and pandas takes long to import.
     from vitscope.tables import read_table
 
-    return len(clear(read_table, "blocks", blocks))
+    return clear(read_table, "blocks", blocks)
 
 
 # Images that a job runs through a model, each as often as it does
@@ -274,8 +279,7 @@ def passes_of_noise(wildcards, input):
 def passes_of_lesions(wildcards, input):
     """Of images through the model, and without each of its units: at most the cut points."""
     images = passes_of_split(wildcards, input, analysis_for(wildcards, "lesion")["images"])
-    units = cut_points(input.blocks, os.stat(input.blocks).st_mtime_ns)
-    return images * (1 + SHARE_OF_LESION * units)
+    return images * (1 + SHARE_OF_LESION * len(block_table(input.blocks)))
 
 
 def passes_of_robustness(wildcards, input):

@@ -311,49 +311,36 @@ def test_training_has_time_by_the_images_that_there_are(tmp_path: Path) -> None:
     assert ask["memory_of_training"](VIT, 1) > 1000
 
 
-# Of lesions of a batch of 64 images: ViT-Ti, ResNet-50, Swin-Ti, PiT-Ti and the ViT of mini.
+# Megabytes that scripts took at their peak: batches of 64 images through ViT-Ti, Swin-Ti and the
+# ViT of mini; lesions of as many through ViT-Ti, ResNet-50, Swin-Ti, PiT-Ti and that ViT; points of
+# a landscape, in float32 and of 32 images, of the same as the first.
 @pytest.mark.parametrize(
-    ("size", "measured"),
+    ("function", "size", "measured"),
     [
-        (21_700_000, 1102),
-        (95_100_000, 1211),
-        (110_300_000, 1352),
-        (18_400_000, 859),
-        (1_400_000, 493),
+        ("memory_of_passes", 21_700_000, 700),
+        ("memory_of_passes", 110_300_000, 1159),
+        ("memory_of_passes", 1_400_000, 460),
+        ("memory_of_lesions", 21_700_000, 1102),
+        ("memory_of_lesions", 95_100_000, 1211),
+        ("memory_of_lesions", 110_300_000, 1352),
+        ("memory_of_lesions", 18_400_000, 859),
+        ("memory_of_lesions", 1_400_000, 493),
+        ("memory_of_landscape", 21_600_000, 606),
+        ("memory_of_landscape", 110_200_000, 1251),
+        ("memory_of_landscape", 1_400_000, 478),
     ],
 )
-def test_lesions_have_the_memory_that_they_took(tmp_path: Path, size: int, measured: int) -> None:
-    ask = functions()
-    asked = ask["memory_of_lesions"](VIT, weights(tmp_path, size), 1) - ask["ON_A_NODE"]
-    assert MINI.settings["analysis"]["batch_size"] == 64
+def test_batches_have_the_memory_that_they_took(
+    tmp_path: Path, function: str, size: int, measured: int
+) -> None:
+    ask, analysis = functions(), MINI.settings["analysis"]
+    asked = ask[function](VIT, weights(tmp_path, size), 1) - ask["ON_A_NODE"]
+    assert (analysis["batch_size"], analysis["landscape"]["batch_size"]) == (64, 32)
     assert measured * 1.1 <= asked <= measured * 2
+
+
+def test_lesions_ask_for_the_memory_of_lesions() -> None:
     assert "memory_of_lesions" in rules()["measure_lesions"].part("resources")
-
-
-# Megabytes that scripts took at their peak, of ViT-Ti, Swin-Ti and the ViT of mini.
-@pytest.mark.parametrize(
-    ("size", "measured"), [(21_700_000, 700), (110_300_000, 1159), (1_400_000, 460)]
-)
-def test_batches_of_64_images_have_the_memory_that_they_took(
-    tmp_path: Path, size: int, measured: int
-) -> None:
-    ask = functions()
-    asked = ask["memory_of_passes"](VIT, weights(tmp_path, size), 1) - ask["ON_A_NODE"]
-    assert MINI.settings["analysis"]["batch_size"] == 64
-    assert measured * 1.1 <= asked <= measured * 2
-
-
-# Of points of a landscape, in float32: ViT-Ti, Swin-Ti and the ViT of mini.
-@pytest.mark.parametrize(
-    ("size", "measured"), [(21_600_000, 606), (110_200_000, 1251), (1_400_000, 478)]
-)
-def test_landscapes_have_the_memory_that_they_took(
-    tmp_path: Path, size: int, measured: int
-) -> None:
-    ask = functions()
-    asked = ask["memory_of_landscape"](VIT, weights(tmp_path, size), 1) - ask["ON_A_NODE"]
-    assert MINI.settings["analysis"]["landscape"]["batch_size"] == 32
-    assert measured * 1.1 <= asked <= measured * 2
 
 
 def test_larger_batches_of_a_landscape_ask_for_more(tmp_path: Path) -> None:

@@ -241,12 +241,9 @@ def convert(
     write_weights(target, fitted, metadata)
 
 
-def _needed(wanted: Mapping[str, Tensor]) -> list[str]:
-    """Return what a checkpoint must have: not the counters of batch normalization.
-
-    Old checkpoints lack these, and inference does not use them.
-    """
-    return [name for name in wanted if not name.endswith(".num_batches_tracked")]
+def _is_counter(name: str) -> bool:
+    """Tell a counter of batch normalization: old checkpoints lack them, inference has no use."""
+    return name.endswith(".num_batches_tracked")
 
 
 def _translated(weights: StateDict, network: Network, model: nn.Module) -> StateDict:
@@ -255,7 +252,8 @@ def _translated(weights: StateDict, network: Network, model: nn.Module) -> State
     Training codes hold a model as a part of something larger: what stands before most names is
     taken off, as long as no two become the same, where more names of the model then are there.
     """
-    needed, translate = set(_needed(model.state_dict())), families.get(network["family"]).translate
+    needed = {name for name in model.state_dict() if not _is_counter(name)}
+    translate = families.get(network["family"]).translate
     best = translate(weights, model)
     for _ in range(DEEPEST_NESTING):
         if needed <= best.keys():
@@ -273,7 +271,7 @@ def _fitted(
     weights: StateDict, wanted: Mapping[str, Tensor], network: Network, what: str
 ) -> StateDict:
     """Return the wanted weights in the model's order and types, or say what does not fit."""
-    counters = wanted.keys() - set(_needed(wanted))
+    counters = [name for name in wanted if _is_counter(name)]
     weights = {name: torch.zeros_like(wanted[name], device="cpu") for name in counters} | weights
     _check_names(weights, wanted, network, what)
     fitted = {name: weights[name].to(tensor.dtype) for name, tensor in wanted.items()}

@@ -342,8 +342,8 @@ def train(
                     f"The training diverged in epoch {epoch + 1}: lower training.learning_rate."
                 )
             found = accuracy(model, test_split, mean, std)
-            history.append({"epoch": epoch + 1, "loss": loss, "learning_rate": rate})
-            history[-1] |= {"test_accuracy": found, "radius": None, "angle": None}
+            row: dict[str, float | None] = {"epoch": epoch + 1, "loss": loss, "learning_rate": rate}
+            history.append(row | {"test_accuracy": found, "radius": None, "angle": None})
             if moments:
                 moments.add(model)
             say(f"epoch {epoch + 1} of {epochs}: loss {loss:.3f}, accuracy {100 * found:.1f} %")
