@@ -82,10 +82,10 @@ train-mini: $(VENV)/.installed ## train the bundled models again (about 40 minut
 	$(BIN)/snakemake train_mini
 
 bench: $(VENV)/.installed-dev ## measure speed and memory, write docs/benchmarks.md
-	$(BIN)/python -m tests.bench.run
+	$(BIN)/python -m bench.run
 
 bench-gpu: $(VENV)/.installed-dev ## measure a CUDA device, write its part of docs/benchmarks.md
-	$(BIN)/python -m tests.bench.gpu
+	$(BIN)/python -m bench.gpu
 
 fuzz: $(VENV)/.installed-dev ## throw damaged files at every reader, write docs/security.md
 	$(BIN)/python -m tests.security.fuzz
@@ -94,7 +94,7 @@ plan: $(VENV)/.installed ## tell what all figures cost before anything runs (STU
 	$(BIN)/python scripts/plan.py $(if $(STUDY),--study $(STUDY))
 
 profile: $(VENV)/.installed-dev ## tell where the time of the default study goes
-	$(BIN)/python -m tests.bench.profile
+	$(BIN)/python -m bench.profile
 
 clean: ## remove results, figures, logs and Snakemake's records
 	rm -rf results figures logs benchmarks .snakemake report.html report.zip

@@ -2,8 +2,8 @@
 
 from scripts._job import job
 
-from vitscope.augmented import build
-from vitscope.data.artefact import Split
+from vitscope.data.split import Split
+from vitscope.training.augmented import build
 
 with job(snakemake, batches="training.batch_size"):
     build(

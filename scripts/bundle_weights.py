@@ -4,7 +4,7 @@ from pathlib import Path
 
 from scripts._job import job
 
-from vitscope.files import copy_file, sha256_of, write_text
+from vitscope.files.whole import copy_file, sha256_of, write_text
 
 with job(snakemake):
     folder = Path(snakemake.params.folder)

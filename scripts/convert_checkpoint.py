@@ -4,7 +4,8 @@ from pathlib import Path
 
 from scripts._job import job
 
-from vitscope import checkpoints, origins
+from vitscope.networks import checkpoints
+from vitscope.networks import weight_sources as origins
 
 with job(snakemake):
     entry, label = snakemake.params.checkpoint, snakemake.params.label

@@ -4,8 +4,8 @@ from pathlib import Path
 
 from scripts._job import job
 
-from vitscope.data.artefact import Split
-from vitscope.data.corrupted import build
+from vitscope.corruptions.corrupted import build
+from vitscope.data.split import Split
 
 with job(snakemake):
     settings = snakemake.params.robustness

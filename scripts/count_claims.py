@@ -4,7 +4,7 @@ from scripts._job import job
 
 import pandas as pd
 
-from vitscope.claims import (
+from vitscope.claims.counting import (
     CLAIMS,
     as_sections,
     at_snapshots,
@@ -14,10 +14,10 @@ from vitscope.claims import (
     tables_needed,
     together,
 )
-from vitscope.files import write_text
-from vitscope.pages import as_html, as_markdown
-from vitscope.published import read_published_of
-from vitscope.tables import read_table, write_table
+from vitscope.claims.published import read_published_of
+from vitscope.files.pages import as_html, as_markdown
+from vitscope.files.tables import read_table, write_table
+from vitscope.files.whole import write_text
 
 with job(snakemake):
     figures = {n: f for n, f in snakemake.params.figures.items() if f["kind"] in CLAIMS}

@@ -4,9 +4,10 @@ from scripts._job import job
 
 import pandas as pd
 
-from vitscope.figures import KINDS, Member, canvas, draw
-from vitscope.published import read_published_of
-from vitscope.tables import read_metadata, read_table
+from vitscope.claims.published import read_published_of
+from vitscope.drawing import canvas
+from vitscope.drawing.kinds import KINDS, Member, draw
+from vitscope.files.tables import read_metadata, read_table
 
 with job(snakemake):
     params = snakemake.params

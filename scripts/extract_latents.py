@@ -2,10 +2,10 @@
 
 from scripts._job import job
 
-from vitscope import checkpoints, families
-from vitscope.data.artefact import Split
-from vitscope.latents import extract, pick_device, shard_rows
-from vitscope.tables import read_table
+from vitscope.data.split import Split
+from vitscope.files.tables import read_table
+from vitscope.networks import checkpoints, families
+from vitscope.networks.latents import extract, pick_device, shard_rows
 
 with job(snakemake, batches="analysis.batch_size"):
     settings, analysis = snakemake.params.model, snakemake.params.analysis

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from scripts._job import job
 
-from vitscope.data.cifar import download
+from vitscope.data.sources.cifar import download
 
 with job(snakemake):
     download(

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from scripts._job import job
 
-from vitscope import origins
+from vitscope.networks import weight_sources as origins
 
 with job(snakemake):
     wildcards = snakemake.wildcards

@@ -2,9 +2,9 @@
 
 from scripts._job import job
 
-from vitscope.cka import shard_hsic
-from vitscope.tables import write_table
-from vitscope.tensorfile import TensorFile
+from vitscope.files.tables import write_table
+from vitscope.files.tensors import TensorFile
+from vitscope.measures.cka.compute import shard_hsic
 
 with job(snakemake, batches="analysis.cka.batch_size"):
     latents = TensorFile(snakemake.input.latents)

@@ -2,9 +2,9 @@
 
 from scripts._job import job
 
-from vitscope.fourier import shard_diagonal
-from vitscope.tables import write_table
-from vitscope.tensorfile import TensorFile
+from vitscope.files.tables import write_table
+from vitscope.files.tensors import TensorFile
+from vitscope.measures.fourier.compute import shard_diagonal
 
 with job(snakemake):
     latents = TensorFile(snakemake.input.latents)

@@ -2,11 +2,11 @@
 
 from scripts._job import job
 
-from vitscope import checkpoints
-from vitscope.augmented import Augmented
-from vitscope.fit import fit_table, training_losses
-from vitscope.latents import pick_device
-from vitscope.tables import read_metadata, read_table, write_table
+from vitscope.files.tables import read_metadata, read_table, write_table
+from vitscope.measures.fit.compute import fit_table, training_losses
+from vitscope.networks import checkpoints
+from vitscope.networks.latents import pick_device
+from vitscope.training.augmented import Augmented
 
 with job(snakemake, batches="analysis.batch_size"):
     params = snakemake.params

@@ -2,12 +2,12 @@
 
 from scripts._job import job
 
-from vitscope import checkpoints
-from vitscope.data.artefact import Split
-from vitscope.frequency_noise import measure, noise_table
-from vitscope.latents import pick_device
-from vitscope.predictions import known_labels, selected
-from vitscope.tables import write_table
+from vitscope.data.split import Split
+from vitscope.files.tables import write_table
+from vitscope.measures.frequency_noise.compute import measure, noise_table
+from vitscope.networks import checkpoints
+from vitscope.networks.latents import pick_device
+from vitscope.networks.predictions import known_labels, selected
 
 with job(snakemake, batches="analysis.batch_size"):
     settings, noise = snakemake.params.model, snakemake.params.noise

@@ -2,11 +2,11 @@
 
 from scripts._job import job
 
-from vitscope import checkpoints
-from vitscope.augmented import Augmented
-from vitscope.hessian.spectra import Loss, largest_eigenvalues
-from vitscope.latents import pick_device
-from vitscope.tables import write_table
+from vitscope.files.tables import write_table
+from vitscope.measures.hessian.compute import Loss, largest_eigenvalues
+from vitscope.networks import checkpoints
+from vitscope.networks.latents import pick_device
+from vitscope.training.augmented import Augmented
 
 with job(snakemake, batches="analysis.hessian.batch_size"):
     wildcards, params = snakemake.wildcards, snakemake.params

@@ -2,11 +2,11 @@
 
 from scripts._job import job
 
-from vitscope import checkpoints
-from vitscope.augmented import Augmented
-from vitscope.landscape import grid, measure, pick_precision
-from vitscope.latents import pick_device
-from vitscope.tables import write_table
+from vitscope.files.tables import write_table
+from vitscope.measures.landscape.compute import grid, measure, pick_precision
+from vitscope.networks import checkpoints
+from vitscope.networks.latents import pick_device
+from vitscope.training.augmented import Augmented
 
 with job(snakemake, batches="analysis.landscape.batch_size"):
     settings = dict(snakemake.params.landscape)

@@ -2,12 +2,12 @@
 
 from scripts._job import job
 
-from vitscope import checkpoints, families
-from vitscope.data.artefact import Split
-from vitscope.latents import pick_device
-from vitscope.lesions import branches_of, correctness, lesion_table
-from vitscope.predictions import known_labels, selected
-from vitscope.tables import read_table, write_table
+from vitscope.data.split import Split
+from vitscope.files.tables import read_table, write_table
+from vitscope.measures.lesion.compute import branches_of, correctness, lesion_table
+from vitscope.networks import checkpoints, families
+from vitscope.networks.latents import pick_device
+from vitscope.networks.predictions import known_labels, selected
 
 with job(snakemake, batches="analysis.batch_size"):
     settings, lesion = snakemake.params.model, snakemake.params.lesion

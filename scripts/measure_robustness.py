@@ -4,13 +4,13 @@ from scripts._job import job
 
 import pandas as pd
 
-from vitscope import checkpoints
-from vitscope.data.artefact import Split
-from vitscope.data.corrupted import Corrupted
-from vitscope.latents import pick_device
-from vitscope.predictions import known_labels, predict
-from vitscope.robustness import clean_view, corrupted_views, scored
-from vitscope.tables import write_table
+from vitscope.corruptions.corrupted import Corrupted
+from vitscope.data.split import Split
+from vitscope.files.tables import write_table
+from vitscope.measures.robustness.compute import clean_view, corrupted_views, scored
+from vitscope.networks import checkpoints
+from vitscope.networks.latents import pick_device
+from vitscope.networks.predictions import known_labels, predict
 
 with job(snakemake, batches="analysis.batch_size"):
     settings = snakemake.params.model

@@ -2,9 +2,9 @@
 
 from scripts._job import job
 
-from vitscope.spectrum import shard_spectrum
-from vitscope.tables import write_table
-from vitscope.tensorfile import TensorFile
+from vitscope.files.tables import write_table
+from vitscope.files.tensors import TensorFile
+from vitscope.measures.spectrum.compute import shard_spectrum
 
 with job(snakemake):
     latents = TensorFile(snakemake.input.latents)

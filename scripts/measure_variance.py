@@ -2,9 +2,9 @@
 
 from scripts._job import job
 
-from vitscope.tables import write_table
-from vitscope.tensorfile import TensorFile
-from vitscope.variance import shard_variance
+from vitscope.files.tables import write_table
+from vitscope.files.tensors import TensorFile
+from vitscope.measures.feature_variance.compute import shard_variance
 
 with job(snakemake):
     latents = TensorFile(snakemake.input.latents)

@@ -2,8 +2,8 @@
 
 from scripts._job import job
 
-from vitscope.fourier import merge
-from vitscope.tables import read_metadata, read_table, write_table
+from vitscope.files.tables import read_metadata, read_table, write_table
+from vitscope.measures.fourier.compute import merge
 
 with job(snakemake):
     paths = {"diagonal": snakemake.input.diagonal, "radial": snakemake.input.radial}

@@ -2,8 +2,8 @@
 
 from scripts._job import job
 
-from vitscope.hessian.merging import merge, tell_convergence
-from vitscope.tables import write_table
+from vitscope.files.tables import write_table
+from vitscope.measures.hessian.merging import merge, tell_convergence
 
 with job(snakemake):
     merged, facts = merge("hessian", snakemake.input.parts)

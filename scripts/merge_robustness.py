@@ -4,8 +4,8 @@ from scripts._job import job
 
 import pandas as pd
 
-from vitscope.robustness import corruption_error
-from vitscope.tables import read_metadata, read_table, write_table
+from vitscope.files.tables import read_metadata, read_table, write_table
+from vitscope.measures.robustness.compute import corruption_error
 
 with job(snakemake):
     parts = snakemake.input.parts

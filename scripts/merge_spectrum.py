@@ -2,8 +2,8 @@
 
 from scripts._job import job
 
-from vitscope.spectrum import merge
-from vitscope.tables import read_metadata, read_table, write_table
+from vitscope.files.tables import read_metadata, read_table, write_table
+from vitscope.measures.spectrum.compute import merge
 
 with job(snakemake):
     shards = snakemake.input.shards

@@ -2,8 +2,8 @@
 
 from scripts._job import job
 
-from vitscope.tables import read_metadata, read_table, write_table
-from vitscope.variance import merge
+from vitscope.files.tables import read_metadata, read_table, write_table
+from vitscope.measures.feature_variance.compute import merge
 
 with job(snakemake):
     shards = snakemake.input.shards

@@ -2,11 +2,11 @@
 
 from scripts._job import job
 
-from vitscope import checkpoints
-from vitscope.data.artefact import Split
-from vitscope.latents import pick_device
-from vitscope.predictions import known_labels, predict, selected
-from vitscope.tables import write_table
+from vitscope.data.split import Split
+from vitscope.files.tables import write_table
+from vitscope.networks import checkpoints
+from vitscope.networks.latents import pick_device
+from vitscope.networks.predictions import known_labels, predict, selected
 
 with job(snakemake, batches="analysis.batch_size"):
     settings, analysis = snakemake.params.model, snakemake.params.analysis

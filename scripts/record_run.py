@@ -2,9 +2,9 @@
 
 from scripts._job import job
 
-from vitscope.files import write_text
-from vitscope.pages import text_as_html
-from vitscope.provenance import run_record
+from vitscope.files.pages import text_as_html
+from vitscope.files.whole import write_text
+from vitscope.workflow.provenance import run_record
 
 with job(snakemake):
     record = run_record(

@@ -4,8 +4,8 @@ from scripts._job import job
 
 import pandas as pd
 
-from vitscope.classification import reliability, summarized
-from vitscope.tables import read_metadata, read_table, write_table
+from vitscope.files.tables import read_metadata, read_table, write_table
+from vitscope.measures.classification.compute import reliability, summarized
 
 with job(snakemake):
     predictions = read_table("predictions", snakemake.input.predictions)

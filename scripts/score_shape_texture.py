@@ -2,9 +2,9 @@
 
 from scripts._job import job
 
-from vitscope.data.artefact import Split
-from vitscope.shape_texture import biases, cues
-from vitscope.tables import read_metadata, read_table, write_table
+from vitscope.data.split import Split
+from vitscope.files.tables import read_metadata, read_table, write_table
+from vitscope.measures.shape_texture.compute import biases, cues
 
 with job(snakemake):
     predictions = read_table("predictions", snakemake.input.predictions)

@@ -4,7 +4,7 @@ from scripts._job import job
 
 import pandas as pd
 
-from vitscope.tables import read_table, write_table
+from vitscope.files.tables import read_table, write_table
 
 with job(snakemake):
     name = snakemake.params.table

@@ -2,10 +2,10 @@
 
 from scripts._job import job
 
-from vitscope.files import sha256_of
-from vitscope.tables import read_table, write_table
-from vitscope.tensorfile import TensorFile
-from vitscope.trajectories import recorded, traced
+from vitscope.files.tables import read_table, write_table
+from vitscope.files.tensors import TensorFile
+from vitscope.files.whole import sha256_of
+from vitscope.measures.trajectory.compute import recorded, traced
 
 with job(snakemake):
     moments = snakemake.params.moments
@@ -17,7 +17,7 @@ with job(snakemake):
         metadata = {"history_sha256": sha256_of(history)}
     else:
         # Imported here: what was recorded in training is read without torch.
-        from vitscope.models import parameter_names
+        from vitscope.networks.empty import parameter_names
 
         files = [TensorFile(path) for path in snakemake.input.snapshots]
         snapshots = dict(zip(moments["names"], files, strict=True))

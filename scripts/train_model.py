@@ -6,11 +6,11 @@ from scripts._job import job
 
 import pandas as pd
 
-from vitscope import families
-from vitscope.data.artefact import Split
-from vitscope.latents import pick_device
-from vitscope.tables import write_table
-from vitscope.training import seeded, train
+from vitscope.data.split import Split
+from vitscope.files.tables import write_table
+from vitscope.networks import families
+from vitscope.networks.latents import pick_device
+from vitscope.training.loop import seeded, train
 
 with job(snakemake, batches="training.batch_size"):
     network, recipe = snakemake.params.model, snakemake.params.recipe

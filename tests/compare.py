@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from vitscope.tables import schema_of
+from vitscope.files.tables import schema_of
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "results" / "mini" / "tables"

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from tests.golden import Golden
+from tests.helpers.golden import Golden
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -8,11 +8,12 @@ import pytest
 import yaml
 
 import vitscope
-from vitscope import checkpoints, families, manual
-from vitscope.data import artefact
-from vitscope.schemas import load
-from vitscope.studies import ROOT, load_config, load_study
-from vitscope.tables import TABLES
+from vitscope.data import split as artefact
+from vitscope.files.tables import TABLES
+from vitscope.networks import checkpoints, families
+from vitscope.settings import generated_docs as manual
+from vitscope.settings.schema import load
+from vitscope.settings.study import ROOT, load_config, load_study
 
 SETTINGS = ROOT / "config" / "README.md"
 PAGES = [

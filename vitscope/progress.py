@@ -2,7 +2,7 @@
 
 from time import monotonic
 
-from vitscope.downloads import SECONDS_BETWEEN_NEWS, Say
+from vitscope.web.downloads import SECONDS_BETWEEN_NEWS, Say
 
 
 def _duration(seconds: float) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.faults.everything import NAME, SOME, targets, write_everything, write_weights
-from tests.workflow.copies import Workflow, copy_workflow
+from tests.runs.copies import Workflow, copy_workflow
 
 Mount = Callable[..., None]
 

@@ -5,9 +5,9 @@ from typing import Any
 
 import torch
 
-from tests.workflow.copies import SETTINGS, write_study
-from vitscope import families
-from vitscope.figures import KINDS
+from tests.runs.copies import SETTINGS, write_study
+from vitscope.drawing.kinds import KINDS
+from vitscope.networks import families
 
 NAME = "everything"
 # One kind at least for every kind of file that lies between the data and a figure.

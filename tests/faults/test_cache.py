@@ -7,8 +7,8 @@ import pytest
 import yaml
 
 from tests.faults.everything import NAME
-from tests.web import Site, running_site, whole
-from tests.workflow.copies import SETTINGS, copy_workflow, edited, write_study
+from tests.helpers.web import Site, running_site, whole
+from tests.runs.copies import SETTINGS, copy_workflow, edited, write_study
 
 pytestmark = pytest.mark.workflow
 

@@ -9,19 +9,19 @@ from pathlib import Path
 import pytest
 
 from tests.faults.everything import NAME, SOME, targets
-from tests.workflow.copies import SETTINGS, Workflow
-from vitscope.augmented import Augmented
-from vitscope.checkpoints import load_model, read_foreign, write_weights
-from vitscope.cka import shard_hsic
-from vitscope.data.artefact import Split
-from vitscope.data.corrupted import Corrupted
-from vitscope.data.corrupted import build as corrupt
+from tests.runs.copies import SETTINGS, Workflow
+from vitscope.corruptions.corrupted import Corrupted
+from vitscope.corruptions.corrupted import build as corrupt
+from vitscope.data.split import Split
 from vitscope.errors import VitscopeError
-from vitscope.fourier import shard_diagonal
-from vitscope.spectrum import shard_spectrum
-from vitscope.tables import read_metadata, read_table
-from vitscope.tensorfile import TensorFile
-from vitscope.variance import shard_variance
+from vitscope.files.tables import read_metadata, read_table
+from vitscope.files.tensors import TensorFile
+from vitscope.measures.cka.compute import shard_hsic
+from vitscope.measures.feature_variance.compute import shard_variance
+from vitscope.measures.fourier.compute import shard_diagonal
+from vitscope.measures.spectrum.compute import shard_spectrum
+from vitscope.networks.checkpoints import load_model, read_foreign, write_weights
+from vitscope.training.augmented import Augmented
 
 pytestmark = pytest.mark.workflow
 

@@ -6,8 +6,8 @@ import pytest
 import yaml
 
 from tests.faults.everything import NAME, SOME, targets
-from tests.web import running_site, whole
-from tests.workflow.copies import Workflow, copy_workflow
+from tests.helpers.web import running_site, whole
+from tests.runs.copies import Workflow, copy_workflow
 
 pytestmark = pytest.mark.workflow
 

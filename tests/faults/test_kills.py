@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from tests.faults.everything import NAME, SOME, targets, write_everything
-from tests.workflow.copies import Workflow, copy_workflow
-from vitscope.figures import KINDS
+from tests.runs.copies import Workflow, copy_workflow
+from vitscope.drawing.kinds import KINDS
 
 pytestmark = pytest.mark.workflow
 

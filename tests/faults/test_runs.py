@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.faults.everything import NAME, SOME, targets
-from tests.workflow.copies import Workflow, copy_workflow, edited
+from tests.runs.copies import Workflow, copy_workflow, edited
 
 pytestmark = pytest.mark.workflow
 

@@ -6,8 +6,8 @@ import pytest
 import yaml
 
 from tests.faults.everything import NAME
-from tests.web import Answer, broken, ranged, running_site, stalling, whole
-from tests.workflow.copies import SETTINGS, Workflow, copy_workflow, write_study
+from tests.helpers.web import Answer, broken, ranged, running_site, stalling, whole
+from tests.runs.copies import SETTINGS, Workflow, copy_workflow, write_study
 
 pytestmark = pytest.mark.workflow
 

@@ -6,7 +6,7 @@ import sys
 import pytest
 import torch
 
-from tests.bench import gpu, run
+from bench import gpu, run
 
 
 def test_every_row_is_measured() -> None:

@@ -22,21 +22,26 @@ import pytest
 import torch
 from torch import nn
 
-from tests.networks import MINI, every_mini
-from vitscope import augmented, checkpoints, cka, families, fourier, frequency_noise, landscape
-from vitscope.augmented import Augmented
-from vitscope.blocks import block_table
-from vitscope.data import artefact
-from vitscope.data.artefact import Split
-from vitscope.fit import training_losses
-from vitscope.hessian.spectra import Loss, density, largest_eigenvalues
-from vitscope.latents import extract, pick_device
-from vitscope.lesions import branches_of, correctness
-from vitscope.predictions import known_labels, predict
-from vitscope.studies import BUNDLED_STUDIES, ROOT, Study, load_study
-from vitscope.tensorfile import TensorFile
-from vitscope.training import plain_attention
-from vitscope.variance import shard_variance
+from tests.helpers.networks import MINI, every_mini
+from vitscope.data import split as artefact
+from vitscope.data.split import Split
+from vitscope.files.tensors import TensorFile
+from vitscope.measures.cka import compute as cka
+from vitscope.measures.feature_variance.compute import shard_variance
+from vitscope.measures.fit.compute import training_losses
+from vitscope.measures.fourier import compute as fourier
+from vitscope.measures.frequency_noise import compute as frequency_noise
+from vitscope.measures.hessian.compute import Loss, density, largest_eigenvalues
+from vitscope.measures.landscape import compute as landscape
+from vitscope.measures.lesion.compute import branches_of, correctness
+from vitscope.networks import checkpoints, families
+from vitscope.networks.block_table import block_table
+from vitscope.networks.latents import extract, pick_device
+from vitscope.networks.predictions import known_labels, predict
+from vitscope.settings.study import BUNDLED_STUDIES, ROOT, Study, load_study
+from vitscope.training import augmented
+from vitscope.training.augmented import Augmented
+from vitscope.training.loop import plain_attention
 
 NUMBERS, ACCURACY, EIGENVALUES, GRADIENT = 1e-4, 0.02, 1e-3, 1e-3
 IMAGES, BATCH, OTHER_BATCH = 48, 16, 12

@@ -18,18 +18,19 @@ import torch
 import yaml
 from PIL import Image
 
-from tests.networks import MINI, mini
-from tests.workflow.copies import SETTINGS
-from vitscope import families, lockfile
-from vitscope.checkpoints import read_foreign
-from vitscope.data import corrupted
-from vitscope.data.cifar import Cifar
-from vitscope.data.npz import Npz
-from vitscope.data.parquet import Parquet
-from vitscope.data.pictures import Folder
+from tests.helpers.networks import MINI, mini
+from tests.runs.copies import SETTINGS
+from vitscope.corruptions import corrupted
 from vitscope.data.source import Source
-from vitscope.studies import load_study
-from vitscope.tensorfile import TensorFile, TensorWriter
+from vitscope.data.sources.cifar import Cifar
+from vitscope.data.sources.folder import Folder
+from vitscope.data.sources.npz import Npz
+from vitscope.data.sources.parquet import Parquet
+from vitscope.files.tensors import TensorFile, TensorWriter
+from vitscope.networks import families
+from vitscope.networks.checkpoints import read_foreign
+from vitscope.settings.study import load_study
+from vitscope.web import lockfile
 
 
 @dataclass(frozen=True)

@@ -20,13 +20,13 @@ import torch
 from PIL import Image
 
 from tests.security.contained import check_sentence, told
-from vitscope.checkpoints import read_foreign
-from vitscope.data.cifar import Cifar
-from vitscope.data.npz import Npz
-from vitscope.data.parquet import Parquet
-from vitscope.data.pictures import Folder
 from vitscope.data.source import Source
+from vitscope.data.sources.cifar import Cifar
+from vitscope.data.sources.folder import Folder
+from vitscope.data.sources.npz import Npz
+from vitscope.data.sources.parquet import Parquet
 from vitscope.errors import VitscopeError
+from vitscope.networks.checkpoints import read_foreign
 
 FOLDER = "cifar-100-binary"
 GIGABYTE = 1 << 30

@@ -15,9 +15,9 @@ import torch
 
 from tests.security.attacks import HARMFUL, called, named, program, raw, shell, text
 from tests.security.contained import check_sentence, told, told_or_read
-from vitscope.checkpoints import read_foreign
-from vitscope.data.cifar import Cifar
+from vitscope.data.sources.cifar import Cifar
 from vitscope.errors import VitscopeError
+from vitscope.networks.checkpoints import read_foreign
 
 Wrap = Callable[[Path, bytes], Callable[[], object]]
 

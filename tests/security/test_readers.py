@@ -10,13 +10,13 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.networks import MINI, mini
+from tests.helpers.networks import MINI, mini
 from tests.security.contained import check_sentence, told_or_read
 from tests.security.fuzz import Reading, by_seed
 from tests.security.targets import TARGETS
-from vitscope import families
-from vitscope.checkpoints import PLAIN, read_foreign
 from vitscope.errors import VitscopeError
+from vitscope.networks import families
+from vitscope.networks.checkpoints import PLAIN, read_foreign
 
 RUNS = 150
 

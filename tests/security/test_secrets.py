@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 import yaml
 
+from tests.helpers.web import Site, running_site, status, whole
 from tests.security.test_settings import STUDY
-from tests.web import Site, running_site, status, whole
-from vitscope import origins
-from vitscope.addresses import shown
-from vitscope.data.cifar import download as download_archive
+from vitscope.data.sources.cifar import download as download_archive
 from vitscope.errors import VitscopeError
-from vitscope.provenance import run_record
-from vitscope.studies import load_study
+from vitscope.networks import weight_sources as origins
+from vitscope.settings.study import load_study
+from vitscope.web.redaction import shown
+from vitscope.workflow.provenance import run_record
 
 SECRET = "hunter2-0123456789abcdef"
 QUERY = f"?X-Signature={SECRET}&expires=1"

@@ -9,11 +9,11 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.runs.copies import SETTINGS
 from tests.security.contained import check_sentence, told
-from tests.workflow.copies import SETTINGS
 from vitscope.errors import VitscopeError
-from vitscope.studies import load_study
-from vitscope.yamlfile import load_yaml
+from vitscope.files.strict_yaml import load_yaml
+from vitscope.settings.study import load_study
 
 STUDY: dict[str, Any] = deepcopy(SETTINGS)
 STUDY["models"]["vit"]["checkpoint"] = {"path": "vit.pth"}

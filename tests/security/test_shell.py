@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 import torch
 
+from tests.helpers.web import running_site, whole
+from tests.runs.copies import SETTINGS, Workflow, copy_workflow, write_study
 from tests.security.test_secrets import SECRET
-from tests.web import running_site, whole
-from tests.workflow.copies import SETTINGS, Workflow, copy_workflow, write_study
-from vitscope import families
+from vitscope.networks import families
 
 pytestmark = pytest.mark.workflow
 

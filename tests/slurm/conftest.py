@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 import torch
 
+from tests.runs.copies import SETTINGS, Workflow, copy_workflow, write_study
 from tests.slurm.cluster import Cluster, cluster, missing
-from tests.workflow.copies import SETTINGS, Workflow, copy_workflow, write_study
-from vitscope import families
+from vitscope.networks import families
 
 # Its first layer has a token per pixel: far more to hold than its few weights let expect.
 LARGE = {"patch_size": 1, "embed_dim": 384, "depth": 1, "num_heads": 4}

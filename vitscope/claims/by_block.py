@@ -4,10 +4,10 @@ from collections.abc import Callable
 
 import pandas as pd
 
-from vitscope.bands import subsamples
 from vitscope.claims.basis import Basis, Curve, RowsOf
 from vitscope.claims.claim import Claim, Finding, every_model, share
-from vitscope.claims.spectra import highest, spectra
+from vitscope.measures.depth_bands import subsamples
+from vitscope.measures.fourier.claims import highest, spectra
 
 _COUNTED = (
     "Counted are blocks of one kind: a block is in favour where the value after it is lower (or "

@@ -5,7 +5,7 @@ from typing import Any
 
 import pandas as pd
 
-from vitscope.pages import Section
+from vitscope.files.pages import Section
 
 RULE = (
     "What the paper claims, what its published points say of it, and what was measured here, both "

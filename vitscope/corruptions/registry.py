@@ -12,7 +12,7 @@ import numpy.typing as npt
 from vitscope.corruptions import CORRUPTIONS, GROUPS, SEVERITIES, blur, digital, noise, weather
 from vitscope.corruptions.images import Images
 from vitscope.errors import VitscopeError, nearest
-from vitscope.yamlfile import load_yaml
+from vitscope.files.strict_yaml import load_yaml
 
 PARAMETERS = Path(__file__).resolve().parents[2] / "resources" / "corruptions.yaml"
 MODULES = {"noise": noise, "blur": blur, "weather": weather, "digital": digital}

@@ -1,0 +1,146 @@
+"""Extraction of latents against the plain forward pass, variance against the same, and memory."""
+
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from statistics import median
+from time import perf_counter
+
+import torch
+from torch import Tensor, nn
+
+from bench.rows import Row
+from vitscope.files.tensors import TensorFile
+from vitscope.measures.feature_variance.compute import shard_variance
+from vitscope.networks import families
+from vitscope.networks.block_table import block_table
+from vitscope.networks.latents import extract
+from vitscope.settings.study import BUNDLED_STUDIES, load_study
+
+IMAGES, BATCH, TURNS = 256, 64, 3
+MODELS = ("vit_ti", "resnet_50")
+
+
+def _network(study: str, name: str) -> tuple[nn.Module, list[families.CutPoint], list[tuple]]:
+    settings = load_study(BUNDLED_STUDIES / f"{study}.yaml")
+    model, data = settings.model(name), settings.dataset(settings.model(name)["data"])
+    family = families.get(model["family"])
+    torch.manual_seed(0)
+    network = family.build(model["arch"], data["classes"], data["image_size"]).eval()
+    points = family.cut_points(network)
+    blocks = block_table(name, network, points, data["image_size"])
+    shapes = list(blocks[["channels", "height", "width"]].itertuples(index=False, name=None))
+    return network, points, shapes
+
+
+def _batches(images: int) -> list[Tensor]:
+    generator = torch.Generator().manual_seed(0)
+    return [torch.randn(BATCH, 3, 32, 32, generator=generator) for _ in range(images // BATCH)]
+
+
+def _seconds(action: Callable[[], object]) -> float:
+    start = perf_counter()
+    action()
+    return perf_counter() - start
+
+
+def _measure_model(name: str, folder: Path) -> list[Row]:
+    network, points, shapes = _network("paper", name)
+    batches = _batches(IMAGES)
+    path = folder / f"{name}.safetensors"
+
+    def plain() -> None:
+        with torch.inference_mode():
+            for batch in batches:
+                network(batch)
+
+    def extraction() -> None:
+        extract(network, points, shapes, batches, IMAGES, path)
+
+    def variance() -> None:
+        shard_variance(TensorFile(path), 0)
+
+    plain()
+    times = []
+    for _ in range(TURNS):
+        turn = [_seconds(plain), _seconds(extraction), _seconds(variance)]
+        size = path.stat().st_size / 1e9
+        # As in the workflow, which deletes a shard of latents before it makes the one after next.
+        path.unlink()
+        turn.append(_seconds(extraction))
+        path.unlink()
+        times.append(turn)
+    forward = median(turn[0] for turn in times)
+    detail = f"{IMAGES} images, {len(points)} cut points, {size:.2f} GB, forward {forward:.2f} s"
+    return [
+        Row(
+            f"{name}: extraction of all cut points over the plain forward pass",
+            median(turn[1] / turn[0] for turn in times),
+            "times",
+            1.25,
+            f"first shard: {detail}",
+        ),
+        Row(
+            f"{name}: the same for a later shard",
+            median(turn[3] / turn[0] for turn in times),
+            "times",
+            1.25,
+            "the shard before it was just deleted, and its memory is used again",
+        ),
+        Row(
+            f"{name}: variance from latents over the plain forward pass",
+            median(turn[2] / turn[0] for turn in times),
+            "times",
+            0.1,
+            f"{median(turn[2] for turn in times):.2f} s",
+        ),
+    ]
+
+
+def measure() -> list[Row]:
+    """Compare extraction and variance with the plain forward pass of the same batches."""
+    with tempfile.TemporaryDirectory() as folder:
+        return [row for name in MODELS for row in _measure_model(name, Path(folder))]
+
+
+def _peak_after_extraction(name: str, images: int) -> None:
+    """Print the peak memory of a process that extracts; run in a process of its own."""
+    network, points, shapes = _network("mini", name)
+    generator = torch.Generator().manual_seed(0)
+    batches = (torch.randn(BATCH, 3, 32, 32, generator=generator) for _ in range(images // BATCH))
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "latents.safetensors"
+        extract(network, points, shapes, batches, images, path)
+    # Not ru_maxrss: that one starts from the memory of the process that started this one.
+    status = Path("/proc/self/status").read_text(encoding="utf-8")
+    (peak,) = (line.split()[1] for line in status.splitlines() if line.startswith("VmHWM:"))
+    print(json.dumps(int(peak) / 1024))
+
+
+def measure_memory() -> list[Row]:
+    """Compare the peak memory of extraction for few and for many images."""
+    rows = []
+    for name in ("vit", "resnet"):
+        peaks = [
+            float(
+                subprocess.run(
+                    [sys.executable, "-m", "tests.bench.extraction", name, str(images)],
+                    capture_output=True,
+                    text=True,
+                    check=True,
+                    cwd=Path(__file__).parents[1],
+                ).stdout
+            )
+            for images in (256, 4096)
+        ]
+        detail = f"{peaks[0]:.0f} MiB for 256 images, {peaks[1]:.0f} MiB for 4,096, one shard each"
+        what = f"mini {name}: peak memory of extraction, 4,096 images over 256"
+        rows.append(Row(what, peaks[1] / peaks[0], "times", 1.05, detail))
+    return rows
+
+
+if __name__ == "__main__":
+    _peak_after_extraction(sys.argv[1], int(sys.argv[2]))

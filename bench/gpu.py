@@ -1,0 +1,175 @@
+"""Measure extraction, landscape and Hessian on a CUDA device; write the GPU part of the page.
+
+Absolute numbers, with the name of the device: there is nothing to compare them with in turns.
+"""
+
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from time import perf_counter
+
+import numpy as np
+import torch
+from torch import nn
+
+from bench.rows import Row, as_table
+from bench.run import GPU, TARGET, machine, measured_before, page
+from vitscope.files.tensors import TensorWriter
+from vitscope.measures.hessian.operator import of_model
+from vitscope.measures.landscape import compute as landscape
+from vitscope.measures.landscape.compute import grid, pick_precision
+from vitscope.networks import families
+from vitscope.networks.block_table import block_table
+from vitscope.networks.latents import extract, pick_device
+from vitscope.settings.study import BUNDLED_STUDIES, load_study
+from vitscope.training.augmented import Augmented
+
+MODELS = ("vit_ti", "resnet_50")
+SIDE = 32
+DECAY = 0.05
+
+
+def _network(name: str) -> tuple[nn.Module, families.Family, int]:
+    study = load_study(BUNDLED_STUDIES / "paper.yaml")
+    settings = study.model(name)
+    classes = study.dataset(settings["data"])["classes"]
+    family = families.get(settings["family"])
+    torch.manual_seed(0)
+    return family.build(settings["arch"], classes, SIDE).eval(), family, classes
+
+
+def _seconds(device: torch.device, action: Callable[[], object]) -> float:
+    """Return how long an action takes, all that it began on the device included."""
+
+    def finish() -> None:
+        if device.type == "cuda":
+            torch.cuda.synchronize(device)
+
+    finish()
+    start = perf_counter()
+    action()
+    finish()
+    return perf_counter() - start
+
+
+def _peak(device: torch.device, action: Callable[[], object]) -> str:
+    """Run an action; say how much memory of the device it took at most."""
+    if device.type != "cuda":
+        action()
+        return ""
+    torch.cuda.empty_cache()
+    torch.cuda.reset_peak_memory_stats(device)
+    action()
+    return f", peak memory {torch.cuda.max_memory_allocated(device) / 2**20:.0f} MiB"
+
+
+def _drawn(path: Path, images: int, classes: int) -> Augmented:
+    rng = np.random.default_rng(0)
+    shapes = {
+        "images": ("F32", (images, 3, SIDE, SIDE)),
+        "targets": ("F32", (images, classes)),
+    }
+    with TensorWriter(path, shapes, {"clean": "False"}) as writer:
+        pixels = rng.standard_normal((images, 3, SIDE, SIDE), np.float32)
+        writer.write("images", 0, pixels)
+        writer.write("targets", 0, rng.dirichlet(np.ones(classes), images).astype(np.float32))
+    return Augmented(path)
+
+
+def _extraction(
+    name: str, device: torch.device, images: int, batch: int, folder: Path
+) -> list[Row]:
+    model, family, _ = _network(name)
+    points = family.cut_points(model)
+    blocks = block_table(name, model, points, SIDE)
+    shapes = list(blocks[["channels", "height", "width"]].itertuples(index=False, name=None))
+    inputs = list(torch.randn(images, 3, SIDE, SIDE).split(batch))
+
+    def forward() -> None:
+        with torch.inference_mode():
+            for each in inputs:
+                model(each.to(device)).cpu()
+
+    def whole() -> None:
+        extract(model, points, shapes, inputs, images, folder / name, device=device)
+
+    memory = _peak(device, whole)
+    forward()
+    plain, seconds = _seconds(device, forward), _seconds(device, whole)
+    size = (folder / name).stat().st_size / 1e9
+    told = f"{images} images in batches of {batch}, {size:.2f} GB to disk{memory}"
+    return [
+        Row(f"{name}: extraction of all cut points", images / seconds, "images/s", None, told),
+        Row(f"{name}: plain forward pass", images / plain, "images/s", None, "float32"),
+    ]
+
+
+def _landscape(name: str, device: torch.device, images: int, batch: int, folder: Path) -> Row:
+    model, _, classes = _network(name)
+    drawn, points = _drawn(folder / f"{name}.drawn", images, classes), grid(3, 1.0)
+    precision = pick_precision("auto", device)
+
+    def measure() -> None:
+        landscape.measure(
+            model,
+            drawn,
+            points,
+            seed=0,
+            batch_size=batch,
+            weight_decay=DECAY,
+            device=device,
+            precision=precision,
+            say=lambda text: None,
+        )
+
+    memory = _peak(device, measure)
+    told = f"{images} images in batches of {batch}, {precision}{memory}"
+    rate = len(points) / _seconds(device, measure)
+    return Row(f"{name}: landscape", rate, "grid points/s", None, told)
+
+
+def _hessian(name: str, device: torch.device, batch: int, products: int) -> Row:
+    model, _, classes = _network(name)
+    model.to(device)
+    images = torch.randn(batch, 3, SIDE, SIDE, device=device)
+    targets = torch.rand(batch, classes, device=device).softmax(1)
+    hessian = of_model(model, images, targets, DECAY)
+    start = hessian.start(0)
+    vector = start.signs(start.chance())
+
+    def apply() -> None:
+        for _ in range(products):
+            hessian(vector)
+
+    memory = _peak(device, apply)
+    rate = products / _seconds(device, apply)
+    told = f"{batch} images, {hessian.size} parameters{memory}"
+    return Row(f"{name}: products of the Hessian with a vector", rate, "products/s", None, told)
+
+
+def measure(device: torch.device, images: int, batch: int, products: int) -> list[Row]:
+    """Return what a device does with the paper's ViT-Ti and ResNet-50, of random weights."""
+    rows = []
+    with tempfile.TemporaryDirectory() as place:
+        for name in MODELS:
+            rows += _extraction(name, device, images, batch, Path(place))
+            rows.append(_landscape(name, device, images, batch, Path(place)))
+            rows.append(_hessian(name, device, batch, products))
+    return rows
+
+
+def main() -> None:
+    """Measure, and write the part of the page."""
+    if not torch.cuda.is_available():
+        sys.exit("bench-gpu: there is no CUDA device here: run it on a machine that has one.")
+    device = pick_device("cuda")
+    rows = measure(device, images=4096, batch=256, products=50)
+    told = f"*{torch.cuda.get_device_name(device)}, CUDA {torch.version.cuda}; host:* {machine()}"
+    body = "\n".join([told, "", *as_table(rows)])
+    print(body)
+    TARGET.write_text(page({**measured_before(), GPU: body}), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,63 @@
+"""The commands of the README in a fresh clone, with and without the installation."""
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from time import perf_counter
+
+from bench.rows import Row
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+@contextmanager
+def _clone() -> Iterator[Path]:
+    """Yield a clone of the last commit in an empty folder."""
+    with tempfile.TemporaryDirectory() as folder:
+        clone = Path(folder) / "vitscope"
+        subprocess.run(["git", "clone", "--quiet", str(ROOT), str(clone)], check=True)
+        yield clone
+
+
+def _seconds(command: list[str], folder: Path) -> float:
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    start = perf_counter()
+    subprocess.run(
+        command, cwd=folder, check=True, capture_output=True, env={**os.environ, "PATH": path}
+    )
+    return perf_counter() - start
+
+
+def measure() -> list[Row]:
+    """Time the figure from a clean clone, nothing to do, and a new style."""
+    figure = ["snakemake", "figures/fig9.pdf"]
+    with _clone() as clone:
+        first = _seconds(figure, clone)
+        nothing = _seconds(figure, clone)
+        style = clone / "resources" / "style.mplstyle"
+        style.write_text(style.read_text(encoding="utf-8") + "\nlines.linewidth: 1.1\n")
+        restyled = _seconds(figure, clone)
+    return [
+        Row("`snakemake figures/fig9.pdf` in a clean clone", first, "s", 30),
+        Row("the same, nothing to do", nothing, "s", 3),
+        Row("the same after a change of the style file", restyled, "s", 8),
+    ]
+
+
+def measure_installation() -> list[Row]:
+    """Time the README's first command on a fresh clone, with everything that it installs."""
+    with _clone() as clone:
+        python = Path(sys.base_prefix) / "bin" / "python3"
+        command = ["make", "figures/fig9.pdf", f"PYTHON={python}"]
+        first = _seconds(command, clone)
+        second = _seconds(command, clone)
+        shutil.rmtree(clone / ".venv")
+    return [
+        Row("`make figures/fig9.pdf` on a fresh clone, installation included", first, "s"),
+        Row("the same again, nothing to do", second, "s"),
+    ]

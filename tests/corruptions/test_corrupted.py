@@ -1,0 +1,283 @@
+"""Corrupted images: official archives, small and in their layout, and what is made here."""
+
+import io
+import pickle
+import tarfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from vitscope.corruptions import SEVERITIES, corrupted
+from vitscope.corruptions.corrupted import Corrupted, build
+from vitscope.corruptions.registry import corrupt
+from vitscope.data.sources.shapes32 import draw
+from vitscope.data.split import Split
+from vitscope.data.split import build as build_split
+from vitscope.errors import VitscopeError
+
+COUNT, CHOSEN = 20, 12
+DRAWN = draw("test", np.arange(COUNT), seed=0)
+
+
+def split_of(folder: Path, **changes: Any) -> Split:
+    """Prepare 12 of 20 images, as a study does with a seed."""
+    np.savez(folder / "all.npz", images=DRAWN.pixels, labels=DRAWN.labels)
+    dataset = {
+        "source": {"kind": "npz", "path": str(folder / "all.npz")},
+        "classes": 10,
+        "image_size": 32,
+        "resize": None,
+        "interpolation": "bicubic",
+        "splits": {"test": {"images": CHOSEN, "seed": 1}},
+    }
+    build_split("ours", dataset | changes, "test", folder / "test.safetensors")
+    return Split(folder / "test.safetensors")
+
+
+@pytest.fixture
+def split(tmp_path: Path) -> Split:
+    return split_of(tmp_path)
+
+
+def official_arrays() -> dict[str, np.ndarray]:
+    """Return arrays in the official layout: five severities, one below the other."""
+    pixels = np.random.default_rng(3).integers(0, 256, (5 * COUNT, 32, 32, 3), dtype=np.uint8)
+    return {"fog": pixels, "snow": pixels[::-1].copy(), "labels": np.tile(DRAWN.labels, 5)}
+
+
+def npy(array: np.ndarray, **options: Any) -> bytes:
+    file = io.BytesIO()
+    np.lib.format.write_array(file, array, **options)
+    return file.getvalue()
+
+
+def members(**changes: Any) -> dict[str, bytes]:
+    """Return the files of an archive; a change is an array, bytes, or None to leave one out."""
+    files = official_arrays() | changes
+    return {
+        f"{name}.npy": npy(content) if isinstance(content, np.ndarray) else content
+        for name, content in files.items()
+        if content is not None
+    }
+
+
+def folder_of(path: Path, files: dict[str, bytes]) -> Path:
+    path.mkdir()
+    for name, content in files.items():
+        (path / name).write_bytes(content)
+    return path
+
+
+def archive_of(path: Path, files: dict[str, bytes], mode: str = "w") -> Path:
+    with tarfile.open(path, mode) as tar:  # type: ignore[call-overload]
+        head = tarfile.TarInfo("CIFAR-10-C")
+        head.type = tarfile.DIRTYPE
+        tar.addfile(head)
+        for name, content in files.items():
+            info = tarfile.TarInfo(f"CIFAR-10-C/{name}")
+            info.size = len(content)
+            tar.addfile(info, io.BytesIO(content))
+    return path
+
+
+MAKERS: dict[str, Callable[[Path, dict[str, bytes]], Path]] = {
+    "CIFAR-10-C.tar": archive_of,
+    "CIFAR-10-C": folder_of,
+}
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_official_images_are_found_by_their_index(tmp_path: Path, split: Split, name: str) -> None:
+    path = MAKERS[name](tmp_path / name, members())
+    before = sorted(file.name for file in tmp_path.rglob("*"))
+    build(split, 7, "fog", [5, 2], 0, tmp_path / "fog.safetensors", path)
+    made = Corrupted(tmp_path / "fog.safetensors")
+    assert made.corruption == "fog"
+    assert made.severities == [2, 5]
+    assert len(made.rows) == 7
+    index = split.column("index")[made.rows]
+    for severity in (2, 5):
+        theirs = official_arrays()["fog"][COUNT * (severity - 1) + index]
+        np.testing.assert_array_equal(made.images(severity), theirs.transpose(0, 3, 1, 2))
+    # Nothing is unpacked.
+    after = sorted(file.name for file in tmp_path.rglob("*"))
+    assert after == sorted([*before, "fog.safetensors"])
+
+
+def test_an_archive_and_its_folder_give_the_same(tmp_path: Path, split: Split) -> None:
+    for name, make in MAKERS.items():
+        build(
+            split,
+            None,
+            "snow",
+            SEVERITIES,
+            0,
+            tmp_path / f"{name}.out",
+            make(tmp_path / name, members()),
+        )
+    one, other = (Corrupted(tmp_path / f"{name}.out") for name in MAKERS)
+    for severity in SEVERITIES:
+        np.testing.assert_array_equal(one.images(severity), other.images(severity))
+
+
+def test_images_are_written_in_groups(
+    tmp_path: Path, split: Split, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for rows in (256, 5):
+        monkeypatch.setattr(corrupted, "ROWS_PER_WRITE", rows)
+        build(split, None, "fog", SEVERITIES, 0, tmp_path / f"{rows}.safetensors")
+    one, other = (tmp_path / f"{rows}.safetensors" for rows in (256, 5))
+    assert one.read_bytes() == other.read_bytes()
+
+
+def test_images_are_corrupted_here_by_row_and_seed(tmp_path: Path, split: Split) -> None:
+    build(split, 5, "shot_noise", [1, 4], 9, tmp_path / "made.safetensors")
+    made = Corrupted(tmp_path / "made.safetensors")
+    assert made.rows.tolist() == sorted(np.random.default_rng(9).permutation(CHOSEN)[:5].tolist())
+    for severity in (1, 4):
+        ours = corrupt(split.images(made.rows), "shot_noise", severity, made.rows, seed=9)
+        np.testing.assert_array_equal(made.images(severity), ours)
+
+
+def test_without_a_seed_the_first_images(tmp_path: Path, split: Split) -> None:
+    build(split, 3, "fog", [1], None, tmp_path / "made.safetensors")
+    made = Corrupted(tmp_path / "made.safetensors")
+    assert made.rows.tolist() == [0, 1, 2]
+    ours = corrupt(split.images(slice(3)), "fog", 1, [0, 1, 2], seed=0)
+    np.testing.assert_array_equal(made.images(1), ours)
+
+
+def test_more_images_than_there_are(tmp_path: Path, split: Split) -> None:
+    with pytest.raises(
+        VitscopeError, match=r"corrupts 13 images and the split 'test' of data\.ours has 12"
+    ):
+        build(split, 13, "fog", [1], 0, tmp_path / "made.safetensors")
+
+
+FOG = official_arrays()["fog"]
+LABELS = official_arrays()["labels"]
+OTHER_LABELS = np.where(np.arange(5 * COUNT) == 2 * COUNT, (LABELS + 1) % 10, LABELS)
+DAMAGED: list[tuple[dict[str, Any], str]] = [
+    ({"fog": None}, r"has no fog\.npy: give the official archive, or its folder"),
+    ({"labels": None}, r"has no labels\.npy"),
+    ({"fog": FOG[:-1]}, r"fog\.npy holds uint8 of 99x32x32x3"),
+    ({"fog": FOG[..., :2]}, r"fog\.npy holds uint8 of 100x32x32x2"),
+    ({"fog": FOG.reshape(5, -1)}, r"fog\.npy holds uint8 of 5x61440"),
+    ({"fog": FOG.astype(np.float32)}, r"fog\.npy holds float32 of 100x32x32x3"),
+    ({"fog": FOG[:0]}, r"fog\.npy is damaged \(0 bytes for 0x32x32x3 of uint8\)"),
+    ({"fog": np.asfortranarray(FOG)}, r"fog\.npy is damaged \(an array of uint8, by column\)"),
+    ({"fog": npy(FOG)[:-1]}, r"fog\.npy is damaged \(\d+ bytes for 100x32x32x3 of uint8\)"),
+    ({"fog": b"<html>not found</html>"}, r"fog\.npy is damaged \(.*magic.*\): get the official"),
+    ({"fog": b""}, r"fog\.npy is damaged"),
+    ({"labels": LABELS[:COUNT]}, r"labels\.npy holds int64 of 20 and not a whole number for each"),
+    ({"labels": LABELS.astype(float)}, r"labels\.npy holds float64 of 100 and not a whole number"),
+    ({"labels": (LABELS + 1) % 10}, r"another class for 12 of 12 images: give the archive of the"),
+    ({"labels": LABELS[::-1].copy()}, r"another class for \d+ of 12 images"),
+]
+
+
+@pytest.mark.parametrize("name", MAKERS)
+@pytest.mark.parametrize(("changes", "message"), DAMAGED)
+def test_what_is_not_official_is_told(
+    tmp_path: Path, split: Split, name: str, changes: dict[str, Any], message: str
+) -> None:
+    path = MAKERS[name](tmp_path / name, members(**changes))
+    with pytest.raises(VitscopeError, match=message):
+        build(split, None, "fog", SEVERITIES, 0, tmp_path / "fog.safetensors", path)
+    assert not (tmp_path / "fog.safetensors").exists()
+
+
+def test_one_label_that_differs_at_one_severity(tmp_path: Path) -> None:
+    split = split_of(tmp_path, splits={"test": {"images": None, "seed": None}})
+    path = folder_of(tmp_path / "CIFAR-10-C", members(labels=OTHER_LABELS))
+    with pytest.raises(VitscopeError, match="another class for 1 of 20 images"):
+        build(split, None, "fog", [1], 0, tmp_path / "fog.safetensors", path)
+
+
+class Malice:
+    """Makes a file when it is unpickled."""
+
+    def __init__(self, mark: Path) -> None:
+        self._mark = mark
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return Path.touch, (self._mark,)
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_nothing_is_unpickled(tmp_path: Path, split: Split, name: str) -> None:
+    mark = tmp_path / "ran"
+    content = npy(np.array([Malice(mark)], object), allow_pickle=True)
+    path = MAKERS[name](tmp_path / name, members(fog=content))
+    with pytest.raises(VitscopeError, match=r"fog\.npy is damaged \(an array of object"):
+        build(split, None, "fog", SEVERITIES, 0, tmp_path / "fog.safetensors", path)
+    assert not mark.exists()
+    # The same bytes do harm where no care is taken.
+    pickle.loads(pickle.dumps(Malice(mark)))
+    assert mark.exists()
+
+
+@pytest.mark.parametrize("kept", [0.2, 0.5, 0.9])
+def test_archives_that_are_cut_short(tmp_path: Path, split: Split, kept: float) -> None:
+    path = archive_of(tmp_path / "CIFAR-10-C.tar", members())
+    whole = path.read_bytes()
+    path.write_bytes(whole[: int(kept * len(whole))])
+    with pytest.raises(VitscopeError, match=r"CIFAR-10-C\.tar.*(get|give) the official archive"):
+        build(split, None, "snow", SEVERITIES, 0, tmp_path / "snow.safetensors", path)
+
+
+def test_archives_that_are_compressed_or_none(tmp_path: Path, split: Split) -> None:
+    compressed = archive_of(tmp_path / "CIFAR-10-C.tar.gz", members(), "w:gz")
+    page = tmp_path / "page.tar"
+    page.write_bytes(b"<html>not found</html>" * 100)
+    for path in (compressed, page):
+        with pytest.raises(VitscopeError, match="no whole and uncompressed tar archive"):
+            build(split, None, "fog", SEVERITIES, 0, tmp_path / "fog.safetensors", path)
+    with pytest.raises(VitscopeError, match=r"nowhere\.tar has no fog\.npy"):
+        build(split, None, "fog", SEVERITIES, 0, tmp_path / "out", tmp_path / "nowhere.tar")
+
+
+@pytest.mark.parametrize("kind", [tarfile.SYMTYPE, tarfile.LNKTYPE])
+def test_links_in_an_archive_are_not_followed(tmp_path: Path, split: Split, kind: bytes) -> None:
+    secret = tmp_path / "secret.npy"
+    secret.write_bytes(npy(FOG))
+    path = archive_of(tmp_path / "CIFAR-10-C.tar", members(fog=None))
+    with tarfile.open(path, "a") as tar:
+        info = tarfile.TarInfo("CIFAR-10-C/fog.npy")
+        info.type, info.linkname = kind, str(secret)
+        tar.addfile(info)
+    with pytest.raises(VitscopeError, match=r"has no fog\.npy"):
+        build(split, None, "fog", SEVERITIES, 0, tmp_path / "fog.safetensors", path)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"image_size": 28}, r"data\.ours\.corrupted: .*those of the data set have 28x28: leave"),
+        ({"image_size": 32, "resize": 40}, "have 32x32, resized: leave `corrupted` out"),
+    ],
+)
+def test_images_of_another_size(tmp_path: Path, changes: dict[str, Any], message: str) -> None:
+    path = folder_of(tmp_path / "CIFAR-10-C", members())
+    with pytest.raises(VitscopeError, match=message):
+        build(split_of(tmp_path, **changes), None, "fog", [1], 0, tmp_path / "out", path)
+
+
+def test_images_that_the_archive_does_not_hold(tmp_path: Path, split: Split) -> None:
+    few = {name: array.reshape(5, COUNT, -1)[:, :8] for name, array in official_arrays().items()}
+    arrays = {
+        name: array.reshape(40, *official_arrays()[name].shape[1:]) for name, array in few.items()
+    }
+    path = folder_of(tmp_path / "CIFAR-10-C", members(**arrays))
+    with pytest.raises(
+        VitscopeError, match=r"holds 8 test images, and the study measures image 1\d"
+    ):
+        build(split, None, "fog", [1], 0, tmp_path / "fog.safetensors", path)
+
+
+def test_another_file_is_told(tmp_path: Path, split: Split) -> None:
+    with pytest.raises(VitscopeError, match="holds no corrupted images: delete it and run again"):
+        Corrupted(tmp_path / "test.safetensors")

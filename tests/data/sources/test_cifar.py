@@ -1,0 +1,246 @@
+"""The CIFAR archives: small ones in both official layouts, harmless and not."""
+
+import io
+import os
+import pickle
+import struct
+import tarfile
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from vitscope.data.sources.cifar import Cifar
+from vitscope.errors import VitscopeError
+
+ROWS = 4
+FOLDERS = {
+    ("cifar10", "python"): "cifar-10-batches-py",
+    ("cifar10", "binary"): "cifar-10-batches-bin",
+    ("cifar100", "python"): "cifar-100-python",
+    ("cifar100", "binary"): "cifar-100-binary",
+}
+NAMES = {
+    "cifar10": [f"animal{i}" for i in range(10)],
+    "cifar100": [f"thing{i}" for i in range(100)],
+}
+COARSE = [7, 7, 7, 7]
+
+
+def array_opcodes(array: np.ndarray) -> bytes:
+    """Pickle an array of bytes as NumPy does under Python 2."""
+    shape = b"(" + b"".join(b"J" + struct.pack("<i", n) for n in array.shape) + b"t"
+    data = array.tobytes()
+    minus_one = b"J\xff\xff\xff\xff"
+    dtype = b"cnumpy\ndtype\n(U\x02u1K\x00K\x01tR"
+    dtype += b"(K\x03U\x01|NNN" + minus_one + minus_one + b"K\x00tb"
+    made = b"cnumpy.core.multiarray\n_reconstruct\n(cnumpy\nndarray\n(K\x00tU\x01btR"
+    return made + b"(K\x01" + shape + dtype + b"\x89T" + struct.pack("<i", len(data)) + data + b"tb"
+
+
+def opcodes(value: Any) -> bytes:
+    """Pickle a value as Python 2 does, whose strings are bytes."""
+    if isinstance(value, np.ndarray):
+        return array_opcodes(value)
+    if isinstance(value, bytes):
+        return b"U" + bytes([len(value)]) + value
+    if isinstance(value, int):
+        return b"K" + bytes([value])
+    if isinstance(value, list):
+        return b"](" + b"".join(map(opcodes, value)) + b"e"
+    return b"}(" + b"".join(opcodes(k) + opcodes(v) for k, v in value.items()) + b"u"
+
+
+def old_pickle(value: dict[bytes, Any]) -> bytes:
+    return b"\x80\x02" + opcodes(value) + b"."
+
+
+def batch(seed: int, classes: int) -> tuple[np.ndarray, list[int]]:
+    rng = np.random.default_rng(seed)
+    pixels = rng.integers(0, 256, (ROWS, 3072), dtype=np.uint8)
+    return pixels, rng.integers(0, classes, ROWS).tolist()
+
+
+def members(kind: str, variant: str) -> dict[str, bytes]:
+    """Make the members of a small archive in the official layout."""
+    names = NAMES[kind]
+    files = ["train", "test"]
+    if kind == "cifar10":
+        files = [*(f"data_batch_{i}" for i in range(1, 6)), "test_batch"]
+    made: dict[str, bytes] = {}
+    for seed, file in enumerate(files):
+        pixels, labels = batch(seed, len(names))
+        if variant == "python":
+            key = b"labels" if kind == "cifar10" else b"fine_labels"
+            made[file] = old_pickle({b"data": pixels, key: labels, b"coarse_labels": COARSE})
+        else:
+            label = [[y] if kind == "cifar10" else [7, y] for y in labels]
+            made[f"{file}.bin"] = np.hstack([np.array(label, np.uint8), pixels]).tobytes()
+    encoded = [name.encode() for name in names]
+    if variant == "python":
+        meta = "batches.meta" if kind == "cifar10" else "meta"
+        key = b"label_names" if kind == "cifar10" else b"fine_label_names"
+        made[meta] = old_pickle({key: encoded})
+    else:
+        meta = "batches.meta.txt" if kind == "cifar10" else "fine_label_names.txt"
+        made[meta] = b"\n".join(encoded) + b"\n\n"
+    # The official archives do not hold their batches in order.
+    return dict(reversed(made.items()))
+
+
+def archive(path: Path, folder: str, files: dict[str, bytes]) -> Path:
+    with tarfile.open(path, "w:gz") as tar:
+        head = tarfile.TarInfo(folder)
+        head.type = tarfile.DIRTYPE
+        tar.addfile(head)
+        for name, data in files.items():
+            info = tarfile.TarInfo(f"{folder}/{name}")
+            info.size = len(data)
+            tar.addfile(info, io.BytesIO(data))
+    return path
+
+
+def with_member(path: Path, info: tarfile.TarInfo) -> Path:
+    """Make an archive of CIFAR-100 that holds one more member."""
+    with tarfile.open(path, "w:gz") as tar:
+        for name, data in members("cifar100", "binary").items():
+            member = tarfile.TarInfo(f"cifar-100-binary/{name}")
+            member.size = len(data)
+            tar.addfile(member, io.BytesIO(data))
+        tar.addfile(info, io.BytesIO(b"x" * info.size) if info.isreg() else None)
+    return path
+
+
+@pytest.mark.parametrize(("kind", "variant"), FOLDERS)
+@pytest.mark.parametrize("split", ["train", "test"])
+def test_both_variants_of_both_sets(tmp_path: Path, kind: str, variant: str, split: str) -> None:
+    files = members(kind, variant)
+    path = archive(tmp_path / "some.tar.gz", FOLDERS[kind, variant], files)
+    seeds = {"cifar10": {"train": range(5), "test": [5]}, "cifar100": {"train": [0], "test": [1]}}
+    batches = [batch(seed, len(NAMES[kind])) for seed in seeds[kind][split]]
+    pixels = np.concatenate([part for part, _ in batches])
+    labels = [label for _, part in batches for label in part]
+    source = Cifar(kind, path, split)
+    assert len(source) == len(labels)
+    assert source.classes == NAMES[kind]
+    samples = list(source.samples(np.arange(len(source))))
+    assert [sample.label for sample in samples] == labels
+    for sample, row in zip(samples, pixels, strict=True):
+        for channel in range(3):
+            expected = row[1024 * channel : 1024 * (channel + 1)].reshape(32, 32)
+            np.testing.assert_array_equal(np.asarray(sample.image)[..., channel], expected)
+
+
+def test_the_pickles_of_these_tests_are_those_of_numpy() -> None:
+    pixels, labels = batch(0, 10)
+    data = old_pickle({b"data": pixels, b"labels": labels})
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # NumPy renamed the module that old pickles name.
+        loaded = pickle.loads(data, encoding="bytes")
+    np.testing.assert_array_equal(loaded[b"data"], pixels)
+    assert loaded[b"labels"] == labels
+
+
+class Malice:
+    """Runs a command when it is unpickled without care."""
+
+    def __init__(self, mark: Path) -> None:
+        self._mark = mark
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return os.system, (f"touch {self._mark}",)
+
+
+@pytest.mark.parametrize("protocol", range(6))
+def test_a_malicious_pickle_runs_nothing(tmp_path: Path, protocol: int) -> None:
+    mark = tmp_path / "ran"
+    files = members("cifar100", "python")
+    files["test"] = pickle.dumps({"data": Malice(mark)}, protocol)
+    path = archive(tmp_path / "some.tar.gz", "cifar-100-python", files)
+    with pytest.raises(VitscopeError, match=r"it asks for \w+\.system\): get it again"):
+        Cifar("cifar100", path, "test")
+    assert not mark.exists()
+    # The same bytes do harm where no care is taken.
+    pickle.loads(files["test"])
+    assert mark.exists()
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"no pickle",
+        old_pickle({b"data": np.zeros((ROWS, 3072), np.uint8)}),
+        old_pickle({b"data": np.zeros((ROWS, 3071), np.uint8), b"fine_labels": [0] * ROWS}),
+        old_pickle({b"data": [1, 2], b"fine_labels": [0, 1]}),
+        b"\x80\x02" + opcodes([1, 2]) + b".",
+        b"\x80\x02cnumpy\ndtype\n.",
+        b"\x80\x02cbuiltins\neval\n(U\x011tR.",
+    ],
+)
+def test_pickles_of_something_else(tmp_path: Path, data: bytes) -> None:
+    files = members("cifar100", "python") | {"test": data}
+    path = archive(tmp_path / "some.tar.gz", "cifar-100-python", files)
+    with pytest.raises(VitscopeError, match="is not the official archive cifar-100-python"):
+        Cifar("cifar100", path, "test")
+
+
+def test_a_binary_batch_that_is_cut_short(tmp_path: Path) -> None:
+    files = members("cifar10", "binary")
+    files["data_batch_3.bin"] = files["data_batch_3.bin"][:-1]
+    path = archive(tmp_path / "some.tar.gz", "cifar-10-batches-bin", files)
+    with pytest.raises(VitscopeError, match="is not the official archive cifar-10-binary"):
+        Cifar("cifar10", path, "train")
+
+
+@pytest.mark.parametrize("name", ["../outside", "/etc/passwd", "cifar-100-binary/../../outside"])
+def test_members_that_leave_their_folder(tmp_path: Path, name: str) -> None:
+    info = tarfile.TarInfo(name)
+    info.size = 3
+    path = with_member(tmp_path / "some.tar.gz", info)
+    with pytest.raises(VitscopeError, match="leaves the folder of the archive: do not use it"):
+        Cifar("cifar100", path, "test")
+    assert [file.name for file in tmp_path.iterdir()] == ["some.tar.gz"]
+
+
+@pytest.mark.parametrize("kind", [tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.FIFOTYPE])
+def test_members_that_are_no_files(tmp_path: Path, kind: bytes) -> None:
+    info = tarfile.TarInfo("cifar-100-binary/link")
+    info.type, info.linkname = kind, "/etc/passwd"
+    with pytest.raises(VitscopeError, match="is a link or leaves the folder"):
+        Cifar("cifar100", with_member(tmp_path / "some.tar.gz", info), "test")
+
+
+def test_a_member_that_is_too_large(tmp_path: Path) -> None:
+    info = tarfile.TarInfo("cifar-100-binary/test.bin")
+    info.size = 300_000_000
+    path = tmp_path / "some.tar"
+    path.write_bytes(info.tobuf())
+    with pytest.raises(VitscopeError, match="of 300000000 bytes, more than any official archive"):
+        Cifar("cifar100", path, "test")
+
+
+def test_archives_that_are_damaged_missing_or_another(tmp_path: Path) -> None:
+    whole = archive(
+        tmp_path / "whole.tar.gz", "cifar-100-binary", members("cifar100", "binary")
+    ).read_bytes()
+    cut, garbage = tmp_path / "cut.tar.gz", tmp_path / "garbage.tar.gz"
+    cut.write_bytes(whole[: len(whole) // 2])
+    garbage.write_bytes(b"<html>not found</html>")
+    for path in (cut, garbage, tmp_path / "nowhere.tar.gz", tmp_path):
+        with pytest.raises(VitscopeError, match="cannot be read as a tar archive"):
+            Cifar("cifar100", path, "test")
+    with pytest.raises(VitscopeError, match=r"none of the official archives of cifar10 .*binary"):
+        Cifar("cifar10", tmp_path / "whole.tar.gz", "test")
+    files = members("cifar100", "binary")
+    del files["fine_label_names.txt"]
+    path = archive(tmp_path / "less.tar.gz", "cifar-100-binary", files)
+    with pytest.raises(VitscopeError, match=r"it lacks fine_label_names\.txt"):
+        Cifar("cifar100", path, "test")
+
+
+def test_an_unknown_split(tmp_path: Path) -> None:
+    with pytest.raises(VitscopeError, match=r"cifar10 has no split 'val'.*train, test"):
+        Cifar("cifar10", tmp_path / "any", "val")

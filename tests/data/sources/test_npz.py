@@ -1,0 +1,93 @@
+"""NumPy archives of images."""
+
+import pickle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from vitscope.data.sources.npz import Npz
+from vitscope.errors import VitscopeError
+
+IMAGES = np.random.default_rng(0).integers(0, 256, (9, 6, 5, 3), dtype=np.uint8)
+
+
+@pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
+@pytest.mark.parametrize("labels", [np.arange(9), np.arange(9, dtype=np.uint8)[:, None], None])
+def test_images_are_read_one_by_one(tmp_path: Path, save: Any, labels: Any) -> None:
+    path = tmp_path / "data.npz"
+    save(path, images=IMAGES, **({} if labels is None else {"labels": labels}))
+    source = Npz(path)
+    rows = np.array([0, 3, 4, 8])
+    samples = list(source.samples(rows))
+    assert len(source) == 9
+    assert [sample.label for sample in samples] == ([-1] * 4 if labels is None else rows.tolist())
+    for sample, row in zip(samples, rows, strict=True):
+        np.testing.assert_array_equal(np.asarray(sample.image), IMAGES[row])
+
+
+def test_gray_images(tmp_path: Path) -> None:
+    np.savez(tmp_path / "data.npz", images=IMAGES[..., 0])
+    (sample,) = Npz(tmp_path / "data.npz").samples(np.array([2]))
+    np.testing.assert_array_equal(np.asarray(sample.image), IMAGES[2, ..., 0])
+
+
+@pytest.mark.parametrize(
+    "arrays",
+    [
+        {"images": IMAGES / 255},
+        {"images": IMAGES[0, 0]},
+        {"images": IMAGES[:, :0]},
+        {"images": np.zeros((9, 3, 6, 5), np.uint8)},
+        {"images": np.asfortranarray(IMAGES)},
+        {"images": IMAGES, "labels": np.arange(8)},
+        {"images": IMAGES, "labels": np.arange(9.0)},
+    ],
+)
+def test_arrays_of_something_else(tmp_path: Path, arrays: dict[str, Any]) -> None:
+    np.savez(tmp_path / "data.npz", **arrays)
+    with pytest.raises(VitscopeError, match=r"is not an \.npz of uint8 images and whole-numbered"):
+        Npz(tmp_path / "data.npz")
+
+
+def test_a_missing_array(tmp_path: Path) -> None:
+    np.savez(tmp_path / "data.npz", image=IMAGES)
+    with pytest.raises(VitscopeError, match=r"no array 'images'; it has image\. Did you mean 'im"):
+        Npz(tmp_path / "data.npz")
+
+
+class Malice:
+    def __init__(self, mark: Path) -> None:
+        self._mark = mark
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return Path.touch, (self._mark,)
+
+
+@pytest.mark.parametrize("name", ["images", "labels"])
+def test_pickled_objects_are_not_run(tmp_path: Path, name: str) -> None:
+    mark, path = tmp_path / "ran", tmp_path / "data.npz"
+    objects = np.empty(9, object)
+    objects[:] = [Malice(mark)] * 9
+    arrays = {"images": IMAGES} | {name: objects}
+    np.savez(path, allow_pickle=True, **arrays)
+    with pytest.raises(VitscopeError, match=r"is not an \.npz of uint8 images"):
+        Npz(path)
+    assert not mark.exists()
+    pickle.loads(pickle.dumps(Malice(mark)))
+    assert mark.exists()
+
+
+def test_files_that_are_damaged_or_missing(tmp_path: Path) -> None:
+    path = tmp_path / "data.npz"
+    np.savez_compressed(path, images=IMAGES)
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 255
+    path.write_bytes(data)
+    with pytest.raises(VitscopeError, match=r"is not an \.npz"):
+        list(Npz(path).samples(np.arange(9)))
+    path.write_bytes(b"no archive")
+    for wrong in (path, tmp_path / "nowhere.npz", tmp_path):
+        with pytest.raises(VitscopeError, match=r"is not an \.npz"):
+            Npz(wrong)

@@ -1,0 +1,141 @@
+"""Parquet files in the layout of Hugging Face."""
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from PIL import Image
+
+from vitscope.data.sources.parquet import Parquet
+from vitscope.errors import VitscopeError
+
+IMAGES = np.random.default_rng(0).integers(0, 256, (200, 4, 5, 3), dtype=np.uint8)
+
+
+def png(pixels: np.ndarray) -> bytes:
+    file = io.BytesIO()
+    Image.fromarray(pixels).save(file, "PNG")
+    return file.getvalue()
+
+
+def table(rows: slice, image: str = "img", label: str = "fine_label") -> pa.Table:
+    images = [{"bytes": png(pixels), "path": None} for pixels in IMAGES[rows]]
+    return pa.table({label: pa.array(range(200)[rows]), "more": [0] * len(images), image: images})
+
+
+def named(made: pa.Table, label: str, names: list[str]) -> pa.Table:
+    features = {label: {"names": names, "_type": "ClassLabel"}}
+    return made.replace_schema_metadata(
+        {"huggingface": json.dumps({"info": {"features": features}})}
+    )
+
+
+def check(source: Parquet, rows: list[int]) -> None:
+    samples = list(source.samples(np.array(rows)))
+    assert [sample.label for sample in samples] == rows
+    for sample, row in zip(samples, rows, strict=True):
+        np.testing.assert_array_equal(np.asarray(sample.image), IMAGES[row])
+
+
+@pytest.mark.parametrize("group", [7, 64, 65, 1000])
+def test_rows_come_from_every_group(tmp_path: Path, group: int) -> None:
+    path = tmp_path / "test.parquet"
+    pq.write_table(table(slice(None)), path, row_group_size=group)
+    source = Parquet(path, None, None)
+    assert len(source) == 200
+    check(source, [0, 6, 7, 63, 64, 65, 130, 199])
+    check(source, list(range(200)))
+    check(source, [])
+
+
+def test_a_folder_of_files(tmp_path: Path) -> None:
+    for first in (0, 80, 110):
+        end = {0: 80, 80: 110, 110: 200}[first]
+        pq.write_table(table(slice(first, end)), tmp_path / f"test-{first:05}.parquet")
+    (tmp_path / "README.md").write_text("no table")
+    source = Parquet(tmp_path, None, None)
+    assert len(source) == 200
+    check(source, [3, 79, 80, 109, 110, 199])
+
+
+def test_a_folder_of_different_tables(tmp_path: Path) -> None:
+    pq.write_table(table(slice(0, 2)), tmp_path / "a.parquet")
+    pq.write_table(table(slice(0, 2), "image"), tmp_path / "b.parquet")
+    with pytest.raises(VitscopeError, match=r"b\.parquet has other columns than a\.parquet"):
+        Parquet(tmp_path, None, None)
+
+
+def test_names_of_classes(tmp_path: Path) -> None:
+    path = tmp_path / "test.parquet"
+    names = ["ant", "bee"]
+    pq.write_table(named(table(slice(0, 2), "image", "label"), "label", names), path)
+    assert Parquet(path, None, None).classes == names
+    pq.write_table(table(slice(0, 2)), path)
+    assert Parquet(path, None, None).classes == []
+
+
+def test_columns_may_be_named(tmp_path: Path) -> None:
+    path = tmp_path / "test.parquet"
+    pq.write_table(table(slice(None), "picture", "kind"), path)
+    check(Parquet(path, "picture", "kind"), [5])
+    with pytest.raises(VitscopeError, match="no column img or image of images; it has kind, more"):
+        Parquet(path, None, "kind")
+    with pytest.raises(
+        VitscopeError, match=r"no column pictures of images.*Did you mean 'picture'"
+    ):
+        Parquet(path, "pictures", "kind")
+
+
+def test_images_as_plain_bytes_and_rows_without_label(tmp_path: Path) -> None:
+    made = pa.table({"image": [png(IMAGES[0])], "label": pa.array([None], pa.int64())})
+    pq.write_table(made, tmp_path / "test.parquet")
+    (sample,) = Parquet(tmp_path / "test.parquet", None, None).samples(np.array([0]))
+    assert sample.label == -1
+
+
+@pytest.mark.parametrize("image", ["a path", {"bytes": None, "path": "a.png"}])
+def test_columns_of_something_else(tmp_path: Path, image: Any) -> None:
+    pq.write_table(pa.table({"image": [image], "label": [0]}), tmp_path / "test.parquet")
+    with pytest.raises(VitscopeError, match=r"holds no encoded images in image\.bytes"):
+        list(Parquet(tmp_path / "test.parquet", None, None).samples(np.array([0])))
+
+
+def test_a_damaged_image(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"image": [b"no image"], "label": [0]}), tmp_path / "test.parquet")
+    with pytest.raises(VitscopeError, match=r"test\.parquet: an image .* is not a readable image"):
+        list(Parquet(tmp_path / "test.parquet", None, None).samples(np.array([0])))
+
+
+def test_files_that_are_damaged_or_missing(tmp_path: Path) -> None:
+    path = tmp_path / "test.parquet"
+    path.write_bytes(b"PAR1 and no more")
+    for wrong in (path, tmp_path / "nowhere.parquet"):
+        with pytest.raises(VitscopeError, match="is not a readable parquet file: get it again"):
+            Parquet(wrong, None, None)
+    path.unlink()
+    with pytest.raises(VitscopeError, match="holds no parquet files"):
+        Parquet(tmp_path, None, None)
+    pq.write_table(table(slice(None)), path, compression="none")
+    data = bytearray(path.read_bytes())
+    data[8:200] = bytes(192)
+    path.write_bytes(data)
+    with pytest.raises(VitscopeError, match="is a damaged parquet file"):
+        list(Parquet(path, None, None).samples(np.arange(200)))
+
+
+def test_the_real_data_set(shared: Path) -> None:
+    path = shared / "data" / "cifar100" / "test.parquet"
+    if not path.is_file():
+        pytest.skip(f"needs CIFAR-100 in {path}")
+    source = Parquet(path, None, None)
+    rows = np.array([0, 5_000, 9_999])
+    labels = pq.read_table(path, columns=["fine_label"])["fine_label"].to_numpy()[rows]
+    samples = list(source.samples(rows))
+    assert len(source) == 10_000
+    assert [sample.label for sample in samples] == labels.tolist()
+    assert {sample.image.size for sample in samples} == {(32, 32)}

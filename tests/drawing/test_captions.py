@@ -1,0 +1,82 @@
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from docutils.core import publish_parts
+from jinja2 import Environment, StrictUndefined
+
+from vitscope.drawing.kinds import KINDS
+
+REPORT = Path(__file__).parents[2] / "report"
+LINKS = "\n\n.. _Workflow: javascript:show_panel('workflow')\n.. _Statistics: javascript:x\n"
+MEMBERS = [{"label": "ResNet-50"}, {"label": "ViT-Ti"}]
+TEXT = "What it shows, and how to read it.\n"
+FACTS = {"study": "mini", "data": "shapes32, test", "checkpoint of vit": "ab" * 32}
+
+
+def rendered(name: str, **snakemake: object) -> str:
+    """Render with the settings of Snakemake's report; a slip in the markup is an error."""
+    text = (REPORT / name).read_text(encoding="utf-8") + LINKS
+    text = (
+        Environment(undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+        .from_string(text)
+        .render(snakemake=SimpleNamespace(**snakemake))
+    )
+    settings = {"halt_level": 2, "report_level": 2}
+    parts = publish_parts(text, writer="html", settings_overrides=settings)
+    return str(parts["html_body"])
+
+
+def caption(published: object) -> str:
+    params = SimpleNamespace(members=MEMBERS, facts=FACTS, published=published, caption=TEXT)
+    return rendered("figure.rst", params=params)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_of_figure_says_what_it_shows(kind):
+    text = (REPORT / "kinds" / f"{kind}.rst").read_text(encoding="utf-8")
+    params = SimpleNamespace(members=MEMBERS, facts=FACTS, published=None, caption=text)
+    html = rendered("figure.rst", params=params)
+    assert "<strong>" in html.partition("Models:")[0]
+
+
+def test_the_caption_names_models_and_what_made_the_figure():
+    html = caption(None)
+    assert "</strong> ResNet-50, ViT-Ti." in html
+    assert "Open markers" not in html
+    for key, value in FACTS.items():
+        assert f"<li>{key}: {value}</li>" in html.replace("<p>", "").replace("</p>", "")
+
+
+def test_the_caption_sets_sentences_and_paragraphs_apart():
+    html = caption({"series": {"resnet": "ResNet", "vit": "ViT"}, "same_models": True})
+    paragraphs = [" ".join(part.split()) for part in html.replace("</p>", "").split("<p>")]
+    assert paragraphs[1].strip() == "What it shows, and how to read it."
+    assert paragraphs[2].strip().endswith("ResNet-50, ViT-Ti.")
+    assert paragraphs[3].strip().endswith("ResNet, ViT. They are of the same checkpoints.")
+    assert paragraphs[4].startswith("<strong>Made from</strong>")
+
+
+def test_the_caption_shows_what_a_study_says_as_it_is():
+    odd = r"*a_ `b` |c| \d**"
+    members, facts = [{"label": odd}], {f"Checkpoint of {odd}": odd, "Data": "https://host/a_b_"}
+    html = rendered(
+        "figure.rst",
+        params=SimpleNamespace(members=members, facts=facts, published=None, caption=TEXT),
+    )
+    assert html.count(odd) == 3
+    assert "Data: https://host/a_b_<" in html
+
+
+@pytest.mark.parametrize(
+    ("same", "told"), [(True, "of the same checkpoints"), (False, "only the shapes compare")]
+)
+def test_the_caption_says_whose_points_are_published(same, told):
+    html = caption({"series": {"vit": "ViT"}, "same_models": same})
+    assert "Open markers" in html
+    assert told in " ".join(html.split())
+
+
+def test_the_text_of_the_report_names_the_study():
+    html = rendered("workflow.rst", config={"study": "mini"})
+    assert "mini" in html

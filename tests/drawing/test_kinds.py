@@ -1,0 +1,178 @@
+import subprocess
+import sys
+from importlib import import_module
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.colors import to_hex
+
+from vitscope.claims.published import read_published
+from vitscope.drawing import canvas
+from vitscope.drawing import kinds as figures
+from vitscope.drawing.kinds import Member
+from vitscope.errors import VitscopeError
+from vitscope.files.tables import TABLES
+
+ROOT = Path(__file__).parents[2]
+# Six models of two families that look alike.
+MEMBERS = [Member(f"m{i}", f"Model {i}", ["resnet", "timm_resnet"][i % 2]) for i in range(6)]
+PUBLISHED = {
+    "feature_variance": ("fig9.csv", "ResNet"),
+    "fourier_curves": ("fig2a.csv", "ResNet"),
+    "fourier_depth": ("fig8.csv", "ViT"),
+    "frequency_noise": ("fig2b.csv", "ResNet"),
+    "lesion": ("fig10b_swin.csv", "Swin"),
+    "landscape": ("fig1a.csv", "ResNet"),
+    "hessian": ("fig4_hessian.csv", "ResNet"),
+    "fit": ("fig5.csv", "R"),
+}
+BEHIND = ["feature_variance", "fourier_depth", "frequency_noise", "lesion", "hessian"]
+TOGETHER = ["frequency_noise", "landscape_slices", "trajectory", "hessian", "robustness"]
+
+
+def table_of(name: str) -> pd.DataFrame:
+    """A table of one model: that of the default study, or one that its tests do not keep."""
+    if name == "hessian_density":
+        nodes = np.linspace(-10, 300, 8)
+        return pd.DataFrame(
+            {"snapshot": "end", "batch": 0, "probe": 0, "node": nodes, "weight": 1 / 8}
+        )
+    if name == "reliability":
+        low = np.linspace(0, 0.9, 10)
+        bins = {"low": low, "high": low + 0.1, "confidence": low + 0.05, "accuracy": low}
+        return pd.DataFrame({**bins, "images": 10})
+    rows = pd.read_csv(ROOT / "tests" / "expected" / f"{name}.csv")
+    return rows[rows["model"] == "resnet"]
+
+
+@pytest.fixture
+def drawn(style_file):
+    def draw_it(kind, members=MEMBERS, compared=()):
+        tables = {
+            name: pd.concat([table_of(name).assign(model=m.model) for m in members])
+            for name in figures.KINDS[kind].tables
+        }
+        published = {}
+        if compared:
+            file, series = PUBLISHED[kind]
+            path = ROOT / "resources" / "published" / file
+            names = {member.model: series for member in compared}
+            published = read_published(path, figures.KINDS[kind].published, names)
+        with canvas.style(style_file):
+            return figures.draw(kind, tables, members, published)
+
+    return draw_it
+
+
+def legends_of(figure):
+    parts = [figure, *figure.subfigs]
+    return [legend for part in parts for legend in part.legends]
+
+
+def axes_of(figure):
+    """All axes, also those of the parts of a figure."""
+    return [axes for part in [figure, *figure.subfigs] for axes in part.axes]
+
+
+def marker_of(line):
+    color, face = to_hex(line.get_color()), to_hex(line.get_markerfacecolor())
+    return color, line.get_marker(), face, line.get_fillstyle()
+
+
+def look_of(line):
+    """All that a line can be told by."""
+    return *marker_of(line), str(line._unscaled_dash_pattern)
+
+
+def test_the_kinds_are_known_without_matplotlib():
+    code = "import sys, vitscope.figures; sys.exit('matplotlib' in sys.modules)"
+    subprocess.run([sys.executable, "-c", code], cwd=Path(__file__).parents[2], check=True)
+
+
+@pytest.mark.parametrize("kind", figures.KINDS)
+def test_each_kind_can_be_drawn_from_tables_that_exist(kind):
+    assert callable(import_module(figures.module_of(kind)).plot)
+    assert set(figures.KINDS[kind].tables) <= set(TABLES)
+
+
+def test_an_unknown_kind_is_told_with_the_nearest():
+    with pytest.raises(VitscopeError, match="Did you mean 'feature_variance'"):
+        figures.draw("feature_varance", {}, [], {})
+
+
+@pytest.mark.parametrize("kind", figures.KINDS)
+def test_no_figure_is_wider_than_a_page(drawn, kind):
+    for count in (1, 3, 4, 6):
+        members = MEMBERS[:count]
+        assert drawn(kind, members).get_figwidth() <= 7
+        if kind in PUBLISHED:
+            assert drawn(kind, members, members).get_figwidth() <= 7
+
+
+@pytest.mark.parametrize("kind", TOGETHER)
+def test_six_models_that_look_alike_are_told_apart(drawn, kind):
+    for legend in legends_of(drawn(kind)):
+        labels = [text.get_text().split(":")[0] for text in legend.get_texts()]
+        handles = dict(zip(labels, legend.legend_handles, strict=True))
+        looks = [look_of(handles[member.label]) for member in MEMBERS]
+        assert len(set(looks)) == len(MEMBERS)
+
+
+@pytest.mark.parametrize("kind", TOGETHER)
+def test_models_look_in_the_panel_as_in_the_legend(drawn, kind):
+    figure = drawn(kind)
+    (legend, *_) = legends_of(figure)
+    told = [look_of(handle) for handle in legend.legend_handles[:6]]
+    lines = axes_of(figure)[0].lines
+    shown = [look_of(line) for line in lines if line.get_linestyle() != "None"]
+    if kind == "trajectory":
+        # Its markers are no part of its lines.
+        told, shown = ([(look[0], look[-1]) for look in each] for each in (told, shown))
+    assert [look for look in shown if look in told] == told
+
+
+@pytest.mark.parametrize("kind", ["frequency_noise", "hessian"])
+def test_published_curves_of_six_models_are_told_apart(drawn, kind):
+    axes = axes_of(drawn(kind, compared=MEMBERS))[-1]
+    published = [look_of(line) for line in axes.lines if line.get_linestyle() == ":"]
+    assert len(set(published)) == len(published) == 6
+
+
+def test_markers_without_lines_are_told_apart(drawn):
+    markers = [marker_of(line) for line in drawn("robustness").axes[3].lines]
+    assert len(set(markers)) == len(markers) == 6
+
+
+@pytest.mark.parametrize("compared", [[0], [1], [0, 1, 2], [2, 4]])
+@pytest.mark.parametrize("kind", BEHIND)
+def test_every_axis_on_the_right_says_what_it_shows(drawn, kind, compared):
+    figure = drawn(kind, compared=[MEMBERS[i] for i in compared])
+    axes = [axes for axes in axes_of(figure) if axes.yaxis.get_visible()]
+    right = [each for each in axes if each.yaxis.get_label_position() == "right"]
+    assert right
+    assert all(each.get_ylabel().startswith("Published ") for each in right)
+    labels = [text.get_text() for text in legends_of(figure)[0].get_texts()]
+    assert any("published" in label and "(right axis)" in label for label in labels)
+
+
+@pytest.mark.parametrize("compared", [[0], [1], [0, 1, 2], [2, 4]])
+@pytest.mark.parametrize("kind", BEHIND)
+def test_a_label_between_panels_is_near_its_own(drawn, style_file, kind, compared):
+    figure = drawn(kind, compared=[MEMBERS[i] for i in compared])
+    with canvas.style(style_file):
+        figure.draw_without_rendering()
+    panels = [each for each in axes_of(figure) if each.yaxis.get_label_position() == "left"]
+    behind = [each for each in axes_of(figure) if each not in panels]
+    for axes in behind:
+        edge = axes.get_window_extent().x1
+        label = axes.yaxis.label.get_window_extent()
+        row = [each for each in panels if each.get_position().y0 == axes.get_position().y0]
+        later = [each for each in row if each.get_window_extent().x0 > edge]
+        if later:
+            following = min(later, key=lambda each: each.get_window_extent().x0)
+            # The next panel has a label of its own, and that is farther than this axis.
+            assert following.get_ylabel()
+            own = following.yaxis.label.get_window_extent()
+            assert own.x0 - label.x1 > 0.08 * figure.dpi

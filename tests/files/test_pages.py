@@ -1,0 +1,84 @@
+from html.parser import HTMLParser
+
+from vitscope.files.pages import Section, as_html, as_markdown, text_as_html
+
+SECTIONS = [
+    Section("One", "", ("a", "b"), [("1", "2"), ("x|y", "<b>&")]),
+    Section("Two", "How to read it.", ("c",), [("3",)]),
+]
+
+MARKDOWN = """\
+# Title
+
+What it is.
+
+## One
+
+| a | b |
+| --- | --- |
+| 1 | 2 |
+| x\\|y | <b>& |
+
+## Two
+
+How to read it.
+
+| c |
+| --- |
+| 3 |
+"""
+
+
+class Reader(HTMLParser):
+    """Collects the text of each element and checks that elements are closed in order."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.texts: list[tuple[str, str]] = []
+        self.feed(page)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: object) -> None:
+        if tag != "meta":
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if data.strip():
+            self.texts.append((self.open[-1], data))
+
+
+def test_markdown() -> None:
+    assert as_markdown("Title", "What it is.", SECTIONS) == MARKDOWN
+
+
+def test_html_says_the_same() -> None:
+    reader = Reader(as_html("Title", "What it is.", SECTIONS))
+    assert reader.open == []
+    assert [text for text in reader.texts if text[0] != "style"] == [
+        ("title", "Title"),
+        ("h1", "Title"),
+        ("p", "What it is."),
+        ("h2", "One"),
+        ("th", "a"),
+        ("th", "b"),
+        ("td", "1"),
+        ("td", "2"),
+        ("td", "x|y"),
+        ("td", "<b>&"),
+        ("h2", "Two"),
+        ("p", "How to read it."),
+        ("th", "c"),
+        ("td", "3"),
+    ]
+
+
+def test_a_text_is_shown_as_it_is() -> None:
+    text = "key: '<script>alert(1)</script>'\n  - ä & ö\n"
+    reader = Reader(text_as_html("<Title>", text))
+    assert ("h1", "<Title>") in reader.texts
+    assert ("pre", text) in reader.texts
+    assert "script" not in {tag for tag, _ in reader.texts}

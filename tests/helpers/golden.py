@@ -1,0 +1,86 @@
+"""The golden folder: weights that anyone can rebuild, and what the authors' code makes of them."""
+
+import importlib.util
+import io
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+from PIL import Image
+from torch import Tensor, nn
+
+from vitscope.networks import empty as models
+from vitscope.networks import families
+
+ARCHS: dict[str, tuple[str, dict[str, Any]]] = {
+    "resnet_50": ("resnet", {"depth": 50}),
+    "vit_ti": (
+        "vit",
+        {"patch_size": 2, "embed_dim": 192, "depth": 12, "num_heads": 3, "qkv_bias": False},
+    ),
+    "pit_ti": (
+        "pit",
+        {
+            "patch_size": 2,
+            "stride": 1,
+            "base_dims": [32, 32, 32],
+            "depth": [2, 6, 4],
+            "heads": [2, 4, 8],
+            "mlp_ratio": 4,
+        },
+    ),
+    "swin_ti": (
+        "swin",
+        {
+            "patch_size": 1,
+            "window_size": 4,
+            "embed_dim": 96,
+            "depths": [2, 2, 6, 2],
+            "num_heads": [3, 6, 12, 24],
+            "qkv_bias": False,
+        },
+    ),
+    "alternet_50": ("alternet", {"depth": 50}),
+}
+MEAN = np.array((0.5071, 0.4867, 0.4408), np.float32)
+STD = np.array((0.2675, 0.2565, 0.2761), np.float32)
+
+
+@dataclass(frozen=True)
+class Golden:
+    """Access to the golden folder."""
+
+    shared: Path
+
+    @property
+    def expected(self) -> dict[str, Any]:
+        return json.loads((self.shared / "golden" / "expected.json").read_text())
+
+    def state_dict(self, name: str) -> dict[str, Tensor]:
+        """Return the weights in the published layout."""
+        path = self.shared / "golden" / "make_checkpoint.py"
+        spec = importlib.util.spec_from_file_location("make_checkpoint", path)
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        return module.state_dict(name)
+
+    def family(self, name: str) -> families.Family:
+        """Return the family of a published model."""
+        return families.get(ARCHS[name][0])
+
+    def model(self, name: str) -> nn.Module:
+        """Return the model with the published layout loaded, every key used."""
+        model = models.build_empty(*ARCHS[name], num_classes=100, image_size=32)
+        return models.fill(model, self.family(name).translate(self.state_dict(name), model))
+
+    def images(self, count: int) -> tuple[Tensor, Tensor]:
+        """Return the first test images of CIFAR-100, normalised, and their classes."""
+        frame = pd.read_parquet(self.shared / "data" / "cifar100" / "test.parquet").head(count)
+        images = [np.asarray(Image.open(io.BytesIO(row["bytes"]))) for row in frame["img"]]
+        pixels = (np.stack(images).astype(np.float32) / 255 - MEAN) / STD
+        labels = torch.tensor(frame["fine_label"].to_numpy())
+        return torch.from_numpy(pixels).permute(0, 3, 1, 2).contiguous(), labels

@@ -1,0 +1,359 @@
+import subprocess
+import sys
+from collections.abc import Sequence
+from itertools import permutations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from vitscope.errors import VitscopeError
+from vitscope.files.tables import read_table, write_table
+from vitscope.files.tensors import TensorFile, TensorWriter
+from vitscope.measures.cka import compute as cka
+from vitscope.measures.cka.compute import gram, hsic, merge, shard_hsic, u_centred
+from vitscope.settings import study as studies
+from vitscope.settings.schema import load
+from vitscope.settings.study import BUNDLED_STUDIES, load_study
+
+ROOT = Path(__file__).parents[3]
+RANDOM = np.random.default_rng(0)
+# Three cut points of 40 images: wide, narrow and of a single pixel; the last two follow the first.
+WIDE = RANDOM.normal(3, 2, (40, 5, 4, 3)).astype(np.float32)
+NARROW = (WIDE[:, :2, :2, :2] + RANDOM.normal(0, 1, (40, 2, 2, 2))).astype(np.float32)
+PIXEL = (WIDE.mean(axis=(2, 3), keepdims=True) ** 2).astype(np.float32)
+MAPS = [WIDE, NARROW, PIXEL]
+
+
+def by_quadruples(first: np.ndarray, second: np.ndarray) -> float:
+    """The unbiased HSIC by its definition: a mean over all quadruples of different images."""
+    quadruples = list(permutations(range(len(first)), 4))
+    terms = [
+        first[i, j] * (second[i, j] + second[q, r] - 2 * second[i, q]) for i, j, q, r in quadruples
+    ]
+    return sum(terms) / len(quadruples)
+
+
+def by_formula(first: torch.Tensor, second: torch.Tensor) -> float:
+    """The unbiased HSIC by formula 5 of Song et al. (2012), of two Gram matrices."""
+    n = len(first)
+    k, l = (matrix.clone().fill_diagonal_(0) for matrix in (first, second))  # noqa: E741
+    both = (k.sum() * l.sum()) / ((n - 1) * (n - 2)) - 2 / (n - 2) * (k @ l).sum()
+    return float(((k @ l).trace() + both) / (n * (n - 3)))
+
+
+def grams_of(maps: Sequence[np.ndarray]) -> list[torch.Tensor]:
+    """Gram matrices in double precision, of features as they are."""
+    flat = [torch.from_numpy(each).double().flatten(1) for each in maps]
+    return [each @ each.T for each in flat]
+
+
+def cka_by_formula(maps: Sequence[np.ndarray], batch: int) -> np.ndarray:
+    """The CKA of all pairs, from means over batches, by the formula."""
+    batches = [
+        grams_of([each[first : first + batch] for each in maps])
+        for first in range(0, len(maps[0]) - batch + 1, batch)
+    ]
+    means = np.array(
+        [
+            [
+                np.mean([by_formula(grams[a], grams[b]) for grams in batches])
+                for b in range(len(maps))
+            ]
+            for a in range(len(maps))
+        ]
+    )
+    return means / np.sqrt(np.outer(means.diagonal(), means.diagonal()))
+
+
+def written(path: Path, maps: Sequence[np.ndarray], dtype: str = "F32") -> TensorFile:
+    tensors = {f"map{index}": (dtype, values.shape) for index, values in enumerate(maps)}
+    with TensorWriter(path, tensors, {}) as writer:
+        for index, values in enumerate(maps):
+            writer.write(f"map{index}", 0, np.ascontiguousarray(values))
+    return TensorFile(path)
+
+
+def measured(folder: Path, maps: Sequence[np.ndarray], batch: int, shard: int) -> pd.DataFrame:
+    """Measure and merge, in shards of so many images."""
+    parts = []
+    for first in range(0, len(maps[0]), shard):
+        latents = written(folder / "latents", [each[first : first + shard] for each in maps])
+        parts.append(shard_hsic(latents, first, batch))
+    return merge("net", parts)
+
+
+def matrix(merged: pd.DataFrame, column: str = "cka") -> np.ndarray:
+    return merged.pivot(index="index", columns="other_index", values=column).to_numpy()
+
+
+# HSIC of Gram matrices
+
+
+@pytest.mark.parametrize("images", [4, 5, 7])
+def test_it_is_the_mean_over_quadruples(images: int) -> None:
+    grams = np.stack([gram.numpy() for gram in grams_of([each[:images] for each in MAPS])])
+    expected = [[by_quadruples(one, other) for other in grams] for one in grams]
+    np.testing.assert_allclose(hsic(grams), expected, rtol=1e-9)
+
+
+def test_it_is_the_formula_of_song() -> None:
+    grams = grams_of(MAPS)
+    expected = [[by_formula(one, other) for other in grams] for one in grams]
+    np.testing.assert_allclose(hsic(np.stack(grams)), expected, rtol=1e-10)
+
+
+@given(st.integers(4, 12), st.integers(1, 9), st.integers(0, 99))
+@settings(max_examples=50, deadline=None)
+def test_it_is_never_negative_of_maps_with_themselves(images: int, width: int, seed: int) -> None:
+    features = np.random.default_rng(seed).normal(size=(2, images, width)).astype(np.float32)
+    values = hsic(np.stack([gram(each) for each in features]))
+    assert (values.diagonal() >= 0).all()
+    assert abs(values[0, 1]) <= np.sqrt(values[0, 0] * values[1, 1]) * (1 + 1e-12)
+
+
+def test_u_centred_rows_and_columns_add_up_to_zero() -> None:
+    grams = np.stack([gram.numpy() for gram in grams_of(MAPS)])
+    centred = u_centred(grams)
+    scale = np.abs(grams).max()
+    for axis in (-1, -2):
+        np.testing.assert_allclose(centred.sum(axis=axis), 0, atol=1e-13 * scale)
+    assert not np.diagonal(centred, axis1=-2, axis2=-1).any()
+
+
+def test_what_is_common_to_all_images_does_not_matter() -> None:
+    # Exactly, in exact arithmetic: here the features are whole numbers and nothing is rounded.
+    features = RANDOM.integers(-8, 9, (8, 30)).astype(float)
+    moved = features + RANDOM.integers(-99, 99, 30)
+    plain, other = (each @ each.T for each in (features, moved))
+    np.testing.assert_allclose(hsic(np.stack([plain, other])), hsic(plain[None])[0, 0], rtol=1e-10)
+    np.testing.assert_allclose(u_centred(gram(moved.astype(np.float32))), u_centred(plain), 1e-5)
+
+
+def test_maps_far_from_zero_lose_nothing() -> None:
+    # In single precision the Gram matrix of these would keep no digit of how the images differ.
+    far = (1e4 + np.round(WIDE * 64) / 64).reshape(40, -1).astype(np.float32)
+    exact = far.astype(np.float64) - 1e4
+    assert (exact == np.round(exact * 64) / 64).all()
+    expected = hsic((exact @ exact.T)[None])
+    np.testing.assert_allclose(hsic(gram(far)[None]), expected, rtol=1e-6)
+
+
+def test_an_odd_first_image_costs_no_digits() -> None:
+    features = RANDOM.normal(size=(32, 5000)).astype(np.float32)
+    features[0] += 1000
+    exact = features.astype(np.float64)
+    expected = hsic((exact @ exact.T)[None])
+    np.testing.assert_allclose(hsic(gram(features)[None]), expected, rtol=1e-4)
+
+
+def test_of_fewer_than_four_images_there_is_none() -> None:
+    with pytest.raises(VitscopeError, match="4 images or more, not of 3"):
+        hsic(np.ones((2, 3, 3)))
+
+
+def test_pieces_do_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
+    flat = WIDE.reshape(40, -1)
+    whole = gram(flat)
+    for size in (1, 7 * 4 * 40, 59 * 4 * 40):
+        monkeypatch.setattr(cka, "PIECE_BYTES", size)
+        np.testing.assert_allclose(gram(flat), whole, rtol=1e-4, atol=1e-6 * whole.max())
+        np.testing.assert_allclose(hsic(gram(flat)[None]), hsic(whole[None]), rtol=1e-6)
+
+
+# CKA from latents
+
+
+@pytest.mark.parametrize("batch", [8, 16, 40])
+def test_it_is_the_mini_batch_cka_of_nguyen(tmp_path: Path, batch: int) -> None:
+    merged = measured(tmp_path, MAPS, batch, 40)
+    np.testing.assert_allclose(matrix(merged), cka_by_formula(MAPS, batch), rtol=1e-5)
+    assert set(merged["batches"]) == {40 // batch}
+    assert set(merged["images"]) == {40 // batch * batch}
+    assert set(merged["model"]) == {"net"}
+
+
+def test_a_map_is_like_itself_turned_and_scaled(tmp_path: Path) -> None:
+    turn, _ = np.linalg.qr(RANDOM.normal(size=(60, 60)))
+    turned = (WIDE.reshape(40, 60) @ turn).reshape(WIDE.shape).astype(np.float32)
+    maps = [WIDE, turned, -7 * WIDE + 3, 1e-6 * WIDE]
+    values = matrix(measured(tmp_path, maps, 8, 40))
+    np.testing.assert_allclose(values, 1, rtol=1e-5)
+    assert (values.diagonal() == 1).all()
+
+
+def gaussian(images: int, mixing: np.ndarray) -> list[np.ndarray]:
+    """Normal features, and others that these are mixed to."""
+    plain = np.random.default_rng(3).normal(size=(images, len(mixing)))
+    return [each[:, :, None, None].astype(np.float32) for each in (plain, plain @ mixing)]
+
+
+def test_of_mixed_features_it_is_what_theory_says(tmp_path: Path) -> None:
+    mixing = np.random.default_rng(2).normal(size=(6, 3))
+    # The HSIC of linear kernels is the squared norm of the covariance.
+    own, other = np.eye(6), mixing.T @ mixing
+    expected = np.sum(mixing**2) / np.linalg.norm(own) / np.linalg.norm(other)
+    merged = measured(tmp_path, gaussian(20_000, mixing), 50, 20_000)
+    # Over 20 seeds the values scatter by 0.003.
+    assert matrix(merged)[0, 1] == pytest.approx(expected, abs=0.012)
+    assert matrix(merged, "hsic")[0, 0] == pytest.approx(6, rel=0.03)
+
+
+def test_independent_features_have_none_on_average(tmp_path: Path) -> None:
+    features = np.random.default_rng(4).normal(size=(2, 8000, 12, 1, 1)).astype(np.float32)
+    latents = written(tmp_path / "latents", list(features))
+    values = shard_hsic(latents, 0, 8).query("index == 0 and other_index == 1")["hsic"]
+    assert len(values) == 1000
+    error = values.std() / np.sqrt(len(values))
+    assert abs(values.mean()) < 4 * error
+    # The biased estimator would be 12 * 12 / 7 on average.
+    assert error < 0.5
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.integers(1, 10), st.randoms(use_true_random=False))
+def test_any_sharding_gives_the_same(
+    tmp_path_factory: pytest.TempPathFactory, batches: int, random: Any
+) -> None:
+    folder = tmp_path_factory.mktemp("shards")
+    whole = measured(folder, MAPS, 4, 40)
+    pd.testing.assert_frame_equal(measured(folder, MAPS, 4, 4 * batches), whole, check_exact=True)
+    parts = [
+        shard_hsic(
+            written(folder / "latents", [each[first : first + 8] for each in MAPS]), first, 4
+        )
+        for first in range(0, 40, 8)
+    ]
+    random.shuffle(parts)
+    pd.testing.assert_frame_equal(merge("net", parts), whole, check_exact=True)
+
+
+def test_rows_of_a_shard_say_which_batch_they_are_of(tmp_path: Path) -> None:
+    frame = shard_hsic(written(tmp_path / "latents", MAPS), 80, 20)
+    assert frame["index"].tolist() == [0, 0, 0, 1, 1, 2] * 2
+    assert frame["other_index"].tolist() == [0, 1, 2, 1, 2, 2] * 2
+    assert frame["first_image"].tolist() == [80] * 6 + [100] * 6
+    assert frame["images"].tolist() == [20] * 12
+
+
+def test_images_that_fill_no_batch_are_left_out(tmp_path: Path) -> None:
+    merged = measured(tmp_path, MAPS, 12, 24)
+    whole = measured(tmp_path, [each[:36] for each in MAPS], 12, 36)
+    pd.testing.assert_frame_equal(merged, whole, check_exact=True)
+    assert set(whole["images"]) == {36}
+    shard = written(tmp_path / "latents", [each[:5] for each in MAPS])
+    assert shard_hsic(shard, 36, 12).empty
+
+
+def test_pairs_are_in_both_orders(tmp_path: Path) -> None:
+    merged = measured(tmp_path, MAPS, 8, 40)
+    pairs = list(merged[["index", "other_index"]].itertuples(index=False, name=None))
+    assert pairs == [(a, b) for a in range(3) for b in range(3)]
+    for column in ("cka", "hsic"):
+        np.testing.assert_array_equal(matrix(merged, column), matrix(merged, column).T)
+
+
+def test_maps_that_are_the_same_for_all_images_have_none(tmp_path: Path) -> None:
+    # Means of these are not exact in single precision.
+    same = np.broadcast_to(RANDOM.normal(0.1, 1, (1, 2, 5, 5)), (40, 2, 5, 5)).astype(np.float32)
+    merged = measured(tmp_path, [WIDE, same, NARROW], 10, 20)
+    undefined = (merged["index"] == 1) | (merged["other_index"] == 1)
+    assert merged["cka"].isna().tolist() == undefined.tolist()
+    assert (merged.loc[undefined, "hsic"] == 0).all()
+    write_table("cka", merged, tmp_path / "table")
+    assert read_table("cka", tmp_path / "table")["cka"].isna().sum() == 5
+    expected = cka_by_formula([WIDE, NARROW], 10)
+    np.testing.assert_allclose(matrix(merged)[::2, ::2], expected, rtol=1e-5)
+
+
+def test_a_single_image_that_differs_is_no_similarity(tmp_path: Path) -> None:
+    one = np.zeros_like(WIDE)
+    one[3] = WIDE[3]
+    merged = measured(tmp_path, [WIDE, one], 40, 40)
+    np.testing.assert_array_equal(np.isnan(matrix(merged)), [[False, True], [True, True]])
+
+
+def test_bfloat16_latents_are_as_they_are_on_disk(tmp_path: Path) -> None:
+    rounded = [torch.from_numpy(each).bfloat16() for each in MAPS]
+    raw = [each.view(torch.uint16).numpy() for each in rounded]
+    merged = merge("net", [shard_hsic(written(tmp_path / "latents", raw, "BF16"), 0, 8)])
+    expected = cka_by_formula([each.float().numpy() for each in rounded], 8)
+    np.testing.assert_allclose(matrix(merged), expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, 1e30])
+def test_values_that_are_not_finite_are_told(tmp_path: Path, value: float) -> None:
+    spoilt = NARROW.copy()
+    spoilt[17, 1, 0, 1] = value
+    latents = written(tmp_path / "latents", [WIDE, spoilt])
+    with pytest.raises(VitscopeError, match=r"cut point map1 in .*latents have values"):
+        shard_hsic(latents, 0, 8)
+
+
+def test_torch_is_not_needed() -> None:
+    code = "import sys, vitscope.cka; sys.exit('torch' in sys.modules)"
+    subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)
+
+
+# Settings
+
+
+def changed(folder: Path, analysis: dict[str, Any], kind: str = "cka") -> Path:
+    """The bundled study with one figure and other settings."""
+    study = yaml.safe_load((BUNDLED_STUDIES / "mini.yaml").read_text())
+    study["analysis"] = analysis
+    study["figures"] = {"one": {"kind": kind, "models": ["vit"]}}
+    path = folder / "own.yaml"
+    path.write_text(yaml.safe_dump(study))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("images", "shard_size", "batch", "expected"),
+    [(1000, 250, 50, 50), (250, 250, 64, 64), (1000, 128, 64, 64), (30, 250, 64, 30)],
+)
+def test_batches_that_no_shard_cuts(
+    tmp_path: Path, images: int, shard_size: int, batch: int, expected: int
+) -> None:
+    analysis = {"images": images, "shard_size": shard_size, "cka": {"batch_size": batch}}
+    assert load_study(changed(tmp_path, analysis)).cka_batch("vit") == expected
+
+
+@pytest.mark.parametrize(
+    ("images", "shard_size"), [(1000, 250), (251, 250), (100, 96), (30, 20), (70, 32)]
+)
+def test_batches_that_a_shard_would_cut_are_told(
+    tmp_path: Path, images: int, shard_size: int
+) -> None:
+    path = changed(tmp_path, {"images": images, "shard_size": shard_size})
+    with pytest.raises(VitscopeError) as caught:
+        load_study(path)
+    assert str(caught.value) == (
+        f"{path}: analysis.cka.batch_size: found 64, allowed: a divisor of analysis.shard_size, "
+        f"which is {shard_size}."
+    )
+
+
+def test_too_few_images_are_told(tmp_path: Path) -> None:
+    path = changed(tmp_path, {"images": 3})
+    with pytest.raises(VitscopeError) as caught:
+        load_study(path)
+    assert str(caught.value) == (
+        f"{path}: models.vit is measured on too few images for a figure of the kind 'cka': "
+        "found 3, allowed: 4 or more."
+    )
+
+
+def test_other_figures_take_any_shards(tmp_path: Path) -> None:
+    load_study(changed(tmp_path, {"images": 3, "shard_size": 2}, "feature_variance"))
+
+
+def test_four_images_are_the_least_everywhere() -> None:
+    batch_size = load("study")["$defs"]["analysis"]["properties"]["cka"]["properties"]["batch_size"]
+    assert cka.LEAST_IMAGES == studies.LEAST_CKA_BATCH == batch_size["minimum"]

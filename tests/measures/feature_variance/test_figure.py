@@ -1,0 +1,155 @@
+from itertools import combinations
+
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.artist import Artist
+from matplotlib.patches import Rectangle
+
+from vitscope.claims.published import read_published
+from vitscope.drawing import canvas
+from vitscope.drawing.kinds import KINDS, Member, draw
+from vitscope.errors import VitscopeError
+
+RESNET = Member("resnet", "ResNet-50", "resnet")
+VIT = Member("vit", "ViT-Ti", "vit")
+NEEDED = KINDS["feature_variance"].published
+SERIES = {"resnet": "ResNet", "vit": "ViT"}
+
+
+@pytest.fixture
+def drawn(table, style_file):
+    def draw_it(members=(RESNET, VIT), published=None, table=table):
+        with canvas.style(style_file):
+            tables = {"feature_variance": table}
+            figure = draw("feature_variance", tables, members, published or {})
+            figure.draw_without_rendering()
+        return figure
+
+    return draw_it
+
+
+def legend_labels(figure):
+    return [text.get_text() for text in figure.legends[0].get_texts()]
+
+
+def spans(axes):
+    return sorted((box.get_x(), box.get_width()) for box in axes.patches if _is_span(box))
+
+
+def _is_span(patch):
+    return isinstance(patch, Rectangle) and patch.get_height() == 1
+
+
+def test_panels_show_the_table_in_order(drawn, table):
+    figure = drawn()
+    assert [axes.get_title() for axes in figure.axes] == ["ResNet-50", "ViT-Ti"]
+    for axes, model in zip(figure.axes, ["resnet", "vit"], strict=True):
+        rows = table[table["model"] == model].sort_values("index")
+        (line,) = axes.lines
+        np.testing.assert_array_equal(line.get_xdata(), rows["depth"])
+        np.testing.assert_array_equal(line.get_ydata(), rows["variance"])
+        assert axes.get_xlim() == (0, 1)
+        assert axes.get_ylim()[0] == 0
+        low, high = axes.collections[0].get_datalim(axes.transData).intervaly
+        assert (low, high) == (rows["ci_low"].min(), rows["ci_high"].max())
+
+
+def test_bands_lie_where_the_paper_has_them(drawn, points_file):
+    figure = drawn()
+    bands = pd.read_csv(points_file.with_name("fig9_bands.csv")).query("figure == 'fig9'")
+    for axes, series in zip(figure.axes, ["ResNet", "ViT"], strict=True):
+        theirs = bands[bands["model"] == series]
+        expected = np.c_[theirs["start_depth"], theirs["end_depth"] - theirs["start_depth"]]
+        # The poster draws its bands a little narrower than a block of ResNet.
+        np.testing.assert_allclose(spans(axes), expected, atol=4e-3)
+
+
+def test_families_look_as_in_the_paper(drawn):
+    blue, red = (axes.lines[0] for axes in drawn().axes)
+    assert (blue.get_color(), blue.get_marker()) == ("#1f77b4", "D")
+    assert (red.get_color(), red.get_marker()) == ("#d62728", "o")
+
+
+def test_no_two_families_share_a_look():
+    names = ["resnet", "vit", "pit", "swin", "alternet", "mixer", "convnext"]
+    looks = [canvas.look_of(name) for name in names]
+    assert len({look.marker for look in looks}) == len(names)
+    assert len({look.color for look in looks}) == len(names)
+    assert canvas.look_of("a_new_family") == canvas.look_of("a_new_family")
+    assert canvas.look_of("a_new_family") not in looks
+
+
+def test_points_of_the_same_model_share_its_axis(drawn, points_file):
+    figure = drawn(published=read_published(points_file, NEEDED, SERIES, same_models=True))
+    assert len(figure.axes) == 2
+    published = pd.read_csv(points_file).set_index("model")["variance"]
+    for axes, series in zip(figure.axes, ["ResNet", "ViT"], strict=True):
+        theirs, ours = axes.lines
+        np.testing.assert_array_equal(theirs.get_ydata(), published[series])
+        assert theirs.get_markerfacecolor() == "white"
+        assert theirs.get_zorder() < ours.get_zorder()
+    assert legend_labels(figure)[:2] == ["measured", "published"]
+
+
+def test_points_of_another_model_have_their_own_axis(drawn, points_file):
+    figure = drawn(published=read_published(points_file, NEEDED, SERIES))
+    left, right = figure.axes[:2], figure.axes[2:]
+    assert [len(axes.lines) for axes in figure.axes] == [1, 1, 1, 1]
+    assert all(a.get_zorder() > b.get_zorder() for a, b in zip(left, right, strict=True))
+    assert [axes.get_ylabel() for axes in right] == ["Published variance"] * 2
+    # Beside the label of an axis on the right, the next panel says what its own shows.
+    assert [axes.get_ylabel() for axes in left] == ["Feature map variance"] * 2
+    assert "published, another model (right axis)" in legend_labels(figure)
+
+
+def test_the_legend_names_only_what_is_shown(drawn, table):
+    assert legend_labels(drawn()) == ["95 % interval", "MSA", "subsampling"]
+    assert legend_labels(drawn([RESNET])) == ["95 % interval", "subsampling"]
+    assert legend_labels(drawn([VIT])) == ["95 % interval", "MSA"]
+    without = table.assign(ci_low=np.nan, ci_high=np.nan)
+    assert legend_labels(drawn([VIT], table=without)) == ["MSA"]
+
+
+def _tick_labels(axis):
+    """Return the labels that are drawn: an axis keeps some beyond its limits."""
+    low, high = sorted(axis.get_view_interval())
+    ticks = zip(axis.get_majorticklocs(), axis.get_majorticklabels(), strict=True)
+    return [label for place, label in ticks if low <= place <= high]
+
+
+def _texts(figure):
+    texts = list(figure.legends[0].get_texts())
+    for axes in figure.axes:
+        texts.append(axes.title)
+        for axis in filter(Artist.get_visible, (axes.xaxis, axes.yaxis)):
+            texts += [axis.label, axis.get_offset_text(), *_tick_labels(axis)]
+    return [text for text in texts if text.get_visible() and text.get_text()]
+
+
+@pytest.mark.parametrize("same_models", [True, False])
+@pytest.mark.parametrize("count", range(1, 7))
+def test_nothing_overlaps_and_nothing_is_cut_off(drawn, table, points_file, count, same_models):
+    copies = [table.assign(model=table["model"] + str(i)) for i in range(3)]
+    for scale, copy in zip([1, 1e3, 1e-3], copies, strict=True):
+        copy[["variance", "ci_low", "ci_high"]] *= scale
+    members = [
+        Member(f"{kind}{i}", f"{kind} number {i}", kind) for i in range(3) for kind in SERIES
+    ][:count]
+    series = {member.model: SERIES[member.family] for member in members}
+    published = read_published(points_file, NEEDED, series, same_models)
+    figure = drawn(members, published, pd.concat(copies))
+
+    boxes = {text: text.get_window_extent() for text in _texts(figure)}
+    assert len(boxes) > 10 * count
+    width, height = figure.bbox.size
+    for text, box in boxes.items():
+        inside = box.x0 >= 0 and box.y0 >= 0 and box.x1 <= width and box.y1 <= height
+        assert inside, f"cut off: {text.get_text()}"
+    for (one, a), (other, b) in combinations(boxes.items(), 2):
+        assert not a.overlaps(b), f"{one.get_text()} over {other.get_text()}"
+
+
+def test_a_model_that_was_not_measured_is_told(drawn):
+    with pytest.raises(VitscopeError, match="no model 'swin'"):
+        drawn([Member("swin", "Swin", "swin")])

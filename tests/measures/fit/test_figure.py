@@ -1,0 +1,145 @@
+from itertools import combinations
+
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.artist import Artist
+
+from vitscope.claims.published import read_published
+from vitscope.drawing import canvas
+from vitscope.drawing.kinds import KINDS, Member, draw
+from vitscope.errors import VitscopeError
+
+FAMILIES = ["resnet", "vit", "pit", "swin", "alternet", "mixer"]
+LABELS = ["ResNet-50", "ViT-Ti", "PiT-Ti", "Swin-Ti", "AlterNet-50", "MLP-Mixer"]
+MEMBERS = [Member(f, label, f) for f, label in zip(FAMILIES, LABELS, strict=True)]
+SERIES = {"resnet": "R", "vit": "ViT", "pit": "PiT", "swin": "Swin", "mixer": "Mixer"}
+ERRORS = [5.5, 13.6, 13.4, 21.9, 5.4, 16.1]
+METRICS = ("error_percent", "nll_train")
+
+
+def rows(model: str, error: float) -> pd.DataFrame:
+    return pd.DataFrame(
+        {
+            "model": model,
+            "metric": METRICS,
+            "images": [2000, 1000],
+            "value": [error, 0.7 + error / 50],
+            "ci_low": [error - 1, np.nan],
+            "ci_high": [error + 1.5, np.nan],
+        }
+    )
+
+
+TABLE = pd.concat(map(rows, FAMILIES, ERRORS)).sample(frac=1, random_state=0)
+ORDER = [name for _, name in sorted(zip(ERRORS, FAMILIES, strict=True))]
+
+
+@pytest.fixture
+def points(points_file):
+    def read(same_models=False):
+        path = points_file.with_name("fig5.csv")
+        return read_published(path, KINDS["fit"].published, SERIES, same_models)
+
+    return read
+
+
+@pytest.fixture
+def drawn(style_file):
+    def draw_it(members=MEMBERS, published=None, table=TABLE):
+        with canvas.style(style_file):
+            figure = draw("fit", {"fit": table}, members, published or {})
+            figure.draw_without_rendering()
+        return figure
+
+    return draw_it
+
+
+def marks(axes, face):
+    """Return the marks of an axis, the measured ones filled and the published ones open."""
+    lines = [line for line in axes.lines if line.get_marker() != "None"]
+    return [line for line in lines if (line.get_markerfacecolor() == "white") == (face == "open")]
+
+
+def test_marks_and_intervals_show_the_table(drawn):
+    indexed = TABLE.set_index(["model", "metric"])
+    for axes, metric in zip(drawn().axes, METRICS, strict=True):
+        for height, (mark, model) in enumerate(zip(marks(axes, "filled"), ORDER, strict=True)):
+            row, look = indexed.loc[(model, metric)], canvas.look_of(model)
+            assert mark.get_xydata().tolist() == [[row["value"], height]]
+            assert (mark.get_color(), mark.get_marker()) == (look.color, look.marker)
+            (segment,) = axes.collections[height].get_segments()
+            if metric == "error_percent":
+                expected = [[row["ci_low"], height], [row["ci_high"], height]]
+                assert segment.tolist() == expected
+            else:
+                assert not segment.size
+
+
+def test_models_are_in_the_order_of_their_error_the_smallest_on_top(drawn):
+    error, loss = drawn().axes
+    labels = [label.get_text() for label in error.get_yticklabels()]
+    assert labels == [LABELS[FAMILIES.index(name)] for name in ORDER]
+    assert error.get_ylim() == loss.get_ylim() == (5.6, -0.6)
+
+
+@pytest.mark.parametrize("same_models", [True, False])
+def test_published_points_are_open_and_of_other_models_on_axes_above(
+    drawn, points, points_file, same_models
+):
+    figure = drawn(published=points(same_models))
+    theirs = pd.read_csv(points_file.with_name("fig5.csv"))
+    theirs = theirs.set_index(["model", "metric"])["value"]
+    measured, others = figure.axes[:2], figure.axes[2:]
+    assert len(others) == (0 if same_models else 2)
+    for axes, metric in zip(others or measured, METRICS, strict=True):
+        drawn_values = [mark.get_xdata().tolist() for mark in marks(axes, "open")]
+        expected = [[theirs[SERIES[name], metric]] for name in ORDER if name in SERIES]
+        assert drawn_values == expected
+        heights = [mark.get_ydata()[0] for mark in marks(axes, "open")]
+        rows_of = [height for height, name in enumerate(ORDER) if name in SERIES]
+        # Below the measured ones, and above those of the next model.
+        assert all(0 < h - row < 0.5 for h, row in zip(heights, rows_of, strict=True))
+    for axes in others:
+        assert axes.xaxis.get_label_position() == "top"
+        assert axes.get_xlabel().startswith("Published ")
+        assert not marks(axes, "filled")
+    told = "published" if same_models else "published, other models (upper axes)"
+    labels = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert labels == ["measured", "95 % interval", told]
+
+
+def _tick_labels(axis):
+    low, high = sorted(axis.get_view_interval())
+    ticks = zip(axis.get_majorticklocs(), axis.get_majorticklabels(), strict=True)
+    return [label for place, label in ticks if low <= place <= high]
+
+
+def _texts(figure):
+    texts = list(figure.legends[0].get_texts())
+    for position, axes in enumerate(figure.axes):
+        for axis in filter(Artist.get_visible, (axes.xaxis, axes.yaxis)):
+            if axis is axes.xaxis or position == 0:
+                texts += [axis.label, *_tick_labels(axis)]
+    return [text for text in texts if text.get_visible() and text.get_text()]
+
+
+@pytest.mark.parametrize("with_points", [True, False])
+@pytest.mark.parametrize("count", [1, 2, 6])
+def test_nothing_overlaps_and_nothing_is_cut_off(drawn, points, count, with_points):
+    members = MEMBERS[:count]
+    published = {m.model: points()[m.model] for m in members if m.model in SERIES}
+    figure = drawn(members, published if with_points else None)
+    boxes = {text: text.get_window_extent() for text in _texts(figure)}
+    assert len(boxes) > 10 + count
+    width, height = figure.bbox.size
+    for text, box in boxes.items():
+        inside = box.x0 >= 0 and box.y0 >= 0 and box.x1 <= width and box.y1 <= height
+        assert inside, f"cut off: {text.get_text()}"
+    for (one, a), (other, b) in combinations(boxes.items(), 2):
+        assert not a.overlaps(b), f"{one.get_text()} over {other.get_text()}"
+
+
+def test_a_model_that_was_not_measured_is_told(drawn):
+    with pytest.raises(VitscopeError, match="fit table has no model 'swin'"):
+        drawn(table=TABLE[TABLE["model"] != "swin"])

@@ -1,0 +1,312 @@
+"""The three figures of Fourier-transformed feature maps."""
+
+from itertools import combinations, pairwise
+
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.artist import Artist
+from matplotlib.colors import to_hex, to_rgb
+from matplotlib.patches import Rectangle
+
+from vitscope.claims.published import read_published
+from vitscope.drawing import canvas
+from vitscope.drawing.kinds import KINDS, Member, draw
+from vitscope.errors import VitscopeError
+
+RESNET = Member("resnet", "ResNet-50", "resnet")
+VIT = Member("vit", "ViT-Ti", "vit")
+SWIN = Member("swin", "Swin", "swin")
+CURVES, DEPTH, BOTH = "fourier_curves", "fourier_depth", "fourier"
+VALUE = "delta_log_amplitude"
+
+
+def curves_of(points: pd.DataFrame) -> pd.DataFrame:
+    """A fourier table of one model, from its cut points, with intervals that are not symmetric."""
+    rng = np.random.default_rng(len(points))
+    parts = []
+    for row in points.to_dict("records"):
+        steps = row["height"] - row["height"] // 2
+        fall = np.r_[0, np.cumsum(-rng.gamma(2, 0.5, steps - 1))]
+        parts.append(
+            pd.DataFrame(
+                {
+                    **{key: row[key] for key in ("model", "index", "name", "kind", "stage")},
+                    **{key: row[key] for key in ("depth", "channels", "height", "width")},
+                    "images": 100,
+                    "measure": "diagonal",
+                    "frequency": np.arange(steps) / max(1, steps - 1),
+                    "log_amplitude": 3 + fall,
+                    VALUE: fall,
+                    "ci_low": 1.1 * fall,
+                    "ci_high": 0.95 * fall,
+                }
+            )
+        )
+    diagonal = pd.concat(parts)
+    radial = diagonal.assign(measure="radial", **{VALUE: 5.0, "ci_low": 4.0, "ci_high": 6.0})
+    return pd.concat([diagonal, radial])
+
+
+@pytest.fixture
+def fourier(table):
+    """Tables of a ResNet, a ViT, and a Swin whose last maps are of 2 x 2, in no order."""
+    vit = table[table["model"] == "vit"].sort_values("index")
+    sizes = np.repeat([16, 8, 4, 2], [7, 6, 6, 6])
+    swin = vit.assign(model="swin", height=sizes, width=sizes)
+    models = [table[table["model"] == "resnet"], vit, swin]
+    return pd.concat(map(curves_of, models)).sample(frac=1, random_state=0)
+
+
+@pytest.fixture
+def drawn(fourier, style_file):
+    def draw_it(kind, members=(RESNET, VIT), published=None, table=fourier):
+        with canvas.style(style_file):
+            figure = draw(kind, {"fourier": table}, members, published or {})
+            figure.draw_without_rendering()
+        return figure
+
+    return draw_it
+
+
+@pytest.fixture
+def points_of(points_file):
+    def read(kind, file, series, same_models=True):
+        path = points_file.with_name(file)
+        return read_published(path, KINDS[kind].published, series, same_models)
+
+    return read
+
+
+def rows_of(table: pd.DataFrame, model: str) -> pd.DataFrame:
+    rows = table[(table["model"] == model) & (table["measure"] == "diagonal")]
+    return rows.sort_values(["index", "frequency"])
+
+
+def ends(table: pd.DataFrame, model: str) -> pd.DataFrame:
+    rows = rows_of(table, model)
+    return rows[rows["frequency"] == 1]
+
+
+def panels(figure):
+    """Return the axes but for the scale of the colours."""
+    return [axes for axes in figure.axes if axes.get_ylabel() != "Normalized depth"]
+
+
+def legend_labels(figure):
+    return [text.get_text() for text in figure.legends[0].get_texts()]
+
+
+def spans(axes):
+    boxes = [p for p in axes.patches if isinstance(p, Rectangle) and p.get_height() == 1]
+    return sorted((round(box.get_x(), 9), round(box.get_width(), 9)) for box in boxes)
+
+
+def check_curves(axes, rows, depth):
+    curves = [curve for _, curve in rows.groupby("index") if len(curve) > 1]
+    assert len(axes.lines) == len(curves)
+    for line, curve in zip(axes.lines, curves, strict=True):
+        np.testing.assert_array_equal(line.get_xdata(), curve["frequency"])
+        np.testing.assert_array_equal(line.get_ydata(), curve[VALUE])
+        assert to_hex(line.get_color()) == canvas.depth_color(depth[curve["index"].iloc[0]])
+
+
+def check_points(axes, line, dots, expected):
+    values = expected[["depth", VALUE]].to_numpy()
+    drawn = np.c_[line.get_xdata(), line.get_ydata()]
+    np.testing.assert_array_equal(drawn[~np.isnan(drawn[:, 1])], values)
+    np.testing.assert_array_equal(np.ma.compressed(dots.get_offsets()[:, 1]), values[:, 1])
+
+
+def depths(rows):
+    return rows.drop_duplicates("index").set_index("index")["depth"].to_dict()
+
+
+def test_the_curves_of_all_cut_points_in_the_colours_of_their_depth(drawn, fourier):
+    figure = drawn(CURVES)
+    shown = panels(figure)
+    assert [axes.get_title() for axes in shown] == ["ResNet-50", "ViT-Ti"]
+    for axes, model in zip(shown, ["resnet", "vit"], strict=True):
+        rows = rows_of(fourier, model)
+        check_curves(axes, rows, depths(rows))
+        assert axes.get_xlim() == (0, 1)
+    (bar,) = [axes for axes in figure.axes if axes not in shown]
+    assert bar.get_ylim() == (0, 1)
+    assert len({axes.get_ylim() for axes in shown}) == 1
+    low, high = shown[0].get_ylim()
+    assert low < rows_of(fourier, "resnet")[VALUE].min()
+    assert high > 0
+
+
+def test_colours_of_depth_can_be_told_apart_on_white():
+    colors = np.array([to_rgb(canvas.depth_color(depth)) for depth in np.linspace(0, 1, 11)])
+    linear = np.where(colors > 0.04, ((colors + 0.055) / 1.055) ** 2.4, colors / 12.92)
+    luminance = linear @ [0.2126, 0.7152, 0.0722]
+    assert all(a < b for a, b in pairwise(luminance))
+    # A contrast with white of 2 or more.
+    assert 1.05 / (luminance[-1] + 0.05) > 2
+
+
+def test_published_curves_have_panels_of_their_own(drawn, fourier, points_of):
+    series = {"resnet": "ResNet", "vit": "ViT"}
+    theirs = points_of(CURVES, "fig2a.csv", series)
+    shown = panels(drawn(CURVES, published=theirs))
+    titles = ["ResNet-50", "ViT-Ti", "Published: ResNet", "Published: ViT"]
+    assert [axes.get_title() for axes in shown] == titles
+    assert len({axes.get_ylim() for axes in shown}) == 1
+    check_curves(shown[0], rows_of(fourier, "resnet"), depths(rows_of(fourier, "resnet")))
+    for axes, model, last in zip(shown[2:], series, [16, 24], strict=True):
+        check_curves(axes, theirs[model].points, {i: i / last for i in range(last + 1)})
+
+
+def test_published_curves_of_another_model_say_so(drawn, points_of):
+    theirs = points_of(CURVES, "fig2a.csv", {"vit": "ViT"}, same_models=False)
+    shown = panels(drawn(CURVES, published=theirs))
+    titles = [axes.get_title() for axes in shown]
+    assert titles == ["ResNet-50", "ViT-Ti", "Published: ViT\n(another model)"]
+    # Below that of the measured model, and labelled like the first one of a row.
+    assert shown[2].get_position().x0 == pytest.approx(shown[1].get_position().x0)
+    assert shown[2].get_ylabel() == shown[0].get_ylabel()
+
+
+def test_the_component_by_depth(drawn, fourier):
+    figure = drawn(DEPTH)
+    for axes, model in zip(figure.axes, ["resnet", "vit"], strict=True):
+        expected = ends(fourier, model)
+        (line,) = axes.lines
+        interval, dots = axes.collections
+        check_points(axes, line, dots, expected)
+        colors = [to_hex(color) for color in dots.get_facecolors()]
+        assert colors == [canvas.depth_color(depth) for depth in expected["depth"]]
+        low, high = interval.get_datalim(axes.transData).intervaly
+        assert (low, high) == (expected["ci_low"].min(), expected["ci_high"].max())
+        assert axes.get_xlim() == (0, 1)
+    assert legend_labels(figure) == ["95 % interval", "MSA", "subsampling"]
+    assert legend_labels(drawn(DEPTH, [VIT])) == ["95 % interval", "MSA"]
+
+
+def test_bands_lie_where_those_of_the_variance_do(drawn, table, style_file):
+    with canvas.style(style_file):
+        theirs = draw("feature_variance", {"feature_variance": table}, [RESNET, VIT], {})
+    figures = [drawn(DEPTH), drawn(BOTH)]
+    expected = [spans(axes) for axes in theirs.axes]
+    assert [spans(axes) for axes in figures[0].axes] == expected
+    assert [spans(axes) for axes in panels(figures[1])[2:]] == expected
+
+
+def test_published_points_of_the_same_model_share_its_axis(drawn, points_of):
+    theirs = points_of(DEPTH, "fig8.csv", {"vit": "ViT"})
+    figure = drawn(DEPTH, [VIT, RESNET], theirs)
+    assert len(figure.axes) == 2
+    published, measured = figure.axes[0].lines
+    dots = [c for c in figure.axes[0].collections if len(c.get_offsets()) == 25]
+    np.testing.assert_array_equal(published.get_ydata(), theirs["vit"].points[VALUE])
+    assert published.get_zorder() < measured.get_zorder()
+    assert [to_hex(each.get_facecolors()[0]) for each in dots] == [
+        "#ffffff",
+        canvas.depth_color(0),
+    ]
+    assert legend_labels(figure)[:2] == ["measured", "published"]
+
+
+def test_published_points_of_another_model_have_their_own_axis(drawn, points_of):
+    theirs = points_of(DEPTH, "fig8.csv", {"vit": "ViT"}, same_models=False)
+    figure = drawn(DEPTH, [VIT, RESNET], theirs)
+    left, _, right = figure.axes
+    assert [len(axes.lines) for axes in figure.axes] == [1, 1, 1]
+    assert left.get_zorder() > right.get_zorder()
+    np.testing.assert_array_equal(right.lines[0].get_ydata(), theirs["vit"].points[VALUE])
+    assert right.get_ylabel() == "Published Δ log amplitude"
+    assert "published, another model (right axis)" in legend_labels(figure)
+
+
+def test_both_are_over_each_other(drawn, fourier):
+    members = [RESNET, VIT, SWIN]
+    figure = drawn(BOTH, members)
+    shown = panels(figure)
+    upper, lower = shown[:3], shown[3:]
+    assert [axes.get_title() for axes in upper] == [member.label for member in members]
+    assert len({axes.get_ylim() for axes in upper}) == 1
+    for above, below, member in zip(upper, lower, members, strict=True):
+        rows = rows_of(fourier, member.model)
+        check_curves(above, rows, depths(rows))
+        check_points(below, below.lines[0], below.collections[1], ends(fourier, member.model))
+        assert above.get_position().x0 == pytest.approx(below.get_position().x0)
+        assert above.get_position().y0 > below.get_position().y1
+
+
+def test_maps_of_2_x_2_are_left_out(drawn, fourier):
+    (axes,) = drawn(DEPTH, [SWIN]).axes
+    assert len(ends(fourier, "swin")) == 19
+    check_points(axes, axes.lines[0], axes.collections[1], ends(fourier, "swin"))
+    # The bands go on to the last cut point.
+    assert spans(axes)[-1][0] > ends(fourier, "swin")["depth"].max()
+
+
+@pytest.mark.parametrize("kind", [CURVES, DEPTH, BOTH])
+def test_a_model_without_any_diagonal_is_told_in_its_panel(drawn, fourier, kind):
+    first = fourier[fourier["frequency"] == 0]
+    none = first.assign(**dict.fromkeys([VALUE, "ci_low", "ci_high"], np.nan))
+    others = fourier[fourier["model"] != "swin"]
+    figure = drawn(kind, [RESNET, SWIN], table=pd.concat([others, none]))
+    empty = [axes for axes in panels(figure) if not axes.lines]
+    assert len(empty) == (2 if kind == BOTH else 1)
+    told = [[text.get_text() for text in axes.texts] for axes in empty]
+    assert told == [["undefined for these maps"]] * len(empty)
+
+
+@pytest.mark.parametrize("kind", [CURVES, DEPTH, BOTH])
+def test_a_single_image_has_no_interval(drawn, fourier, kind):
+    figure = drawn(kind, table=fourier.assign(ci_low=np.nan, ci_high=np.nan))
+    labels = legend_labels(figure) if figure.legends else []
+    assert "95 % interval" not in labels
+
+
+def _tick_labels(axis):
+    low, high = sorted(axis.get_view_interval())
+    ticks = zip(axis.get_majorticklocs(), axis.get_majorticklabels(), strict=True)
+    return [label for place, label in ticks if low <= place <= high]
+
+
+def _texts(figure):
+    texts = [text for legend in figure.legends for text in legend.get_texts()]
+    for axes in figure.axes:
+        texts.append(axes.title)
+        for axis in filter(Artist.get_visible, (axes.xaxis, axes.yaxis)):
+            texts += [axis.label, axis.get_offset_text(), *_tick_labels(axis)]
+    return [text for text in texts if text.get_visible() and text.get_text()]
+
+
+@pytest.mark.parametrize("same_models", [True, False])
+@pytest.mark.parametrize("count", range(1, 7))
+@pytest.mark.parametrize("kind", [CURVES, DEPTH, BOTH])
+def test_nothing_overlaps_and_nothing_is_cut_off(
+    drawn, fourier, points_of, kind, count, same_models
+):
+    copies = [fourier.assign(model=fourier["model"] + str(i)) for i in range(2)]
+    for scale, copy in zip([1, 0.05], copies, strict=True):
+        copy[[VALUE, "ci_low", "ci_high"]] *= scale
+    members = [
+        Member(f"{model}{i}", f"{model.title()}-{i}", model)
+        for i in range(2)
+        for model in ("resnet", "vit", "swin")
+    ][:count]
+    file, names = ("fig2a.csv", ("ResNet", "ViT")) if kind == CURVES else ("fig8.csv", ("ViT",))
+    series = {m.model: n for m in members for n in names if n.lower() == m.family}
+    published = points_of(kind, file, series, same_models) if kind != BOTH else {}
+    figure = drawn(kind, members, published, pd.concat(copies))
+
+    boxes = {text: text.get_window_extent() for text in _texts(figure)}
+    assert len(boxes) > 8 * count
+    width, height = figure.bbox.size
+    for text, box in boxes.items():
+        inside = box.x0 >= 0 and box.y0 >= 0 and box.x1 <= width and box.y1 <= height
+        assert inside, f"cut off: {text.get_text()}"
+    for (one, a), (other, b) in combinations(boxes.items(), 2):
+        assert not a.overlaps(b), f"{one.get_text()} over {other.get_text()}"
+
+
+@pytest.mark.parametrize("kind", [CURVES, DEPTH, BOTH])
+def test_a_model_that_was_not_measured_is_told(drawn, kind):
+    with pytest.raises(VitscopeError, match="fourier table has no model 'pit'"):
+        drawn(kind, [Member("pit", "PiT", "pit")])

@@ -1,0 +1,234 @@
+import subprocess
+import sys
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.colors import to_hex
+from matplotlib.offsetbox import AnnotationBbox
+
+from vitscope.claims.published import read_published
+from vitscope.drawing import canvas
+from vitscope.drawing.kinds import KINDS, Member, draw
+from vitscope.errors import VitscopeError
+from vitscope.measures.frequency_noise.compute import ring
+
+RESNET = Member("resnet", "ResNet", "resnet")
+VIT = Member("vit", "ViT", "vit")
+NEEDED = KINDS["frequency_noise"].published
+SERIES = {"resnet": "ResNet", "vit": "ViT"}
+FREQUENCIES = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9]
+FIG2B = Path(__file__).parents[3] / "resources" / "published" / "fig2b.csv"
+
+
+def measured(
+    model: str, lowest: float, frequencies: list[float] = FREQUENCIES, size: int = 32
+) -> pd.DataFrame:
+    """The table of a model whose accuracy falls evenly, by `lowest` at the last frequency."""
+    change = lowest * np.arange(1, len(frequencies) + 1) / len(frequencies)
+    return pd.DataFrame(
+        {
+            "model": model,
+            "frequency": frequencies,
+            "width": 0.1,
+            "eps": 0.7,
+            "image_size": size,
+            "components": 100,
+            "images": 500,
+            "seeds": 3,
+            "clean_accuracy": 0.9,
+            "accuracy": 0.9 + change / 100,
+            "change": change,
+            "ci_low": change - 2,
+            "ci_high": change + 1,
+        }
+    )
+
+
+BOTH = pd.concat([measured("vit", -20), measured("resnet", -9)]).sample(frac=1, random_state=0)
+
+
+@pytest.fixture
+def drawn(style_file):
+    def draw_it(members=(RESNET, VIT), published=None, table=BOTH):
+        with canvas.style(style_file):
+            figure = draw("frequency_noise", {"frequency_noise": table}, members, published or {})
+            figure.draw_without_rendering()
+        return figure
+
+    return draw_it
+
+
+def curves(axes):
+    """The lines of an axis but the one at zero."""
+    return [line for line in axes.lines if len(line.get_xdata()) == len(FREQUENCIES)]
+
+
+def pictures(axes):
+    return [artist for artist in axes.artists if isinstance(artist, AnnotationBbox)]
+
+
+def arrays(axes):
+    """The rings and the pieces of noise above a panel, each from left to right."""
+    found = [box.offsetbox.get_data() for box in pictures(axes)]
+    return found[::2], found[1::2]
+
+
+def legend_labels(figure):
+    return [text.get_text() for text in figure.legends[0].get_texts()]
+
+
+def test_one_panel_shows_the_table_of_all_models(drawn):
+    (axes,) = drawn().axes
+    lines = curves(axes)
+    assert [line.get_color() for line in lines] == ["#1f77b4", "#d62728"]
+    for line, shade, model in zip(lines, axes.collections, ["resnet", "vit"], strict=True):
+        rows = BOTH[BOTH["model"] == model].sort_values("frequency")
+        np.testing.assert_array_equal(line.get_xdata(), rows["frequency"])
+        np.testing.assert_array_equal(line.get_ydata(), rows["change"])
+        assert to_hex(shade.get_facecolor()[0]) == line.get_color()
+        low, high = shade.get_datalim(axes.transData).intervaly
+        assert (low, high) == (rows["ci_low"].min(), rows["ci_high"].max())
+    low, high = axes.get_ylim()
+    assert low < BOTH["ci_low"].min()
+    assert high > BOTH["ci_high"].max()
+    assert [label.get_text() for label in axes.get_xticklabels()] == [
+        f"0.{tenth}π" for tenth in range(1, 10)
+    ]
+
+
+def test_points_of_the_same_models_share_the_axis(drawn):
+    figure = drawn(published=read_published(FIG2B, NEEDED, SERIES, same_models=True))
+    (axes,) = figure.axes
+    theirs = [line for line in curves(axes) if line.get_markerfacecolor() == "white"]
+    published = pd.read_csv(FIG2B).set_index("model")["change"]
+    assert len(curves(axes)) == 4
+    for line, series in zip(theirs, SERIES.values(), strict=True):
+        np.testing.assert_array_equal(line.get_ydata(), published[series])
+    assert legend_labels(figure)[-1] == "published"
+
+
+def test_points_of_other_models_have_an_axis_of_their_own_with_the_same_zero(drawn):
+    figure = drawn(published=read_published(FIG2B, NEEDED, SERIES))
+    left, right = figure.axes
+    assert [len(curves(axes)) for axes in (left, right)] == [2, 2]
+    assert left.get_zorder() > right.get_zorder()
+    assert right.get_ylabel() == "Published Δ accuracy (pp)"
+    zeros = [axes.transData.transform((0.5, 0))[1] for axes in (left, right)]
+    assert zeros[0] == pytest.approx(zeros[1])
+    for axes in (left, right):
+        low, high = axes.get_ylim()
+        for line in curves(axes):
+            assert low < line.get_ydata().min()
+            assert line.get_ydata().max() < high
+    assert legend_labels(figure)[-1] == "published, other models (right axis)"
+
+
+def test_the_rings_are_the_masks_of_the_measurement(drawn):
+    (axes,) = drawn().axes
+    rings, noise = arrays(axes)
+    for frequency, mask, corner in zip(FREQUENCIES, rings, noise, strict=True):
+        np.testing.assert_array_equal(mask, ring(frequency, 0.1, 32))
+        # All of the noise is shown here, so that its power lies in the ring and its mirror image.
+        power = np.abs(np.fft.fftshift(np.fft.fft2(corner - corner.mean()))) ** 2
+        mirrored = np.roll(mask[::-1, ::-1], 1, axis=(0, 1))
+        assert power[(mask + mirrored) > 0].sum() == pytest.approx(power.sum(), rel=1e-6)
+        assert (corner.min() == 0) or (corner.max() == 1)
+    centres = [box.xy[0] for box in pictures(axes)[::2]]
+    assert centres == FREQUENCIES
+
+
+def test_of_large_images_a_corner_of_the_noise_is_shown(drawn):
+    (axes,) = drawn([RESNET], table=measured("resnet", -9, size=224)).axes
+    rings, noise = arrays(axes)
+    assert {each.shape for each in rings} == {(224, 224)}
+    assert {each.shape for each in noise} == {(32, 32)}
+
+
+@pytest.mark.parametrize(
+    ("frequencies", "shown"),
+    [
+        ([0.5], [0.5]),
+        ([0, 1], [0, 1]),
+        ([i / 20 for i in range(1, 20)], [0.05, 0.2, 0.35, 0.5, 0.65, 0.8, 0.95]),
+    ],
+)
+def test_pictures_and_ticks_are_as_many_as_there_is_room_for(drawn, frequencies, shown):
+    (axes,) = drawn([RESNET], table=measured("resnet", -9, frequencies)).axes
+    np.testing.assert_allclose(axes.get_xticks(), shown)
+    assert len(pictures(axes)) == 2 * len(shown)
+
+
+def test_models_of_one_family_are_told_apart(drawn):
+    twins = [Member(name, name, "vit") for name in ("one", "two", "three")]
+    table = pd.concat([measured(member.model, -5) for member in twins])
+    (axes,) = drawn(twins, table=table).axes
+    assert len({line._unscaled_dash_pattern for line in curves(axes)}) == 3
+    assert [line.get_color() for line in curves(axes)] == [
+        look.color for look in canvas.looks_of(twins)
+    ]
+
+
+def test_the_legend_names_only_what_is_shown(drawn):
+    assert legend_labels(drawn()) == ["ResNet", "ViT", "95 % interval"]
+    without = BOTH.assign(ci_low=np.nan, ci_high=np.nan)
+    assert legend_labels(drawn([VIT], table=without)) == ["ViT"]
+
+
+@pytest.mark.parametrize("lowest", [0, -1e-3, -90, 5])
+def test_whatever_is_measured_lies_within_the_panel(drawn, lowest):
+    table = measured("vit", lowest)
+    table["ci_low"] = table["ci_high"] = table["change"]
+    (axes,) = drawn([VIT], table=table).axes
+    low, high = axes.get_ylim()
+    assert low < min(0, lowest)
+    assert high > max(0, lowest)
+
+
+def _texts(figure):
+    texts = list(figure.legends[0].get_texts())
+    for axes in figure.axes:
+        texts += axes.texts
+        for axis in (axes.xaxis, axes.yaxis):
+            if axis.get_visible():
+                low, high = sorted(axis.get_view_interval())
+                ticks = zip(axis.get_majorticklocs(), axis.get_majorticklabels(), strict=True)
+                texts += [axis.label, *(label for place, label in ticks if low <= place <= high)]
+    return [text for text in texts if text.get_visible() and text.get_text()]
+
+
+LABELS = ["ResNet-50", "ViT-Ti", "PiT-Ti", "Swin-Ti", "AlterNet", "MLP-Mixer", "DeiT (ImageNet)"]
+
+
+@pytest.mark.parametrize("same_models", [True, False])
+@pytest.mark.parametrize("count", range(1, 8))
+def test_nothing_overlaps_and_nothing_is_cut_off(drawn, count, same_models):
+    families = ["resnet", "vit", "pit", "swin", "alternet", "mixer", "vit"]
+    members = [Member(f"m{i}", LABELS[i], families[i]) for i in range(count)]
+    table = pd.concat([measured(member.model, -5 * (i + 1)) for i, member in enumerate(members)])
+    published = read_published(FIG2B, NEEDED, {"m0": "ResNet"}, same_models)
+    figure = drawn(members, published, table)
+    boxes = {text.get_text(): text.get_window_extent() for text in _texts(figure)}
+    shown = [box.get_window_extent() for box in pictures(figure.axes[0])]
+    assert len(shown) == 18
+    everything = [*boxes.items(), *((f"picture {i}", box) for i, box in enumerate(shown))]
+    width, height = figure.bbox.size
+    for name, box in everything:
+        inside = box.x0 >= 0 and box.y0 >= 0 and box.x1 <= width and box.y1 <= height
+        assert inside, f"cut off: {name}"
+    for (one, a), (other, b) in combinations(everything, 2):
+        assert not a.overlaps(b), f"{one} over {other}"
+    panel = figure.axes[0].get_window_extent()
+    assert not any(panel.overlaps(box) for box in shown)
+
+
+def test_a_model_that_was_not_measured_is_told(drawn):
+    with pytest.raises(VitscopeError, match="no model 'swin'"):
+        drawn([Member("swin", "Swin", "swin")])
+
+
+def test_the_figure_needs_no_torch():
+    code = "import sys, vitscope.figures.frequency_noise; sys.exit('torch' in sys.modules)"
+    subprocess.run([sys.executable, "-c", code], cwd=Path(__file__).parents[3], check=True)

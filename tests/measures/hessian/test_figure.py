@@ -1,0 +1,221 @@
+"""The figure of Hessian max eigenvalue spectra shows its table."""
+
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.artist import Artist
+from matplotlib.axis import Axis
+from matplotlib.figure import Figure
+from matplotlib.text import Text
+
+from vitscope.claims.published import Published, read_published
+from vitscope.drawing import canvas
+from vitscope.drawing.kinds import KINDS, Member, draw
+from vitscope.errors import VitscopeError
+from vitscope.measures.hessian.figure import KERNEL, density_per_decade
+
+RESNET = Member("resnet", "ResNet", "resnet")
+VIT = Member("vit", "ViT", "vit")
+VIT_6 = Member("vit_6", "ViT (6 %)", "vit")
+MEMBERS = (RESNET, VIT, VIT_6)
+SERIES = {"resnet": "ResNet", "vit": "ViT", "vit_6": "ViT (6%)"}
+MAGNITUDES = {"resnet": 300.0, "vit": 20.0, "vit_6": 35.0}
+SHARES = {"resnet": 0.0, "vit": 0.3, "vit_6": 0.4}
+
+
+def rows_of(model: str, snapshot: str, batches: int = 6) -> pd.DataFrame:
+    """The spectra of a model: magnitudes of its own, and a share of negative eigenvalues."""
+    random = np.random.default_rng([len(model), len(snapshot)])
+    count = 5 * batches
+    values = MAGNITUDES[model] * 10 ** random.normal(0, 0.3, count)
+    values[: round(SHARES[model] * count)] *= -1
+    return pd.DataFrame(
+        {
+            "model": model,
+            "snapshot": snapshot,
+            "batch": np.repeat(np.arange(batches), 5),
+            "images": 32,
+            "rank": np.tile(np.arange(1, 6), batches),
+            "eigenvalue": values,
+            "residual": 1e-4,
+            "iterations": 20,
+            "converged": True,
+        }
+    )
+
+
+TABLE = pd.concat([rows_of(model, snapshot) for snapshot in ("warmup", "end") for model in SERIES])
+
+
+@pytest.fixture
+def points(points_file: Path) -> dict[str, Published]:
+    """The published points of Fig. 4."""
+    file = points_file.with_name("fig4_hessian.csv")
+    return read_published(file, KINDS["hessian"].published, SERIES)
+
+
+@pytest.fixture
+def drawn(style_file: Path):
+    def draw_it(members=MEMBERS, published=None, table=TABLE, snapshots=("warmup", "end")):
+        with canvas.style(style_file):
+            figure = draw("hessian", {"hessian": table}, members, published or {}, snapshots)
+            figure.draw_without_rendering()
+        return figure
+
+    return draw_it
+
+
+def of_rows(figure: Figure) -> list[tuple[str, list, list[str]]]:
+    """Return the title, the two panels and the legend of each row."""
+    return [
+        (
+            part.legends[0].get_title().get_text(),
+            part.axes[:2],
+            [text.get_text() for text in part.legends[0].get_texts()],
+        )
+        for part in figure.subfigs
+    ]
+
+
+def test_a_row_per_snapshot_shows_every_eigenvalue(drawn) -> None:
+    rows = of_rows(drawn(snapshots=("end", "warmup")))
+    assert [title for title, _, _ in rows] == ["end", "warmup"]
+    for snapshot, panels, _ in rows:
+        for axes, sign in zip(panels, (-1, 1), strict=True):
+            curves, marks = axes.lines[::2], axes.lines[1::2]
+            assert len(curves) == len(marks) == 3
+            for model, curve, mark in zip(SERIES, curves, marks, strict=True):
+                of_model = TABLE.query(f"model == '{model}' and snapshot == '{snapshot}'")
+                values = of_model["eigenvalue"].to_numpy()
+                same = values[np.sign(values) == sign]
+                np.testing.assert_array_equal(mark.get_xdata(), same)
+                at = curve.get_xdata()
+                np.testing.assert_array_equal(curve.get_ydata(), density_per_decade(values, at))
+                assert (np.sign(at) == sign).all()
+                low, high = axes.get_xlim()
+                assert ((same > low) & (same < high)).all()
+
+
+def test_both_densities_add_up_to_one(drawn) -> None:
+    (_, panels, _), _ = of_rows(drawn())
+    for nth in range(3):
+        areas = []
+        for axes in panels:
+            curve = axes.lines[2 * nth]
+            order = np.argsort(np.abs(curve.get_xdata()))
+            magnitude = np.log10(np.abs(curve.get_xdata()))[order]
+            areas.append(np.trapezoid(curve.get_ydata()[order], magnitude))
+        assert sum(areas) == pytest.approx(1, abs=3e-3)
+        assert areas[0] == pytest.approx(list(SHARES.values())[nth], abs=3e-3)
+
+
+def test_the_kernel_is_as_wide_as_stated() -> None:
+    at = np.array([10.0, 10 ** (1 + KERNEL), 10 ** (1 - KERNEL)])
+    density = density_per_decade(np.array([10.0, -3.0]), at)
+    peak = 1 / (np.sqrt(2 * np.pi) * KERNEL) / 2
+    np.testing.assert_allclose(density, peak * np.exp([0, -0.5, -0.5]))
+    caption = Path(__file__).parents[3] / "report" / "kinds" / "hessian.rst"
+    assert f"{KERNEL:g}\ndecades" in caption.read_text(encoding="utf-8")
+
+
+def test_the_legend_tells_the_share_of_negative_eigenvalues(drawn) -> None:
+    table = TABLE.copy()
+    doubtful = (table["model"] == "vit") & (table["rank"] == 5) & (table["batch"] < 2)
+    table.loc[doubtful & (table["snapshot"] == "end"), "converged"] = False
+    warmup, end = of_rows(drawn(table=table))
+    assert warmup[2] == ["ResNet: 0 % negative", "ViT: 30 % negative", "ViT (6 %): 40 % negative"]
+    assert end[2][1] == "ViT: 30 % negative (2 of 30 not converged)"
+
+
+def test_members_of_one_family_are_told_apart(drawn) -> None:
+    (_, (negative, _), _), _ = of_rows(drawn())
+    resnet, vit, vit_6 = negative.lines[::2]
+    assert (resnet.get_color(), vit.get_color()) == ("#1f77b4", "#d62728")
+    assert resnet.get_linestyle() == vit.get_linestyle() == "-"
+    assert vit_6.get_linestyle() == "--"
+    assert vit_6.get_color() not in ("#1f77b4", "#d62728")
+
+
+def test_no_negative_eigenvalue_is_told(drawn) -> None:
+    figure = drawn(members=[RESNET], snapshots=["end"])
+    ((_, (negative, positive), legend),) = of_rows(figure)
+    assert [text.get_text() for text in negative.texts] == ["none"]
+    assert not negative.lines
+    assert len(positive.lines) == 2
+    assert legend == ["ResNet: 0 % negative"]
+
+
+def test_an_eigenvalue_of_zero_is_of_neither_sign(drawn) -> None:
+    table = TABLE.copy()
+    table.loc[table["rank"] == 5, "eigenvalue"] = 0.0
+    (_, (negative, positive), _), _ = of_rows(drawn([VIT], table=table))
+    values = table.query("model == 'vit' and snapshot == 'warmup'")["eigenvalue"]
+    shown = [len(axes.lines[1].get_xdata()) for axes in (negative, positive)]
+    assert shown == [(values < 0).sum(), (values > 0).sum()]
+
+
+def test_published_curves_have_an_axis_of_their_own(drawn, points, points_file) -> None:
+    figure = drawn(published=points, snapshots=["warmup"])
+    ((_, panels, legend),) = of_rows(figure)
+    assert legend[-1] == "published, another model (right axis)"
+    backs = figure.subfigs[0].axes[2:]
+    assert [axes.get_ylabel() for axes in backs] == ["Published density"] * 2
+    assert [axes.get_ylabel() for axes in panels] == ["Density per decade"] * 2
+    file = pd.read_csv(points_file.with_name("fig4_hessian.csv"))
+    for axes, back, (panel, sign) in zip(
+        panels, backs, (("negative", -1), ("positive", 1)), strict=True
+    ):
+        assert axes.get_zorder() > back.get_zorder()
+        assert axes.get_xlim() == back.get_xlim()
+        for series, line in zip(SERIES.values(), back.lines, strict=True):
+            theirs = file[(file["model"] == series) & (file["panel"] == panel)]
+            theirs = theirs[np.sign(theirs["eigenvalue"]) == sign]
+            np.testing.assert_array_equal(line.get_xdata(), theirs["eigenvalue"])
+            # As ours: per decade of magnitude.
+            expected = theirs["density"] * theirs["eigenvalue"].abs() * np.log(10)
+            np.testing.assert_allclose(line.get_ydata(), expected)
+            assert line.get_linestyle() == ":"
+
+
+@pytest.mark.parametrize("compared", [False, True])
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_nothing_overlaps_and_nothing_is_cut_off(drawn, points, count, compared) -> None:
+    members = MEMBERS[:count]
+    published = {member.model: points[member.model] for member in members} if compared else {}
+    table = TABLE.assign(converged=False)
+    figure = drawn(members, published, table)
+    boxes = {text: text.get_window_extent() for text in _texts(figure)}
+    assert len(boxes) > 15
+    width, height = figure.bbox.size
+    for text, box in boxes.items():
+        assert min(box.x0, box.y0, width - box.x1, height - box.y1) >= 0, text
+    for (one, box), (two, other) in combinations(boxes.items(), 2):
+        apart = box.x1 <= other.x0 or other.x1 <= box.x0 or box.y1 <= other.y0 or other.y1 <= box.y0
+        assert apart, (one, two)
+
+
+def _tick_labels(axis: Axis) -> list[Text]:
+    """Return the labels that are drawn: an axis keeps some beyond its limits."""
+    low, high = sorted(axis.get_view_interval())
+    ticks = zip(axis.get_majorticklocs(), axis.get_majorticklabels(), strict=True)
+    return [label for place, label in ticks if low <= place <= high]
+
+
+def _texts(figure: Figure) -> list[Text]:
+    texts = [figure.subfigs[-1]._supxlabel]
+    for part in figure.subfigs:
+        (legend,) = part.legends
+        texts += [legend.get_title(), *legend.get_texts()]
+        for axes in part.axes:
+            texts += axes.texts
+            for axis in filter(Artist.get_visible, (axes.xaxis, axes.yaxis)):
+                texts += [axis.label, axis.get_offset_text(), *_tick_labels(axis)]
+    return [text for text in texts if text.get_visible() and text.get_text()]
+
+
+def test_a_table_without_the_model_is_told(drawn) -> None:
+    with pytest.raises(VitscopeError, match=r"no model 'other' at 'warmup': delete the table"):
+        drawn(members=[Member("other", "Other", "vit")])

@@ -1,0 +1,116 @@
+"""The figure of the spectral density of the Hessian shows its table."""
+
+from itertools import combinations
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import norm
+
+from vitscope.drawing import canvas
+from vitscope.drawing.kinds import Member, draw
+from vitscope.errors import VitscopeError
+from vitscope.measures.hessian_density.figure import KERNEL, smoothed
+
+MEMBERS = (Member("resnet", "ResNet", "resnet"), Member("vit", "ViT", "vit"))
+
+
+def rows_of(model: str, snapshot: str) -> pd.DataFrame:
+    """Four quadratures of eleven nodes: nearly all of the weight near zero."""
+    random = np.random.default_rng([len(model), len(snapshot)])
+    weights = random.random((4, 11)) * np.geomspace(1, 1e-6, 11)
+    return pd.DataFrame(
+        {
+            "model": model,
+            "snapshot": snapshot,
+            "batch": np.repeat([0, 1], 22),
+            "probe": np.tile(np.repeat([0, 1], 11), 2),
+            "node": (
+                np.r_[0, -np.geomspace(1, 40, 4), np.geomspace(1, 300, 6)][None]
+                + random.random((4, 11))
+            ).ravel(),
+            "weight": (weights / weights.sum(axis=1, keepdims=True)).ravel(),
+        }
+    )
+
+
+TABLE = pd.concat(
+    [rows_of(member.model, snapshot) for snapshot in ("warmup", "end") for member in MEMBERS]
+)
+
+
+@pytest.fixture
+def drawn(style_file):
+    def draw_it(members=MEMBERS, snapshots=("warmup", "end"), table=TABLE):
+        with canvas.style(style_file):
+            tables = {"hessian_density": table}
+            figure = draw("hessian_density", tables, members, {}, snapshots)
+            figure.draw_without_rendering()
+        return figure
+
+    return draw_it
+
+
+def test_panels_show_the_smoothed_quadratures(drawn) -> None:
+    figure = drawn(snapshots=("end", "warmup"))
+    titles = ["ResNet, end", "ViT, end", "ResNet, warmup", "ViT, warmup"]
+    assert [axes.get_title() for axes in figure.axes] == titles
+    for axes in figure.axes:
+        label, snapshot = axes.get_title().split(", ")
+        rows = TABLE.query(f"model == '{label.lower()}' and snapshot == '{snapshot}'")
+        width = KERNEL * np.ptp(rows["node"])
+        at, density = axes.lines[0].get_data()
+        kernels = norm.pdf(at[:, None], rows["node"].to_numpy(), width)
+        np.testing.assert_allclose(density, kernels @ rows["weight"] / 4, rtol=1e-10)
+        assert np.trapezoid(density, at) == pytest.approx(1, abs=1e-4)
+        assert axes.get_yscale() == "log"
+        assert axes.get_xlim() == (at[0], at[-1])
+        assert axes.get_ylim()[1] > density.max()
+
+
+def test_a_kernel_stands_on_its_node() -> None:
+    at = np.array([1.0, 2.0, 3.0])
+    expected = 0.25 * norm.pdf(at, 2.0, 0.5) + 0.75 * norm.pdf(at, 3.0, 0.5)
+    np.testing.assert_allclose(
+        smoothed(np.array([2.0, 3.0]), np.array([0.25, 0.75]), 0.5, at), expected
+    )
+
+
+@pytest.mark.parametrize("count", range(1, 7))
+def test_labels_fit_into_the_figure(drawn, count) -> None:
+    members = [Member(f"m{i}", f"Model {i}", "vit") for i in range(count)]
+    own = TABLE[TABLE["model"] == "vit"]
+    figure = drawn(members, table=pd.concat([own.assign(model=m.model) for m in members]))
+    width, height = figure.bbox.size
+    boxes = [
+        text.get_window_extent()
+        for axes in figure.axes
+        for text in (axes.title, axes.xaxis.label, axes.yaxis.label)
+        if text.get_text()
+    ]
+    for box in boxes:
+        assert min(box.x0, box.y0, width - box.x1, height - box.y1) >= 0
+    assert not any(one.overlaps(other) for one, other in combinations(boxes, 2))
+
+
+def test_many_models_take_several_rows_each_with_all_snapshots(drawn) -> None:
+    members = [Member(f"m{i}", f"Model {i}", "vit") for i in range(6)]
+    own = TABLE[TABLE["model"] == "vit"]
+    figure = drawn(members, table=pd.concat([own.assign(model=m.model) for m in members]))
+    assert figure.get_figwidth() <= 7
+    places = {axes.get_title(): axes.get_position() for axes in figure.axes}
+    rows = [
+        [f"Model {i}, {snapshot}" for i in three]
+        for three in ((0, 1, 2), (3, 4, 5))
+        for snapshot in ("warmup", "end")
+    ]
+    heights = [[round(places[title].y0, 6) for title in row] for row in rows]
+    assert all(len(set(row)) == 1 for row in heights)
+    assert sorted(heights, reverse=True) == heights
+    for row in rows:
+        assert sorted(row, key=lambda title: places[title].x0) == row
+
+
+def test_a_table_without_the_model_is_told(drawn) -> None:
+    with pytest.raises(VitscopeError, match=r"no model 'other' at 'warmup': delete the table"):
+        drawn([Member("other", "Other", "vit")])

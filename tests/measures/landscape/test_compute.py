@@ -1,0 +1,473 @@
+"""Landscapes against closed forms, the authors' normalization and plain evaluations."""
+
+from collections import OrderedDict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import pytest
+import torch
+from hypothesis import HealthCheck, given
+from hypothesis import settings as limits
+from hypothesis import strategies as st
+from scipy.special import logsumexp
+from scipy.stats import kstest
+from torch import Tensor, nn
+
+from tests.helpers.networks import MINI, mini
+from vitscope.errors import VitscopeError
+from vitscope.files.tables import TABLES, read_table, write_table
+from vitscope.files.tensors import TensorWriter
+from vitscope.measures.classification.compute import summarized
+from vitscope.measures.landscape.compute import (
+    FAST_BFLOAT16,
+    Point,
+    coordinates,
+    direction,
+    grid,
+    l2_terms,
+    measure,
+    pick_precision,
+    plane,
+)
+from vitscope.networks.predictions import predict
+from vitscope.settings.study import load_study
+from vitscope.training.augmented import Augmented
+
+Array = npt.NDArray[Any]
+CPU = torch.device("cpu")
+SEED, DECAY = 3, 0.05
+SETTINGS: dict[str, Any] = {
+    "seed": SEED,
+    "batch_size": 16,
+    "weight_decay": DECAY,
+    "say": lambda text: None,
+}
+FAMILIES = {entry["family"]: name for name, entry in MINI.items()}
+every_family = pytest.mark.parametrize("name", FAMILIES.values())
+
+
+def written(path: Path, images: Array, targets: Array, clean: bool = False) -> Augmented:
+    tensors = {"images": images.astype(np.float32), "targets": targets.astype(np.float32)}
+    shapes = {name: ("F32", values.shape) for name, values in tensors.items()}
+    with TensorWriter(path, shapes, {"data_sha256": "ab", "clean": str(clean)}) as writer:
+        for name, values in tensors.items():
+            writer.write(name, 0, values)
+    return Augmented(path)
+
+
+@pytest.fixture
+def images(tmp_path: Path) -> Augmented:
+    rng = np.random.default_rng(0)
+    targets = rng.dirichlet(np.full(10, 0.2), 40)
+    return written(tmp_path / "images", rng.normal(size=(40, 3, 32, 32)), targets)
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Augmented:
+    """Images of 12 pixels, of which as many as no batch divides."""
+    rng = np.random.default_rng(1)
+    targets = rng.dirichlet(np.ones(4), 37)
+    return written(tmp_path / "small", rng.normal(size=(37, 3, 2, 2)), targets)
+
+
+def linear(scale: float = 1.0) -> nn.Module:
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Flatten(), nn.Linear(12, 4))
+    with torch.no_grad():
+        model[1].weight.mul_(scale)
+    return model
+
+
+# The grid
+
+
+@given(st.integers(1, 100), st.floats(1e-3, 1e3))
+def test_steps_are_symmetric_about_an_exact_zero(half: int, radius: float) -> None:
+    steps = coordinates(2 * half + 1, radius)
+    assert len(steps) == 2 * half + 1
+    assert steps[half] == 0
+    assert steps == [-step for step in reversed(steps)]
+    assert steps[-1] == pytest.approx(radius)
+    np.testing.assert_allclose(np.diff(steps), radius / half, rtol=1e-9)
+
+
+def test_the_grid_is_in_the_order_of_the_authors(shared: Path) -> None:
+    path = shared / "published" / "landscape_vit_ti.csv"
+    if not path.is_file():
+        pytest.skip(f"needs the published grid {path}")
+    theirs = pd.read_csv(path, header=None, usecols=[0, 1]).to_numpy()
+    np.testing.assert_allclose(grid(21, 1.0), theirs, atol=1e-12)
+
+
+def test_parts_of_the_grid_make_up_the_whole() -> None:
+    parts = [grid(5, 2.0, range(first, min(first + 2, 5))) for first in range(0, 5, 2)]
+    assert [len(part) for part in parts] == [10, 10, 5]
+    assert [point for part in parts for point in part] == grid(5, 2.0)
+
+
+# The directions
+
+
+def normalized_as_the_authors(drawn: Tensor, weights: Tensor) -> Tensor:
+    ratio = torch.norm(weights, dim=0, keepdim=True) / (
+        torch.norm(drawn, dim=0, keepdim=True) + 1e-7
+    )
+    return ratio * drawn
+
+
+@every_family
+def test_directions_have_the_norms_of_the_weights_by_filter(name: str) -> None:
+    model, _ = mini(name)
+    moving = 0
+    for key, weights in model.named_parameters():
+        found = direction(key, weights, SEED, 0)
+        assert found.shape == weights.shape
+        if weights.ndim < 2 or "pos_embed" in key or "relative_position" in key:
+            assert not found.any()
+            continue
+        moving += 1
+        torch.testing.assert_close(found.norm(dim=0), weights.norm(dim=0), rtol=1e-4, atol=1e-6)
+        # What the authors do with a random tensor leaves this one as it is: it is normalized.
+        torch.testing.assert_close(
+            normalized_as_the_authors(found, weights), found, rtol=1e-3, atol=1e-6
+        )
+    assert moving > 5
+
+
+@pytest.mark.parametrize("shape", [(7, 5), (6, 4, 3, 3), (1, 1, 8)])
+def test_the_scale_is_that_of_the_authors(shape: tuple[int, ...]) -> None:
+    torch.manual_seed(0)
+    weights, other = torch.randn(shape), torch.randn(shape)
+    one, two = (direction("w", each, SEED, 0) for each in (weights, other))
+    # One draw, scaled to two sets of weights: from either follows the other.
+    torch.testing.assert_close(normalized_as_the_authors(one, other), two, rtol=1e-5, atol=1e-6)
+    assert (one * two >= 0).all()
+
+
+def test_directions_are_gaussian() -> None:
+    # Columns of ones have the norm that a Gaussian column has in the mean: no scale is left.
+    found = direction("w", torch.ones(2000, 50), SEED, 0).flatten()
+    assert kstest(found[::7].numpy(), "norm").pvalue > 0.01
+
+
+def test_directions_hang_on_seed_name_axis_and_nothing_else() -> None:
+    weights = torch.ones(5, 4)
+    first = direction("w", weights, SEED, 0)
+    torch.rand(11)
+    assert torch.equal(first, direction("w", weights, SEED, 0))
+    for other in (("v", SEED, 0), ("w", SEED + 1, 0), ("w", SEED, 1)):
+        name, seed, axis = other
+        assert not torch.equal(first, direction(name, weights, seed, axis))
+    one = nn.Sequential(OrderedDict(a=nn.Linear(4, 4), b=nn.Linear(4, 4)))
+    other = nn.Sequential(OrderedDict(b=one.b, a=one.a))
+    with plane(one, SEED) as move:
+        move(1, 1)
+        moved = {key: value.clone() for key, value in one.state_dict().items()}
+    with plane(other, SEED) as move:
+        move(1, 1)
+        for key, value in other.state_dict().items():
+            assert torch.equal(value, moved[key])
+
+
+def test_the_layout_in_memory_does_not_matter() -> None:
+    torch.manual_seed(0)
+    weights = torch.randn(6, 5, 3, 3)
+    last = weights.to(memory_format=torch.channels_last)
+    assert torch.equal(direction("w", weights, SEED, 0), direction("w", last, SEED, 0))
+    assert direction("w", last, SEED, 0).stride() == last.stride()
+
+
+# The plane
+
+
+@every_family
+def test_weights_are_where_the_plane_says_and_return_to_the_bit(name: str) -> None:
+    model, _ = mini(name)
+    before = {key: value.clone() for key, value in model.state_dict().items()}
+    along = [
+        {key: direction(key, value, SEED, axis) for key, value in model.named_parameters()}
+        for axis in (0, 1)
+    ]
+    with plane(model, SEED) as move:
+        for x, y in [(0.3, -0.7), (-1.0, 0.2), (0.0, 0.0)]:
+            move(x, y)
+            for key, value in model.state_dict().items():
+                steps = x * along[0][key] + y * along[1][key] if key in along[0] else 0
+                torch.testing.assert_close(value, before[key] + steps, rtol=1e-5, atol=1e-6)
+        for key, value in model.state_dict().items():
+            assert torch.equal(value, before[key])
+        move(0.1, 0.1)
+    assert all(torch.equal(value, before[key]) for key, value in model.state_dict().items())
+
+
+def test_weights_return_after_a_failure_too() -> None:
+    model = linear()
+    before = model[1].weight.detach().clone()
+
+    def fail() -> None:
+        with plane(model, SEED) as move:
+            move(1, 1)
+            raise RuntimeError("on the way")
+
+    with pytest.raises(RuntimeError, match="on the way"):
+        fail()
+    assert torch.equal(model[1].weight, before)
+
+
+def test_l2_terms_against_numpy() -> None:
+    model, _ = mini("vit")
+    squares = [np.square(p.detach().double().numpy()).sum() for p in model.parameters()]
+    assert l2_terms(model) == pytest.approx((np.sqrt(squares).sum(), np.sum(squares)), rel=1e-12)
+
+
+# The loss
+
+
+def by_hand(model: nn.Module, images: Augmented, x: float, y: float) -> dict[str, float]:
+    """The loss of a linear model, all of it in float64 from the weights at the origin."""
+    weight = model[1].weight.detach()
+    along = (direction("1.weight", weight, SEED, axis).double().numpy() for axis in (0, 1))
+    first, second = along
+    moved = weight.double().numpy() + x * first + y * second
+    bias = model[1].bias.detach().double().numpy()
+    pixels, targets = (each.double().numpy() for each in images.rows(0, len(images)))
+    logits = pixels.reshape(len(pixels), -1) @ moved.T + bias
+    log_probability = logits - logsumexp(logits, axis=1, keepdims=True)
+    nll = -(targets * log_probability).sum(axis=1).mean()
+    norms = np.array([np.linalg.norm(moved), np.linalg.norm(bias)])
+    found = log_probability.argmax(axis=1) == targets.argmax(axis=1)
+    return {
+        "nll": nll,
+        "l2": norms.sum(),
+        "l2_squared": np.square(norms).sum(),
+        "loss": nll + DECAY * norms.sum(),
+        "loss_squared": nll + DECAY / 2 * np.square(norms).sum(),
+        "accuracy": found.mean(),
+    }
+
+
+def test_a_linear_model_has_the_loss_that_follows_by_hand(small: Augmented) -> None:
+    model = linear()
+    table = measure(model, small, grid(5, 2.0), **SETTINGS)
+    expected = pd.DataFrame([by_hand(model, small, x, y) for x, y in grid(5, 2.0)])
+    np.testing.assert_array_equal(table[["x", "y"]], grid(5, 2.0))
+    for column in expected:
+        np.testing.assert_allclose(table[column], expected[column], rtol=2e-6, err_msg=column)
+    assert table["nll"].nunique() == 25
+
+
+def test_the_squared_term_is_a_parabola_of_the_steps(images: Augmented) -> None:
+    model, _ = mini("swin")
+    points = [(step, 0.0) for step in coordinates(9, 1.0)]
+    with plane(model, SEED) as move:
+        values = []
+        for point in points:
+            move(*point)
+            values.append(l2_terms(model)[1])
+    np.testing.assert_allclose(np.diff(values, 3), 0, atol=1e-4)
+    assert np.diff(values, 2).min() > 1
+
+
+@every_family
+def test_at_the_origin_all_scores_are_those_of_the_model_to_the_bit(
+    name: str, images: Augmented
+) -> None:
+    model, _ = mini(name)
+    (row,) = measure(model, images, [(0.0, 0.0)], **SETTINGS).to_dict("records")
+    targets = images.rows(0, 40)[1]
+    batches = [pixels for pixels, _ in images.batches(16)]
+    predictions = predict(model, batches, targets.argmax(1).numpy())
+    for score, value in summarized(predictions, 10).items():
+        if score != "nll":
+            np.testing.assert_equal(row[score], value, err_msg=score)
+    with torch.inference_mode():
+        logits = torch.cat([model(batch) for batch in batches]).double()
+    loss = nn.functional.cross_entropy(logits, targets.double(), reduction="none")
+    assert row["nll"] == pytest.approx(loss.mean().item(), rel=1e-14)
+
+
+def test_statistics_of_batch_normalization_stay(images: Augmented) -> None:
+    model, _ = mini("resnet")
+    before = {key: value.clone() for key, value in model.named_buffers()}
+    measure(model.train(), images, grid(3, 1.0), **SETTINGS)
+    assert len(before) > 10
+    assert all(torch.equal(value, before[key]) for key, value in model.named_buffers())
+
+
+def test_without_weights_that_move_all_points_are_alike(small: Augmented) -> None:
+    class Biased(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.bias = nn.Parameter(torch.arange(4.0))
+            self.pos_embed = nn.Parameter(torch.ones(3, 4))
+
+        def forward(self, pixels: Tensor) -> Tensor:
+            return self.bias + self.pos_embed.sum(0) * pixels.mean((1, 2, 3))[:, None]
+
+    table = measure(Biased(), small, grid(3, 1.0), **SETTINGS)
+    assert (table.drop(columns=["x", "y"]).nunique() <= 1).all()
+
+
+def test_opposite_steps_mirror_a_symmetric_loss(tmp_path: Path) -> None:
+    # With zero weights a step and its opposite turn every logit round, and every image has both.
+    rng = np.random.default_rng(2)
+    half = rng.normal(size=(10, 3, 2, 2))
+    both = written(tmp_path / "both", np.concatenate([half, -half]), np.full((20, 4), 0.25))
+    model = linear()
+    with torch.no_grad():
+        model[1].bias.zero_()
+    weight = model[1].weight.detach().clone()
+    values = []
+    for sign in (1, -1):
+        with torch.no_grad():
+            model[1].weight.copy_(sign * weight)
+        table = measure(model, both, [(sign * 0.6, sign * -0.3)], **SETTINGS)
+        values.append(table["nll"][0])
+    # The directions are scaled by norms, which the sign leaves.
+    assert values[0] == pytest.approx(values[1], rel=1e-6)
+
+
+# Parts, precision, overflow
+
+
+@limits(deadline=None, max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(st.booleans(), min_size=8, max_size=8))
+def test_any_parts_give_the_same_bits(small: Augmented, cuts: list[bool]) -> None:
+    points = grid(3, 1.0)
+    whole = measure(linear(), small, points, **SETTINGS)
+    parts: list[list[Point]] = [[]]
+    for point, cut in zip(points, [*cuts, False], strict=True):
+        parts[-1].append(point)
+        if cut:
+            parts.append([])
+    tables = [measure(linear(), small, part, **SETTINGS) for part in parts if part]
+    pd.testing.assert_frame_equal(pd.concat(tables, ignore_index=True), whole, check_exact=True)
+
+
+def test_bfloat16_is_near_and_never_uses_the_weights_of_another_point(images: Augmented) -> None:
+    model, _ = mini("vit")
+    points = [(0.0, 0.0), (0.5, -0.5), (1.0, 1.0)]
+    exact = measure(model, images, points, **SETTINGS)
+    fast = measure(model, images, points, precision="bfloat16", **SETTINGS)
+    assert not (fast["nll"] == exact["nll"]).any()
+    np.testing.assert_allclose(fast["nll"], exact["nll"], rtol=0.01)
+    np.testing.assert_array_equal(fast["l2"], exact["l2"])
+    alone = [measure(mini("vit")[0], images, [p], precision="bfloat16", **SETTINGS) for p in points]
+    np.testing.assert_array_equal(pd.concat(alone)["nll"], fast["nll"])
+    assert set(fast["precision"]) == {"bfloat16"}
+    assert set(exact["precision"]) == {"float32"}
+
+
+def test_auto_is_bfloat16_where_the_processor_has_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert pick_precision("float32", CPU) == "float32"
+    assert pick_precision("bfloat16", CPU) == "bfloat16"
+    for has in FAST_BFLOAT16:
+        monkeypatch.setattr(torch.cpu, "get_capabilities", lambda has=has: {has: True, "avx2": 1})
+        assert pick_precision("auto", CPU) == "bfloat16"
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"avx2": True, "amx_bf16": False})
+    assert pick_precision("auto", CPU) == "float32"
+
+
+def test_where_logits_overflow_scores_are_null(small: Augmented, tmp_path: Path) -> None:
+    table = measure(linear(1e18), small, [(0.0, 0.0), (1e21, 1e21)], **SETTINGS)
+    write_table("landscape", table.assign(model="net"), tmp_path / "table")
+    inside, outside = read_table("landscape", tmp_path / "table").to_dict("records")
+    assert inside["nll"] > 1e16
+    assert inside["accuracy"] >= 0
+    known = {"model", "x", "y", "images", "clean", "precision", "weight_decay", "l2", "l2_squared"}
+    for column in set(TABLES["landscape"]) - known:
+        assert np.isnan(outside[column]), column
+    assert outside["l2"] > 1e30
+
+
+def test_a_loss_that_is_not_finite_at_the_trained_weights_is_told(small: Augmented) -> None:
+    model = linear()
+    with torch.no_grad():
+        model[1].weight.fill_(3e38)
+    with pytest.raises(VitscopeError) as caught:
+        measure(model, small, grid(3, 1.0), **SETTINGS)
+    assert str(caught.value) == (
+        "The loss of the Sequential on augmented images is not finite at its trained weights: give "
+        "a checkpoint of a training that did not diverge."
+    )
+    assert (model[1].weight == 3e38).all()
+
+
+def test_the_table_says_what_the_loss_is_of(tmp_path: Path) -> None:
+    clean = written(tmp_path / "clean", np.ones((5, 3, 2, 2)), np.eye(4)[:1].repeat(5, 0), True)
+    table = measure(linear(), clean, [(0.0, 0.0)], **SETTINGS | {"weight_decay": 0})
+    (row,) = table.to_dict("records")
+    assert row["clean"]
+    assert row["images"] == 5
+    assert row["weight_decay"] == 0
+    assert row["loss"] == row["loss_squared"] == row["nll"]
+    assert row["l2"] > 0
+
+
+def test_progress_is_told(small: Augmented) -> None:
+    told: list[str] = []
+    measure(linear(), small, grid(3, 1.0), **SETTINGS | {"say": told.append})
+    assert told[-1].startswith("9 of 9 points")
+
+
+# Studies
+
+STUDY = """
+title: one
+data:
+  shapes:
+    source: {kind: shapes32}
+    classes: 10
+    image_size: 32
+    mean: [0.5, 0.5, 0.5]
+    std: [0.25, 0.25, 0.25]
+    splits: {test: {}, train: {}}
+models:
+  net:
+    family: resnet
+    arch: {depth: 50}
+    data: shapes
+    checkpoint: {path: net.pth}
+training: {epochs: 2, batch_size: 10, learning_rate: 0.1}
+analysis:
+  landscape: {points: 5}
+figures:
+  plane: {kind: landscape, models: [net]}
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "sentence"),
+    [
+        (
+            "points: 5",
+            "points: 6",
+            "analysis.landscape.points: found 6, allowed: an odd whole number from 3, so that the "
+            "trained weights are a point.",
+        ),
+        (
+            "training: {epochs: 2, batch_size: 10, learning_rate: 0.1}\n",
+            "",
+            "top level: the key 'training' is missing: add it to train net.",
+        ),
+        (
+            ", train: {}",
+            "",
+            "analysis.augmented.split, for models.net on data.shapes: found 'train', allowed: "
+            "test.",
+        ),
+    ],
+)
+def test_a_study_that_cannot_have_a_landscape_is_told_at_once(
+    tmp_path: Path, before: str, after: str, sentence: str
+) -> None:
+    path = tmp_path / "study.yaml"
+    path.write_text(STUDY)
+    assert load_study(path).split("landscape") == "train"
+    path.write_text(STUDY.replace(before, after))
+    with pytest.raises(VitscopeError) as caught:
+        load_study(path)
+    assert str(caught.value) == f"{path}: {sentence}"

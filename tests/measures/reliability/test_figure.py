@@ -1,0 +1,199 @@
+from itertools import combinations
+
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.artist import Artist
+from matplotlib.colors import to_hex
+from matplotlib.text import Text
+
+from vitscope.drawing import canvas
+from vitscope.drawing.kinds import Member, draw
+from vitscope.errors import VitscopeError
+from vitscope.measures.classification.compute import reliability, summarized
+
+LABELS = ["ResNet-50", "ViT-Ti", "PiT-Ti", "Swin-Ti", "AlterNet-50", "MLP-Mixer", "DeiT (ImageNet)"]
+FAMILIES = ["resnet", "vit", "pit", "swin", "alternet", "mixer", "convnext"]
+MEMBERS = [Member(f, label, f) for f, label in zip(FAMILIES, LABELS, strict=True)]
+
+
+def predicted(overconfidence: float, seed: int = 0, images: int = 400) -> pd.DataFrame:
+    """Predictions of ten classes, none with a confidence from 0.3 to 0.5."""
+    generator = np.random.default_rng(seed)
+    confidence = generator.choice([0.15, 0.25, 0.55, 0.65, 0.75, 0.85, 0.95], images)
+    confidence += generator.uniform(-0.04, 0.04, images)
+    right = generator.random(images) < confidence - overconfidence
+    label = generator.integers(10, size=images)
+    return pd.DataFrame(
+        {
+            "label": label,
+            "prediction": np.where(right, label, (label + 1) % 10),
+            "confidence": confidence,
+            "nll": 1.0,
+            "brier": 0.5,
+            "top5": True,
+        }
+    )
+
+
+def tables_of(predictions: dict[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
+    """The tables of models, in no particular order."""
+    bins = [reliability(own).assign(model=name) for name, own in predictions.items()]
+    scores = [
+        {"model": name, "images": len(own)} | summarized(own, 10)
+        for name, own in predictions.items()
+    ]
+    return {
+        "reliability": pd.concat(bins).sample(frac=1, random_state=0),
+        "classification": pd.DataFrame(scores).sample(frac=1, random_state=1),
+    }
+
+
+TABLES = tables_of({f: predicted(0.1 * (i - 3), i) for i, f in enumerate(FAMILIES)})
+
+
+@pytest.fixture
+def drawn(style_file):
+    def draw_it(members=MEMBERS[:2], tables=TABLES):
+        with canvas.style(style_file):
+            figure = draw("reliability", tables, members, {})
+            figure.draw_without_rendering()
+        return figure
+
+    return draw_it
+
+
+def parts(figure):
+    """The diagrams, and the histograms below them."""
+    half = len(figure.axes) // 2
+    return figure.axes[:half], figure.axes[half:]
+
+
+def boxes(container):
+    return pd.DataFrame(
+        [(b.get_x(), b.get_width(), b.get_y(), b.get_height()) for b in container],
+        columns=["x", "width", "y", "height"],
+    )
+
+
+def bins_of(model, tables=TABLES):
+    table = tables["reliability"]
+    return table[table["model"] == model].sort_values("bin").reset_index(drop=True)
+
+
+def sorted_boxes(container):
+    return boxes(container).sort_values("x").reset_index(drop=True)
+
+
+@pytest.mark.parametrize("position", range(6))
+def test_a_panel_shows_the_table(drawn, position):
+    axes, histogram = (some[position] for some in parts(drawn(MEMBERS[:6])))
+    assert axes.get_title() == LABELS[position]
+    bins = bins_of(FAMILIES[position])
+    filled = bins[bins["images"] > 0].reset_index(drop=True)
+    assert filled["bin"].tolist() == [1, 2, 5, 6, 7, 8, 9]
+
+    accuracy, gap = (sorted_boxes(container) for container in axes.containers)
+    for drawn_bars in (accuracy, gap):
+        np.testing.assert_allclose(drawn_bars["x"], filled["low"])
+        np.testing.assert_allclose(drawn_bars["x"] + drawn_bars["width"], filled["high"])
+    np.testing.assert_array_equal(accuracy["y"], 0)
+    np.testing.assert_allclose(accuracy["height"], filled["accuracy"])
+    ends = np.sort(np.c_[gap["y"], gap["y"] + gap["height"]], axis=1)
+    np.testing.assert_allclose(ends, np.sort(filled[["accuracy", "confidence"]], axis=1))
+
+    shares = sorted_boxes(histogram.containers[0])
+    np.testing.assert_allclose(shares["x"], bins["low"], atol=1e-12)
+    np.testing.assert_allclose(shares["height"], bins["images"] / 400)
+
+
+def test_the_diagonal_is_where_a_model_is_calibrated(drawn):
+    axes = drawn().axes[0]
+    (line,) = axes.lines
+    assert line.get_xydata().tolist() == [[0, 0], [1, 1]]
+    assert axes.get_xlim() == axes.get_ylim() == (0, 1)
+
+
+def test_bins_without_images_have_no_bars_and_those_without_a_hit_have_a_gap(drawn):
+    # All of one bin, and all wrong: the accuracy is 0, and seen.
+    wrong = predicted(0).query("0.6 < confidence < 0.7")
+    wrong = wrong.assign(prediction=(wrong["label"] + 1) % 10)
+    axes = drawn(MEMBERS[:1], tables_of({"resnet": wrong})).axes[0]
+    accuracy, gap = map(boxes, axes.containers)
+    assert accuracy["height"].tolist() == [0]
+    assert gap["height"].tolist() == pytest.approx([wrong["confidence"].mean()])
+
+
+def test_scores_are_written_out(drawn):
+    figure = drawn()
+    scores = TABLES["classification"].set_index("model")
+    for axes, model in zip(parts(figure)[0], FAMILIES, strict=False):
+        told = axes.texts[0].get_text()
+        accuracy, ece, signed = 100 * scores.loc[model, ["accuracy", "ece", "signed_ece"]]
+        expected = f"accuracy {accuracy:.1f} %, ECE {ece:.1f} % ({signed:+.1f} %)"
+        assert told == expected.replace("-", "\N{MINUS SIGN}")
+    assert "(\N{MINUS SIGN}" in figure.axes[0].texts[0].get_text()
+
+
+def test_colours_are_those_of_the_families(drawn):
+    blue, red = (
+        {to_hex(container.patches[0].get_facecolor()) for container in axes.containers[:1]}
+        for axes in parts(drawn())[0]
+    )
+    assert (blue, red) == ({"#1f77b4"}, {"#d62728"})
+
+
+def test_histograms_share_a_scale(drawn):
+    limits = {axes.get_ylim() for axes in parts(drawn(MEMBERS[:6]))[1]}
+    assert len(limits) == 1
+    (limit,) = limits
+    assert limit[0] == 0
+    assert limit[1] > TABLES["reliability"]["images"].max() / 400
+
+
+def test_the_legend_says_what_is_what(drawn):
+    labels = [text.get_text() for text in drawn().legends[0].get_texts()]
+    assert labels == ["accuracy", "gap to mean confidence", "calibrated", "share of images"]
+
+
+def _tick_labels(axis):
+    low, high = sorted(axis.get_view_interval())
+    return [tick.label1 for tick in axis.get_major_ticks() if low <= tick.get_loc() <= high]
+
+
+def _texts(figure):
+    texts: list[Text] = list(figure.legends[0].get_texts())
+    for axes in figure.axes:
+        texts += [axes.title, *axes.texts]
+        for axis in filter(Artist.get_visible, (axes.xaxis, axes.yaxis)):
+            texts += [axis.label, *_tick_labels(axis)]
+    return [text for text in texts if text.get_visible() and text.get_text()]
+
+
+@pytest.mark.parametrize("count", [1, 2, 4, 7])
+def test_nothing_overlaps_and_nothing_is_cut_off(drawn, count):
+    # The widest numbers that there are.
+    scores = TABLES["classification"].assign(accuracy=1.0, ece=0.8, signed_ece=-0.8)
+    figure = drawn(MEMBERS[:count], {**TABLES, "classification": scores})
+    extents = {text: text.get_window_extent() for text in _texts(figure)}
+    assert len(extents) > 10 * count
+    width, height = figure.bbox.size
+    for text, box in extents.items():
+        inside = box.x0 >= 0 and box.y0 >= 0 and box.x1 <= width and box.y1 <= height
+        assert inside, f"cut off: {text.get_text()}"
+    for (one, a), (other, b) in combinations(extents.items(), 2):
+        assert not a.overlaps(b), f"{one.get_text()} over {other.get_text()}"
+    panels = [axes.get_window_extent() for axes in figure.axes]
+    for one, other in combinations(panels, 2):
+        assert not one.overlaps(other)
+    for axes, histogram in zip(*parts(figure), strict=True):
+        one, other = axes.get_window_extent(), histogram.get_window_extent()
+        assert (one.x0, one.x1) == pytest.approx((other.x0, other.x1))
+        assert one.y0 > other.y1
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_a_model_that_was_not_measured_is_told(drawn, name):
+    without = {**TABLES, name: TABLES[name][TABLES[name]["model"] != "vit"]}
+    with pytest.raises(VitscopeError, match=f"The {name} table has no model 'vit'"):
+        drawn(tables=without)

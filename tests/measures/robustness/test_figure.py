@@ -1,0 +1,138 @@
+from itertools import combinations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from vitscope.corruptions import CORRUPTIONS, GROUPS
+from vitscope.drawing import canvas
+from vitscope.drawing.kinds import Member, draw
+from vitscope.errors import VitscopeError
+from vitscope.measures.robustness.compute import corruption_error
+
+FAMILIES = ["resnet", "vit", "pit", "swin", "alternet", "mixer"]
+LABELS = {"gaussian_noise": "Gaussian noise", "jpeg_compression": "JPEG compression"}
+
+
+def robustness(model: str, seed: int, corruptions: tuple[str, ...] = CORRUPTIONS) -> pd.DataFrame:
+    """Return a robustness table of one model, in the order of a study."""
+    draw = np.random.default_rng(seed)
+    rows = [("none", 0), *((name, s) for name in corruptions for s in range(1, 6))]
+    table = pd.DataFrame(rows, columns=["corruption", "severity"])
+    accuracy = 0.9 - 0.12 * table["severity"] + draw.uniform(-0.1, 0.1, len(table))
+    return table.assign(
+        model=model, images=100, accuracy=accuracy, nll=3 * (1 - accuracy), ece=accuracy / 4
+    )
+
+
+def members_of(families: list[str]) -> list[Member]:
+    return [Member(f"{family}{i}", f"{family} {i}", family) for i, family in enumerate(families)]
+
+
+def of_model(table: pd.DataFrame, member: Member) -> pd.DataFrame:
+    return table[table["model"] == member.model]
+
+
+@pytest.fixture
+def drawn(style_file):
+    def draw_it(families=("resnet", "vit"), corruptions=CORRUPTIONS, missing=""):
+        members = members_of(families)
+        tables = [robustness(m.model, i, corruptions) for i, m in enumerate(members)]
+        both = {
+            "robustness": pd.concat(tables).sample(frac=1, random_state=0),
+            "corruption_error": pd.concat(map(corruption_error, tables)).sample(
+                frac=1, random_state=0
+            ),
+        }
+        if missing:
+            both[missing] = both[missing][both[missing]["model"] != members[0].model]
+        with canvas.style(style_file):
+            figure = draw("robustness", both, members, {})
+            figure.draw_without_rendering()
+        return figure, members, both
+
+    return draw_it
+
+
+def test_scores_by_severity_are_means_over_corruptions(drawn):
+    figure, members, tables = drawn()
+    for axes, column, scale in zip(
+        figure.axes, ["accuracy", "nll", "ece"], [100, 1, 100], strict=False
+    ):
+        assert len(axes.lines) == len(members)
+        for line, member in zip(axes.lines, members, strict=True):
+            rows = of_model(tables["robustness"], member)
+            np.testing.assert_array_equal(line.get_xdata(), range(6))
+            expected = [scale * rows.loc[rows["severity"] == s, column].mean() for s in range(6)]
+            np.testing.assert_allclose(line.get_ydata(), expected, rtol=1e-12)
+            assert line.get_color() == canvas.look_of(member.family).color
+
+
+def test_errors_are_those_of_the_table_in_the_order_of_the_groups(drawn):
+    figure, members, tables = drawn()
+    axes = figure.axes[3]
+    labels = [text.get_text() for text in axes.get_yticklabels()]
+    in_words = [LABELS.get(name, name.replace("_", " ")) for name in CORRUPTIONS]
+    assert labels == ["no corruption", "mean of corruptions", *in_words]
+    # From top to bottom.
+    assert axes.get_ylim() == (len(labels) - 0.5, -0.5)
+    for line, member in zip(axes.lines, members, strict=True):
+        rows = of_model(tables["corruption_error"], member).set_index("corruption")
+        expected = [rows["clean_error"].iloc[0], *rows["error"].loc[["mean", *CORRUPTIONS]]]
+        np.testing.assert_allclose(line.get_xdata(), 100 * np.array(expected), rtol=1e-12)
+        np.testing.assert_array_equal(line.get_ydata(), range(17))
+        assert line.get_linestyle() == "None"
+
+
+def test_groups_are_named_beside_their_rows(drawn):
+    figure, _, _ = drawn()
+    named = {text.get_text(): text.get_position()[1] for text in figure.axes[3].texts}
+    # Two rows come before the corruptions: noise has three of them, and so on.
+    assert named == {"noise": 3, "blur": 6.5, "weather": 10.5, "digital": 14.5}
+
+
+def test_a_study_of_few_corruptions(drawn):
+    figure, _, _ = drawn(corruptions=("fog", "contrast", "snow"))
+    labels = [text.get_text() for text in figure.axes[3].get_yticklabels()]
+    assert labels == ["no corruption", "mean of corruptions", "snow", "fog", "contrast"]
+    assert [text.get_text() for text in figure.axes[3].texts] == ["weather", "digital"]
+
+
+def test_models_of_a_family_can_be_told_apart(drawn):
+    figure, members, _ = drawn(["vit", "vit", "resnet", "vit"])
+    for axes in (figure.axes[0], figure.axes[3]):
+        markers = [line.get_marker() for line in axes.lines]
+        assert markers == [canvas.look_of(member.family).marker for member in members]
+        colors = [line.get_color() for line in axes.lines]
+        assert colors == [look.color for look in canvas.looks_of(members)]
+        assert len(set(colors)) == len(members)
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == [
+        member.label for member in members
+    ]
+
+
+@pytest.mark.parametrize("corruptions", [CORRUPTIONS, ("fog",), GROUPS["noise"]])
+@pytest.mark.parametrize("count", [1, 4, 6])
+def test_nothing_overlaps_and_nothing_is_cut_off(drawn, count, corruptions):
+    figure, _, _ = drawn(FAMILIES[:count], corruptions)
+    texts = [*figure.legends[0].get_texts(), *figure.axes[3].texts]
+    for axes in figure.axes:
+        texts += [axes.xaxis.label, axes.yaxis.label]
+        for axis in (axes.xaxis, axes.yaxis):
+            low, high = sorted(axis.get_view_interval())
+            ticks = [tick for tick in axis.get_major_ticks() if low <= tick.get_loc() <= high]
+            texts += [tick.label1 for tick in ticks]
+    boxes = {t: t.get_window_extent() for t in texts if t.get_visible() and t.get_text()}
+    assert len(boxes) > 20
+    width, height = figure.bbox.size
+    for text, box in boxes.items():
+        inside = box.x0 >= 0 and box.y0 >= 0 and box.x1 <= width and box.y1 <= height
+        assert inside, f"cut off: {text.get_text()}"
+    for (one, a), (other, b) in combinations(boxes.items(), 2):
+        assert not a.overlaps(b), f"{one.get_text()} over {other.get_text()}"
+
+
+@pytest.mark.parametrize("table", ["robustness", "corruption_error"])
+def test_a_model_that_was_not_measured_is_told(drawn, table):
+    with pytest.raises(VitscopeError, match=f"The {table} table has no model 'resnet0'"):
+        drawn(missing=table)

@@ -1,0 +1,119 @@
+from itertools import combinations
+
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.patches import Rectangle
+
+from vitscope.drawing import canvas
+from vitscope.drawing.kinds import Member, draw
+from vitscope.errors import VitscopeError
+from vitscope.measures.spectrum.compute import BANDS
+
+RESNET = Member("resnet", "ResNet-50", "resnet")
+VIT = Member("vit", "ViT-Ti", "vit")
+LABELS = ["low: up to 0.25π", "middle: 0.25π to 0.5π", "high: above 0.5π", "95 % interval"]
+
+
+@pytest.fixture
+def spectrum(table):
+    """A spectrum table of both models, in no order; maps of 4 x 4 have no low frequencies."""
+    points = table.drop(columns=["variance", "ci_low", "ci_high"])
+    shares = np.random.default_rng(0).dirichlet([2, 3, 4], len(points))
+    shares[points["height"] == 4, 0] = np.nan
+    parts = [
+        points.assign(
+            band=band,
+            above=[0, 0.25, 0.5][number],
+            up_to=[0.25, 0.5, 2**0.5][number],
+            components=10,
+            variance=shares[:, number],
+            share=shares[:, number],
+            ci_low=shares[:, number] * 0.9,
+            ci_high=shares[:, number] * 1.05,
+        )
+        for number, band in enumerate(BANDS)
+    ]
+    return pd.concat(parts).sample(frac=1, random_state=0)
+
+
+@pytest.fixture
+def drawn(spectrum, style_file):
+    def draw_it(members=(RESNET, VIT), table=spectrum):
+        with canvas.style(style_file):
+            figure = draw("spectrum", {"spectrum": table}, members, {})
+            figure.draw_without_rendering()
+        return figure
+
+    return draw_it
+
+
+def legend_labels(figure):
+    return [text.get_text() for text in figure.legends[0].get_texts()]
+
+
+def spans(axes):
+    boxes = [p for p in axes.patches if isinstance(p, Rectangle) and p.get_height() == 1]
+    return sorted((box.get_x(), box.get_width()) for box in boxes)
+
+
+def test_panels_show_the_shares_of_the_table(drawn, spectrum):
+    figure = drawn()
+    assert [axes.get_title() for axes in figure.axes] == ["ResNet-50", "ViT-Ti"]
+    for axes, model in zip(figure.axes, ["resnet", "vit"], strict=True):
+        rows = spectrum[spectrum["model"] == model].sort_values("index")
+        assert (axes.get_xlim(), axes.get_ylim()) == ((0, 1), (0, 1))
+        for line, interval, band in zip(axes.lines, axes.collections, BANDS, strict=True):
+            points = rows[rows["band"] == band]
+            np.testing.assert_array_equal(line.get_xdata(), points["depth"])
+            np.testing.assert_array_equal(line.get_ydata(), points["share"])
+            low, high = interval.get_datalim(axes.transData).intervaly
+            assert (low, high) == (points["ci_low"].min(), points["ci_high"].max())
+    # What is undefined is left out.
+    assert np.isnan(figure.axes[0].lines[0].get_ydata()).sum() == 3
+
+
+def test_bands_look_different_without_colours_too(drawn):
+    axes = drawn([VIT]).axes[0]
+    assert len({line.get_color() for line in axes.lines}) == 3
+    assert len({line.get_marker() for line in axes.lines}) == 3
+
+
+def test_bands_of_blocks_lie_where_those_of_the_variance_do(drawn, table, style_file):
+    with canvas.style(style_file):
+        theirs = draw("feature_variance", {"feature_variance": table}, [RESNET, VIT], {})
+    assert [spans(a) for a in drawn().axes] == [spans(a) for a in theirs.axes]
+
+
+def test_the_legend_says_where_bands_end(drawn, spectrum):
+    assert legend_labels(drawn()) == [*LABELS, "MSA", "subsampling"]
+    assert legend_labels(drawn([VIT])) == [*LABELS, "MSA"]
+    without = spectrum.assign(ci_low=np.nan, ci_high=np.nan)
+    assert legend_labels(drawn([VIT], without)) == [*LABELS[:3], "MSA"]
+
+
+@pytest.mark.parametrize("count", range(1, 7))
+def test_nothing_overlaps_and_nothing_is_cut_off(drawn, spectrum, count):
+    copies = [spectrum.assign(model=spectrum["model"] + str(i)) for i in range(3)]
+    members = [
+        Member(f"{kind}{i}", f"{kind} number {i}", kind)
+        for i in range(3)
+        for kind in ("resnet", "vit")
+    ][:count]
+    figure = drawn(members, pd.concat(copies))
+    texts = list(figure.legends[0].get_texts())
+    for axes in figure.axes:
+        texts += [axes.title, axes.xaxis.label, axes.yaxis.label]
+        texts += [*axes.get_xticklabels(), *axes.get_yticklabels()]
+    boxes = {text: text.get_window_extent() for text in texts if text.get_text()}
+    width, height = figure.bbox.size
+    for text, box in boxes.items():
+        inside = box.x0 >= 0 and box.y0 >= 0 and box.x1 <= width and box.y1 <= height
+        assert inside, f"cut off: {text.get_text()}"
+    for (one, a), (other, b) in combinations(boxes.items(), 2):
+        assert not a.overlaps(b), f"{one.get_text()} over {other.get_text()}"
+
+
+def test_a_model_that_was_not_measured_is_told(drawn):
+    with pytest.raises(VitscopeError, match="spectrum table has no model 'swin'"):
+        drawn([Member("swin", "Swin", "swin")])

@@ -1,0 +1,175 @@
+"""Trajectories in polar coordinates, against plane geometry and what training recorded."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from safetensors.torch import load_file
+
+from vitscope.errors import VitscopeError
+from vitscope.files.tables import read_table, write_table
+from vitscope.files.tensors import TensorFile
+from vitscope.measures.trajectory import compute as trajectories
+from vitscope.measures.trajectory.compute import polar, recorded, traced
+from vitscope.networks.checkpoints import write_weights
+from vitscope.networks.empty import parameter_names
+from vitscope.settings.study import BUNDLED_STUDIES, load_study
+
+MINI = load_study(BUNDLED_STUDIES / "mini.yaml")
+FOLDER = Path(__file__).parents[3] / "resources" / "checkpoints" / "mini"
+SNAPSHOTS = ("init", "warmup", "end")
+
+
+@given(
+    st.lists(st.tuples(st.floats(0.01, 5), st.floats(0, np.pi)), min_size=1, max_size=9),
+    st.floats(0.01, 100),
+)
+def test_points_of_a_plane_come_back(points: list[tuple[float, float]], scale: float) -> None:
+    generator = np.random.default_rng(0)
+    end = generator.normal(size=50)
+    x, y = np.linalg.qr(generator.normal(size=(50, 2)))[0].T
+    placed = [end + scale * r * (np.cos(a) * x + np.sin(a) * y) for r, a in [(1, 0), *points]]
+    found = polar([*placed, end])
+    np.testing.assert_allclose(found["radius"], [1, *(r for r, _ in points), 0], atol=1e-9)
+    # Near 0 and pi the arc cosine has half the digits.
+    np.testing.assert_allclose(found["angle"], [0, *(a for _, a in points), 0], atol=1e-5)
+
+
+def test_pieces_do_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
+    moments = list(np.random.default_rng(1).normal(size=(4, 1000)).astype(np.float32))
+    whole = polar(moments)
+    monkeypatch.setattr(trajectories, "PIECE", 7)
+    np.testing.assert_allclose(polar(moments), whole, rtol=1e-12, atol=1e-7)
+
+
+def test_a_moment_that_is_the_end_has_the_angle_0() -> None:
+    start, end = np.ones(3), np.zeros(3)
+    assert polar([start, end, end])["angle"].tolist() == [0, 0, 0]
+
+
+def test_two_moments_are_no_trajectory() -> None:
+    with pytest.raises(VitscopeError, match=r"needs 3 moments at least.*there are 2"):
+        polar([np.ones(3), np.zeros(3)])
+
+
+def test_the_same_first_and_last_weights_are_told() -> None:
+    with pytest.raises(VitscopeError, match="are the same weights"):
+        polar([np.ones(3), np.zeros(3), np.ones(3)])
+
+
+# From snapshots
+
+
+def written(folder: Path, moments: list[dict[str, np.ndarray]]) -> dict[str, TensorFile]:
+    """Write moments of named weights as converted snapshots, and open them."""
+    opened = {}
+    for order, weights in enumerate(moments):
+        path = folder / f"{order}.safetensors"
+        write_weights(path, {name: torch.tensor(w) for name, w in weights.items()}, {})
+        opened[f"moment {order}"] = TensorFile(path)
+    return opened
+
+
+def test_snapshots_give_the_trajectory_of_their_parameters(tmp_path: Path) -> None:
+    generator = np.random.default_rng(2)
+    shapes = {"conv": (4, 3, 2, 2), "norm.mean": (5,), "bias": (7,), "scale": ()}
+    moments = [
+        {name: generator.normal(size=shape).astype(np.float32) for name, shape in shapes.items()}
+        for _ in range(4)
+    ]
+    snapshots = written(tmp_path, moments)
+    table = traced(snapshots, ["bias", "conv", "scale"], "moment 1")
+    flat = [np.concatenate([m[k].ravel() for k in ("conv", "bias", "scale")]) for m in moments]
+    pd.testing.assert_frame_equal(table[["radius", "angle"]], polar(flat), rtol=1e-12)
+    assert table["moment"].tolist() == list(snapshots)
+    assert table["order"].tolist() == [0, 1, 2, 3]
+    assert table["ends_warmup"].tolist() == [False, True, False, False]
+    assert set(table["source"]) == {"snapshots"}
+    # What training does not move by gradients makes no difference.
+    moments[1]["norm.mean"] += 100
+    again = traced(written(tmp_path, moments), ["bias", "conv", "scale"], "moment 1")
+    pd.testing.assert_frame_equal(again, table)
+
+
+def test_two_snapshots_are_no_trajectory(tmp_path: Path) -> None:
+    snapshots = written(tmp_path, [{"w": np.ones(2)}, {"w": np.zeros(2)}])
+    with pytest.raises(VitscopeError, match=r"needs 3 moments at least.*there are 2"):
+        traced(snapshots, ["w"], None)
+
+
+# As recorded
+
+
+def history(radius: list[float | None], angle: list[float | None]) -> pd.DataFrame:
+    columns = {"loss": 1.0, "learning_rate": 0.1, "test_accuracy": 0.5}
+    epochs = range(1, len(radius) + 1)
+    return pd.DataFrame({"epoch": epochs, "radius": radius, "angle": angle}).assign(**columns)
+
+
+def test_a_record_begins_at_the_first_weights_and_is_in_order() -> None:
+    shuffled = history([0.9, 0.4, 0.0], [0.2, 0.7, 0.0]).iloc[[2, 0, 1]]
+    table = recorded(shuffled, "2", "history.parquet")
+    assert table["moment"].tolist() == ["0", "1", "2", "3"]
+    assert table["order"].tolist() == [0, 1, 2, 3]
+    assert table["radius"].tolist() == [1, 0.9, 0.4, 0]
+    assert table["angle"].tolist() == [0, 0.2, 0.7, 0]
+    assert table["ends_warmup"].tolist() == [False, False, True, False]
+    assert set(table["source"]) == {"history"}
+
+
+@pytest.mark.parametrize("warmup", [None, "0", "9"])
+def test_no_moment_ends_a_warmup_that_is_unknown_or_was_not(warmup: str | None) -> None:
+    table = recorded(history([0.5, 0.0], [0.5, 0.0]), warmup, "history.parquet")
+    assert not table["ends_warmup"].any()
+
+
+def test_both_sources_fit_the_documented_table(tmp_path: Path) -> None:
+    moments = [{"w": np.array([float(i), 1.0])} for i in range(3)]
+    for table in (
+        recorded(history([0.5, 0.0], [0.5, 0.0]), None, "history.parquet"),
+        traced(written(tmp_path, moments), ["w"], "warmup"),
+    ):
+        write_table("trajectory", table.assign(model="vit"), tmp_path / "table.parquet")
+        assert len(read_table("trajectory", tmp_path / "table.parquet")) == len(table)
+
+
+def test_a_history_without_a_trajectory_is_told() -> None:
+    with pytest.raises(VitscopeError, match=r"^h\.parquet records no trajectory: train with"):
+        recorded(history([None, None], [None, None]), "1", "h.parquet")
+
+
+def test_one_epoch_is_no_trajectory() -> None:
+    with pytest.raises(VitscopeError, match=r"needs 3 moments at least.*there are 2"):
+        recorded(history([0.0], [0.0]), None, "h.parquet")
+
+
+@pytest.mark.parametrize("model", ["resnet", "vit", "vit_6"])
+def test_bundled_histories_agree_with_bundled_snapshots(tmp_path: Path, model: str) -> None:
+    entry = MINI.model(model)
+    parameters = parameter_names(entry["family"], entry["arch"], 10, 32)
+    files = {}
+    for name in SNAPSHOTS:
+        write_weights(tmp_path / name, load_file(FOLDER / model / f"{name}.safetensors"), {})
+        files[name] = TensorFile(tmp_path / name)
+    found = traced(files, parameters, "warmup")
+    warmup = str(MINI.recipe(model)["warmup_epochs"])
+    read = read_table("training_history", FOLDER / model / "history.parquet")
+    expected = recorded(read, warmup, model)
+    expected = expected[expected["moment"].isin(["0", warmup, str(len(read))])]
+    assert expected["ends_warmup"].tolist() == found["ends_warmup"].tolist() == [False, True, False]
+    # The snapshots have half precision, with 11 bits; the errors of many weights cancel.
+    np.testing.assert_allclose(found["radius"], expected["radius"], rtol=0, atol=1e-5)
+    np.testing.assert_allclose(found["angle"], expected["angle"], rtol=0, atol=1e-5)
+
+
+def test_parameters_are_not_buffers() -> None:
+    entry = MINI.model("resnet")
+    names = parameter_names(entry["family"], entry["arch"], 10, 32)
+    assert not [name for name in names if "running" in name or "num_batches" in name]
+    left_out = set(load_file(FOLDER / "resnet" / "end.safetensors")) - set(names)
+    assert left_out
+    assert all("running" in name or "num_batches" in name for name in left_out)

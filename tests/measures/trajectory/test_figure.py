@@ -1,0 +1,133 @@
+from itertools import combinations
+
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.colors import to_hex
+
+from vitscope.drawing import canvas
+from vitscope.drawing.kinds import Member, draw
+from vitscope.errors import VitscopeError
+
+RESNET = Member("resnet", "ResNet-50", "resnet")
+VIT = Member("vit", "ViT-Ti", "vit")
+LITTLE = Member("vit_6", "ViT-Ti (6 %)", "vit")
+
+
+def way(model: str, moments: int, turn: float, warmup: int | None = 1) -> pd.DataFrame:
+    """Return a trajectory that turns evenly while it comes nearer."""
+    order = np.arange(moments)
+    share = order / (moments - 1)
+    return pd.DataFrame(
+        {
+            "model": model,
+            "moment": order.astype(str),
+            "order": order,
+            "radius": 1 - share,
+            "angle": np.where(order < moments - 1, turn * share, 0),
+            "ends_warmup": order == warmup,
+            "source": "history",
+        }
+    )
+
+
+@pytest.fixture
+def drawn(style_file):
+    def draw_it(members, *ways):
+        table = pd.concat(ways).sample(frac=1, random_state=0)
+        with canvas.style(style_file):
+            figure = draw("trajectory", {"trajectory": table}, members, {})
+            figure.draw_without_rendering()
+        return figure
+
+    return draw_it
+
+
+def legend_labels(figure):
+    return [text.get_text() for text in figure.legends[0].get_texts()]
+
+
+def test_lines_and_markers_show_the_table_in_order(drawn):
+    ways = [way("resnet", 5, 1.2), way("vit", 9, 1.5)]
+    (axes,) = drawn([RESNET, VIT], *ways).axes
+    lines = [line for line in axes.lines if line.get_marker() == "None"]
+    for line, scatter, points in zip(lines, axes.collections, ways, strict=True):
+        expected = points[["angle", "radius"]].to_numpy()
+        np.testing.assert_array_equal(line.get_xydata(), expected)
+        # The first and the last weights have marks of their own, which all models share.
+        np.testing.assert_array_equal(scatter.get_offsets(), expected[1:-1])
+
+
+def test_models_look_as_their_family_and_markers_darken_and_grow(drawn):
+    (axes,) = drawn([RESNET, VIT], way("resnet", 6, 1.2), way("vit", 6, 1.5)).axes
+    lines = [line for line in axes.lines if line.get_marker() == "None"]
+    for line, scatter, family in zip(lines, axes.collections, ["resnet", "vit"], strict=True):
+        color = canvas.look_of(family).color
+        assert line.get_color() == color
+        assert {to_hex(edge) for edge in scatter.get_edgecolors()} == {color}
+        assert (np.diff(scatter.get_sizes()) > 0).all()
+        assert (np.diff(scatter.get_facecolors()[:, :3].sum(1)) < 0).all()
+
+
+def test_start_end_and_the_end_of_the_warmup_are_marked(drawn):
+    points = way("vit", 6, 1.5, warmup=2)
+    figure = drawn([RESNET, VIT], way("resnet", 5, 1.2, warmup=None), points)
+    marks = [line.get_xydata().tolist() for line in figure.axes[0].lines if len(line.get_xydata())]
+    assert [[0.0, 1.0]] in marks
+    assert [[0.0, 0.0]] in marks
+    assert points.loc[[2], ["angle", "radius"]].to_numpy().tolist() in marks
+    assert legend_labels(figure) == [
+        "ResNet-50",
+        "ViT-Ti",
+        "first weights",
+        "end of warm-up",
+        "last weights",
+    ]
+
+
+def test_an_end_of_warmup_that_is_not_known_has_no_entry(drawn):
+    others = way("resnet", 5, 1.2, warmup=1)
+    figure = drawn([VIT], way("vit", 5, 1.2, warmup=None), others)
+    assert legend_labels(figure) == ["ViT-Ti", "first weights", "last weights"]
+
+
+def test_models_of_one_family_have_lines_of_their_own(drawn):
+    ways = [way(name, 5, 1.2) for name in ("resnet", "vit", "vit_6")]
+    (axes,) = drawn([RESNET, VIT, LITTLE], *ways).axes
+    styles = [line.get_linestyle() for line in axes.lines if line.get_marker() == "None"]
+    assert styles == ["-", "-", "--"]
+
+
+@pytest.mark.parametrize(("turn", "degrees"), [(1.5, 90), (1.9, 180)])
+def test_the_panel_holds_all_that_is_drawn(drawn, turn, degrees):
+    far = way("vit", 8, turn)
+    far["radius"] *= 1.4
+    (axes,) = drawn([VIT], far).axes
+    assert (axes.get_thetamin(), axes.get_thetamax()) == (0, degrees)
+    assert (axes.get_rmin(), axes.get_rmax()) == (0, 1.4)
+
+
+def _texts(figure):
+    (axes,) = figure.axes
+    ticks = [*axes.get_xticklabels(), *axes.get_yticklabels()]
+    texts = [*figure.legends[0].get_texts(), *axes.texts, *ticks]
+    return [text for text in texts if text.get_visible() and text.get_text()]
+
+
+@pytest.mark.parametrize("turn", [1.5, 2.5])
+def test_nothing_overlaps_and_nothing_is_cut_off(drawn, turn):
+    ways = [way(name, 9, turn) for name in ("resnet", "vit", "vit_6")]
+    figure = drawn([RESNET, VIT, LITTLE], *ways)
+    boxes = {text: text.get_window_extent() for text in _texts(figure)}
+    assert len(boxes) >= 14
+    width, height = figure.bbox.size
+    for text, box in boxes.items():
+        inside = box.x0 >= 0 and box.y0 >= 0 and box.x1 <= width and box.y1 <= height
+        assert inside, f"cut off: {text.get_text()}"
+    for (one, a), (other, b) in combinations(boxes.items(), 2):
+        assert not a.overlaps(b), f"{one.get_text()} over {other.get_text()}"
+
+
+def test_a_model_that_was_not_traced_is_told(drawn):
+    with pytest.raises(VitscopeError, match="trajectory table has no model 'vit'"):
+        drawn([VIT], way("resnet", 4, 1))

@@ -1,0 +1,177 @@
+"""The registry, the schemas, and what a wrong arch is told."""
+
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+import torch
+from jsonschema import Draft202012Validator
+
+from vitscope.errors import VitscopeError
+from vitscope.networks import families
+
+FAMILIES = ["alternet", "convnext", "mixer", "pit", "resnet", "swin", "timm_resnet", "vit"]
+
+
+def test_names() -> None:
+    assert families.names() == FAMILIES
+
+
+def test_the_registry_needs_no_torch() -> None:
+    code = (
+        "import sys\n"
+        "from vitscope import families\n"
+        "for name in families.names():\n"
+        "    families.arch_schema(name)\n"
+        "print('torch' in sys.modules, 'timm' in sys.modules)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["False", "False"]
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_arch_schemas_are_closed_and_are_what_the_module_holds(name: str) -> None:
+    schema = families.arch_schema(name)
+    Draft202012Validator.check_schema(schema)
+    validator = Draft202012Validator(schema)
+    assert not validator.is_valid({})
+    assert not validator.is_valid({"name": "x", "depth": 50, "unknown": 1})
+    module = sys.modules[families.get(name).build.__func__.__module__ + "." + name]
+    assert schema == module.ARCH
+
+
+def test_an_unknown_family() -> None:
+    for ask in (families.get, families.arch_schema):
+        with pytest.raises(VitscopeError) as caught:
+            ask("resnt")
+        assert str(caught.value) == (
+            f"There is no model family 'resnt'; there are {', '.join(FAMILIES)}. "
+            "Did you mean 'resnet'?"
+        )
+
+
+VIT = {"patch_size": 4, "embed_dim": 10, "depth": 1, "num_heads": 3}
+
+
+@pytest.mark.parametrize(
+    ("family", "arch", "sentence"),
+    [
+        (
+            "vit",
+            {"name": "vit_tiny_patch16_22"},
+            "timm has no model 'vit_tiny_patch16_22'. Did you",
+        ),
+        ("vit", {"name": "resnet18"}, "The model 'resnet18' of timm is a ResNet and not a Vision"),
+        ("vit", VIT, "No network can be built from arch {'patch_size': 4, 'embed_dim': 10, "),
+        ("vit", {"name": "vit_tiny_patch16_224.nowhere"}, "No network can be built from arch"),
+        (
+            "swin",
+            {"name": "swinv2_tiny_window8_256"},
+            "SwinTransformerV2 and not a SwinTransformer",
+        ),
+    ],
+)
+def test_an_arch_that_cannot_be(family: str, arch: dict[str, Any], sentence: str) -> None:
+    with torch.device("meta"), pytest.raises(VitscopeError) as caught:
+        families.get(family).build(arch, num_classes=10, image_size=32)
+    assert sentence in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_blocks_that_the_cut_points_do_not_fit() -> None:
+    with torch.device("meta"):
+        family = families.get("vit")
+        model = family.build({"name": "vit_small_resnet26d_224"}, num_classes=10, image_size=224)
+        assert len(family.cut_points(model)) == 17
+        parallel = family.build(
+            {"name": "vit_small_patch16_18x2_224"}, num_classes=10, image_size=224
+        )
+    with pytest.raises(VitscopeError, match="The blocks of this model are ParallelThingsBlock"):
+        family.cut_points(parallel)
+
+
+@pytest.mark.parametrize(
+    ("family", "name", "cut_points"),
+    [
+        ("timm_resnet", "resnet50", 17),
+        ("vit", "vit_tiny_patch16_224", 25),
+        ("vit", "deit_tiny_patch16_224", 25),
+        ("vit", "deit_tiny_distilled_patch16_224", 25),
+        ("pit", "pit_ti_224", 27),
+        ("swin", "swin_tiny_patch4_window7_224", 28),
+        ("mixer", "mixer_s16_224", 17),
+        ("convnext", "convnext_tiny", 22),
+    ],
+)
+def test_models_of_timm_by_name(family: str, name: str, cut_points: int) -> None:
+    with torch.device("meta"):
+        model = families.get(family).build({"name": name}, num_classes=1000, image_size=224)
+    points = families.get(family).cut_points(model)
+    assert len(points) == cut_points
+    for point in points:
+        model.get_submodule(point.module)
+
+
+@pytest.mark.parametrize(
+    ("family", "depth", "parameters"),
+    [
+        # As widely reported for these networks on CIFAR-100; the golden values confirm the third.
+        ("resnet", 18, 11_220_132),
+        ("resnet", 34, 21_328_292),
+        ("resnet", 50, 23_705_252),
+        ("resnet", 101, 42_697_380),
+    ],
+)
+def test_published_depths(family: str, depth: int, parameters: int) -> None:
+    with torch.device("meta"):
+        model = families.get(family).build({"depth": depth}, num_classes=100, image_size=32)
+    assert sum(parameter.numel() for parameter in model.parameters()) == parameters
+
+
+@pytest.mark.parametrize(
+    ("depth", "blocks", "attending"),
+    [(18, 8, 3), (34, 17, 6), (50, 17, 6), (101, 34, 6), (152, 51, 6)],
+)
+def test_alternets(depth: int, blocks: int, attending: int) -> None:
+    family = families.get("alternet")
+    with torch.device("meta"):
+        points = family.cut_points(family.build({"depth": depth}, num_classes=10, image_size=32))
+    kinds = [point.kind for point in points]
+    assert kinds[0] == "stem"
+    assert kinds.count("msa") == attending
+    assert len(kinds) == blocks + 1
+    # Every stage that attends ends with attention.
+    assert kinds[-1] == "msa"
+
+
+def test_convnext_keys_of_the_original_checkpoints() -> None:
+    family = families.get("convnext")
+    arch = {"patch_size": 2, "depths": [1, 2, 1, 1], "dims": [4, 8, 8, 8]}
+    model = family.build(arch, num_classes=3, image_size=32)
+    own = model.state_dict()
+    original = {
+        "downsample_layers.0.0.weight": "stem.0.weight",
+        "downsample_layers.0.1.bias": "stem.1.bias",
+        "downsample_layers.1.1.weight": "stages.1.downsample.1.weight",
+        "stages.1.1.gamma": "stages.1.blocks.1.gamma",
+        "stages.1.1.dwconv.weight": "stages.1.blocks.1.conv_dw.weight",
+        "stages.1.1.pwconv2.bias": "stages.1.blocks.1.mlp.fc2.bias",
+        "norm.weight": "head.norm.weight",
+        "head.bias": "head.fc.bias",
+    }
+    translated = family.translate({old: own[new] for old, new in original.items()}, model)
+    assert list(translated) == list(original.values())
+    assert family.translate(own, model) is own
+
+
+def test_pit_keys_of_the_original_checkpoints() -> None:
+    family = families.get("pit")
+    tensor = torch.zeros(1)
+    old = {"pools.0.conv.weight": tensor, "pools.1.fc.bias": tensor, "norm.bias": tensor}
+    translated = family.translate(old, torch.nn.Identity())
+    assert list(translated) == [
+        "transformers.1.pool.conv.weight",
+        "transformers.2.pool.fc.bias",
+        "norm.bias",
+    ]

@@ -1,0 +1,86 @@
+"""Reading a model: layouts, order, and what is left behind."""
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from vitscope.networks.capture import reading
+from vitscope.networks.families import CutPoint, Layout
+
+
+def test_tokens_become_a_map_without_their_prefix() -> None:
+    tokens = torch.randn(2, 2 + 3 * 4, 5)
+    map_ = Layout("nlc", prefix=2, grid=(3, 4)).to_nchw(tokens)
+    assert map_.shape == (2, 5, 3, 4)
+    for row in range(3):
+        for column in range(4):
+            assert torch.equal(map_[:, :, row, column], tokens[:, 2 + 4 * row + column])
+
+
+def test_channels_move_to_the_front() -> None:
+    tensor = torch.randn(2, 3, 4, 5)
+    map_ = Layout("nhwc").to_nchw(tensor)
+    assert map_.shape == (2, 5, 3, 4)
+    assert torch.equal(map_[1, 2], tensor[1, :, :, 2])
+
+
+@pytest.mark.parametrize(
+    ("layout", "shape"),
+    [
+        (Layout("nchw"), (2, 3, 4, 5)),
+        (Layout("nhwc"), (2, 3, 4, 5)),
+        (Layout("nlc", 1, (4, 2)), (2, 9, 5)),
+    ],
+)
+def test_layouts_copy_nothing(layout: Layout, shape: tuple[int, ...]) -> None:
+    tensor = torch.randn(shape)
+    storage = layout.to_nchw(tensor).untyped_storage()
+    assert storage.data_ptr() == tensor.untyped_storage().data_ptr()
+
+
+def test_tokens_need_a_grid() -> None:
+    with pytest.raises(ValueError, match="grid"):
+        Layout("nlc").to_nchw(torch.zeros(1, 4, 2))
+
+
+def network() -> nn.Sequential:
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Conv2d(3, 4, 3), nn.ReLU(inplace=True), nn.Conv2d(4, 2, 1))
+
+
+def point(module: str, at: str) -> CutPoint:
+    return CutPoint(f"{module}.{at}", "conv", 1, module, at, Layout("nchw"))
+
+
+def hooks_of(model: nn.Module) -> int:
+    return sum(len(m._forward_hooks) + len(m._forward_pre_hooks) for m in model.modules())
+
+
+def test_input_and_output_are_read_when_they_exist() -> None:
+    model, images = network(), torch.randn(2, 3, 5, 5)
+    seen: list[tuple[int, Tensor]] = []
+    cut_points = [point("0", "output"), point("2", "input"), point("2", "output")]
+    with reading(model, cut_points, lambda index, latent: seen.append((index, latent.clone()))):
+        logits = model(images)
+    convolved = model[0](images)
+    assert [index for index, _ in seen] == [0, 1, 2]
+    # The value before ReLU, although ReLU then works in place on the same memory.
+    assert torch.equal(seen[0][1], convolved)
+    assert torch.equal(seen[1][1], convolved.relu())
+    assert torch.equal(seen[2][1], logits)
+
+
+def test_no_hook_is_left_behind() -> None:
+    model = network()
+    with reading(model, [point("0", "output"), point("1", "input")], lambda *_: None):
+        assert hooks_of(model) == 2
+    assert hooks_of(model) == 0
+    with pytest.raises(KeyError), reading(model, [point("0", "output")], lambda *_: None):
+        raise KeyError
+    assert hooks_of(model) == 0
+    with (
+        pytest.raises(AttributeError),
+        reading(model, [point("0", "output"), point("9", "input")], lambda *_: None),
+    ):
+        pass
+    assert hooks_of(model) == 0

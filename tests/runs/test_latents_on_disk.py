@@ -1,0 +1,89 @@
+"""`max_latents_gb`: how much of the latents exists at once, watched while a run is at work."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+import torch
+
+from tests.helpers.watching import watched
+from tests.runs.copies import Workflow, copy_workflow, edited, write_study
+from vitscope.files.tables import read_table
+from vitscope.networks import families
+from vitscope.workflow.sizes import latents_bytes
+
+pytestmark = pytest.mark.workflow
+
+STUDY = "waves"
+IMAGES, SHARD = 128, 32
+TARGETS = (f"figures/{STUDY}/fig8.pdf", f"figures/{STUDY}/fig9.pdf")
+ARCHS: dict[str, dict[str, Any]] = {
+    "resnet": {"block": "basic", "blocks": [1, 1, 1, 1], "width": 16},
+    "vit": {"patch_size": 4, "embed_dim": 96, "depth": 2, "num_heads": 2},
+}
+
+
+@pytest.fixture(scope="module")
+def workflow(tmp_path_factory: pytest.TempPathFactory) -> Workflow:
+    """A copy with a study of two models whose shards are of different size."""
+    folder = tmp_path_factory.mktemp("waves")
+
+    def waves(settings: dict[str, Any]) -> None:
+        for name, model in settings["models"].items():
+            network = families.get(name).build(ARCHS[name], 10, 32)
+            file = folder / f"{name}.pth.tar"
+            torch.save({"state_dict": network.state_dict()}, file)
+            model |= {"arch": ARCHS[name], "checkpoint": {"path": str(file)}}
+        settings["data"]["shapes32"]["splits"]["test"]["images"] = IMAGES
+        settings["analysis"] |= {"images": IMAGES, "shard_size": SHARD, "batch_size": SHARD}
+        settings["figures"]["fig8"] = {"kind": "fourier_depth", "models": list(ARCHS)}
+
+    studies = folder / "studies"
+    studies.mkdir()
+    write_study(studies / f"{STUDY}.yaml", waves)
+    return copy_workflow(folder / "copy", studies)
+
+
+@contextmanager
+def bounded(workflow: Workflow, most: float) -> Iterator[None]:
+    """Let latents take so many bytes."""
+    settings = workflow.root / "config" / "config.yaml"
+    with edited(settings, lambda text: f"{text}max_latents_gb: {most / 1e9}\n"):
+        yield
+
+
+def most_at_once(workflow: Workflow) -> int:
+    """Measure everything again; return the most bytes of latents that existed at once."""
+    rules = ("extract_latents", "measure_variance", "measure_diagonal", "measure_spectrum")
+    with watched(workflow.root / "results" / STUDY / "latents") as peak:
+        workflow.make("--cores", "4", *TARGETS, "--forcerun", *rules)
+    return peak.bytes
+
+
+def shard_bytes(workflow: Workflow, model: str) -> int:
+    blocks = read_table("blocks", workflow.root / f"results/{STUDY}/blocks/{model}.parquet")
+    return latents_bytes(blocks, SHARD, "float32")
+
+
+def test_latents_never_take_more_than_the_bound(workflow: Workflow) -> None:
+    free = most_at_once(workflow)
+    sizes = [shard_bytes(workflow, model) for model in ARCHS]
+    # Sizes are known in whole megabytes, and one more.
+    bound = sum(sizes) + 4_000_000
+    with bounded(workflow, bound):
+        most = most_at_once(workflow)
+    assert max(sizes) <= most <= bound < free, (sizes, most, bound, free)
+
+
+def test_a_bound_makes_nothing_again(workflow: Workflow) -> None:
+    with bounded(workflow, 1e9):
+        assert workflow.plan(*TARGETS) == {}
+
+
+def test_a_bound_below_one_shard_is_refused(workflow: Workflow) -> None:
+    with bounded(workflow, 1e6):
+        code, output = workflow.run("--cores", "2", *TARGETS, "--forcerun", "extract_latents")
+    assert code == 1
+    assert "lower analysis.shard_size, or raise max_latents_gb." in output
+    assert "Traceback" not in output

@@ -1,0 +1,99 @@
+"""The plan of a study: its jobs are those of a dry run, its bytes those of the files."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.runs.copies import Workflow, edited
+from vitscope.settings.study import load_study
+from vitscope.workflow.plan import Job, written
+
+pytestmark = pytest.mark.workflow
+
+
+def planned(workflow: Workflow, *arguments: str) -> str:
+    command = [sys.executable, "scripts/plan.py", "--studies-dir", str(workflow.studies)]
+    done = subprocess.run([*command, *arguments], cwd=workflow.root, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def counts(plan: str) -> dict[str, int]:
+    found = re.findall(r"^(\w+) +([\d,]+) +[\d,]+ +[\d.]+ +[\d.]+  ", plan, re.MULTILINE)
+    return {rule: int(jobs.replace(",", "")) for rule, jobs in found if rule != "all"}
+
+
+def test_the_jobs_are_those_of_a_dry_run(fresh: Workflow) -> None:
+    target = "results/sharded/feature_variance/vit.parquet"
+    for targets in (["--study", "tiny"], [target, "figures/tiny/fig9.pdf"]):
+        plan = planned(fresh, *targets)
+        default = "tiny" if "--study" in targets else "mini"
+        expected = fresh.plan(*targets[2 * ("--study" in targets) :], default=default)
+        expected.pop("all", None)
+        found: dict[str, int] = {}
+        for part in plan.split("Plan of ")[1:]:
+            for rule, jobs in counts(part).items():
+                found[rule] = found.get(rule, 0) + jobs
+        assert found == expected
+
+
+SHARD = "results/sharded/feature_variance/vit.parquet"
+FOLDERS = """
+pathvars:
+  results: kept/results
+  figures: kept/results/figures
+  benchmarks: kept/times
+"""
+
+
+def test_results_and_records_may_lie_anywhere(fresh: Workflow) -> None:
+    usual = counts(planned(fresh, "--study", "tiny"))
+    for record in ("figures/default_fig9.tsv", "feature_variance/vit.tsv"):
+        path = fresh.root / "kept" / "times" / "tiny" / record
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("s\th:m:s\n7200\t2:00:00\n", encoding="utf-8")
+    with edited(fresh.root / "config" / "config.yaml", lambda text: text + FOLDERS):
+        plan = planned(fresh, "--study", "tiny")
+    assert counts(plan) == usual
+    hours = dict(re.findall(r"^(\w+) .* ([\d.]+)  earlier runs$", plan, re.MULTILINE))
+    assert hours == {"draw_default_figure": "2.000", "merge_variance": "4.000"}
+
+
+def test_the_bytes_are_those_of_the_files(finished: Workflow) -> None:
+    study = load_study(finished.studies / "tiny.yaml")
+    results = finished.root / "results"
+    files = {
+        "extract_kept_latents": sorted(results.glob("tiny/latents/*/*.safetensors")),
+        "build_split": sorted(results.glob("tiny/data/*/test.safetensors")),
+    }
+    for rule, made in files.items():
+        assert made
+        for file in made:
+            size = written(study, Job(rule, (file.relative_to(results),)))
+            # Headers, and the labels of images, are beside what is counted.
+            assert size == pytest.approx(file.stat().st_size, rel=0.1)
+
+
+def test_examples_of_the_slurm_profile_are_accepted(fresh: Workflow) -> None:
+    profile = fresh.root / "profiles" / "slurm" / "config.yaml"
+    example = re.compile(r"^( *)# ( *[\w-]+:( .*)?)$", re.MULTILINE)
+    assert len(example.findall(profile.read_text(encoding="utf-8"))) >= 14
+    with edited(profile, lambda text: example.sub(r"\1\2", text)):
+        # Values that rules of a group do not share would end even a dry run.
+        plan = fresh.make("-n", "--workflow-profile", "profiles/slurm", SHARD)
+    assert "extract_latents" in plan
+
+
+def test_what_is_made_is_not_in_the_plan(finished: Workflow) -> None:
+    assert planned(finished, "figures/tiny/fig9.pdf") == "Nothing to be done.\n"
+
+
+def test_a_wrong_target_is_told_in_a_sentence(fresh: Workflow) -> None:
+    command = [sys.executable, "scripts/plan.py", "figures/none.pdf"]
+    done = subprocess.run(command, cwd=fresh.root, capture_output=True, text=True)
+    assert done.returncode == 1
+    assert "Traceback" not in done.stderr
+    assert Path("figures/none.pdf").name in done.stderr

@@ -1,0 +1,93 @@
+"""The report, opened in a browser."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from tests.runs.browser import browser, visit
+from tests.runs.copies import Workflow
+
+pytestmark = pytest.mark.workflow
+
+SEE_FIGURE = """
+  await click(named("Figures"));
+  await click(inRow("fig9", 0));
+  const image = await until(() => [...document.images].find((e) => e.naturalWidth > 300));
+  const box = image.getBoundingClientRect();
+  return {width: image.naturalWidth, box: [box.left, box.top, box.right, box.bottom]};
+"""
+READ_CAPTION = """
+  await click(named("Figures"));
+  await click(inRow("fig9", 1));
+  await until(() => document.body.innerText.includes("DESCRIPTION"));
+  return document.body.innerText;
+"""
+READ_FRONT = """
+  await until(() => document.body.innerText.includes("vitscope"));
+  return document.body.innerText;
+"""
+READ_PAGE = """
+  await click(named("Claims and provenance"));
+  await click(inRow("%s", 0));
+  const frame = await until(() => document.querySelector("iframe"));
+  return await (await fetch(frame.src)).text();
+"""
+
+
+@pytest.fixture(scope="module")
+def report(finished: Workflow) -> Path:
+    browser()
+    finished.make("--report", "report.html", default="tiny")
+    return finished.root / "report.html"
+
+
+def share_of(pixels: np.ndarray, channel: int) -> float:
+    """Return the share of pixels in which one channel is far above the others."""
+    others = np.delete(pixels, channel, axis=2).max(axis=2)
+    return float((pixels[:, :, channel].astype(int) - others > 40).mean())
+
+
+def test_the_figure_is_seen(report: Path, tmp_path: Path) -> None:
+    picture = tmp_path / "report.png"
+    seen = visit(report, SEE_FIGURE, picture)
+    assert seen["width"] > 300
+    pixels = np.asarray(Image.open(picture).convert("RGB").crop(seen["box"]))
+    red, _, blue = (share_of(pixels, channel) for channel in range(3))
+    # Thin lines and markers, in the colours of ViT and ResNet, on white.
+    assert 0.0005 < red < 0.2
+    assert 0.0005 < blue < 0.2
+    assert (pixels > 250).all(axis=2).mean() > 0.4
+
+
+def test_the_caption_is_read(report: Path, tmp_path: Path) -> None:
+    text = visit(report, READ_CAPTION, tmp_path / "report.png")
+    assert "Each point is the state of the network after one block" in text
+    assert "Models: ResNet, ViT." in " ".join(text.split())
+    assert "How to read the bands. A band reaches" in " ".join(text.split())
+    assert "Checkpoint of ViT: vit.pth.tar" in text
+    assert "*" not in text.partition("DESCRIPTION")[2].partition("SIZE")[0]
+
+
+def test_claims_and_the_record_are_read(report: Path, tmp_path: Path) -> None:
+    claims = visit(report, READ_PAGE % "Claims of the paper", tmp_path / "claims.png")
+    assert "<td>MSAs reduce the feature map variance</td>" in claims
+    record = visit(report, READ_PAGE % "Record of the run", tmp_path / "record.png")
+    assert "packages:" in record
+    assert "name: tiny" in record
+
+
+def test_the_text_of_the_report(report: Path, tmp_path: Path) -> None:
+    text = visit(report, READ_FRONT, tmp_path / "report.png")
+    assert "How Do Vision Transformers Work?" in text
+    assert "The default study is tiny." in text
+
+
+def test_it_asks_nothing_of_the_network(report: Path, tmp_path: Path) -> None:
+    seen = visit(
+        report,
+        "await wait(500); return performance.getEntriesByType('resource').map((r) => r.name);",
+        tmp_path / "report.png",
+    )
+    assert [name for name in seen if name.startswith("http")] == []

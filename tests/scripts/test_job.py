@@ -1,0 +1,140 @@
+"""What every script does around its own lines, in processes of their own as Snakemake runs them."""
+
+import fcntl
+import re
+import subprocess
+import sys
+from functools import reduce
+from operator import getitem
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from vitscope.settings.study import BUNDLED_STUDIES, load_study
+
+ROOT = Path(__file__).parents[2]
+FRAME = """
+import sys
+from types import SimpleNamespace
+import {imports}
+from scripts._job import job
+from vitscope.errors import VitscopeError
+snakemake = SimpleNamespace(log=[sys.argv[1]], threads=3)
+with job(snakemake{options}):
+{body}
+"""
+
+
+def start(
+    log: Path, body: str, imports: str = "os", options: str = "", **pipes: Any
+) -> subprocess.Popen[str]:
+    indented = "".join(f"    {line}\n" for line in body.splitlines())
+    code = FRAME.format(imports=imports, options=options, body=indented)
+    pipes = pipes or {"stdout": subprocess.PIPE}
+    return subprocess.Popen([sys.executable, "-c", code, str(log)], cwd=ROOT, text=True, **pipes)
+
+
+def run(
+    log: Path, body: str, imports: str = "os", options: str = ""
+) -> subprocess.CompletedProcess[str]:
+    both = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with start(log, body, imports, options, **both) as process:
+        output, errors = process.communicate()
+    return subprocess.CompletedProcess(process.args, process.returncode, output, errors)
+
+
+def test_what_is_printed_goes_to_the_terminal_and_the_log(tmp_path: Path) -> None:
+    log = tmp_path / "new" / "log.txt"
+    done = run(log, "print('höllo')\nprint('more', end='', flush=True)")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "höllo\nmore", "")
+    assert log.read_text(encoding="utf-8") == "höllo\nmore"
+
+
+def test_the_log_is_of_the_last_run(tmp_path: Path) -> None:
+    log = tmp_path / "log.txt"
+    run(log, "print('a long first line')")
+    run(log, "print('second')")
+    assert log.read_text(encoding="utf-8") == "second\n"
+
+
+def test_an_expected_failure_is_one_sentence(tmp_path: Path) -> None:
+    log = tmp_path / "log.txt"
+    done = run(log, "print('begins')\nraise VitscopeError('It is wrong: put it right.')")
+    sentence = "vitscope: It is wrong: put it right.\n"
+    assert done.returncode == 1
+    assert done.stderr == sentence
+    assert log.read_text(encoding="utf-8") == f"begins\n{sentence}"
+
+
+@pytest.mark.parametrize(
+    ("body", "imports"),
+    [("raise MemoryError", "os"), ("raise torch.OutOfMemoryError('x')", "torch")],
+)
+@pytest.mark.parametrize(
+    ("options", "advice"),
+    [
+        ("", "run fewer jobs at a time"),
+        (", batches='analysis.batch_size'", "lower analysis.batch_size in the study"),
+    ],
+)
+def test_too_little_memory_is_one_sentence(
+    tmp_path: Path, body: str, imports: str, options: str, advice: str
+) -> None:
+    done = run(tmp_path / "log.txt", body, imports, options)
+    sentence = f"vitscope: not enough memory: {advice}.\n"
+    assert (done.returncode, done.stderr) == (1, sentence)
+    assert (tmp_path / "log.txt").read_text(encoding="utf-8") == sentence
+
+
+def test_scripts_that_run_models_name_the_setting_of_their_batches() -> None:
+    settings = load_study(BUNDLED_STUDIES / "mini.yaml").settings
+    named = {}
+    for script in (ROOT / "scripts").glob("*.py"):
+        text = script.read_text(encoding="utf-8")
+        key = re.search(r'with job\(snakemake, batches="([\w.]+)"\)', text)
+        assert key or "pick_device(" not in text, script
+        if key:
+            named[script.stem] = key[1]
+    for key in named.values():
+        assert isinstance(reduce(getitem, key.split("."), settings), int), key
+    assert named["measure_hessian"] == "analysis.hessian.batch_size"
+
+
+def test_a_job_waits_for_one_that_outlived_its_run_and_says_so(tmp_path: Path) -> None:
+    log = tmp_path / "log.txt"
+    with log.open("a", encoding="utf-8") as survivor:
+        fcntl.flock(survivor, fcntl.LOCK_EX)
+        with start(log, "print('second')") as waiting:
+            assert waiting.stdout is not None
+            told = waiting.stdout.readline()
+            assert told == f"vitscope: waiting for a job of a killed run, whose log is {log}\n"
+            survivor.write("first\n")
+            survivor.flush()
+            assert waiting.poll() is None
+            fcntl.flock(survivor, fcntl.LOCK_UN)
+            assert waiting.stdout.read() == "second\n"
+    assert waiting.returncode == 0
+    assert log.read_text(encoding="utf-8") == "second\n"
+
+
+def test_an_unexpected_failure_is_told_in_full(tmp_path: Path) -> None:
+    log = tmp_path / "log.txt"
+    done = run(log, "raise ZeroDivisionError('why')")
+    assert done.returncode == 1
+    for text in (done.stderr, log.read_text(encoding="utf-8")):
+        assert text.startswith("Traceback")
+        assert text.endswith("ZeroDivisionError: why\n")
+
+
+def test_torch_uses_the_threads_of_the_job(tmp_path: Path) -> None:
+    assert run(tmp_path / "log", "print(torch.get_num_threads())", "torch").stdout == "3\n"
+
+
+def test_a_script_without_torch_does_not_import_it(tmp_path: Path) -> None:
+    assert run(tmp_path / "log", "print('torch' in sys.modules)").stdout == "False\n"
+
+
+def test_libraries_may_ask_what_they_print_to(tmp_path: Path) -> None:
+    done = run(tmp_path / "log", "print(sys.stdout.isatty(), sys.stdout.writable())")
+    assert (done.stdout, done.stderr) == ("False True\n", "")

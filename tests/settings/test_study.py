@@ -1,0 +1,836 @@
+"""Studies: what is read and filled in, and the sentence for everything that is wrong."""
+
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+import hypothesis
+import pytest
+import yaml
+from hypothesis import strategies as st
+
+from vitscope.drawing.kinds import KINDS
+from vitscope.errors import VitscopeError
+from vitscope.networks import families
+from vitscope.settings.schema import SCHEMAS, load
+from vitscope.settings.study import BUNDLED_STUDIES, ROOT, Study, load_config, load_study
+
+STUDY: dict[str, Any] = {
+    "title": "own",
+    "data": {
+        "generated": {
+            "source": {"kind": "shapes32"},
+            "classes": 10,
+            "image_size": 32,
+            "mean": [0.5, 0.5, 0.5],
+            "std": [0.25, 0.25, 0.25],
+            "splits": {"train": {}, "test": {"images": 100}},
+        },
+        "folder": {
+            "source": {"kind": "folder", "path": "images/{split}"},
+            "classes": 5,
+            "image_size": 32,
+            "mean": [0.1, 0.2, 0.3],
+            "std": [1, 1, 1],
+            "splits": {"test": {}},
+        },
+    },
+    "models": {
+        "net": {
+            "family": "resnet",
+            "arch": {"depth": 18},
+            "data": "generated",
+            "checkpoint": {"path": "net.pth"},
+        },
+        "former": {
+            "label": "Former",
+            "family": "vit",
+            "arch": {"name": "vit_tiny_patch16_224"},
+            "data": "folder",
+            "std": [0.5, 0.5, 0.5],
+            "checkpoint": {"url": "https://host/former.pth"},
+            "training": {"epochs": 3},
+        },
+        "unseen": {
+            "family": "mixer",
+            "arch": {"patch_size": 4, "num_blocks": 2, "embed_dim": 8},
+            "data": "generated",
+            "checkpoint": {"timm": "mixer_b16_224.miil_in21k"},
+        },
+    },
+    "training": {"epochs": 10, "batch_size": 100, "learning_rate": 0.001},
+    "figures": {
+        "one": {"kind": "feature_variance", "models": ["former", "net"]},
+        "two": {
+            "kind": "feature_variance",
+            "models": ["net"],
+            "published": {"file": "fig9.csv", "series": {"net": "ResNet"}},
+        },
+    },
+}
+MISSING = object()
+
+
+def with_changes(**changes: object) -> dict[str, Any]:
+    """Return the study with other values at dotted keys; `MISSING` takes a key away."""
+    study = deepcopy(STUDY)
+    for dotted, value in changes.items():
+        *parents, last = dotted.split(".")
+        place = study
+        for part in parents:
+            place = place.setdefault(part, {})
+        if value is MISSING:
+            del place[last]
+        else:
+            place[last] = value
+    return study
+
+
+def written(folder: Path, settings: object, name: str = "own.yaml") -> Path:
+    path = folder / name
+    path.write_text(
+        settings if isinstance(settings, str) else yaml.safe_dump(settings, sort_keys=False)
+    )
+    return path
+
+
+def loaded(folder: Path, **changes: object) -> Study:
+    return load_study(written(folder, with_changes(**changes)))
+
+
+def refusal(folder: Path, **changes: object) -> str:
+    """Return the sentence for a changed study, without the name of its file."""
+    path = written(folder, with_changes(**changes))
+    with pytest.raises(VitscopeError) as caught:
+        load_study(path)
+    message = str(caught.value)
+    assert "\n" not in message
+    assert message.startswith(f"{path}: ")
+    return message.removeprefix(f"{path}: ")
+
+
+# What is wrong
+
+
+@pytest.mark.parametrize(
+    ("key", "meant"),
+    [
+        ("modles", "models"),
+        ("data.generated.clases", "classes"),
+        ("data.generated.source.sed", "seed"),
+        ("data.generated.splits.test.image", "images"),
+        ("models.net.famly", "family"),
+        ("models.net.checkpoint.ulr", "url"),
+        ("models.net.arch.detph", "depth"),
+        ("models.former.arch.nmae", "name"),
+        ("models.former.training.epoch", "epochs"),
+        ("analysis.shards_size", "shard_size"),
+        ("analysis.bootstrap.resample", "resamples"),
+        ("training.learnig_rate", "learning_rate"),
+        ("figures.one.model", "models"),
+        ("figures.two.published.same_model", "same_models"),
+    ],
+)
+def test_a_typo_of_a_key_is_told_at_every_level(tmp_path: Path, key: str, meant: str) -> None:
+    message = refusal(tmp_path, **{key: 1})
+    assert message.startswith(f"{key}: unknown key, allowed: ")
+    assert meant in message.split("allowed: ")[1].split(". Did")[0].split(", ")
+    assert message.endswith(f". Did you mean '{meant}'?")
+
+
+def test_a_key_with_a_typo_is_told_before_the_one_that_it_was_meant_to_be(tmp_path: Path) -> None:
+    changes = {"models.net.famly": "resnet", "models.net.family": MISSING}
+    assert refusal(tmp_path, **changes).startswith("models.net.famly: unknown key")
+
+
+def test_a_key_like_no_other_gets_no_suggestion(tmp_path: Path) -> None:
+    message = refusal(tmp_path, **{"figures.one.zzz": 1})
+    assert message == "figures.one.zzz: unknown key, allowed: kind, models, published, snapshots."
+
+
+@pytest.mark.parametrize(
+    ("key", "within", "missing"),
+    [
+        ("title", "top level", "title"),
+        ("figures", "top level", "figures"),
+        ("data.generated.classes", "data.generated", "classes"),
+        ("data.generated.source.kind", "data.generated.source", "kind"),
+        ("data.folder.source.path", "data.folder.source", "path"),
+        ("models.net.checkpoint", "models.net", "checkpoint"),
+        ("training.epochs", "training", "epochs"),
+        ("figures.two.published.file", "figures.two.published", "file"),
+    ],
+)
+def test_a_missing_key_is_told(tmp_path: Path, key: str, within: str, missing: str) -> None:
+    message = refusal(tmp_path, **{key: MISSING})
+    assert message == f"{within}: the key '{missing}' is missing: add it."
+
+
+FAMILIES = "alternet, convnext, mixer, pit, resnet, swin, timm_resnet, vit"
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "sentence"),
+    [
+        # values of another type
+        ("title", 3, "title: found 3, allowed: text."),
+        ("title", None, "title: found nothing, allowed: text."),
+        ("data", ["a"], "data: found ['a'], allowed: keys and their values."),
+        ("models", {}, "models: found {}, allowed: at least 1 key."),
+        ("models.net", None, "models.net: found nothing, allowed: keys and their values."),
+        ("analysis.images", "12", "analysis.images: found '12', allowed: a whole number."),
+        ("analysis.images", 1.5, "analysis.images: found 1.5, allowed: a whole number."),
+        ("analysis.images", True, "analysis.images: found true, allowed: a whole number."),
+        ("analysis.images", 0, "analysis.images: found 0, allowed: a number from 1 on."),
+        ("analysis.seed", "x", "analysis.seed: found 'x', allowed: a whole number or null."),
+        ("analysis.keep_latents", 1, "analysis.keep_latents: found 1, allowed: true or false."),
+        (
+            "training.learning_rate",
+            0,
+            "training.learning_rate: found 0, allowed: a number above 0.",
+        ),
+        (
+            "training.label_smoothing",
+            1,
+            "training.label_smoothing: found 1, allowed: a number below 1.",
+        ),
+        (
+            "training.mixing_probability",
+            2,
+            "training.mixing_probability: found 2, allowed: a number up to 1.",
+        ),
+        (
+            "training.randaugment",
+            "m9",
+            "training.randaugment: found 'm9', allowed: timm's notation, such as "
+            "rand-m9-n2-mstd1.0, or null.",
+        ),
+        (
+            "models.former.training.epochs",
+            "3",
+            "models.former.training.epochs: found '3', allowed: a whole number.",
+        ),
+        (
+            "data.generated.mean",
+            [0.5, 0.5],
+            "data.generated.mean: found [0.5, 0.5], allowed: at least 3 entries.",
+        ),
+        (
+            "data.generated.std",
+            [1, 1, 0],
+            "data.generated.std.2: found 0, allowed: a number above 0.",
+        ),
+        ("figures.one.models", [], "figures.one.models: found [], allowed: at least 1 entry."),
+        (
+            "figures.one.models",
+            ["net", "net"],
+            "figures.one.models: found ['net', 'net'], allowed: entries that differ from each "
+            "other.",
+        ),
+        # names
+        (
+            "models.a b",
+            {},
+            "models: found 'a b', allowed: letters, digits, '-' and '_', the first a letter or a "
+            "digit.",
+        ),
+        # one of several
+        (
+            "device",
+            "gpu",
+            "device: found 'gpu', allowed: auto, cpu, cuda. Did you mean 'cpu'?",
+        ),
+        (
+            "analysis.latents_dtype",
+            "float23",
+            "analysis.latents_dtype: found 'float23', allowed: float32, bfloat16. "
+            "Did you mean 'float32'?",
+        ),
+        (
+            "data.generated.source.kind",
+            "cifar11",
+            "data.generated.source.kind: found 'cifar11', allowed: shapes32, cifar10, cifar100, "
+            "parquet, folder, npz, sample. Did you mean 'cifar10'?",
+        ),
+        (
+            "data.generated.source.path",
+            "x",
+            "data.generated.source: found 'path', allowed: kind, seed.",
+        ),
+        (
+            "data.folder.source.url",
+            "https://host/x",
+            "data.folder.source: found 'url', allowed: kind, path.",
+        ),
+        # families
+        (
+            "models.net.family",
+            "resnt",
+            f"models.net.family: found 'resnt', allowed: {FAMILIES}. Did you mean 'resnet'?",
+        ),
+        (
+            "models.net.arch.depth",
+            51,
+            "models.net.arch.depth: found 51, allowed: 18, 34, 50, 101, 152.",
+        ),
+        (
+            "models.net.arch",
+            {"width": 8},
+            "models.net.arch: found none of these keys, allowed: exactly one of 'depth' or "
+            "'block' with 'blocks'.",
+        ),
+        (
+            "models.net.arch",
+            {"blocks": [1, 1, 1, 1]},
+            "models.net.arch: found 'blocks', allowed: exactly one of 'depth' or 'block' with "
+            "'blocks'.",
+        ),
+        # checkpoints
+        (
+            "models.net.checkpoint",
+            {},
+            "models.net.checkpoint: found none of these keys, allowed: exactly one of 'bundled' or "
+            "'path' or 'url' or 'timm'.",
+        ),
+        (
+            "models.net.checkpoint.url",
+            "https://host/x",
+            "models.net.checkpoint: found 'path' and 'url', allowed: exactly one of 'bundled' or "
+            "'path' or 'url' or 'timm'.",
+        ),
+        (
+            "models.former.checkpoint.url",
+            "ftp://host/x",
+            "models.former.checkpoint.url: found 'ftp://host/x', allowed: an address that begins "
+            "with https:// or http:// and holds no user name or password.",
+        ),
+        (
+            "models.net.checkpoint.sha256",
+            "ABC",
+            "models.net.checkpoint.sha256: found 'ABC', allowed: 64 hexadecimal digits in lower "
+            "case.",
+        ),
+        (
+            "models.net.checkpoint",
+            {"bundled": "resources/checkpoints/mini/vit/edn.safetensors"},
+            "models.net.checkpoint.bundled: found "
+            "'resources/checkpoints/mini/vit/edn.safetensors', allowed: a file of this "
+            "repository, relative to its root. Did you mean "
+            "'resources/checkpoints/mini/vit/end.safetensors'?",
+        ),
+        (
+            "models.net.checkpoint",
+            {"bundled": "/etc/hostname"},
+            "models.net.checkpoint.bundled: found '/etc/hostname', allowed: a file of this "
+            "repository, relative to its root.",
+        ),
+        (
+            "models.net.snapshots",
+            {"init": {"bundled": "resources/checkpoints/mini/vit/init.safetensor"}},
+            "models.net.snapshots.init.bundled: found "
+            "'resources/checkpoints/mini/vit/init.safetensor', allowed: a file of this "
+            "repository, relative to its root. Did you mean "
+            "'resources/checkpoints/mini/vit/init.safetensors'?",
+        ),
+        (
+            "models.net.snapshots",
+            {"init": {}},
+            "models.net.snapshots.init: found none of these keys, allowed: exactly one of "
+            "'bundled' or 'path' or 'url' or 'timm'.",
+        ),
+        (
+            "models.net.snapshots",
+            {"end": {"path": "end.pth"}},
+            "models.net.snapshots.end: the snapshot 'end' is the `checkpoint` of the model "
+            "itself: remove the key.",
+        ),
+        (
+            "models.net.history",
+            {"bundled": "resources/checkpoints/mini/vit/histori.parquet"},
+            "models.net.history.bundled: found 'resources/checkpoints/mini/vit/histori.parquet', "
+            "allowed: a file of this repository, relative to its root. Did you mean "
+            "'resources/checkpoints/mini/vit/history.parquet'?",
+        ),
+        (
+            "models.net.history",
+            "history.parquet",
+            "models.net.history: found 'history.parquet', allowed: keys and their values.",
+        ),
+        (
+            "models.net.history",
+            {"url": "https://host/history.parquet"},
+            "models.net.history.url: unknown key, allowed: bundled, path.",
+        ),
+        # what refers to what
+        (
+            "models.net.data",
+            "generatd",
+            "models.net.data: found 'generatd', allowed: folder, generated. "
+            "Did you mean 'generated'?",
+        ),
+        (
+            "analysis.split",
+            "train",
+            "analysis.split, for models.former on data.folder: found 'train', allowed: test.",
+        ),
+        (
+            "figures.one.kind",
+            "feature_varianc",
+            f"figures.one.kind: found 'feature_varianc', allowed: {', '.join(sorted(KINDS))}. "
+            "Did you mean 'feature_variance'?",
+        ),
+        (
+            "figures.one.models",
+            ["net", "fromer"],
+            "figures.one.models: found 'fromer', allowed: former, net, unseen. "
+            "Did you mean 'former'?",
+        ),
+        (
+            "figures.two.published.file",
+            "fig8.csv",
+            "figures.two.published.file: found 'fig8.csv', allowed: fig9.csv. "
+            "Did you mean 'fig9.csv'?",
+        ),
+        (
+            "figures.two.published.series",
+            {"net": "Resnet"},
+            "figures.two.published.series.net: found 'Resnet', allowed: ResNet, ViT. "
+            "Did you mean 'ResNet'?",
+        ),
+        (
+            "figures.two.published.series",
+            {"former": "ViT"},
+            "figures.two.published.series: found 'former', allowed: net.",
+        ),
+        (
+            "figures.two.published.series",
+            {},
+            "figures.two.published.series: found {}, allowed: at least 1 key.",
+        ),
+    ],
+)
+def test_what_is_wrong_is_told_in_a_sentence(
+    tmp_path: Path, key: str, value: object, sentence: str
+) -> None:
+    assert refusal(tmp_path, **{key: value}) == sentence
+
+
+def test_a_trajectory_needs_two_snapshots_or_a_history(tmp_path: Path) -> None:
+    figure = {"kind": "trajectory", "models": ["net"]}
+    init, half = {"path": "init.pth"}, {"path": "half.pth"}
+    changes = {"figures.way": figure, "models.net.snapshots": {"init": init}}
+    assert refusal(tmp_path, **changes) == (
+        "models.net.snapshots: found init, allowed: 2 or more, or a `history`: a figure of the "
+        "kind 'trajectory' shows the model."
+    )
+    study = loaded(tmp_path, **changes | {"models.net.snapshots": {"init": init, "half": half}})
+    assert study.snapshot("net", "half") == half
+    assert loaded(tmp_path, **changes, **{"models.net.history": {"path": "history.parquet"}})
+
+
+FROM_TRAINING = {"path": "results/own/training/former/end.safetensors"}
+
+
+@pytest.mark.parametrize(
+    ("key", "entry"),
+    [
+        ("models.former.checkpoint", FROM_TRAINING),
+        ("models.former.snapshots", {"init": FROM_TRAINING}),
+        ("models.former.history", {"path": "results/own/training/former/history.parquet"}),
+        # Of another model, whose data set is another.
+        ("models.net.checkpoint", FROM_TRAINING),
+    ],
+)
+def test_training_needs_its_two_splits(tmp_path: Path, key: str, entry: object) -> None:
+    assert refusal(tmp_path, **{key: entry}) == (
+        "data.folder.splits: found test, allowed: train and test among them: models.former is "
+        "trained by this workflow, which results/own/training/former/ says, on the one and tested "
+        "on the other."
+    )
+    assert loaded(tmp_path, **{key: entry, "data.folder.splits.train": {}})
+
+
+def test_a_model_that_was_trained_elsewhere_needs_no_splits_for_it(tmp_path: Path) -> None:
+    for place in ("results/other/training/former", "other/own/training/former", "former"):
+        loaded(tmp_path, **{"models.former.checkpoint": {"path": f"{place}/end.safetensors"}})
+
+
+def test_the_folder_of_results_says_who_is_trained_here(tmp_path: Path) -> None:
+    entry = {"path": "elsewhere/own/training/former/end.safetensors"}
+    path = written(tmp_path, with_changes(**{"models.former.checkpoint": entry}))
+    config = {"study": "own", "studies_dir": str(path)}
+    assert load_config(config, WHERE)[0] == "own"
+    with pytest.raises(VitscopeError, match="trained by this workflow, which elsewhere/own"):
+        load_config({**config, "pathvars": {"results": "elsewhere"}}, WHERE)
+
+
+def test_a_snapshot_that_is_not_there_is_told(tmp_path: Path) -> None:
+    study = loaded(tmp_path, **{"models.net.snapshots": {"init": {"path": "init.pth"}}})
+    with pytest.raises(VitscopeError, match=r"models\.net\.snapshots: found 'warm', allowed: init"):
+        study.snapshot("net", "warm")
+
+
+@pytest.mark.parametrize("kind", ["landscape", "hessian", "hessian_density", "fit"])
+def test_a_loss_needs_a_recipe_and_images_to_augment(tmp_path: Path, kind: str) -> None:
+    shown = {"kind": kind, "models": ["net"]}
+    message = refusal(tmp_path, **{"figures.loss": shown, "training": MISSING})
+    assert message.startswith("top level: the key 'training' is missing: add it")
+    former = shown | {"models": ["former"]}
+    assert refusal(tmp_path, **{"figures.loss": former}) == (
+        "analysis.augmented.split, for models.former on data.folder: found 'train', allowed: test."
+    )
+
+
+def test_figures_know_their_splits(tmp_path: Path) -> None:
+    study = loaded(tmp_path)
+    assert study.splits("feature_variance") == ["test"]
+    assert study.splits("landscape") == ["train"]
+    assert study.splits("fit") == ["test", "train"]
+    assert study.splits("trajectory") == []
+
+
+@pytest.mark.parametrize("family", families.names())
+def test_every_family_refuses_a_key_that_its_arch_does_not_have(
+    tmp_path: Path, family: str
+) -> None:
+    changes = {"models.net.family": family, "models.net.arch": {"quux": 1}}
+    message = refusal(tmp_path, **changes)
+    known = ", ".join(sorted(families.arch_schema(family)["properties"]))
+    assert message == f"models.net.arch.quux: unknown key, allowed: {known}."
+
+
+def places(value: Any) -> list[tuple[Any, ...]]:
+    """List where in nested settings a value stands."""
+    inner = value.items() if isinstance(value, dict) else enumerate(value)
+    found: list[tuple[Any, ...]] = []
+    for key, part in inner:
+        found.append((key,))
+        if isinstance(part, dict | list):
+            found += [(key, *rest) for rest in places(part)]
+    return found
+
+
+ANYTHING = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner),
+    max_leaves=4,
+)
+
+
+@hypothesis.settings(max_examples=100, deadline=None)
+@hypothesis.given(place=st.sampled_from(places(STUDY)), value=ANYTHING)
+def test_anything_anywhere_is_a_study_or_told_in_a_sentence(
+    tmp_path_factory: pytest.TempPathFactory, place: tuple[Any, ...], value: object
+) -> None:
+    study = deepcopy(STUDY)
+    holder: Any = study
+    for part in place[:-1]:
+        holder = holder[part]
+    holder[place[-1]] = value
+    path = written(tmp_path_factory.getbasetemp(), study)
+    try:
+        load_study(path)
+    except VitscopeError as error:
+        message = str(error)
+        assert message.startswith(str(path))
+        assert message.endswith((".", "'?"))
+        assert "\n" not in message
+
+
+@pytest.mark.parametrize("name", ["a b.yaml", "ümlaut.yaml", "a.b.yaml", "-x.yaml", "{x}.yaml"])
+def test_the_name_of_a_study_must_fit_a_path(tmp_path: Path, name: str) -> None:
+    path = written(tmp_path, STUDY, name)
+    with pytest.raises(VitscopeError) as caught:
+        load_study(path)
+    assert str(caught.value) == (
+        f"{path}: name of the file: found '{path.stem}', allowed: letters, digits, '-' and '_', "
+        "the first a letter or a digit."
+    )
+
+
+def test_the_same_fault_is_told_every_time(tmp_path: Path) -> None:
+    changes = {"device": "gpu", "models.net.famly": 1, "analysis.images": 0, "tilte": 1}
+    assert {refusal(tmp_path, **changes) for _ in range(3)} == {
+        "tilte: unknown key, allowed: analysis, data, description, device, figures, models, title, "
+        "training. Did you mean 'title'?"
+    }
+
+
+SHAPES = {"kind": "shape_texture", "models": ["net"]}
+
+
+def test_a_split_of_conflicting_cues_that_is_missing_is_told(tmp_path: Path) -> None:
+    assert refusal(tmp_path, **{"figures.shapes": SHAPES}) == (
+        "analysis.shape_texture.split, for models.net on data.generated: found 'conflict', "
+        "allowed: test, train."
+    )
+
+
+def test_a_split_of_conflicting_cues_is_needed_where_it_is_shown_alone(tmp_path: Path) -> None:
+    changes = {"figures.shapes": SHAPES, "data.generated.splits.conflict": {}}
+    study = loaded(tmp_path, **changes)
+    assert study.models("shape_texture") == ["net"]
+    assert study.split("shape_texture") == "conflict"
+    assert study.split("classification") == study.split("feature_variance") == "test"
+
+
+def test_a_split_that_is_classified_in_two_ways_is_told(tmp_path: Path) -> None:
+    changes = {"analysis.shape_texture": {"split": "test", "images": 50}}
+    assert refusal(tmp_path, **changes) == (
+        "analysis.shape_texture.images: found 50, allowed: the same as "
+        "analysis.classification.images, which is nothing: both are of the split 'test'."
+    )
+    loaded(tmp_path, **changes, **{"analysis.classification.images": 50})
+
+
+# What is filled in
+
+
+def test_every_default_of_the_schema_is_filled_in(tmp_path: Path) -> None:
+    settings = loaded(tmp_path).settings
+    plain = {key: v for key, v in settings["analysis"].items() if key not in SECTIONS}
+    assert plain | {"bootstrap": settings["analysis"]["bootstrap"]} == {
+        "split": "test",
+        "images": 256,
+        "seed": 0,
+        "shard_size": 128,
+        "batch_size": 64,
+        "latents_dtype": "float32",
+        "keep_latents": False,
+        "bootstrap": {"resamples": 2000, "seed": 0},
+    }
+    assert (settings["description"], settings["device"]) == ("", "auto")
+    assert settings["data"]["generated"]["splits"] == {
+        "train": {"images": None, "seed": 0},
+        "test": {"images": 100, "seed": 0},
+    }
+    assert settings["data"]["generated"]["resize"] is None
+    assert settings["figures"]["two"]["published"]["same_models"] is False
+    assert settings["training"]["final_learning_rate"] == 1e-5
+    assert settings["models"]["unseen"]["training"] == {}
+
+
+SECTIONS = {
+    key
+    for key, schema in load("study")["$defs"]["analysis"]["properties"].items()
+    if schema.get("type") == "object"
+}
+
+
+@pytest.mark.parametrize("section", sorted(SECTIONS))
+def test_every_section_of_the_analysis_has_its_defaults(tmp_path: Path, section: str) -> None:
+    properties = load("study")["$defs"]["analysis"]["properties"][section]["properties"]
+    filled = loaded(tmp_path).settings["analysis"][section]
+    assert filled == {key: schema["default"] for key, schema in properties.items()}
+
+
+def test_what_the_study_says_stays(tmp_path: Path) -> None:
+    settings = loaded(tmp_path, **{"analysis.bootstrap.seed": 7, "device": "cpu"}).settings
+    assert settings["analysis"]["bootstrap"] == {"resamples": 2000, "seed": 7}
+    assert settings["device"] == "cpu"
+
+
+def test_defaults_of_one_study_are_not_those_of_another(tmp_path: Path) -> None:
+    first = loaded(tmp_path)
+    first.settings["analysis"]["bootstrap"]["seed"] = 99
+    assert loaded(tmp_path).settings["analysis"]["bootstrap"]["seed"] == 0
+
+
+def test_a_study_without_training_gets_none(tmp_path: Path) -> None:
+    assert "training" not in loaded(tmp_path, training=MISSING).settings
+
+
+@pytest.mark.parametrize(
+    ("split", "analysis", "shard_size", "images", "shards"),
+    [
+        (100, 256, 128, 100, 1),
+        (None, 256, 128, 256, 2),
+        (300, 256, 100, 256, 3),
+        (300, 256, 256, 256, 1),
+        (1, 256, 1, 1, 1),
+        (9, 9, 4, 9, 3),
+    ],
+)
+def test_images_and_shards(
+    tmp_path: Path, split: int | None, analysis: int, shard_size: int, images: int, shards: int
+) -> None:
+    changes = {
+        "data.generated.splits.test.images": split,
+        "analysis.images": analysis,
+        "analysis.shard_size": shard_size,
+    }
+    study = loaded(tmp_path, **changes)
+    assert (study.images("net"), study.shards("net")) == (images, shards)
+
+
+def test_a_model_has_its_label_and_pixel_statistics_or_the_usual_ones(tmp_path: Path) -> None:
+    study = loaded(tmp_path)
+    net, former = study.model("net"), study.model("former")
+    assert (net["label"], net["mean"], net["std"]) == ("net", [0.5] * 3, [0.25] * 3)
+    assert (former["label"], former["mean"], former["std"]) == (
+        "Former",
+        [0.1, 0.2, 0.3],
+        [0.5] * 3,
+    )
+
+
+def test_models_are_those_of_the_figures_in_the_order_of_the_study(tmp_path: Path) -> None:
+    study = loaded(tmp_path)
+    assert study.models() == study.models("feature_variance") == ["net", "former"]
+    assert study.models("another kind") == []
+
+
+def test_a_recipe_is_that_of_the_study_changed_by_the_model(tmp_path: Path) -> None:
+    study = loaded(tmp_path)
+    assert study.recipe("net") == study.settings["training"]
+    assert study.recipe("former") == study.settings["training"] | {"epochs": 3}
+    assert study.settings["training"]["epochs"] == 10
+
+
+def test_a_recipe_that_is_missing_is_told(tmp_path: Path) -> None:
+    with pytest.raises(VitscopeError) as caught:
+        loaded(tmp_path, training=MISSING).recipe("net")
+    assert str(caught.value) == (
+        f"{tmp_path / 'own.yaml'}: top level: the key 'training' is missing: add it to train net."
+    )
+
+
+def test_the_lock_file_lies_beside_the_study(tmp_path: Path) -> None:
+    assert loaded(tmp_path).lock_path == tmp_path / "own.lock.yaml"
+
+
+# Which studies there are
+
+WHERE = "config/config.yaml or --config"
+
+
+def config_refusal(**config: object) -> str:
+    with pytest.raises(VitscopeError) as caught:
+        load_config({"study": "mini", **config}, WHERE)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("name", [path.stem for path in BUNDLED_STUDIES.glob("*.yaml")])
+def test_bundled_studies_are_valid(name: str) -> None:
+    default, studies = load_config({"study": name}, WHERE)
+    assert default == name
+    assert studies[name].path == BUNDLED_STUDIES / f"{name}.yaml"
+
+
+@pytest.mark.parametrize("form", ["folder", "file", "list of folders", "list of files"])
+def test_a_study_may_lie_anywhere(tmp_path: Path, form: str) -> None:
+    file = str(written(tmp_path, STUDY))
+    places = {
+        "folder": str(tmp_path),
+        "file": file,
+        "list of folders": [str(tmp_path)],
+        "list of files": [file],
+    }
+    default, studies = load_config({"study": "own", "studies_dir": places[form]}, WHERE)
+    assert default == "own"
+    assert set(studies) == {"own", *(path.stem for path in BUNDLED_STUDIES.glob("*.yaml"))}
+
+
+def test_places_are_relative_to_the_working_directory_or_at_home(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written(tmp_path, STUDY)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for place in (".", "own.yaml", "~/own.yaml"):
+        assert "own" in load_config({"study": "mini", "studies_dir": place}, WHERE)[1]
+
+
+def test_lock_files_and_hidden_files_are_no_studies(tmp_path: Path) -> None:
+    written(tmp_path, STUDY, "own.yml")
+    for name in ("own.lock.yaml", ".#own.yaml", "notes.txt"):
+        written(tmp_path, "- no study", name)
+    _, studies = load_config({"study": "own", "studies_dir": str(tmp_path)}, WHERE)
+    assert studies["own"].path == tmp_path / "own.yml"
+
+
+def test_a_file_that_is_named_twice_is_one_study(tmp_path: Path) -> None:
+    file = written(tmp_path, STUDY)
+    (tmp_path / "link").symlink_to(tmp_path)
+    places = [str(file), str(tmp_path), str(tmp_path / "link"), str(BUNDLED_STUDIES)]
+    assert "own" in load_config({"study": "own", "studies_dir": places}, WHERE)[1]
+
+
+def test_two_studies_of_a_name_are_refused(tmp_path: Path) -> None:
+    path = written(tmp_path, STUDY, "mini.yaml")
+    assert config_refusal(studies_dir=str(path)) == (
+        f"{path}: there is a study 'mini' already, {BUNDLED_STUDIES / 'mini.yaml'}: "
+        "rename one of the files."
+    )
+
+
+def test_a_fault_in_any_study_is_told(tmp_path: Path) -> None:
+    path = written(tmp_path, with_changes(device="gpu"))
+    assert config_refusal(studies_dir=str(path)).startswith(f"{path}: device: found 'gpu'")
+
+
+@pytest.mark.parametrize(
+    ("config", "sentence"),
+    [
+        ({"study": "mimi"}, "study: found 'mimi', allowed: mini, paper. Did you mean 'mini'?"),
+        ({"study": ""}, "study: found '', allowed: mini, paper."),
+        ({"study": None}, "study: found nothing, allowed: text."),
+        ({"study": 12}, "study: found 12, allowed: text."),
+        (
+            {"studdies_dir": "x"},
+            "studdies_dir: unknown key, allowed: max_latents_gb, pathvars, studies_dir, study. "
+            "Did you mean 'studies_dir'?",
+        ),
+        ({"studies_dir": 3}, "studies_dir: found 3, allowed: text or a list."),
+        ({"studies_dir": ""}, "studies_dir: found '', allowed: text that is not empty."),
+        ({"studies_dir": [3]}, "studies_dir.0: found 3, allowed: text."),
+        (
+            {"studies_dir": "/nowhere"},
+            "studies_dir: found '/nowhere', allowed: a folder or file that exists.",
+        ),
+        (
+            {"pathvars": {"result": "x"}},
+            "pathvars.result: unknown key, allowed: benchmarks, figures, logs, results. "
+            "Did you mean 'results'?",
+        ),
+        ({"pathvars": {"logs": 1}}, "pathvars.logs: found 1, allowed: text."),
+    ],
+)
+def test_what_is_wrong_in_the_configuration_is_told(
+    config: dict[str, object], sentence: str
+) -> None:
+    assert config_refusal(**config) == f"{WHERE}: {sentence}"
+
+
+def test_a_folder_without_studies_is_told(tmp_path: Path) -> None:
+    assert config_refusal(studies_dir=str(tmp_path)) == (
+        f"{WHERE}: studies_dir: found '{tmp_path}', which holds no study, allowed: a folder with "
+        "files NAME.yaml."
+    )
+
+
+# The schemas
+
+
+@pytest.mark.parametrize("name", ["config", "study"])
+def test_schemas_are_closed_and_explain_every_key(name: str) -> None:
+    """Whatever has keys of its own allows no others, and each key has a description."""
+
+    def visit(schema: dict[str, Any], key: str) -> None:
+        properties = schema.get("properties", {})
+        if properties:
+            assert schema.get("additionalProperties") is False, key
+        for name, inner in properties.items():
+            target = inner.get("$ref", "").rpartition("/")[2]
+            described = {**load("study")["$defs"].get(target, {}), **inner}
+            assert described.get("description"), f"{key}.{name}"
+            visit(inner, f"{key}.{name}")
+        if isinstance(schema.get("additionalProperties"), dict):
+            visit(schema["additionalProperties"], f"{key}.NAME")
+
+    schema = load(name)
+    visit(schema, name)
+    for definition, inner in schema.get("$defs", {}).items():
+        visit(inner, definition)
+    assert (SCHEMAS / f"{name}.schema.yaml").is_file()
+    assert ROOT in SCHEMAS.parents

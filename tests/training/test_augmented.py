@@ -1,0 +1,212 @@
+"""Augmented images against the split that they are drawn from."""
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from vitscope.data import split as artefact
+from vitscope.data.split import Split
+from vitscope.errors import VitscopeError
+from vitscope.files.tensors import TensorWriter
+from vitscope.training.augmented import Augmented, build
+from vitscope.training.loop import training_rows
+
+IMAGES = 120
+MEAN, STD = [0.5, 0.4, 0.6], [0.25, 0.2, 0.3]
+RECIPE: dict[str, Any] = {
+    "images": None,
+    "seed": 0,
+    "batch_size": 50,
+    "label_smoothing": 0.1,
+    "mixup": 0.8,
+    "cutmix": 1.0,
+    "mixing_probability": 0.5,
+    "randaugment": "rand-m9-n2-mstd0.5",
+    "erasing": 0.25,
+    "shift": 4,
+    "flip": True,
+}
+PLAIN = RECIPE | {
+    "mixup": 0.0,
+    "cutmix": 0.0,
+    "randaugment": None,
+    "erasing": 0.0,
+    "shift": 0,
+    "flip": False,
+}
+
+
+def artefact_of(path: Path, kind: str, **changes: Any) -> Split:
+    dataset = {
+        "source": {"kind": kind},
+        "classes": 10,
+        "image_size": 32,
+        "resize": None,
+        "interpolation": "bicubic",
+        "splits": {"train": {"images": IMAGES, "seed": 0}},
+    }
+    artefact.build(kind, dataset | changes, "train", path)
+    return Split(path)
+
+
+@pytest.fixture(scope="module")
+def split(tmp_path_factory: pytest.TempPathFactory) -> Split:
+    path = tmp_path_factory.mktemp("shapes32") / "train"
+    source = {"source": {"kind": "shapes32", "seed": 0}}
+    return artefact_of(path, "shapes32", **source)
+
+
+def drawn(
+    split: Split,
+    folder: Path,
+    recipe: dict[str, Any] = RECIPE,
+    images: int = 100,
+    seed: int = 0,
+    clean: bool = False,
+) -> Augmented:
+    path = folder / f"{images}_{seed}_{len(list(folder.iterdir()))}"
+    build(split, recipe, images, seed, path, mean=MEAN, std=STD, clean=clean)
+    return Augmented(path)
+
+
+def rows_of(images: Augmented, split: Split) -> list[int]:
+    """Return which image of the split each one is, bit for bit."""
+    all_rows = split.normalized(slice(None), MEAN, STD).numpy()
+    row_of = {image.tobytes(): row for row, image in enumerate(all_rows)}
+    assert len(row_of) == len(split)
+    return [row_of[image.numpy().tobytes()] for image in images.rows(0, len(images))[0]]
+
+
+def test_images_are_as_many_as_asked_for_and_targets_are_probabilities(
+    split: Split, tmp_path: Path
+) -> None:
+    images = drawn(split, tmp_path, images=130)
+    pixels, targets = images.rows(0, 130)
+    assert len(images) == 130
+    assert pixels.shape == (130, 3, 32, 32)
+    assert pixels.dtype == targets.dtype == torch.float32
+    assert pixels.isfinite().all()
+    torch.testing.assert_close(targets.sum(1), torch.ones(130), rtol=0, atol=1e-6)
+    # Smoothing by 0.1 leaves a hundredth to every class, and 0.91 to that of an unmixed image.
+    torch.testing.assert_close(targets.amin(1), torch.full((130,), 0.01))
+    assert targets.max() == pytest.approx(0.91)
+    assert images.metadata == {"data_sha256": split.digest, "seed": "0", "clean": "False"}
+
+
+def test_the_seed_fixes_the_bytes_whatever_was_drawn_before(split: Split, tmp_path: Path) -> None:
+    for name, seed in (("one", 3), ("two", 3), ("other", 4)):
+        torch.rand(7)
+        build(split, RECIPE, 60, seed, tmp_path / name, mean=MEAN, std=STD)
+    one, two, other = ((tmp_path / name).read_bytes() for name in ("one", "two", "other"))
+    assert one == two
+    assert one != other
+
+
+def test_more_images_begin_with_the_same_ones(split: Split, tmp_path: Path) -> None:
+    few, many = drawn(split, tmp_path, images=30), drawn(split, tmp_path, images=170)
+    for one, other in zip(few.rows(0, 30), many.rows(0, 30), strict=True):
+        assert torch.equal(one, other)
+
+
+def test_without_augmentation_images_are_those_of_the_split(split: Split, tmp_path: Path) -> None:
+    images = drawn(split, tmp_path, PLAIN)
+    rows = rows_of(images, split)
+    # Two batches of an epoch of 120: no image twice, in an order of chance.
+    assert len(set(rows)) == 100
+    assert rows != sorted(rows)
+    targets = images.rows(0, 100)[1].numpy()
+    expected = np.full((100, 10), 0.01, np.float32)
+    expected[np.arange(100), split.labels[rows]] = 0.91
+    np.testing.assert_allclose(targets, expected, rtol=1e-6)
+
+
+def test_more_images_than_the_split_has_are_drawn_in_epochs(split: Split, tmp_path: Path) -> None:
+    images = drawn(split, tmp_path, PLAIN | {"batch_size": 40}, images=250)
+    rows = rows_of(images, split)
+    # Three batches of 40 are an epoch of 120 images.
+    assert sorted(rows[:120]) == sorted(rows[120:240]) == list(range(120))
+    assert rows[:120] != rows[120:240]
+
+
+def test_images_that_were_not_trained_on_are_not_drawn(split: Split, tmp_path: Path) -> None:
+    recipe = PLAIN | {"images": 50, "seed": 5}
+    images = drawn(split, tmp_path, recipe, images=150)
+    expected = training_rows(split, recipe).tolist()
+    assert Counter(rows_of(images, split)) == dict.fromkeys(expected, 3)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"shift": 4},
+        {"flip": True},
+        {"randaugment": "rand-m9-n2-mstd0.5"},
+        {"erasing": 1.0},
+        {"mixup": 0.8, "mixing_probability": 1.0},
+        {"cutmix": 1.0, "mixing_probability": 1.0},
+    ],
+)
+def test_each_part_of_the_recipe_changes_images(
+    split: Split, tmp_path: Path, change: dict[str, Any]
+) -> None:
+    plain = drawn(split, tmp_path, PLAIN).rows(0, 100)[0]
+    changed = drawn(split, tmp_path, PLAIN | change).rows(0, 100)[0]
+    assert ((plain != changed).flatten(1).any(1)).float().mean() > 0.2
+
+
+def test_clean_images_are_as_they_are_with_their_labels(split: Split, tmp_path: Path) -> None:
+    images = drawn(split, tmp_path, images=70, clean=True)
+    rows = rows_of(images, split)
+    assert rows == sorted(set(rows))
+    targets = images.rows(0, 70)[1].numpy()
+    np.testing.assert_array_equal(targets, np.eye(10, dtype=np.float32)[split.labels[rows]])
+    assert images.metadata["clean"] == "True"
+    other = drawn(split, tmp_path, images=70, seed=1, clean=True)
+    assert rows_of(other, split) != rows
+
+
+def test_batches_are_all_images_in_order(split: Split, tmp_path: Path) -> None:
+    images = drawn(split, tmp_path, images=60)
+    batches = list(images.batches(25))
+    assert [len(pixels) for pixels, _ in batches] == [25, 25, 10]
+    for whole, parts in zip(images.rows(0, 60), zip(*batches, strict=True), strict=True):
+        assert torch.equal(whole, torch.cat(parts))
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"batch_size": 122}, "batch_size is 122 and there are 120 images to draw from: lower it"),
+        ({"batch_size": 33}, "batch_size is 33, and mixup and CutMix need an even one: change it"),
+        ({"randaugment": "rand-x3"}, "randaugment is 'rand-x3'"),
+    ],
+)
+def test_what_cannot_be_drawn_is_told(
+    split: Split, tmp_path: Path, change: dict[str, Any], sentence: str
+) -> None:
+    with pytest.raises(VitscopeError, match=sentence):
+        drawn(split, tmp_path, RECIPE | change)
+    with pytest.raises(
+        VitscopeError, match="asks for 121 clean images and there are 120: lower it"
+    ):
+        drawn(split, tmp_path, images=121, clean=True)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_labels_must_be_known(tmp_path: Path) -> None:
+    splits = {"splits": {"train": {"images": None, "seed": 0}}}
+    unlabelled = artefact_of(tmp_path / "sample", "sample", resize=32, **splits)
+    for clean in (True, False):
+        with pytest.raises(VitscopeError, match=r"data.sample: 1 of 1 images have no label"):
+            drawn(unlabelled, tmp_path, clean=clean)
+
+
+def test_another_file_is_told(tmp_path: Path) -> None:
+    with TensorWriter(tmp_path / "file", {"images": ("F32", (0, 1))}, {}):
+        pass
+    with pytest.raises(VitscopeError, match="holds no augmented images: delete it and run again"):
+        Augmented(tmp_path / "file")

@@ -1,0 +1,548 @@
+"""Downloads from a real server that misbehaves in every way a server can."""
+
+import hashlib
+import json
+import os
+import random
+import resource
+import shutil
+import signal
+import socket
+import ssl
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from email.utils import formatdate
+from pathlib import Path
+
+import pytest
+
+from tests.helpers.web import (
+    Site,
+    broken,
+    chunked,
+    ranged,
+    running_site,
+    silent,
+    stalling,
+    status,
+    whole,
+)
+from vitscope.errors import VitscopeError
+from vitscope.web.downloads import fetch
+
+DATA = random.Random(0).randbytes(300_000)
+OTHER = random.Random(1).randbytes(300_000)
+SHA256 = hashlib.sha256(DATA).hexdigest()
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def site(monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
+    monkeypatch.setenv("no_proxy", "*")
+    with running_site() as running:
+        yield running
+
+
+@pytest.fixture
+def target(tmp_path: Path) -> Path:
+    return tmp_path / "downloads" / "weights.bin"
+
+
+@pytest.fixture
+def said() -> list[str]:
+    return []
+
+
+@pytest.fixture
+def get(target: Path, said: list[str]) -> Callable[..., str]:
+    def run(url: str, **options: object) -> str:
+        settings = {"label": "ResNet", "pause": 0.001, "timeout": 5.0, "attempts": 3}
+        return fetch(url, target, say=said.append, **(settings | options))  # type: ignore[arg-type]
+
+    return run
+
+
+def failure(get: Callable[..., str], target: Path, url: str, **options: object) -> str:
+    """Return the sentence of a download that fails and leaves nothing."""
+    with pytest.raises(VitscopeError) as caught:
+        get(url, **options)
+    left = list(target.parent.iterdir()) if target.parent.exists() else []
+    assert left == []
+    sentence = str(caught.value)
+    assert sentence.startswith("ResNet: ")
+    assert sentence.endswith(".")
+    assert "\n" not in sentence
+    return sentence
+
+
+def leave_partial(target: Path, data: bytes, url: str, etag: str) -> None:
+    """Leave what a killed download leaves."""
+    target.parent.mkdir(parents=True)
+    target.with_name(f".{target.name}.partial").write_bytes(data)
+    note = json.dumps({"url": url, "etag": etag})
+    target.with_name(f".{target.name}.partial.json").write_text(note)
+
+
+def test_a_file_arrives_whole_and_alone(site, get, target, said):
+    url = site.at("/w", whole(DATA))
+    md5 = hashlib.md5(DATA).hexdigest()
+    assert get(url, sha256=SHA256.upper(), md5=md5, size=len(DATA)) == SHA256
+    assert target.read_bytes() == DATA
+    assert list(target.parent.iterdir()) == [target]
+    assert said == ["ResNet: downloaded 0.3 MB"]
+
+
+def test_a_file_without_an_announced_size_arrives(site, get, target):
+    assert get(site.at("/w", chunked(DATA))) == SHA256
+    assert target.read_bytes() == DATA
+
+
+def test_a_download_replaces_an_older_file(site, get, target):
+    target.parent.mkdir()
+    target.write_bytes(b"old")
+    get(site.at("/w", whole(DATA)))
+    assert target.read_bytes() == DATA
+
+
+def test_a_failure_leaves_an_older_file_as_it_is(site, get, target):
+    target.parent.mkdir()
+    target.write_bytes(b"old")
+    with pytest.raises(VitscopeError):
+        get(site.at("/w", status(404)))
+    assert [path.read_bytes() for path in target.parent.iterdir()] == [b"old"]
+
+
+def test_redirects_within_the_web_are_followed(site, get, target):
+    site.at("/w", whole(DATA))
+    assert get(site.at("/old", status(302, Location="/w"))) == SHA256
+
+
+@pytest.mark.parametrize("place", ["file:///etc/passwd", "ftp://127.0.0.1/w", "data:,hello"])
+def test_redirects_out_of_the_web_are_refused(site, get, target, place):
+    sentence = failure(get, target, site.at("/w", status(302, Location=place)))
+    assert f"leads on to an address that is not followed ({place})" in sentence
+    assert "give the address of the file itself" in sentence
+
+
+def test_redirects_in_a_circle_are_refused(site, get, target):
+    url = site.at("/w", status(302, Location="/w"))
+    assert "leads on to an address that is not followed" in failure(get, target, url)
+
+
+@pytest.mark.parametrize(
+    "url", ["file:///etc/passwd", "weights.bin", "http://", "http://host:port/w", "https:///w"]
+)
+def test_only_web_addresses_are_downloaded(get, target, url):
+    sentence = failure(get, target, url)
+    assert f"'{url}' is not a web address: give one that begins with https://" in sentence
+
+
+def test_an_address_with_a_space_is_refused(site, get, target):
+    assert "is not a web address" in failure(get, target, site.root + "/a b")
+
+
+@pytest.mark.parametrize("code", [404, 410])
+def test_a_missing_file_is_told_at_once(site, get, target, code):
+    url = site.at("/w", status(code))
+    sentence = failure(get, target, url)
+    assert f"{url} does not exist ({code} " in sentence
+    assert "correct the address" in sentence
+    assert len(site.asked("/w")) == 1
+
+
+@pytest.mark.parametrize("code", [401, 403])
+def test_a_forbidden_file_is_told_at_once(site, get, target, code):
+    sentence = failure(get, target, site.at("/w", status(code)))
+    assert f"may not be read without permission ({code} " in sentence
+    assert "download it by hand and give its path" in sentence
+    assert len(site.asked("/w")) == 1
+
+
+def test_another_refusal_is_told_at_once(site, get, target):
+    sentence = failure(get, target, site.at("/w", status(400)))
+    assert "cannot be downloaded (400 Bad Request): correct the address" in sentence
+    assert len(site.asked("/w")) == 1
+
+
+@pytest.mark.parametrize("code", [429, 500, 503])
+def test_a_busy_server_is_asked_again(site, get, target, said, code):
+    url = site.at("/w", status(code), status(code), whole(DATA))
+    assert get(url) == SHA256
+    assert f"is answered with {code}" in said[0]
+    assert "next attempt, 2 of 3" in said[0]
+    assert "next attempt, 3 of 3" in said[1]
+
+
+def test_a_server_that_stays_busy_is_given_up(site, get, target):
+    sentence = failure(get, target, site.at("/w", status(503)))
+    assert "is answered with 503 Service Unavailable (attempt 3 of 3)" in sentence
+    assert "check the network and try again later" in sentence
+    assert len(site.asked("/w")) == 3
+
+
+def test_pauses_grow_and_differ(site, get, monkeypatch, target):
+    pauses: list[float] = []
+    monkeypatch.setattr(time, "sleep", pauses.append)
+    failure(get, target, site.at("/w", status(503)), pause=8.0, attempts=7)
+    for index, pause in enumerate(pauses):
+        assert min(120, 8 * 2**index * 0.5) <= pause <= min(120, 8 * 2**index * 1.5)
+        assert pause == 120 or pause != 8 * 2**index
+
+
+@pytest.mark.parametrize(
+    ("header", "low", "high"),
+    [("7", 7, 7), (lambda: formatdate(time.time() + 50, usegmt=True), 47, 50), ("9999", 120, 120)],
+    ids=["seconds", "date", "too long"],
+)
+def test_the_pause_a_server_asks_for_is_kept(site, get, monkeypatch, header, low, high):
+    pauses: list[float] = []
+    monkeypatch.setattr(time, "sleep", pauses.append)
+    wanted = header() if callable(header) else header
+    get(site.at("/w", status(503, Retry_After=wanted), whole(DATA)))
+    assert low <= pauses[0] <= high
+
+
+def test_a_senseless_wish_for_a_pause_is_ignored(site, get):
+    assert get(site.at("/w", status(503, Retry_After="soon"), whole(DATA))) == SHA256
+
+
+def test_without_a_network_the_sentence_says_so(get, target):
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{unused.getsockname()[1]}/w"
+        sentence = failure(get, target, url)
+    assert f"{url} cannot be reached (Connection refused) (attempt 3 of 3)" in sentence
+    assert "check the network" in sentence
+
+
+def test_an_unknown_host_is_told(get, target):
+    sentence = failure(get, target, "http://no-such-host.invalid/w")
+    assert "http://no-such-host.invalid/w cannot be reached (" in sentence
+
+
+def test_a_server_that_is_not_of_the_web_is_told(get, target):
+    def greet(server: socket.socket) -> None:
+        connection, _ = server.accept()
+        with connection:
+            connection.recv(4096)
+            connection.sendall(b"220 mail.example ready\r\n")
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        thread = threading.Thread(target=greet, args=[server])
+        thread.start()
+        url = f"http://127.0.0.1:{server.getsockname()[1]}/w"
+        sentence = failure(get, target, url, attempts=1)
+        thread.join()
+    assert "cannot be reached (220 mail.example ready)" in sentence
+
+
+@pytest.fixture
+def secure_site(site: Site, tmp_path: Path) -> tuple[Site, Path]:
+    """Return a site behind https, and the certificate that a client may choose to trust."""
+    if shutil.which("openssl") is None:
+        pytest.skip("openssl makes the certificate")
+    certificate, key = tmp_path / "certificate.pem", tmp_path / "key.pem"
+    subprocess.run(
+        [
+            *("openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1"),
+            *("-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1"),
+            *("-keyout", str(key), "-out", str(certificate)),
+        ],
+        check=True,
+        capture_output=True,
+    )
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, key)
+    site.server.socket = context.wrap_socket(site.server.socket, server_side=True)
+    site.root = site.root.replace("http:", "https:")
+    return site, certificate
+
+
+def test_a_certificate_that_is_not_trusted_is_told_at_once(secure_site, get, target, said):
+    url = secure_site[0].at("/w", whole(DATA))
+    sentence = failure(get, target, url)
+    assert f"{url} has a certificate that is not valid (self" in sentence
+    assert "check the address and the clock of this machine" in sentence
+    assert said == []
+
+
+def test_https_is_followed_to_https_and_not_to_http(secure_site, get, target, monkeypatch):
+    site, certificate = secure_site
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+    site.at("/w", whole(DATA))
+    assert get(site.at("/safe", status(302, Location="/w"))) == SHA256
+    target.unlink()
+    with running_site() as plain:
+        unsafe = plain.at("/w", whole(DATA))
+        sentence = failure(get, target, site.at("/unsafe", status(302, Location=unsafe)))
+        assert plain.asked("/w") == []
+    assert f"leads on to an address that is not followed ({unsafe})" in sentence
+
+
+def test_a_silent_server_is_given_up_in_time(site, get, target):
+    start = time.monotonic()
+    sentence = failure(get, target, site.at("/w", silent), timeout=0.2, attempts=2)
+    assert "sent nothing for 0.2 s (attempt 2 of 2)" in sentence
+    assert time.monotonic() - start < 3
+
+
+def test_a_stalled_download_is_given_up_in_time(site, get, target):
+    sentence = failure(get, target, site.at("/w", stalling(DATA, 1000)), timeout=0.2, attempts=1)
+    assert "sent nothing for 0.2 s" in sentence
+
+
+def test_a_stalled_download_is_started_again(site, get):
+    assert get(site.at("/w", stalling(DATA, 1000), whole(DATA)), timeout=0.2) == SHA256
+
+
+def test_a_download_that_always_breaks_off_is_told(site, get, target):
+    sentence = failure(get, target, site.at("/w", broken(DATA, 1000)))
+    assert f"broke off after 1000 of {len(DATA)} bytes (attempt 3 of 3)" in sentence
+
+
+def test_a_chunked_download_that_breaks_off_is_told(site, get, target):
+    sentence = failure(get, target, site.at("/w", chunked(DATA, complete=False)))
+    assert "broke off in the middle" in sentence
+
+
+def test_the_rest_is_asked_for_after_a_break(site, get, target):
+    url = site.at("/w", broken(DATA, 100_000, ETag='"one"'), ranged(DATA, '"one"'))
+    assert get(url) == SHA256
+    first, second = site.asked("/w")
+    assert "Range" not in first
+    assert second["Range"] == "bytes=100000-"
+    assert second["If-Range"] == '"one"'
+
+
+def test_a_file_that_changed_between_attempts_is_not_glued(site, get, target):
+    url = site.at("/w", broken(OTHER, 100_000, ETag='"one"'), ranged(DATA, '"two"'))
+    assert get(url) == SHA256
+    assert target.read_bytes() == DATA
+
+
+def test_a_server_that_ignores_if_range_is_not_believed(site, get, target):
+    def rest_of_another(handler):
+        rest = DATA[100_000:]
+        told = f"bytes 100000-{len(DATA) - 1}/{len(DATA)}"
+        handler.begin(206, Content_Length=len(rest), Content_Range=told, ETag='"two"')
+        handler.wfile.write(rest)
+
+    url = site.at("/w", broken(OTHER, 100_000, ETag='"one"'), rest_of_another, whole(DATA))
+    assert get(url) == SHA256
+    assert target.read_bytes() == DATA
+    assert "Range" not in site.asked("/w")[2]
+
+
+def test_a_server_that_sends_another_part_is_not_believed(site, get, target):
+    def another_part(handler):
+        # As many bytes as are missing, and not those.
+        told = f"bytes 0-199999/{len(DATA)}"
+        handler.begin(206, Content_Length=200_000, Content_Range=told, ETag='"one"')
+        handler.wfile.write(DATA[:200_000])
+
+    url = site.at("/w", broken(DATA, 100_000, ETag='"one"'), another_part, whole(DATA))
+    assert get(url) == SHA256
+    assert target.read_bytes() == DATA
+
+
+def test_part_of_the_rest_is_not_the_rest(site, get, target):
+    def some_of_the_rest(handler):
+        told = f"bytes 100000-199999/{len(DATA)}"
+        handler.begin(206, Content_Length=100_000, Content_Range=told, ETag='"one"')
+        handler.wfile.write(DATA[100_000:200_000])
+
+    url = site.at(
+        "/w", broken(DATA, 100_000, ETag='"one"'), some_of_the_rest, ranged(DATA, '"one"')
+    )
+    assert get(url) == SHA256
+    assert target.read_bytes() == DATA
+
+
+def test_a_server_without_ranges_sends_all_again(site, get, target):
+    url = site.at("/w", broken(DATA, 100_000, ETag='"one"'), whole(DATA, ETag='"one"'))
+    assert get(url) == SHA256
+    assert target.read_bytes() == DATA
+
+
+@pytest.mark.parametrize("headers", [{}, {"ETag": 'W/"one"'}], ids=["no tag", "weak tag"])
+def test_a_version_that_cannot_be_told_is_not_resumed(site, get, headers):
+    assert get(site.at("/w", broken(DATA, 100_000, **headers), whole(DATA))) == SHA256
+    assert "Range" not in site.asked("/w")[1]
+
+
+def test_a_new_version_that_is_shorter_leaves_nothing_of_the_old(site, get, target):
+    url = site.at("/w", broken(OTHER * 2, 400_000, ETag='"one"'), ranged(DATA, '"two"'))
+    assert get(url) == SHA256
+    assert target.read_bytes() == DATA
+
+
+def test_a_killed_download_is_resumed(site, target, get):
+    def half_then_stall(handler):
+        handler.begin(200, Content_Length=len(DATA), ETag='"one"')
+        handler.wfile.write(DATA[:100_000])
+        handler.wfile.flush()
+        handler.server.released.wait()
+
+    url = site.at("/w", half_then_stall, ranged(DATA, '"one"'))
+    code = (
+        "import sys; from vitscope.downloads import fetch;"
+        "fetch(sys.argv[1], sys.argv[2], label='ResNet')"
+    )
+    process = subprocess.Popen([sys.executable, "-c", code, url, str(target)], cwd=ROOT)
+    partial = target.with_name(f".{target.name}.partial")
+    deadline = time.monotonic() + 20
+    while not (partial.exists() and partial.stat().st_size >= 65_536):
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    assert not target.exists()
+    there = partial.stat().st_size
+    assert get(url) == SHA256
+    assert site.asked("/w")[1]["Range"] == f"bytes={there}-"
+    assert list(target.parent.iterdir()) == [target]
+
+
+def test_what_a_killed_download_of_another_address_left_is_not_used(site, get, target):
+    leave_partial(target, OTHER[:1000], site.root + "/other", "one")
+    assert get(site.at("/w", ranged(DATA, "one"))) == SHA256
+    assert "Range" not in site.asked("/w")[0]
+
+
+def test_a_damaged_note_is_not_used(site, get, target):
+    leave_partial(target, OTHER[:1000], site.root + "/w", "one")
+    target.with_name(f".{target.name}.partial.json").write_text("{")
+    assert get(site.at("/w", ranged(DATA, "one"))) == SHA256
+
+
+def test_a_damaged_partial_file_is_downloaded_again(site, get, target):
+    url = site.at("/w", ranged(DATA, "one"))
+    leave_partial(target, b"damaged", url, "one")
+    assert get(url, sha256=SHA256) == SHA256
+    assert [("Range" in headers) for headers in site.asked("/w")] == [True, False]
+
+
+def test_a_partial_file_that_is_too_long_is_downloaded_again(site, get, target):
+    url = site.at("/w", ranged(DATA, "one"))
+    leave_partial(target, DATA, url, "one")
+    assert get(url) == SHA256
+    assert [("Range" in headers) for headers in site.asked("/w")] == [True, False]
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        whole(b"<p>Sign in</p>", Content_Type="text/html; charset=utf-8"),
+        whole(b"\n <!DOCTYPE html><title>Sign in</title>", Content_Type="application/zip"),
+        chunked(b"<HTML><body>Sign in"),
+    ],
+    ids=["announced", "doctype", "tag"],
+)
+def test_a_web_page_is_not_a_file(site, get, target, page):
+    url = site.at("/w", page)
+    sentence = failure(get, target, url, sha256=SHA256)
+    assert f"{url} gives a web page and not the file: open it in a browser" in sentence
+    assert len(site.asked("/w")) == 1
+
+
+def test_a_pointer_is_not_a_file(site, get, target):
+    pointer = b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n"
+    sentence = failure(get, target, site.at("/w", whole(pointer)))
+    assert "gives a Git LFS pointer and not the file" in sentence
+
+
+def test_an_empty_file_is_told(site, get, target):
+    assert "is empty: correct the address" in failure(get, target, site.at("/w", whole(b"")))
+
+
+def test_a_wrong_digest_is_told_at_once(site, get, target):
+    sentence = failure(get, target, site.at("/w", whole(OTHER)), sha256=SHA256)
+    found = hashlib.sha256(OTHER).hexdigest()
+    assert f"has the SHA-256 {found} where the study says {SHA256}" in sentence
+    assert "correct the address or the digest" in sentence
+    assert len(site.asked("/w")) == 1
+
+
+def test_who_says_the_digest_is_told(site, get, target):
+    url = site.at("/w", whole(OTHER))
+    sentence = failure(get, target, url, md5="0" * 32, said_by="paper.lock.yaml")
+    assert f"has the MD5 {hashlib.md5(OTHER).hexdigest()} where paper.lock.yaml says 00" in sentence
+
+
+@pytest.mark.parametrize("answer", [whole(DATA), chunked(DATA)], ids=["announced", "chunked"])
+@pytest.mark.parametrize("size", [len(DATA) - 1, len(DATA) + 1])
+def test_a_wrong_size_is_told(site, get, target, answer, size):
+    sentence = failure(get, target, site.at("/w", answer), size=size)
+    assert f"bytes where the study says {size}: it is another file" in sentence
+
+
+def test_an_endless_file_ends_where_its_size_is_known(site, get, target):
+    def endless(handler):
+        handler.begin(200)
+        while True:
+            handler.wfile.write(DATA)
+
+    sentence = failure(get, target, site.at("/w", endless), size=len(DATA))
+    assert f"bytes where the study says {len(DATA)}: it is another file" in sentence
+
+
+def test_a_place_that_cannot_be_written_is_told(site, get, target):
+    target.mkdir(parents=True)
+    with pytest.raises(VitscopeError, match=r"cannot write .*weights.bin \(Is a directory\)"):
+        get(site.at("/w", whole(DATA)))
+    assert list(target.parent.iterdir()) == [target]
+
+
+def test_a_full_disk_is_told_and_left_clean(site, get, target):
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    ignored = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, limits[1]))
+    try:
+        sentence = failure(get, target, site.at("/w", whole(DATA)))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        signal.signal(signal.SIGXFSZ, ignored)
+    assert "cannot write" in sentence
+    assert "make room" in sentence
+
+
+def test_two_processes_do_not_write_the_same_file(site, get, target):
+    url = site.at("/w", stalling(DATA, 1000))
+    code = (
+        "import sys; from vitscope.downloads import fetch;"
+        "fetch(sys.argv[1], sys.argv[2], label='ResNet')"
+    )
+    process = subprocess.Popen([sys.executable, "-c", code, url, str(target)], cwd=ROOT)
+    try:
+        deadline = time.monotonic() + 20
+        while not site.asked("/w"):
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+        with pytest.raises(VitscopeError, match="another process is downloading"):
+            get(url)
+        assert target.with_name(f".{target.name}.partial").exists()
+    finally:
+        process.kill()
+        process.wait()
+
+
+def test_news_is_told_during_a_long_download(site, get, said, monkeypatch):
+    def slowly(handler):
+        handler.begin(200, Content_Length=2_000_000)
+        for _ in range(4):
+            handler.wfile.write(bytes(500_000))
+            handler.wfile.flush()
+            time.sleep(0.05)
+
+    monkeypatch.setattr("vitscope.downloads.SECONDS_BETWEEN_NEWS", 0.04)
+    get(site.at("/w", slowly))
+    assert any("of 2.0 MB (" in line for line in said[:-1])
+    assert said[-1] == "ResNet: downloaded 2.0 MB"
+
+
+def test_importing_downloads_imports_no_torch():
+    code = "import sys, vitscope.downloads; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False).returncode == 0

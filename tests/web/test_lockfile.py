@@ -1,0 +1,117 @@
+"""The lock file: what is recorded, by whom, and what is refused."""
+
+import multiprocessing
+import resource
+import signal
+from pathlib import Path
+
+import pytest
+import yaml
+
+from vitscope.errors import VitscopeError
+from vitscope.web.lockfile import Entry, known, record
+
+A = Entry("a" * 64, 10)
+B = Entry("b" * 64, 20)
+
+
+def test_nothing_is_known_without_a_lock_file(tmp_path):
+    assert known(tmp_path / "paper.lock.yaml", "https://host/a") is None
+
+
+def test_what_is_recorded_is_known_and_plain_yaml(tmp_path):
+    lock = tmp_path / "new" / "paper.lock.yaml"
+    record(lock, "https://host/a", A)
+    record(lock, "https://host/b?c=1#d: e", B)
+    assert known(lock, "https://host/a") == A
+    assert known(lock, "https://host/b?c=1#d: e") == B
+    assert yaml.safe_load(lock.read_text())["https://host/a"] == {"sha256": "a" * 64, "bytes": 10}
+    assert lock.read_text().startswith("# What the downloads of this study hashed to")
+    assert list(lock.parent.iterdir()) == [lock]
+
+
+def test_a_digest_of_digits_alone_stays_text(tmp_path):
+    entry = Entry("1" * 64, 1)
+    record(tmp_path / "lock", "https://host/a", entry)
+    assert known(tmp_path / "lock", "https://host/a") == entry
+
+
+def test_the_same_entry_twice_is_one(tmp_path):
+    lock = tmp_path / "paper.lock.yaml"
+    record(lock, "https://host/a", A)
+    before = lock.read_bytes()
+    record(lock, "https://host/a", A)
+    assert lock.read_bytes() == before
+
+
+def test_another_digest_is_refused_and_changes_nothing(tmp_path):
+    lock = tmp_path / "paper.lock.yaml"
+    record(lock, "https://host/a", A)
+    before = lock.read_bytes()
+    with pytest.raises(VitscopeError, match=rf"SHA-256 b+ where {lock} says a+: it is changing"):
+        record(lock, "https://host/a", B)
+    assert lock.read_bytes() == before
+
+
+def test_entries_of_a_user_without_a_last_newline_stay(tmp_path):
+    lock = tmp_path / "paper.lock.yaml"
+    lock.write_text(f"https://host/a: {{sha256: {A.sha256}, bytes: 10}}")
+    record(lock, "https://host/b", B)
+    assert (known(lock, "https://host/a"), known(lock, "https://host/b")) == (A, B)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["{", "- a", "https://host/a: 1", "https://host/a: {sha256: b}", "a: {bytes: x}", "\xff"],
+)
+def test_a_damaged_lock_file_is_told_and_left_alone(tmp_path, text):
+    lock = tmp_path / "paper.lock.yaml"
+    lock.write_bytes(text.encode("latin-1"))
+    for attempt in (lambda: known(lock, "https://host/a"), lambda: record(lock, "https://x", A)):
+        with pytest.raises(VitscopeError, match=r"paper.lock.yaml is damaged: restore it"):
+            attempt()
+    assert lock.read_bytes() == text.encode("latin-1")
+
+
+def test_a_lock_file_that_cannot_be_opened_is_told(tmp_path):
+    with pytest.raises(VitscopeError, match=r"Cannot read .* \(Is a directory\): make it readable"):
+        known(tmp_path, "https://host/a")
+    with pytest.raises(VitscopeError, match="or give the study the sha256 of https://host/a"):
+        record(tmp_path, "https://host/a", A)
+
+
+def test_a_full_disk_leaves_the_older_entries(tmp_path):
+    lock = tmp_path / "paper.lock.yaml"
+    record(lock, "https://host/a", A)
+    before = lock.read_bytes()
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    ignored = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (len(before) + 20, limits[1]))
+    try:
+        with pytest.raises(VitscopeError, match="Cannot write"):
+            record(lock, "https://host/b", B)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        signal.signal(signal.SIGXFSZ, ignored)
+    assert lock.read_bytes() == before
+
+
+def _record_many(lock: Path, worker: int) -> None:
+    for index in range(20):
+        record(lock, f"https://host/shared/{index}", A)
+        record(lock, f"https://host/{worker}/{index}", Entry(f"{worker:064x}", index))
+
+
+def test_processes_that_write_at_once_lose_nothing(tmp_path):
+    lock = tmp_path / "paper.lock.yaml"
+    context = multiprocessing.get_context("fork")
+    workers = [context.Process(target=_record_many, args=(lock, n)) for n in range(6)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert [worker.exitcode for worker in workers] == [0] * 6
+    keys = [line for line in lock.read_text().splitlines() if line.startswith("https:")]
+    assert len(keys) == len(set(keys)) == 20 + 6 * 20
+    assert known(lock, "https://host/5/19") == Entry(f"{5:064x}", 19)
+    assert list(tmp_path.iterdir()) == [lock]

@@ -1,0 +1,148 @@
+"""Images in parquet files, in the layout of Hugging Face."""
+
+import io
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from vitscope.data.source import UNKNOWN_LABEL, Sample, decoded
+from vitscope.errors import VitscopeError, nearest
+from vitscope.files.whole import sha256_of
+
+Integers = npt.NDArray[np.int64]
+
+IMAGE_COLUMNS = ("img", "image")
+LABEL_COLUMNS = ("label", "fine_label")
+ROWS_PER_READ = 64
+# Images are compressed already: what expands more than this is none.
+LARGEST_EXPANSION = 100
+SHOWN = 20
+
+
+class Parquet:
+    """Encoded images in a column of parquet files, in the layout of Hugging Face."""
+
+    extra = ()
+
+    def __init__(self, path: Path, image: str | None, label: str | None) -> None:
+        self._paths = _files_of(path)
+        files = [_opened(path) for path in self._paths]
+        schema = files[0].schema_arrow
+        self._image = self._column(schema, "images", (image,) if image else IMAGE_COLUMNS)
+        self._label = self._column(schema, "labels", (label,) if label else LABEL_COLUMNS)
+        for path, file in zip(self._paths, files, strict=True):
+            _check_same(path, file.schema_arrow, self._paths[0], schema)
+            _check_expansion(path, file)
+        self.classes = _class_names(schema, self._label)
+        self._counts = [file.metadata.num_rows for file in files]
+        digests = [sha256_of(path) for path in self._paths]
+        self.provenance = {
+            "source": ", ".join(path.name for path in self._paths),
+            "source_sha256": ", ".join(digests),
+        }
+
+    def __len__(self) -> int:
+        return sum(self._counts)
+
+    def _column(self, schema: pa.Schema, what: str, allowed: tuple[str, ...]) -> str:
+        for name in allowed:
+            if name in schema.names:
+                return name
+        raise VitscopeError(
+            f"{self._paths[0]} has no column {' or '.join(allowed)} of {what}; it has "
+            f"{', '.join(schema.names[:SHOWN])}.{nearest(allowed[0], schema.names[:SHOWN])}"
+        )
+
+    def samples(self, indices: Integers) -> Iterator[Sample]:
+        """Yield images with their label; only the wanted ones are decoded."""
+        first = 0
+        for path, count in zip(self._paths, self._counts, strict=True):
+            inside = indices[(indices >= first) & (indices < first + count)] - first
+            yield from self._read(path, inside)
+            first += count
+
+    def _read(self, path: Path, rows: Integers) -> Iterator[Sample]:
+        file, first = _opened(path), 0
+        for group in range(file.num_row_groups):
+            count = file.metadata.row_group(group).num_rows
+            inside = rows[(rows >= first) & (rows < first + count)]
+            if len(inside):
+                yield from self._read_group(path, file, group, inside, first)
+            first += count
+
+    def _read_group(
+        self, path: Path, file: pq.ParquetFile, group: int, rows: Integers, first: int
+    ) -> Iterator[Sample]:
+        columns = [self._image, self._label]
+        try:
+            for batch in file.iter_batches(ROWS_PER_READ, row_groups=[group], columns=columns):
+                inside = rows[(rows >= first) & (rows < first + len(batch))] - first
+                for entry in batch.take(pa.array(inside)).to_pylist():
+                    yield self._sample(entry, path)
+                first += len(batch)
+        except VitscopeError:
+            raise
+        except Exception as error:  # Damaged bytes fail in every way there is.
+            raise VitscopeError(f"{path} is a damaged parquet file: get it again.") from error
+
+    def _sample(self, entry: dict[str, Any], path: Path) -> Sample:
+        image, label = entry[self._image], entry[self._label]
+        data = image.get("bytes") if isinstance(image, dict) else image
+        if not isinstance(data, bytes) or not (label is None or isinstance(label, int)):
+            raise VitscopeError(
+                f"{path} holds no encoded images in {self._image}.bytes with whole numbers in "
+                f"{self._label}: give a file in the layout of Hugging Face."
+            )
+        name = f"{path}: an image of the column {self._image}"
+        return Sample(decoded(io.BytesIO(data), name), UNKNOWN_LABEL if label is None else label)
+
+
+def _files_of(path: Path) -> list[Path]:
+    """Return the file, or the parquet files of a folder in the order of their names."""
+    paths = sorted(path.glob("*.parquet")) if path.is_dir() else [path]
+    if not paths:
+        raise VitscopeError(f"{path} holds no parquet files: correct the path of the data set.")
+    return paths
+
+
+def _check_expansion(path: Path, file: pq.ParquetFile) -> None:
+    """Refuse columns that are much larger than the file that holds them."""
+    groups = map(file.metadata.row_group, range(file.num_row_groups))
+    size = sum(group.total_byte_size for group in groups)
+    if size > LARGEST_EXPANSION * path.stat().st_size:
+        raise VitscopeError(
+            f"{path} would expand to {size} bytes, which no encoded images do: do not use it, and "
+            f"get the data set from where it was published."
+        )
+
+
+def _opened(path: Path) -> pq.ParquetFile:
+    try:
+        file = pq.ParquetFile(path)
+        # Read here: a damaged schema is noticed when it is asked for.
+        _ = file.schema_arrow
+    except Exception as error:  # Damaged bytes fail in every way there is.
+        raise VitscopeError(f"{path} is not a readable parquet file: get it again.") from error
+    return file
+
+
+def _check_same(path: Path, schema: pa.Schema, first: Path, wanted: pa.Schema) -> None:
+    if not schema.equals(wanted):
+        raise VitscopeError(
+            f"{path} has other columns than {first.name}: give a folder of files of one data set."
+        )
+
+
+def _class_names(schema: pa.Schema, label: str) -> list[str]:
+    """Return the names of the classes, if the file tells them."""
+    try:
+        features = json.loads((schema.metadata or {})[b"huggingface"])["info"]["features"]
+        return [str(name) for name in features[label]["names"]]
+    except (KeyError, TypeError, ValueError):
+        return []

@@ -1,0 +1,299 @@
+"""Safetensors files that are written row by row and read through a memory map.
+
+The safetensors library writes a file from tensors that are all in memory. Data sets and latents
+are larger than that, while their shapes are known before the first row: so the header is written
+first and every row goes to its place in the file. Any safetensors reader can open the result.
+
+The metadata hold a checksum of the header and one of each tensor, so that damage is noticed when a
+file is read. Latents are many gigabytes and read once: theirs must cost next to nothing. So each
+row is summed as 64-bit words, at the speed of memory, and the sums are added up with odd weights of
+their positions. Any change within one word, or of words of one row that do not cancel, is seen.
+"""
+
+import json
+import os
+import zlib
+from collections.abc import Mapping
+from contextlib import ExitStack
+from math import prod
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from vitscope.errors import VitscopeError
+from vitscope.files.whole import atomic_path
+
+# NumPy has no bfloat16: such a tensor is read as its 16 raw bits.
+DTYPES: dict[str, np.dtype[Any]] = {
+    "F64": np.dtype("<f8"),
+    "F32": np.dtype("<f4"),
+    "F16": np.dtype("<f2"),
+    "BF16": np.dtype("<u2"),
+    "I64": np.dtype("<i8"),
+    "I32": np.dtype("<i4"),
+    "U8": np.dtype("u1"),
+    "BOOL": np.dtype("?"),
+}
+ALIGNMENT = 64
+LARGEST_HEADER = 100_000_000
+CHECKSUMS = "checksums"
+HEADER_DIGITS, TENSOR_DIGITS = 8, 16
+WORDS = (np.uint64, np.uint32, np.uint16, np.uint8)
+MODULUS = 1 << 64
+# A block that is summed stays in a core's second-level cache.
+BLOCK_BYTES = 1 << 20
+
+
+def as_float(raw: npt.NDArray[Any], dtype: str) -> npt.NDArray[Any]:
+    """Return raw values of the type F32 or BF16 as float32; a bfloat16 is the upper half of one."""
+    if dtype != "BF16":
+        return raw
+    return (raw.astype(np.uint32) << 16).view(np.float32)
+
+
+def row_sums(rows: npt.NDArray[Any]) -> npt.NDArray[np.uint64]:
+    """Return the sum of the 64-bit words of each of contiguous rows."""
+    count = len(rows) if rows.ndim else 1
+    if rows.size == 0:
+        return np.zeros(count, np.uint64)
+    data = rows.reshape(-1).view(np.uint8).reshape(count, -1)
+    word = next(kind for kind in WORDS if data.shape[1] % np.dtype(kind).itemsize == 0)
+    sums: npt.NDArray[np.uint64] = data.view(word).sum(axis=1, dtype=np.uint64)
+    return sums
+
+
+def checksum(rows: npt.NDArray[Any], first_row: int) -> int:
+    """Return the checksum of contiguous rows; those of all rows of a tensor add up to its own."""
+    sums = row_sums(rows)
+    weights = np.arange(2 * first_row + 1, 2 * (first_row + len(sums)), 2, dtype=np.uint64)
+    return int(np.dot(sums, weights))
+
+
+def _header(
+    tensors: Mapping[str, tuple[str, tuple[int, ...]]], metadata: Mapping[str, str]
+) -> bytes:
+    entries: dict[str, Any] = {"__metadata__": dict(sorted(metadata.items()))}
+    offset = 0
+    for name, (dtype, shape) in tensors.items():
+        end = offset + prod(shape) * DTYPES[dtype].itemsize
+        entries[name] = {"dtype": dtype, "shape": list(shape), "data_offsets": [offset, end]}
+        offset = end
+    text = json.dumps(entries, separators=(",", ":")).encode()
+    return text + b" " * (-(len(text) + 8) % ALIGNMENT)
+
+
+def _with_checksums(
+    tensors: Mapping[str, tuple[str, tuple[int, ...]]],
+    metadata: Mapping[str, str],
+    sums: Mapping[str, int],
+) -> bytes:
+    """Return the header with the checksums of all tensors, and before them its own."""
+    of_tensors = "".join(f"{sums[name] % MODULUS:0{TENSOR_DIGITS}x}" for name in tensors)
+    blank = "0" * HEADER_DIGITS + of_tensors
+    header = _header(tensors, {**metadata, CHECKSUMS: blank})
+    own = f"{zlib.crc32(header):0{HEADER_DIGITS}x}"
+    return _header(tensors, {**metadata, CHECKSUMS: own + of_tensors})
+
+
+def _checked_sums(header: bytes, told: str, names: list[str]) -> dict[str, int]:
+    """Return the checksums of the tensors, if the header has its own."""
+    if len(told) != HEADER_DIGITS + TENSOR_DIGITS * len(names):
+        raise ValueError(CHECKSUMS)
+    blank = "0" * HEADER_DIGITS + told[HEADER_DIGITS:]
+    own = zlib.crc32(header.replace(told.encode(), blank.encode(), 1))
+    if told[:HEADER_DIGITS] != f"{own:0{HEADER_DIGITS}x}":
+        raise ValueError("header")
+    places = range(HEADER_DIGITS, len(told), TENSOR_DIGITS)
+    sums = [int(told[place : place + TENSOR_DIGITS], 16) for place in places]
+    return dict(zip(names, sums, strict=True))
+
+
+def _checked_end(entries: Mapping[str, Any]) -> int:
+    """Return where the last tensor ends; they must follow one another, as their shapes say."""
+    end = 0
+    for name, entry in sorted(entries.items(), key=lambda item: item[1]["data_offsets"]):
+        size = prod(entry["shape"]) * DTYPES[entry["dtype"]].itemsize
+        if min(entry["shape"], default=0) < 0 or entry["data_offsets"] != [end, end + size]:
+            raise ValueError(name)
+        end += size
+    return end
+
+
+class TensorWriter:
+    """Write the rows of tensors of known shape, each once, in any order, to a safetensors file."""
+
+    def __init__(
+        self,
+        path: Path | str,
+        tensors: Mapping[str, tuple[str, tuple[int, ...]]],
+        metadata: Mapping[str, str],
+    ) -> None:
+        self._tensors, self._metadata = dict(tensors), dict(metadata)
+        self._sums = dict.fromkeys(tensors, 0)
+        header = _with_checksums(self._tensors, self._metadata, self._sums)
+        entries = json.loads(header)
+        start = 8 + len(header)
+        self._starts = {name: start + entries[name]["data_offsets"][0] for name in tensors}
+        self._size = start + max((entries[name]["data_offsets"][1] for name in tensors), default=0)
+        self._path = path
+
+    def __enter__(self) -> Self:
+        with ExitStack() as stack:
+            partial = stack.enter_context(atomic_path(self._path))
+            self._file = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666)
+            stack.callback(os.close, self._file)
+            os.truncate(self._file, self._size)
+            self._open = stack.pop_all()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if error is not None:
+            self._open.__exit__(kind, error, trace)
+            return
+        with self._open:
+            header = _with_checksums(self._tensors, self._metadata, self._sums)
+            self._write_all(len(header).to_bytes(8, "little") + header, 0)
+
+    def _write_all(self, data: bytes | memoryview, offset: int) -> None:
+        view = memoryview(data)
+        while view:
+            written = os.pwrite(self._file, view, offset)
+            view, offset = view[written:], offset + written
+
+    def amend(self, key: str, value: str) -> None:
+        """Give an entry of the metadata its value, as long as the one that held its place."""
+        if len(value) != len(self._metadata[key]):
+            raise ValueError(f"{key}: {value!r} has not the length of {self._metadata[key]!r}")
+        self._metadata[key] = value
+
+    def write(self, name: str, first_row: int, rows: npt.NDArray[Any]) -> None:
+        """Write `rows` to their place, the first of them at `first_row`."""
+        dtype, shape = self._tensors[name]
+        if rows.dtype != DTYPES[dtype] or rows.ndim != len(shape) or rows.shape[1:] != shape[1:]:
+            raise ValueError(f"{name}: got {rows.dtype}{rows.shape}, expected {dtype}{shape}")
+        if rows.ndim and not 0 <= first_row <= shape[0] - len(rows):
+            raise ValueError(f"{name}: {len(rows)} rows from {first_row} on, of {shape[0]}")
+        row_bytes = prod(shape[1:]) * DTYPES[dtype].itemsize
+        rows = np.ascontiguousarray(rows).reshape(rows.shape)
+        data = rows.reshape(-1).view(np.uint8).data
+        self._write_all(data, self._starts[name] + first_row * row_bytes)
+        self._sums[name] += checksum(rows, first_row)
+
+
+class TensorFile:
+    """Read a safetensors file that a `TensorWriter` wrote, and notice damage."""
+
+    def __init__(self, path: Path | str) -> None:
+        self.path = Path(path)
+        try:
+            size = self.path.stat().st_size
+            with self.path.open("rb") as file:
+                length = int.from_bytes(file.read(8), "little")
+                if not 2 <= length <= min(size - 8, LARGEST_HEADER):
+                    raise ValueError("header length")
+                header = file.read(length)
+            entries: dict[str, Any] = json.loads(header)
+            self.metadata: dict[str, str] = entries.pop("__metadata__", {})
+            self._sums = _checked_sums(header, self.metadata.pop(CHECKSUMS), list(entries))
+            self._start = 8 + length
+            self._entries = entries
+            end = _checked_end(entries)
+        except OSError as error:
+            raise VitscopeError(f"Cannot read {self.path}: {error.strerror}.") from error
+        except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+            raise VitscopeError(
+                f"{self.path} is not a safetensors file of vitscope: delete it and run again."
+            ) from error
+        if size != self._start + end:
+            raise self._damaged(f"it has {size} bytes and should have {self._start + end}")
+
+    def _damaged(self, how: str) -> VitscopeError:
+        return VitscopeError(f"{self.path} is damaged: {how}; delete it and run again.")
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the tensors, in the order of the file."""
+        return list(self._entries)
+
+    def dtype(self, name: str) -> str:
+        """The safetensors type of a tensor, for example F32."""
+        return str(self._entries[name]["dtype"])
+
+    def shape(self, name: str) -> tuple[int, ...]:
+        """The shape of a tensor."""
+        return tuple(self._entries[name]["shape"])
+
+    def array(self, name: str) -> npt.NDArray[Any]:
+        """Return a tensor as a read-only memory map, of which every byte was checked."""
+        self.verify(name)
+        return self.mapped(name)
+
+    def mapped(self, name: str) -> npt.NDArray[Any]:
+        """Return a tensor as a read-only memory map, for those who `check` what they read."""
+        entry, shape = self._entries[name], self.shape(name)
+        if prod(shape) == 0:
+            return np.zeros(shape, DTYPES[entry["dtype"]])
+        return np.memmap(
+            self.path,
+            dtype=DTYPES[entry["dtype"]],
+            mode="r",
+            offset=self._start + entry["data_offsets"][0],
+            shape=shape,
+        )
+
+    def verify(self, *names: str) -> None:
+        """Read tensors, or all, and refuse them if they are not what was written."""
+        for name in names or self.names:
+            if name not in self._sums:
+                continue
+            shape = self.shape(name)
+            count = shape[0] if shape else 1
+            row = np.dtype((DTYPES[self.dtype(name)], shape[1:]))
+            block = np.empty(max(1, BLOCK_BYTES // max(1, row.itemsize)), row)
+            total = 0
+            for first in range(0, count, len(block)):
+                rows = block[: count - first]
+                self._read(name, first * row.itemsize, rows)
+                total += checksum(rows, first)
+            self.check(name, total)
+
+    def check(self, name: str, total: int) -> None:
+        """Refuse a tensor whose rows were read if their checksums do not add up to its own."""
+        if name not in self._sums:
+            return
+        if total % MODULUS != self._sums[name]:
+            raise self._damaged(f"{name} is not what was written")
+        # Once is enough: what changes from now on is noticed by the next job.
+        del self._sums[name]
+
+    def read(self, name: str, first_row: int, rows: npt.NDArray[Any]) -> None:
+        """Copy the rows of a tensor from `first_row` on to `rows`, which has their shape and type.
+
+        Where every row is read once, this is faster than the memory map: memory that is used again
+        costs less than pages that have to be mapped first. The caller has to `check` them.
+        """
+        dtype, shape = DTYPES[self.dtype(name)], self.shape(name)
+        if rows.dtype != dtype or rows.shape[1:] != shape[1:]:
+            raise ValueError(f"{name}: got {rows.dtype}{rows.shape}, expected {dtype}{shape}")
+        if not 0 <= first_row <= shape[0] - len(rows):
+            raise ValueError(f"{name}: {len(rows)} rows from {first_row} on, of {shape[0]}")
+        self._read(name, first_row * prod(shape[1:]) * dtype.itemsize, rows)
+
+    def _read(self, name: str, offset: int, rows: npt.NDArray[Any]) -> None:
+        """Fill `rows` with the bytes of a tensor from `offset` on."""
+        try:
+            with self.path.open("rb") as file:
+                file.seek(self._start + self._entries[name]["data_offsets"][0] + offset)
+                copied = file.readinto(rows.data) if rows.size else 0
+        except OSError as error:
+            raise VitscopeError(f"Cannot read {self.path}: {error.strerror}.") from error
+        if copied != rows.nbytes:
+            raise VitscopeError(f"{self.path} is damaged: it ends early; delete it and run again.")

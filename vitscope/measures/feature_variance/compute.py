@@ -1,0 +1,84 @@
+"""Feature map variance: over space, then its mean over channels and images."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from vitscope.files.tensors import TensorFile, as_float, checksum
+from vitscope.measures.intervals import interval
+
+Array = npt.NDArray[Any]
+
+# The maps are copied out of the memory map in pieces that stay in a core's second-level cache.
+PIECE_BYTES = 1 << 20
+
+
+def map_variance(maps: Array) -> Array:
+    """Return the unbiased variance over space of each image of (N, C, H, W), mean over channels.
+
+    Maps of a single pixel have no variance: NaN.
+    """
+    images, channels, height, width = maps.shape
+    pixels = height * width
+    if pixels == 1:
+        return np.full(images, np.nan)
+    flat = maps.reshape(images * channels, pixels).astype(np.float32)
+    ones = np.ones(pixels, np.float32)
+    flat -= (np.vecdot(flat, ones) / pixels)[:, None]
+    squares = np.vecdot(flat, flat).reshape(images, channels)
+    result: Array = squares.mean(axis=1, dtype=np.float64) / (pixels - 1)
+    return result
+
+
+def _variance_of(latents: TensorFile, name: str) -> Array:
+    maps, dtype = latents.mapped(name), latents.dtype(name)
+    step = max(1, PIECE_BYTES // max(1, maps[0].nbytes))
+    pieces, total = [], 0
+    for start in range(0, len(maps), step):
+        piece = maps[start : start + step]
+        total += checksum(piece, start)
+        pieces.append(map_variance(as_float(piece, dtype)))
+    latents.check(name, total)
+    return np.concatenate(pieces)
+
+
+def shard_variance(latents: TensorFile, first_image: int) -> pd.DataFrame:
+    """Return the variance of every image of a shard at every cut point.
+
+    `first_image` is the position of the shard's first image among those measured.
+    """
+    values = [_variance_of(latents, name) for name in latents.names]
+    return pd.concat(
+        [
+            pd.DataFrame(
+                {
+                    "index": index,
+                    "image": np.arange(first_image, first_image + len(value)),
+                    "variance": value,
+                }
+            )
+            for index, value in enumerate(values)
+        ],
+        ignore_index=True,
+    )
+
+
+def merge(shards: Iterable[pd.DataFrame], resamples: int, seed: int) -> pd.DataFrame:
+    """Merge the shards of one model: mean over images and a 95 % interval, per cut point."""
+    per_image = pd.concat(
+        shard.pivot(index="image", columns="index", values="variance") for shard in shards
+    )
+    values = per_image.sort_index().to_numpy(np.float64)
+    low, high = interval(values, resamples, seed)
+    return pd.DataFrame(
+        {
+            "index": per_image.columns.to_numpy(),
+            "images": len(values),
+            "variance": values.mean(axis=0),
+            "ci_low": low,
+            "ci_high": high,
+        }
+    )

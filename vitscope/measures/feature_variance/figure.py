@@ -1,0 +1,86 @@
+"""Feature map variance by depth: Fig. 9 and Fig. D.1 of the paper."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+
+from vitscope.claims.published import Published
+from vitscope.drawing import canvas
+from vitscope.drawing.kinds import Member
+from vitscope.measures.depth_bands import Band, bands
+
+_INTERVAL_ALPHA = 0.25
+
+
+def _draw_measured(axes: Axes, points: pd.DataFrame, look: canvas.Look) -> None:
+    depth = points["depth"]
+    axes.fill_between(
+        depth, points["ci_low"], points["ci_high"], color=look.color, alpha=_INTERVAL_ALPHA, lw=0
+    )
+    # The first and the last marker lie on the edge of the panel: they are drawn whole.
+    axes.plot(depth, points["variance"], **look.line, clip_on=False, zorder=3)
+
+
+def _draw_published(axes: Axes, points: pd.DataFrame, look: canvas.Look) -> None:
+    depth = points["depth"]
+    axes.plot(depth, points["variance"], ":", **look.hollow, lw=0.7, clip_on=False, zorder=2.5)
+
+
+def _markers(styles: Iterable[dict[str, Any]]) -> tuple[Artist, ...]:
+    return tuple(Line2D([], [], linestyle="", **style) for style in styles)
+
+
+def _entries(
+    table: pd.DataFrame, members: Sequence[Member], published: Mapping[str, Published]
+) -> dict[str, Any]:
+    """Return the legend: only what the figure shows, and what a title does not say."""
+    looks = dict.fromkeys(canvas.look_of(member.family) for member in members)
+    with_points = [member for member in members if member.model in published]
+    compared = dict.fromkeys(canvas.look_of(member.family) for member in with_points)
+    entries: dict[str, Any] = {}
+    if compared:
+        right = any(not published[member.model].same_model for member in with_points)
+        entries["measured"] = _markers(look.line for look in compared)
+        told = "published, another model (right axis)" if right else "published"
+        entries[told] = _markers(look.hollow for look in compared)
+    if table["ci_low"].notna().any():
+        entries["95 % interval"] = tuple(
+            Patch(facecolor=look.color, alpha=_INTERVAL_ALPHA, lw=0) for look in looks
+        )
+    return entries
+
+
+def plot(
+    table: pd.DataFrame, members: Sequence[Member], published: Mapping[str, Published]
+) -> Figure:
+    """Draw one panel per model: variance by normalized depth, its interval, and the bands.
+
+    A published curve of another model has an axis of its own on the right: only its shape compares.
+    """
+    panels = canvas.panels(len(members))
+    shown: list[Band] = []
+    for axes, member in zip(panels.axes, members, strict=True):
+        points = canvas.rows_of("feature_variance", table, member.model, ["index"])
+        look = canvas.look_of(member.family)
+        theirs = published.get(member.model)
+        other = theirs and not theirs.same_model
+        back = canvas.axis_behind(axes, "Published variance") if other else axes
+        canvas.draw_bands(back, bands(points))
+        shown += bands(points)
+        if theirs:
+            _draw_published(back, theirs.points, look)
+        _draw_measured(axes, points, look)
+        axes.set_title(member.label)
+        axes.set_xlim(0, 1)
+        axes.set_ylim(bottom=0)
+        back.set_ylim(bottom=0)
+    panels.label("Normalized depth", "Feature map variance")
+    entries = _entries(table, members, published)
+    canvas.legend(panels, entries | canvas.band_handles(shown))
+    return panels.figure

@@ -1,0 +1,87 @@
+"""Error on test images and loss on training images: Fig. 5 of the paper."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from vitscope.claims.published import Published
+from vitscope.drawing import canvas
+from vitscope.drawing.kinds import Member
+
+_LABELS = {"error_percent": "Test error (%)", "nll_train": "Training NLL"}
+_MARKS = "#595959"
+_INTERVAL_WIDTH = 1.4
+_ROW: dict[str, Any] = {"color": "#e4e4e4", "linewidth": 0.6, "zorder": 0}
+_INCHES_PER_MODEL = 0.24
+# Rows: the published points of a model stand below its measured ones.
+_BELOW = 0.3
+_INCHES_FOR_AXES = 0.75
+_INCHES_ABOVE = 0.3
+_MARGIN = 0.08
+
+
+def _draw_measured(axes: Axes, row: pd.Series, height: int, look: canvas.Look) -> None:
+    axes.hlines(height, row["ci_low"], row["ci_high"], color=look.color, linewidth=_INTERVAL_WIDTH)
+    axes.plot(row["value"], height, linestyle="", **look.line, zorder=3)
+
+
+def _draw_published(
+    axes: Axes, theirs: Published, metric: str, height: int, look: canvas.Look
+) -> None:
+    values = theirs.points.loc[theirs.points["metric"] == metric, "value"]
+    place = [height + _BELOW] * len(values)
+    axes.plot(values, place, linestyle="", **look.hollow, zorder=2.5)
+
+
+def _entries(published: Mapping[str, Published], above: bool) -> dict[str, Any]:
+    """Return the legend: models have names on the axis, so that it says only what marks mean."""
+    look = canvas.Look(_MARKS, "o")
+    entries: dict[str, Any] = {
+        "measured": Line2D([], [], linestyle="", **look.line),
+        "95 % interval": Line2D([], [], color=_MARKS, linewidth=_INTERVAL_WIDTH),
+    }
+    if published:
+        told = "published, other models (upper axes)" if above else "published"
+        entries[told] = Line2D([], [], linestyle="", **look.hollow)
+    return entries
+
+
+def plot(
+    table: pd.DataFrame, members: Sequence[Member], published: Mapping[str, Published]
+) -> Figure:
+    """Draw a row per model, the smallest error on top: left its error, right its training loss.
+
+    Published points of other models have axes of their own above: only their order compares.
+    """
+    rows = {
+        member.model: canvas.rows_of("fit", table, member.model).set_index("metric")
+        for member in members
+    }
+    errors = {model: float(found["value"]["error_percent"]) for model, found in rows.items()}
+    ordered = sorted(members, key=lambda member: errors[member.model])
+    above = any(not curve.same_model for curve in published.values())
+    panels = canvas.panels(2)
+    height = _INCHES_FOR_AXES + _INCHES_PER_MODEL * len(members) + _INCHES_ABOVE * above
+    panels.figure.set_figheight(height)
+    for axes, (metric, label) in zip(panels.axes, _LABELS.items(), strict=True):
+        back = canvas.axis_above(axes) if above else axes
+        for position, member in enumerate(ordered):
+            look = canvas.look_of(member.family)
+            back.axhline(position, **_ROW)
+            _draw_measured(axes, rows[member.model].T[metric], position, look)
+            if member.model in published:
+                _draw_published(back, published[member.model], metric, position, look)
+        axes.set(xlabel=label, ylim=(len(ordered) - 0.4, -0.6))
+        axes.set_yticks(range(len(ordered)), [member.label for member in ordered])
+        axes.tick_params(axis="y", length=0)
+        axes.margins(x=_MARGIN)
+        if above:
+            back.set_xlabel(f"Published {label[0].lower()}{label[1:]}")
+            back.margins(x=_MARGIN)
+    panels.axes[1].tick_params(labelleft=False)
+    canvas.legend(panels, _entries(published, above))
+    return panels.figure

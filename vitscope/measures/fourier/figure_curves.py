@@ -1,0 +1,44 @@
+"""Relative log amplitudes over frequency, a curve for each cut point: Fig. 2a of the paper."""
+
+from collections.abc import Mapping, Sequence
+
+import pandas as pd
+from matplotlib.figure import Figure
+
+from vitscope.claims.published import Published
+from vitscope.drawing import canvas
+from vitscope.drawing.kinds import Member
+from vitscope.measures.fourier.figure_shared import AMPLITUDE, curves_of, draw_curves, share_scale
+
+
+def _with_depth(curves: pd.DataFrame) -> pd.DataFrame:
+    return curves.assign(depth=curves["index"] / curves["index"].max())
+
+
+def plot(
+    table: pd.DataFrame, members: Sequence[Member], published: Mapping[str, Published]
+) -> Figure:
+    """Draw one panel per model, and below it, if there are any, one of the published curves.
+
+    All panels have the same scale and colours.
+    """
+    rows = canvas.stacked_panels(len(members), 2 if published else 1)
+    drawn = list(rows[0].axes)
+    for axes, member in zip(rows[0].axes, members, strict=True):
+        draw_curves(axes, curves_of(table, member.model))
+        axes.set_title(member.label)
+    if published:
+        for axes, member in zip(rows[1].axes, members, strict=True):
+            theirs = published.get(member.model)
+            if theirs is None:
+                axes.remove()
+                continue
+            draw_curves(axes, _with_depth(theirs.points))
+            same = "" if theirs.same_model else "\n(another model)"
+            axes.set_title(f"Published: {theirs.series}{same}")
+            drawn.append(axes)
+    share_scale(drawn)
+    canvas.depth_bar(rows[0].figure, drawn)
+    for row in rows:
+        row.label("Frequency", AMPLITUDE)
+    return rows[0].figure

@@ -1,0 +1,142 @@
+"""What figures of Fourier-transformed feature maps share: curves, and their ends by depth."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+from matplotlib.ticker import FixedLocator, FuncFormatter, MultipleLocator
+
+from vitscope.claims.published import Published
+from vitscope.drawing import canvas
+from vitscope.drawing.kinds import Member
+from vitscope.measures.depth_bands import Band, bands
+
+AMPLITUDE = "Δ log amplitude"
+COMPONENT = "Δ log amplitude at 1.0π"
+
+_NEUTRAL = "#595959"
+# For what stands for points of all depths.
+_MIDDLE = canvas.depth_color(0.5)
+_CURVE_WIDTH = 0.8
+_EDGE = 0.7
+_INTERVAL_ALPHA = 0.3
+
+
+def curves_of(table: pd.DataFrame, model: str) -> pd.DataFrame:
+    """Return the curves of a model along the half-diagonal, in order."""
+    diagonal = table[table["measure"] == "diagonal"]
+    return canvas.rows_of("fourier", diagonal, model, ["index", "frequency"])
+
+
+def ends_of(curves: pd.DataFrame) -> pd.DataFrame:
+    """Return the point at 1.0 pi of each cut point; its values are null where there is none.
+
+    Maps of one or two pixels a side have frequency 0 alone, those that are not square no diagonal.
+    """
+    ends = curves.groupby("index").tail(1).reset_index(drop=True)
+    values = ["delta_log_amplitude", "ci_low", "ci_high"]
+    return ends.assign(**ends[values].where(ends["frequency"] > 0))
+
+
+def draw_curves(axes: Axes, curves: pd.DataFrame) -> None:
+    """Draw the curve of each cut point that has one, in the colour of its depth."""
+    for _, curve in curves.groupby("index"):
+        if len(curve) > 1:
+            color = canvas.depth_color(curve["depth"].iloc[0])
+            values = curve["frequency"], curve["delta_log_amplitude"]
+            axes.plot(*values, color=color, lw=_CURVE_WIDTH)
+    _say_if_empty(axes)
+    axes.set_xlim(0, 1)
+    axes.xaxis.set_major_locator(FixedLocator([0, 0.5, 1]))
+    axes.xaxis.set_minor_locator(MultipleLocator(0.1))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.1f}π"))
+
+
+def share_scale(panels: Sequence[Axes]) -> None:
+    """Give panels one scale, so that their curves compare."""
+    boxes = [axes.dataLim for axes in panels if axes.lines]
+    if boxes:
+        low, high = min(box.y0 for box in boxes), max(box.y1 for box in boxes)
+        room = 0.04 * (high - low) or 1
+        for axes in panels:
+            axes.set_ylim(low - room, high + room)
+
+
+def draw_ends(
+    axes: Axes, curves: pd.DataFrame, look: canvas.Look, theirs: Published | None = None
+) -> None:
+    """Draw the values at 1.0 pi by depth, their interval, the bands, and published values.
+
+    Published values of another model have an axis of their own.
+    """
+    ends = ends_of(curves)
+    other = theirs and not theirs.same_model
+    back = canvas.axis_behind(axes, f"Published {AMPLITUDE}") if other else axes
+    canvas.draw_bands(back, bands(ends))
+    if theirs:
+        _draw_points(back, theirs.points, look, published=True)
+    if ends["delta_log_amplitude"].notna().any():
+        axes.fill_between(ends["depth"], ends["ci_low"], ends["ci_high"], **_interval())
+        _draw_points(axes, ends, look, published=False)
+    _say_if_empty(axes)
+    axes.set_xlim(0, 1)
+
+
+def _draw_points(axes: Axes, points: pd.DataFrame, look: canvas.Look, published: bool) -> None:
+    depth, value = points["depth"], points["delta_log_amplitude"]
+    style = ":" if published else "-"
+    below = 2.4 if published else 2.8
+    axes.plot(depth, value, style, color=_NEUTRAL, lw=0.7, clip_on=False, zorder=below)
+    colors = [canvas.depth_color(each) for each in depth]
+    axes.scatter(
+        depth,
+        value,
+        s=look.line["markersize"] ** 2,
+        marker=look.marker,
+        facecolors="white" if published else colors,
+        edgecolors=colors,
+        linewidths=_EDGE if published else 0,
+        clip_on=False,
+        zorder=below + 0.1,
+    )
+
+
+def _say_if_empty(axes: Axes) -> None:
+    if not axes.lines:
+        axes.text(0.5, 0.5, "undefined for these maps", ha="center", transform=axes.transAxes)
+
+
+def entries(
+    table: pd.DataFrame, members: Sequence[Member], published: Mapping[str, Published]
+) -> dict[str, Any]:
+    """Return what the legend says of the points: only what the figure shows."""
+    compared = {m.model: canvas.look_of(m.family) for m in members if m.model in published}
+    found: dict[str, Any] = {}
+    if compared:
+        looks = dict.fromkeys(compared.values())
+        right = any(not published[model].same_model for model in compared)
+        told = "published, another model (right axis)" if right else "published"
+        found["measured"] = tuple(_handle(look, published=False) for look in looks)
+        found[told] = tuple(_handle(look, published=True) for look in looks)
+    shown = table[table["model"].isin([member.model for member in members])]
+    if shown["ci_low"].notna().any():
+        found["95 % interval"] = Patch(**_interval())
+    return found
+
+
+def _interval() -> dict[str, Any]:
+    return {"facecolor": _MIDDLE, "alpha": _INTERVAL_ALPHA, "lw": 0}
+
+
+def _handle(look: canvas.Look, published: bool) -> Artist:
+    marker = look.hollow if published else look.line
+    return Line2D([], [], linestyle="", **{**marker, "color": _MIDDLE})
+
+
+def shown_bands(table: pd.DataFrame, members: Sequence[Member]) -> list[Band]:
+    """Return the bands of all members, for the legend."""
+    return [band for m in members for band in bands(ends_of(curves_of(table, m.model)))]

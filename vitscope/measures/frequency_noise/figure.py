@@ -1,0 +1,189 @@
+"""Decrease of accuracy under noise of one frequency: Fig. 2b of the paper."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.colors import Normalize
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.offsetbox import AnnotationBbox, OffsetImage
+from matplotlib.patches import Patch
+
+from vitscope.claims.published import Published
+from vitscope.drawing import canvas
+from vitscope.drawing.kinds import Member
+from vitscope.measures.frequency_noise.compute import Array, half_plane, noises, ring, signs
+
+_INTERVAL_ALPHA = 0.2
+_ZERO_COLOR = "#a0a0a0"
+_LABEL = "Δ accuracy (pp)"
+_DOTTED: dict[str, Any] = {"linestyle": ":", "linewidth": 0.7}
+
+# Inches, and the characters of all labels from which on a legend takes the wider figure.
+_HEIGHT, _WIDE = 2.75, 5.5
+_MANY = 25
+# Points: the pictures above the panel and what is between them, and what a panel is narrower
+# than its figure.
+_PICTURE = 15.5
+_GAP = 2.5
+_STRIP = 4
+_CHARACTER = 4.2
+_BESIDE = 62
+_MARGIN = 1 / 16
+# Noise of high frequency is seen only where a pixel is.
+_NOISE_PIXELS = 32
+
+
+def _points_of(table: pd.DataFrame, model: str) -> pd.DataFrame:
+    return canvas.rows_of("frequency_noise", table, model, ["frequency"])
+
+
+def _draw_measured(axes: Axes, points: pd.DataFrame, look: canvas.Look) -> None:
+    x = points["frequency"]
+    low, high = points["ci_low"], points["ci_high"]
+    axes.fill_between(x, low, high, color=look.color, alpha=_INTERVAL_ALPHA, lw=0)
+    axes.plot(x, points["change"], **look.curve, zorder=3)
+
+
+def _draw_published(axes: Axes, points: pd.DataFrame, look: canvas.Look) -> None:
+    axes.plot(points["frequency"], points["change"], **look.hollow, **_DOTTED, zorder=2.5)
+
+
+def _from_zero(axes: Axes, room_above: float) -> None:
+    """Let an axis reach from its lowest value to `room_above` times that above zero."""
+    low = min(axes.dataLim.y0, 0) or -1
+    axes.set_ylim(1.06 * low, -room_above * low)
+
+
+def _room_above(axes: Axes) -> float:
+    """Return how far values lie above zero, in units of the lowest one below."""
+    low, high = min(axes.dataLim.y0, 0) or -1, max(axes.dataLim.y1, 0)
+    return float(max(0.04, 1.06 * high / -low))
+
+
+def _told(frequency: float) -> str:
+    return f"{frequency:g}π"
+
+
+def _apart(frequencies: Sequence[float], gap: float) -> list[float]:
+    """Return the frequencies that are at least `gap` from the one before that is returned."""
+    chosen: list[float] = []
+    for frequency in frequencies:
+        if not chosen or frequency - chosen[-1] >= gap:
+            chosen.append(frequency)
+    return chosen
+
+
+def _pictures(frequency: float, width: float, size: int) -> tuple[Array, Array]:
+    """Return the ring in the Fourier plane and a corner of the noise of one draw, from 0 to 1."""
+    mask = ring(frequency, width, size)
+    (noise,) = noises(signs(0, [0], size), [half_plane(mask)])
+    corner = noise[0, 0, :_NOISE_PIXELS, :_NOISE_PIXELS]
+    return mask.astype(float), 0.5 + 0.5 * corner / np.abs(corner).max()
+
+
+def _draw_strips(axes: Axes, points: pd.DataFrame, shown: Sequence[float]) -> None:
+    """Draw the ring and the noise of some frequencies above the panel, where they are measured."""
+    width, size = points["width"][0], int(points["image_size"][0])
+    above = axes.get_xaxis_transform()
+    heights = {"ring": _STRIP + _PICTURE + _GAP, "noise": _STRIP}
+    for name, height in heights.items():
+        axes.annotate(
+            name,
+            (0, 1),
+            xytext=(-3, height + _PICTURE / 2),
+            xycoords="axes fraction",
+            textcoords="offset points",
+            ha="right",
+            va="center",
+        )
+    for frequency in shown:
+        pictures = _pictures(frequency, width, size)
+        for picture, height in zip(pictures, heights.values(), strict=True):
+            image = OffsetImage(
+                picture,
+                zoom=_PICTURE / len(picture),
+                cmap="gray_r",
+                norm=Normalize(0, 1),
+                interpolation="nearest",
+            )
+            axes.add_artist(
+                AnnotationBbox(
+                    image,
+                    (frequency, 1),
+                    xybox=(0, height),
+                    xycoords=above,
+                    boxcoords="offset points",
+                    box_alignment=(0.5, 0),
+                    pad=0,
+                    bboxprops={"linewidth": 0.4},
+                )
+            )
+
+
+def _draw_frequencies(axes: Axes, points: pd.DataFrame, inches: float) -> None:
+    """Tick and picture the frequencies, as many as a figure of this width has room for."""
+    frequencies = points["frequency"].tolist()
+    span = frequencies[-1] - frequencies[0] or 1
+    axes.set_xlim(frequencies[0] - _MARGIN * span, frequencies[-1] + _MARGIN * span)
+    longest = max(len(_told(frequency)) for frequency in frequencies)
+    needed = max(_PICTURE + _GAP, _CHARACTER * longest)
+    room = 72 * inches - _BESIDE
+    shown = _apart(frequencies, needed / room * (1 + 2 * _MARGIN) * span)
+    axes.set_xticks(shown, map(_told, shown))
+    _draw_strips(axes, points, shown)
+
+
+def _entries(
+    table: pd.DataFrame,
+    members: Sequence[Member],
+    published: Mapping[str, Published],
+    looks: Mapping[str, canvas.Look],
+) -> dict[str, Any]:
+    entries: dict[str, Any] = {
+        member.label: Line2D([], [], **looks[member.model].curve) for member in members
+    }
+    if table["ci_low"].notna().any():
+        entries["95 % interval"] = tuple(
+            Patch(facecolor=look.color, alpha=_INTERVAL_ALPHA, lw=0) for look in looks.values()
+        )
+    compared = [member.model for member in members if member.model in published]
+    if compared:
+        right = any(not published[model].same_model for model in compared)
+        told = "published, other models (right axis)" if right else "published"
+        entries[told] = tuple(
+            Line2D([], [], **looks[model].hollow, **_DOTTED) for model in compared
+        )
+    return entries
+
+
+def plot(
+    table: pd.DataFrame, members: Sequence[Member], published: Mapping[str, Published]
+) -> Figure:
+    """Draw the change of accuracy by frequency, all models in one panel, and the noise above it.
+
+    Published points of other models have an axis of their own on the right, with the same zero.
+    """
+    panels = canvas.panels(1)
+    many = sum(len(member.label) for member in members) >= _MANY
+    panels.figure.set_size_inches(_WIDE if many else panels.figure.get_figwidth(), _HEIGHT)
+    (axes,) = panels.axes
+    looks = {m.model: look for m, look in zip(members, canvas.looks_of(members), strict=True)}
+    behind = any(not curve.same_model for curve in published.values())
+    back = canvas.axis_behind(axes, f"Published {_LABEL}") if behind else axes
+    back.axhline(0, color=_ZERO_COLOR, lw=0.6, zorder=0)
+    for model, look in looks.items():
+        if model in published:
+            _draw_published(back, published[model].points, look)
+        _draw_measured(axes, _points_of(table, model), look)
+    both = {axes, back}
+    room = max(map(_room_above, both))
+    for each in both:
+        _from_zero(each, room)
+    _draw_frequencies(axes, _points_of(table, members[0].model), panels.figure.get_figwidth())
+    panels.label("Frequency of the noise", _LABEL)
+    canvas.legend(panels, _entries(table, members, published, looks))
+    return panels.figure

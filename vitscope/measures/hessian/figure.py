@@ -1,0 +1,204 @@
+"""Hessian max eigenvalue spectra: Fig. 1c and Fig. 4 of the paper."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from math import ceil
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure, SubFigure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import MaxNLocator
+
+from vitscope.claims.published import Published
+from vitscope.drawing import canvas
+from vitscope.drawing.kinds import Member
+
+Array = npt.NDArray[np.float64]
+Range = tuple[float, float]
+
+# The kernel that smooths a density, in decades, and how far an axis reaches beyond eigenvalues.
+KERNEL = 0.1
+_REACH = 3 * KERNEL
+_POINTS = 400
+
+_SIGNS = {"negative": -1, "positive": 1}
+_WIDTHS = (1.0, 1.35)
+# Inches, as in the other figures of two panels.
+_WIDTH, _PANEL_HEIGHT, _LEGEND_HEIGHT = 5.5, 1.6, 0.15
+
+# Of a published curve, what is below this share of its peak makes no axis longer.
+_NOTHING = 0.02
+_SHADE, _FOOT = 0.12, 0.035
+_GRAY = "#595959"
+_MARKS: dict[str, Any] = {
+    "marker": "|",
+    "markersize": 3,
+    "markeredgewidth": 0.5,
+    "linestyle": "",
+    "zorder": 4,
+}
+_PUBLISHED: dict[str, Any] = {"linestyle": ":", "linewidth": 0.8, "zorder": 2.5}
+
+
+def density_per_decade(eigenvalues: Array, at: Array) -> Array:
+    """Return the density of eigenvalues at values of one sign, per decade of magnitude.
+
+    That of both signs together adds up to 1.
+    """
+    same = eigenvalues[np.sign(eigenvalues) == np.sign(at[0])]
+    off = (np.log10(np.abs(at))[:, None] - np.log10(np.abs(same))) / KERNEL
+    kernels = np.exp(-np.square(off) / 2) / (np.sqrt(2 * np.pi) * KERNEL)
+    density: Array = kernels.sum(axis=1) / len(eigenvalues)
+    return density
+
+
+def _curve_of(published: Published, panel: str) -> tuple[Array, Array]:
+    """Return the published density of one sign, per decade as ours is."""
+    points = published.points
+    points = points[points["panel"] == panel]
+    points = points[np.sign(points["eigenvalue"]) == _SIGNS[panel]]
+    at = points["eigenvalue"].to_numpy()
+    return at, points["density"].to_numpy() * np.abs(at) * np.log(10)
+
+
+def _magnitudes(
+    table: pd.DataFrame, published: Mapping[str, Published], panel: str
+) -> Iterator[Array]:
+    """Yield what an axis must reach."""
+    values = table["eigenvalue"].to_numpy()
+    yield np.abs(values[np.sign(values) == _SIGNS[panel]])
+    for curve in published.values():
+        at, density = _curve_of(curve, panel)
+        yield np.abs(at[density > _NOTHING * density.max(initial=0)])
+
+
+def _range(table: pd.DataFrame, published: Mapping[str, Published], panel: str) -> Range | None:
+    """Return the magnitudes that an axis goes from and to, or None if there is nothing to show."""
+    shown = np.concatenate(list(_magnitudes(table, published, panel)))
+    if not shown.size:
+        return None
+    margin = 10**_REACH
+    return float(shown.min() / margin), float(shown.max() * margin)
+
+
+def _ticks() -> MaxNLocator:
+    return MaxNLocator(nbins=4, steps=[1, 2, 5, 10])
+
+
+def _prepare(axes: Axes, panel: str, reach: Range | None) -> None:
+    """Give an axis of one sign a logarithmic scale, or say that it has nothing to show."""
+    axes.yaxis.set_major_locator(_ticks())
+    if reach is None:
+        axes.set(xticks=[], yticks=[])
+        axes.text(0.5, 0.5, "none", transform=axes.transAxes, ha="center", va="center")
+        return
+    low, high = reach
+    if _SIGNS[panel] > 0:
+        axes.set_xscale("log")
+        axes.set_xlim(low, high)
+    else:
+        # Of this scale all but what is nearer to zero than any eigenvalue is logarithmic.
+        axes.set_xscale("symlog", linthresh=low / 10, subs=range(2, 10))
+        axes.set_xlim(-high, -low)
+
+
+def _draw(axes: Axes, eigenvalues: Array, at: Array, look: canvas.Look, nth: int) -> None:
+    """Draw a density, and a mark for every eigenvalue at the foot of the panel."""
+    density = density_per_decade(eigenvalues, at)
+    axes.plot(at, density, **look.stroke, zorder=3)
+    axes.fill_between(at, density, color=look.color, alpha=_SHADE, lw=0)
+    same = eigenvalues[np.sign(eigenvalues) == np.sign(at[0])]
+    foot = np.full(len(same), _FOOT * (nth + 1))
+    place = axes.get_xaxis_transform()
+    axes.plot(same, foot, **_MARKS, color=look.color, transform=place)
+
+
+def _told(member: Member, rows: pd.DataFrame) -> str:
+    """Return what the legend says of a model."""
+    share = (rows["eigenvalue"] < 0).mean()
+    failed = int((~rows["converged"]).sum())
+    doubt = f" ({failed} of {len(rows)} not converged)" if failed else ""
+    return f"{member.label}: {100 * share:.0f} % negative{doubt}"
+
+
+def _draw_published(
+    axes: Axes, panel: str, members: Sequence[Member], published: Mapping[str, Published]
+) -> None:
+    """Draw the published curves behind ours, on an axis of their own."""
+    back = canvas.axis_behind(axes, "Published density")
+    for member, look in zip(members, canvas.looks_of(members), strict=True):
+        if member.model in published:
+            curve = _curve_of(published[member.model], panel)
+            back.plot(*curve, **{**look.stroke, **_PUBLISHED})
+    back.set_ylim(bottom=0)
+    back.yaxis.set_major_locator(_ticks())
+
+
+def _draw_row(
+    figure: SubFigure,
+    rows: Sequence[pd.DataFrame],
+    members: Sequence[Member],
+    published: Mapping[str, Published],
+    ranges: Mapping[str, Range | None],
+) -> None:
+    """Draw the spectra of all models at one moment: the negative part, and the positive one."""
+    pair = figure.subplots(1, 2, width_ratios=_WIDTHS)
+    # Between the two stands the label of an axis behind, if there is one.
+    for axes in pair if published else pair[:1]:
+        axes.set_ylabel("Density per decade")
+    for axes, (panel, reach) in zip(pair, ranges.items(), strict=True):
+        _prepare(axes, panel, reach)
+        if reach is None:
+            continue
+        at = _SIGNS[panel] * np.geomspace(*reach, _POINTS)
+        for nth, (own, look) in enumerate(zip(rows, canvas.looks_of(members), strict=True)):
+            _draw(axes, own["eigenvalue"].to_numpy(), at, look, nth)
+        axes.set_ylim(bottom=0)
+        if published:
+            _draw_published(axes, panel, members, published)
+
+
+def _legend(
+    figure: SubFigure,
+    snapshot: str,
+    rows: Sequence[pd.DataFrame],
+    members: Sequence[Member],
+    published: Mapping[str, Published],
+) -> None:
+    entries = {
+        _told(member, own): Line2D([], [], **look.stroke)
+        for member, own, look in zip(members, rows, canvas.looks_of(members), strict=True)
+    }
+    if published:
+        other = any(not curve.same_model for curve in published.values())
+        told = "published, another model (right axis)" if other else "published (right axis)"
+        entries[told] = Line2D([], [], color=_GRAY, **_PUBLISHED)
+    figure.legend(
+        list(entries.values()),
+        list(entries),
+        title=snapshot,
+        loc="outside upper center",
+        ncols=min(len(entries), 2),
+    )
+
+
+def plot(
+    table: pd.DataFrame, members: Sequence[Member], published: Mapping[str, Published]
+) -> Figure:
+    """Draw a row per snapshot: the densities of the negative and of the positive eigenvalues."""
+    snapshots = list(dict.fromkeys(table["snapshot"]))
+    shown = table[table["model"].isin([member.model for member in members])]
+    ranges = {panel: _range(shown, published, panel) for panel in _SIGNS}
+    lines = ceil((len(members) + bool(published)) / 2)
+    height = _PANEL_HEIGHT + (1 + lines) * _LEGEND_HEIGHT
+    figure = Figure(figsize=(_WIDTH, height * len(snapshots)))
+    parts = figure.subfigures(len(snapshots), 1, squeeze=False)[:, 0]
+    for part, snapshot in zip(parts, snapshots, strict=True):
+        rows = [canvas.rows_of("hessian", table, m.model, snapshot=snapshot) for m in members]
+        _draw_row(part, rows, members, published, ranges)
+        _legend(part, snapshot, rows, members, published)
+    parts[-1].supxlabel("Hessian max eigenvalue")
+    return figure

@@ -1,0 +1,190 @@
+"""The loss on a plane through the trained weights, which two random directions span.
+
+The directions are normalized by filter (Li et al. 2018), as the authors do it. What is measured is
+what training descends: the loss of augmented images, and the weight decay term.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from hashlib import sha256
+from math import isfinite
+
+import numpy as np
+import pandas as pd
+import torch
+from torch import Tensor, nn
+
+from vitscope.errors import VitscopeError
+from vitscope.files.tables import TABLES
+from vitscope.measures.classification.compute import summarized
+from vitscope.networks.predictions import judged
+from vitscope.progress import Progress
+from vitscope.training.augmented import Augmented
+from vitscope.web.downloads import Say
+
+# A position is no filter: its weights stay where they are.
+POSITIONS = ("pos_embed", "relative_position")
+EPSILON = 1e-7
+# What a processor has that multiplies bfloat16 faster than float32, on x86 and on ARM.
+FAST_BFLOAT16 = ("amx_bf16", "avx512_bf16", "sve_bf16")
+# Convolutions in bfloat16 are faster where channels come last.
+LAYOUTS = {"float32": torch.contiguous_format, "bfloat16": torch.channels_last}
+
+Point = tuple[float, float]
+
+
+def coordinates(points: int, radius: float) -> list[float]:
+    """Return the steps along an axis, an odd number of them: that in the middle is 0."""
+    half = (points - 1) // 2
+    return [radius * step / half for step in range(-half, half + 1)]
+
+
+def grid(points: int, radius: float, rows: range | None = None) -> list[Point]:
+    """Return some rows of the grid, or all; the first coordinate varies fastest."""
+    steps = coordinates(points, radius)
+    return [(x, steps[row]) for row in (rows or range(points)) for x in steps]
+
+
+def direction(name: str, weights: Tensor, seed: int, axis: int) -> Tensor:
+    """Draw the direction of a parameter along one of the axes 0 and 1, and scale it.
+
+    It depends on the seed, on the parameter's name and values, and on nothing else. A parameter
+    that does not move has none: zeros.
+    """
+    if weights.ndim < 2 or any(part in name for part in POSITIONS):
+        return torch.zeros_like(weights)
+    entropy = [seed, axis, int.from_bytes(sha256(name.encode()).digest())]
+    rng = np.random.default_rng(entropy)
+    drawn = torch.from_numpy(rng.standard_normal(tuple(weights.shape), np.float32))
+    values = weights.detach().to("cpu", torch.float32).contiguous()
+    scale = values.norm(dim=0, keepdim=True) / (drawn.norm(dim=0, keepdim=True) + EPSILON)
+    # The direction lies in memory as the weights do, so that they are added up in one sweep.
+    return torch.empty_like(weights).copy_(drawn * scale)
+
+
+@contextmanager
+def plane(model: nn.Module, seed: int) -> Iterator[Callable[[float, float], None]]:
+    """Give a function that moves the weights of a model to a point; in the end they move back.
+
+    They move in their own memory, each time from where they were: rounding does not add up.
+    """
+    named = {name: parameter.detach() for name, parameter in model.named_parameters()}
+    directions = [[direction(*each, seed, axis) for each in named.items()] for axis in (0, 1)]
+    moving = [index for index, along in enumerate(directions[0]) if along.any()]
+    weights = [list(named.values())[index] for index in moving]
+    first, second = ([along[index] for index in moving] for along in directions)
+    start = [each.clone() for each in weights]
+
+    def move(x: float, y: float) -> None:
+        if weights:
+            torch._foreach_copy_(weights, start)
+            torch._foreach_add_(weights, first, alpha=x)
+            torch._foreach_add_(weights, second, alpha=y)
+
+    try:
+        yield move
+    finally:
+        if weights:
+            torch._foreach_copy_(weights, start)
+
+
+def l2_terms(model: nn.Module) -> tuple[float, float]:
+    """Return the sum of the 2-norms of all parameter tensors, and that of their squares."""
+    norms = torch.stack(
+        [
+            torch.linalg.vector_norm(parameter.detach(), dtype=torch.float64)
+            for parameter in model.parameters()
+        ]
+    )
+    return float(norms.sum()), float(norms.square().sum())
+
+
+def pick_precision(wanted: str, device: torch.device) -> str:
+    """Return float32 or bfloat16; `auto` is bfloat16 where the processor multiplies it faster."""
+    if wanted != "auto":
+        return wanted
+    if device.type == "cuda":
+        return "bfloat16" if torch.cuda.is_bf16_supported(including_emulation=False) else "float32"
+    has = torch.cpu.get_capabilities()
+    return "bfloat16" if any(has.get(feature) for feature in FAST_BFLOAT16) else "float32"
+
+
+def _autocast(device: torch.device, precision: str) -> AbstractContextManager[None]:
+    return torch.autocast(device.type, torch.bfloat16, enabled=precision == "bfloat16")
+
+
+def _judged(logits: Tensor, targets: Tensor) -> dict[str, Tensor]:
+    """Return the scores of each image, by its likeliest class, and its loss, by all of them."""
+    log_probability = logits.double().log_softmax(1)
+    loss = -(targets.double() * log_probability).sum(1)
+    return judged(logits, targets.argmax(1)) | {"loss": loss}
+
+
+def scores(
+    model: nn.Module, images: Augmented, batch_size: int, device: torch.device, precision: str
+) -> dict[str, float]:
+    """Return the loss of the images, as `nll`, and their other scores, in one pass.
+
+    Where a logit is not finite there is no probability: `nll` is NaN then, and the only one.
+    """
+    judgements = []
+    # Weights that autocast has converted are kept until its end: it ends before the next point.
+    with torch.inference_mode(), _autocast(device, precision):
+        for batch, targets in images.batches(batch_size):
+            logits = model(batch.to(device, memory_format=LAYOUTS[precision])).float().cpu()
+            if not logits.isfinite().all():
+                return {"nll": np.nan}
+            judgements.append(_judged(logits, targets))
+    columns = {key: torch.cat([each[key] for each in judgements]).numpy() for key in judgements[0]}
+    loss = float(columns.pop("loss").mean())
+    return summarized(pd.DataFrame(columns), targets.shape[1]) | {"nll": loss}
+
+
+def measure(
+    model: nn.Module,
+    images: Augmented,
+    points: Sequence[Point],
+    *,
+    seed: int,
+    batch_size: int,
+    weight_decay: float,
+    device: torch.device | None = None,
+    precision: str = "float32",
+    say: Say = print,
+) -> pd.DataFrame:
+    """Return the rows of a landscape table at some points, without the name of the model.
+
+    A `weight_decay` of 0 leaves the L2 term out of the loss.
+    """
+    device = device or torch.device("cpu")
+    model = model.eval().to(device, memory_format=LAYOUTS[precision])  # type: ignore[call-overload]
+    progress = Progress(len(points), "points", say)
+    rows = []
+    with plane(model, seed) as move:
+        for x, y in points:
+            move(x, y)
+            row = scores(model, images, batch_size, device, precision)
+            if x == y == 0 and not isfinite(row["nll"]):
+                raise VitscopeError(
+                    f"The loss of the {type(model).__name__} on augmented images is not finite at "
+                    f"its trained weights: give a checkpoint of a training that did not diverge."
+                )
+            l2, l2_squared = l2_terms(model)
+            rows.append({"x": x, "y": y, "l2": l2, "l2_squared": l2_squared} | row)
+            progress.advance()
+    return _completed(pd.DataFrame(rows), images, weight_decay, precision)
+
+
+def _completed(
+    rows: pd.DataFrame, images: Augmented, weight_decay: float, precision: str
+) -> pd.DataFrame:
+    """Add what follows from the rows, or is the same in all; scores that none has are NaN."""
+    columns = [column for column in TABLES["landscape"] if column != "model"]
+    return rows.assign(
+        images=len(images),
+        precision=precision,
+        clean=images.metadata["clean"] == str(True),
+        weight_decay=weight_decay,
+        loss=rows["nll"] + weight_decay * rows["l2"],
+        loss_squared=rows["nll"] + weight_decay / 2 * rows["l2_squared"],
+    ).reindex(columns=columns)

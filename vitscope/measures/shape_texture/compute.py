@@ -1,0 +1,95 @@
+"""Shape against texture: what a model goes by where the two are cues of different classes."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from vitscope.data.split import Split
+from vitscope.errors import VitscopeError
+from vitscope.measures.intervals import TAILS, bootstrap_means
+
+Array = npt.NDArray[Any]
+
+ALL = "all"
+
+
+def cues(images: Split, rows: Sequence[int]) -> tuple[Array, Array]:
+    """Return the classes of shape and of texture in rows of an artefact."""
+    try:
+        columns = [images.column(name) for name in ("shape", "texture")]
+    except KeyError as error:
+        raise VitscopeError(
+            f"data.{images.metadata['dataset']}: the images of the split "
+            f"'{images.metadata['split']}' do not say their {error}, so that no shape bias can be "
+            f"measured: name a split that does in analysis.shape_texture.split."
+        ) from error
+    shape, texture = (np.array(column[list(rows)]) for column in columns)
+    return shape, texture
+
+
+def biases(
+    prediction: Array,
+    shape: Array,
+    texture: Array,
+    classes: Sequence[str],
+    resamples: int,
+    seed: int,
+) -> pd.DataFrame:
+    """Return how often a model goes by shape and by texture: a row for all images and each shape.
+
+    Images whose two cues are of one class are left out.
+    """
+    conflict = shape != texture
+    if not conflict.any():
+        raise VitscopeError(
+            "Shape and texture are of one class in all images, so that no shape bias can be "
+            "measured: name a split where they are not in analysis.shape_texture.split."
+        )
+    found = np.column_stack([prediction == shape, prediction == texture])[conflict]
+    groups = _groups(shape[conflict], classes)
+    return pd.DataFrame(
+        {"class_name": name, "images": len(chosen)} | _bias(found[chosen], resamples, seed)
+        for name, chosen in groups
+    )
+
+
+def _groups(shape: Array, classes: Sequence[str]) -> Iterator[tuple[str, Array]]:
+    """Yield the positions of all images, and of those of each shape that occurs."""
+    yield ALL, np.arange(len(shape))
+    for number in np.unique(shape):
+        yield classes[number], np.flatnonzero(shape == number)
+
+
+def _bias(found: Array, resamples: int, seed: int) -> dict[str, float]:
+    """Return the shares of images told by shape and by texture, (N, 2), and what follows."""
+    shares = found.mean(axis=0)
+    low, high = _bias_interval(found, resamples, seed)
+    return {
+        "shape_accuracy": shares[0],
+        "texture_accuracy": shares[1],
+        "shape_bias": _ratio(shares),
+        "ci_low": low,
+        "ci_high": high,
+    }
+
+
+def _ratio(shares: Array) -> Array:
+    """Return the share of shape in decisions for either cue; NaN where there is none."""
+    either = shares.sum(axis=-1)
+    result: Array = shares[..., 0] / np.where(either > 0, either, np.nan)
+    return result
+
+
+def _bias_interval(found: Array, resamples: int, seed: int) -> tuple[float, float]:
+    """Return the 95 % interval of the ratio, by bootstrap over images.
+
+    Resamples without a decision for either cue have no ratio and are left out.
+    """
+    if len(found) == 1 or not found.any():
+        return np.nan, np.nan
+    ratios = _ratio(bootstrap_means(found.astype(np.float64), resamples, seed))
+    low, high = np.nanpercentile(ratios, TAILS)
+    return float(low), float(high)

@@ -1,0 +1,103 @@
+"""Learning trajectories in polar coordinates: Fig. 1b of the paper."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, cast
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+from matplotlib.colors import to_rgb
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.projections.polar import PolarAxes
+
+from vitscope.claims.published import Published
+from vitscope.drawing import canvas
+from vitscope.drawing.kinds import Member
+
+# Inches: one panel in a column, by how far the trajectories turn.
+_WIDTH = 3.25
+_HEIGHTS = {90: 3.4, 180: 2.3}
+_RADII = {90: (0.25, 0.5, 0.75, 1.0), 180: (0.5, 1.0)}
+# Markers darken and grow from the first moment to the last.
+_PALEST, _SMALLEST, _LARGEST = 0.85, 0.8, 1.3
+_LABEL: dict[str, Any] = {"textcoords": "offset points", "ha": "center", "va": "center"}
+_MARK: dict[str, Any] = {"linestyle": "", "color": "black", "clip_on": False}
+_START = _MARK | {"marker": "o", "markersize": 5, "markerfacecolor": "white"}
+_START["markeredgewidth"] = 0.9
+_END = _MARK | {"marker": "*", "markersize": 8, "markeredgecolor": "white"}
+_END["markeredgewidth"] = 0.4
+_WARMUP = _MARK | {"marker": "o", "markersize": 7.5, "markerfacecolor": "none"}
+_WARMUP["markeredgewidth"] = 0.7
+
+
+def _paled(color: str, shares: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Return the colour once for each share, mixed with so much white."""
+    rgb = np.array(to_rgb(color))
+    return rgb + (1 - rgb) * shares[:, None]
+
+
+def _draw(axes: PolarAxes, points: pd.DataFrame, look: canvas.Look) -> None:
+    """Draw the way of one model, its markers by time, and where its warm-up ends."""
+    angle, radius = points["angle"], points["radius"]
+    axes.plot(angle, radius, **look.stroke, linewidth=0.8, clip_on=False)
+    between = points.iloc[1:-1]
+    time = between["order"].to_numpy() / points["order"].iloc[-1]
+    size = look.line["markersize"] * (_SMALLEST + (_LARGEST - _SMALLEST) * time)
+    axes.scatter(
+        between["angle"],
+        between["radius"],
+        s=size**2,
+        c=_paled(look.color, _PALEST * (1 - time)),
+        marker=look.marker,
+        edgecolors=look.color,
+        linewidths=0.5,
+        clip_on=False,
+        zorder=3,
+    )
+    warmup = points[points["ends_warmup"]]
+    axes.plot(warmup["angle"], warmup["radius"], **_WARMUP, zorder=4)
+
+
+def _frame(axes: PolarAxes, table: pd.DataFrame) -> int:
+    """Cut the disk to what the trajectories need, a quarter or a half; return its degrees."""
+    degrees = 90 if table["angle"].max() <= np.pi / 2 else 180
+    axes.set_thetamin(0)
+    axes.set_thetamax(degrees)
+    axes.set_thetagrids(range(0, degrees + 1, 30))
+    farthest = max(1.0, table["radius"].max())
+    axes.set_rmax(farthest)
+    axes.set_rgrids(_RADII[degrees])
+    axes.annotate("Distance to the last weights", (0, farthest / 2), (0, -17), **_LABEL)
+    axes.annotate("Angle", (np.pi / 4, farthest), (9, 9), rotation=-45, **_LABEL)
+    axes.grid(color="#d0d0d0", linewidth=0.5)
+    axes.spines["polar"].set(color="#d0d0d0", linewidth=0.5)
+    return degrees
+
+
+def plot(
+    table: pd.DataFrame, members: Sequence[Member], published: Mapping[str, Published]
+) -> Figure:
+    """Draw the ways of all models from the first weights to the last in one panel."""
+    shown = {
+        member.model: canvas.rows_of("trajectory", table, member.model, ["order"])
+        for member in members
+    }
+    figure = Figure(figsize=(_WIDTH, _HEIGHTS[90]), layout="compressed")
+    axes = cast(PolarAxes, figure.add_subplot(projection="polar"))
+    entries: dict[str, Any] = {}
+    for member, look in zip(members, canvas.looks_of(members), strict=True):
+        _draw(axes, shown[member.model], look)
+        # In the panel, markers are filled by time.
+        entries[member.label] = Line2D([], [], **replace(look, half_filled=False).curve)
+    axes.plot(0, 1, **_START, zorder=5)
+    axes.plot(0, 0, **_END, zorder=5)
+    whole = pd.concat(shown.values())
+    figure.set_figheight(_HEIGHTS[_frame(axes, whole)])
+    entries["first weights"] = Line2D([], [], **_START)
+    if whole["ends_warmup"].any():
+        entries["end of warm-up"] = Line2D([], [], **_WARMUP)
+    entries["last weights"] = Line2D([], [], **_END)
+    canvas.legend(canvas.Panels(figure, [axes], 1), entries)
+    return figure

@@ -1,0 +1,88 @@
+"""ConvNeXts of timm, by name or by their dimensions."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from torch import nn
+
+from vitscope.networks.families import CutPoint, Family, Layout, StateDict
+from vitscope.networks.families._timm import build_timm, rename
+from vitscope.networks.timm_import import import_timm
+
+ARCH = {
+    "type": "object",
+    "additionalProperties": False,
+    "properties": {
+        "name": {
+            "description": "One of timm's ConvNeXts, such as `convnext_tiny`.",
+            "type": "string",
+        },
+        "patch_size": {
+            "description": "Side of a patch of the stem, in pixels.",
+            "type": "integer",
+            "minimum": 1,
+        },
+        "depths": {
+            "description": "Blocks of each stage.",
+            "type": "array",
+            "items": {"type": "integer", "minimum": 1},
+            "minItems": 4,
+            "maxItems": 4,
+        },
+        "dims": {
+            "description": "Channels of each stage.",
+            "type": "array",
+            "items": {"type": "integer", "minimum": 1},
+            "minItems": 4,
+            "maxItems": 4,
+        },
+        "drop_path_rate": {
+            "description": "Stochastic depth in training, of the last block; 0 if left out.",
+            "type": "number",
+            "minimum": 0,
+            "exclusiveMaximum": 1,
+        },
+    },
+    "oneOf": [{"required": ["name"]}, {"required": ["patch_size", "depths", "dims"]}],
+}
+
+
+def network(arch: Mapping[str, Any], num_classes: int, image_size: int) -> nn.Module:
+    """Build one of timm's models, or one of the given dimensions."""
+    convnext = import_timm("timm.models.convnext").ConvNeXt
+    return build_timm(convnext, arch, num_classes=num_classes)
+
+
+def cut_points(model: Any) -> list[CutPoint]:
+    """List the stem, every downsampling and every block."""
+    maps = Layout("nchw")
+    points = [CutPoint("stem", "stem", 0, "stem", "output", maps)]
+    for stage, layer in enumerate(model.stages, start=1):
+        name = f"stages.{stage - 1}"
+        if not isinstance(layer.downsample, nn.Identity):
+            down = f"{name}.downsample"
+            points.append(CutPoint(down, "pool", stage, down, "output", maps))
+        for index in range(len(layer.blocks)):
+            block = f"{name}.blocks.{index}"
+            points.append(CutPoint(block, "conv", stage, block, "output", maps, f"{block}.mlp"))
+    return points
+
+
+def translate(state_dict: StateDict, model: nn.Module) -> StateDict:
+    """Rename the keys of the original checkpoints; timm's own stay as they are."""
+    if "downsample_layers.0.0.weight" not in state_dict:
+        return state_dict
+    for pattern, new in (
+        (r"^downsample_layers\.0\.", "stem."),
+        (r"^downsample_layers\.(\d+)\.", r"stages.\1.downsample."),
+        (r"^stages\.(\d+)\.(\d+)\.", r"stages.\1.blocks.\2."),
+        (r"\.dwconv\.", ".conv_dw."),
+        (r"\.pwconv(\d)\.", r".mlp.fc\1."),
+        (r"^norm\.", "head.norm."),
+        (r"^head\.(weight|bias)$", r"head.fc.\1"),
+    ):
+        state_dict = rename(state_dict, pattern, new)
+    return state_dict
+
+
+FAMILY = Family(network, cut_points, translate)

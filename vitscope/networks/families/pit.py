@@ -1,0 +1,99 @@
+"""PiT, the pooling-based vision transformer of timm, by name or by its dimensions."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from torch import nn
+
+from vitscope.networks.families import CutPoint, Family, Layout, StateDict
+from vitscope.networks.families._timm import build_timm, rename, sub_blocks
+from vitscope.networks.timm_import import import_timm
+
+ARCH = {
+    "type": "object",
+    "additionalProperties": False,
+    "properties": {
+        "name": {"description": "One of timm's PiTs, such as `pit_ti_224`.", "type": "string"},
+        "patch_size": {
+            "description": "Side of a patch, in pixels.",
+            "type": "integer",
+            "minimum": 1,
+        },
+        "stride": {
+            "description": "Distance of patches, in pixels.",
+            "type": "integer",
+            "minimum": 1,
+        },
+        "base_dims": {
+            "description": "Channels of a head, by stage.",
+            "type": "array",
+            "items": {"type": "integer", "minimum": 1},
+        },
+        "depth": {
+            "description": "Blocks of each stage.",
+            "type": "array",
+            "items": {"type": "integer", "minimum": 1},
+        },
+        "heads": {
+            "description": "Heads of an MSA, by stage.",
+            "type": "array",
+            "items": {"type": "integer", "minimum": 1},
+        },
+        "mlp_ratio": {
+            "description": "Hidden over outer width of the MLPs; 4 if left out.",
+            "type": "number",
+            "exclusiveMinimum": 0,
+        },
+        "drop_path_rate": {
+            "description": "Stochastic depth in training, of the last block; 0 if left out.",
+            "type": "number",
+            "minimum": 0,
+            "exclusiveMaximum": 1,
+        },
+    },
+    "oneOf": [
+        {"required": ["name"]},
+        {"required": ["patch_size", "stride", "base_dims", "depth", "heads"]},
+    ],
+}
+
+
+def network(arch: Mapping[str, Any], num_classes: int, image_size: int) -> nn.Module:
+    """Build one of timm's models, or one of the given dimensions."""
+    transformer = import_timm("timm.models.pit").PoolingVisionTransformer
+    return build_timm(transformer, arch, num_classes=num_classes, img_size=image_size)
+
+
+def cut_points(model: Any) -> list[CutPoint]:
+    """List the embedded patches, every pooling, and the stream after every attention and MLP."""
+    height, width = model.patch_embed.grid_size
+    points = []
+    for stage, transformer in enumerate(model.transformers, start=1):
+        name = f"transformers.{stage - 1}"
+        if stage > 1:
+            # The strided convolution that pools is padded: an odd side rounds up.
+            height, width = (height + 1) // 2, (width + 1) // 2
+        tokens = Layout("nlc", model.num_tokens, (height, width))
+        entry = f"{name}.blocks.0"
+        if stage == 1:
+            points.append(CutPoint("stem", "stem", 0, entry, "input", tokens))
+        else:
+            points.append(CutPoint(f"{name}.pool", "pool", stage, entry, "input", tokens))
+        for index in range(len(transformer.blocks)):
+            points += sub_blocks(f"{name}.blocks.{index}", stage, tokens, tokens)
+    return points
+
+
+def translate(state_dict: StateDict, model: nn.Module) -> StateDict:
+    """Move each pooling from the end of a stage, where it used to be, to the start of the next."""
+    state_dict = rename(state_dict, r"^pools\.(\d+)\.", r"transformers.\1.pool.")
+    if "transformers.0.pool.conv.weight" not in state_dict:
+        return state_dict
+    return rename(
+        state_dict,
+        r"^transformers\.(\d+)\.pool\.",
+        lambda match: f"transformers.{int(match[1]) + 1}.pool.",
+    )
+
+
+FAMILY = Family(network, cut_points, translate)

@@ -1,0 +1,106 @@
+"""Swin transformers of timm, by name or by their dimensions."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from torch import nn
+
+from vitscope.networks.families import CutPoint, Family, Layout, StateDict
+from vitscope.networks.families._timm import build_timm, rename, sub_blocks
+from vitscope.networks.timm_import import import_timm
+
+ARCH = {
+    "type": "object",
+    "additionalProperties": False,
+    "properties": {
+        "name": {
+            "description": "One of timm's Swins, such as `swin_tiny_patch4_window7_224`.",
+            "type": "string",
+        },
+        "patch_size": {
+            "description": "Side of a patch, in pixels.",
+            "type": "integer",
+            "minimum": 1,
+        },
+        "window_size": {
+            "description": "Side of the windows of attention, in tokens.",
+            "type": "integer",
+            "minimum": 1,
+        },
+        "embed_dim": {
+            "description": "Channels of the first stage; each stage doubles them.",
+            "type": "integer",
+            "minimum": 1,
+        },
+        "depths": {
+            "description": "Blocks of each stage.",
+            "type": "array",
+            "items": {"type": "integer", "minimum": 1},
+        },
+        "num_heads": {
+            "description": "Heads of an MSA, by stage.",
+            "type": "array",
+            "items": {"type": "integer", "minimum": 1},
+        },
+        "mlp_ratio": {
+            "description": "Hidden over outer width of the MLPs; 4 if left out.",
+            "type": "number",
+            "exclusiveMinimum": 0,
+        },
+        "qkv_bias": {
+            "description": "Whether queries, keys and values have a bias; true if left out.",
+            "type": "boolean",
+        },
+        "drop_path_rate": {
+            "description": "Stochastic depth in training, of the last block; 0.1 if left out.",
+            "type": "number",
+            "minimum": 0,
+            "exclusiveMaximum": 1,
+        },
+    },
+    "oneOf": [
+        {"required": ["name"]},
+        {"required": ["patch_size", "window_size", "embed_dim", "depths", "num_heads"]},
+    ],
+}
+
+
+def network(arch: Mapping[str, Any], num_classes: int, image_size: int) -> nn.Module:
+    """Build one of timm's models, or one of the given dimensions."""
+    transformer = import_timm("timm.models.swin_transformer").SwinTransformer
+    return build_timm(transformer, arch, num_classes=num_classes, img_size=image_size)
+
+
+def cut_points(model: Any) -> list[CutPoint]:
+    """List the embedded patches, every merging, and the stream after every attention and MLP."""
+    maps = Layout("nhwc")
+    points = [CutPoint("stem", "stem", 0, "layers.0", "input", maps)]
+    for stage, layer in enumerate(model.layers, start=1):
+        name = f"layers.{stage - 1}"
+        if stage > 1:
+            merging = f"{name}.downsample"
+            points.append(CutPoint(merging, "pool", stage, merging, "output", maps))
+        # Between its two branches a block holds the stream as tokens.
+        tokens = Layout("nlc", 0, layer.output_resolution)
+        for index in range(len(layer.blocks)):
+            points += sub_blocks(f"{name}.blocks.{index}", stage, tokens, maps)
+    return points
+
+
+def translate(state_dict: StateDict, model: nn.Module) -> StateDict:
+    """Move each merging from the end of a stage to the start of the next, and drop the buffers."""
+    kept = {
+        key: tensor
+        for key, tensor in state_dict.items()
+        if not key.endswith((".relative_position_index", ".attn_mask"))
+    }
+    if "layers.0.downsample.reduction.weight" in kept:
+        kept = rename(
+            kept,
+            r"^layers\.(\d+)\.downsample\.",
+            lambda match: f"layers.{int(match[1]) + 1}.downsample.",
+        )
+    return rename(kept, r"^head\.(weight|bias)$", r"head.fc.\1")
+
+
+FAMILY = Family(network, cut_points, translate)

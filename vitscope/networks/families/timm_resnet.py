@@ -1,0 +1,56 @@
+"""ResNets of timm, by name or by their blocks: a 7x7 stem with pooling, four stages."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from torch import nn
+
+from vitscope.networks.families import CutPoint, Family, Layout
+from vitscope.networks.families._timm import build_timm
+from vitscope.networks.timm_import import import_timm
+
+ARCH = {
+    "type": "object",
+    "additionalProperties": False,
+    "properties": {
+        "name": {"description": "One of timm's ResNets, such as `resnet50`.", "type": "string"},
+        "block": {"description": "The kind of residual block.", "enum": ["basic", "bottleneck"]},
+        "layers": {
+            "description": "Blocks of each stage.",
+            "type": "array",
+            "items": {"type": "integer", "minimum": 1},
+            "minItems": 4,
+            "maxItems": 4,
+        },
+        "drop_path_rate": {
+            "description": "Stochastic depth in training, of the last block; 0 if left out.",
+            "type": "number",
+            "minimum": 0,
+            "exclusiveMaximum": 1,
+        },
+    },
+    "oneOf": [{"required": ["name"]}, {"required": ["block", "layers"]}],
+}
+
+
+def network(arch: Mapping[str, Any], num_classes: int, image_size: int) -> nn.Module:
+    """Build one of timm's models, or one of the given blocks."""
+    resnet = import_timm("timm.models.resnet")
+    blocks = {"basic": resnet.BasicBlock, "bottleneck": resnet.Bottleneck}
+    options = {**arch, "block": blocks[arch["block"]]} if "block" in arch else arch
+    return build_timm(resnet.ResNet, options, num_classes=num_classes)
+
+
+def cut_points(model: nn.Module) -> list[CutPoint]:
+    """List the stem and every block; the last normalization of a block ends its branch."""
+    maps = Layout("nchw")
+    points = [CutPoint("stem", "stem", 0, "layer1.0", "input", maps)]
+    for stage in range(1, 5):
+        for index, block in enumerate(model.get_submodule(f"layer{stage}").children()):
+            name = f"layer{stage}.{index}"
+            branch = f"{name}.bn3" if hasattr(block, "bn3") else f"{name}.bn2"
+            points.append(CutPoint(name, "conv", stage, name, "output", maps, branch))
+    return points
+
+
+FAMILY = Family(network, cut_points)

@@ -1,0 +1,71 @@
+"""Vision transformers: ViT and DeiT of timm, by name or by their dimensions."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from torch import nn
+
+from vitscope.networks.families import CutPoint, Family, Layout
+from vitscope.networks.families._timm import build_timm, require_blocks, sub_blocks
+from vitscope.networks.timm_import import import_timm
+
+ARCH = {
+    "type": "object",
+    "additionalProperties": False,
+    "properties": {
+        "name": {
+            "description": "One of timm's ViTs or DeiTs, such as `vit_tiny_patch16_224`.",
+            "type": "string",
+        },
+        "patch_size": {
+            "description": "Side of a patch, in pixels.",
+            "type": "integer",
+            "minimum": 1,
+        },
+        "embed_dim": {"description": "Channels of every token.", "type": "integer", "minimum": 1},
+        "depth": {
+            "description": "Blocks, each an MSA and an MLP.",
+            "type": "integer",
+            "minimum": 1,
+        },
+        "num_heads": {"description": "Heads of an MSA.", "type": "integer", "minimum": 1},
+        "mlp_ratio": {
+            "description": "Hidden over outer width of the MLPs; 4 if left out.",
+            "type": "number",
+            "exclusiveMinimum": 0,
+        },
+        "qkv_bias": {
+            "description": "Whether queries, keys and values have a bias; true if left out.",
+            "type": "boolean",
+        },
+        "drop_path_rate": {
+            "description": "Stochastic depth in training, of the last block; 0 if left out.",
+            "type": "number",
+            "minimum": 0,
+            "exclusiveMaximum": 1,
+        },
+    },
+    "oneOf": [
+        {"required": ["name"]},
+        {"required": ["patch_size", "embed_dim", "depth", "num_heads"]},
+    ],
+}
+
+
+def network(arch: Mapping[str, Any], num_classes: int, image_size: int) -> nn.Module:
+    """Build one of timm's models, or one of the given dimensions."""
+    transformer = import_timm("timm.models.vision_transformer").VisionTransformer
+    return build_timm(transformer, arch, num_classes=num_classes, img_size=image_size)
+
+
+def cut_points(model: Any) -> list[CutPoint]:
+    """List the embedded patches, and the stream after every attention and every MLP."""
+    require_blocks(model.blocks, import_timm("timm.models.vision_transformer").Block)
+    tokens = Layout("nlc", model.num_prefix_tokens, model.patch_embed.grid_size)
+    points = [CutPoint("stem", "stem", 0, "blocks.0", "input", tokens)]
+    for index in range(len(model.blocks)):
+        points += sub_blocks(f"blocks.{index}", 1, tokens, tokens)
+    return points
+
+
+FAMILY = Family(network, cut_points)

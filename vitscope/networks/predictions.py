@@ -1,0 +1,102 @@
+"""Predictions: what a model says of each image, from which all of its scores follow."""
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import one_hot
+
+from vitscope.data.split import Split, select
+from vitscope.errors import VitscopeError
+
+TOP = 5
+
+
+def selected(images: Split, wanted: int | None, seed: int | None) -> list[int]:
+    """Return the rows of an artefact that are classified: all, or `wanted` of them."""
+    if wanted is not None and wanted > len(images):
+        raise VitscopeError(
+            f"analysis: the study classifies {wanted} images and the split "
+            f"'{images.metadata['split']}' of data.{images.metadata['dataset']} has "
+            f"{len(images)}: lower `images`, or set it to null for all."
+        )
+    rows: list[int] = select(len(images), wanted, seed).tolist()
+    return rows
+
+
+def known_labels(images: Split, rows: Sequence[int]) -> npt.NDArray[np.int64]:
+    """Return the labels of rows of an artefact, all of which must be known."""
+    labels: npt.NDArray[np.int64] = np.array(images.labels[list(rows)])
+    where = f"data.{images.metadata['dataset']}"
+    unknown = int((labels < 0).sum())
+    if unknown:
+        raise VitscopeError(
+            f"{where}: {unknown} of {len(labels)} images have no label, "
+            f"so that no accuracy can be measured: use a source with labels."
+        )
+    outside = int((labels >= len(images.classes)).sum())
+    if outside:
+        raise VitscopeError(
+            f"{where}: {outside} of {len(labels)} images have a label outside the "
+            f"{len(images.classes)} classes: delete the artefact and run again."
+        )
+    return labels
+
+
+def judged(logits: Tensor, labels: Tensor) -> dict[str, Tensor]:
+    """Return what a predictions table holds of each image, from (N, classes) logits and labels.
+
+    Of classes that are equally probable the first is predicted, and none keeps another from the
+    top.
+    """
+    log_probability = logits.double().log_softmax(1)
+    probability = log_probability.exp()
+    of_label = labels[:, None]
+    error = probability - one_hot(labels, logits.shape[1])
+    more_probable = (logits > logits.gather(1, of_label)).sum(1)
+    return {
+        "label": labels,
+        "prediction": logits.argmax(1),
+        "confidence": probability.amax(1),
+        "nll": -log_probability.gather(1, of_label)[:, 0],
+        "brier": error.square().sum(1),
+        "top5": more_probable < TOP,
+    }
+
+
+def predict(
+    model: nn.Module,
+    batches: Iterable[Tensor],
+    labels: npt.NDArray[np.int64],
+    device: torch.device | None = None,
+) -> pd.DataFrame:
+    """Classify all images of `batches`, and return the columns of `judged`, a row per image."""
+    model = model.eval().to(device)
+    judgements: list[pd.DataFrame] = []
+    first = 0
+    with torch.inference_mode():
+        for batch in batches:
+            logits = model(batch.to(device)).cpu()
+            _check_finite(model, logits, first)
+            truth = torch.from_numpy(labels[first : first + len(batch)])
+            columns = judged(logits, truth)
+            judgements.append(pd.DataFrame({key: value.numpy() for key, value in columns.items()}))
+            first += len(batch)
+    if first != len(labels):
+        raise ValueError(f"got {first} images, expected {len(labels)}")
+    if not judgements:
+        raise VitscopeError("There is no image to classify: select at least one.")
+    return pd.concat(judgements, ignore_index=True)
+
+
+def _check_finite(model: nn.Module, logits: Tensor, first: int) -> None:
+    spoiled = int((~logits.isfinite()).any(1).sum())
+    if spoiled:
+        raise VitscopeError(
+            f"The {type(model).__name__} gives logits that are not finite for {spoiled} of the "
+            f"images {first} to {first + len(logits) - 1} of those classified: check its "
+            f"checkpoint, and the mean and std of its data."
+        )

@@ -1,0 +1,470 @@
+"""Download a file whole, checked, or not at all.
+
+Bytes go to a partial file beside the target. While a download can still succeed, and after the
+process was killed, the partial file stays, with a note of the address and the ETag it came from:
+the next attempt asks only for the rest, and only of that same version. When a download has
+failed for good, both are removed.
+"""
+
+import contextlib
+import fcntl
+import hashlib
+import json
+import os
+import random
+import ssl
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
+from http.client import HTTPException, HTTPMessage, HTTPResponse, IncompleteRead, InvalidURL
+from pathlib import Path
+from typing import IO
+from urllib.error import HTTPError, URLError
+from urllib.parse import urlsplit
+from urllib.request import (
+    HTTPDefaultErrorHandler,
+    HTTPErrorProcessor,
+    HTTPHandler,
+    HTTPRedirectHandler,
+    HTTPSHandler,
+    OpenerDirector,
+    ProxyHandler,
+    Request,
+    UnknownHandler,
+)
+
+from vitscope import __version__
+from vitscope.errors import VitscopeError
+from vitscope.files.whole import sha256_of
+from vitscope.web.redaction import shown
+
+Say = Callable[[str], None]
+
+CHUNK = 1 << 20
+LONGEST_PAUSE = 120.0
+SECONDS_BETWEEN_NEWS = 5.0
+TEMPORARY = frozenset({408, 425, 429, 500, 502, 503, 504})
+FORBIDDEN = frozenset({401, 403, 407, 451})
+GONE = frozenset({404, 410})
+DISGUISES = {
+    b"<!doctype html": "a web page",
+    b"<html": "a web page",
+    b"<head": "a web page",
+    b"<script": "a web page",
+    b"version https://git-lfs.github.com/spec/": "a Git LFS pointer",
+}
+
+
+class _TryAgainError(Exception):
+    """A failure that another attempt may cure; its text is a sentence without its end."""
+
+    def __init__(self, sentence: str, pause: float | None, afresh: bool) -> None:
+        super().__init__(sentence)
+        self.pause = pause
+        self.afresh = afresh
+
+
+@dataclass(frozen=True)
+class _Source:
+    """Where a file comes from, and what is known of it before it is there."""
+
+    url: str
+    label: str
+    sha256: str | None
+    md5: str | None
+    size: int | None
+    said_by: str
+    timeout: float
+
+    def failure(self, what: str, advice: str) -> VitscopeError:
+        return VitscopeError(f"{self.label}: {shown(self.url)} {what}: {advice}.")
+
+    def try_again(self, what: str, pause: float | None = None) -> _TryAgainError:
+        return _TryAgainError(f"{self.label}: {shown(self.url)} {what}", pause, afresh=False)
+
+    def start_afresh(self, what: str) -> _TryAgainError:
+        """The bytes that are there are of no use: the next attempt is for the whole file."""
+        return _TryAgainError(f"{self.label}: {shown(self.url)} {what}", pause=0.0, afresh=True)
+
+    def disguised(self, disguise: str) -> VitscopeError:
+        return self.failure(
+            f"gives {disguise} and not the file",
+            "open it in a browser to see why, and give the address of the file itself",
+        )
+
+    def wrong_size(self, size: int) -> VitscopeError:
+        return self.failure(
+            f"has {size} bytes where {self.said_by} says {self.size}",
+            "it is another file, so correct the address or the size",
+        )
+
+
+def say_on_stderr(text: str) -> None:
+    """Write one line about the progress of the work."""
+    print(text, file=sys.stderr, flush=True)
+
+
+def _megabytes(count: int) -> str:
+    return f"{count / 1e6:.1f} MB"
+
+
+class _News:
+    """Say now and then how far a download is."""
+
+    def __init__(self, label: str, total: int | None, say: Say) -> None:
+        self._label, self._total, self._say = label, total, say
+        self._last = time.monotonic()
+
+    def at(self, done: int) -> None:
+        now = time.monotonic()
+        if now - self._last < SECONDS_BETWEEN_NEWS:
+            return
+        self._last = now
+        total = self._total
+        of = f" of {_megabytes(total)} ({100 * done // total} %)" if total else ""
+        self._say(f"{self._label}: {_megabytes(done)}{of}")
+
+
+class _Redirects(HTTPRedirectHandler):
+    """Follow a redirect to the web only, and never from https to http."""
+
+    def redirect_request(
+        self, req: Request, fp: IO[bytes], code: int, msg: str, headers: HTTPMessage, newurl: str
+    ) -> Request | None:
+        if urlsplit(newurl).scheme not in {"https", req.type}:
+            raise HTTPError(req.full_url, code, msg, headers, fp)
+        return super().redirect_request(req, fp, code, msg, headers, newurl)
+
+
+def _opener() -> OpenerDirector:
+    """Return an opener that knows the web only: no files, no FTP, no data addresses."""
+    opener = OpenerDirector()
+    for handler in (
+        ProxyHandler,
+        UnknownHandler,
+        HTTPHandler,
+        HTTPSHandler,
+        HTTPDefaultErrorHandler,
+        _Redirects,
+        HTTPErrorProcessor,
+    ):
+        opener.add_handler(handler())
+    opener.addheaders = [("User-Agent", f"vitscope/{__version__}")]
+    return opener
+
+
+def _seconds(retry_after: str | None) -> float | None:
+    """Read a Retry-After header, which holds seconds or a date."""
+    if not retry_after:
+        return None
+    try:
+        if retry_after.strip().isdigit():
+            return float(retry_after)
+        return max(0.0, parsedate_to_datetime(retry_after).timestamp() - time.time())
+    except ValueError:
+        return None
+
+
+def _refused(source: _Source, error: HTTPError) -> Exception:
+    """Say what a status means."""
+    status = f"{error.code} {error.reason}".strip()
+    if error.code == 416:
+        return source.start_afresh("does not send the rest of what is here already")
+    if error.code in TEMPORARY:
+        return source.try_again(
+            f"is answered with {status}", _seconds(error.headers["Retry-After"])
+        )
+    if error.code in GONE:
+        return source.failure(f"does not exist ({status})", "correct the address")
+    if error.code in FORBIDDEN:
+        return source.failure(
+            f"may not be read without permission ({status})",
+            "download it by hand and give its path",
+        )
+    if 300 <= error.code < 400:
+        place = shown(error.headers["Location"] or "")
+        return source.failure(
+            f"leads on to an address that is not followed ({place})",
+            "give the address of the file itself",
+        )
+    return source.failure(f"cannot be downloaded ({status})", "correct the address")
+
+
+def _unreachable(source: _Source, reason: object) -> Exception:
+    """Say why there was no answer, or why it broke off."""
+    if isinstance(reason, ssl.SSLCertVerificationError):
+        return source.failure(
+            f"has a certificate that is not valid ({reason.verify_message.rstrip('.')})",
+            "check the address and the clock of this machine",
+        )
+    if isinstance(reason, TimeoutError):
+        return source.try_again(f"sent nothing for {source.timeout:g} s")
+    told = getattr(reason, "strerror", None) or str(reason) or type(reason).__name__
+    return source.try_again(f"cannot be reached ({' '.join(told.split()).rstrip('.')})")
+
+
+@contextlib.contextmanager
+def _answer(source: _Source, headers: Mapping[str, str]) -> Iterator[HTTPResponse]:
+    """Ask for the file and yield the answer, every failure to get one told."""
+    try:
+        request = Request(source.url, headers={"Accept-Encoding": "identity", **headers})
+        response = _opener().open(request, timeout=source.timeout)
+    except HTTPError as error:
+        with error:
+            raise _refused(source, error) from error
+    except URLError as error:
+        raise _unreachable(source, error.reason) from error
+    except (InvalidURL, ValueError) as error:
+        raise _not_an_address(source.label, source.url) from error
+    except (OSError, HTTPException) as error:
+        raise _unreachable(source, error) from error
+    with response:
+        yield response
+
+
+def _not_an_address(label: str, url: str) -> VitscopeError:
+    return VitscopeError(
+        f"{label}: '{shown(url)}' is not a web address: give one that begins with https:// or "
+        f"http:// and holds no user name or password."
+    )
+
+
+def _check_address(label: str, url: str) -> None:
+    try:
+        parts = urlsplit(url)
+        valid = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+        valid = valid and "@" not in parts.netloc
+    except ValueError:
+        valid = False
+    if not valid:
+        raise _not_an_address(label, url)
+
+
+def _strong_etag(response: HTTPResponse) -> str | None:
+    """Return the entity tag if it is strong: only that one promises the same bytes."""
+    tag: str | None = response.headers["ETag"]
+    return tag if tag and not tag.startswith("W/") else None
+
+
+def _total(response: HTTPResponse) -> int | None:
+    """Return the size of the whole file, if the server tells it."""
+    if response.status == 206:
+        told = response.headers["Content-Range"].rpartition("/")[2]
+    else:
+        told = response.headers["Content-Length"] or ""
+    return int(told) if told.isdigit() else None
+
+
+def _chunks(source: _Source, response: HTTPResponse) -> Iterator[bytes]:
+    """Yield the bytes as they come; without a known size, an early end is told here."""
+    try:
+        while data := response.read1(CHUNK):
+            yield data
+    except IncompleteRead as error:
+        raise source.try_again("broke off in the middle") from error
+    except (OSError, HTTPException) as error:
+        raise _unreachable(source, error) from error
+
+
+class _Partial:
+    """The partial file of a download, its note, and this process's right to write them."""
+
+    def __init__(self, target: Path) -> None:
+        self.path = target.with_name(f".{target.name}.partial")
+        self._note = target.with_name(f".{target.name}.partial.json")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        self.file = os.fdopen(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o666), "r+b")
+
+    def lock(self) -> bool:
+        """Keep other processes out; return False if one is at work."""
+        try:
+            fcntl.flock(self.file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return os.path.samestat(os.fstat(self.file.fileno()), self.path.stat())
+        except (BlockingIOError, FileNotFoundError):
+            return False
+        except OSError:
+            return True  # This file system has no locks.
+
+    def resumable(self, url: str) -> tuple[int, str]:
+        """Return how many bytes are there and the ETag of their version, or 0 bytes."""
+        size = self.file.seek(0, os.SEEK_END)
+        try:
+            note = json.loads(self._note.read_text(encoding="utf-8"))
+            return (size, str(note["etag"])) if note["url"] == url else (0, "")
+        except (OSError, ValueError, KeyError, TypeError):
+            return 0, ""
+
+    def empty(self) -> None:
+        """Forget all bytes and where they came from."""
+        self._note.unlink(missing_ok=True)
+        self.file.truncate(0)
+
+    def begin(self, url: str, etag: str | None) -> None:
+        """Forget all bytes and note which version comes next, if it can be told from others."""
+        self.empty()
+        if etag is not None:
+            self._note.write_text(json.dumps({"url": url, "etag": etag}), encoding="utf-8")
+
+    def remove(self) -> None:
+        self._note.unlink(missing_ok=True)
+        self.path.unlink(missing_ok=True)
+
+    def become(self, target: Path) -> None:
+        self.path.replace(target)
+        self._note.unlink(missing_ok=True)
+
+
+def _transfer(source: _Source, partial: _Partial, say: Say) -> bool:
+    """Fill the partial file; return whether its first bytes are from an earlier attempt."""
+    offset, etag = partial.resumable(shown(source.url))
+    asked = {"Range": f"bytes={offset}-", "If-Range": etag} if offset else {}
+    with _answer(source, asked) as response:
+        resumed = response.status == 206
+        if resumed:
+            _check_continuation(source, response, offset, etag)
+        total = _total(response)
+        _check_announced(source, response, total)
+        if not resumed:
+            partial.begin(shown(source.url), _strong_etag(response))
+        done = partial.file.seek(offset if resumed else 0)
+        news = _News(source.label, total, say)
+        for data in _chunks(source, response):
+            partial.file.write(data)
+            done += len(data)
+            news.at(done)
+            if source.size is not None and done > source.size:
+                raise source.wrong_size(done)
+        partial.file.flush()
+    if total is not None and done != total:
+        raise source.try_again(f"broke off after {done} of {total} bytes")
+    return resumed
+
+
+def _check_continuation(source: _Source, response: HTTPResponse, offset: int, etag: str) -> None:
+    span = response.headers["Content-Range"] or ""
+    if not span.startswith(f"bytes {offset}-") or _strong_etag(response) != etag:
+        raise source.start_afresh("changed during the download")
+
+
+def _check_announced(source: _Source, response: HTTPResponse, total: int | None) -> None:
+    """Refuse what cannot be the file before its bytes are read."""
+    if response.headers.get_content_type() == "text/html":
+        raise source.disguised("a web page")
+    if source.size is not None and total is not None and total != source.size:
+        raise source.wrong_size(total)
+
+
+def disguise_of(path: Path) -> str | None:
+    """Tell what a file is that servers and clones give in place of the one that was meant."""
+    with path.open("rb") as file:
+        start = file.read(512).lstrip().lower()
+    return next((name for mark, name in DISGUISES.items() if start.startswith(mark)), None)
+
+
+def _check_content(source: _Source, path: Path) -> None:
+    if path.stat().st_size == 0:
+        raise source.failure("is empty", "correct the address")
+    if disguise := disguise_of(path):
+        raise source.disguised(disguise)
+    size = path.stat().st_size
+    if source.size is not None and size != source.size:
+        raise source.wrong_size(size)
+
+
+def _check_digest(
+    source: _Source, name: str, found: str, expected: str | None, resumed: bool
+) -> None:
+    if expected is None or found == expected.lower():
+        return
+    if resumed:
+        # What an earlier run left may be damaged: one download in one piece decides.
+        raise source.start_afresh("came damaged")
+    raise source.failure(
+        f"has the {name} {found} where {source.said_by} says {expected}",
+        "it is another file or a damaged one, so correct the address or the digest",
+    )
+
+
+def md5_of(path: Path) -> str:
+    """Return the MD5 of a file as hexadecimal digits."""
+    with path.open("rb") as file:
+        # MD5 is what some publishers give; it guards against damage, not against malice.
+        md5 = hashlib.md5(usedforsecurity=False)
+        return hashlib.file_digest(file, lambda: md5).hexdigest()
+
+
+def _attempt(source: _Source, partial: _Partial, say: Say) -> str:
+    """Fill the partial file and check it; return its SHA-256."""
+    resumed = _transfer(source, partial, say)
+    _check_content(source, partial.path)
+    sha256 = sha256_of(partial.path)
+    _check_digest(source, "SHA-256", sha256, source.sha256, resumed)
+    if source.md5 is not None:
+        _check_digest(source, "MD5", md5_of(partial.path), source.md5, resumed)
+    return sha256
+
+
+def _attempt_often(
+    source: _Source, partial: _Partial, attempts: int, pause: float, say: Say
+) -> str:
+    for attempt in range(1, attempts + 1):
+        try:
+            return _attempt(source, partial, say)
+        except _TryAgainError as error:
+            if error.afresh:
+                partial.empty()
+            if attempt == attempts:
+                raise VitscopeError(
+                    f"{error} (attempt {attempt} of {attempts}): check the network and try "
+                    f"again later, or download it by hand and give its path."
+                ) from error
+            growing = pause * 2 ** (attempt - 1) * random.uniform(0.5, 1.5)
+            wait = min(LONGEST_PAUSE, growing if error.pause is None else error.pause)
+            say(f"{error}: next attempt, {attempt + 1} of {attempts}, in {wait:.0f} s")
+            time.sleep(wait)
+    raise ValueError("a download takes at least one attempt")
+
+
+def fetch(
+    url: str,
+    path: Path | str,
+    *,
+    label: str,
+    sha256: str | None = None,
+    md5: str | None = None,
+    size: int | None = None,
+    said_by: str = "the study",
+    timeout: float = 30.0,
+    attempts: int = 5,
+    pause: float = 1.0,
+    say: Say = say_on_stderr,
+) -> str:
+    """Download `url` to `path` and return its SHA-256.
+
+    `label` names the file in messages, and `said_by` who says what its digest and size must be.
+    """
+    target = Path(path)
+    _check_address(label, url)
+    source = _Source(url, label, sha256, md5, size, said_by, timeout)
+    try:
+        partial = _Partial(target)
+        with partial.file:
+            if not partial.lock():
+                raise VitscopeError(
+                    f"{label}: another process is downloading {target}: wait until it has ended."
+                )
+            try:
+                digest = _attempt_often(source, partial, attempts, pause, say)
+                partial.become(target)
+            except (VitscopeError, OSError):
+                partial.remove()
+                raise
+    except OSError as error:
+        raise VitscopeError(
+            f"{label}: cannot write {target} ({error.strerror or error}): make room or give "
+            f"another place."
+        ) from error
+    say(f"{label}: downloaded {_megabytes(target.stat().st_size)}")
+    return digest
