@@ -16,7 +16,7 @@ from bench.rows import Row
 from vitscope.files.tensors import TensorFile
 from vitscope.measures.feature_variance.compute import shard_variance
 from vitscope.networks import families
-from vitscope.networks.block_table import block_table
+from vitscope.networks.blocks import block_table
 from vitscope.networks.latents import extract
 from vitscope.settings.study import BUNDLED_STUDIES, load_study
 

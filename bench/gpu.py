@@ -20,7 +20,7 @@ from vitscope.measures.hessian.operator import of_model
 from vitscope.measures.landscape import compute as landscape
 from vitscope.measures.landscape.compute import grid, pick_precision
 from vitscope.networks import families
-from vitscope.networks.block_table import block_table
+from vitscope.networks.blocks import block_table
 from vitscope.networks.latents import extract, pick_device
 from vitscope.settings.study import BUNDLED_STUDIES, load_study
 from vitscope.training.augmented import Augmented

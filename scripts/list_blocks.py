@@ -4,7 +4,7 @@ from scripts._job import job
 
 from vitscope.files.tables import write_table
 from vitscope.networks import checkpoints, families
-from vitscope.networks.block_table import block_table
+from vitscope.networks.blocks import block_table
 
 with job(snakemake):
     settings = snakemake.params.model

@@ -25,9 +25,9 @@ if __name__ == "__main__":
     sys.path[0] = str(ROOT)
 
 from vitscope.errors import VitscopeError  # noqa: E402
-from vitscope.files.strict_yaml import load_yaml
-from vitscope.settings.study import load_config
-from vitscope.workflow.plan import Job, as_text, by_rule, costs
+from vitscope.files.strict_yaml import load_yaml  # noqa: E402
+from vitscope.settings.study import load_config  # noqa: E402
+from vitscope.workflow.plan import Job, as_text, by_rule, costs  # noqa: E402
 
 
 def snakemake(*arguments: str) -> str:

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from vitscope.files.tables import schema_of
+from vitscope.workflow.tables import find_table
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "results" / "mini" / "tables"
@@ -117,7 +117,7 @@ def as_text(name: str) -> str:
 def read_text(name: str, text: str) -> pd.DataFrame:
     """Read a table from its committed form, in which a float may look like a whole number."""
     frame = pd.read_csv(StringIO(text))
-    floats = [field.name for field in schema_of(name) if pa.types.is_floating(field.type)]
+    floats = [field.name for field in find_table(name).schema if pa.types.is_floating(field.type)]
     return frame.astype({column: float for column in floats if column in frame})
 
 

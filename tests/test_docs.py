@@ -9,11 +9,11 @@ import yaml
 
 import vitscope
 from vitscope.data import split as artefact
-from vitscope.files.tables import TABLES
 from vitscope.networks import checkpoints, families
 from vitscope.settings import generated_docs as manual
 from vitscope.settings.schema import load
 from vitscope.settings.study import ROOT, load_config, load_study
+from vitscope.workflow.tables import tables
 
 SETTINGS = ROOT / "config" / "README.md"
 PAGES = [
@@ -40,7 +40,7 @@ def test_every_setting_family_and_table_has_its_part() -> None:
         "study",
         *(f"study {key}" for key in sections),
         *(f"arch {name}" for name in families.names()),
-        *(f"table {name}" for name in TABLES),
+        *(f"table {name}" for name in tables()),
     }
 
 

@@ -14,7 +14,7 @@ from vitscope.claims.counting import as_sections, introduction
 from vitscope.claims.published import Published, read_published
 from vitscope.drawing.kinds import KINDS
 from vitscope.files.pages import as_markdown
-from vitscope.files.tables import TABLES, read_table, write_table
+from vitscope.workflow.tables import find_table
 
 ROOT = Path(__file__).parents[2]
 FIG9 = ROOT / "resources" / "published" / "fig9.csv"
@@ -204,10 +204,10 @@ def both():
 def test_both_tables_are_the_documented_ones(both, tmp_path):
     for name, frame in zip(("claims", "agreement"), both, strict=True):
         path = tmp_path / f"{name}.parquet"
-        write_table(name, frame, path)
-        again = read_table(name, path)
+        find_table(name).write(frame, path)
+        again = find_table(name).read(path)
         pd.testing.assert_frame_equal(plain(again), plain(frame), check_dtype=False)
-    assert read_table("claims", tmp_path / "claims.parquet")["published_count"].isna().tolist() == [
+    assert find_table("claims").read(tmp_path / "claims.parquet")["published_count"].isna().tolist() == [
         True,
         False,
     ]
@@ -215,8 +215,8 @@ def test_both_tables_are_the_documented_ones(both, tmp_path):
 
 def test_a_study_without_published_points_has_an_empty_table(tmp_path):
     table = measured("m", ["stem", "conv"], [8] * 2, [1, 2])
-    write_table("agreement", score_agreement("f", "feature_variance", table, {}), tmp_path / "a")
-    assert read_table("agreement", tmp_path / "a").empty
+    find_table("agreement").write(score_agreement("f", "feature_variance", table, {}), tmp_path / "a")
+    assert find_table("agreement").read(tmp_path / "a").empty
 
 
 def test_the_text_says_what_was_counted(both):
@@ -241,7 +241,7 @@ def comparison(**values) -> pd.DataFrame:
     row = {"figure": "shape", "model": "vit", "versus": "resnet", "claim": "msa_goes_by_shape"}
     row |= {"statement": "MSAs go by shape", "measured_value": 0.25, "holds": True}
     row |= {"measure": "difference of shape bias"}
-    return pd.DataFrame([row | values], columns=list(TABLES["claims"]))
+    return pd.DataFrame([row | values], columns=list(find_table("claims").columns))
 
 
 @pytest.mark.parametrize(

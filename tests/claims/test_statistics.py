@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from vitscope.claims.counting import CLAIMS, as_sections, count_claims, introduction, together
 from vitscope.claims.published import Published, read_published
 from vitscope.drawing.kinds import KINDS
-from vitscope.files.tables import TABLES, read_table, write_table
 from vitscope.measures.cka.claims import within_over_between
 from vitscope.settings.study import PUBLISHED
+from vitscope.workflow.tables import find_table
 
 KINDS_OF = {
     "vit": ["stem", "msa", "mlp"],
@@ -547,8 +547,8 @@ def test_every_row_keeps_its_promises(kind, tmp_path):
     tables = everything()[kind]
     claims = count(kind, tables, models_of(tables))
     assert len(claims)
-    write_table("claims", claims, tmp_path / "claims")
-    back = read_table("claims", tmp_path / "claims")
+    find_table("claims").write(claims, tmp_path / "claims")
+    back = find_table("claims").read(tmp_path / "claims")
     for row in back.to_dict("records"):
         assert row["holds"] == (row["measured_value"] > row["holds_above"])
         assert row["measure"].startswith(("share of ", "difference of "))
@@ -565,7 +565,7 @@ def test_every_row_keeps_its_promises(kind, tmp_path):
 def test_kinds_and_tables_are_those_of_figures():
     for kind, basis in CLAIMS.items():
         assert basis.table in KINDS[kind].tables
-        assert set(TABLES[basis.table]) >= {"model"}
+        assert set(find_table(basis.table).columns) >= {"model"}
 
 
 def test_claims_have_names_of_their_own_and_say_how_they_are_counted():
@@ -578,7 +578,7 @@ def test_claims_have_names_of_their_own_and_say_how_they_are_counted():
 def test_a_study_without_claims_says_so(tmp_path):
     claims, agreement = together("claims", []), together("agreement", [])
     for name, frame in (("claims", claims), ("agreement", agreement)):
-        write_table(name, frame, tmp_path / name)
-        assert read_table(name, tmp_path / name).empty
+        find_table(name).write(frame, tmp_path / name)
+        assert find_table(name).read(tmp_path / name).empty
     assert as_sections(claims, agreement, {}) == []
     assert introduction(claims).startswith("None of this study's figures")

@@ -13,7 +13,7 @@ from vitscope.drawing import canvas
 from vitscope.drawing import kinds as figures
 from vitscope.drawing.kinds import Member
 from vitscope.errors import VitscopeError
-from vitscope.files.tables import TABLES
+from vitscope.workflow.tables import tables
 
 ROOT = Path(__file__).parents[2]
 # Six models of two families that look alike.
@@ -94,7 +94,7 @@ def test_the_kinds_are_known_without_matplotlib():
 @pytest.mark.parametrize("kind", figures.KINDS)
 def test_each_kind_can_be_drawn_from_tables_that_exist(kind):
     assert callable(import_module(figures.module_of(kind)).plot)
-    assert set(figures.KINDS[kind].tables) <= set(TABLES)
+    assert set(figures.KINDS[kind].tables) <= set(tables())
 
 
 def test_an_unknown_kind_is_told_with_the_nearest():

@@ -14,7 +14,7 @@ from vitscope.corruptions.corrupted import Corrupted
 from vitscope.corruptions.corrupted import build as corrupt
 from vitscope.data.split import Split
 from vitscope.errors import VitscopeError
-from vitscope.files.tables import read_metadata, read_table
+from vitscope.files.tables import read_metadata
 from vitscope.files.tensors import TensorFile
 from vitscope.measures.cka.compute import shard_hsic
 from vitscope.measures.feature_variance.compute import shard_variance
@@ -22,6 +22,7 @@ from vitscope.measures.fourier.compute import shard_diagonal
 from vitscope.measures.spectrum.compute import shard_spectrum
 from vitscope.networks.checkpoints import load_model, read_foreign, write_weights
 from vitscope.training.augmented import Augmented
+from vitscope.workflow.tables import find_table
 
 pytestmark = pytest.mark.workflow
 
@@ -47,7 +48,7 @@ def read_split(path: Path) -> None:
 
 
 def read_both(name: str, path: Path) -> None:
-    read_table(name, path)
+    find_table(name).read(path)
     read_metadata(path)
 
 

@@ -7,13 +7,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from vitscope.errors import VitscopeError
-from vitscope.files.tables import TABLES, read_metadata, read_table, schema_of, write_table
+from vitscope.files.tables import read_metadata
+from vitscope.workflow.tables import find_table, tables
 
 NAME = "variance_per_image"
 FRAME = pd.DataFrame({"index": [0, 1], "image": [7, 8], "variance": [0.5, np.nan]})
 
 
-@pytest.mark.parametrize("name", TABLES)
+@pytest.mark.parametrize("name", tables())
 def test_every_table_comes_back(tmp_path: Path, name: str) -> None:
     samples = {
         pa.string(): ["a", "b"],
@@ -23,65 +24,65 @@ def test_every_table_comes_back(tmp_path: Path, name: str) -> None:
         pa.float64(): [0.1, -1e300],
         pa.bool_(): [True, False],
     }
-    frame = pd.DataFrame({column: samples[kind] for column, (kind, _) in TABLES[name].items()})
-    write_table(name, frame[frame.columns[::-1]], tmp_path / "table")
-    back = read_table(name, tmp_path / "table")
+    frame = pd.DataFrame({column: samples[kind] for column, (kind, _) in find_table(name).columns.items()})
+    find_table(name).write(frame[frame.columns[::-1]], tmp_path / "table")
+    back = find_table(name).read(tmp_path / "table")
     pd.testing.assert_frame_equal(back, frame, check_dtype=False, check_exact=True)
-    assert pq.read_schema(tmp_path / "table").remove_metadata() == schema_of(name)
+    assert pq.read_schema(tmp_path / "table").remove_metadata() == find_table(name).schema
 
 
 def test_every_column_is_described() -> None:
-    for columns in TABLES.values():
+    for columns in tables().values():
         assert all(description and description[-1] != "." for _, description in columns.values())
 
 
 def test_what_has_no_value_stays_so(tmp_path: Path) -> None:
-    write_table(NAME, FRAME, tmp_path / "table")
-    assert read_table(NAME, tmp_path / "table")["variance"].isna().tolist() == [False, True]
+    find_table(NAME).write(FRAME, tmp_path / "table")
+    assert find_table(NAME).read(tmp_path / "table")["variance"].isna().tolist() == [False, True]
     assert pq.read_table(tmp_path / "table")["variance"].null_count == 1
 
 
 def test_metadata(tmp_path: Path) -> None:
-    write_table(NAME, FRAME, tmp_path / "table", {"checkpoint_sha256": "ab", "table": "another"})
+    find_table(NAME).write(FRAME, tmp_path / "table", {"checkpoint_sha256": "ab", "table": "another"})
     metadata = {"checkpoint_sha256": "ab", "table": NAME}
     assert read_metadata(tmp_path / "table") == metadata
 
 
 def test_same_table_same_bytes(tmp_path: Path) -> None:
     for name in "ab":
-        write_table(NAME, FRAME, tmp_path / name, {"x": "y"})
+        find_table(NAME).write(FRAME, tmp_path / name, {"x": "y"})
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
 
 
 def test_the_folder_adds_no_columns(tmp_path: Path) -> None:
     path = tmp_path / "study=7" / "table.parquet"
-    write_table(NAME, FRAME, path)
-    assert read_table(NAME, path).columns.tolist() == list(FRAME)
+    find_table(NAME).write(FRAME, path)
+    assert find_table(NAME).read(path).columns.tolist() == list(FRAME)
 
 
 @pytest.mark.parametrize("frame", [FRAME.drop(columns="image"), FRAME.assign(more=1)])
 def test_other_columns_are_a_mistake_of_the_code(tmp_path: Path, frame: pd.DataFrame) -> None:
     with pytest.raises(ValueError, match=NAME):
-        write_table(NAME, frame, tmp_path / "table")
+        find_table(NAME).write(frame, tmp_path / "table")
     assert list(tmp_path.iterdir()) == []
 
 
 def test_numbers_that_do_not_fit_are_a_mistake_of_the_code(tmp_path: Path) -> None:
     with pytest.raises(pa.ArrowInvalid):
-        write_table(NAME, FRAME.assign(index=2**40), tmp_path / "table")
+        find_table(NAME).write(FRAME.assign(index=2**40), tmp_path / "table")
     with pytest.raises(pa.ArrowInvalid):
-        write_table(NAME, FRAME.assign(image=0.5), tmp_path / "table")
+        find_table(NAME).write(FRAME.assign(image=0.5), tmp_path / "table")
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("read", [lambda path: read_table(NAME, path), read_metadata])
+@pytest.mark.parametrize("read", [lambda path: find_table(NAME).read(path), read_metadata])
 def test_a_file_that_is_missing_or_no_table(tmp_path: Path, read) -> None:
     path = tmp_path / "table"
     with pytest.raises(VitscopeError) as caught:
         read(path)
     assert str(caught.value) == f"Cannot read the table {path}: No such file or directory."
 
-    write_table(NAME, FRAME, tmp_path / "whole")
+    find_table(NAME).write(FRAME, tmp_path / "whole")
     whole = (tmp_path / "whole").read_bytes()
     for content in (b"", b"<html></html>", whole[:-1], whole[: len(whole) // 2]):
         path.write_bytes(content)
@@ -94,13 +95,13 @@ def test_a_file_that_is_missing_or_no_table(tmp_path: Path, read) -> None:
 
 def test_every_bit_that_changes_is_noticed(tmp_path: Path) -> None:
     path = tmp_path / "table"
-    write_table(NAME, FRAME, path, {"data_sha256": "ab"})
+    find_table(NAME).write(FRAME, path, {"data_sha256": "ab"})
     whole = path.read_bytes()
     for bit in range(8 * len(whole)):
         changed = bytearray(whole)
         changed[bit // 8] ^= 1 << bit % 8
         path.write_bytes(changed)
-        for read in (lambda path: read_table(NAME, path), read_metadata):
+        for read in (lambda path: find_table(NAME).read(path), read_metadata):
             with pytest.raises(VitscopeError) as caught:
                 read(path)
             assert str(caught.value).startswith(str(path))
@@ -109,45 +110,45 @@ def test_every_bit_that_changes_is_noticed(tmp_path: Path) -> None:
 
 def test_a_table_whose_seal_was_lost_is_noticed(tmp_path: Path) -> None:
     path = tmp_path / "table"
-    write_table(NAME, FRAME, path)
+    find_table(NAME).write(FRAME, path)
     content = path.read_bytes()
     start = content.rindex(b"vitscope", 0, -8)
     path.write_bytes(content[:start] + bytes(12) + content[start + 12 :])
     with pytest.raises(VitscopeError, match="is damaged: it is not what was written; delete it"):
-        read_table(NAME, path)
+        find_table(NAME).read(path)
 
 
 def test_other_readers_read_a_table(tmp_path: Path) -> None:
-    write_table(NAME, FRAME, tmp_path / "table", {"data_sha256": "ab"})
+    find_table(NAME).write(FRAME, tmp_path / "table", {"data_sha256": "ab"})
     pd.testing.assert_frame_equal(
-        pd.read_parquet(tmp_path / "table"), read_table(NAME, tmp_path / "table")
+        pd.read_parquet(tmp_path / "table"), find_table(NAME).read(tmp_path / "table")
     )
 
 
 def test_a_table_of_another_writer_is_read(tmp_path: Path) -> None:
-    table = pa.Table.from_pandas(FRAME, schema=schema_of(NAME), preserve_index=False)
-    pq.write_table(table, tmp_path / "table")
-    write_table(NAME, FRAME, tmp_path / "ours")
+    table = pa.Table.from_pandas(FRAME, schema=find_table(NAME).schema, preserve_index=False)
+    pq.find_table(table).write(tmp_path / "table")
+    find_table(NAME).write(FRAME, tmp_path / "ours")
     pd.testing.assert_frame_equal(
-        read_table(NAME, tmp_path / "table"), read_table(NAME, tmp_path / "ours")
+        find_table(NAME).read(tmp_path / "table"), find_table(NAME).read(tmp_path / "ours")
     )
 
 
 def test_damaged_pages(tmp_path: Path) -> None:
     path = tmp_path / "table"
-    write_table(NAME, FRAME, path)
+    find_table(NAME).write(FRAME, path)
     content = bytearray(path.read_bytes())
     content[4:40] = b"\xff" * 36
     path.write_bytes(content)
     with pytest.raises(VitscopeError, match=r"is damaged: it is not what was written; delete it"):
-        read_table(NAME, path)
+        find_table(NAME).read(path)
 
 
 def test_a_table_of_another_kind_or_version(tmp_path: Path) -> None:
     path = tmp_path / "table"
-    write_table(NAME, FRAME, path)
+    find_table(NAME).write(FRAME, path)
     with pytest.raises(VitscopeError) as caught:
-        read_table("blocks", path)
+        find_table("blocks").read(path)
     assert str(caught.value) == (
         f"{path} is not a blocks table of this version: delete it and run again."
     )

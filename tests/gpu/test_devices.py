@@ -35,7 +35,7 @@ from vitscope.measures.hessian.compute import Loss, density, largest_eigenvalues
 from vitscope.measures.landscape import compute as landscape
 from vitscope.measures.lesion.compute import branches_of, correctness
 from vitscope.networks import checkpoints, families
-from vitscope.networks.block_table import block_table
+from vitscope.networks.blocks import block_table
 from vitscope.networks.latents import extract, pick_device
 from vitscope.networks.predictions import known_labels, predict
 from vitscope.settings.study import BUNDLED_STUDIES, ROOT, Study, load_study

@@ -7,10 +7,10 @@ import pytest
 from safetensors import safe_open
 
 from vitscope.data.split import Split, build
-from vitscope.files.tables import read_table
 from vitscope.networks import checkpoints
 from vitscope.settings.study import BUNDLED_STUDIES, load_study
 from vitscope.training.loop import accuracy
+from vitscope.workflow.tables import find_table
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "resources" / "checkpoints" / "mini"
@@ -86,7 +86,7 @@ def test_snapshots_say_what_they_are(model: str) -> None:
 
 @pytest.mark.parametrize("model", [name for name in BUNDLED if "history" in MINI.model(name)])
 def test_histories_are_of_the_whole_training(model: str) -> None:
-    history = read_table("training_history", FOLDER / model / "history.parquet")
+    history = find_table("training_history").read(FOLDER / model / "history.parquet")
     assert history["epoch"].tolist() == list(range(1, MINI.recipe(model)["epochs"] + 1))
     assert history[["radius", "angle"]].iloc[-1].tolist() == [0, 0]
     assert history["radius"].between(0, 1).all()

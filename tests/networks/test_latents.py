@@ -9,7 +9,7 @@ import torch
 from tests.helpers.networks import every_mini, mini
 from vitscope.errors import VitscopeError
 from vitscope.files.tensors import TensorFile
-from vitscope.networks.block_table import block_table
+from vitscope.networks.blocks import block_table
 from vitscope.networks.capture import reading
 from vitscope.networks.latents import extract, pick_device, shard_rows
 

@@ -15,9 +15,9 @@ from torch.nn.functional import cross_entropy
 from tests.helpers.golden import Golden
 from vitscope.data.split import DIGEST, NO_DIGEST, Split, build
 from vitscope.errors import VitscopeError
-from vitscope.files.tables import read_table, write_table
 from vitscope.files.tensors import TensorWriter
 from vitscope.networks.predictions import judged, known_labels, predict, selected
+from vitscope.workflow.tables import find_table
 
 
 def drawn(images: int, classes: int, seed: int = 0, scale: float = 3) -> tuple[Tensor, Tensor]:
@@ -97,8 +97,8 @@ def test_any_batches_give_the_same(ends: list[int]) -> None:
 def test_they_are_a_table(tmp_path: Path) -> None:
     logits, labels = drawn(60, 10)
     predictions = predict(Told(), logits.split(16), labels.numpy()).assign(image=range(60))
-    write_table("predictions", predictions, tmp_path / "table")
-    back = read_table("predictions", tmp_path / "table")
+    find_table("predictions").write(predictions, tmp_path / "table")
+    back = find_table("predictions").read(tmp_path / "table")
     pd.testing.assert_frame_equal(back, predictions[back.columns], check_dtype=False)
 
 

@@ -14,7 +14,7 @@ import yaml
 from tests.helpers.golden import Golden
 from tests.helpers.web import running_site, whole
 from tests.runs.copies import REPOSITORY, Workflow, copy_workflow
-from vitscope.files.tables import read_table
+from vitscope.workflow.tables import find_table
 
 pytestmark = pytest.mark.workflow
 
@@ -90,8 +90,7 @@ def made(golden: Golden, tmp_path_factory: pytest.TempPathFactory) -> Workflow:
 
 
 def test_table_holds_the_authors_values(made: Workflow, golden: Golden) -> None:
-    table = read_table(
-        "feature_variance", made.root / "results/golden/tables/feature_variance.parquet"
+    table = find_table("feature_variance").read(made.root / "results/golden/tables/feature_variance.parquet"
     )
     assert table.groupby("model").size().to_dict() == CUT_POINTS
     for name in ("resnet_50", "vit_ti"):
@@ -100,7 +99,7 @@ def test_table_holds_the_authors_values(made: Workflow, golden: Golden) -> None:
 
 
 def test_amplitudes_are_those_of_the_authors(made: Workflow, golden: Golden) -> None:
-    table = read_table("fourier", made.root / "results/golden/tables/fourier.parquet")
+    table = find_table("fourier").read(made.root / "results/golden/tables/fourier.parquet")
     diagonal = table[table["measure"] == "diagonal"]
     for name in ("resnet_50", "vit_ti"):
         expected = golden.expected[name]["delta_log_amplitude"]
@@ -111,7 +110,7 @@ def test_amplitudes_are_those_of_the_authors(made: Workflow, golden: Golden) -> 
 
 def test_likelihoods_are_those_of_the_authors(made: Workflow, golden: Golden) -> None:
     path = made.root / "results/golden/tables/classification.parquet"
-    nll = read_table("classification", path).set_index("model")["nll"]
+    nll = find_table("classification").read(path).set_index("model")["nll"]
     for name in ("resnet_50", "vit_ti"):
         assert nll[name] == pytest.approx(golden.expected[name]["nll"], rel=1e-5)
 
@@ -122,7 +121,7 @@ def test_digests_of_first_downloads_are_locked(made: Workflow) -> None:
 
 
 def test_curves_are_scored_against_the_published_ones(made: Workflow) -> None:
-    scores = read_table("agreement", made.root / "results/golden/tables/agreement.parquet")
+    scores = find_table("agreement").read(made.root / "results/golden/tables/agreement.parquet")
     of_fig9 = scores[scores["figure"] == "fig9"]
     assert of_fig9["model"].to_list() == ["resnet_50", "vit_ti"]
     assert of_fig9["rank_correlation"].between(-1, 1).all()

@@ -9,9 +9,9 @@ import torch
 
 from tests.helpers.watching import watched
 from tests.runs.copies import Workflow, copy_workflow, edited, write_study
-from vitscope.files.tables import read_table
 from vitscope.networks import families
 from vitscope.workflow.sizes import latents_bytes
+from vitscope.workflow.tables import find_table
 
 pytestmark = pytest.mark.workflow
 
@@ -62,7 +62,7 @@ def most_at_once(workflow: Workflow) -> int:
 
 
 def shard_bytes(workflow: Workflow, model: str) -> int:
-    blocks = read_table("blocks", workflow.root / f"results/{STUDY}/blocks/{model}.parquet")
+    blocks = find_table("blocks").read(workflow.root / f"results/{STUDY}/blocks/{model}.parquet")
     return latents_bytes(blocks, SHARD, "float32")
 
 

@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from tests.runs.copies import TINY, Workflow, copy_workflow
-from vitscope.files.tables import read_table
+from vitscope.workflow.tables import find_table
 
 pytestmark = pytest.mark.workflow
 
@@ -44,8 +44,8 @@ def test_one_shard_and_seven_give_the_same_values(finished):
     results = finished.root / "results"
     parts = sorted((results / "sharded/feature_variance/vit").glob("*.parquet"))
     assert len(parts) == 7
-    seven = [read_table("variance_per_image", part) for part in parts]
-    one = read_table("variance_per_image", results / "tiny/feature_variance/vit/0.parquet")
+    seven = [find_table("variance_per_image").read(part) for part in parts]
+    one = find_table("variance_per_image").read(results / "tiny/feature_variance/vit/0.parquet")
     by_image = one.set_index(["image", "index"])["variance"]
     for part in seven:
         found = part.set_index(["image", "index"])["variance"]
@@ -53,7 +53,7 @@ def test_one_shard_and_seven_give_the_same_values(finished):
     assert sum(map(len, seven)) == len(one)
 
     merged = [
-        read_table("feature_variance", results / s / "feature_variance/vit.parquet")
+        find_table("feature_variance").read(results / s / "feature_variance/vit.parquet")
         for s in STUDIES
     ]
     for column in ("variance", "ci_low", "ci_high"):

@@ -6,7 +6,7 @@ import pytest
 from safetensors import safe_open
 
 from tests.runs.copies import Workflow, write_study
-from vitscope.files.tables import read_table
+from vitscope.workflow.tables import find_table
 
 pytestmark = pytest.mark.workflow
 
@@ -30,7 +30,7 @@ def test_training_writes_snapshots_and_history_the_same_every_time(fresh, weight
     assert len(set(once.values())) == len(names)
 
     folder = fresh.root / "results/once/training/vit"
-    history = read_table("training_history", folder / "history.parquet")
+    history = find_table("training_history").read(folder / "history.parquet")
     assert history["epoch"].tolist() == [1, 2]
     assert history["test_accuracy"].between(0, 1).all()
     for name in SNAPSHOTS:

@@ -109,7 +109,7 @@ def _parquet() -> list[bytes]:
     seeds = []
     for compression in ("none", "snappy", "zstd"):
         stream = io.BytesIO()
-        pq.write_table(table, stream, compression=compression)
+        pq.table(table).write(stream, compression=compression)
         seeds.append(stream.getvalue())
     return seeds
 

@@ -235,7 +235,7 @@ def test_pillow_would_run_ghostscript_and_is_not_asked_to(
         read(Folder(pictures))
     check_sentence(str(caught.value))
     column = pa.table({"image": [{"bytes": POSTSCRIPT}], "label": [0]})
-    pq.write_table(column, tmp_path / "a.parquet")
+    pq.table(column).write(tmp_path / "a.parquet")
     with pytest.raises(VitscopeError, match="is not a readable image"):
         read(Parquet(tmp_path / "a.parquet", None, None))
     assert not canary.exists()

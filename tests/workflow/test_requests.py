@@ -15,12 +15,12 @@ from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
 from tests.helpers.rules import ROOT, rules
-from vitscope.files.tables import write_table
 from vitscope.measures.hessian.lanczos import LARGEST_BASIS
 from vitscope.networks import families
-from vitscope.networks.block_table import block_table
+from vitscope.networks.blocks import block_table
 from vitscope.networks.empty import build_empty
 from vitscope.settings.study import BUNDLED_STUDIES, Study, load_study
+from vitscope.workflow.tables import find_table
 
 FILE = ROOT / "rules" / "resources.smk"
 MINI, PAPER = (load_study(BUNDLED_STUDIES / f"{name}.yaml") for name in ("mini", "paper"))
@@ -184,7 +184,7 @@ def blocks(study: Study, name: str, folder: Path) -> str:
     built = network(study, name)
     size = study.dataset(model["data"])["image_size"]
     path = folder / f"blocks_{name}.parquet"
-    write_table("blocks", block_table(name, built, family.cut_points(built), size), path)
+    find_table("blocks").write(block_table(name, built, family.cut_points(built), size), path)
     return str(path)
 
 

@@ -13,10 +13,12 @@ from vitscope.claims.basis import Basis, rows_of
 from vitscope.claims.by_block import HIGH_FREQUENCY, VARIANCE
 from vitscope.claims.claim import Claim, Finding, Tables
 from vitscope.claims.published import Published
+from vitscope.claims.tables import AGREEMENT
+from vitscope.claims.tables import CLAIMS as CLAIMS_TABLE
 from vitscope.claims.telling import introduction, sections
 from vitscope.drawing.kinds import of_snapshots
 from vitscope.files.pages import Section
-from vitscope.files.tables import TABLES
+from vitscope.files.tables import Table
 from vitscope.measures.cka.claims import SIMILARITY
 from vitscope.measures.fourier.claims import SPECTRA
 from vitscope.measures.frequency_noise.claims import NOISE
@@ -126,7 +128,7 @@ def count_claims(
         for snapshot, shown in _moments(tables, basis.table)
         for row in _rows(basis, shown, models, published)
     ]
-    return pd.DataFrame(rows, columns=list(TABLES["claims"]))
+    return pd.DataFrame(rows, columns=list(CLAIMS_TABLE.columns))
 
 
 def _rows(
@@ -169,13 +171,13 @@ def score_agreement(
                 "normalized_rmse": rmse,
             }
         )
-    return pd.DataFrame(rows, columns=list(TABLES["agreement"]))
+    return pd.DataFrame(rows, columns=list(AGREEMENT.columns))
 
 
-def together(table: str, frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
+def together(table: Table, frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
     """Join the rows of all figures; without any, return an empty table."""
     filled = [frame for frame in frames if not frame.empty]
-    return pd.concat(filled or [pd.DataFrame(columns=[*TABLES[table]])], ignore_index=True)
+    return pd.concat(filled or [table.empty()], ignore_index=True)
 
 
 def as_sections(

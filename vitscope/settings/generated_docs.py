@@ -9,10 +9,10 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from vitscope.files.tables import TABLES
 from vitscope.files.whole import atomic_path
 from vitscope.networks import families
 from vitscope.settings.schema import Schema, load, resolved, type_in_words
+from vitscope.workflow.tables import find_table
 
 ROOT = Path(__file__).parents[2]
 PAGES = (ROOT / "config" / "README.md", ROOT / "docs" / "tables.md")
@@ -43,7 +43,7 @@ def page(text: str) -> str:
 def _part(name: str) -> str:
     kind, _, what = name.partition(" ")
     if kind == "table":
-        columns = ((f"`{key}`", str(type_), text) for key, (type_, text) in TABLES[what].items())
+        columns = ((f"`{key}`", str(type_), text) for key, (type_, text) in find_table(what).columns.items())
         return _table(("column", "type", "meaning"), columns)
     if kind == "arch":
         schema = families.arch_schema(what)

@@ -145,7 +145,7 @@ class _Network:
 def _built(name: str, family: str, arch: str, classes: int, size: int) -> _Network:
     # Imported here: plans of figures that need no network take no torch.
     from vitscope.networks import families
-    from vitscope.networks.block_table import block_table
+    from vitscope.networks.blocks import block_table
     from vitscope.networks.empty import build_empty
 
     network = build_empty(family, json.loads(arch), classes, size).eval()

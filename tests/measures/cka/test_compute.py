@@ -14,13 +14,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from vitscope.errors import VitscopeError
-from vitscope.files.tables import read_table, write_table
 from vitscope.files.tensors import TensorFile, TensorWriter
 from vitscope.measures.cka import compute as cka
 from vitscope.measures.cka.compute import gram, hsic, merge, shard_hsic, u_centred
 from vitscope.settings import study as studies
 from vitscope.settings.schema import load
 from vitscope.settings.study import BUNDLED_STUDIES, load_study
+from vitscope.workflow.tables import find_table
 
 ROOT = Path(__file__).parents[3]
 RANDOM = np.random.default_rng(0)
@@ -266,8 +266,8 @@ def test_maps_that_are_the_same_for_all_images_have_none(tmp_path: Path) -> None
     undefined = (merged["index"] == 1) | (merged["other_index"] == 1)
     assert merged["cka"].isna().tolist() == undefined.tolist()
     assert (merged.loc[undefined, "hsic"] == 0).all()
-    write_table("cka", merged, tmp_path / "table")
-    assert read_table("cka", tmp_path / "table")["cka"].isna().sum() == 5
+    find_table("cka").write(merged, tmp_path / "table")
+    assert find_table("cka").read(tmp_path / "table")["cka"].isna().sum() == 5
     expected = cka_by_formula([WIDE, NARROW], 10)
     np.testing.assert_allclose(matrix(merged)[::2, ::2], expected, rtol=1e-5)
 

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from vitscope.errors import VitscopeError
-from vitscope.files.tables import read_table, write_table
 from vitscope.measures.classification.compute import BINS, CUTOFF, reliability, summarized
 from vitscope.networks.predictions import judged
 from vitscope.networks.timm_import import declare
+from vitscope.workflow.tables import find_table
 
 SCORES = (
     "accuracy",
@@ -309,11 +309,11 @@ def test_scores_keep_their_bounds(images: int, classes: int, seed: int, scale: f
 def test_what_nothing_defines_is_null_in_the_table(tmp_path: Path) -> None:
     unsure = table(label=[0, 0], prediction=[0, 0], confidence=[0.6, 0.6])
     row = {"model": "vit", "images": 2} | summarized(unsure, 2)
-    write_table("classification", pd.DataFrame([row]), tmp_path / "table")
-    back = read_table("classification", tmp_path / "table").iloc[0]
+    find_table("classification").write(pd.DataFrame([row]), tmp_path / "table")
+    back = find_table("classification").read(tmp_path / "table").iloc[0]
     assert back.index[back.isna()].tolist() == ["accuracy_90", "unconfidence_90", "iou_90"]
-    write_table("reliability", reliability(unsure).assign(model="vit"), tmp_path / "bins")
-    bins = read_table("reliability", tmp_path / "bins")
+    find_table("reliability").write(reliability(unsure).assign(model="vit"), tmp_path / "bins")
+    bins = find_table("reliability").read(tmp_path / "bins")
     assert bins["accuracy"].isna().sum() == bins["confidence"].isna().sum() == 9
 
 

@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 from scipy.stats import bootstrap
 
 from tests.helpers.golden import ARCHS, Golden
-from vitscope.files.tables import read_table, write_table
 from vitscope.files.tensors import TensorFile, TensorWriter
 from vitscope.measures.feature_variance import compute as variance
 from vitscope.measures.feature_variance.compute import map_variance, merge, shard_variance
 from vitscope.networks import checkpoints, families
-from vitscope.networks.block_table import block_table
+from vitscope.networks.blocks import block_table
 from vitscope.networks.latents import extract
+from vitscope.workflow.tables import find_table
 
 MAPS = np.random.default_rng(0).normal(3, 2, (6, 5, 8, 7)).astype(np.float32)
 
@@ -184,8 +184,8 @@ def test_values_of_the_authors_from_checkpoint_to_table(
         batches = images[rows].split(4)
         extract(model, cut_points, shapes, batches, len(images[rows]), latents)
         path = tmp_path / f"{shard}.parquet"
-        write_table("variance_per_image", shard_variance(TensorFile(latents), rows.start), path)
-        shards.append(read_table("variance_per_image", path))
+        find_table("variance_per_image").write(shard_variance(TensorFile(latents), rows.start), path)
+        shards.append(find_table("variance_per_image").read(path))
 
     expected = golden.expected[name]
     merged = merge(shards, 100, 0)

@@ -10,11 +10,11 @@ from scipy.special import log_softmax
 from torch import Tensor, nn
 
 from vitscope.errors import VitscopeError
-from vitscope.files.tables import read_table, write_table
 from vitscope.files.tensors import TensorWriter
 from vitscope.measures.fit.compute import fit_table, training_losses
 from vitscope.measures.intervals import interval
 from vitscope.training.augmented import Augmented
+from vitscope.workflow.tables import find_table
 
 CLASSES = 5
 
@@ -108,8 +108,8 @@ def test_the_table_has_the_error_and_the_loss(tmp_path: Path) -> None:
         [error["ci_low"], error["ci_high"]], 18.5 + half * np.r_[-1, 1], atol=1
     )
     assert table.iloc[1][["ci_low", "ci_high"]].isna().all()
-    write_table("fit", table.assign(model="vit"), tmp_path / "fit.parquet")
-    assert len(read_table("fit", tmp_path / "fit.parquet")) == 2
+    find_table("fit").write(table.assign(model="vit"), tmp_path / "fit.parquet")
+    assert len(find_table("fit").read(tmp_path / "fit.parquet")) == 2
 
 
 def test_a_single_image_has_no_interval() -> None:

@@ -16,7 +16,6 @@ from scipy.stats import bootstrap
 
 from tests.helpers.golden import ARCHS, Golden
 from vitscope.errors import VitscopeError
-from vitscope.files.tables import read_table, write_table
 from vitscope.files.tensors import TensorFile, TensorWriter
 from vitscope.measures import slices as pieces
 from vitscope.measures.fourier.compute import (
@@ -27,8 +26,9 @@ from vitscope.measures.fourier.compute import (
     shard_diagonal,
 )
 from vitscope.networks import checkpoints, families
-from vitscope.networks.block_table import block_table
+from vitscope.networks.blocks import block_table
 from vitscope.networks.latents import extract
+from vitscope.workflow.tables import find_table
 
 MAPS = np.random.default_rng(0).normal(3, 2, (6, 5, 8, 8)).astype(np.float32)
 FLOOR = np.log(np.float32(1e-6))
@@ -287,11 +287,11 @@ def test_values_of_the_authors_from_checkpoint_to_table(
         extract(model, cut_points, shapes, batches, len(images[rows]), latents)
         path = tmp_path / f"{shard}.parquet"
         table = shard_diagonal(TensorFile(latents), rows.start, threads=2)
-        write_table("amplitude_per_image", table, path)
-        shards.append(read_table("amplitude_per_image", path))
+        find_table("amplitude_per_image").write(table, path)
+        shards.append(find_table("amplitude_per_image").read(path))
 
     merged = merge(blocks.drop(columns="parameters"), {"diagonal": shards}, 100, 0)
-    write_table("fourier", merged, tmp_path / "fourier.parquet")
+    find_table("fourier").write(merged, tmp_path / "fourier.parquet")
     expected = golden.expected[name]["delta_log_amplitude"]
     assert merged["index"].nunique() == len(expected)
     for index, values in enumerate(expected):

@@ -21,7 +21,6 @@ from torch.nn import functional
 
 from tests.helpers.networks import mini
 from vitscope.errors import VitscopeError
-from vitscope.files.tables import write_table
 from vitscope.files.tensors import TensorWriter
 from vitscope.measures.hessian import lanczos as own
 from vitscope.measures.hessian.compute import Loss, density, largest_eigenvalues
@@ -31,6 +30,7 @@ from vitscope.measures.hessian.operator import Hessian, of_model, require_determ
 from vitscope.networks import families
 from vitscope.settings.study import BUNDLED_STUDIES, load_study
 from vitscope.training.augmented import Augmented
+from vitscope.workflow.tables import find_table
 
 DECAY = 0.05
 TINY: dict[str, tuple[str, dict[str, Any]]] = {
@@ -502,7 +502,7 @@ def test_parts_of_all_snapshots_are_merged(loss: Loss, tmp_path: Path) -> None:
             rows = table[table["batch"].isin([first, first + 1])].assign(snapshot=snapshot)
             facts = {"data_sha256": "d", "checkpoint_sha256": f"digest of {snapshot}"}
             parts.append(str(tmp_path / f"{snapshot}{first}.parquet"))
-            write_table("hessian", rows, parts[-1], facts)
+            find_table("hessian").write(rows, parts[-1], facts)
     merged, facts = merge("hessian", parts)
     assert merged["snapshot"].tolist() == ["warmup"] * 20 + ["end"] * 20
     assert merged["batch"].tolist() == [batch for batch in range(4) for _ in range(5)] * 2

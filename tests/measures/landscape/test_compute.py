@@ -18,7 +18,6 @@ from torch import Tensor, nn
 
 from tests.helpers.networks import MINI, mini
 from vitscope.errors import VitscopeError
-from vitscope.files.tables import TABLES, read_table, write_table
 from vitscope.files.tensors import TensorWriter
 from vitscope.measures.classification.compute import summarized
 from vitscope.measures.landscape.compute import (
@@ -35,6 +34,7 @@ from vitscope.measures.landscape.compute import (
 from vitscope.networks.predictions import predict
 from vitscope.settings.study import load_study
 from vitscope.training.augmented import Augmented
+from vitscope.workflow.tables import find_table
 
 Array = npt.NDArray[Any]
 CPU = torch.device("cpu")
@@ -373,12 +373,12 @@ def test_auto_is_bfloat16_where_the_processor_has_it(monkeypatch: pytest.MonkeyP
 
 def test_where_logits_overflow_scores_are_null(small: Augmented, tmp_path: Path) -> None:
     table = measure(linear(1e18), small, [(0.0, 0.0), (1e21, 1e21)], **SETTINGS)
-    write_table("landscape", table.assign(model="net"), tmp_path / "table")
-    inside, outside = read_table("landscape", tmp_path / "table").to_dict("records")
+    find_table("landscape").write(table.assign(model="net"), tmp_path / "table")
+    inside, outside = find_table("landscape").read(tmp_path / "table").to_dict("records")
     assert inside["nll"] > 1e16
     assert inside["accuracy"] >= 0
     known = {"model", "x", "y", "images", "clean", "precision", "weight_decay", "l2", "l2_squared"}
-    for column in set(TABLES["landscape"]) - known:
+    for column in set(find_table("landscape").columns) - known:
         assert np.isnan(outside[column]), column
     assert outside["l2"] > 1e30
 

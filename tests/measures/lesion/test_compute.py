@@ -19,13 +19,13 @@ from torch.utils.flop_counter import FlopCounterMode
 from tests.helpers.networks import mini
 from tests.networks.families.test_cut_points import ARCHS
 from vitscope.errors import VitscopeError
-from vitscope.files.tables import read_table, write_table
 from vitscope.measures.intervals import interval
 from vitscope.measures.lesion.compute import branches_of, correctness, lesion_table, lesioned
 from vitscope.networks import families
-from vitscope.networks.block_table import block_table
+from vitscope.networks.blocks import block_table
 from vitscope.networks.families import CutPoint
 from vitscope.networks.timm_import import import_timm
+from vitscope.workflow.tables import find_table
 
 IMAGES = torch.randn(3, 3, 32, 32, generator=torch.Generator().manual_seed(1))
 Built = tuple[nn.Module, list[str]]
@@ -371,8 +371,8 @@ def test_the_table(tmp_path: Path) -> None:
     clean, without = generator.random(50) < 0.8, generator.random((50, 24)) < 0.6
 
     table = lesion_table(blocks, units, clean, without, 500, 3)
-    write_table("lesion", table, tmp_path / "table")
-    read = read_table("lesion", tmp_path / "table")
+    find_table("lesion").write(table, tmp_path / "table")
+    read = find_table("lesion").read(tmp_path / "table")
     assert read["index"].tolist() == units
     shared_columns = list(set(blocks.columns) - {"parameters"})
     expected = blocks[blocks["index"].isin(units)][shared_columns].reset_index(drop=True)

@@ -15,7 +15,6 @@ from vitscope.corruptions.registry import corrupt
 from vitscope.data.split import Split, normalized
 from vitscope.data.split import build as build_split
 from vitscope.errors import VitscopeError
-from vitscope.files.tables import read_table, write_table
 from vitscope.measures.robustness.compute import (
     View,
     clean_view,
@@ -24,6 +23,7 @@ from vitscope.measures.robustness.compute import (
     scored,
 )
 from vitscope.networks.predictions import known_labels, predict
+from vitscope.workflow.tables import find_table
 
 IMAGES, SEVERITIES = 30, [1, 3, 5]
 READING = (7, [0.5, 0.5, 0.5], [0.25, 0.25, 0.25])
@@ -122,8 +122,8 @@ def test_any_number_of_corruptions_per_job_gives_the_same(
             v for each in corrupted[first : first + size] for v in corrupted_views(each, *READING)
         ]
         path = tmp_path / f"{first}.parquet"
-        write_table("robustness", measured(views, split, rows), path)
-        parts.append(read_table("robustness", path))
+        find_table("robustness").write(measured(views, split, rows), path)
+        parts.append(find_table("robustness").read(path))
     whole = measured(
         [v for each in corrupted for v in corrupted_views(each, *READING)], split, rows
     )
@@ -146,7 +146,7 @@ def test_the_mean_corruption_error_is_a_mean_of_means(tmp_path: Path) -> None:
     np.testing.assert_allclose(error["clean_error"], 0.05, rtol=1e-12)
     np.testing.assert_allclose(error["relative_error"], error["error"] - 0.05, rtol=1e-12)
     assert set(error["images"]) == {100}
-    write_table("corruption_error", error, tmp_path / "error.parquet")
+    find_table("corruption_error").write(error, tmp_path / "error.parquet")
 
 
 def test_images_without_labels_are_told(tmp_path: Path) -> None:

@@ -12,8 +12,8 @@ from scipy.stats import bootstrap
 
 from vitscope.data.split import Split, build
 from vitscope.errors import VitscopeError
-from vitscope.files.tables import read_table, write_table
 from vitscope.measures.shape_texture.compute import biases, cues
+from vitscope.workflow.tables import find_table
 
 CLASSES = ["disk", "ring", "star", "heart"]
 
@@ -127,8 +127,8 @@ def test_bounds(images: int, shape_share: float, texture_share: float, seed: int
 
 def test_where_nothing_is_decided_there_is_no_bias(tmp_path: Path) -> None:
     table = measured([3, 3, 3], [0, 0, 1], [1, 2, 2])
-    write_table("shape_texture", table.assign(model="vit"), tmp_path / "table")
-    back = read_table("shape_texture", tmp_path / "table")
+    find_table("shape_texture").write(table.assign(model="vit"), tmp_path / "table")
+    back = find_table("shape_texture").read(tmp_path / "table")
     assert back["shape_accuracy"].eq(0).all()
     assert back[["shape_bias", "ci_low", "ci_high"]].isna().all(axis=None)
 

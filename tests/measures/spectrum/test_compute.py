@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from vitscope.errors import VitscopeError
-from vitscope.files.tables import read_table, write_table
 from vitscope.files.tensors import TensorFile, TensorWriter
 from vitscope.measures import slices as pieces
 from vitscope.measures.feature_variance.compute import map_variance
@@ -18,6 +17,7 @@ from vitscope.measures.intervals import bootstrap_means
 from vitscope.measures.spectrum import compute as spectrum
 from vitscope.measures.spectrum.compute import BANDS, Plane, WholeSpectrum, merge, shard_spectrum
 from vitscope.settings.study import load_study
+from vitscope.workflow.tables import find_table
 
 EDGES = (0.25, 0.5)
 MAPS = np.random.default_rng(0).normal(3, 2, (6, 5, 8, 7)).astype(np.float32)
@@ -166,8 +166,8 @@ def test_without_the_radial_profile_the_bands_are_the_same(tmp_path: Path) -> No
     expected, _ = shard_spectrum(latents, 0, EDGES, radial=True)
     pd.testing.assert_frame_equal(bands, expected, check_exact=True)
     assert rings.empty
-    write_table("amplitude_per_image", rings, tmp_path / "rings.parquet")
-    assert read_table("amplitude_per_image", tmp_path / "rings.parquet").empty
+    find_table("amplitude_per_image").write(rings, tmp_path / "rings.parquet")
+    assert find_table("amplitude_per_image").read(tmp_path / "rings.parquet").empty
 
 
 @pytest.mark.parametrize("radial", [False, True])

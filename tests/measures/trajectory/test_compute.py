@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 from safetensors.torch import load_file
 
 from vitscope.errors import VitscopeError
-from vitscope.files.tables import read_table, write_table
 from vitscope.files.tensors import TensorFile
 from vitscope.measures.trajectory import compute as trajectories
 from vitscope.measures.trajectory.compute import polar, recorded, traced
 from vitscope.networks.checkpoints import write_weights
 from vitscope.networks.empty import parameter_names
 from vitscope.settings.study import BUNDLED_STUDIES, load_study
+from vitscope.workflow.tables import find_table
 
 MINI = load_study(BUNDLED_STUDIES / "mini.yaml")
 FOLDER = Path(__file__).parents[3] / "resources" / "checkpoints" / "mini"
@@ -133,8 +133,8 @@ def test_both_sources_fit_the_documented_table(tmp_path: Path) -> None:
         recorded(history([0.5, 0.0], [0.5, 0.0]), None, "history.parquet"),
         traced(written(tmp_path, moments), ["w"], "warmup"),
     ):
-        write_table("trajectory", table.assign(model="vit"), tmp_path / "table.parquet")
-        assert len(read_table("trajectory", tmp_path / "table.parquet")) == len(table)
+        find_table("trajectory").write(table.assign(model="vit"), tmp_path / "table.parquet")
+        assert len(find_table("trajectory").read(tmp_path / "table.parquet")) == len(table)
 
 
 def test_a_history_without_a_trajectory_is_told() -> None:
@@ -157,7 +157,7 @@ def test_bundled_histories_agree_with_bundled_snapshots(tmp_path: Path, model: s
         files[name] = TensorFile(tmp_path / name)
     found = traced(files, parameters, "warmup")
     warmup = str(MINI.recipe(model)["warmup_epochs"])
-    read = read_table("training_history", FOLDER / model / "history.parquet")
+    read = find_table("training_history").read(FOLDER / model / "history.parquet")
     expected = recorded(read, warmup, model)
     expected = expected[expected["moment"].isin(["0", warmup, str(len(read))])]
     assert expected["ends_warmup"].tolist() == found["ends_warmup"].tolist() == [False, True, False]

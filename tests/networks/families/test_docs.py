@@ -10,7 +10,7 @@ import yaml
 from jsonschema import Draft202012Validator
 
 from vitscope.networks import families
-from vitscope.networks.block_table import block_table
+from vitscope.networks.blocks import block_table
 
 DOCS = Path(__file__).parents[3] / "docs" / "families.md"
 

@@ -15,8 +15,8 @@ import torch
 from torch import Tensor, nn
 
 from vitscope.errors import VitscopeError
-from vitscope.files.tables import TABLES
 from vitscope.measures.classification.compute import summarized
+from vitscope.measures.landscape.table import TABLE
 from vitscope.networks.predictions import judged
 from vitscope.progress import Progress
 from vitscope.training.augmented import Augmented
@@ -179,7 +179,7 @@ def _completed(
     rows: pd.DataFrame, images: Augmented, weight_decay: float, precision: str
 ) -> pd.DataFrame:
     """Add what follows from the rows, or is the same in all; scores that none has are NaN."""
-    columns = [column for column in TABLES["landscape"] if column != "model"]
+    columns = [column for column in TABLE.columns if column != "model"]
     return rows.assign(
         images=len(images),
         precision=precision,

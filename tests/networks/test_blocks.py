@@ -5,10 +5,10 @@ from torch import nn
 
 from tests.helpers.golden import ARCHS, Golden
 from tests.helpers.networks import every_mini, mini
-from vitscope.files.tables import TABLES
 from vitscope.networks import families
-from vitscope.networks.block_table import block_table
+from vitscope.networks.blocks import block_table
 from vitscope.networks.capture import reading
+from vitscope.workflow.tables import find_table
 
 
 def head_parameters(model: nn.Module, image_size: int, cut_points: list) -> int:
@@ -29,7 +29,7 @@ def head_parameters(model: nn.Module, image_size: int, cut_points: list) -> int:
 
 def check(table: pd.DataFrame, model: nn.Module, cut_points: list, image_size: int) -> None:
     count = len(cut_points)
-    assert table.columns.tolist() == list(TABLES["blocks"])
+    assert table.columns.tolist() == list(find_table("blocks").columns)
     assert table["index"].tolist() == list(range(count))
     assert table["name"].is_unique
     assert table["kind"].iloc[0] == "stem"

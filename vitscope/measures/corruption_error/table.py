@@ -1,0 +1,17 @@
+"""The table `corruption_error`: the error on corrupted images, by corruption."""
+
+import pyarrow as pa
+
+from vitscope.files.tables import Table
+
+TABLE = Table(
+    "corruption_error",
+    {
+        "model": (pa.string(), "model, as the study names it"),
+        "corruption": (pa.string(), "name of the corruption; mean for the mean of all"),
+        "images": (pa.int64(), "number of images"),
+        "clean_error": (pa.float64(), "share of wrong predictions on images as they are"),
+        "error": (pa.float64(), "share of wrong predictions, mean over severities"),
+        "relative_error": (pa.float64(), "error minus clean_error"),
+    },
+)

@@ -1,0 +1,26 @@
+"""The table `feature_variance`: feature map variance by cut point."""
+
+import pyarrow as pa
+
+from vitscope.files.tables import Table
+from vitscope.networks.block_table import CUT_POINT
+
+TABLE = Table(
+    "feature_variance",
+    {
+        **CUT_POINT,
+        "images": (pa.int64(), "number of images"),
+        "variance": (pa.float64(), "variance over space, mean over channels and images"),
+        "ci_low": (pa.float64(), "lower end of the 95 % bootstrap interval over images"),
+        "ci_high": (pa.float64(), "upper end of the 95 % bootstrap interval over images"),
+    },
+)
+
+PART = Table(
+    "variance_per_image",
+    {
+        "index": (pa.int32(), "position of the cut point, 0 for the stem"),
+        "image": (pa.int64(), "position of the image among those that are measured"),
+        "variance": (pa.float64(), "variance over space, mean over channels"),
+    },
+)

@@ -1,0 +1,42 @@
+"""The measures that there are: each is a folder beside this file, and nothing lists them.
+
+A folder is a measure if it holds `measure.py`. What is needed of one is imported by name, so that a
+job reads the rooms that it works in and no others.
+"""
+
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+
+from vitscope.errors import VitscopeError, nearest
+from vitscope.measures.measure import FigureKind, Measure
+
+HERE = Path(__file__).parent
+
+
+@cache
+def names() -> tuple[str, ...]:
+    """Return the names of all measures, which are those of their folders and of their tables."""
+    return tuple(sorted(file.parent.name for file in HERE.glob("*/measure.py")))
+
+
+def module(measure: str, part: str) -> str:
+    """Return the name of a module of a measure."""
+    if measure not in names():
+        raise VitscopeError(f"There is no measure '{measure}'.{nearest(measure, names())}")
+    return f"vitscope.measures.{measure}.{part}"
+
+
+@cache
+def declared(measure: str) -> Measure:
+    """Return what a measure says of itself."""
+    found: Measure = import_module(module(measure, "measure")).MEASURE
+    return found
+
+
+@cache
+def kinds() -> dict[str, FigureKind]:
+    """Return the kinds of figures, by the names that studies give them, and who draws each."""
+    return {
+        kind: figure for name in names() for kind, figure in declared(name).figures_of(name).items()
+    }

@@ -1,0 +1,38 @@
+"""Every table of the project by its name, for whoever does not know beforehand which it needs."""
+
+from functools import cache
+from importlib import import_module
+
+from vitscope.errors import VitscopeError, nearest
+from vitscope.files.tables import Table
+from vitscope.measures import rooms
+
+# The tables that are no measure's, and where their columns are.
+OTHERS = {
+    "blocks": ("vitscope.networks.block_table", "BLOCKS"),
+    "predictions": ("vitscope.networks.prediction_table", "PREDICTIONS"),
+    "training_history": ("vitscope.training.history", "HISTORY"),
+    "claims": ("vitscope.claims.tables", "CLAIMS"),
+    "agreement": ("vitscope.claims.tables", "AGREEMENT"),
+}
+
+
+@cache
+def tables() -> dict[str, Table]:
+    """Return all tables by their names: those of measures, what they are merged from, and others."""
+    found: dict[str, Table] = {}
+    for measure in rooms.names():
+        module = import_module(rooms.module(measure, "table"))
+        for table in (getattr(module, "PART", module.TABLE), module.TABLE):
+            found[table.name] = table
+    for module_name, constant in OTHERS.values():
+        other: Table = getattr(import_module(module_name), constant)
+        found[other.name] = other
+    return found
+
+
+def find_table(name: str) -> Table:
+    """Return a table by its name."""
+    if name not in tables():
+        raise VitscopeError(f"There is no table '{name}'.{nearest(name, tables())}")
+    return tables()[name]
