@@ -14,7 +14,7 @@ from bench.rows import Row
 from vitscope.measures.classification.compute import summarized
 from vitscope.networks import families
 from vitscope.networks.predictions import judged, predict
-from vitscope.settings.study import BUNDLED_STUDIES, load_study
+from vitscope.settings.loading import BUNDLED_STUDIES, load_study
 
 IMAGES, CLASSES, BATCH = 50_000, 1000, 125
 PREDICTED, TURNS = 1000, 5

@@ -18,7 +18,7 @@ from vitscope.measures.feature_variance.compute import shard_variance
 from vitscope.networks import families
 from vitscope.networks.blocks import block_table
 from vitscope.networks.latents import extract
-from vitscope.settings.study import BUNDLED_STUDIES, load_study
+from vitscope.settings.loading import BUNDLED_STUDIES, load_study
 
 IMAGES, BATCH, TURNS = 256, 64, 3
 MODELS = ("vit_ti", "resnet_50")

@@ -14,7 +14,7 @@ from torch import nn
 from bench.rows import Row
 from vitscope.measures.frequency_noise.compute import half_plane, noises, ring, signs
 from vitscope.networks import families
-from vitscope.settings.study import BUNDLED_STUDIES, load_study
+from vitscope.settings.loading import BUNDLED_STUDIES, load_study
 
 BATCH, TURNS = 64, 3
 MODELS = ("vit_ti", "vit_tiny_imagenet")

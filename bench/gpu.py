@@ -22,7 +22,7 @@ from vitscope.measures.landscape.compute import grid, pick_precision
 from vitscope.networks import families
 from vitscope.networks.blocks import block_table
 from vitscope.networks.latents import extract, pick_device
-from vitscope.settings.study import BUNDLED_STUDIES, load_study
+from vitscope.settings.loading import BUNDLED_STUDIES, load_study
 from vitscope.training.augmented import Augmented
 
 MODELS = ("vit_ti", "resnet_50")

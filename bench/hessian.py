@@ -14,7 +14,7 @@ from bench.rows import Row
 from vitscope.measures.hessian.lanczos import Spectrum, largest
 from vitscope.measures.hessian.operator import Hessian, of_model
 from vitscope.networks import families
-from vitscope.settings.study import BUNDLED_STUDIES, ROOT, load_study
+from vitscope.settings.loading import BUNDLED_STUDIES, ROOT, load_study
 
 TOP, TOLERANCE, MOST_STEPS, DECAY = 5, 1e-3, 200, 0.05
 TURNS, IMAGES = 3, 16

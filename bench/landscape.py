@@ -20,7 +20,7 @@ from vitscope.data.split import Split, normalized
 from vitscope.measures.landscape import compute as landscape
 from vitscope.measures.landscape.compute import LAYOUTS, grid, pick_precision
 from vitscope.networks import families
-from vitscope.settings.study import BUNDLED_STUDIES, load_study
+from vitscope.settings.loading import BUNDLED_STUDIES, load_study
 from vitscope.training import augmented
 from vitscope.training.augmented import Augmented
 from vitscope.training.loop import augmentation, batches, erasing, mixing, training_rows

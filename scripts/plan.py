@@ -26,7 +26,7 @@ if __name__ == "__main__":
 
 from vitscope.errors import VitscopeError  # noqa: E402
 from vitscope.files.strict_yaml import load_yaml  # noqa: E402
-from vitscope.settings.study import load_config  # noqa: E402
+from vitscope.settings.loading import load_config  # noqa: E402
 from vitscope.workflow.plan import Job, as_text, by_rule, costs  # noqa: E402
 
 

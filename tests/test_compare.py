@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from tests.compare import EXPECTED, TABLES, WITHOUT_TOLERANCE, differences, read_text
-from vitscope.settings.study import BUNDLED_STUDIES, load_study
+from vitscope.settings.loading import BUNDLED_STUDIES, load_study
 
 
 @pytest.fixture(params=TABLES)

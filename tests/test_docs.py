@@ -12,7 +12,7 @@ from vitscope.data import split as artefact
 from vitscope.networks import checkpoints, families
 from vitscope.settings import generated_docs as manual
 from vitscope.settings.schema import load
-from vitscope.settings.study import ROOT, load_config, load_study
+from vitscope.settings.loading import ROOT, load_config, load_study
 from vitscope.workflow.tables import tables
 
 SETTINGS = ROOT / "config" / "README.md"

@@ -7,7 +7,7 @@ import pytest
 from vitscope.claims.counting import CLAIMS, score_agreement
 from vitscope.claims.published import Published, read_published
 from vitscope.drawing.kinds import KINDS
-from vitscope.settings.study import PUBLISHED
+from vitscope.settings.loading import PUBLISHED
 
 # A kind of figure, its file of published points, and the table that they are points of.
 CASES = [

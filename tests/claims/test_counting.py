@@ -207,7 +207,9 @@ def test_both_tables_are_the_documented_ones(both, tmp_path):
         find_table(name).write(frame, path)
         again = find_table(name).read(path)
         pd.testing.assert_frame_equal(plain(again), plain(frame), check_dtype=False)
-    assert find_table("claims").read(tmp_path / "claims.parquet")["published_count"].isna().tolist() == [
+    assert find_table("claims").read(tmp_path / "claims.parquet")[
+        "published_count"
+    ].isna().tolist() == [
         True,
         False,
     ]
@@ -215,7 +217,9 @@ def test_both_tables_are_the_documented_ones(both, tmp_path):
 
 def test_a_study_without_published_points_has_an_empty_table(tmp_path):
     table = measured("m", ["stem", "conv"], [8] * 2, [1, 2])
-    find_table("agreement").write(score_agreement("f", "feature_variance", table, {}), tmp_path / "a")
+    find_table("agreement").write(
+        score_agreement("f", "feature_variance", table, {}), tmp_path / "a"
+    )
     assert find_table("agreement").read(tmp_path / "a").empty
 
 

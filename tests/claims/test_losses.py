@@ -9,7 +9,7 @@ from vitscope.claims.counting import as_sections, at_snapshots, count_claims
 from vitscope.claims.published import read_published
 from vitscope.drawing.kinds import KINDS
 from vitscope.measures.landscape.claims import curvature, spread
-from vitscope.settings.study import PUBLISHED
+from vitscope.settings.loading import PUBLISHED
 
 KINDS_OF = {
     "resnet": ("stem", "conv"),

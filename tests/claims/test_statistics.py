@@ -10,7 +10,7 @@ from vitscope.claims.counting import CLAIMS, as_sections, count_claims, introduc
 from vitscope.claims.published import Published, read_published
 from vitscope.drawing.kinds import KINDS
 from vitscope.measures.cka.claims import within_over_between
-from vitscope.settings.study import PUBLISHED
+from vitscope.settings.loading import PUBLISHED
 from vitscope.workflow.tables import find_table
 
 KINDS_OF = {

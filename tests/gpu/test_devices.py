@@ -38,7 +38,8 @@ from vitscope.networks import checkpoints, families
 from vitscope.networks.blocks import block_table
 from vitscope.networks.latents import extract, pick_device
 from vitscope.networks.predictions import known_labels, predict
-from vitscope.settings.study import BUNDLED_STUDIES, ROOT, Study, load_study
+from vitscope.settings.loading import BUNDLED_STUDIES, ROOT, load_study
+from vitscope.settings.study import Study
 from vitscope.training import augmented
 from vitscope.training.augmented import Augmented
 from vitscope.training.loop import plain_attention

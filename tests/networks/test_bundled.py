@@ -8,7 +8,7 @@ from safetensors import safe_open
 
 from vitscope.data.split import Split, build
 from vitscope.networks import checkpoints
-from vitscope.settings.study import BUNDLED_STUDIES, load_study
+from vitscope.settings.loading import BUNDLED_STUDIES, load_study
 from vitscope.training.loop import accuracy
 from vitscope.workflow.tables import find_table
 

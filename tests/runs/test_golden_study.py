@@ -90,7 +90,8 @@ def made(golden: Golden, tmp_path_factory: pytest.TempPathFactory) -> Workflow:
 
 
 def test_table_holds_the_authors_values(made: Workflow, golden: Golden) -> None:
-    table = find_table("feature_variance").read(made.root / "results/golden/tables/feature_variance.parquet"
+    table = find_table("feature_variance").read(
+        made.root / "results/golden/tables/feature_variance.parquet"
     )
     assert table.groupby("model").size().to_dict() == CUT_POINTS
     for name in ("resnet_50", "vit_ti"):

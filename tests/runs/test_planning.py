@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.runs.copies import Workflow, edited
-from vitscope.settings.study import load_study
+from vitscope.settings.loading import load_study
 from vitscope.workflow.plan import Job, written
 
 pytestmark = pytest.mark.workflow

@@ -3,7 +3,7 @@
 import pytest
 import yaml
 
-from vitscope.settings.study import ROOT
+from vitscope.settings.loading import ROOT
 
 pytestmark = pytest.mark.workflow
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from vitscope.settings.study import BUNDLED_STUDIES, load_study
+from vitscope.settings.loading import BUNDLED_STUDIES, load_study
 
 ROOT = Path(__file__).parents[2]
 FRAME = """

@@ -29,7 +29,7 @@ from vitscope.data.sources.parquet import Parquet
 from vitscope.files.tensors import TensorFile, TensorWriter
 from vitscope.networks import families
 from vitscope.networks.checkpoints import read_foreign
-from vitscope.settings.study import load_study
+from vitscope.settings.loading import load_study
 from vitscope.web import lockfile
 
 

@@ -12,7 +12,7 @@ from tests.security.test_settings import STUDY
 from vitscope.data.sources.cifar import download as download_archive
 from vitscope.errors import VitscopeError
 from vitscope.networks import weight_sources as origins
-from vitscope.settings.study import load_study
+from vitscope.settings.loading import load_study
 from vitscope.web.redaction import shown
 from vitscope.workflow.provenance import run_record
 

@@ -13,7 +13,7 @@ from tests.runs.copies import SETTINGS
 from tests.security.contained import check_sentence, told
 from vitscope.errors import VitscopeError
 from vitscope.files.strict_yaml import load_yaml
-from vitscope.settings.study import load_study
+from vitscope.settings.loading import load_study
 
 STUDY: dict[str, Any] = deepcopy(SETTINGS)
 STUDY["models"]["vit"]["checkpoint"] = {"path": "vit.pth"}

@@ -8,7 +8,8 @@ import pytest
 
 from scripts.plan import earlier, records_of
 from tests.helpers.rules import ROOT, rules
-from vitscope.settings.study import BUNDLED_STUDIES, Study, load_study
+from vitscope.settings.loading import BUNDLED_STUDIES, load_study
+from vitscope.settings.study import Study
 from vitscope.workflow.plan import PASSES as COUNTS
 from vitscope.workflow.plan import (
     SECONDS_PER_GB,

@@ -19,7 +19,8 @@ from vitscope.measures.hessian.lanczos import LARGEST_BASIS
 from vitscope.networks import families
 from vitscope.networks.blocks import block_table
 from vitscope.networks.empty import build_empty
-from vitscope.settings.study import BUNDLED_STUDIES, Study, load_study
+from vitscope.settings.loading import BUNDLED_STUDIES, load_study
+from vitscope.settings.study import Study
 from vitscope.workflow.tables import find_table
 
 FILE = ROOT / "rules" / "resources.smk"

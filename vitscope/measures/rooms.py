@@ -37,6 +37,4 @@ def declared(measure: str) -> Measure:
 @cache
 def kinds() -> dict[str, FigureKind]:
     """Return the kinds of figures, by the names that studies give them, and who draws each."""
-    return {
-        kind: figure for name in names() for kind, figure in declared(name).figures_of(name).items()
-    }
+    return {kind: figure for name in names() for kind, figure in declared(name).figures().items()}

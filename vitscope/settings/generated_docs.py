@@ -43,7 +43,10 @@ def page(text: str) -> str:
 def _part(name: str) -> str:
     kind, _, what = name.partition(" ")
     if kind == "table":
-        columns = ((f"`{key}`", str(type_), text) for key, (type_, text) in find_table(what).columns.items())
+        columns = (
+            (f"`{key}`", str(type_), text)
+            for key, (type_, text) in find_table(what).columns.items()
+        )
         return _table(("column", "type", "meaning"), columns)
     if kind == "arch":
         schema = families.arch_schema(what)

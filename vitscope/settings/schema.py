@@ -31,8 +31,20 @@ TYPES = {
 
 @cache
 def load(name: str) -> Schema:
-    """Return one of the schemas of config/schemas."""
-    return load_yaml(SCHEMAS / f"{name}.schema.yaml")
+    """Return a schema of config/schemas; that of a study with the sections of all measures."""
+    schema = load_yaml(SCHEMAS / f"{name}.schema.yaml")
+    if name == "study":
+        schema["$defs"]["analysis"]["properties"] |= _sections()
+    return schema
+
+
+def _sections() -> Schema:
+    """Return the sections of the analysis that measures have, each with its schema."""
+    # Imported here: measures check their settings by what this module offers.
+    from vitscope.measures import rooms
+
+    measures = [rooms.declared(measure) for measure in rooms.names()]
+    return {each.section: each.schema for each in measures if each.section and each.schema}
 
 
 def unknown(where: object, key: str, found: object, allowed: Iterable[str]) -> VitscopeError:

@@ -19,7 +19,7 @@ OTHERS = {
 
 @cache
 def tables() -> dict[str, Table]:
-    """Return all tables by their names: those of measures, what they are merged from, and others."""
+    """Return all tables by their names: of measures, of their parts, and others."""
     found: dict[str, Table] = {}
     for measure in rooms.names():
         module = import_module(rooms.module(measure, "table"))

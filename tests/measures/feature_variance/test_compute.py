@@ -184,7 +184,9 @@ def test_values_of_the_authors_from_checkpoint_to_table(
         batches = images[rows].split(4)
         extract(model, cut_points, shapes, batches, len(images[rows]), latents)
         path = tmp_path / f"{shard}.parquet"
-        find_table("variance_per_image").write(shard_variance(TensorFile(latents), rows.start), path)
+        find_table("variance_per_image").write(
+            shard_variance(TensorFile(latents), rows.start), path
+        )
         shards.append(find_table("variance_per_image").read(path))
 
     expected = golden.expected[name]

@@ -25,7 +25,7 @@ from vitscope.measures.frequency_noise.compute import (
     signs,
 )
 from vitscope.measures.frequency_noise.rings import sides
-from vitscope.settings.study import BUNDLED_STUDIES, load_study
+from vitscope.settings.loading import BUNDLED_STUDIES, load_study
 from vitscope.workflow.tables import find_table
 
 FREQUENCIES = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9]
@@ -373,7 +373,9 @@ SHARES = np.array([[1, 0.5], [0.5, 0], [0.5, 0], [1, 0]])
 def test_the_table_says_what_noise_costs(tmp_path: Path) -> None:
     noise = {"frequencies": [0.9, 0.1], "width": 0.1, "eps": 0.7, "seeds": 2}
     path = tmp_path / "table.parquet"
-    find_table("frequency_noise").write(noise_table("net", CLEAN, SHARES, noise, 32, BOOTSTRAP), path)
+    find_table("frequency_noise").write(
+        noise_table("net", CLEAN, SHARES, noise, 32, BOOTSTRAP), path
+    )
     table = find_table("frequency_noise").read(path)
     assert table["frequency"].tolist() == [0.1, 0.9]
     assert table["components"].tolist() == [36, 448]

@@ -28,7 +28,7 @@ from vitscope.measures.hessian.lanczos import Start, largest, quadrature
 from vitscope.measures.hessian.merging import merge, tell_convergence
 from vitscope.measures.hessian.operator import Hessian, of_model, require_deterministic
 from vitscope.networks import families
-from vitscope.settings.study import BUNDLED_STUDIES, load_study
+from vitscope.settings.loading import BUNDLED_STUDIES, load_study
 from vitscope.training.augmented import Augmented
 from vitscope.workflow.tables import find_table
 

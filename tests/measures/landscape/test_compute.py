@@ -32,7 +32,7 @@ from vitscope.measures.landscape.compute import (
     plane,
 )
 from vitscope.networks.predictions import predict
-from vitscope.settings.study import load_study
+from vitscope.settings.loading import load_study
 from vitscope.training.augmented import Augmented
 from vitscope.workflow.tables import find_table
 

@@ -16,7 +16,7 @@ from vitscope.measures.feature_variance.compute import map_variance
 from vitscope.measures.intervals import bootstrap_means
 from vitscope.measures.spectrum import compute as spectrum
 from vitscope.measures.spectrum.compute import BANDS, Plane, WholeSpectrum, merge, shard_spectrum
-from vitscope.settings.study import load_study
+from vitscope.settings.loading import load_study
 from vitscope.workflow.tables import find_table
 
 EDGES = (0.25, 0.5)

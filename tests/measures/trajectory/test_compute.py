@@ -16,7 +16,7 @@ from vitscope.measures.trajectory import compute as trajectories
 from vitscope.measures.trajectory.compute import polar, recorded, traced
 from vitscope.networks.checkpoints import write_weights
 from vitscope.networks.empty import parameter_names
-from vitscope.settings.study import BUNDLED_STUDIES, load_study
+from vitscope.settings.loading import BUNDLED_STUDIES, load_study
 from vitscope.workflow.tables import find_table
 
 MINI = load_study(BUNDLED_STUDIES / "mini.yaml")

@@ -1,0 +1,13 @@
+"""The error on corrupted images by corruption, from the parts of `robustness`."""
+
+from vitscope.measures.measure import Measure
+
+
+class CorruptionError(Measure):
+    """The error by corruption, mean over severities."""
+
+    needs = "parts"
+    parts_of = "robustness"
+
+
+MEASURE = CorruptionError()

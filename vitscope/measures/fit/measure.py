@@ -1,0 +1,72 @@
+"""Fit: the error on test images, and the loss on training images that are augmented alike."""
+
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
+
+from vitscope.measures.augmented import check_augmented
+from vitscope.measures.classification.measure import Settings as Classification
+from vitscope.measures.measure import FigureKind, Given, Measure, Schema, Work
+
+if TYPE_CHECKING:
+    from vitscope.settings.study import Study
+
+SETTINGS: Schema = {
+    "description": "The loss on training images that are augmented alike for all models.",
+    "type": "object",
+    "additionalProperties": False,
+    "default": {},
+    "properties": {
+        "images": {
+            "type": "integer",
+            "minimum": 1,
+            "default": 2000,
+            "description": (
+                "How many images are drawn and augmented by the study's recipe; many, since whole "
+                "batches are mixed or not."
+            ),
+        },
+    },
+}
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The section `fit` of a study's analysis."""
+
+    images: int
+
+
+class Fit(Measure):
+    """Error on test images, and loss on training images that are augmented alike for all models."""
+
+    needs = "model"
+    reads = ("predictions", "alike")
+    section = "fit"
+    schema = SETTINGS
+
+    def figures(self) -> dict[str, FigureKind]:
+        """Return the kinds of figures that are drawn of it."""
+        return {"fit": self.kind(published=frozenset({"metric", "value"}))}
+
+    def splits(self, study: "Study") -> list[str]:
+        """Return the splits of test images and of training images."""
+        return [study.analysis.split, study.analysis.augmented.split]
+
+    def predicted(self, study: "Study") -> int | None:
+        """Return how many images are classified."""
+        return study.section("classification", Classification).images
+
+    def part(self, study: "Study", model: str, part: int) -> Given:
+        """Return how intervals are made."""
+        return asdict(study.analysis.bootstrap)
+
+    def work(self, study: "Study", model: str, part: int, images: int | None) -> Work | None:
+        """Count a pass of each augmented image."""
+        return Work(study.section("fit", Settings).images, study.analysis.batch_size)
+
+    def check(self, study: "Study") -> None:
+        """Refuse a model without a recipe, or without images to augment."""
+        check_augmented(study, "fit")
+
+
+MEASURE = Fit()

@@ -1,0 +1,102 @@
+"""Noise of one frequency, and what it costs in accuracy."""
+
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
+
+from vitscope.errors import VitscopeError
+from vitscope.measures.frequency_noise.rings import sides
+from vitscope.measures.measure import FigureKind, Given, Measure, Schema, Work, passes
+
+if TYPE_CHECKING:
+    from vitscope.settings.study import Study
+
+SETTINGS: Schema = {
+    "description": "Noise of one frequency, added to normalized images.",
+    "type": "object",
+    "additionalProperties": False,
+    "default": {},
+    "properties": {
+        "images": {
+            "type": ["integer", "null"],
+            "minimum": 1,
+            "default": None,
+            "description": "How many images of the split are classified; null for all.",
+        },
+        "frequencies": {
+            "type": "array",
+            "items": {"type": "number", "minimum": 0, "maximum": 1},
+            "minItems": 1,
+            "uniqueItems": True,
+            "default": [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9],
+            "description": "The frequencies of the noise, in units of pi.",
+        },
+        "width": {
+            "type": "number",
+            "exclusiveMinimum": 0,
+            "maximum": 1,
+            "default": 0.1,
+            "description": "Half of the width of the ring of frequencies, in units of pi.",
+        },
+        "eps": {
+            "type": "number",
+            "exclusiveMinimum": 0,
+            "default": 0.7,
+            "description": "Size of the noise before it is masked.",
+        },
+        "seeds": {
+            "type": "integer",
+            "minimum": 1,
+            "default": 3,
+            "description": "How many times noise is drawn for every image.",
+        },
+    },
+}
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The section `frequency_noise` of a study's analysis."""
+
+    images: int | None
+    frequencies: list[float]
+    width: float
+    eps: float
+    seeds: int
+
+
+class FrequencyNoise(Measure):
+    """Accuracy under noise of one frequency."""
+
+    needs = "model"
+    section = "frequency_noise"
+    schema = SETTINGS
+
+    def figures(self) -> dict[str, FigureKind]:
+        """Return the kinds of figures that are drawn of it."""
+        return {"frequency_noise": self.kind(published=frozenset({"frequency", "change"}))}
+
+    def part(self, study: "Study", model: str, part: int) -> Given:
+        """Return the noise, which images it is added to, and how intervals are made."""
+        noise = asdict(study.section("frequency_noise", Settings))
+        chosen = {"images": noise.pop("images"), "seed": study.analysis.seed}
+        return {"chosen": chosen, "noise": noise, "bootstrap": asdict(study.analysis.bootstrap)}
+
+    def work(self, study: "Study", model: str, part: int, images: int | None) -> Work | None:
+        """Count a pass without noise, and one for every draw at every frequency."""
+        noise = study.section("frequency_noise", Settings)
+        views = 1 + len(noise.frequencies) * noise.seeds
+        return passes(views, noise.images, images, study.analysis.batch_size)
+
+    def check(self, study: "Study") -> None:
+        """Refuse frequencies of noise that images of a figure do not have."""
+        noise = study.section("frequency_noise", Settings)
+        for model in study.models_of("frequency_noise"):
+            size = study.dataset_of(model).image_size
+            for frequency in noise.frequencies:
+                try:
+                    sides(frequency, noise.width, size)
+                except VitscopeError as error:
+                    raise VitscopeError(f"{study.path}: models.{model}: {error}") from error
+
+
+MEASURE = FrequencyNoise()

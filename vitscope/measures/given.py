@@ -1,0 +1,83 @@
+"""What jobs give to a measure: objects, not paths, so that any caller can make them."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import torch
+    from torch import Tensor, nn
+
+    from vitscope.corruptions.corrupted import Corrupted
+    from vitscope.data.split import Split
+    from vitscope.files.tensors import TensorFile
+    from vitscope.networks.families import CutPoint
+    from vitscope.training.augmented import Augmented
+
+
+@dataclass(frozen=True)
+class OnLatents:
+    """The latents of some images; `first_image` is the position of the first of all measured."""
+
+    latents: "TensorFile"
+    first_image: int
+    threads: int = 1
+
+
+@dataclass(frozen=True)
+class OnPredictions:
+    """What a model says of images of a split."""
+
+    model: str
+    predictions: "pd.DataFrame"
+    images: "Split"
+
+
+@dataclass(frozen=True)
+class OnModel:
+    """A model and the images that it is measured on; further inputs by what a measure reads."""
+
+    model: str
+    network: "nn.Module"
+    cut_points: "Sequence[CutPoint]"
+    images: "Split"
+    device: "torch.device"
+    settings: dict[str, Any]
+    batch_size: int
+    blocks: "pd.DataFrame | None" = None
+    predictions: "pd.DataFrame | None" = None
+    corrupted: "Sequence[Corrupted]" = ()
+    alike: "Augmented | None" = None
+
+    def batches(self, rows: Sequence[int]) -> "Iterator[Tensor]":
+        """Yield some images in batches, as the model expects them."""
+        mean, std = self.settings["mean"], self.settings["std"]
+        return self.images.batches(rows, self.batch_size, mean, std)
+
+
+@dataclass(frozen=True)
+class OnLoss:
+    """A model and augmented images of its training, soft targets with them."""
+
+    network: "nn.Module"
+    images: "Augmented"
+    device: "torch.device"
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What parts of a model measured, in their order, and its block table if it is merged."""
+
+    model: str
+    tables: "Iterator[pd.DataFrame]"
+    blocks: "pd.DataFrame | None" = None
+
+    @property
+    def cut_points(self) -> "pd.DataFrame":
+        """The cut points of the model, a row each, without what is counted of the network."""
+        if self.blocks is None:
+            raise ValueError("merging at cut points needs the block table")
+        return self.blocks.drop(
+            columns=["parameters", "operations", "activations"], errors="ignore"
+        )

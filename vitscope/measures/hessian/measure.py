@@ -1,0 +1,174 @@
+"""Hessian: its largest eigenvalues, batch by batch."""
+
+from dataclasses import dataclass
+from math import ceil
+from typing import TYPE_CHECKING
+
+from vitscope.errors import VitscopeError
+from vitscope.measures.augmented import check_augmented
+from vitscope.measures.measure import FigureKind, Given, Measure, Schema, Work
+
+if TYPE_CHECKING:
+    from vitscope.settings.study import Study
+
+# The least of vectors that the largest eigenvalues take: LARGEST_BASIS in lanczos.py.
+LEAST_VECTORS = 64
+# What a product with the Hessian takes, in forward passes.
+PASSES_OF_A_PRODUCT = 6
+
+SETTINGS: Schema = {
+    "description": "The largest eigenvalues of the Hessian of the training loss.",
+    "type": "object",
+    "additionalProperties": False,
+    "default": {},
+    "properties": {
+        "batches": {
+            "type": "integer",
+            "minimum": 1,
+            "default": 16,
+            "description": "How many batches of augmented images have a spectrum each.",
+        },
+        "batch_size": {
+            "type": "integer",
+            "minimum": 1,
+            "default": 64,
+            "description": "Images per batch.",
+        },
+        "top": {
+            "type": "integer",
+            "minimum": 1,
+            "default": 5,
+            "description": "How many eigenvalues of each batch, the largest by magnitude.",
+        },
+        "batches_per_job": {
+            "type": "integer",
+            "minimum": 1,
+            "default": 1,
+            "description": "How many batches one job measures; results do not depend on it.",
+        },
+        "tolerance": {
+            "type": "number",
+            "exclusiveMinimum": 0,
+            "default": 0.001,
+            "description": (
+                "Largest residual |Hv - av| of an eigenvalue, over the largest magnitude, at "
+                "which it counts as converged."
+            ),
+        },
+        "iterations": {
+            "type": "integer",
+            "minimum": 10,
+            "default": 200,
+            "description": (
+                "Most steps of Lanczos; an eigenvalue that needs more is told as such."
+            ),
+        },
+        "l2": {
+            "type": "boolean",
+            "default": True,
+            "description": "Add the weight decay term to the loss.",
+        },
+        "density_probes": {
+            "type": "integer",
+            "minimum": 1,
+            "default": 2,
+            "description": "Random vectors per batch of the full spectral density.",
+        },
+        "density_steps": {
+            "type": "integer",
+            "minimum": 5,
+            "default": 40,
+            "description": "Steps of Lanczos from each of them.",
+        },
+    },
+}
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The section `hessian` of a study's analysis."""
+
+    batches: int
+    batch_size: int
+    top: int
+    batches_per_job: int
+    tolerance: float
+    iterations: int
+    l2: bool
+    density_probes: int
+    density_steps: int
+
+
+class OfHessian(Measure):
+    """What is measured of the Hessian of the training loss, on some batches for each job."""
+
+    needs = "loss"
+    batch_setting = "analysis.hessian.batch_size"
+
+    def split(self, study: "Study") -> str:
+        """Return the split whose images are augmented."""
+        return study.analysis.augmented.split
+
+    def parts(self, study: "Study", model: str) -> int:
+        """Return how many jobs share the batches among them."""
+        settings = study.section("hessian", Settings)
+        return ceil(settings.batches / settings.batches_per_job)
+
+    def part(self, study: "Study", model: str, part: int) -> Given:
+        """Return the loss, and the batches of augmented images that are measured."""
+        settings = study.section("hessian", Settings)
+        first = part * settings.batches_per_job
+        return {
+            "batches": list(range(first, min(first + settings.batches_per_job, settings.batches))),
+            "batch_size": settings.batch_size,
+            "weight_decay": study.recipe(model).weight_decay if settings.l2 else 0.0,
+        }
+
+    def products(self, settings: Settings) -> tuple[float, int]:
+        """Return the products with the Hessian of each batch at most, and the vectors kept."""
+        raise NotImplementedError
+
+    def work(self, study: "Study", model: str, part: int, images: int | None) -> Work | None:
+        """Count the passes of as many products as there may be."""
+        settings = study.section("hessian", Settings)
+        batches = len(self.part(study, model, part)["batches"])
+        products, vectors = self.products(settings)
+        count = batches * settings.batch_size * products * PASSES_OF_A_PRODUCT
+        return Work(count, settings.batch_size, "product", vectors)
+
+    def check(self, study: "Study") -> None:
+        """Refuse what check_augmented does, and more batches than there are augmented images."""
+        check_augmented(study, self.name)
+        settings, images = study.section("hessian", Settings), study.analysis.augmented.images
+        shown = self.name in study.tables()
+        if shown and settings.batches * settings.batch_size > images:
+            raise VitscopeError(
+                f"{study.path}: analysis.hessian.batches: found {settings.batches} of "
+                f"{settings.batch_size} images each, allowed: at most "
+                f"{images // settings.batch_size}: analysis.augmented.images is {images}."
+            )
+
+
+class Hessian(OfHessian):
+    """The largest eigenvalues."""
+
+    section = "hessian"
+    schema = SETTINGS
+
+    def figures(self) -> dict[str, FigureKind]:
+        """Return the kinds of figures that are drawn of it."""
+        published = frozenset({"panel", "eigenvalue", "density"})
+        return {"hessian": self.kind(published=published, snapshots=True)}
+
+    def part(self, study: "Study", model: str, part: int) -> Given:
+        """Return the loss, the batches, and how many eigenvalues are found how well."""
+        settings = study.section("hessian", Settings)
+        keys = ("top", "tolerance", "iterations")
+        return super().part(study, model, part) | {key: getattr(settings, key) for key in keys}
+
+    def products(self, settings: Settings) -> tuple[float, int]:
+        """Return the products with the Hessian of each batch at most, and the vectors kept."""
+        return settings.iterations, max(LEAST_VECTORS, 3 * settings.top)
+
+
+MEASURE = Hessian()

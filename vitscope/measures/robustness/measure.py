@@ -1,0 +1,129 @@
+"""Robustness: accuracy and calibration on corrupted images."""
+
+from dataclasses import dataclass
+from math import ceil
+from typing import TYPE_CHECKING
+
+from vitscope.measures.measure import FigureKind, Given, Measure, Schema, Work, passes
+
+if TYPE_CHECKING:
+    from vitscope.settings.study import Study
+
+SETTINGS: Schema = {
+    "description": "Accuracy and calibration on corrupted images.",
+    "type": "object",
+    "additionalProperties": False,
+    "default": {},
+    "properties": {
+        "images": {
+            "type": ["integer", "null"],
+            "minimum": 1,
+            "default": None,
+            "description": "How many images of the split are corrupted; null for all.",
+        },
+        "corruptions": {
+            "type": "array",
+            "items": {
+                "enum": [
+                    "gaussian_noise",
+                    "shot_noise",
+                    "impulse_noise",
+                    "defocus_blur",
+                    "glass_blur",
+                    "motion_blur",
+                    "zoom_blur",
+                    "snow",
+                    "frost",
+                    "fog",
+                    "brightness",
+                    "contrast",
+                    "elastic_transform",
+                    "pixelate",
+                    "jpeg_compression",
+                ],
+            },
+            "minItems": 1,
+            "uniqueItems": True,
+            "default": [
+                "gaussian_noise",
+                "shot_noise",
+                "impulse_noise",
+                "defocus_blur",
+                "glass_blur",
+                "motion_blur",
+                "zoom_blur",
+                "snow",
+                "frost",
+                "fog",
+                "brightness",
+                "contrast",
+                "elastic_transform",
+                "pixelate",
+                "jpeg_compression",
+            ],
+            "description": "The corruptions.",
+        },
+        "severities": {
+            "type": "array",
+            "items": {"type": "integer", "minimum": 1, "maximum": 5},
+            "minItems": 1,
+            "uniqueItems": True,
+            "default": [1, 2, 3, 4, 5],
+            "description": "Their severities.",
+        },
+        "corruptions_per_job": {
+            "type": "integer",
+            "minimum": 1,
+            "default": 1,
+            "description": (
+                "How many corruptions one job measures; results do not depend on it. On a cluster "
+                "one each runs them side by side, small models spend most of a job on its start."
+            ),
+        },
+    },
+}
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The section `robustness` of a study's analysis."""
+
+    images: int | None
+    corruptions: list[str]
+    severities: list[int]
+    corruptions_per_job: int
+
+
+class Robustness(Measure):
+    """Accuracy and calibration on images as they are and on corrupted ones."""
+
+    needs = "model"
+    reads = ("corrupted",)
+    section = "robustness"
+    schema = SETTINGS
+
+    def figures(self) -> dict[str, FigureKind]:
+        """Return the kinds of figures that are drawn of it."""
+        return {"robustness": self.kind(tables=("corruption_error",))}
+
+    def parts(self, study: "Study", model: str) -> int:
+        """Return how many jobs share the corruptions among them."""
+        settings = study.section("robustness", Settings)
+        return ceil(len(settings.corruptions) / settings.corruptions_per_job)
+
+    def part(self, study: "Study", model: str, part: int) -> Given:
+        """Return the corruptions of a part; the first has images as they are besides."""
+        settings = study.section("robustness", Settings)
+        first = part * settings.corruptions_per_job
+        corruptions = settings.corruptions[first : first + settings.corruptions_per_job]
+        return {"corruptions": corruptions, "clean": part == 0}
+
+    def work(self, study: "Study", model: str, part: int, images: int | None) -> Work | None:
+        """Count a pass for each corruption and severity, and one for images as they are."""
+        settings = study.section("robustness", Settings)
+        given = self.part(study, model, part)
+        views = len(given["corruptions"]) * len(settings.severities) + given["clean"]
+        return passes(views, settings.images, images, study.analysis.batch_size)
+
+
+MEASURE = Robustness()

@@ -1,0 +1,208 @@
+"""Studies are read and checked completely before anything runs.
+
+What is wrong is told in one sentence that names the file, the key, what was found and what is
+allowed.
+"""
+
+import csv
+from collections.abc import Mapping, Set
+from os.path import normpath
+from pathlib import Path
+from typing import Any
+
+from vitscope.errors import VitscopeError, nearest
+from vitscope.files.strict_yaml import load_yaml
+from vitscope.measures import rooms
+from vitscope.networks import families
+from vitscope.settings.schema import check, fill, listed, load, unknown
+from vitscope.settings.study import LOCK_SUFFIX, Figure, Settings, Study, typed
+from vitscope.training.snapshots import END
+
+ROOT = Path(__file__).resolve().parents[2]
+BUNDLED_STUDIES = ROOT / "config" / "studies"
+CHECKPOINTS = ROOT / "resources" / "checkpoints"
+PUBLISHED = ROOT / "resources" / "published"
+SUFFIXES = (".yaml", ".yml")
+
+# The splits that the rule train_model reads.
+TRAINING_SPLITS = ("train", "test")
+
+
+def _check_models(path: Path, settings: Settings) -> None:
+    for name, model in settings["models"].items():
+        key = f"models.{name}"
+        if model["family"] not in families.names():
+            raise unknown(path, f"{key}.family", model["family"], families.names())
+        arch = families.arch_schema(model["family"])
+        check(path, model["arch"], arch, within=("models", name, "arch"))
+        if model["data"] not in settings["data"]:
+            raise unknown(path, f"{key}.data", model["data"], settings["data"])
+        split, splits = settings["analysis"]["split"], settings["data"][model["data"]]["splits"]
+        if split not in splits:
+            at = f"analysis.split, for {key} on data.{model['data']}"
+            raise unknown(path, at, split, splits)
+        # Of the recipe, a model gives only what differs.
+        recipe = {**load("study")["$defs"]["training"], "required": []}
+        check(path, model["training"], recipe, within=("models", name, "training"))
+
+
+def _check_files(study: Study) -> None:
+    for name, model in study.models.items():
+        if END in model.snapshots:
+            raise VitscopeError(
+                f"{study.path}: models.{name}.snapshots.{END}: the snapshot '{END}' is the "
+                f"`checkpoint` of the model itself: remove the key."
+            )
+        for key, entry in model.files().items():
+            if "bundled" in entry:
+                _check_bundled(study.path, f"models.{name}.{key}.bundled", entry["bundled"])
+
+
+def _check_bundled(path: Path, key: str, bundled: str) -> None:
+    # As it is written: a folder of checkpoints may be a link to another disk.
+    file = Path(normpath(ROOT / bundled))
+    if not (file.is_file() and file.is_relative_to(ROOT)):
+        there = [str(found.relative_to(ROOT)) for found in CHECKPOINTS.rglob("*.*")]
+        raise VitscopeError(
+            f"{path}: {key}: found '{bundled}', allowed: a file of this repository, relative to "
+            f"its root.{nearest(bundled, there)}"
+        )
+
+
+def _check_figures(study: Study) -> None:
+    for name, figure in study.figures.items():
+        key = f"figures.{name}"
+        if figure.kind not in rooms.kinds():
+            raise unknown(study.path, f"{key}.kind", figure.kind, rooms.kinds())
+        for model in figure.models:
+            if model not in study.models:
+                raise unknown(study.path, f"{key}.models", model, study.models)
+        _check_shown(study, key, figure)
+        if figure.published is not None:
+            _check_published(study.path, f"{key}.published", figure)
+
+
+def _check_shown(study: Study, key: str, figure: Figure) -> None:
+    """Refuse snapshots that a model of the figure lacks, or a kind that shows none."""
+    if figure.snapshots is not None and not rooms.kinds()[figure.kind].snapshots:
+        kinds = (f"'{name}'" for name, kind in rooms.kinds().items() if kind.snapshots)
+        raise VitscopeError(
+            f"{study.path}: {key}.snapshots: figures of the kind '{figure.kind}' have no such key, "
+            f"those of the kinds {' and '.join(kinds)} do: remove it."
+        )
+    for model in figure.models:
+        moments = study.models[model].moments()
+        for snapshot in figure.shown_snapshots():
+            if snapshot not in moments:
+                at = f"{key}.snapshots, for models.{model}"
+                raise unknown(study.path, at, snapshot, moments)
+
+
+def _check_published(path: Path, key: str, figure: Figure) -> None:
+    published, needed = figure.published, rooms.kinds()[figure.kind].published
+    found = {file.name: _series(file, needed) for file in sorted(PUBLISHED.glob("*.csv"))}
+    curves = {name: series for name, series in found.items() if series}
+    if not curves:
+        raise VitscopeError(
+            f"{path}: {key}: there are no published points for figures of the kind "
+            f"'{figure.kind}': remove the key."
+        )
+    if published is None:
+        return
+    if published.file not in curves:
+        raise unknown(path, f"{key}.file", published.file, curves)
+    for model, series in published.series.items():
+        if model not in figure.models:
+            raise unknown(path, f"{key}.series", model, figure.models)
+        if series not in curves[published.file]:
+            raise unknown(path, f"{key}.series.{model}", series, curves[published.file])
+
+
+def _series(file: Path, needed: Set[str]) -> set[str]:
+    """Return the names of the curves in a file of published points, if it has the columns."""
+    with file.open(encoding="utf-8", newline="") as lines:
+        rows = csv.DictReader(lines)
+        if not needed or not {"model", *needed} <= set(rows.fieldnames or ()):
+            return set()
+        return {row["model"] for row in rows}
+
+
+def _check_training(study: Study, results: str) -> None:
+    """Refuse to train a model, whose files another or the same names, without the splits for it."""
+    files = [entry for model in study.models.values() for entry in model.files().values()]
+    for name, model in study.models.items():
+        folder = f"{results}/{study.name}/training/{name}/"
+        splits = study.dataset_of(name).splits
+        trained = any(entry.get("path", "").startswith(folder) for entry in files)
+        if trained and not splits.keys() >= {*TRAINING_SPLITS}:
+            raise VitscopeError(
+                f"{study.path}: data.{model.data}.splits: found {listed(splits)}, allowed: "
+                f"{' and '.join(TRAINING_SPLITS)} among them: models.{name} is trained by this "
+                f"workflow, which {folder} says, on the one and tested on the other."
+            )
+
+
+def load_study(path: Path, results: str = "results") -> Study:
+    """Read, check and complete one study; `results` is the folder that the workflow writes to."""
+    settings = load_yaml(path)
+    schema = load("study")
+    check(path, settings, schema)
+    fill(settings, schema, schema)
+    _check_models(path, settings)
+    study = typed(path.stem, path, settings)
+    _check_files(study)
+    _check_figures(study)
+    check(path, path.stem, schema["$defs"]["name"], within=("name of the file",))
+    for measure in rooms.names():
+        rooms.declared(measure).check(study)
+    _check_training(study, results)
+    return study
+
+
+def _study_files(where: str, place: Path) -> list[Path]:
+    """Return the studies of a folder, or the one that is a file."""
+    if place.is_file():
+        return [place]
+    if not place.is_dir():
+        raise VitscopeError(
+            f"{where}: studies_dir: found '{place}', allowed: a folder or file that exists."
+        )
+    files = [file for file in sorted(place.iterdir()) if _is_study(file)]
+    if not files:
+        raise VitscopeError(
+            f"{where}: studies_dir: found '{place}', which holds no study, allowed: a folder "
+            f"with files NAME.yaml."
+        )
+    return files
+
+
+def _is_study(file: Path) -> bool:
+    hidden = file.name.startswith(".")
+    return file.suffix in SUFFIXES and not hidden and not file.name.endswith(LOCK_SUFFIX)
+
+
+def load_config(config: Mapping[str, Any], where: str) -> tuple[str, dict[str, Study]]:
+    """Check the settings of the workflow; return the default study's name and all studies.
+
+    `where` says in messages where these settings come from.
+    """
+    settings = dict(config)
+    schema = load("config")
+    check(where, settings, schema)
+    fill(settings, schema, schema)
+    extra = settings["studies_dir"]
+    places = [BUNDLED_STUDIES, *map(Path, [extra] if isinstance(extra, str) else extra)]
+    files = [file for place in places for file in _study_files(where, place.expanduser())]
+    studies: dict[str, Study] = {}
+    for path in {file.resolve(): file for file in files}.values():
+        study = load_study(path, settings["pathvars"].get("results", "results"))
+        if study.name in studies:
+            raise VitscopeError(
+                f"{path}: there is a study '{study.name}' already, {studies[study.name].path}: "
+                f"rename one of the files."
+            )
+        studies[study.name] = study
+    default = settings["study"]
+    if default not in studies:
+        raise unknown(where, "study", default, studies)
+    return default, studies
