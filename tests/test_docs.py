@@ -11,8 +11,8 @@ import vitscope
 from vitscope.data import split as artefact
 from vitscope.networks import checkpoints, families
 from vitscope.settings import generated_docs as manual
-from vitscope.settings.schema import load
 from vitscope.settings.loading import ROOT, load_config, load_study
+from vitscope.settings.schema import load
 from vitscope.workflow.tables import tables
 
 SETTINGS = ROOT / "config" / "README.md"

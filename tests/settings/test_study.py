@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from vitscope.drawing.kinds import KINDS
 from vitscope.errors import VitscopeError
 from vitscope.networks import families
-from vitscope.settings.schema import SCHEMAS, load
 from vitscope.settings.loading import BUNDLED_STUDIES, ROOT, load_config, load_study
+from vitscope.settings.schema import SCHEMAS, load
 from vitscope.settings.study import Study
 
 STUDY: dict[str, Any] = {

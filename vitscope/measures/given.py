@@ -4,6 +4,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from vitscope.networks.block_table import CUT_POINT
+
 if TYPE_CHECKING:
     import pandas as pd
     import torch
@@ -66,6 +68,14 @@ class OnLoss:
 
 
 @dataclass(frozen=True)
+class OnWeights:
+    """The weights of a model in training: recorded in its history, or its snapshots in order."""
+
+    history: "pd.DataFrame | None" = None
+    snapshots: "Sequence[TensorFile]" = ()
+
+
+@dataclass(frozen=True)
 class Parts:
     """What parts of a model measured, in their order, and its block table if it is merged."""
 
@@ -78,6 +88,4 @@ class Parts:
         """The cut points of the model, a row each, without what is counted of the network."""
         if self.blocks is None:
             raise ValueError("merging at cut points needs the block table")
-        return self.blocks.drop(
-            columns=["parameters", "operations", "activations"], errors="ignore"
-        )
+        return self.blocks[[*CUT_POINT]]

@@ -18,8 +18,8 @@ from vitscope.files.tensors import TensorFile, TensorWriter
 from vitscope.measures.cka import compute as cka
 from vitscope.measures.cka.compute import gram, hsic, merge, shard_hsic, u_centred
 from vitscope.settings import study as studies
-from vitscope.settings.schema import load
 from vitscope.settings.loading import BUNDLED_STUDIES, load_study
+from vitscope.settings.schema import load
 from vitscope.workflow.tables import find_table
 
 ROOT = Path(__file__).parents[3]

@@ -14,10 +14,10 @@ import pandas as pd
 
 from vitscope.errors import VitscopeError
 from vitscope.files.tensors import TensorFile, as_float
+from vitscope.measures.cka.measure import LEAST_BATCH
+from vitscope.measures.given import OnLatents, Parts
 
 Array = npt.NDArray[Any]
-
-LEAST_IMAGES = 4
 
 # Gram matrices are of single precision: one that is this much smaller once it is centred is nothing
 # but rounding.
@@ -60,9 +60,9 @@ def u_centred(grams: Array) -> Array:
 def hsic(grams: Array) -> Array:
     """Return the unbiased HSIC of all pairs of Gram matrices (K, N, N) as (K, K)."""
     count, images, _ = grams.shape
-    if images < LEAST_IMAGES:
+    if images < LEAST_BATCH:
         raise VitscopeError(
-            f"An unbiased HSIC is of {LEAST_IMAGES} images or more, not of {images}: "
+            f"An unbiased HSIC is of {LEAST_BATCH} images or more, not of {images}: "
             "measure more images."
         )
     flat = u_centred(grams).reshape(count, images * images)
@@ -111,7 +111,7 @@ def shard_hsic(latents: TensorFile, first_image: int, batch_size: int) -> pd.Dat
     )
 
 
-def merge(model: str, shards: Iterable[pd.DataFrame]) -> pd.DataFrame:
+def mean_cka(model: str, shards: Iterable[pd.DataFrame]) -> pd.DataFrame:
     """Merge the shards of one model to the CKA of all pairs of cut points, in both orders.
 
     A cut point whose maps are the same for all images has none: NaN.
@@ -137,3 +137,13 @@ def merge(model: str, shards: Iterable[pd.DataFrame]) -> pd.DataFrame:
             "cka": (means / np.sqrt(known[:, None] * known)).ravel(),
         }
     )
+
+
+def measure(given: OnLatents, batch_size: int) -> pd.DataFrame:
+    """Measure a shard."""
+    return shard_hsic(given.latents, given.first_image, batch_size)
+
+
+def merge(parts: Parts) -> pd.DataFrame:
+    """Merge the shards of a model."""
+    return mean_cka(parts.model, parts.tables)

@@ -1,93 +1,12 @@
-"""Accuracy and calibration, as the authors define them, from the predictions for each image.
+"""Accuracy and calibration of a model, from its predictions."""
 
-A prediction is confident if its confidence is above `CUTOFF`. A bin of confidence holds what is
-above its lower and not above its higher end.
-"""
-
-from typing import Any
-
-import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
-from vitscope.errors import VitscopeError
-
-CUTOFF = 0.9
-BINS = 10
-
-Array = npt.NDArray[Any]
+from vitscope.measures.given import OnPredictions
+from vitscope.measures.scores import scores_of
 
 
-def summarized(predictions: pd.DataFrame, classes: int) -> dict[str, float]:
-    """Return the scores of a classification table, without the model and the number of images.
-
-    A score is NaN where nothing defines it: no prediction is confident, or none is wrong.
-    """
-    _check(predictions, classes)
-    label, prediction = predictions["label"].to_numpy(), predictions["prediction"].to_numpy()
-    right = label == prediction
-    confident = predictions["confidence"].to_numpy() > CUTOFF
-    bins = reliability(predictions)
-    share = bins["images"] / len(predictions)
-    overconfidence = (bins["confidence"] - bins["accuracy"]) * share
-    return {
-        "accuracy": _share(right),
-        "accuracy_90": _share(right[confident]),
-        "nll": float(predictions["nll"].mean()),
-        "unconfidence_90": _share(~confident[~right]),
-        "iou": _mean_iou(label, prediction, classes),
-        "iou_90": _mean_iou(label[confident], prediction[confident], classes),
-        "frequency_90": _share(confident),
-        "top5": _share(predictions["top5"].to_numpy()),
-        "brier": float(predictions["brier"].mean()),
-        "ece": float(overconfidence.abs().sum()),
-        "signed_ece": float(overconfidence.sum()),
-    }
-
-
-def reliability(predictions: pd.DataFrame, bins: int = BINS) -> pd.DataFrame:
-    """Return for each bin of confidence its images, their accuracy and their mean confidence.
-
-    The last two are NaN in a bin without images.
-    """
-    edges = np.arange(bins + 1) / bins
-    confidence = predictions["confidence"].to_numpy()
-    right = predictions["label"].to_numpy() == predictions["prediction"].to_numpy()
-    bin_of = np.searchsorted(edges, confidence, side="left") - 1
-    images = np.bincount(bin_of, minlength=bins)
-    counted = np.where(images > 0, images, np.nan)
-    return pd.DataFrame(
-        {
-            "bin": np.arange(bins),
-            "low": edges[:-1],
-            "high": edges[1:],
-            "images": images,
-            "accuracy": np.bincount(bin_of, right, bins) / counted,
-            "confidence": np.bincount(bin_of, confidence, bins) / counted,
-        }
-    )
-
-
-def _check(predictions: pd.DataFrame, classes: int) -> None:
-    if predictions.empty:
-        raise VitscopeError("There are no predictions to score: measure at least one image.")
-    outside = int((~predictions["label"].between(0, classes - 1)).sum())
-    if outside:
-        raise VitscopeError(
-            f"{outside} of {len(predictions)} images have a label outside the {classes} classes "
-            f"of the data set: correct `classes` of the data set, or its labels."
-        )
-
-
-def _share(true: Array) -> float:
-    return float(true.mean()) if len(true) else np.nan
-
-
-def _mean_iou(label: Array, prediction: Array, classes: int) -> float:
-    """Return the intersection over union, mean over the classes that occur as labels."""
-    labelled = np.bincount(label, minlength=classes)
-    predicted = np.bincount(prediction, minlength=classes)
-    both = np.bincount(label[label == prediction], minlength=classes)
-    occurs = labelled > 0
-    ratios = both[occurs] / (labelled + predicted - both)[occurs]
-    return float(ratios.mean()) if len(ratios) else np.nan
+def measure(given: OnPredictions, classes: int) -> pd.DataFrame:
+    """Return the scores of a model, in one row."""
+    scores = scores_of(given.predictions, classes)
+    return pd.DataFrame([{"model": given.model, "images": len(given.predictions)} | scores])

@@ -8,6 +8,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from vitscope.files.tensors import TensorFile, as_float, checksum
+from vitscope.measures.given import OnLatents, Parts
 from vitscope.measures.intervals import interval
 
 Array = npt.NDArray[Any]
@@ -66,7 +67,7 @@ def shard_variance(latents: TensorFile, first_image: int) -> pd.DataFrame:
     )
 
 
-def merge(shards: Iterable[pd.DataFrame], resamples: int, seed: int) -> pd.DataFrame:
+def mean_variance(shards: Iterable[pd.DataFrame], resamples: int, seed: int) -> pd.DataFrame:
     """Merge the shards of one model: mean over images and a 95 % interval, per cut point."""
     per_image = pd.concat(
         shard.pivot(index="image", columns="index", values="variance") for shard in shards
@@ -82,3 +83,14 @@ def merge(shards: Iterable[pd.DataFrame], resamples: int, seed: int) -> pd.DataF
             "ci_high": high,
         }
     )
+
+
+def measure(given: OnLatents) -> pd.DataFrame:
+    """Measure a shard."""
+    return shard_variance(given.latents, given.first_image)
+
+
+def merge(parts: Parts, resamples: int, seed: int) -> pd.DataFrame:
+    """Merge the shards of a model, and say which cut point each row is of."""
+    merged = mean_variance(parts.tables, resamples, seed)
+    return parts.cut_points.merge(merged, on="index", validate="one_to_one")

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from vitscope.errors import VitscopeError
+from vitscope.measures.given import OnModel
 from vitscope.measures.intervals import interval
 
 
@@ -64,3 +65,12 @@ def fit_table(
         {"metric": "nll_train", "images": len(losses), "value": losses.mean()},
     ]
     return pd.DataFrame(rows)
+
+
+def measure(given: OnModel, resamples: int, seed: int) -> pd.DataFrame:
+    """Measure the loss on augmented images, beside the error of the predictions."""
+    if given.alike is None or given.predictions is None:
+        raise ValueError("the fit needs predictions and augmented images")
+    losses = training_losses(given.network, given.alike.batches(given.batch_size), given.device)
+    table = fit_table(given.predictions, losses, resamples, seed)
+    return table.assign(model=given.model)

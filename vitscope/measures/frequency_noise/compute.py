@@ -14,7 +14,9 @@ import pandas as pd
 
 from vitscope.errors import VitscopeError
 from vitscope.measures.frequency_noise.rings import sides
+from vitscope.measures.given import OnModel
 from vitscope.measures.intervals import accuracy_changes
+from vitscope.networks.predictions import known_labels, selected
 
 if TYPE_CHECKING:
     import torch
@@ -77,7 +79,7 @@ def noises(images: Array, factors: Iterable[Array]) -> Iterator[Array]:
         yield np.fft.irfft2(spectrum * factor, s=images.shape[-2:])
 
 
-def measure(
+def shares_found(
     model: "nn.Module",
     batches: Iterable["Tensor"],
     rows: Sequence[int],
@@ -139,9 +141,9 @@ def _share_of_draws(
 def noise_table(
     model: str, clean: Array, shares: Array, noise: Noise, size: int, bootstrap: Mapping[str, int]
 ) -> pd.DataFrame:
-    """Return the table of one model, from what `measure` tells of images of `size` pixels."""
+    """Return the table of one model, from what `shares_found` tells of images of `size` pixels."""
     frequencies, width = noise["frequencies"], noise["width"]
-    told = pd.DataFrame(
+    table = pd.DataFrame(
         {
             "model": model,
             "frequency": np.array(frequencies, np.float64),
@@ -154,4 +156,16 @@ def noise_table(
         }
     )
     changes = accuracy_changes(clean, shares, **bootstrap)
-    return told.join(changes).sort_values("frequency", ignore_index=True)
+    return table.join(changes).sort_values("frequency", ignore_index=True)
+
+
+def measure(
+    given: OnModel, chosen: Mapping[str, Any], noise: Noise, bootstrap: Mapping[str, int]
+) -> pd.DataFrame:
+    """Measure what noise of each frequency costs a model; `chosen` says of which images."""
+    rows = selected(given.images, chosen["images"], chosen["seed"])
+    labels = known_labels(given.images, rows)
+    clean, shares = shares_found(
+        given.network, given.batches(rows), rows, labels, noise, given.device
+    )
+    return noise_table(given.model, clean, shares, noise, given.settings["image_size"], bootstrap)

@@ -1,58 +1,16 @@
-"""The tables of the Hessian: what is measured of each batch of augmented images."""
+"""The largest eigenvalues of the Hessian."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
-import torch
-from torch import nn
 
-from vitscope.measures.hessian import operator
-from vitscope.measures.hessian.lanczos import largest, quadrature
+from vitscope.measures.given import OnLoss, Parts
+from vitscope.measures.hessian.batches import Loss, over_batches
+from vitscope.measures.hessian.lanczos import largest
 from vitscope.measures.hessian.operator import Hessian
-from vitscope.progress import Progress
-from vitscope.training.augmented import Augmented
 from vitscope.web.downloads import Say
-
-# Images that the Hessian is checked on before any spectrum: whether it can be trusted does not
-# depend on how many there are.
-CHECKED = 8
-
-
-@dataclass(frozen=True)
-class Loss:
-    """The loss whose Hessian is measured: of which model, on what, with which weight decay."""
-
-    model: nn.Module
-    images: Augmented
-    batch_size: int
-    weight_decay: float
-    device: torch.device | None = None
-
-    def hessian(self, batch: int, images: int | None = None) -> Hessian:
-        """Return the Hessian on a batch, or on the first images of it."""
-        first = batch * self.batch_size
-        pixels, targets = self.images.rows(first, first + (images or self.batch_size))
-        return operator.of_model(
-            self.model.to(self.device),
-            pixels.to(self.device),
-            targets.to(self.device),
-            self.weight_decay,
-        )
-
-
-def _over_batches(
-    loss: Loss, batches: Sequence[int], measure: Callable[[int, Hessian], pd.DataFrame], say: Say
-) -> pd.DataFrame:
-    checked = min(CHECKED, loss.batch_size)
-    operator.require_deterministic(lambda: loss.hessian(batches[0], checked))
-    progress = Progress(len(batches), "batches", say)
-    tables = []
-    for batch in batches:
-        tables.append(measure(batch, loss.hessian(batch)))
-        progress.advance()
-    return pd.concat(tables, ignore_index=True)
 
 
 def largest_eigenvalues(
@@ -87,20 +45,30 @@ def largest_eigenvalues(
             }
         )
 
-    return _over_batches(loss, batches, measure, say)
+    return over_batches(loss, batches, measure, say)
 
 
-def density(
-    loss: Loss, batches: Sequence[int], *, probes: int, steps: int, say: Say = print
+def say_what_did_not_converge(table: pd.DataFrame, say: Say = print) -> None:
+    """Say of each snapshot how many eigenvalues did not converge, if any."""
+    for snapshot, rows in table.groupby("snapshot", sort=False):
+        failed = int((~rows["converged"]).sum())
+        if failed:
+            say(
+                f"{snapshot}: {failed} of {len(rows)} eigenvalues have not converged: raise "
+                f"analysis.hessian.iterations"
+            )
+
+
+def measure(
+    given: OnLoss, batches: Sequence[int], batch_size: int, weight_decay: float, **settings: Any
 ) -> pd.DataFrame:
-    """Return nodes and weights of the density of all eigenvalues of each batch, for each probe."""
+    """Measure some batches."""
+    loss = Loss(given.network, given.images, batch_size, weight_decay, given.device)
+    return largest_eigenvalues(loss, batches, **settings)
 
-    def measure(batch: int, hessian: Hessian) -> pd.DataFrame:
-        tables = []
-        for probe in range(probes):
-            nodes, weights = quadrature(hessian, hessian.start(batch, probe), steps)
-            table = {"batch": batch, "probe": probe, "node": nodes, "weight": weights}
-            tables.append(pd.DataFrame(table))
-        return pd.concat(tables)
 
-    return _over_batches(loss, batches, measure, say)
+def merge(parts: Parts) -> pd.DataFrame:
+    """Join the batches of all snapshots, and say which eigenvalues have not converged."""
+    table = pd.concat(parts.tables, ignore_index=True)
+    say_what_did_not_converge(table)
+    return table

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from hashlib import sha256
 from math import isfinite
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -15,8 +16,9 @@ import torch
 from torch import Tensor, nn
 
 from vitscope.errors import VitscopeError
-from vitscope.measures.classification.compute import summarized
+from vitscope.measures.given import OnLoss
 from vitscope.measures.landscape.table import TABLE
+from vitscope.measures.scores import scores_of
 from vitscope.networks.predictions import judged
 from vitscope.progress import Progress
 from vitscope.training.augmented import Augmented
@@ -137,10 +139,10 @@ def scores(
             judgements.append(_judged(logits, targets))
     columns = {key: torch.cat([each[key] for each in judgements]).numpy() for key in judgements[0]}
     loss = float(columns.pop("loss").mean())
-    return summarized(pd.DataFrame(columns), targets.shape[1]) | {"nll": loss}
+    return scores_of(pd.DataFrame(columns), targets.shape[1]) | {"nll": loss}
 
 
-def measure(
+def losses_at(
     model: nn.Module,
     images: Augmented,
     points: Sequence[Point],
@@ -188,3 +190,14 @@ def _completed(
         loss=rows["nll"] + weight_decay * rows["l2"],
         loss_squared=rows["nll"] + weight_decay / 2 * rows["l2_squared"],
     ).reindex(columns=columns)
+
+
+def measure(
+    given: OnLoss, points: int, radius: float, rows: Sequence[int], precision: str, **settings: Any
+) -> pd.DataFrame:
+    """Measure some rows of the grid."""
+    places = grid(points, radius, range(*rows))
+    precision = pick_precision(precision, given.device)
+    return losses_at(
+        given.network, given.images, places, device=given.device, precision=precision, **settings
+    )

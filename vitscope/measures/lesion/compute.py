@@ -18,8 +18,11 @@ import torch
 from torch import Tensor, nn
 
 from vitscope.errors import VitscopeError
+from vitscope.measures.given import OnModel
 from vitscope.measures.intervals import accuracy_changes
+from vitscope.networks.block_table import CUT_POINT
 from vitscope.networks.families import CutPoint
+from vitscope.networks.predictions import known_labels, selected
 
 Array = npt.NDArray[np.bool_]
 
@@ -221,5 +224,19 @@ def lesion_table(
     """Return one row per unit: its cut point, and the change of accuracy without it."""
     changes = accuracy_changes(clean, without, resamples, seed)
     changes = changes.assign(index=list(units), images=len(clean))
-    points = blocks.drop(columns="parameters")
-    return points.merge(changes, on="index", validate="one_to_one")
+    return blocks[[*CUT_POINT]].merge(changes, on="index", validate="one_to_one")
+
+
+def measure(
+    given: OnModel, chosen: Mapping[str, Any], bootstrap: Mapping[str, int]
+) -> pd.DataFrame:
+    """Measure what each residual branch is worth; `chosen` says on which images."""
+    if given.blocks is None:
+        raise ValueError("lesions need the block table")
+    rows = selected(given.images, chosen["images"], chosen["seed"])
+    labels = known_labels(given.images, rows)
+    branches = branches_of(given.model, given.network, given.cut_points)
+    clean, without = correctness(
+        given.network, list(branches.values()), given.batches(rows), labels, given.device
+    )
+    return lesion_table(given.blocks, list(branches), clean, without, **bootstrap)

@@ -7,10 +7,12 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from vitscope.corruptions import CLEAN, MEAN
+from vitscope.corruptions import CLEAN
 from vitscope.corruptions.corrupted import Corrupted
 from vitscope.data.split import Split, normalized
-from vitscope.measures.classification.compute import summarized
+from vitscope.measures.given import OnModel
+from vitscope.measures.scores import scores_of
+from vitscope.networks.predictions import known_labels, predict
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -53,34 +55,31 @@ def _batches(
 
 def scored(model: str, view: View, predictions: pd.DataFrame, classes: int) -> pd.DataFrame:
     """Return the row of a robustness table for the predictions of a view."""
-    scores = summarized(predictions, classes)
-    told = {key: scores[key] for key in ("accuracy", "nll", "ece")}
+    scores = scores_of(predictions, classes)
     return pd.DataFrame(
         {
             "model": model,
             "corruption": view.corruption,
             "severity": view.severity,
             "images": len(predictions),
-            **told,
+            **{key: scores[key] for key in ("accuracy", "nll", "ece")},
         },
         index=[0],
     )
 
 
-def corruption_error(table: pd.DataFrame) -> pd.DataFrame:
-    """Return the errors of one model by corruption, mean over severities, and their mean."""
-    clean = table["corruption"] == CLEAN
-    clean_error = 1 - table.loc[clean, "accuracy"].item()
-    accuracy = table[~clean].groupby("corruption", sort=False)["accuracy"].mean()
-    error = 1 - accuracy
-    error[MEAN] = error.mean()
-    return pd.DataFrame(
-        {
-            "model": table["model"].iloc[0],
-            "corruption": error.index,
-            "images": table["images"].iloc[0],
-            "clean_error": clean_error,
-            "error": error.to_numpy(),
-            "relative_error": error.to_numpy() - clean_error,
-        }
+def measure(given: OnModel, corruptions: Sequence[str], clean: bool) -> pd.DataFrame:
+    """Classify images under some corruptions, and first of all as they are if that is wanted."""
+    rows = given.corrupted[0].rows.tolist()
+    labels = known_labels(given.images, rows)
+    reading = (given.batch_size, given.settings["mean"], given.settings["std"])
+    views = [view for each in given.corrupted for view in corrupted_views(each, *reading)]
+    if clean:
+        views.insert(0, clean_view(given.images, rows, *reading))
+    classes = given.settings["classes"]
+    return pd.concat(
+        scored(
+            given.model, view, predict(given.network, view.batches, labels, given.device), classes
+        )
+        for view in views
     )

@@ -9,6 +9,7 @@ import pandas as pd
 
 from vitscope.data.split import Split
 from vitscope.errors import VitscopeError
+from vitscope.measures.given import OnPredictions
 from vitscope.measures.intervals import TAILS, bootstrap_means
 
 Array = npt.NDArray[Any]
@@ -93,3 +94,12 @@ def _bias_interval(found: Array, resamples: int, seed: int) -> tuple[float, floa
     ratios = _ratio(bootstrap_means(found.astype(np.float64), resamples, seed))
     low, high = np.nanpercentile(ratios, TAILS)
     return float(low), float(high)
+
+
+def measure(given: OnPredictions, resamples: int, seed: int) -> pd.DataFrame:
+    """Return how often a model goes by shape and by texture."""
+    predictions, images = given.predictions, given.images
+    shape, texture = cues(images, predictions["image"].to_list())
+    prediction = predictions["prediction"].to_numpy()
+    table = biases(prediction, shape, texture, images.classes, resamples, seed)
+    return table.assign(model=given.model)

@@ -9,6 +9,7 @@ import pandas as pd
 
 from vitscope.errors import VitscopeError
 from vitscope.files.tensors import TensorFile
+from vitscope.measures.given import OnWeights
 
 Array = npt.NDArray[Any]
 
@@ -96,3 +97,25 @@ def _inner_products(count: int, tensors: Iterable[Sequence[Array]]) -> tuple[Arr
             squares += np.vecdot(piece, piece)
             products += np.vecdot(piece, piece[0])
     return squares, products
+
+
+def measure(
+    given: OnWeights,
+    model: str,
+    warmup: str | None,
+    names: Sequence[str] = (),
+    network: Mapping[str, Any] | None = None,
+) -> pd.DataFrame:
+    """Return the trajectory of a model, as recorded or through its snapshots by their `names`."""
+    if given.history is not None:
+        return recorded(given.history, warmup, f"The history of {model}").assign(model=model)
+    if network is None:
+        raise ValueError("a trajectory through snapshots needs the network")
+    # Imported here: what was recorded in training is read without torch.
+    from vitscope.networks.empty import parameter_names
+
+    parameters = parameter_names(
+        network["family"], network["arch"], network["classes"], network["image_size"]
+    )
+    snapshots = dict(zip(names, given.snapshots, strict=True))
+    return traced(snapshots, parameters, warmup).assign(model=model)

@@ -1,0 +1,98 @@
+"""The whole two-dimensional spectrum of feature maps: its bands, and its mean over rings.
+
+A frequency of the plane is the length of its vector: 1, in units of pi, where an axis ends, and up
+to the root of 2 in the corners.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.fft import fftfreq, rfft2, rfftfreq
+
+from vitscope.measures.fourier.diagonal import FLOOR
+
+Array = npt.NDArray[Any]
+
+BANDS = ("low", "middle", "high")
+# Frequencies are roots of sums of squares: one on an edge must not fall off it.
+_ROUNDING = 1e-9
+
+
+class Plane:
+    """The components of the real transform of a map: their bands, rings and how often they count.
+
+    `edges` are where the middle band begins and ends. A component on an edge belongs to the band
+    below it; frequency 0 belongs to none.
+    """
+
+    def __init__(self, height: int, width: int, edges: Sequence[float]) -> None:
+        self.pixels = height * width
+        # The transform of real maps leaves out half of the plane: those are conjugates.
+        columns = np.arange(width // 2 + 1)
+        twice = np.where((columns == 0) | (2 * columns == width), 1, 2)
+        self._counts = np.tile(twice, height)
+        frequency = 2 * np.hypot(fftfreq(height)[:, None], rfftfreq(width)).ravel()
+        self._bands = np.searchsorted(np.asarray(edges) + _ROUNDING, frequency)
+        self._bands[0] = len(BANDS)
+        steps = max(height, width) / 2
+        self._rings = np.ceil(frequency * steps - 0.5 - _ROUNDING).astype(int)
+        counted = np.bincount(self._bands, self._counts, len(BANDS) + 1)
+        self.components = counted[: len(BANDS)].astype(np.int32)
+        self._in_ring = np.bincount(self._rings, self._counts)[: int(steps) + 1]
+
+    def band_variance(self, power: Array) -> Array:
+        """Return the unbiased variance in each band from squared amplitudes.
+
+        By Parseval's theorem they add up to the variance of the map. A single pixel has none: 0.
+        """
+        of_band = np.bincount(self._bands, self._counts * power, len(BANDS) + 1)[: len(BANDS)]
+        result: Array = of_band / (self.pixels * max(1, self.pixels - 1))
+        return result
+
+    def ring_means(self, values: Array) -> Array:
+        """Return the mean over each ring of integer radius, from 0 to the end of the longer axis.
+
+        Radii are in steps of the longer axis and rounded, halves down; what lies in the corners
+        beyond the last ring is left out.
+        """
+        sums = np.bincount(self._rings, self._counts * values)[: len(self._in_ring)]
+        result: Array = sums / self._in_ring
+        return result
+
+
+class WholeSpectrum:
+    """Measure the variance in each band, and if wanted the mean log amplitude on each ring."""
+
+    def __init__(self, plane: Plane, radial: bool) -> None:
+        self._plane = plane
+        self._radial = radial
+
+    def __call__(self, maps: Array) -> Array:
+        """Return the bands of each image of (N, C, H, W), then its rings; means over channels."""
+        # One image at a time: how a transform is vectorized depends on how many there are.
+        return np.stack([self._of_image(image) for image in maps])
+
+    def _of_image(self, maps: Array) -> Array:
+        power = _power(maps)
+        bands = self._plane.band_variance(power.mean(axis=0, dtype=np.float64))
+        if not self._radial:
+            return bands
+        np.sqrt(power, out=power)
+        power += FLOOR
+        amplitude = np.log(power, out=power).mean(axis=0, dtype=np.float64)
+        return np.concatenate([bands, self._plane.ring_means(amplitude)])
+
+
+def _power(maps: Array) -> Array:
+    """Return the squared amplitudes of the real transform of each map, (C, components)."""
+    channels, height, width = maps.shape
+    first = maps[:, :1, :1]
+    # Far from zero, frequency 0 would leave the others little precision, and a constant map noise.
+    transform = rfft2(maps - first, overwrite_x=True).reshape(channels, -1)
+    transform[:, 0] += np.float32(height * width) * first[:, 0, 0]
+    parts = transform.view(np.float32)
+    parts *= parts
+    power: Array = parts[:, ::2] + parts[:, 1::2]
+    return power
