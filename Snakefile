@@ -14,7 +14,7 @@ report: "report/workflow.rst"
 
 
 include: "rules/common.smk"
-include: "rules/resources.smk"
+include: "rules/requests.smk"
 
 
 wildcard_constraints:
@@ -24,28 +24,19 @@ wildcard_constraints:
     split=one_of(split_names()),
     figure=one_of(names_in("figures")),
     table=one_of(tables_in()),
+    measure=one_of(rooms.names()),
     snapshot=one_of(snapshot_names()),
-    shard=r"\d+",
+    part=r"\d+",
 
 
 include: "rules/data.smk"
 include: "rules/training.smk"
 include: "rules/checkpoints.smk"
-include: "rules/snapshots.smk"
-include: "rules/trajectory.smk"
 include: "rules/blocks.smk"
 include: "rules/latents.smk"
-include: "rules/variance.smk"
-include: "rules/fourier.smk"
-include: "rules/cka.smk"
-include: "rules/classification.smk"
-include: "rules/noise.smk"
-include: "rules/lesion.smk"
-include: "rules/robustness.smk"
-include: "rules/augmented.smk"
-include: "rules/fit.smk"
-include: "rules/landscape.smk"
-include: "rules/hessian.smk"
+include: "rules/predictions.smk"
+include: "rules/corruptions.smk"
+include: "rules/measures.smk"
 include: "rules/tables.smk"
 include: "rules/claims.smk"
 include: "rules/figures.smk"
@@ -62,8 +53,8 @@ rule all:
     input:
         collect(
             "<figures>/{figure}.{format}",
-            figure=sorted(STUDIES[DEFAULT].settings["figures"]),
-            format=FORMATS,
+            figure=sorted(STUDIES[DEFAULT].figures),
+            format=["pdf", "svg", "png"],
         ),
         collect("<results>/{study}/tables/{table}.parquet", study=DEFAULT, table=tables_in(DEFAULT)),
         f"<results>/{DEFAULT}/tables/claims.parquet",

@@ -1,4 +1,4 @@
-"""Blocks: the ordered cut points of each model."""
+"""Blocks: the ordered cut points of each model, and what lies between them."""
 
 
 rule list_blocks:
@@ -15,7 +15,7 @@ rule list_blocks:
         "../envs/torch.yaml"
     params:
         code=family_code("list_blocks"),
-        model=network_of,
+        model=of_study(Study.network, "model"),
     message:
         "Listing the cut points of {wildcards.model}"
     script:

@@ -1,4 +1,18 @@
-"""Checkpoints: fetched where they are not on this machine, verified, converted once."""
+"""Checkpoints and snapshots: fetched where they are not here, verified, converted once."""
+
+
+def checkpoint_file(wildcards):
+    """The file that a checkpoint is converted from."""
+    download = rules.fetch_checkpoint.output.checkpoint.format(**wildcards)
+    entry = study_of(wildcards).models[wildcards.model].checkpoint
+    return named_file(wildcards, "checkpoint", entry, download)
+
+
+def snapshot_file(wildcards):
+    """The file that a snapshot is converted from."""
+    download = rules.fetch_snapshot.output.checkpoint.format(**wildcards)
+    entry = of_study(Study.snapshot, "model", "snapshot")(wildcards)
+    return named_file(wildcards, f"snapshots.{wildcards.snapshot}", entry, download)
 
 
 rule fetch_checkpoint:
@@ -13,7 +27,7 @@ rule fetch_checkpoint:
     params:
         # No more than this: users of one cache share what they download from the same address.
         code=code("fetch_checkpoint"),
-        checkpoint=lambda wildcards: model_of(wildcards)["checkpoint"],
+        checkpoint=lambda wildcards: study_of(wildcards).models[wildcards.model].checkpoint,
     message:
         "Downloading the checkpoint of {wildcards.model}"
     script:
@@ -34,10 +48,40 @@ rule convert_checkpoint:
         "../envs/torch.yaml"
     params:
         code=family_code("convert_checkpoint"),
-        model=network_of,
-        checkpoint=lambda wildcards: model_of(wildcards)["checkpoint"],
+        model=of_study(Study.network, "model"),
+        checkpoint=lambda wildcards: study_of(wildcards).models[wildcards.model].checkpoint,
         label="{model}",
     message:
         "Converting the checkpoint of {wildcards.model}"
     script:
         "../scripts/convert_checkpoint.py"
+
+
+use rule fetch_checkpoint as fetch_snapshot with:
+    output:
+        checkpoint="<results>/{study}/downloads/{model}/{snapshot}.checkpoint",
+    log:
+        "<logs>/{study}/downloads/{model}/{snapshot}.log",
+    cache: "omit-software"
+    localrule: True
+    params:
+        checkpoint=of_study(Study.snapshot, "model", "snapshot"),
+    message:
+        "Downloading the snapshot {wildcards.snapshot} of {wildcards.model}"
+
+
+use rule convert_checkpoint as convert_snapshot with:
+    input:
+        source=snapshot_file,
+    output:
+        checkpoint="<results>/{study}/snapshots/{model}/{snapshot}.safetensors",
+    log:
+        "<logs>/{study}/snapshots/{model}/{snapshot}.log",
+    benchmark:
+        "<benchmarks>/{study}/snapshots/{model}/{snapshot}.tsv"
+    localrule: True
+    params:
+        checkpoint=of_study(Study.snapshot, "model", "snapshot"),
+        label="{model}, snapshot {snapshot}",
+    message:
+        "Converting the snapshot {wildcards.snapshot} of {wildcards.model}"

@@ -1,5 +1,27 @@
 """Claims: what the paper says of each figure, beside what was measured."""
 
+PUBLISHED = ROOT / "resources" / "published"
+
+
+def tables_of_study(wildcards):
+    """The tables of all models, by their names."""
+    study = study_of(wildcards)
+    return {
+        table: rules.tabulate.output.table.format(study=study.name, table=table)
+        for table in study.tables()
+    }
+
+
+def published_files(wildcards):
+    """The published points that the figures of a study show."""
+    figures = study_of(wildcards).figures.values()
+    return sorted({str(PUBLISHED / f.published.file) for f in figures if f.published})
+
+
+def claims_code(wildcards):
+    """The digest of what counts the claims of a study."""
+    return code("count_claims", *clear(params.claim_modules, study_of(wildcards)))
+
 
 rule count_claims:
     input:
@@ -24,11 +46,11 @@ rule count_claims:
     conda:
         "../envs/base.yaml"
     params:
-        code=code("count_claims"),
-        study=title_of,
-        figures=lambda wildcards: study_of(wildcards).settings["figures"],
-        snapshots=snapshots_by_figure,
-        labels=labels_of,
+        code=claims_code,
+        study=of_study(params.title),
+        figures=of_study(params.claimed_figures),
+        tables=of_study(params.claimed_tables),
+        labels=of_study(params.labels),
     message:
         "Counting the claims of {wildcards.study}"
     script:

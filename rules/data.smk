@@ -1,5 +1,17 @@
 """Data: fetch what is official and on the web, and cache one artefact per split."""
 
+from vitscope.data.source_files import archive_needed, existing, local_files
+
+
+def source_files(wildcards):
+    """The files that the artefact of a split is made from."""
+    study = study_of(wildcards)
+    source = study.data[wildcards.dataset].source
+    if archive_needed(source):
+        return collect(rules.fetch_archive.output, study=study.name, dataset=wildcards.dataset)
+    where = f"{study.path}: data.{wildcards.dataset}.source"
+    return clear(local_files, where, source, wildcards.split)
+
 
 rule fetch_archive:
     output:
@@ -12,7 +24,7 @@ rule fetch_archive:
         "../envs/base.yaml"
     params:
         code=code("fetch_archive"),
-        source=lambda wildcards: dataset_of(wildcards)["source"],
+        source=lambda wildcards: study_of(wildcards).data[wildcards.dataset].source,
     message:
         "Downloading the data set {wildcards.dataset}"
     script:
@@ -31,12 +43,12 @@ rule build_split:
     conda:
         "../envs/base.yaml"
     resources:
-        mem_mb=memory_of_arrays,
-        runtime=minutes_of_building,
+        mem_mb=megabytes_of("build_split"),
+        runtime=minutes_of("build_split"),
     params:
         code=code("build_split"),
-        dataset=split_settings,
-        listing=listing_of,
+        dataset=of_study(params.split, "dataset", "split"),
+        listing=of_study(params.listing, "dataset", "split"),
     message:
         "Preparing the images of {wildcards.dataset}, split {wildcards.split}"
     script:

@@ -3,6 +3,31 @@
 `figures/{study}/{figure}.pdf` is a figure of that study, `figures/{figure}.pdf` one of the default.
 """
 
+STYLE = str(ROOT / "resources" / "style.mplstyle")
+
+
+def tables_of_figure(wildcards):
+    """The tables of the models of a figure, by their names."""
+    study = study_of(wildcards)
+    figure = study.figures[wildcards.figure]
+    path = "<results>/{study}/{table}/{model}.parquet"
+    return {
+        table: collect(path, study=study.name, table=table, model=figure.models)
+        for table in rooms.kinds()[figure.kind].tables
+    }
+
+
+def published_of_figure(wildcards):
+    """The published points that a figure shows, if any."""
+    published = study_of(wildcards).figures[wildcards.figure].published
+    return [str(PUBLISHED / published.file)] if published else []
+
+
+def figure_code(wildcards):
+    """The digest of what draws a figure, and of the columns that it reads."""
+    kind = of_study(params.kind, "figure")(wildcards)
+    return code("draw_figure", kind["module"], *kind["tables"].values())
+
 
 rule draw_figure:
     input:
@@ -27,12 +52,12 @@ rule draw_figure:
         "../envs/figures.yaml"
     params:
         code=figure_code,
-        kind=lambda wildcards: figure_of(wildcards)["kind"],
-        members=members_of,
-        published=lambda wildcards: figure_of(wildcards).get("published"),
-        snapshots=lambda wildcards: shown_snapshots(figure_of(wildcards)),
-        facts=facts_of,
-        caption=caption_of,
+        kind=of_study(params.kind, "figure"),
+        members=of_study(params.members, "figure"),
+        published=of_study(params.published, "figure"),
+        snapshots=of_study(params.snapshots, "figure"),
+        facts=of_study(params.facts, "figure"),
+        caption=of_study(params.caption, "figure"),
     message:
         "Drawing {wildcards.figure}"
     script:
@@ -54,5 +79,5 @@ use rule draw_figure as draw_default_figure with:
     benchmark:
         f"<benchmarks>/{DEFAULT}/figures/default_{{figure}}.tsv"
     wildcard_constraints:
-        figure=one_of(STUDIES[DEFAULT].settings["figures"]),
+        figure=one_of(STUDIES[DEFAULT].figures),
     localrule: True

@@ -1,6 +1,14 @@
 """Tables: one of all models of a study from the tables of each."""
 
 
+def models_in_table(wildcards):
+    """The tables of all models of which a study makes one table; rules that make one write it here."""
+    study = study_of(wildcards)
+    models = study.models_of(wildcards.table)
+    path = "<results>/{study}/{table}/{model}.parquet"
+    return collect(path, study=study.name, table=wildcards.table, model=models)
+
+
 rule tabulate:
     input:
         models=models_in_table,
@@ -14,8 +22,8 @@ rule tabulate:
     conda:
         "../envs/base.yaml"
     params:
-        code=code("tabulate"),
-        table="{table}",
+        code=lambda wildcards: code("tabulate", params.columns_of(wildcards.table)),
+        columns=lambda wildcards: params.columns_of(wildcards.table),
     message:
         "Writing the table {wildcards.table} of {wildcards.study}"
     script:

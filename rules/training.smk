@@ -1,4 +1,4 @@
-"""Training: the models of a study from nothing, and the bundled ones of mini."""
+"""Training: the models of a study from nothing, and the images that they are trained on."""
 
 
 rule train_model:
@@ -17,18 +17,67 @@ rule train_model:
     conda:
         "../envs/torch.yaml"
     resources:
-        mem_mb=memory_of_training,
-        runtime=minutes_of_training,
+        mem_mb=megabytes_of("train_model"),
+        runtime=minutes_of("train_model"),
         gpu=gpu_of,
     params:
         code=family_code("train_model"),
-        model=network_of,
-        recipe=recipe_of,
-        device=lambda wildcards: study_of(wildcards).settings["device"],
+        model=of_study(Study.network, "model"),
+        recipe=of_study(params.recipe, "model"),
+        device=device_of,
     message:
         "Training {wildcards.model}"
     script:
         "../scripts/train_model.py"
+
+
+rule augment_images:
+    """Images drawn once by the training recipe of a model, for all that measures its loss."""
+    input:
+        images=split_for(lambda study: study.analysis.augmented.split),
+    output:
+        images="<results>/{study}/augmented/{model}.safetensors",
+    log:
+        "<logs>/{study}/augmented/{model}.log",
+    benchmark:
+        "<benchmarks>/{study}/augmented/{model}.tsv"
+    conda:
+        "../envs/torch.yaml"
+    resources:
+        mem_mb=megabytes_of("augment_images"),
+        runtime=minutes_of("augment_images"),
+    params:
+        code=code("augment_images"),
+        model=of_study(Study.network, "model"),
+        recipe=of_study(params.augmentation, "model"),
+        drawing=of_study(params.drawing),
+    message:
+        "Augmenting training images for {wildcards.model}"
+    script:
+        "../scripts/augment_images.py"
+
+
+use rule augment_images as augment_alike with:
+    output:
+        images="<results>/{study}/augmented/alike/{model}.safetensors",
+    log:
+        "<logs>/{study}/augmented/alike/{model}.log",
+    benchmark:
+        "<benchmarks>/{study}/augmented/alike/{model}.tsv"
+    resources:
+        mem_mb=megabytes_of("augment_alike"),
+        runtime=minutes_of("augment_alike"),
+    params:
+        recipe=of_study(params.alike, "model"),
+        drawing=of_study(params.drawing_alike),
+    message:
+        "Augmenting training images for {wildcards.model} and models like it"
+
+
+def bundled_models(study):
+    """The models of a study whose weights are in this repository."""
+    models = STUDIES[study].models.items()
+    return [name for name, model in models if "bundled" in model.checkpoint]
 
 
 rule train_mini:

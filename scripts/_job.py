@@ -6,8 +6,10 @@ import sys
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout
+from importlib import import_module
 from io import TextIOBase
 from pathlib import Path
+from types import ModuleType
 from typing import TextIO
 
 from scripts._times import timed
@@ -35,6 +37,11 @@ class _Tee(TextIOBase):
     def flush(self) -> None:
         for stream in self._streams:
             stream.flush()
+
+
+def room(snakemake, part: str) -> ModuleType:
+    """Import a module of the room of the job's measure; the rule's `code` names it."""
+    return import_module(f"vitscope.measures.{snakemake.wildcards.measure}.{part}")
 
 
 def _lock(log: TextIO) -> None:

@@ -3,25 +3,25 @@
 from scripts._job import job
 
 from vitscope.data.split import Split
-from vitscope.files.tables import read_table
 from vitscope.networks import checkpoints, families
+from vitscope.networks.block_table import BLOCKS
 from vitscope.networks.latents import extract, pick_device, shard_rows
 
 with job(snakemake, batches="analysis.batch_size"):
-    settings, analysis = snakemake.params.model, snakemake.params.analysis
+    settings = snakemake.params.model
     model = checkpoints.load_model(snakemake.input.checkpoint, settings)
     digest = checkpoints.read_origin(snakemake.input.checkpoint)["source_sha256"]
-    blocks = read_table("blocks", snakemake.input.blocks)
+    blocks = BLOCKS.read(snakemake.input.blocks)
     images = Split(snakemake.input.images)
-    rows = shard_rows(len(images), int(snakemake.wildcards.shard), **snakemake.params.selection)
+    rows = shard_rows(len(images), int(snakemake.wildcards.part), **snakemake.params.selection)
     extract(
         model,
         families.get(settings["family"]).cut_points(model),
         list(blocks[["channels", "height", "width"]].itertuples(index=False, name=None)),
-        images.batches(rows, analysis["batch_size"], settings["mean"], settings["std"]),
+        images.batches(rows, snakemake.params.batch_size, settings["mean"], settings["std"]),
         len(rows),
         snakemake.output.latents,
-        dtype=analysis["latents_dtype"],
+        dtype=snakemake.params.dtype,
         device=pick_device(snakemake.params.device),
         metadata={"data_sha256": images.digest, "checkpoint_sha256": digest},
     )

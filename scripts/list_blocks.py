@@ -2,8 +2,8 @@
 
 from scripts._job import job
 
-from vitscope.files.tables import write_table
 from vitscope.networks import checkpoints, families
+from vitscope.networks.block_table import BLOCKS
 from vitscope.networks.blocks import block_table
 
 with job(snakemake):
@@ -11,4 +11,4 @@ with job(snakemake):
     model = checkpoints.load_model(snakemake.input.checkpoint, settings)
     cut_points = families.get(settings["family"]).cut_points(model)
     blocks = block_table(snakemake.wildcards.model, model, cut_points, settings["image_size"])
-    write_table("blocks", blocks, snakemake.output.blocks)
+    BLOCKS.write(blocks, snakemake.output.blocks)

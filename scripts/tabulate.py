@@ -1,12 +1,13 @@
 """Write one table of all models from the tables of each."""
 
+from importlib import import_module
+
 from scripts._job import job
 
 import pandas as pd
 
-from vitscope.files.tables import read_table, write_table
-
 with job(snakemake):
-    name = snakemake.params.table
-    frames = [read_table(name, path) for path in snakemake.input.models]
-    write_table(name, pd.concat(frames, ignore_index=True), snakemake.output.table)
+    columns = import_module(snakemake.params.columns)
+    table = getattr(columns, "TABLE", None) or columns.BLOCKS
+    frames = [table.read(path) for path in snakemake.input.models]
+    table.write(pd.concat(frames, ignore_index=True), snakemake.output.table)

@@ -7,9 +7,9 @@ from scripts._job import job
 import pandas as pd
 
 from vitscope.data.split import Split
-from vitscope.files.tables import write_table
 from vitscope.networks import families
 from vitscope.networks.latents import pick_device
+from vitscope.training.history import HISTORY
 from vitscope.training.loop import seeded, train
 
 with job(snakemake, batches="training.batch_size"):
@@ -29,4 +29,4 @@ with job(snakemake, batches="training.batch_size"):
         std=network["std"],
         say=print,
     )
-    write_table("training_history", pd.DataFrame(history), snakemake.output.history)
+    HISTORY.write(pd.DataFrame(history), snakemake.output.history)

@@ -70,6 +70,8 @@ class Measure:
     """A measure; the values here are those of most. Each room has a class of its own."""
 
     needs: ClassVar[Needs]
+    # Whether it is measured in parts, each a job, that are merged to its table.
+    in_parts: ClassVar[bool] = False
     # The measure whose parts are merged, if it is another one.
     parts_of: ClassVar[str | None] = None
     # What a job of a measure of the model reads besides, by the names of the workflow's inputs.
@@ -86,6 +88,11 @@ class Measure:
     def name(self) -> str:
         """The name of the measure, of its folder and of its table."""
         return type(self).__module__.split(".")[-2]
+
+    @property
+    def reads_predictions(self) -> bool:
+        """Whether a model has to classify images for it."""
+        return self.needs == "predictions" or "predictions" in self.reads
 
     def figures(self) -> dict[str, FigureKind]:
         """Return the kinds of figures that are drawn of it."""
@@ -125,9 +132,17 @@ class Measure:
         """Return how many images are classified, for a measure of predictions; None for all."""
         raise NotImplementedError(f"{self.name} needs no predictions")
 
-    def parts(self, study: "Study", model: str) -> int | None:
-        """Return how many parts there are; None if it is measured as a whole."""
-        return study.shards(model) if self.needs == "latents" else None
+    def corrupted(self, study: "Study") -> Given:
+        """Return which corrupted images there are, for a measure of these."""
+        raise NotImplementedError(f"{self.name} reads no corrupted images")
+
+    def drawn_alike(self, study: "Study") -> int:
+        """Return how many images are augmented alike for all models, for a measure of these."""
+        raise NotImplementedError(f"{self.name} reads no images that are augmented alike")
+
+    def parts(self, study: "Study", model: str) -> int:
+        """Return how many parts there are."""
+        return study.shards(model)
 
     def snapshots(self, study: "Study", model: str) -> list[str]:
         """Return the moments of training whose loss is measured."""
@@ -141,10 +156,13 @@ class Measure:
         """Return what merging depends on: arguments of `merge` in compute.py."""
         return {}
 
-    def work(self, study: "Study", model: str, part: int, images: int | None) -> Work | None:
-        """Return what a part takes of a network; None if it runs none.
+    def work(
+        self, study: "Study", model: str, part: int, images: int | None, cut_points: int
+    ) -> Work | None:
+        """Return what a part takes of a network; None if it runs none, or if nobody knows yet.
 
-        `images` is how many images there are, if that is known.
+        `images` is how many images there are, if that is known, `cut_points` how many the model
+        has.
         """
         return None
 

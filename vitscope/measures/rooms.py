@@ -27,6 +27,11 @@ def module(measure: str, part: str) -> str:
     return f"vitscope.measures.{measure}.{part}"
 
 
+def has(measure: str, part: str) -> bool:
+    """Tell whether a measure has a module of this name."""
+    return (HERE / measure / f"{part}.py").is_file()
+
+
 @cache
 def declared(measure: str) -> Measure:
     """Return what a measure says of itself."""

@@ -5,7 +5,6 @@ Gram matrices, each U-centred: so each is centred once, and all pairs are one pr
 The CKA is that of Nguyen et al. (2021), from means over batches.
 """
 
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,7 @@ import pandas as pd
 from vitscope.errors import VitscopeError
 from vitscope.files.tensors import TensorFile, as_float
 from vitscope.measures.cka.measure import LEAST_BATCH
-from vitscope.measures.given import OnLatents, Parts
+from vitscope.measures.given import OnLatents
 
 Array = npt.NDArray[Any]
 
@@ -111,39 +110,6 @@ def shard_hsic(latents: TensorFile, first_image: int, batch_size: int) -> pd.Dat
     )
 
 
-def mean_cka(model: str, shards: Iterable[pd.DataFrame]) -> pd.DataFrame:
-    """Merge the shards of one model to the CKA of all pairs of cut points, in both orders.
-
-    A cut point whose maps are the same for all images has none: NaN.
-    """
-    rows = pd.concat(shards)
-    batches = rows.pivot(index="first_image", columns=["index", "other_index"], values="hsic")
-    images = rows.groupby("first_image")["images"].first().sum()
-    count = rows["index"].max() + 1
-    upper = np.zeros((count, count))
-    upper[np.triu_indices(count)] = batches.to_numpy().mean(axis=0)
-    means = np.where(np.tri(count, dtype=bool), upper.T, upper)
-    own = np.diag(means)
-    known = np.where(own > 0, own, np.nan)
-    index, other = np.indices(means.shape).reshape(2, -1)
-    return pd.DataFrame(
-        {
-            "model": model,
-            "index": index,
-            "other_index": other,
-            "images": images,
-            "batches": len(batches),
-            "hsic": means.ravel(),
-            "cka": (means / np.sqrt(known[:, None] * known)).ravel(),
-        }
-    )
-
-
 def measure(given: OnLatents, batch_size: int) -> pd.DataFrame:
     """Measure a shard."""
     return shard_hsic(given.latents, given.first_image, batch_size)
-
-
-def merge(parts: Parts) -> pd.DataFrame:
-    """Merge the shards of a model."""
-    return mean_cka(parts.model, parts.tables)

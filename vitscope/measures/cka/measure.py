@@ -43,6 +43,7 @@ class Cka(Measure):
     """The similarity of the feature maps of all pairs of cut points."""
 
     needs = "latents"
+    in_parts = True
     section = "cka"
     schema = SETTINGS
     batch_setting = "analysis.cka.batch_size"

@@ -7,6 +7,7 @@ class CorruptionError(Measure):
     """The error by corruption, mean over severities."""
 
     needs = "parts"
+    in_parts = True
     parts_of = "robustness"
 
 

@@ -1,6 +1,5 @@
 """Feature map variance: over space, then its mean over channels and images."""
 
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -8,8 +7,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from vitscope.files.tensors import TensorFile, as_float, checksum
-from vitscope.measures.given import OnLatents, Parts
-from vitscope.measures.intervals import interval
+from vitscope.measures.given import OnLatents
 
 Array = npt.NDArray[Any]
 
@@ -67,30 +65,6 @@ def shard_variance(latents: TensorFile, first_image: int) -> pd.DataFrame:
     )
 
 
-def mean_variance(shards: Iterable[pd.DataFrame], resamples: int, seed: int) -> pd.DataFrame:
-    """Merge the shards of one model: mean over images and a 95 % interval, per cut point."""
-    per_image = pd.concat(
-        shard.pivot(index="image", columns="index", values="variance") for shard in shards
-    )
-    values = per_image.sort_index().to_numpy(np.float64)
-    low, high = interval(values, resamples, seed)
-    return pd.DataFrame(
-        {
-            "index": per_image.columns.to_numpy(),
-            "images": len(values),
-            "variance": values.mean(axis=0),
-            "ci_low": low,
-            "ci_high": high,
-        }
-    )
-
-
 def measure(given: OnLatents) -> pd.DataFrame:
     """Measure a shard."""
     return shard_variance(given.latents, given.first_image)
-
-
-def merge(parts: Parts, resamples: int, seed: int) -> pd.DataFrame:
-    """Merge the shards of a model, and say which cut point each row is of."""
-    merged = mean_variance(parts.tables, resamples, seed)
-    return parts.cut_points.merge(merged, on="index", validate="one_to_one")

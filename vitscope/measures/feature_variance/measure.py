@@ -13,6 +13,7 @@ class FeatureVariance(Measure):
     """The variance of feature maps at every cut point."""
 
     needs = "latents"
+    in_parts = True
     merges_blocks = True
 
     def figures(self) -> dict[str, FigureKind]:

@@ -56,11 +56,17 @@ class Fit(Measure):
         """Return how many images are classified."""
         return study.section("classification", Classification).images
 
+    def drawn_alike(self, study: "Study") -> int:
+        """Return how many images are augmented alike for all models."""
+        return study.section("fit", Settings).images
+
     def part(self, study: "Study", model: str, part: int) -> Given:
         """Return how intervals are made."""
         return asdict(study.analysis.bootstrap)
 
-    def work(self, study: "Study", model: str, part: int, images: int | None) -> Work | None:
+    def work(
+        self, study: "Study", model: str, part: int, images: int | None, cut_points: int
+    ) -> Work | None:
         """Count a pass of each augmented image."""
         return Work(study.section("fit", Settings).images, study.analysis.batch_size)
 

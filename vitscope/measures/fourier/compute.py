@@ -4,7 +4,7 @@ Along the half-diagonal, as the authors of the paper measure them, and as means 
 whole transform, of which the variance in bands of frequency is measured too.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,14 +14,10 @@ import pandas as pd
 from vitscope.files.tensors import TensorFile
 from vitscope.measures.fourier.diagonal import HalfDiagonal, diagonal_steps
 from vitscope.measures.fourier.plane import BANDS, Plane, WholeSpectrum
-from vitscope.measures.given import OnLatents, Parts
-from vitscope.measures.intervals import interval
+from vitscope.measures.given import OnLatents
 from vitscope.measures.slices import measure_pieces
 
 Array = npt.NDArray[Any]
-
-# What is measured of a frequency; of a band it is the variance.
-AMPLITUDES = ("diagonal", "radial")
 
 
 class Transforms:
@@ -98,55 +94,3 @@ def _rows(index: int, quantity: str, values: Array, first_image: int) -> pd.Data
 def measure(given: OnLatents, radial: bool, edges: Sequence[float] | None) -> pd.DataFrame:
     """Measure a shard."""
     return shard_transforms(given.latents, given.first_image, radial, edges, given.threads)
-
-
-def _frequencies(measure: str, points: pd.DataFrame) -> pd.Series:
-    """Return the frequency of every step, in units of pi; `points` has the sizes of the maps."""
-    if measure == "radial":
-        return 2 * points["step"] / points[["height", "width"]].max(axis=1)
-    # The authors call the last step 1.0 pi, whichever it is.
-    return points["step"] / points.groupby("index")["step"].transform("max").clip(lower=1)
-
-
-def _means(per_image: pd.DataFrame, resamples: int, seed: int) -> pd.DataFrame:
-    """Return the mean amplitudes over images; `per_image` has a column for each index and step."""
-    per_image = per_image.sort_index().sort_index(axis=1)
-    values = per_image.to_numpy(np.float64)
-    steps = per_image.columns.get_level_values("step").to_numpy()
-    at_zero = np.flatnonzero(steps == 0)[np.cumsum(steps == 0) - 1]
-    difference = values - values[:, at_zero]
-    low, high = interval(difference, resamples, seed)
-    return pd.DataFrame(
-        {
-            "index": per_image.columns.get_level_values("index"),
-            "step": steps,
-            "images": len(values),
-            "log_amplitude": values.mean(axis=0),
-            "delta_log_amplitude": difference.mean(axis=0),
-            "ci_low": low,
-            "ci_high": high,
-        }
-    )
-
-
-def _per_image(tables: Iterable[pd.DataFrame]) -> pd.DataFrame:
-    # Table by table: a row per image is a fifth of the memory of a row per value.
-    return pd.concat(
-        table[table["quantity"].isin(AMPLITUDES)].pivot(
-            index="image", columns=["quantity", "index", "step"], values="value"
-        )
-        for table in tables
-    )
-
-
-def merge(parts: Parts, resamples: int, seed: int) -> pd.DataFrame:
-    """Merge the amplitudes of all shards: mean over images and a 95 % interval."""
-    per_image = _per_image(parts.tables)
-    merged = []
-    for quantity in AMPLITUDES:
-        if quantity in per_image:
-            means = _means(pd.DataFrame(per_image[quantity]), resamples, seed)
-            points = parts.cut_points.merge(means, on="index", validate="one_to_many")
-            frequency = _frequencies(quantity, points)
-            merged.append(points.drop(columns="step").assign(measure=quantity, frequency=frequency))
-    return pd.concat(merged, ignore_index=True)

@@ -41,6 +41,7 @@ class Fourier(Measure):
     """
 
     needs = "latents"
+    in_parts = True
     merges_blocks = True
     section = "fourier"
     schema = SETTINGS

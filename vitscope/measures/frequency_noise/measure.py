@@ -81,7 +81,9 @@ class FrequencyNoise(Measure):
         chosen = {"images": noise.pop("images"), "seed": study.analysis.seed}
         return {"chosen": chosen, "noise": noise, "bootstrap": asdict(study.analysis.bootstrap)}
 
-    def work(self, study: "Study", model: str, part: int, images: int | None) -> Work | None:
+    def work(
+        self, study: "Study", model: str, part: int, images: int | None, cut_points: int
+    ) -> Work | None:
         """Count a pass without noise, and one for every draw at every frequency."""
         noise = study.section("frequency_noise", Settings)
         views = 1 + len(noise.frequencies) * noise.seeds

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from vitscope.measures.given import OnLoss, Parts
+from vitscope.measures.given import OnLoss
 from vitscope.measures.hessian.batches import Loss, over_batches
 from vitscope.measures.hessian.lanczos import largest
 from vitscope.measures.hessian.operator import Hessian
@@ -48,27 +48,9 @@ def largest_eigenvalues(
     return over_batches(loss, batches, measure, say)
 
 
-def say_what_did_not_converge(table: pd.DataFrame, say: Say = print) -> None:
-    """Say of each snapshot how many eigenvalues did not converge, if any."""
-    for snapshot, rows in table.groupby("snapshot", sort=False):
-        failed = int((~rows["converged"]).sum())
-        if failed:
-            say(
-                f"{snapshot}: {failed} of {len(rows)} eigenvalues have not converged: raise "
-                f"analysis.hessian.iterations"
-            )
-
-
 def measure(
     given: OnLoss, batches: Sequence[int], batch_size: int, weight_decay: float, **settings: Any
 ) -> pd.DataFrame:
     """Measure some batches."""
     loss = Loss(given.network, given.images, batch_size, weight_decay, given.device)
     return largest_eigenvalues(loss, batches, **settings)
-
-
-def merge(parts: Parts) -> pd.DataFrame:
-    """Join the batches of all snapshots, and say which eigenvalues have not converged."""
-    table = pd.concat(parts.tables, ignore_index=True)
-    say_what_did_not_converge(table)
-    return table

@@ -103,6 +103,7 @@ class OfHessian(Measure):
     """What is measured of the Hessian of the training loss, on some batches for each job."""
 
     needs = "loss"
+    in_parts = True
     batch_setting = "analysis.hessian.batch_size"
 
     def split(self, study: "Study") -> str:
@@ -128,7 +129,9 @@ class OfHessian(Measure):
         """Return the products with the Hessian of each batch at most, and the vectors kept."""
         raise NotImplementedError
 
-    def work(self, study: "Study", model: str, part: int, images: int | None) -> Work | None:
+    def work(
+        self, study: "Study", model: str, part: int, images: int | None, cut_points: int
+    ) -> Work | None:
         """Count the passes of as many products as there may be."""
         settings = study.section("hessian", Settings)
         batches = len(self.part(study, model, part)["batches"])

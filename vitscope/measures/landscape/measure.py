@@ -96,6 +96,7 @@ class Landscape(Measure):
     """The loss on a plane through the trained weights, some rows of the grid for each job."""
 
     needs = "loss"
+    in_parts = True
     section = "landscape"
     schema = SETTINGS
     batch_setting = "analysis.landscape.batch_size"
@@ -135,7 +136,9 @@ class Landscape(Measure):
             "weight_decay": study.recipe(model).weight_decay if settings.l2 else 0,
         }
 
-    def work(self, study: "Study", model: str, part: int, images: int | None) -> Work | None:
+    def work(
+        self, study: "Study", model: str, part: int, images: int | None, cut_points: int
+    ) -> Work | None:
         """Count a pass of each augmented image at each point of the rows."""
         settings = study.section("landscape", Settings)
         first, last = self.part(study, model, part)["rows"]

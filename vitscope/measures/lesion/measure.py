@@ -55,10 +55,10 @@ class Lesion(Measure):
         return {"chosen": chosen, "bootstrap": asdict(study.analysis.bootstrap)}
 
     def work(
-        self, study: "Study", model: str, part: int, images: int | None, units: int = 0
+        self, study: "Study", model: str, part: int, images: int | None, cut_points: int
     ) -> Work | None:
         """Count a pass of the whole model, and a share of one without each unit."""
-        views = 1 + SHARE_OF_LESION * units
+        views = 1 + SHARE_OF_LESION * cut_points
         wanted = study.section("lesion", Settings).images
         return passes(views, wanted, images, study.analysis.batch_size, "units")
 

@@ -98,6 +98,7 @@ class Robustness(Measure):
     """Accuracy and calibration on images as they are and on corrupted ones."""
 
     needs = "model"
+    in_parts = True
     reads = ("corrupted",)
     section = "robustness"
     schema = SETTINGS
@@ -105,6 +106,11 @@ class Robustness(Measure):
     def figures(self) -> dict[str, FigureKind]:
         """Return the kinds of figures that are drawn of it."""
         return {"robustness": self.kind(tables=("corruption_error",))}
+
+    def corrupted(self, study: "Study") -> Given:
+        """Return of how many images there are which severities."""
+        settings = study.section("robustness", Settings)
+        return {"images": settings.images, "severities": settings.severities}
 
     def parts(self, study: "Study", model: str) -> int:
         """Return how many jobs share the corruptions among them."""
@@ -118,7 +124,9 @@ class Robustness(Measure):
         corruptions = settings.corruptions[first : first + settings.corruptions_per_job]
         return {"corruptions": corruptions, "clean": part == 0}
 
-    def work(self, study: "Study", model: str, part: int, images: int | None) -> Work | None:
+    def work(
+        self, study: "Study", model: str, part: int, images: int | None, cut_points: int
+    ) -> Work | None:
         """Count a pass for each corruption and severity, and one for images as they are."""
         settings = study.section("robustness", Settings)
         given = self.part(study, model, part)

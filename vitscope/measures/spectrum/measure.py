@@ -42,6 +42,7 @@ class Spectrum(Measure):
     """The variance of feature maps in three bands of frequency."""
 
     needs = "parts"
+    in_parts = True
     parts_of = "fourier"
     merges_blocks = True
     section = "spectrum"

@@ -1,0 +1,49 @@
+"""Corrupted images: many times what they are made from, and soon made again.
+
+So they live only as long as a model has yet to be measured on them.
+"""
+
+
+def measured_split(wildcards):
+    """The artefact of the split of a data set that a study measures."""
+    study = study_of(wildcards)
+    return rules.build_split.output.images.format(
+        study=study.name, dataset=wildcards.dataset, split=study.analysis.split
+    )
+
+
+def official_corrupted(wildcards):
+    """The official corrupted images of a data set, if the study has them."""
+    study = study_of(wildcards)
+    path = study.data[wildcards.dataset].corrupted
+    where = f"{study.path}: data.{wildcards.dataset}.corrupted"
+    return [] if path is None else [clear(existing, where, Path(path).expanduser())]
+
+
+rule corrupt_images:
+    input:
+        images=measured_split,
+        official=official_corrupted,
+        # What the severities mean; the library reads it.
+        parameters=str(ROOT / "resources" / "corruptions.yaml"),
+    output:
+        images=temp("<results>/{study}/corrupted/{dataset}/{corruption}.safetensors"),
+    log:
+        "<logs>/{study}/corrupted/{dataset}/{corruption}.log",
+    benchmark:
+        "<benchmarks>/{study}/corrupted/{dataset}/{corruption}.tsv"
+    wildcard_constraints:
+        corruption=r"\w+",
+    conda:
+        "../envs/base.yaml"
+    resources:
+        mem_mb=megabytes_of("corrupt_images"),
+        runtime=minutes_of("corrupt_images"),
+    params:
+        code=code("corrupt_images"),
+        seed=lambda wildcards: study_of(wildcards).analysis.seed,
+        robustness=of_study(params.corrupted),
+    message:
+        "Corrupting the images of {wildcards.dataset}: {wildcards.corruption}"
+    script:
+        "../scripts/corrupt_images.py"

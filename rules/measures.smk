@@ -1,0 +1,300 @@
+"""Measures: parts from latents, predictions, a model or its loss, then merged to a table.
+
+The wildcard `measure` is the name of a folder of vitscope/measures/, and of the table that it makes.
+"""
+
+
+def needing(needs, in_parts=False):
+    """A wildcard constraint: the measures that need something, in parts or as a whole."""
+    measures = map(rooms.declared, rooms.names())
+    return one_of(m.name for m in measures if m.needs == needs and m.in_parts == in_parts)
+
+
+def merged():
+    """A wildcard constraint: the measures that are made in parts."""
+    return one_of(name for name in rooms.names() if rooms.declared(name).in_parts)
+
+
+def measure_of(wildcards):
+    """What the measure of a path says of itself."""
+    return rooms.declared(wildcards.measure)
+
+
+def predictions_of(wildcards):
+    """What a model says of the images that a measure is about."""
+    study = study_of(wildcards)
+    split = measure_of(wildcards).split(study)
+    return rules.predict.output.predictions.format(
+        study=study.name, model=wildcards.model, split=split
+    )
+
+
+def images_of(wildcards):
+    """The images that a measure is about."""
+    return split_for(measure_of(wildcards).split)(wildcards)
+
+
+def corrupted_of(wildcards):
+    """The corrupted images of a part."""
+    study = study_of(wildcards)
+    given = clear(params.part, study, wildcards.measure, wildcards.model, wildcards.part)
+    return collect(
+        rules.corrupt_images.output.images,
+        study=study.name,
+        dataset=study.models[wildcards.model].data,
+        corruption=given["corruptions"],
+    )
+
+
+def alike_of(wildcards):
+    """Images that are augmented alike: one draw of all models that it fits."""
+    study = study_of(wildcards)
+    first = clear(params.draws_alike, study, wildcards.model)
+    return rules.augment_alike.output.images.format(study=study.name, model=first)
+
+
+# What measures of a model may read besides the model and its images, by the names they give it.
+READABLE = {"predictions": predictions_of, "corrupted": corrupted_of, "alike": alike_of}
+
+
+def read_besides(wildcards):
+    """What a measure of a model reads besides."""
+    reads = measure_of(wildcards).reads
+    return {name: path(wildcards) for name, path in READABLE.items() if name in reads}
+
+
+def moments_of(wildcards):
+    """The weights of a model in training: its history, or else its snapshots in order."""
+    model = study_of(wildcards).models[wildcards.model]
+    if model.history is not None:
+        return {"history": named_file(wildcards, "history", model.history)}
+    return {"snapshots": [weights_at(name, wildcards) for name in model.moments()]}
+
+
+def weights_code(wildcards):
+    """The digest of what measures weights; a history takes no family."""
+    recorded = study_of(wildcards).models[wildcards.model].history is not None
+    digest = room_code if recorded else family_code
+    return digest("measure_weights", "compute", "table")(wildcards)
+
+
+def measured_by(measure):
+    """The measure that the parts of a table are of: itself, unless it says another."""
+    return rooms.declared(measure.parts_of) if measure.parts_of else measure
+
+
+def parts_of(wildcards):
+    """The parts that a table is merged from."""
+    study, measured = study_of(wildcards), measured_by(measure_of(wildcards))
+    place = {"study": study.name, "measure": measured.name, "model": wildcards.model}
+    parts = range(measured.parts(study, wildcards.model))
+    if measured.needs == "loss":
+        snapshots = measured.snapshots(study, wildcards.model)
+        return collect(rules.measure_loss.output.part, snapshot=snapshots, part=parts, **place)
+    path = "<results>/{study}/{measure}/{model}/{part}.parquet"
+    return collect(path, part=parts, **place)
+
+
+def blocks_to_merge(wildcards):
+    """The block table of a model, where parts are merged at its cut points."""
+    blocks = rules.list_blocks.output.blocks.format(**wildcards)
+    return {"blocks": blocks} if measure_of(wildcards).merges_blocks else {}
+
+
+def merged_modules(wildcards):
+    """The modules that a table is merged by: columns of parts and table, and how, if it says."""
+    measure = measure_of(wildcards)
+    how = rooms.module(measure.name, "merge") if rooms.has(measure.name, "merge") else None
+    part, table = (rooms.module(name, "table") for name in (measured_by(measure).name, measure.name))
+    return {"part": part, "table": table, "merge": how}
+
+
+def merge_code(wildcards):
+    """The digest of what merges a table."""
+    return code("merge", *filter(None, merged_modules(wildcards).values()))
+
+
+def batches_of(wildcards):
+    """The setting that says how many images are in memory at once."""
+    return measure_of(wildcards).batch_setting or "analysis.batch_size"
+
+
+rule measure_latents:
+    input:
+        latents="<results>/{study}/latents/{model}/{part}.safetensors",
+    output:
+        part="<results>/{study}/{measure}/{model}/{part}.parquet",
+    log:
+        "<logs>/{study}/{measure}/{model}/{part}.log",
+    benchmark:
+        "<benchmarks>/{study}/{measure}/{model}/{part}.tsv"
+    wildcard_constraints:
+        measure=needing("latents", in_parts=True),
+    priority: 1
+    conda:
+        "../envs/base.yaml"
+    resources:
+        mem_mb=megabytes_of("measure_latents"),
+        runtime=minutes_of("measure_latents"),
+        latents_mb=room_to_measure,
+    params:
+        code=room_code("measure_latents", "compute", "table"),
+        settings=of_study(params.part, "measure", "model", "part"),
+        shard_size=lambda wildcards: study_of(wildcards).analysis.shard_size,
+        batches=batches_of,
+    message:
+        "Measuring {wildcards.measure} of {wildcards.model}, shard {wildcards.part}"
+    script:
+        "../scripts/measure_latents.py"
+
+
+rule measure_predictions:
+    input:
+        predictions=predictions_of,
+        images=images_of,
+    output:
+        table="<results>/{study}/{measure}/{model}.parquet",
+    log:
+        "<logs>/{study}/{measure}/{model}.log",
+    benchmark:
+        "<benchmarks>/{study}/{measure}/{model}.tsv"
+    wildcard_constraints:
+        measure=needing("predictions"),
+    localrule: True
+    conda:
+        "../envs/base.yaml"
+    params:
+        code=room_code("measure_predictions", "compute", "table"),
+        settings=of_study(params.part, "measure", "model"),
+    message:
+        "Measuring {wildcards.measure} of {wildcards.model}"
+    script:
+        "../scripts/measure_predictions.py"
+
+
+rule measure_model:
+    input:
+        unpack(read_besides),
+        checkpoint=rules.convert_checkpoint.output.checkpoint,
+        blocks=rules.list_blocks.output.blocks,
+        images=images_of,
+    output:
+        table="<results>/{study}/{measure}/{model}.parquet",
+    log:
+        "<logs>/{study}/{measure}/{model}.log",
+    benchmark:
+        "<benchmarks>/{study}/{measure}/{model}.tsv"
+    wildcard_constraints:
+        measure=needing("model"),
+    conda:
+        "../envs/torch.yaml"
+    resources:
+        mem_mb=megabytes_of("measure_model"),
+        runtime=minutes_of("measure_model"),
+        gpu=gpu_of,
+    params:
+        code=family_code("measure_model", "compute", "table"),
+        model=of_study(Study.network, "model"),
+        settings=of_study(params.part, "measure", "model"),
+        batch_size=lambda wildcards: study_of(wildcards).analysis.batch_size,
+        batches=batches_of,
+        device=device_of,
+    message:
+        "Measuring {wildcards.measure} of {wildcards.model}"
+    script:
+        "../scripts/measure_model.py"
+
+
+use rule measure_model as measure_model_part with:
+    output:
+        table="<results>/{study}/{measure}/{model}/{part}.parquet",
+    log:
+        "<logs>/{study}/{measure}/{model}/{part}.log",
+    benchmark:
+        "<benchmarks>/{study}/{measure}/{model}/{part}.tsv"
+    wildcard_constraints:
+        measure=needing("model", in_parts=True),
+    params:
+        settings=of_study(params.part, "measure", "model", "part"),
+    message:
+        "Measuring {wildcards.measure} of {wildcards.model}, part {wildcards.part}"
+
+
+rule measure_loss:
+    input:
+        checkpoint=lambda wildcards: weights_at(wildcards.snapshot, wildcards),
+        blocks=ancient(rules.list_blocks.output.blocks),
+        images=rules.augment_images.output.images,
+    output:
+        part="<results>/{study}/{measure}/{model}/{snapshot}/{part}.parquet",
+    log:
+        "<logs>/{study}/{measure}/{model}/{snapshot}/{part}.log",
+    benchmark:
+        "<benchmarks>/{study}/{measure}/{model}/{snapshot}/{part}.tsv"
+    wildcard_constraints:
+        measure=needing("loss", in_parts=True),
+    conda:
+        "../envs/torch.yaml"
+    resources:
+        mem_mb=megabytes_of("measure_loss"),
+        runtime=minutes_of("measure_loss"),
+        gpu=gpu_of,
+    params:
+        code=family_code("measure_loss", "compute", "table"),
+        model=of_study(Study.network, "model"),
+        settings=of_study(params.part, "measure", "model", "part"),
+        batches=batches_of,
+        device=device_of,
+    message:
+        "Measuring {wildcards.measure} of {wildcards.model} at {wildcards.snapshot}, "
+        "part {wildcards.part}"
+    script:
+        "../scripts/measure_loss.py"
+
+
+rule measure_weights:
+    input:
+        unpack(moments_of),
+    output:
+        table="<results>/{study}/{measure}/{model}.parquet",
+    log:
+        "<logs>/{study}/{measure}/{model}.log",
+    benchmark:
+        "<benchmarks>/{study}/{measure}/{model}.tsv"
+    wildcard_constraints:
+        measure=needing("weights"),
+    localrule: True
+    conda:
+        "../envs/torch.yaml"
+    params:
+        code=weights_code,
+        settings=of_study(params.part, "measure", "model"),
+    message:
+        "Measuring {wildcards.measure} of {wildcards.model}"
+    script:
+        "../scripts/measure_weights.py"
+
+
+rule merge:
+    input:
+        unpack(blocks_to_merge),
+        parts=parts_of,
+    output:
+        table="<results>/{study}/{measure}/{model}.parquet",
+    log:
+        "<logs>/{study}/{measure}/{model}.log",
+    benchmark:
+        "<benchmarks>/{study}/{measure}/{model}.tsv"
+    wildcard_constraints:
+        measure=merged(),
+    localrule: True
+    conda:
+        "../envs/base.yaml"
+    params:
+        code=merge_code,
+        modules=merged_modules,
+        settings=of_study(params.merging, "measure", "model"),
+    message:
+        "Merging {wildcards.measure} of {wildcards.model}"
+    script:
+        "../scripts/merge.py"

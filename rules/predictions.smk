@@ -1,0 +1,30 @@
+"""Predictions: what a model says of every image of a split."""
+
+
+rule predict:
+    input:
+        checkpoint=rules.convert_checkpoint.output.checkpoint,
+        blocks=ancient(rules.list_blocks.output.blocks),
+        images=lambda wildcards: split_for(wildcards.split)(wildcards),
+    output:
+        predictions="<results>/{study}/predictions/{model}/{split}.parquet",
+    log:
+        "<logs>/{study}/predictions/{model}/{split}.log",
+    benchmark:
+        "<benchmarks>/{study}/predictions/{model}/{split}.tsv"
+    conda:
+        "../envs/torch.yaml"
+    resources:
+        mem_mb=megabytes_of("predict"),
+        runtime=minutes_of("predict"),
+        gpu=gpu_of,
+    params:
+        code=family_code("predict"),
+        model=of_study(Study.network, "model"),
+        selection=of_study(params.classified, "split"),
+        batch_size=lambda wildcards: study_of(wildcards).analysis.batch_size,
+        device=device_of,
+    message:
+        "Classifying the images of the split {wildcards.split} by {wildcards.model}"
+    script:
+        "../scripts/predict.py"

@@ -1,0 +1,26 @@
+"""Merge the parts that were measured of a model to its table."""
+
+from importlib import import_module
+
+from scripts._job import job
+
+import pandas as pd
+
+from vitscope.files.tables import read_metadata
+from vitscope.measures.given import Parts
+from vitscope.networks.block_table import BLOCKS
+
+with job(snakemake):
+    modules, paths = snakemake.params.modules, snakemake.input.parts
+    blocks = snakemake.input.get("blocks")
+    measured = import_module(modules["part"])
+    columns = getattr(measured, "PART", measured.TABLE)
+    tables = (columns.read(path) for path in paths)
+    if modules["merge"]:
+        parts = Parts(snakemake.wildcards.model, tables, BLOCKS.read(blocks) if blocks else None)
+        table = import_module(modules["merge"]).merge(parts, **snakemake.params.settings)
+    else:
+        table = pd.concat(tables, ignore_index=True)
+    # Parts may be of several snapshots, and each says of which.
+    origin = {key: value for path in paths for key, value in read_metadata(path).items()}
+    import_module(modules["table"]).TABLE.write(table, snakemake.output.table, origin)

@@ -1,0 +1,41 @@
+"""CKA of all pairs of cut points, from the HSIC of all batches."""
+
+from collections.abc import Iterable
+
+import numpy as np
+import pandas as pd
+
+from vitscope.measures.given import Parts
+
+
+def mean_cka(model: str, shards: Iterable[pd.DataFrame]) -> pd.DataFrame:
+    """Merge the shards of one model to the CKA of all pairs of cut points, in both orders.
+
+    A cut point whose maps are the same for all images has none: NaN.
+    """
+    rows = pd.concat(shards)
+    batches = rows.pivot(index="first_image", columns=["index", "other_index"], values="hsic")
+    images = rows.groupby("first_image")["images"].first().sum()
+    count = rows["index"].max() + 1
+    upper = np.zeros((count, count))
+    upper[np.triu_indices(count)] = batches.to_numpy().mean(axis=0)
+    means = np.where(np.tri(count, dtype=bool), upper.T, upper)
+    own = np.diag(means)
+    known = np.where(own > 0, own, np.nan)
+    index, other = np.indices(means.shape).reshape(2, -1)
+    return pd.DataFrame(
+        {
+            "model": model,
+            "index": index,
+            "other_index": other,
+            "images": images,
+            "batches": len(batches),
+            "hsic": means.ravel(),
+            "cka": (means / np.sqrt(known[:, None] * known)).ravel(),
+        }
+    )
+
+
+def merge(parts: Parts) -> pd.DataFrame:
+    """Merge the shards of a model."""
+    return mean_cka(parts.model, parts.tables)

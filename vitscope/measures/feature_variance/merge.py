@@ -1,0 +1,33 @@
+"""Feature map variance: the mean over the images of all shards, and its interval."""
+
+from collections.abc import Iterable
+
+import numpy as np
+import pandas as pd
+
+from vitscope.measures.given import Parts
+from vitscope.measures.intervals import interval
+
+
+def mean_variance(shards: Iterable[pd.DataFrame], resamples: int, seed: int) -> pd.DataFrame:
+    """Merge the shards of one model: mean over images and a 95 % interval, per cut point."""
+    per_image = pd.concat(
+        shard.pivot(index="image", columns="index", values="variance") for shard in shards
+    )
+    values = per_image.sort_index().to_numpy(np.float64)
+    low, high = interval(values, resamples, seed)
+    return pd.DataFrame(
+        {
+            "index": per_image.columns.to_numpy(),
+            "images": len(values),
+            "variance": values.mean(axis=0),
+            "ci_low": low,
+            "ci_high": high,
+        }
+    )
+
+
+def merge(parts: Parts, resamples: int, seed: int) -> pd.DataFrame:
+    """Merge the shards of a model, and say which cut point each row is of."""
+    merged = mean_variance(parts.tables, resamples, seed)
+    return parts.cut_points.merge(merged, on="index", validate="one_to_one")

@@ -1,0 +1,242 @@
+"""What each job depends on of a study: plain values, and no more than the job's result needs.
+
+A workflow that compares these values knows when a job has to run again.
+"""
+
+from dataclasses import asdict
+from typing import Any
+
+from vitscope.data.source_files import listing_digest, local_path
+from vitscope.errors import VitscopeError
+from vitscope.measures import rooms
+from vitscope.networks import weight_sources
+from vitscope.settings.study import Model, Study
+
+Values = dict[str, Any]
+
+# How training images are augmented, and what of it decides which images a model has seen.
+AUGMENTING = (
+    "images",
+    "seed",
+    "batch_size",
+    "label_smoothing",
+    "mixup",
+    "cutmix",
+    "mixing_probability",
+    "randaugment",
+    "erasing",
+    "shift",
+    "flip",
+)
+TRAINED_ON = ("images", "seed")
+
+
+def split(study: Study, dataset: str, name: str) -> Values:
+    """Return what the artefact of a split is made by."""
+    data = study.data[dataset]
+    keys = ("source", "classes", "image_size", "resize", "interpolation")
+    splits = {name: asdict(data.splits[name])}
+    return {key: getattr(data, key) for key in keys} | {"splits": splits}
+
+
+def listing(study: Study, dataset: str, name: str) -> str | None:
+    """Return a digest of the folder that a split is read from, if it is; its date does not tell."""
+    path = local_path(study.data[dataset].source, name)
+    return None if path is None else listing_digest(path)
+
+
+def selection(study: Study, model: str) -> Values:
+    """Return which images a model is measured on, and how they are cut into shards."""
+    analysis = study.analysis
+    return {
+        "images": study.images(model),
+        "seed": analysis.seed,
+        "shard_size": analysis.shard_size,
+    }
+
+
+def classified(study: Study, name: str) -> Values:
+    """Return which images of a split are classified, for the measures of predictions."""
+    wanted = {
+        measure.predicted(study)
+        for measure in map(rooms.declared, rooms.names())
+        if measure.reads_predictions and measure.split(study) == name
+    }
+    if len(wanted) != 1:
+        raise VitscopeError(f"{study.path}: nothing says which images of '{name}' are classified.")
+    return {"wanted": wanted.pop(), "seed": study.analysis.seed}
+
+
+def recipe(study: Study, model: str) -> Values:
+    """Return the recipe that a model is trained by."""
+    return asdict(study.recipe(model))
+
+
+def augmentation(study: Study, model: str) -> Values:
+    """Return how the training images of a model are augmented."""
+    own = recipe(study, model)
+    return {key: own[key] for key in AUGMENTING}
+
+
+def alike(study: Study, model: str) -> Values:
+    """Return how images are augmented where models are compared: by the study's own recipe."""
+    own = augmentation(study, model)
+    shared = asdict(study.training) if study.training else own
+    return {key: own[key] if key in TRAINED_ON else shared[key] for key in own}
+
+
+def drawing(study: Study) -> Values:
+    """Return which training images are drawn, once for all that measures the loss of a model."""
+    augmented = study.analysis.augmented
+    return {"images": augmented.images, "seed": augmented.seed, "clean": augmented.clean}
+
+
+def drawing_alike(study: Study) -> Values:
+    """Return which are drawn where models are compared: as in training, never clean."""
+    reading = (each for each in map(rooms.declared, rooms.names()) if "alike" in each.reads)
+    images = max(measure.drawn_alike(study) for measure in reading)
+    return {"images": images, "seed": study.analysis.augmented.seed, "clean": False}
+
+
+def draws_alike(study: Study, model: str) -> str:
+    """Return the model whose draw this one shares: the first that the same images fit."""
+
+    def fitting(name: str) -> tuple[Any, ...]:
+        entry, own = study.models[name], study.recipe(name)
+        return entry.data, entry.mean, entry.std, own.images, own.seed
+
+    return next(name for name in study.models if fitting(name) == fitting(model))
+
+
+def corrupted(study: Study) -> Values:
+    """Return which images are corrupted, and how severely."""
+    (measure,) = (m for m in map(rooms.declared, rooms.names()) if "corrupted" in m.reads)
+    return measure.corrupted(study)
+
+
+def part(study: Study, measure: str, model: str, number: str = "0") -> Values:
+    """Return what a part of a measure depends on."""
+    return rooms.declared(measure).part(study, model, int(number))
+
+
+def merging(study: Study, measure: str, model: str) -> Values:
+    """Return what merging the parts of a measure depends on."""
+    return rooms.declared(measure).merging(study, model)
+
+
+def members(study: Study, figure: str) -> list[Values]:
+    """Return the models of a figure: their names, labels and families."""
+    entries = {name: study.models[name] for name in study.figures[figure].models}
+    return [
+        {"model": name, "label": entry.label, "family": entry.family}
+        for name, entry in entries.items()
+    ]
+
+
+def labels(study: Study) -> dict[str, str]:
+    """Return what to call each model that is shown."""
+    return {name: study.models[name].label for name in study.models_of()}
+
+
+def title(study: Study) -> str:
+    """Return what to call a study."""
+    return f"{study.name} ({study.title})"
+
+
+def facts(study: Study, figure: str) -> dict[str, str]:
+    """Return what a figure is made from, for its caption and its metadata."""
+    entry = study.figures[figure]
+    models = [study.models[name] for name in entry.models]
+    measure = rooms.declared(rooms.kinds()[entry.kind].measure)
+    data = sorted({model.data for model in models})
+    splits = " and ".join(measure.splits(study))
+    made_from = [*data, f"{splits} images"] if splits else data
+    found = {"Study": title(study), "Data": ", ".join(made_from)}
+    for model in models:
+        found |= _weights_behind(measure.needs, model)
+    return found
+
+
+def _weights_behind(needs: str, model: Model) -> dict[str, str]:
+    """Return where the weights come from that a figure is about."""
+    if needs == "weights" and model.history is not None:
+        history = weight_sources.described(model.history)
+        return {f"Trajectory of {model.label}": f"recorded in training, {history}"}
+    found = {f"Checkpoint of {model.label}": weight_sources.described(model.checkpoint)}
+    if needs == "weights":
+        found[f"Trajectory of {model.label}"] = f"its snapshots {', '.join(model.moments())}"
+    return found
+
+
+def published(study: Study, figure: str) -> Values | None:
+    """Return which published points a figure shows, if any."""
+    shown = study.figures[figure].published
+    return None if shown is None else asdict(shown)
+
+
+def snapshots(study: Study, figure: str) -> list[str]:
+    """Return the moments of training that a figure shows, if it is about any."""
+    return study.figures[figure].shown_snapshots()
+
+
+def shown_data(study: Study) -> list[tuple[str, str]]:
+    """Return the data sets and splits that the figures of a study are made from."""
+    shown = {
+        (study.models[model].data, name)
+        for measure in study.measures()
+        for model in study.models_of(measure)
+        for name in rooms.declared(measure).splits(study)
+    }
+    return sorted(shown)
+
+
+def kind(study: Study, figure: str) -> Values:
+    """Return the kind of a figure, what draws it, and from which tables."""
+    name = study.figures[figure].kind
+    found = rooms.kinds()[name]
+    return {
+        "kind": name,
+        "module": rooms.module(found.measure, found.module),
+        "tables": {table: columns_of(table) for table in found.tables},
+        "columns": sorted(found.published),
+    }
+
+
+def claimed_figures(study: Study) -> dict[str, Values]:
+    """Return the figures that the paper may claim something of, and who counts it."""
+    found = {}
+    for name, figure in study.figures.items():
+        shown = rooms.kinds()[figure.kind]
+        if rooms.has(shown.measure, "claims"):
+            found[name] = {
+                "kind": figure.kind,
+                "module": rooms.module(shown.measure, "claims"),
+                "models": figure.models,
+                "published": published(study, name),
+                "columns": sorted(shown.published),
+                "snapshots": figure.shown_snapshots(),
+            }
+    return found
+
+
+def claimed_tables(study: Study) -> dict[str, str]:
+    """Return the tables that claims are counted on, each with the module of its columns."""
+    kinds = {rooms.kinds()[figure["kind"]] for figure in claimed_figures(study).values()}
+    return {table: columns_of(table) for shown in kinds for table in sorted(shown.tables)}
+
+
+def claim_modules(study: Study) -> list[str]:
+    """Return the modules by which the claims of a study are counted."""
+    counting = {figure["module"] for figure in claimed_figures(study).values()}
+    return sorted(counting | set(claimed_tables(study).values()))
+
+
+def columns_of(table: str) -> str:
+    """Return the module that says the columns of a table."""
+    return "vitscope.networks.block_table" if table == "blocks" else rooms.module(table, "table")
+
+
+def caption(study: Study, figure: str) -> str:
+    """Return what a figure of its kind shows, and how to read it."""
+    shown = rooms.kinds()[study.figures[figure].kind]
+    return (rooms.HERE / shown.measure / shown.caption).read_text(encoding="utf-8")
