@@ -4,15 +4,15 @@ from scripts._job import job
 
 from vitscope.files.tables import write_table
 from vitscope.measures.hessian.compute import Loss, density
-from vitscope.networks import checkpoints
-from vitscope.networks.latents import pick_device
+from vitscope.networks.device import pick_device
+from vitscope.networks.loading import load_model, read_origin
 from vitscope.training.augmented import Augmented
 
 with job(snakemake, batches="analysis.hessian.batch_size"):
     wildcards, params = snakemake.wildcards, snakemake.params
     images = Augmented(snakemake.input.images)
-    model = checkpoints.load_model(snakemake.input.weights, params.model)
-    digest = checkpoints.read_origin(snakemake.input.weights)["source_sha256"]
+    model = load_model(snakemake.input.weights, params.model)
+    digest = read_origin(snakemake.input.weights)["source_sha256"]
     loss = Loss(model, images, device=pick_device(params.device), **params.loss)
     table = density(loss, params.batches, **params.analysis)
     write_table(

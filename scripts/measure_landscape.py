@@ -4,8 +4,8 @@ from scripts._job import job
 
 from vitscope.files.tables import write_table
 from vitscope.measures.landscape.compute import grid, measure, pick_precision
-from vitscope.networks import checkpoints
-from vitscope.networks.latents import pick_device
+from vitscope.networks.device import pick_device
+from vitscope.networks.loading import load_model, read_origin
 from vitscope.training.augmented import Augmented
 
 with job(snakemake, batches="analysis.landscape.batch_size"):
@@ -14,8 +14,8 @@ with job(snakemake, batches="analysis.landscape.batch_size"):
     device = pick_device(snakemake.params.device)
     precision = pick_precision(settings.pop("precision"), device)
     images = Augmented(snakemake.input.images)
-    model = checkpoints.load_model(snakemake.input.checkpoint, snakemake.params.model)
-    digest = checkpoints.read_origin(snakemake.input.checkpoint)["source_sha256"]
+    model = load_model(snakemake.input.checkpoint, snakemake.params.model)
+    digest = read_origin(snakemake.input.checkpoint)["source_sha256"]
     table = measure(model, images, points, device=device, precision=precision, **settings)
     write_table(
         "landscape",

@@ -8,13 +8,14 @@ from vitscope.corruptions.corrupted import Corrupted
 from vitscope.data.split import Split
 from vitscope.files.tables import write_table
 from vitscope.measures.robustness.compute import clean_view, corrupted_views, scored
-from vitscope.networks import checkpoints
-from vitscope.networks.latents import pick_device
-from vitscope.networks.predictions import known_labels, predict
+from vitscope.networks.device import pick_device
+from vitscope.networks.image_rows import known_labels
+from vitscope.networks.loading import load_model, read_origin
+from vitscope.networks.predictions import predict
 
 with job(snakemake, batches="analysis.batch_size"):
     settings = snakemake.params.model
-    model = checkpoints.load_model(snakemake.input.checkpoint, settings)
+    model = load_model(snakemake.input.checkpoint, settings)
     device = pick_device(snakemake.params.device)
     images = Split(snakemake.input.images)
     corrupted = [Corrupted(path) for path in snakemake.input.corrupted]
@@ -28,6 +29,6 @@ with job(snakemake, batches="analysis.batch_size"):
     table = pd.concat(
         scored(name, view, predict(model, view.batches, labels, device), classes) for view in views
     )
-    digest = checkpoints.read_origin(snakemake.input.checkpoint)["source_sha256"]
+    digest = read_origin(snakemake.input.checkpoint)["source_sha256"]
     origin = {"data_sha256": images.digest, "checkpoint_sha256": digest}
     write_table("robustness", table, snakemake.output.robustness, origin)

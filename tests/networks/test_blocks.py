@@ -5,10 +5,11 @@ from torch import nn
 
 from tests.helpers.golden import ARCHS, Golden
 from tests.helpers.networks import every_mini, mini
-from vitscope.networks import families
+from vitscope.networks.block_table import BLOCKS
 from vitscope.networks.blocks import block_table
-from vitscope.networks.capture import reading
-from vitscope.workflow.tables import find_table
+from vitscope.networks.capture import capturing
+from vitscope.networks.cut_points import CutPoint, Layout
+from vitscope.networks.family import find_family
 
 
 def head_parameters(model: nn.Module, image_size: int, cut_points: list) -> int:
@@ -19,7 +20,7 @@ def head_parameters(model: nn.Module, image_size: int, cut_points: list) -> int:
         last[:] = [latent]
 
     model.requires_grad_(True)
-    with reading(model, cut_points, keep):
+    with capturing(model, cut_points, keep):
         model(torch.ones(1, 3, image_size, image_size))
     parameters = list(model.parameters())
     gradients = torch.autograd.grad(last[0].sum(), parameters, allow_unused=True)
@@ -29,7 +30,7 @@ def head_parameters(model: nn.Module, image_size: int, cut_points: list) -> int:
 
 def check(table: pd.DataFrame, model: nn.Module, cut_points: list, image_size: int) -> None:
     count = len(cut_points)
-    assert table.columns.tolist() == list(find_table("blocks").columns)
+    assert table.columns.tolist() == list(BLOCKS.columns)
     assert table["index"].tolist() == list(range(count))
     assert table["name"].is_unique
     assert table["kind"].iloc[0] == "stem"
@@ -48,7 +49,7 @@ def test_blocks_of_small_models(name: str) -> None:
     assert set(table["model"]) == {name}
 
     shapes: list[tuple[int, ...]] = []
-    with reading(model, cut_points, lambda _, latent: shapes.append(tuple(latent.shape))):
+    with capturing(model, cut_points, lambda _, latent: shapes.append(tuple(latent.shape))):
         model(torch.ones(3, 3, 32, 32))
     sizes = table[["channels", "height", "width"]].itertuples(index=False, name=None)
     assert [(3, *size) for size in sizes] == shapes
@@ -57,8 +58,8 @@ def test_blocks_of_small_models(name: str) -> None:
 @pytest.mark.parametrize("name", ARCHS)
 def test_blocks_of_published_models(golden: Golden, name: str) -> None:
     family, arch = ARCHS[name]
-    model = families.get(family).build(arch, 100, 32).eval()
-    cut_points = families.get(family).cut_points(model)
+    model = find_family(family).build(arch, 100, 32).eval()
+    cut_points = find_family(family).cut_points(model)
     check(block_table(name, model, cut_points, 32), model, cut_points, 32)
 
 
@@ -72,7 +73,7 @@ def test_parameters_are_counted_where_they_are_used(name: str) -> None:
 
     def maps() -> list[torch.Tensor]:
         seen: list[torch.Tensor] = []
-        with reading(model, cut_points, lambda _, latent: seen.append(latent.clone())):
+        with capturing(model, cut_points, lambda _, latent: seen.append(latent.clone())):
             model(images)
         return seen
 
@@ -94,7 +95,7 @@ def _parameters_of(model: nn.Module, cut_points: list, index: int) -> list[nn.Pa
         reached: list[set[str]] = []
         named = dict(model.named_parameters())
         seen: list[torch.Tensor] = []
-        with reading(model, cut_points, lambda _, latent: seen.append(latent)):
+        with capturing(model, cut_points, lambda _, latent: seen.append(latent)):
             model(torch.randn(1, 3, 32, 32))
         for latent in seen[index - 1 : index + 1]:
             gradients = torch.autograd.grad(
@@ -124,9 +125,9 @@ class Twice(nn.Module):
 
 
 def test_shared_parameters_are_counted_where_they_are_first_used() -> None:
-    layout = families.Layout("nchw")
+    layout = Layout("nchw")
     cut_points = [
-        families.CutPoint(
+        CutPoint(
             name=name, kind=kind, stage=0, module=name, at="output", layout=layout, branch=None
         )
         for name, kind in (("first", "stem"), ("second", "conv"))

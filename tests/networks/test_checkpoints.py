@@ -24,16 +24,13 @@ from tests.helpers.golden import ARCHS
 from tests.helpers.web import running_site, whole
 from vitscope.errors import VitscopeError
 from vitscope.files.tensors import TensorFile
-from vitscope.networks import weight_sources as origins
-from vitscope.networks.checkpoints import (
-    convert,
-    load_model,
-    read_foreign,
-    read_origin,
-    write_weights,
-)
+from vitscope.networks import weight_sources
+from vitscope.networks.conversion import convert
 from vitscope.networks.empty import build_empty
-from vitscope.networks.families import get
+from vitscope.networks.family import find_family
+from vitscope.networks.foreign import read_foreign
+from vitscope.networks.loading import load_model, read_origin
+from vitscope.networks.weights_file import write_weights
 from vitscope.web.lockfile import known
 
 ROOT = Path(__file__).parents[2]
@@ -55,7 +52,7 @@ def network_weights() -> dict[str, torch.Tensor]:
     """Return random weights that fit NETWORK."""
     torch.manual_seed(0)
     arch, classes, size = NETWORK["arch"], NETWORK["classes"], NETWORK["image_size"]
-    return get("resnet").build(arch, classes, size).state_dict()
+    return find_family("resnet").build(arch, classes, size).state_dict()
 
 
 def same(found: dict[str, torch.Tensor], expected: dict[str, torch.Tensor]) -> bool:
@@ -414,7 +411,7 @@ VIT = {
 
 def vit_weights() -> dict[str, torch.Tensor]:
     torch.manual_seed(0)
-    return get("vit").build(VIT["arch"], VIT["classes"], VIT["image_size"]).state_dict()
+    return find_family("vit").build(VIT["arch"], VIT["classes"], VIT["image_size"]).state_dict()
 
 
 def test_another_image_size_is_told(tmp_path):
@@ -445,7 +442,7 @@ def test_foreign_names_may_have_something_before_them_too(tmp_path):
         "classes": 10,
         "image_size": 32,
     }
-    weights = get("swin").build(network["arch"], 10, 32).state_dict()
+    weights = find_family("swin").build(network["arch"], 10, 32).state_dict()
     older = {
         "model." + re.sub(r"^layers\.1\.downsample", "layers.0.downsample", name): value
         for name, value in weights.items()
@@ -519,7 +516,7 @@ def test_a_wrong_digest_is_told(tmp_path):
 
 
 def test_a_loaded_model_is_the_one_that_was_saved(converted):
-    original = get("resnet").build(NETWORK["arch"], 10, 32)
+    original = find_family("resnet").build(NETWORK["arch"], 10, 32)
     original.load_state_dict(network_weights())
     model = load_model(converted, NETWORK)
     assert not model.training
@@ -550,8 +547,8 @@ def test_a_published_layout_comes_from_the_web_to_a_model(tmp_path, monkeypatch,
     source, lock = tmp_path / "source", tmp_path / "paper.lock.yaml"
     with running_site() as site:
         checkpoint = {"url": site.at(f"/{name}.pth.tar", whole(served.read_bytes()))}
-        origins.download(checkpoint, source, lock, label=name)
-    origin = origins.described(checkpoint)
+        weight_sources.download(checkpoint, source, lock, label=name)
+    origin = weight_sources.described(checkpoint)
     convert(source, network, tmp_path / "model", label=name, origin=origin)
     model = load_model(tmp_path / "model", network)
 
@@ -560,7 +557,7 @@ def test_a_published_layout_comes_from_the_web_to_a_model(tmp_path, monkeypatch,
     assert read_origin(tmp_path / "model")["source_sha256"] == digest
     assert read_origin(tmp_path / "model")["source"] == checkpoint["url"]
     published = torch.load(served, weights_only=True)["state_dict"]
-    expected = get(family).translate(published, model)
+    expected = find_family(family).translate(published, model)
     assert same(dict(model.state_dict()), expected)
     if name in ("resnet_50", "vit_ti"):
         count = golden.expected[name]["params"]

@@ -10,8 +10,10 @@ from tests.helpers.networks import every_mini, mini
 from vitscope.errors import VitscopeError
 from vitscope.files.tensors import TensorFile
 from vitscope.networks.blocks import block_table
-from vitscope.networks.capture import reading
-from vitscope.networks.latents import extract, pick_device, shard_rows
+from vitscope.networks.capture import capturing
+from vitscope.networks.device import pick_device
+from vitscope.networks.image_rows import shard_rows
+from vitscope.networks.latents import extract
 
 IMAGES = torch.randn(5, 3, 32, 32, generator=torch.Generator().manual_seed(0))
 
@@ -28,7 +30,7 @@ def direct(model, cut_points, batch: torch.Tensor) -> list[np.ndarray]:
     def copy(_: int, latent: torch.Tensor) -> None:
         maps.append(latent.numpy().copy())
 
-    with reading(model, cut_points, copy), torch.inference_mode():
+    with capturing(model, cut_points, copy), torch.inference_mode():
         model(batch)
     return maps
 
@@ -109,9 +111,9 @@ from pathlib import Path
 import torch
 from tests.helpers.networks import mini
 from tests.networks.test_latents import shapes_of
-from vitscope.latents import extract
-from vitscope.tensorfile import TensorFile
-from vitscope.variance import shard_variance
+from vitscope.files.tensors import TensorFile
+from vitscope.measures.feature_variance.compute import shard_variance
+from vitscope.networks.latents import extract
 
 torch.set_num_threads(1)
 count, path = int(sys.argv[1]), sys.argv[2]

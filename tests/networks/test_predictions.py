@@ -16,8 +16,9 @@ from tests.helpers.golden import Golden
 from vitscope.data.split import DIGEST, NO_DIGEST, Split, build
 from vitscope.errors import VitscopeError
 from vitscope.files.tensors import TensorWriter
-from vitscope.networks.predictions import judged, known_labels, predict, selected
-from vitscope.workflow.tables import find_table
+from vitscope.networks.image_rows import known_labels, rows_to_classify
+from vitscope.networks.prediction_table import PREDICTIONS
+from vitscope.networks.predictions import predict, scores_of_images
 
 
 def drawn(images: int, classes: int, seed: int = 0, scale: float = 3) -> tuple[Tensor, Tensor]:
@@ -39,7 +40,7 @@ def test_what_torch_makes_of_the_same_logits(
     images: int, classes: int, seed: int, scale: float
 ) -> None:
     logits, labels = drawn(images, classes, seed, scale)
-    ours = judged(logits, labels)
+    ours = scores_of_images(logits, labels)
     probability = torch.softmax(logits.double(), 1)
     exact = {"rtol": 0, "atol": 1e-13}
     torch.testing.assert_close(ours["confidence"], probability.max(1).values, **exact)
@@ -56,31 +57,31 @@ def test_what_torch_makes_of_the_same_logits(
 
 
 def test_of_large_logits_nothing_overflows() -> None:
-    ours = judged(torch.tensor([[1e30, -1e30], [1e30, -1e30]]), torch.tensor([0, 1]))
+    ours = scores_of_images(torch.tensor([[1e30, -1e30], [1e30, -1e30]]), torch.tensor([0, 1]))
     assert ours["confidence"].tolist() == [1, 1]
     assert ours["brier"].tolist() == [0, 2]
     assert ours["nll"].tolist() == pytest.approx([0, 2e30])
 
 
 def test_small_errors_are_not_lost() -> None:
-    brier = judged(torch.tensor([[30.0, 0.0]]), torch.tensor([0]))["brier"]
+    brier = scores_of_images(torch.tensor([[30.0, 0.0]]), torch.tensor([0]))["brier"]
     assert brier.item() == pytest.approx(2 * np.exp(-60), rel=1e-2)
 
 
 def test_of_equal_logits_the_first_class_is_predicted_and_all_are_on_top() -> None:
-    ours = judged(torch.zeros(10, 10), torch.arange(10))
+    ours = scores_of_images(torch.zeros(10, 10), torch.arange(10))
     assert ours["prediction"].tolist() == [0] * 10
     assert ours["top5"].all()
 
 
 @pytest.mark.parametrize("classes", [2, 3, 5])
 def test_with_few_classes_all_are_on_top(classes: int) -> None:
-    assert judged(*drawn(40, classes))["top5"].all()
+    assert scores_of_images(*drawn(40, classes))["top5"].all()
 
 
 def test_with_six_classes_only_the_last_is_not_on_top() -> None:
     logits = torch.arange(6.0).expand(6, 6)
-    assert judged(logits, torch.arange(6))["top5"].tolist() == [False] + [True] * 5
+    assert scores_of_images(logits, torch.arange(6))["top5"].tolist() == [False] + [True] * 5
 
 
 @settings(max_examples=30, deadline=None)
@@ -97,8 +98,8 @@ def test_any_batches_give_the_same(ends: list[int]) -> None:
 def test_they_are_a_table(tmp_path: Path) -> None:
     logits, labels = drawn(60, 10)
     predictions = predict(Told(), logits.split(16), labels.numpy()).assign(image=range(60))
-    find_table("predictions").write(predictions, tmp_path / "table")
-    back = find_table("predictions").read(tmp_path / "table")
+    PREDICTIONS.write(predictions, tmp_path / "table")
+    back = PREDICTIONS.read(tmp_path / "table")
     pd.testing.assert_frame_equal(back, predictions[back.columns], check_dtype=False)
 
 
@@ -157,18 +158,18 @@ def split_of(path: Path, labels: list[int]) -> Split:
 
 def test_all_images_are_classified_or_some(tmp_path: Path) -> None:
     images = split_of(tmp_path / "split", [0, 1] * 10)
-    assert selected(images, None, 0) == list(range(20))
-    assert selected(images, 5, None) == [0, 1, 2, 3, 4]
-    some = selected(images, 5, 0)
+    assert rows_to_classify(images, None, 0) == list(range(20))
+    assert rows_to_classify(images, 5, None) == [0, 1, 2, 3, 4]
+    some = rows_to_classify(images, 5, 0)
     assert some == sorted(set(some)) != [0, 1, 2, 3, 4]
-    assert selected(images, 20, 0) == list(range(20))
+    assert rows_to_classify(images, 20, 0) == list(range(20))
 
 
 @pytest.mark.parametrize("seed", [None, 0])
 def test_more_images_than_there_are_is_told(tmp_path: Path, seed: int | None) -> None:
     images = split_of(tmp_path / "split", [0, 1] * 10)
     with pytest.raises(VitscopeError) as caught:
-        selected(images, 21, seed)
+        rows_to_classify(images, 21, seed)
     assert str(caught.value) == (
         "analysis: the study classifies 21 images and the split 'test' of data.mine has 20: "
         "lower `images`, or set it to null for all."
@@ -209,7 +210,7 @@ def test_from_the_artefact_to_the_table(tmp_path: Path) -> None:
     }
     build("shapes32", dataset, "test", tmp_path / "split")
     images = Split(tmp_path / "split")
-    rows = selected(images, 12, 0)
+    rows = rows_to_classify(images, 12, 0)
     torch.manual_seed(0)
     model = nn.Sequential(nn.Flatten(), nn.Linear(3 * 32 * 32, 10))
     batches = images.batches(rows, 5, [0.5] * 3, [0.25] * 3)

@@ -16,9 +16,9 @@ from vitscope.drawing import kinds as figures
 from vitscope.errors import VitscopeError, nearest
 from vitscope.files.strict_yaml import load_yaml, told
 from vitscope.measures.frequency_noise.rings import sides
-from vitscope.networks import families
-from vitscope.networks.weight_sources import END
+from vitscope.networks.family import arch_schema, family_names
 from vitscope.settings.schema import check, fill, listed, load, unknown
+from vitscope.training.snapshots import END
 
 ROOT = Path(__file__).resolve().parents[2]
 BUNDLED_STUDIES = ROOT / "config" / "studies"
@@ -164,9 +164,9 @@ def shown_snapshots(figure: Settings) -> list[str]:
 def _check_models(path: Path, settings: Settings) -> None:
     for name, model in settings["models"].items():
         key = f"models.{name}"
-        if model["family"] not in families.names():
-            raise unknown(path, f"{key}.family", model["family"], families.names())
-        arch = families.arch_schema(model["family"])
+        if model["family"] not in family_names():
+            raise unknown(path, f"{key}.family", model["family"], family_names())
+        arch = arch_schema(model["family"])
         check(path, model["arch"], arch, within=("models", name, "arch"))
         if model["data"] not in settings["data"]:
             raise unknown(path, f"{key}.data", model["data"], settings["data"])

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 import pandas as pd
 
 from vitscope.files.tables import read_metadata, read_table
-from vitscope.networks.weight_sources import END
+from vitscope.training.snapshots import END
 from vitscope.web.downloads import Say
 
 

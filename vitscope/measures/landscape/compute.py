@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from vitscope.errors import VitscopeError
 from vitscope.measures.classification.compute import summarized
 from vitscope.measures.landscape.table import TABLE
-from vitscope.networks.predictions import judged
+from vitscope.networks.predictions import scores_of_images
 from vitscope.progress import Progress
 from vitscope.training.augmented import Augmented
 from vitscope.web.downloads import Say
@@ -117,7 +117,7 @@ def _judged(logits: Tensor, targets: Tensor) -> dict[str, Tensor]:
     """Return the scores of each image, by its likeliest class, and its loss, by all of them."""
     log_probability = logits.double().log_softmax(1)
     loss = -(targets.double() * log_probability).sum(1)
-    return judged(logits, targets.argmax(1)) | {"loss": loss}
+    return scores_of_images(logits, targets.argmax(1)) | {"loss": loss}
 
 
 def scores(

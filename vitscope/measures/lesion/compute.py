@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 from vitscope.errors import VitscopeError
 from vitscope.measures.intervals import accuracy_changes
-from vitscope.networks.families import CutPoint
+from vitscope.networks.cut_points import CutPoint
 
 Array = npt.NDArray[np.bool_]
 
