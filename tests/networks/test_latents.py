@@ -7,12 +7,9 @@ import pytest
 import torch
 
 from tests.helpers.networks import every_mini, mini
-from vitscope.errors import VitscopeError
 from vitscope.files.tensors import TensorFile
 from vitscope.networks.blocks import block_table
 from vitscope.networks.capture import capturing
-from vitscope.networks.device import pick_device
-from vitscope.networks.image_rows import shard_rows
 from vitscope.networks.latents import extract
 
 IMAGES = torch.randn(5, 3, 32, 32, generator=torch.Generator().manual_seed(0))
@@ -70,39 +67,6 @@ def test_too_few_images_leave_no_file(tmp_path: Path) -> None:
         extract(model, cut_points, shapes_of(model, cut_points), [IMAGES], 6, tmp_path / "x")
     assert list(tmp_path.iterdir()) == []
     assert not any(module._forward_hooks or module._forward_pre_hooks for module in model.modules())
-
-
-def test_shards_cut_the_selection() -> None:
-    shards = [shard_rows(100, shard, 10, 3, 4) for shard in range(3)]
-    assert [len(shard) for shard in shards] == [4, 4, 2]
-    rows = [row for shard in shards for row in shard]
-    assert rows == sorted(set(rows))
-    assert set(rows) <= set(range(100))
-    assert rows == shard_rows(100, 0, 10, 3, 100)
-    assert rows != shard_rows(100, 0, 10, 4, 100)
-    assert shard_rows(100, 0, 10, None, 100) == list(range(10))
-
-
-def test_more_images_than_there_are() -> None:
-    with pytest.raises(VitscopeError) as caught:
-        shard_rows(9, 0, 10, None, 4)
-    assert str(caught.value) == (
-        "analysis.images: the study measures 10 images and the split has 9: lower analysis.images, "
-        "or say in the split how many `images` it has."
-    )
-
-
-def test_devices() -> None:
-    assert pick_device("cpu") == torch.device("cpu")
-    if torch.cuda.is_available():
-        assert pick_device("auto") == pick_device("cuda") == torch.device("cuda")
-        return
-    assert pick_device("auto") == torch.device("cpu")
-    with pytest.raises(VitscopeError) as caught:
-        pick_device("cuda")
-    assert str(caught.value) == (
-        "device: the study asks for cuda and this machine has none; set device to auto or cpu."
-    )
 
 
 PEAK = r"""
