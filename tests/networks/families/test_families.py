@@ -37,7 +37,7 @@ def test_arch_schemas_are_closed_and_are_what_the_module_holds(name: str) -> Non
     validator = Draft202012Validator(schema)
     assert not validator.is_valid({})
     assert not validator.is_valid({"name": "x", "depth": 50, "unknown": 1})
-    module = sys.modules[find_family(name).build.__func__.__module__ + "." + name]
+    module = sys.modules[find_family(name).network.__module__]
     assert schema == module.ARCH
 
 
