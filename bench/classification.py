@@ -12,8 +12,8 @@ from torch import Tensor
 
 from bench.rows import Row
 from vitscope.measures.classification.compute import summarized
-from vitscope.networks import families
-from vitscope.networks.predictions import judged, predict
+from vitscope.networks.family import find_family
+from vitscope.networks.predictions import predict, scores_of_images
 from vitscope.settings.loading import BUNDLED_STUDIES, load_study
 
 IMAGES, CLASSES, BATCH = 50_000, 1000, 125
@@ -36,7 +36,9 @@ def _batches() -> Iterator[tuple[Tensor, Tensor]]:
 
 
 def _told(logits: Tensor, labels: Tensor) -> pd.DataFrame:
-    return pd.DataFrame({key: value.numpy() for key, value in judged(logits, labels).items()})
+    return pd.DataFrame(
+        {key: value.numpy() for key, value in scores_of_images(logits, labels).items()}
+    )
 
 
 def _by_confusion_matrices(predictions: pd.DataFrame) -> dict[str, float]:
@@ -93,7 +95,7 @@ def _measure_predictions() -> Row:
     study = load_study(BUNDLED_STUDIES / "mini.yaml")
     settings, data = study.model("vit"), study.dataset("shapes32")
     torch.manual_seed(0)
-    family = families.get(settings["family"])
+    family = find_family(settings["family"])
     model = family.build(settings["arch"], data["classes"], data["image_size"]).eval()
     batches = torch.randn(PREDICTED, 3, 32, 32).split(study.settings["analysis"]["batch_size"])
     labels = np.zeros(PREDICTED, np.int64)

@@ -15,8 +15,9 @@ from torch import Tensor, nn
 from bench.rows import Row
 from vitscope.files.tensors import TensorFile
 from vitscope.measures.feature_variance.compute import shard_variance
-from vitscope.networks import families
 from vitscope.networks.blocks import block_table
+from vitscope.networks.cut_points import CutPoint
+from vitscope.networks.family import find_family
 from vitscope.networks.latents import extract
 from vitscope.settings.loading import BUNDLED_STUDIES, load_study
 
@@ -24,10 +25,10 @@ IMAGES, BATCH, TURNS = 256, 64, 3
 MODELS = ("vit_ti", "resnet_50")
 
 
-def _network(study: str, name: str) -> tuple[nn.Module, list[families.CutPoint], list[tuple]]:
+def _network(study: str, name: str) -> tuple[nn.Module, list[CutPoint], list[tuple]]:
     settings = load_study(BUNDLED_STUDIES / f"{study}.yaml")
     model, data = settings.model(name), settings.dataset(settings.model(name)["data"])
-    family = families.get(model["family"])
+    family = find_family(model["family"])
     torch.manual_seed(0)
     network = family.build(model["arch"], data["classes"], data["image_size"]).eval()
     points = family.cut_points(network)

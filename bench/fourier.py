@@ -6,12 +6,12 @@ from pathlib import Path
 from statistics import median
 
 import torch
+from vitscope.measures.spectrum.compute import shard_spectrum
 
 from bench.extraction import BATCH, IMAGES, MODELS, TURNS, _batches, _network, _seconds
 from bench.rows import Row
 from vitscope.files.tensors import TensorFile
 from vitscope.measures.fourier.compute import shard_diagonal
-from vitscope.measures.spectrum.compute import shard_spectrum
 from vitscope.networks.latents import extract
 
 THREADS = 2

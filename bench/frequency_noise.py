@@ -13,7 +13,7 @@ from torch import nn
 
 from bench.rows import Row
 from vitscope.measures.frequency_noise.compute import half_plane, noises, ring, signs
-from vitscope.networks import families
+from vitscope.networks.family import find_family
 from vitscope.settings.loading import BUNDLED_STUDIES, load_study
 
 BATCH, TURNS = 64, 3
@@ -26,7 +26,7 @@ def _network(name: str) -> tuple[nn.Module, int]:
     model = study.model(name)
     data = study.dataset(model["data"])
     torch.manual_seed(0)
-    family = families.get(model["family"])
+    family = find_family(model["family"])
     network = family.build(model["arch"], data["classes"], data["image_size"])
     return network.eval(), data["image_size"]
 

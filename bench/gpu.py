@@ -19,9 +19,10 @@ from vitscope.files.tensors import TensorWriter
 from vitscope.measures.hessian.operator import of_model
 from vitscope.measures.landscape import compute as landscape
 from vitscope.measures.landscape.compute import grid, pick_precision
-from vitscope.networks import families
 from vitscope.networks.blocks import block_table
-from vitscope.networks.latents import extract, pick_device
+from vitscope.networks.device import pick_device
+from vitscope.networks.family import Family, find_family
+from vitscope.networks.latents import extract
 from vitscope.settings.loading import BUNDLED_STUDIES, load_study
 from vitscope.training.augmented import Augmented
 
@@ -30,11 +31,11 @@ SIDE = 32
 DECAY = 0.05
 
 
-def _network(name: str) -> tuple[nn.Module, families.Family, int]:
+def _network(name: str) -> tuple[nn.Module, Family, int]:
     study = load_study(BUNDLED_STUDIES / "paper.yaml")
     settings = study.model(name)
     classes = study.dataset(settings["data"])["classes"]
-    family = families.get(settings["family"])
+    family = find_family(settings["family"])
     torch.manual_seed(0)
     return family.build(settings["arch"], classes, SIDE).eval(), family, classes
 

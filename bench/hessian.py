@@ -13,7 +13,7 @@ from torch.nn import functional
 from bench.rows import Row
 from vitscope.measures.hessian.lanczos import Spectrum, largest
 from vitscope.measures.hessian.operator import Hessian, of_model
-from vitscope.networks import families
+from vitscope.networks.family import find_family
 from vitscope.settings.loading import BUNDLED_STUDIES, ROOT, load_study
 
 TOP, TOLERANCE, MOST_STEPS, DECAY = 5, 1e-3, 200, 0.05
@@ -26,9 +26,7 @@ def _network(study: str, name: str, weights: Path | None) -> tuple[nn.Module, in
     settings = load_study(BUNDLED_STUDIES / f"{study}.yaml")
     model, data = settings.model(name), settings.dataset(settings.model(name)["data"])
     torch.manual_seed(0)
-    network = families.get(model["family"]).build(
-        model["arch"], data["classes"], data["image_size"]
-    )
+    network = find_family(model["family"]).build(model["arch"], data["classes"], data["image_size"])
     if weights:
         stored = safetensors.torch.load_file(weights)
         network.load_state_dict({key: value.float() for key, value in stored.items()})

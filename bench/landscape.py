@@ -19,11 +19,12 @@ from vitscope.data import split as artefact
 from vitscope.data.split import Split, normalized
 from vitscope.measures.landscape import compute as landscape
 from vitscope.measures.landscape.compute import LAYOUTS, grid, pick_precision
-from vitscope.networks import families
+from vitscope.networks.family import find_family
 from vitscope.settings.loading import BUNDLED_STUDIES, load_study
-from vitscope.training import augmented
+from vitscope.training.augmentation import augmentation, batches, erasing, mixing
 from vitscope.training.augmented import Augmented
-from vitscope.training.loop import augmentation, batches, erasing, mixing, training_rows
+from vitscope.training.augmenting import augment_images
+from vitscope.training.recipe import training_rows
 
 IMAGES, TURNS = 192, 3
 # The default of a study's landscape, and the batches of the notebook.
@@ -42,12 +43,12 @@ class _Bench:
         study = load_study(BUNDLED_STUDIES / "paper.yaml")
         settings = study.model(name)
         data = study.dataset(settings["data"])
-        family = families.get(settings["family"])
+        family = find_family(settings["family"])
         torch.manual_seed(0)
         self.model = family.build(settings["arch"], data["classes"], data["image_size"]).eval()
         self.recipe, self.mean, self.std = study.recipe(name), settings["mean"], settings["std"]
         self.split = _split(folder / "split", data["classes"])
-        augmented.build(
+        augment_images(
             self.split, self.recipe, IMAGES, 0, folder / name, mean=self.mean, std=self.std
         )
         self.images = Augmented(folder / name)

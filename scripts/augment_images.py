@@ -3,10 +3,10 @@
 from scripts._job import job
 
 from vitscope.data.split import Split
-from vitscope.training.augmented import build
+from vitscope.training.augmenting import augment_images
 
 with job(snakemake, batches="training.batch_size"):
-    build(
+    augment_images(
         Split(snakemake.input.images),
         snakemake.params.recipe,
         path=snakemake.output.images,

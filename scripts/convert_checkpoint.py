@@ -4,18 +4,18 @@ from pathlib import Path
 
 from scripts._job import job
 
-from vitscope.networks import checkpoints
-from vitscope.networks import weight_sources as origins
+from vitscope.networks import weight_sources
+from vitscope.networks.conversion import convert
 
 with job(snakemake):
     entry, label = snakemake.params.checkpoint, snakemake.params.label
     source = Path(snakemake.input.source)
     lock = Path(snakemake.config["locks"][snakemake.wildcards.study])
-    checkpoints.convert(
+    convert(
         source,
         snakemake.params.model,
         Path(snakemake.output.checkpoint),
         label=label,
-        origin=origins.described(entry),
-        sha256=origins.confirm(entry, source, lock, label=label),
+        origin=weight_sources.described(entry),
+        sha256=weight_sources.confirm(entry, source, lock, label=label),
     )

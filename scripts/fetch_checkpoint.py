@@ -4,13 +4,13 @@ from pathlib import Path
 
 from scripts._job import job
 
-from vitscope.networks import weight_sources as origins
+from vitscope.networks import weight_sources
 
 with job(snakemake):
     wildcards = snakemake.wildcards
     snapshot = wildcards.get("snapshot")
     moment = f", snapshot {snapshot}" if snapshot else ""
-    origins.download(
+    weight_sources.download(
         snakemake.params.checkpoint,
         Path(snakemake.output.checkpoint),
         Path(snakemake.config["locks"][wildcards.study]),

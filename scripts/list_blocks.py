@@ -2,13 +2,14 @@
 
 from scripts._job import job
 
-from vitscope.networks import checkpoints, families
-from vitscope.networks.block_table import BLOCKS
-from vitscope.networks.blocks import block_table
+from vitscope.networks.block_table import BLOCKS, head_metadata
+from vitscope.networks.blocks import list_blocks
+from vitscope.networks.empty import empty_network
+from vitscope.networks.family import find_family
 
 with job(snakemake):
-    settings = snakemake.params.model
-    model = checkpoints.load_model(snakemake.input.checkpoint, settings)
-    cut_points = families.get(settings["family"]).cut_points(model)
-    blocks = block_table(snakemake.wildcards.model, model, cut_points, settings["image_size"])
-    BLOCKS.write(blocks, snakemake.output.blocks)
+    network = snakemake.params.model
+    model = empty_network(network)
+    cut_points = find_family(network["family"]).cut_points(model)
+    blocks = list_blocks(snakemake.wildcards.model, model, cut_points, network["image_size"])
+    BLOCKS.write(blocks.table, snakemake.output.blocks, head_metadata(blocks.head))

@@ -3,8 +3,8 @@
 from scripts._job import job, room
 
 from vitscope.measures.given import OnLoss
-from vitscope.networks.checkpoints import load_model, read_origin
-from vitscope.networks.latents import pick_device
+from vitscope.networks.device import pick_device
+from vitscope.networks.loading import load_model, read_origin
 from vitscope.training.augmented import Augmented
 from vitscope.training.snapshots import END
 

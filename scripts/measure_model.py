@@ -5,10 +5,10 @@ from scripts._job import job, room
 from vitscope.corruptions.corrupted import Corrupted
 from vitscope.data.split import Split
 from vitscope.measures.given import OnModel
-from vitscope.networks import families
 from vitscope.networks.block_table import BLOCKS
-from vitscope.networks.checkpoints import load_model, read_origin
-from vitscope.networks.latents import pick_device
+from vitscope.networks.device import pick_device
+from vitscope.networks.family import find_family
+from vitscope.networks.loading import load_model, read_origin
 from vitscope.networks.prediction_table import PREDICTIONS
 from vitscope.training.augmented import Augmented
 
@@ -21,7 +21,7 @@ with job(snakemake, batches=snakemake.params.batches):
     given = OnModel(
         model=snakemake.wildcards.model,
         network=network,
-        cut_points=families.get(settings["family"]).cut_points(network),
+        cut_points=find_family(settings["family"]).cut_points(network),
         images=images,
         device=pick_device(snakemake.params.device),
         settings=settings,

@@ -3,18 +3,19 @@
 from scripts._job import job
 
 from vitscope.data.split import Split
-from vitscope.networks import checkpoints
-from vitscope.networks.latents import pick_device
+from vitscope.networks.device import pick_device
+from vitscope.networks.image_rows import known_labels, rows_to_classify
+from vitscope.networks.loading import load_model, read_origin
 from vitscope.networks.prediction_table import PREDICTIONS
-from vitscope.networks.predictions import known_labels, predict, selected
+from vitscope.networks.predictions import predict
 
 with job(snakemake, batches="analysis.batch_size"):
     settings = snakemake.params.model
     images = Split(snakemake.input.images)
-    rows = selected(images, **snakemake.params.selection)
+    rows = rows_to_classify(images, **snakemake.params.selection)
     labels = known_labels(images, rows)
-    model = checkpoints.load_model(snakemake.input.checkpoint, settings)
-    digest = checkpoints.read_origin(snakemake.input.checkpoint)["source_sha256"]
+    model = load_model(snakemake.input.checkpoint, settings)
+    digest = read_origin(snakemake.input.checkpoint)["source_sha256"]
     batches = images.batches(rows, snakemake.params.batch_size, settings["mean"], settings["std"])
     predictions = predict(model, batches, labels, pick_device(snakemake.params.device))
     PREDICTIONS.write(

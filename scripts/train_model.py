@@ -7,15 +7,16 @@ from scripts._job import job
 import pandas as pd
 
 from vitscope.data.split import Split
-from vitscope.networks import families
-from vitscope.networks.latents import pick_device
+from vitscope.networks.device import pick_device
+from vitscope.networks.family import find_family
 from vitscope.training.history import HISTORY
-from vitscope.training.loop import seeded, train
+from vitscope.training.loop import train
+from vitscope.training.seeding import seeded
 
 with job(snakemake, batches="training.batch_size"):
     network, recipe = snakemake.params.model, snakemake.params.recipe
     with seeded(recipe["seed"]):
-        model = families.get(network["family"]).build(
+        model = find_family(network["family"]).build(
             network["arch"], network["classes"], network["image_size"]
         )
     history = train(

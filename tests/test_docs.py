@@ -9,7 +9,8 @@ import yaml
 
 import vitscope
 from vitscope.data import split as artefact
-from vitscope.networks import checkpoints, families
+from vitscope.networks.conversion import convert
+from vitscope.networks.family import arch_schema, family_names
 from vitscope.settings import generated_docs as manual
 from vitscope.settings.loading import ROOT, load_config, load_study
 from vitscope.settings.schema import load
@@ -39,7 +40,7 @@ def test_every_setting_family_and_table_has_its_part() -> None:
         "config",
         "study",
         *(f"study {key}" for key in sections),
-        *(f"arch {name}" for name in families.names()),
+        *(f"arch {name}" for name in family_names()),
         *(f"table {name}" for name in tables()),
     }
 
@@ -48,8 +49,8 @@ SCALAR = {"type", "enum", "default", "description", "pattern", "maxLength", "tit
 
 
 def test_every_key_of_every_arch_is_explained() -> None:
-    for name in families.names():
-        for key, schema in families.arch_schema(name)["properties"].items():
+    for name in family_names():
+        for key, schema in arch_schema(name)["properties"].items():
             assert schema.get("description", "").endswith("."), f"{name}: {key}"
 
 
@@ -107,7 +108,7 @@ def test_the_notebook_of_the_readme_measures_a_model(tmp_path: Path, monkeypatch
     vit, data = study.model("vit"), study.dataset("shapes32")
     few = data | {"splits": {"test": data["splits"]["test"] | {"images": 64}}}
     artefact.build("shapes32", few, "test", Path("results/mini/data/shapes32/test.safetensors"))
-    checkpoints.convert(
+    convert(
         Path(vit["checkpoint"]["bundled"]),
         vit | {key: data[key] for key in ("classes", "image_size")},
         Path("results/mini/checkpoints/vit.safetensors"),

@@ -7,7 +7,7 @@ import torch
 
 from tests.runs.copies import SETTINGS, write_study
 from vitscope.drawing.kinds import KINDS
-from vitscope.networks import families
+from vitscope.networks.family import find_family
 
 NAME = "everything"
 # One kind at least for every kind of file that lies between the data and a figure.
@@ -24,7 +24,7 @@ def write_weights(folder: Path) -> dict[str, Path]:
     paths = {}
     for seed, moment in enumerate(("init", "warmup", "end")):
         torch.manual_seed(seed)
-        network = families.get("vit").build(SETTINGS["models"]["vit"]["arch"], 10, 32)
+        network = find_family("vit").build(SETTINGS["models"]["vit"]["arch"], 10, 32)
         paths[moment] = folder / f"{moment}.pth.tar"
         torch.save({"state_dict": network.state_dict()}, paths[moment])
     return paths

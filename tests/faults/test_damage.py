@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from vitscope.measures.spectrum.compute import shard_spectrum
 
 from tests.faults.everything import NAME, SOME, targets
 from tests.runs.copies import SETTINGS, Workflow
@@ -19,8 +20,9 @@ from vitscope.files.tensors import TensorFile
 from vitscope.measures.cka.compute import shard_hsic
 from vitscope.measures.feature_variance.compute import shard_variance
 from vitscope.measures.fourier.compute import shard_diagonal
-from vitscope.measures.spectrum.compute import shard_spectrum
-from vitscope.networks.checkpoints import load_model, read_foreign, write_weights
+from vitscope.networks.foreign import read_foreign
+from vitscope.networks.loading import load_model
+from vitscope.networks.weights_file import write_weights
 from vitscope.training.augmented import Augmented
 from vitscope.workflow.tables import find_table
 

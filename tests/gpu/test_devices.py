@@ -34,15 +34,19 @@ from vitscope.measures.frequency_noise import compute as frequency_noise
 from vitscope.measures.hessian.compute import Loss, density, largest_eigenvalues
 from vitscope.measures.landscape import compute as landscape
 from vitscope.measures.lesion.compute import branches_of, correctness
-from vitscope.networks import checkpoints, families
 from vitscope.networks.blocks import block_table
-from vitscope.networks.latents import extract, pick_device
-from vitscope.networks.predictions import known_labels, predict
+from vitscope.networks.conversion import convert
+from vitscope.networks.device import pick_device
+from vitscope.networks.family import find_family
+from vitscope.networks.image_rows import known_labels
+from vitscope.networks.latents import extract
+from vitscope.networks.loading import load_model
+from vitscope.networks.plain_attention import plain_attention
+from vitscope.networks.predictions import predict
 from vitscope.settings.loading import BUNDLED_STUDIES, ROOT, load_study
 from vitscope.settings.study import Study
-from vitscope.training import augmented
 from vitscope.training.augmented import Augmented
-from vitscope.training.loop import plain_attention
+from vitscope.training.augmenting import augment_images
 
 NUMBERS, ACCURACY, EIGENVALUES, GRADIENT = 1e-4, 0.02, 1e-3, 1e-3
 IMAGES, BATCH, OTHER_BATCH = 48, 16, 12
@@ -94,7 +98,7 @@ def drawn(study: Study, split: Split, tmp_path_factory: pytest.TempPathFactory) 
     path = tmp_path_factory.mktemp("drawn") / "images.safetensors"
     settings = study.model("vit")
     recipe = study.recipe("vit") | {"images": None, "batch_size": BATCH}
-    augmented.build(split, recipe, IMAGES, 0, path, mean=settings["mean"], std=settings["std"])
+    augment_images(split, recipe, IMAGES, 0, path, mean=settings["mean"], std=settings["std"])
     return Augmented(path)
 
 
@@ -108,8 +112,8 @@ def trained(study: Study, name: str) -> nn.Module:
     weights = ROOT / settings["checkpoint"]["bundled"]
     with tempfile.TemporaryDirectory() as folder:
         converted = Path(folder) / "model.safetensors"
-        checkpoints.convert(weights, network, converted, label=name, origin="bundled")
-        return checkpoints.load_model(converted, network)
+        convert(weights, network, converted, label=name, origin="bundled")
+        return load_model(converted, network)
 
 
 def batches(study: Study, split: Split, size: int) -> Iterator[torch.Tensor]:
@@ -132,7 +136,7 @@ def on(side: Side) -> tuple[torch.device, int]:
 
 def latents_of(study: Study, split: Split, name: str, side: Side, path: Path) -> TensorFile:
     model, (device, size) = trained(study, name), on(side)
-    points = families.get(MINI[name]["family"]).cut_points(model)
+    points = find_family(MINI[name]["family"]).cut_points(model)
     blocks = block_table(name, model, points, 32)
     shapes = list(blocks[["channels", "height", "width"]].itertuples(index=False, name=None))
     extract(model, points, shapes, batches(study, split, size), IMAGES, path, device=device)
@@ -176,7 +180,7 @@ def test_lesions(study: Study, split: Split, other: Side, name: str) -> None:
     labels, found = known_labels(split, range(IMAGES)), []
     for device, size in (on(("cpu", BATCH)), on(other)):
         model = trained(study, name)
-        points = families.get(MINI[name]["family"]).cut_points(model)
+        points = find_family(MINI[name]["family"]).cut_points(model)
         branches = list(branches_of(name, model, points).values())
         found.append(correctness(model, branches, batches(study, split, size), labels, device))
     (clean, without), (other_clean, other_without) = found

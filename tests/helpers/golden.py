@@ -14,7 +14,7 @@ from PIL import Image
 from torch import Tensor, nn
 
 from vitscope.networks import empty as models
-from vitscope.networks import families
+from vitscope.networks.family import Family, find_family
 
 ARCHS: dict[str, tuple[str, dict[str, Any]]] = {
     "resnet_50": ("resnet", {"depth": 50}),
@@ -68,9 +68,9 @@ class Golden:
         spec.loader.exec_module(module)
         return module.state_dict(name)
 
-    def family(self, name: str) -> families.Family:
+    def family(self, name: str) -> Family:
         """Return the family of a published model."""
-        return families.get(ARCHS[name][0])
+        return find_family(ARCHS[name][0])
 
     def model(self, name: str) -> nn.Module:
         """Return the model with the published layout loaded, every key used."""

@@ -1,14 +1,27 @@
+"""The block table: cut points, shapes, and what the parts between them cost."""
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
 import pandas as pd
 import pytest
 import torch
 from torch import nn
+from torch.utils.flop_counter import FlopCounterMode
 
 from tests.helpers.golden import ARCHS, Golden
-from tests.helpers.networks import every_mini, mini
-from vitscope.networks import families
-from vitscope.networks.blocks import block_table
-from vitscope.networks.capture import reading
-from vitscope.workflow.tables import find_table
+from tests.helpers.networks import MINI, every_mini, mini
+from tests.networks.families.test_cut_points import ARCHS as FAMILY_ARCHS
+from vitscope.files.tables import read_metadata
+from vitscope.networks.block_table import BLOCKS, head_metadata, head_of
+from vitscope.networks.blocks import Blocks, block_table, list_blocks
+from vitscope.networks.capture import capturing
+from vitscope.networks.cut_points import CutPoint, Layout
+from vitscope.networks.empty import build_empty
+from vitscope.networks.family import find_family
+from vitscope.networks.plain_attention import plain_attention
 
 
 def head_parameters(model: nn.Module, image_size: int, cut_points: list) -> int:
@@ -19,7 +32,7 @@ def head_parameters(model: nn.Module, image_size: int, cut_points: list) -> int:
         last[:] = [latent]
 
     model.requires_grad_(True)
-    with reading(model, cut_points, keep):
+    with capturing(model, cut_points, keep):
         model(torch.ones(1, 3, image_size, image_size))
     parameters = list(model.parameters())
     gradients = torch.autograd.grad(last[0].sum(), parameters, allow_unused=True)
@@ -29,7 +42,7 @@ def head_parameters(model: nn.Module, image_size: int, cut_points: list) -> int:
 
 def check(table: pd.DataFrame, model: nn.Module, cut_points: list, image_size: int) -> None:
     count = len(cut_points)
-    assert table.columns.tolist() == list(find_table("blocks").columns)
+    assert table.columns.tolist() == list(BLOCKS.columns)
     assert table["index"].tolist() == list(range(count))
     assert table["name"].is_unique
     assert table["kind"].iloc[0] == "stem"
@@ -48,7 +61,7 @@ def test_blocks_of_small_models(name: str) -> None:
     assert set(table["model"]) == {name}
 
     shapes: list[tuple[int, ...]] = []
-    with reading(model, cut_points, lambda _, latent: shapes.append(tuple(latent.shape))):
+    with capturing(model, cut_points, lambda _, latent: shapes.append(tuple(latent.shape))):
         model(torch.ones(3, 3, 32, 32))
     sizes = table[["channels", "height", "width"]].itertuples(index=False, name=None)
     assert [(3, *size) for size in sizes] == shapes
@@ -57,8 +70,8 @@ def test_blocks_of_small_models(name: str) -> None:
 @pytest.mark.parametrize("name", ARCHS)
 def test_blocks_of_published_models(golden: Golden, name: str) -> None:
     family, arch = ARCHS[name]
-    model = families.get(family).build(arch, 100, 32).eval()
-    cut_points = families.get(family).cut_points(model)
+    model = find_family(family).build(arch, 100, 32).eval()
+    cut_points = find_family(family).cut_points(model)
     check(block_table(name, model, cut_points, 32), model, cut_points, 32)
 
 
@@ -72,7 +85,7 @@ def test_parameters_are_counted_where_they_are_used(name: str) -> None:
 
     def maps() -> list[torch.Tensor]:
         seen: list[torch.Tensor] = []
-        with reading(model, cut_points, lambda _, latent: seen.append(latent.clone())):
+        with capturing(model, cut_points, lambda _, latent: seen.append(latent.clone())):
             model(images)
         return seen
 
@@ -94,7 +107,7 @@ def _parameters_of(model: nn.Module, cut_points: list, index: int) -> list[nn.Pa
         reached: list[set[str]] = []
         named = dict(model.named_parameters())
         seen: list[torch.Tensor] = []
-        with reading(model, cut_points, lambda _, latent: seen.append(latent)):
+        with capturing(model, cut_points, lambda _, latent: seen.append(latent)):
             model(torch.randn(1, 3, 32, 32))
         for latent in seen[index - 1 : index + 1]:
             gradients = torch.autograd.grad(
@@ -124,11 +137,121 @@ class Twice(nn.Module):
 
 
 def test_shared_parameters_are_counted_where_they_are_first_used() -> None:
-    layout = families.Layout("nchw")
+    layout = Layout("nchw")
     cut_points = [
-        families.CutPoint(
+        CutPoint(
             name=name, kind=kind, stage=0, module=name, at="output", layout=layout, branch=None
         )
         for name, kind in (("first", "stem"), ("second", "conv"))
     ]
     assert block_table("twice", Twice(), cut_points, 8)["parameters"].tolist() == [12, 0]
+
+
+# Costs
+
+
+def listed(family: str, arch: dict[str, Any], image_size: int = 32) -> Blocks:
+    """Return the blocks of a network of five classes, built without weights."""
+    model = build_empty(family, arch, 5, image_size)
+    return list_blocks(family, model, find_family(family).cut_points(model), image_size)
+
+
+def test_operations_of_a_vit_are_those_of_its_matrices() -> None:
+    patch, width, heads, classes = 8, 12, 3, 5
+    arch = {"patch_size": patch, "embed_dim": width, "depth": 2, "num_heads": heads}
+    table, head = listed("vit", arch)
+    patches = (32 // patch) ** 2
+    tokens = patches + 1
+    # Queries, keys, values and the projection; scores of all pairs, and values weighted by them.
+    msa = 4 * tokens * width**2 + 2 * tokens**2 * width
+    mlp = 2 * tokens * width * 4 * width
+    stem = patches * width * 3 * patch**2
+    assert table["operations"].tolist() == [stem, msa, mlp, msa, mlp]
+    assert head.operations == width * classes
+    assert head.parameters == 2 * width + (width + 1) * classes
+
+
+def test_operations_of_a_resnet_are_those_of_its_kernels() -> None:
+    table, head = listed("resnet", {"block": "basic", "blocks": [1, 2, 1, 1], "width": 4})
+
+    def conv(side: int, before: int, after: int, kernel: int) -> int:
+        return side**2 * before * after * kernel**2
+
+    def down(side: int, width: int) -> int:
+        narrow = width // 2
+        two = conv(side, narrow, width, 3) + conv(side, width, width, 3)
+        return two + conv(side, narrow, width, 1)
+
+    assert table["operations"].tolist() == [
+        conv(32, 3, 4, 3),
+        2 * conv(32, 4, 4, 3),
+        down(16, 8),
+        2 * conv(16, 8, 8, 3),
+        down(8, 16),
+        down(4, 32),
+    ]
+    assert head.operations == 32 * 5
+
+
+@pytest.mark.parametrize("name", FAMILY_ARCHS)
+def test_parts_and_head_are_the_whole_network(name: str) -> None:
+    family, (arch, _) = name.split()[0], FAMILY_ARCHS[name]
+    table, head = listed(family, arch)
+    whole = build_empty(family, arch, 5, 32).eval()
+    with FlopCounterMode(display=False) as counter, torch.no_grad():
+        whole(torch.empty(1, 3, 32, 32, device="meta"))
+    assert 2 * (table["operations"].sum() + head.operations) == counter.get_total_flops()
+    total = sum(parameter.numel() for parameter in whole.parameters())
+    assert table["parameters"].sum() + head.parameters == total
+    assert (table[["operations", "activations", "peak"]] > 0).all(axis=None)
+
+
+@every_mini
+def test_weights_and_their_device_make_no_difference(name: str) -> None:
+    model, cut_points = mini(name)
+    found = list_blocks(name, model, cut_points, 32)
+    empty = build_empty(MINI[name]["family"], MINI[name]["arch"], 10, 32)
+    expected = list_blocks(name, empty, find_family(MINI[name]["family"]).cut_points(empty), 32)
+    pd.testing.assert_frame_equal(found.table, expected.table)
+    assert found.head == expected.head
+
+
+@every_mini
+def test_a_backward_pass_keeps_no_more_than_the_activations(name: str) -> None:
+    model, cut_points = mini(name)
+    kept: dict[int, int] = {}
+    own = {tensor.untyped_storage().data_ptr() for tensor in model.state_dict().values()}
+
+    def keep(tensor: torch.Tensor) -> torch.Tensor:
+        storage = tensor.untyped_storage()
+        if storage.data_ptr() not in own:
+            kept[storage.data_ptr()] = storage.nbytes()
+        return tensor
+
+    images = torch.zeros(1, 3, 32, 32)
+    own.add(images.untyped_storage().data_ptr())
+    hooks = torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor)
+    with plain_attention(model), hooks:
+        loss = model(images).sum()
+    assert loss.requires_grad
+    table, head = list_blocks(name, model, cut_points, 32)
+    bound = table["activations"].sum() + head.activations
+    assert bound / 4 < sum(kept.values()) <= bound
+
+
+def test_the_head_is_in_the_metadata(tmp_path: Path) -> None:
+    table, head = listed("vit", FAMILY_ARCHS["vit"][0])
+    BLOCKS.write(table, tmp_path / "blocks", head_metadata(head))
+    assert head_of(read_metadata(tmp_path / "blocks")) == head
+
+
+def test_counting_takes_no_compiler() -> None:
+    code = (
+        "import sys\n"
+        "from tests.networks.test_blocks import listed\n"
+        "listed('resnet', {'block': 'basic', 'blocks': [1, 1, 1, 1], 'width': 2})\n"
+        "print([name for name in sys.modules if name.startswith('torch._dynamo')])\n"
+    )
+    root = Path(__file__).parents[2]
+    done = subprocess.run([sys.executable, "-c", code], cwd=root, capture_output=True, text=True)
+    assert done.stdout.strip() == "[]", done.stderr

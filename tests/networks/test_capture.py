@@ -4,8 +4,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from vitscope.networks.capture import reading
-from vitscope.networks.families import CutPoint, Layout
+from vitscope.networks.capture import capturing
+from vitscope.networks.cut_points import CutPoint, Layout
 
 
 def test_tokens_become_a_map_without_their_prefix() -> None:
@@ -60,7 +60,7 @@ def test_input_and_output_are_read_when_they_exist() -> None:
     model, images = network(), torch.randn(2, 3, 5, 5)
     seen: list[tuple[int, Tensor]] = []
     cut_points = [point("0", "output"), point("2", "input"), point("2", "output")]
-    with reading(model, cut_points, lambda index, latent: seen.append((index, latent.clone()))):
+    with capturing(model, cut_points, lambda index, latent: seen.append((index, latent.clone()))):
         logits = model(images)
     convolved = model[0](images)
     assert [index for index, _ in seen] == [0, 1, 2]
@@ -72,15 +72,15 @@ def test_input_and_output_are_read_when_they_exist() -> None:
 
 def test_no_hook_is_left_behind() -> None:
     model = network()
-    with reading(model, [point("0", "output"), point("1", "input")], lambda *_: None):
+    with capturing(model, [point("0", "output"), point("1", "input")], lambda *_: None):
         assert hooks_of(model) == 2
     assert hooks_of(model) == 0
-    with pytest.raises(KeyError), reading(model, [point("0", "output")], lambda *_: None):
+    with pytest.raises(KeyError), capturing(model, [point("0", "output")], lambda *_: None):
         raise KeyError
     assert hooks_of(model) == 0
     with (
         pytest.raises(AttributeError),
-        reading(model, [point("0", "output"), point("9", "input")], lambda *_: None),
+        capturing(model, [point("0", "output"), point("9", "input")], lambda *_: None),
     ):
         pass
     assert hooks_of(model) == 0

@@ -7,11 +7,10 @@ import pytest
 import torch
 
 from tests.helpers.networks import every_mini, mini
-from vitscope.errors import VitscopeError
 from vitscope.files.tensors import TensorFile
 from vitscope.networks.blocks import block_table
-from vitscope.networks.capture import reading
-from vitscope.networks.latents import extract, pick_device, shard_rows
+from vitscope.networks.capture import capturing
+from vitscope.networks.latents import extract
 
 IMAGES = torch.randn(5, 3, 32, 32, generator=torch.Generator().manual_seed(0))
 
@@ -28,7 +27,7 @@ def direct(model, cut_points, batch: torch.Tensor) -> list[np.ndarray]:
     def copy(_: int, latent: torch.Tensor) -> None:
         maps.append(latent.numpy().copy())
 
-    with reading(model, cut_points, copy), torch.inference_mode():
+    with capturing(model, cut_points, copy), torch.inference_mode():
         model(batch)
     return maps
 
@@ -70,48 +69,15 @@ def test_too_few_images_leave_no_file(tmp_path: Path) -> None:
     assert not any(module._forward_hooks or module._forward_pre_hooks for module in model.modules())
 
 
-def test_shards_cut_the_selection() -> None:
-    shards = [shard_rows(100, shard, 10, 3, 4) for shard in range(3)]
-    assert [len(shard) for shard in shards] == [4, 4, 2]
-    rows = [row for shard in shards for row in shard]
-    assert rows == sorted(set(rows))
-    assert set(rows) <= set(range(100))
-    assert rows == shard_rows(100, 0, 10, 3, 100)
-    assert rows != shard_rows(100, 0, 10, 4, 100)
-    assert shard_rows(100, 0, 10, None, 100) == list(range(10))
-
-
-def test_more_images_than_there_are() -> None:
-    with pytest.raises(VitscopeError) as caught:
-        shard_rows(9, 0, 10, None, 4)
-    assert str(caught.value) == (
-        "analysis.images: the study measures 10 images and the split has 9: lower analysis.images, "
-        "or say in the split how many `images` it has."
-    )
-
-
-def test_devices() -> None:
-    assert pick_device("cpu") == torch.device("cpu")
-    if torch.cuda.is_available():
-        assert pick_device("auto") == pick_device("cuda") == torch.device("cuda")
-        return
-    assert pick_device("auto") == torch.device("cpu")
-    with pytest.raises(VitscopeError) as caught:
-        pick_device("cuda")
-    assert str(caught.value) == (
-        "device: the study asks for cuda and this machine has none; set device to auto or cpu."
-    )
-
-
 PEAK = r"""
 import re, sys
 from pathlib import Path
 import torch
 from tests.helpers.networks import mini
 from tests.networks.test_latents import shapes_of
-from vitscope.latents import extract
-from vitscope.tensorfile import TensorFile
-from vitscope.variance import shard_variance
+from vitscope.files.tensors import TensorFile
+from vitscope.measures.feature_variance.compute import shard_variance
+from vitscope.networks.latents import extract
 
 torch.set_num_threads(1)
 count, path = int(sys.argv[1]), sys.argv[2]

@@ -13,11 +13,11 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from tests.helpers.golden import Golden
-from vitscope.data.split import DIGEST, NO_DIGEST, Split, build
+from vitscope.data.split import Split, build
 from vitscope.errors import VitscopeError
-from vitscope.files.tensors import TensorWriter
-from vitscope.networks.predictions import judged, known_labels, predict, selected
-from vitscope.workflow.tables import find_table
+from vitscope.networks.image_rows import known_labels, rows_to_classify
+from vitscope.networks.prediction_table import PREDICTIONS
+from vitscope.networks.predictions import predict, scores_of_images
 
 
 def drawn(images: int, classes: int, seed: int = 0, scale: float = 3) -> tuple[Tensor, Tensor]:
@@ -39,7 +39,7 @@ def test_what_torch_makes_of_the_same_logits(
     images: int, classes: int, seed: int, scale: float
 ) -> None:
     logits, labels = drawn(images, classes, seed, scale)
-    ours = judged(logits, labels)
+    ours = scores_of_images(logits, labels)
     probability = torch.softmax(logits.double(), 1)
     exact = {"rtol": 0, "atol": 1e-13}
     torch.testing.assert_close(ours["confidence"], probability.max(1).values, **exact)
@@ -56,31 +56,31 @@ def test_what_torch_makes_of_the_same_logits(
 
 
 def test_of_large_logits_nothing_overflows() -> None:
-    ours = judged(torch.tensor([[1e30, -1e30], [1e30, -1e30]]), torch.tensor([0, 1]))
+    ours = scores_of_images(torch.tensor([[1e30, -1e30], [1e30, -1e30]]), torch.tensor([0, 1]))
     assert ours["confidence"].tolist() == [1, 1]
     assert ours["brier"].tolist() == [0, 2]
     assert ours["nll"].tolist() == pytest.approx([0, 2e30])
 
 
 def test_small_errors_are_not_lost() -> None:
-    brier = judged(torch.tensor([[30.0, 0.0]]), torch.tensor([0]))["brier"]
+    brier = scores_of_images(torch.tensor([[30.0, 0.0]]), torch.tensor([0]))["brier"]
     assert brier.item() == pytest.approx(2 * np.exp(-60), rel=1e-2)
 
 
 def test_of_equal_logits_the_first_class_is_predicted_and_all_are_on_top() -> None:
-    ours = judged(torch.zeros(10, 10), torch.arange(10))
+    ours = scores_of_images(torch.zeros(10, 10), torch.arange(10))
     assert ours["prediction"].tolist() == [0] * 10
     assert ours["top5"].all()
 
 
 @pytest.mark.parametrize("classes", [2, 3, 5])
 def test_with_few_classes_all_are_on_top(classes: int) -> None:
-    assert judged(*drawn(40, classes))["top5"].all()
+    assert scores_of_images(*drawn(40, classes))["top5"].all()
 
 
 def test_with_six_classes_only_the_last_is_not_on_top() -> None:
     logits = torch.arange(6.0).expand(6, 6)
-    assert judged(logits, torch.arange(6))["top5"].tolist() == [False] + [True] * 5
+    assert scores_of_images(logits, torch.arange(6))["top5"].tolist() == [False] + [True] * 5
 
 
 @settings(max_examples=30, deadline=None)
@@ -97,8 +97,8 @@ def test_any_batches_give_the_same(ends: list[int]) -> None:
 def test_they_are_a_table(tmp_path: Path) -> None:
     logits, labels = drawn(60, 10)
     predictions = predict(Told(), logits.split(16), labels.numpy()).assign(image=range(60))
-    find_table("predictions").write(predictions, tmp_path / "table")
-    back = find_table("predictions").read(tmp_path / "table")
+    PREDICTIONS.write(predictions, tmp_path / "table")
+    back = PREDICTIONS.read(tmp_path / "table")
     pd.testing.assert_frame_equal(back, predictions[back.columns], check_dtype=False)
 
 
@@ -139,65 +139,6 @@ def test_a_slip_in_the_number_of_images_is_refused() -> None:
         predict(Told(), logits[:48].split(16), labels.numpy())
 
 
-# Which images, and their labels
-
-
-def split_of(path: Path, labels: list[int]) -> Split:
-    tensors = {
-        "images": ("U8", (len(labels), 3, 2, 2)),
-        "labels": ("I64", (len(labels),)),
-        "index": ("I64", (len(labels),)),
-        "sums": ("I64", (len(labels),)),
-    }
-    metadata = {"dataset": "mine", "split": "test", "classes": '["cat", "dog"]', DIGEST: NO_DIGEST}
-    with TensorWriter(path, tensors, metadata) as writer:
-        writer.write("labels", 0, np.array(labels))
-    return Split(path)
-
-
-def test_all_images_are_classified_or_some(tmp_path: Path) -> None:
-    images = split_of(tmp_path / "split", [0, 1] * 10)
-    assert selected(images, None, 0) == list(range(20))
-    assert selected(images, 5, None) == [0, 1, 2, 3, 4]
-    some = selected(images, 5, 0)
-    assert some == sorted(set(some)) != [0, 1, 2, 3, 4]
-    assert selected(images, 20, 0) == list(range(20))
-
-
-@pytest.mark.parametrize("seed", [None, 0])
-def test_more_images_than_there_are_is_told(tmp_path: Path, seed: int | None) -> None:
-    images = split_of(tmp_path / "split", [0, 1] * 10)
-    with pytest.raises(VitscopeError) as caught:
-        selected(images, 21, seed)
-    assert str(caught.value) == (
-        "analysis: the study classifies 21 images and the split 'test' of data.mine has 20: "
-        "lower `images`, or set it to null for all."
-    )
-
-
-def test_labels_are_those_of_the_rows(tmp_path: Path) -> None:
-    images = split_of(tmp_path / "split", [0, 1, 1, 0, 1, -1, 2])
-    labels = known_labels(images, [1, 3, 4])
-    assert labels.tolist() == [1, 0, 1]
-    assert labels.dtype == np.int64
-
-
-def test_images_without_a_label_are_told(tmp_path: Path) -> None:
-    images = split_of(tmp_path / "split", [0, -1, 1, -1])
-    with pytest.raises(VitscopeError) as caught:
-        known_labels(images, range(4))
-    assert str(caught.value) == (
-        "data.mine: 2 of 4 images have no label, so that no accuracy can be measured: use a "
-        "source with labels."
-    )
-
-
-def test_labels_outside_the_classes_are_told(tmp_path: Path) -> None:
-    images = split_of(tmp_path / "split", [0, 1, 2])
-    with pytest.raises(VitscopeError, match=r"data\.mine: 1 of 3 images .* the 2 classes"):
-        known_labels(images, range(3))
-
-
 def test_from_the_artefact_to_the_table(tmp_path: Path) -> None:
     dataset = {
         "source": {"kind": "shapes32", "seed": 0},
@@ -209,7 +150,7 @@ def test_from_the_artefact_to_the_table(tmp_path: Path) -> None:
     }
     build("shapes32", dataset, "test", tmp_path / "split")
     images = Split(tmp_path / "split")
-    rows = selected(images, 12, 0)
+    rows = rows_to_classify(images, 12, 0)
     torch.manual_seed(0)
     model = nn.Sequential(nn.Flatten(), nn.Linear(3 * 32 * 32, 10))
     batches = images.batches(rows, 5, [0.5] * 3, [0.25] * 3)

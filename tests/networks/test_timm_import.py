@@ -19,7 +19,7 @@ def fits() -> bool:
 
 def test_torchvision_and_timm_can_be_imported() -> None:
     done = run(
-        "from vitscope.torchvision_ops import declare, import_timm\n"
+        "from vitscope.networks.timm_import import declare, import_timm\n"
         "declare()\n"
         "import torchvision.transforms.v2\n"
         "assert import_timm('timm.data').Mixup\n"
@@ -30,7 +30,7 @@ def test_torchvision_and_timm_can_be_imported() -> None:
 
 def test_operators_are_declared_only_where_they_are_missing(fits: bool) -> None:
     done = run(
-        "from vitscope import torchvision_ops as ops\n"
+        "from vitscope.networks import timm_import as ops\n"
         "ops.declare()\n"
         "ops.declare()\n"
         "print(len(ops._LIBRARIES))\n"
@@ -43,7 +43,7 @@ def test_what_is_declared_already_stays() -> None:
         "import torch\n"
         "library = torch.library.Library('torchvision', 'FRAGMENT')\n"
         "library.define('nms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor')\n"
-        "from vitscope.torchvision_ops import declare\n"
+        "from vitscope.networks.timm_import import declare\n"
         "declare()\n"
         "print(hasattr(torch.ops.torchvision, 'qnms'))\n"
         "import torchvision\n"
@@ -61,13 +61,13 @@ def test_the_help_is_needed_where_we_say_so(fits: bool) -> None:
 def test_timm_is_imported_without_the_compiler_of_torch() -> None:
     done = run(
         "import sys\n"
-        "from vitscope.torchvision_ops import import_timm\n"
+        "from vitscope.networks.timm_import import import_timm\n"
         "import_timm()\n"
         "print([name for name in sys.modules if name.startswith('torch._dynamo')])\n"
         "import torch\n"
-        "from vitscope import families\n"
+        "from vitscope.networks.family import find_family\n"
         "arch = {'patch_size': 8, 'embed_dim': 24, 'depth': 1, 'num_heads': 2}\n"
-        "model = families.get('vit').build(arch, 10, 32).eval()\n"
+        "model = find_family('vit').build(arch, 10, 32).eval()\n"
         "images = torch.zeros(1, 3, 32, 32)\n"
         "model(images)\n"
         "print('torch._dynamo' in sys.modules)\n"
@@ -83,7 +83,7 @@ def test_a_compiler_that_is_there_already_stays() -> None:
         "import sys\n"
         "import torch._dynamo\n"
         "before = {k: v for k, v in sys.modules.items() if k.startswith('torch._dynamo')}\n"
-        "from vitscope.torchvision_ops import import_timm\n"
+        "from vitscope.networks.timm_import import import_timm\n"
         "import_timm()\n"
         "print(all(sys.modules[name] is module for name, module in before.items()))\n"
     )

@@ -158,8 +158,8 @@ def test_a_digest_that_cannot_be_recorded_leaves_no_download(site: Site, tmp_pat
     assert [path.name for path in tmp_path.iterdir()] == ["config"]
 
 
-def test_importing_origins_imports_no_torch():
-    code = "import sys, vitscope.origins; sys.exit('torch' in sys.modules)"
+def test_naming_the_sources_of_weights_imports_no_torch():
+    code = "import sys, vitscope.networks.weight_sources; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False).returncode == 0
 
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from tests.runs.copies import ALL_MADE, SETTINGS, Workflow, copy_workflow, write_study
-from vitscope.networks import families
+from vitscope.networks.family import find_family
 
 
 @pytest.fixture(scope="session")
@@ -16,7 +16,7 @@ def weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("weights")
     for name, model in SETTINGS["models"].items():
         torch.manual_seed(0)
-        network = families.get(model["family"]).build(model["arch"], 10, 32)
+        network = find_family(model["family"]).build(model["arch"], 10, 32)
         torch.save({"state_dict": network.state_dict()}, folder / f"{name}.pth.tar")
     return folder
 

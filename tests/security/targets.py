@@ -27,8 +27,8 @@ from vitscope.data.sources.folder import Folder
 from vitscope.data.sources.npz import Npz
 from vitscope.data.sources.parquet import Parquet
 from vitscope.files.tensors import TensorFile, TensorWriter
-from vitscope.networks import families
-from vitscope.networks.checkpoints import read_foreign
+from vitscope.networks.family import family_names, find_family
+from vitscope.networks.foreign import read_foreign
 from vitscope.settings.loading import load_study
 from vitscope.web import lockfile
 
@@ -173,8 +173,8 @@ def _read_keys(path: Path) -> None:
     """Give tensors the names that the lines of a file are, in every family."""
     names = path.read_bytes().decode("utf-8", "surrogateescape").split("\n")
     model = torch.nn.Identity()
-    for name in families.names():
-        families.get(name).translate(dict.fromkeys(names, torch.zeros(1)), model)
+    for name in family_names():
+        find_family(name).translate(dict.fromkeys(names, torch.zeros(1)), model)
 
 
 def _keys() -> list[bytes]:

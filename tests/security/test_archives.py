@@ -26,7 +26,7 @@ from vitscope.data.sources.folder import Folder
 from vitscope.data.sources.npz import Npz
 from vitscope.data.sources.parquet import Parquet
 from vitscope.errors import VitscopeError
-from vitscope.networks.checkpoints import read_foreign
+from vitscope.networks.foreign import read_foreign
 
 FOLDER = "cifar-100-binary"
 GIGABYTE = 1 << 30

@@ -17,7 +17,7 @@ from tests.security.attacks import HARMFUL, called, named, program, raw, shell, 
 from tests.security.contained import check_sentence, told, told_or_read
 from vitscope.data.sources.cifar import Cifar
 from vitscope.errors import VitscopeError
-from vitscope.networks.checkpoints import read_foreign
+from vitscope.networks.foreign import read_foreign
 
 Wrap = Callable[[Path, bytes], Callable[[], object]]
 

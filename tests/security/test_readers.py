@@ -15,8 +15,8 @@ from tests.security.contained import check_sentence, told_or_read
 from tests.security.fuzz import Reading, by_seed
 from tests.security.targets import TARGETS
 from vitscope.errors import VitscopeError
-from vitscope.networks import families
-from vitscope.networks.checkpoints import PLAIN, read_foreign
+from vitscope.networks.family import family_names, find_family
+from vitscope.networks.foreign import PLAIN, read_foreign
 
 RUNS = 150
 
@@ -93,7 +93,7 @@ KEYS = st.lists(st.sampled_from([*PARTS.split(), "", "\n", "9" * 20]), min_size=
 )
 
 
-@pytest.mark.parametrize("family", families.names())
+@pytest.mark.parametrize("family", family_names())
 @settings(max_examples=60, deadline=None)
 @given(extra=st.sets(KEYS, max_size=12), own=st.booleans())
 def test_translation_loses_no_weights_and_makes_none(
@@ -103,7 +103,7 @@ def test_translation_loses_no_weights_and_makes_none(
     names = [*extra, *(mini(name)[0].state_dict() if own and name else [])]
     given_weights = {key: torch.zeros(1) for key in names}
     with contextlib.suppress(VitscopeError):
-        found = families.get(family).translate(given_weights, torch.nn.Identity())
+        found = find_family(family).translate(given_weights, torch.nn.Identity())
         # Swin's are computed anew, as its checkpoints differ in whether they hold them.
         dropped = (".relative_position_index", ".attn_mask") if family == "swin" else ()
         kept = {id(tensor) for key, tensor in given_weights.items() if not key.endswith(dropped)}
@@ -118,7 +118,7 @@ def test_a_name_that_two_weights_would_get_is_told() -> None:
         "transformers.0.pool.conv.weight": torch.ones(1),
     }
     with pytest.raises(VitscopeError, match="which are the same weights"):
-        families.get("pit").translate(weights, torch.nn.Identity())
+        find_family("pit").translate(weights, torch.nn.Identity())
 
 
 def test_prefixes_do_not_merge_two_weights(tmp_path: Path) -> None:

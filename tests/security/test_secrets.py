@@ -11,7 +11,7 @@ from tests.helpers.web import Site, running_site, status, whole
 from tests.security.test_settings import STUDY
 from vitscope.data.sources.cifar import download as download_archive
 from vitscope.errors import VitscopeError
-from vitscope.networks import weight_sources as origins
+from vitscope.networks import weight_sources
 from vitscope.settings.loading import load_study
 from vitscope.web.redaction import shown
 from vitscope.workflow.provenance import run_record
@@ -50,10 +50,10 @@ def test_a_download_with_a_token_leaves_no_trace_of_it(site: Site, tmp_path: Pat
     said: list[str] = []
     lock, target = tmp_path / "own.lock.yaml", tmp_path / "a.checkpoint"
     for _ in range(2):
-        origins.download(entry, target, lock, label="ViT", say=said.append)
+        weight_sources.download(entry, target, lock, label="ViT", say=said.append)
     assert target.read_bytes() == b"weights"
     assert "a.pth?X-Signature=~" in lock.read_text()
-    texts = [*said, lock.read_text(), origins.described(entry)]
+    texts = [*said, lock.read_text(), weight_sources.described(entry)]
     assert not [text for text in texts if SECRET in text]
 
 
@@ -64,7 +64,7 @@ def test_a_failed_download_does_not_tell_its_token(site: Site, tmp_path: Path, c
     said: list[str] = []
     options = {"attempts": 2, "pause": 0.0, "say": said.append}
     with pytest.raises(VitscopeError) as caught:
-        origins.download(
+        weight_sources.download(
             {"url": f"{site.root}/a.pth{QUERY}"},
             tmp_path / "a",
             tmp_path / "lock",

@@ -9,7 +9,7 @@ import torch
 from tests.helpers.web import running_site, whole
 from tests.runs.copies import SETTINGS, Workflow, copy_workflow, write_study
 from tests.security.test_secrets import SECRET
-from vitscope.networks import families
+from vitscope.networks.family import find_family
 
 pytestmark = pytest.mark.workflow
 
@@ -28,7 +28,7 @@ def workflow(tmp_path_factory: pytest.TempPathFactory) -> Workflow:
 
 def weights_of(name: str, path: Path) -> bytes:
     model = SETTINGS["models"][name]
-    torch.save(families.get(model["family"]).build(model["arch"], 10, 32).state_dict(), path)
+    torch.save(find_family(model["family"]).build(model["arch"], 10, 32).state_dict(), path)
     return path.read_bytes()
 
 

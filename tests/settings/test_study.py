@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from vitscope.drawing.kinds import KINDS
 from vitscope.errors import VitscopeError
-from vitscope.networks import families
-from vitscope.settings.loading import BUNDLED_STUDIES, ROOT, load_config, load_study
+from vitscope.networks.family import arch_schema, family_names
 from vitscope.settings.schema import SCHEMAS, load
 from vitscope.settings.study import Study
 
@@ -490,13 +489,13 @@ def test_figures_know_their_splits(tmp_path: Path) -> None:
     assert study.splits("trajectory") == []
 
 
-@pytest.mark.parametrize("family", families.names())
+@pytest.mark.parametrize("family", family_names())
 def test_every_family_refuses_a_key_that_its_arch_does_not_have(
     tmp_path: Path, family: str
 ) -> None:
     changes = {"models.net.family": family, "models.net.arch": {"quux": 1}}
     message = refusal(tmp_path, **changes)
-    known = ", ".join(sorted(families.arch_schema(family)["properties"]))
+    known = ", ".join(sorted(arch_schema(family)["properties"]))
     assert message == f"models.net.arch.quux: unknown key, allowed: {known}."
 
 

@@ -12,8 +12,9 @@ from vitscope.data import split as artefact
 from vitscope.data.split import Split
 from vitscope.errors import VitscopeError
 from vitscope.files.tensors import TensorWriter
-from vitscope.training.augmented import Augmented, build
-from vitscope.training.loop import training_rows
+from vitscope.training.augmented import Augmented
+from vitscope.training.augmenting import augment_images
+from vitscope.training.recipe import training_rows
 
 IMAGES = 120
 MEAN, STD = [0.5, 0.4, 0.6], [0.25, 0.2, 0.3]
@@ -69,7 +70,7 @@ def drawn(
     clean: bool = False,
 ) -> Augmented:
     path = folder / f"{images}_{seed}_{len(list(folder.iterdir()))}"
-    build(split, recipe, images, seed, path, mean=MEAN, std=STD, clean=clean)
+    augment_images(split, recipe, images, seed, path, mean=MEAN, std=STD, clean=clean)
     return Augmented(path)
 
 
@@ -100,7 +101,7 @@ def test_images_are_as_many_as_asked_for_and_targets_are_probabilities(
 def test_the_seed_fixes_the_bytes_whatever_was_drawn_before(split: Split, tmp_path: Path) -> None:
     for name, seed in (("one", 3), ("two", 3), ("other", 4)):
         torch.rand(7)
-        build(split, RECIPE, 60, seed, tmp_path / name, mean=MEAN, std=STD)
+        augment_images(split, RECIPE, 60, seed, tmp_path / name, mean=MEAN, std=STD)
     one, two, other = ((tmp_path / name).read_bytes() for name in ("one", "two", "other"))
     assert one == two
     assert one != other

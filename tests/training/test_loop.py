@@ -14,17 +14,12 @@ from torch import nn
 from vitscope.data.split import Split, build
 from vitscope.errors import VitscopeError
 from vitscope.files.tensors import TensorFile
-from vitscope.networks import families
-from vitscope.networks.checkpoints import load_model
-from vitscope.training.loop import (
-    accuracy,
-    augmentation,
-    batches,
-    learning_rate,
-    mixing,
-    seeded,
-    train,
-)
+from vitscope.networks.family import find_family
+from vitscope.networks.loading import load_model
+from vitscope.training.augmentation import augmentation, batches, mixing
+from vitscope.training.loop import accuracy, train
+from vitscope.training.optimization import learning_rate
+from vitscope.training.seeding import seeded
 
 MEAN, STD = [0.5] * 3, [0.25] * 3
 NETWORK: dict[str, Any] = {
@@ -78,7 +73,7 @@ def splits(tmp_path_factory: pytest.TempPathFactory) -> tuple[Split, Split]:
 def trained(
     splits: tuple[Split, Split], folder: Path, seed: int = 0, **changes: Any
 ) -> list[dict[str, float]]:
-    family = families.get(NETWORK["family"])
+    family = find_family(NETWORK["family"])
     with seeded(seed):
         model = family.build(NETWORK["arch"], 10, 32)
     return train(model, *splits, RECIPE | changes, seed, folder, **NO_NEWS)
@@ -233,7 +228,7 @@ def test_fused_attention_is_off_in_training_only(
     splits: tuple[Split, Split], tmp_path: Path
 ) -> None:
     arch = {"patch_size": 8, "embed_dim": 16, "depth": 1, "num_heads": 2}
-    model = families.get("vit").build(arch, 10, 32)
+    model = find_family("vit").build(arch, 10, 32)
     attention = model.blocks[0].attn
     attention.fused_attn = True
     seen = set()

@@ -62,7 +62,7 @@ def test_an_edit_of_what_is_reached_changes_it(
 
 
 def test_a_module_that_is_imported_by_its_name(copy: Path) -> None:
-    vit = ("extract_latents", "vitscope.families.vit")
+    vit = ("extract_latents", "vitscope.networks.families.vit")
     assert changes(copy, "vitscope/families/vit.py", *vit)
     assert not changes(copy, "vitscope/families/swin.py", *vit)
 

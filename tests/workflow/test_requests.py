@@ -16,9 +16,9 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from tests.helpers.rules import ROOT, rules
 from vitscope.measures.hessian.lanczos import LARGEST_BASIS
-from vitscope.networks import families
 from vitscope.networks.blocks import block_table
 from vitscope.networks.empty import build_empty
+from vitscope.networks.family import find_family
 from vitscope.settings.loading import BUNDLED_STUDIES, load_study
 from vitscope.settings.study import Study
 from vitscope.workflow.tables import find_table
@@ -181,7 +181,7 @@ def test_no_more_images_are_asked_time_for_than_there_are(tmp_path: Path) -> Non
 
 def blocks(study: Study, name: str, folder: Path) -> str:
     """Write the table of blocks of a model."""
-    model, family = study.model(name), families.get(study.model(name)["family"])
+    model, family = study.model(name), find_family(study.model(name)["family"])
     built = network(study, name)
     size = study.dataset(model["data"])["image_size"]
     path = folder / f"blocks_{name}.parquet"

@@ -6,13 +6,13 @@ from contextlib import contextmanager
 from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
 
-from vitscope.networks.families import CutPoint
+from vitscope.networks.cut_points import CutPoint
 
 Sink = Callable[[int, Tensor], None]
 
 
 @contextmanager
-def reading(model: nn.Module, cut_points: Sequence[CutPoint], sink: Sink) -> Iterator[None]:
+def capturing(model: nn.Module, cut_points: Sequence[CutPoint], sink: Sink) -> Iterator[None]:
     """Call `sink(index, feature map)` at every cut point of each forward pass in the block.
 
     The feature map is (N, C, H, W) and shares memory with the model: the sink only reads it.

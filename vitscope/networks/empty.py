@@ -6,7 +6,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from vitscope.networks import families
+from vitscope.networks.family import find_family
+
+# What a study says of a network: `family`, `arch`, `classes` and `image_size`.
+Network = Mapping[str, Any]
 
 
 def build_empty(
@@ -14,7 +17,14 @@ def build_empty(
 ) -> nn.Module:
     """Build a model that has names and shapes and no values."""
     with torch.device("meta"):
-        return families.get(family).build(arch, num_classes, image_size)
+        return find_family(family).build(arch, num_classes, image_size)
+
+
+def empty_network(network: Network) -> nn.Module:
+    """Build the network of a model of a study, without values."""
+    return build_empty(
+        network["family"], network["arch"], network["classes"], network["image_size"]
+    )
 
 
 def parameter_names(

@@ -3,54 +3,18 @@
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 import torch
 from torch import Tensor, nn
 
-from vitscope.data.split import select
-from vitscope.errors import VitscopeError
 from vitscope.files.tensors import TensorWriter
-from vitscope.networks.capture import reading
-from vitscope.networks.families import CutPoint
+from vitscope.networks.capture import capturing
+from vitscope.networks.cut_points import CutPoint
 
 DTYPES = {"float32": (torch.float32, "F32"), "bfloat16": (torch.bfloat16, "BF16")}
 
 Shape = tuple[int, int, int]
-
-
-def pick_device(wanted: str) -> torch.device:
-    """Return the device to run on; a missing CUDA device that was asked for is an error.
-
-    A CUDA device is told to compute in full float32, and with algorithms that give the same bytes
-    each time: TF32, which convolutions take by default, keeps three decimal digits.
-    """
-    if wanted == "cuda" and not torch.cuda.is_available():
-        raise VitscopeError(
-            "device: the study asks for cuda and this machine has none; set device to auto or cpu."
-        )
-    if wanted == "cpu" or not torch.cuda.is_available():
-        return torch.device("cpu")
-    cudnn: Any = torch.backends.cudnn
-    matmul: Any = torch.backends.cuda.matmul
-    for operation in (matmul, cudnn.conv, cudnn.rnn):
-        operation.fp32_precision = "ieee"
-    cudnn.benchmark, cudnn.deterministic = False, True
-    return torch.device("cuda")
-
-
-def shard_rows(
-    available: int, shard: int, images: int, seed: int | None, shard_size: int
-) -> list[int]:
-    """Return the rows of an artefact that make up a shard of the images that are measured."""
-    if images > available:
-        raise VitscopeError(
-            f"analysis.images: the study measures {images} images and the split has {available}: "
-            f"lower analysis.images, or say in the split how many `images` it has."
-        )
-    first = shard * shard_size
-    rows: list[int] = select(available, images, seed)[first : first + shard_size].tolist()
-    return rows
 
 
 class _WriterThread:
@@ -117,7 +81,7 @@ def extract(
             def store(index: int, latent: Tensor) -> None:
                 thread.write(cut_points[index].name, first_row, latent)
 
-            with reading(model, cut_points, store), torch.inference_mode():
+            with capturing(model, cut_points, store), torch.inference_mode():
                 for batch in batches:
                     model(batch.to(device))
                     first_row += len(batch)

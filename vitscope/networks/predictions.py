@@ -1,6 +1,6 @@
 """Predictions: what a model says of each image, from which all of its scores follow."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 import numpy as np
 import numpy.typing as npt
@@ -9,44 +9,12 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import one_hot
 
-from vitscope.data.split import Split, select
 from vitscope.errors import VitscopeError
 
 TOP = 5
 
 
-def selected(images: Split, wanted: int | None, seed: int | None) -> list[int]:
-    """Return the rows of an artefact that are classified: all, or `wanted` of them."""
-    if wanted is not None and wanted > len(images):
-        raise VitscopeError(
-            f"analysis: the study classifies {wanted} images and the split "
-            f"'{images.metadata['split']}' of data.{images.metadata['dataset']} has "
-            f"{len(images)}: lower `images`, or set it to null for all."
-        )
-    rows: list[int] = select(len(images), wanted, seed).tolist()
-    return rows
-
-
-def known_labels(images: Split, rows: Sequence[int]) -> npt.NDArray[np.int64]:
-    """Return the labels of rows of an artefact, all of which must be known."""
-    labels: npt.NDArray[np.int64] = np.array(images.labels[list(rows)])
-    where = f"data.{images.metadata['dataset']}"
-    unknown = int((labels < 0).sum())
-    if unknown:
-        raise VitscopeError(
-            f"{where}: {unknown} of {len(labels)} images have no label, "
-            f"so that no accuracy can be measured: use a source with labels."
-        )
-    outside = int((labels >= len(images.classes)).sum())
-    if outside:
-        raise VitscopeError(
-            f"{where}: {outside} of {len(labels)} images have a label outside the "
-            f"{len(images.classes)} classes: delete the artefact and run again."
-        )
-    return labels
-
-
-def judged(logits: Tensor, labels: Tensor) -> dict[str, Tensor]:
+def scores_of_images(logits: Tensor, labels: Tensor) -> dict[str, Tensor]:
     """Return what a predictions table holds of each image, from (N, classes) logits and labels.
 
     Of classes that are equally probable the first is predicted, and none keeps another from the
@@ -73,23 +41,23 @@ def predict(
     labels: npt.NDArray[np.int64],
     device: torch.device | None = None,
 ) -> pd.DataFrame:
-    """Classify all images of `batches`, and return the columns of `judged`, a row per image."""
+    """Classify all images of `batches`, and return a row of scores for each."""
     model = model.eval().to(device)
-    judgements: list[pd.DataFrame] = []
+    scores: list[pd.DataFrame] = []
     first = 0
     with torch.inference_mode():
         for batch in batches:
             logits = model(batch.to(device)).cpu()
             _check_finite(model, logits, first)
             truth = torch.from_numpy(labels[first : first + len(batch)])
-            columns = judged(logits, truth)
-            judgements.append(pd.DataFrame({key: value.numpy() for key, value in columns.items()}))
+            columns = scores_of_images(logits, truth)
+            scores.append(pd.DataFrame({key: value.numpy() for key, value in columns.items()}))
             first += len(batch)
     if first != len(labels):
         raise ValueError(f"got {first} images, expected {len(labels)}")
-    if not judgements:
+    if not scores:
         raise VitscopeError("There is no image to classify: select at least one.")
-    return pd.concat(judgements, ignore_index=True)
+    return pd.concat(scores, ignore_index=True)
 
 
 def _check_finite(model: nn.Module, logits: Tensor, first: int) -> None:

@@ -7,13 +7,12 @@ operators that nothing declared.
 
 import importlib
 import importlib.util
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
 
 import torch
+
+from vitscope.networks.compiler import without_compiler
 
 UNDECLARED = {
     "nms": "(Tensor dets, Tensor scores, float iou_threshold) -> Tensor",
@@ -34,32 +33,13 @@ def declare() -> None:
 
 
 def import_timm(name: str = "timm") -> ModuleType:
-    """Import timm, or a module of it, which imports torchvision in turn."""
-    declare()
-    with _without_compiler():
-        return importlib.import_module(name)
+    """Import timm, or a module of it, which imports torchvision in turn.
 
-
-@contextmanager
-def _without_compiler() -> Iterator[None]:
-    """Spare an import torch's compiler, which takes as long as all of torch.
-
-    For one decorator each, timm and torchvision import all of it. Who compiles a model later gets
-    the real one.
+    For one decorator each, they import all of torch's compiler.
     """
-    compiler, utils = ModuleType("torch._dynamo"), ModuleType("torch._dynamo.utils")
-    compiler.disable = lambda function, *_, **__: function  # type: ignore[attr-defined]
-    utils.is_compile_supported = lambda _: False  # type: ignore[attr-defined]
-    stand_ins = {module.__name__: module for module in (compiler, utils)}
-    if not stand_ins.keys().isdisjoint(sys.modules):
-        yield
-        return
-    sys.modules.update(stand_ins)
-    try:
-        yield
-    finally:
-        for name in stand_ins:
-            del sys.modules[name]
+    declare()
+    with without_compiler():
+        return importlib.import_module(name)
 
 
 def _missing() -> list[str]:

@@ -14,8 +14,6 @@ from vitscope.web import downloads, lockfile
 from vitscope.web.downloads import Say, say_on_stderr
 from vitscope.web.redaction import shown
 
-# The snapshot of a model that is its checkpoint.
-END = "end"
 PLACES = ("bundled", "path", "url", "timm")
 HUB = "https://huggingface.co"
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from vitscope.files.whole import atomic_path
-from vitscope.networks import families
+from vitscope.networks.family import arch_schema
 from vitscope.settings.schema import Schema, load, resolved, type_in_words
 from vitscope.workflow.tables import find_table
 
@@ -49,7 +49,7 @@ def _part(name: str) -> str:
         )
         return _table(("column", "type", "meaning"), columns)
     if kind == "arch":
-        schema = families.arch_schema(what)
+        schema = arch_schema(what)
         return _settings(_within(schema, schema, "")) + _choice(schema)
     schema = load(kind)
     if not what:

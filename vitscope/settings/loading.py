@@ -13,7 +13,7 @@ from typing import Any
 from vitscope.errors import VitscopeError, nearest
 from vitscope.files.strict_yaml import load_yaml
 from vitscope.measures import rooms
-from vitscope.networks import families
+from vitscope.networks.family import arch_schema, family_names
 from vitscope.settings.schema import check, fill, listed, load, unknown
 from vitscope.settings.study import LOCK_SUFFIX, Figure, Settings, Study, typed
 from vitscope.training.snapshots import END
@@ -31,9 +31,9 @@ TRAINING_SPLITS = ("train", "test")
 def _check_models(path: Path, settings: Settings) -> None:
     for name, model in settings["models"].items():
         key = f"models.{name}"
-        if model["family"] not in families.names():
-            raise unknown(path, f"{key}.family", model["family"], families.names())
-        arch = families.arch_schema(model["family"])
+        if model["family"] not in family_names():
+            raise unknown(path, f"{key}.family", model["family"], family_names())
+        arch = arch_schema(model["family"])
         check(path, model["arch"], arch, within=("models", name, "arch"))
         if model["data"] not in settings["data"]:
             raise unknown(path, f"{key}.data", model["data"], settings["data"])

@@ -1,4 +1,5 @@
-"""The moments of training whose weights a study names."""
+"""The moments of a training whose weights are kept, by their names."""
 
-# The snapshot of a model that is its checkpoint.
+INIT, WARMUP = "init", "warmup"
+# The last of them is the checkpoint of its model.
 END = "end"

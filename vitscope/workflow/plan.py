@@ -144,12 +144,12 @@ class _Network:
 @cache
 def _built(name: str, family: str, arch: str, classes: int, size: int) -> _Network:
     # Imported here: plans of figures that need no network take no torch.
-    from vitscope.networks import families
     from vitscope.networks.blocks import block_table
     from vitscope.networks.empty import build_empty
+    from vitscope.networks.family import find_family
 
     network = build_empty(family, json.loads(arch), classes, size).eval()
-    points = families.get(family).cut_points(network)
+    points = find_family(family).cut_points(network)
     return _Network(points, block_table(name, network, points, size))
 
 
@@ -177,11 +177,11 @@ def calibrated(study: Study, model: str) -> float:
     """Return the seconds that one image takes through a network, with any weights, on one core."""
     import torch
 
-    from vitscope.networks import families
+    from vitscope.networks.family import find_family
 
     entry = study.model(model)
     data = study.dataset(entry["data"])
-    build = families.get(entry["family"]).build
+    build = find_family(entry["family"]).build
     network = build(entry["arch"], data["classes"], data["image_size"]).eval()
 
     def seconds(count: int) -> float:

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from vitscope.errors import VitscopeError
 from vitscope.measures.classification.compute import BINS, CUTOFF, reliability, summarized
-from vitscope.networks.predictions import judged
+from vitscope.networks.predictions import scores_of_images
 from vitscope.networks.timm_import import declare
 from vitscope.workflow.tables import find_table
 
@@ -46,7 +46,9 @@ def drawn(
 
 
 def predictions_of(logits: Tensor, labels: Tensor) -> pd.DataFrame:
-    return pd.DataFrame({key: value.numpy() for key, value in judged(logits, labels).items()})
+    return pd.DataFrame(
+        {key: value.numpy() for key, value in scores_of_images(logits, labels).items()}
+    )
 
 
 def table(**columns: list[Any]) -> pd.DataFrame:

@@ -15,9 +15,11 @@ from tests.helpers.golden import ARCHS, Golden
 from vitscope.files.tensors import TensorFile, TensorWriter
 from vitscope.measures.feature_variance import compute as variance
 from vitscope.measures.feature_variance.compute import map_variance, merge, shard_variance
-from vitscope.networks import checkpoints, families
 from vitscope.networks.blocks import block_table
+from vitscope.networks.conversion import convert
+from vitscope.networks.family import find_family
 from vitscope.networks.latents import extract
+from vitscope.networks.loading import load_model
 from vitscope.workflow.tables import find_table
 
 MAPS = np.random.default_rng(0).normal(3, 2, (6, 5, 8, 7)).astype(np.float32)
@@ -171,9 +173,9 @@ def test_values_of_the_authors_from_checkpoint_to_table(
     torch.save(golden.state_dict(name), source)
     family, arch = ARCHS[name]
     network = {"family": family, "arch": arch, "classes": 100, "image_size": 32}
-    checkpoints.convert(source, network, converted, label=name, origin="golden")
-    model = checkpoints.load_model(converted, network)
-    cut_points = families.get(family).cut_points(model)
+    convert(source, network, converted, label=name, origin="golden")
+    model = load_model(converted, network)
+    cut_points = find_family(family).cut_points(model)
     blocks = block_table(name, model, cut_points, 32)
     shapes = list(blocks[["channels", "height", "width"]].itertuples(index=False, name=None))
     images, _ = golden.images(16)

@@ -18,6 +18,7 @@ from scipy.sparse.linalg import eigsh
 from torch import Tensor, nn
 from torch.func import functional_call, grad, jacfwd
 from torch.nn import functional
+from vitscope.measures.hessian.merging import merge, tell_convergence
 
 from tests.helpers.networks import mini
 from vitscope.errors import VitscopeError
@@ -25,9 +26,8 @@ from vitscope.files.tensors import TensorWriter
 from vitscope.measures.hessian import lanczos as own
 from vitscope.measures.hessian.compute import Loss, density, largest_eigenvalues
 from vitscope.measures.hessian.lanczos import Start, largest, quadrature
-from vitscope.measures.hessian.merging import merge, tell_convergence
 from vitscope.measures.hessian.operator import Hessian, of_model, require_deterministic
-from vitscope.networks import families
+from vitscope.networks.family import find_family
 from vitscope.settings.loading import BUNDLED_STUDIES, load_study
 from vitscope.training.augmented import Augmented
 from vitscope.workflow.tables import find_table
@@ -50,7 +50,7 @@ def tiny(name: str) -> tuple[nn.Module, Tensor, Tensor]:
     """A network of a family with a few hundred trainable parameters, and a batch, in float64."""
     torch.manual_seed(1)
     family, arch = TINY[name]
-    model = families.get(family).build(arch, 3, 8).double().eval()
+    model = find_family(family).build(arch, 3, 8).double().eval()
     switch_off_fused_attention(model)
     for part, values in model.named_parameters():
         # Away from the start, where biases are zero and norms are one.

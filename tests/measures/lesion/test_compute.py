@@ -21,9 +21,9 @@ from tests.networks.families.test_cut_points import ARCHS
 from vitscope.errors import VitscopeError
 from vitscope.measures.intervals import interval
 from vitscope.measures.lesion.compute import branches_of, correctness, lesion_table, lesioned
-from vitscope.networks import families
 from vitscope.networks.blocks import block_table
-from vitscope.networks.families import CutPoint
+from vitscope.networks.cut_points import CutPoint
+from vitscope.networks.family import find_family
 from vitscope.networks.timm_import import import_timm
 from vitscope.workflow.tables import find_table
 
@@ -55,9 +55,9 @@ def built(request: pytest.FixtureRequest) -> Built:
     torch.manual_seed(0)
     if request.param in OTHERS:
         name, build = OTHERS[request.param]
-        family, model = families.get(name), build()
+        family, model = find_family(name), build()
     else:
-        family = families.get(request.param.split()[0])
+        family = find_family(request.param.split()[0])
         model = family.build(ARCHS[request.param][0], num_classes=5, image_size=32)
     # The last normalization of a block of timm's ResNets and the head of its Mixers start at zero,
     # which would hide branches.

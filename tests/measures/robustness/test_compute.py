@@ -22,7 +22,8 @@ from vitscope.measures.robustness.compute import (
     corruption_error,
     scored,
 )
-from vitscope.networks.predictions import known_labels, predict
+from vitscope.networks.image_rows import known_labels
+from vitscope.networks.predictions import predict
 from vitscope.workflow.tables import find_table
 
 IMAGES, SEVERITIES = 30, [1, 3, 5]

@@ -14,8 +14,8 @@ from vitscope.errors import VitscopeError
 from vitscope.files.tensors import TensorFile
 from vitscope.measures.trajectory import compute as trajectories
 from vitscope.measures.trajectory.compute import polar, recorded, traced
-from vitscope.networks.checkpoints import write_weights
 from vitscope.networks.empty import parameter_names
+from vitscope.networks.weights_file import write_weights
 from vitscope.settings.loading import BUNDLED_STUDIES, load_study
 from vitscope.workflow.tables import find_table
 

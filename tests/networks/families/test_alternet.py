@@ -8,7 +8,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from vitscope.errors import VitscopeError
-from vitscope.networks import families
+from vitscope.networks.family import find_family
 
 SMALL = {
     "block": "bottleneck",
@@ -103,7 +103,7 @@ def randomize_statistics(model: torch.nn.Module) -> None:
 def test_forward_pass(block: str) -> None:
     torch.manual_seed(0)
     arch = {**SMALL, "block": block}
-    model = families.get("alternet").build(arch, num_classes=7, image_size=32).eval()
+    model = find_family("alternet").build(arch, num_classes=7, image_size=32).eval()
     randomize_statistics(model)
     images = torch.randn(2, 3, 32, 32)
     reference = Reference(model.state_dict(), arch["heads"], arch["window"])
@@ -130,4 +130,4 @@ def test_published_layout(golden: Any) -> None:
 )
 def test_impossible_arch(change: dict[str, Any], sentence: str) -> None:
     with pytest.raises(VitscopeError, match=sentence):
-        families.get("alternet").build({**SMALL, **change}, num_classes=7, image_size=32)
+        find_family("alternet").build({**SMALL, **change}, num_classes=7, image_size=32)

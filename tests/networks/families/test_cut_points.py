@@ -8,9 +8,9 @@ import torch
 from torch import Tensor, nn
 
 from vitscope.networks import empty as models
-from vitscope.networks import families
-from vitscope.networks.capture import reading
-from vitscope.networks.families import CutPoint
+from vitscope.networks.capture import capturing
+from vitscope.networks.cut_points import CutPoint
+from vitscope.networks.family import family_names, find_family
 
 # Each with its number of cut points.
 ARCHS: dict[str, tuple[dict[str, Any], int]] = {
@@ -58,7 +58,7 @@ Built = tuple[nn.Module, list[CutPoint]]
 
 @pytest.fixture(scope="module", params=ARCHS)
 def built(request: pytest.FixtureRequest) -> Built:
-    family = families.get(request.param.split()[0])
+    family = find_family(request.param.split()[0])
     torch.manual_seed(0)
     model = family.build(ARCHS[request.param][0], num_classes=5, image_size=32).eval()
     cut_points = family.cut_points(model)
@@ -74,13 +74,13 @@ def read(model: nn.Module, cut_points: list[CutPoint]) -> tuple[Tensor, list[Ten
     """Return the logits of fixed images, and the stream at every cut point."""
     stream: list[Tensor] = []
     images = torch.randn(2, 3, 32, 32, generator=torch.Generator().manual_seed(1))
-    with reading(model, cut_points, lambda _, latent: stream.append(latent)), torch.no_grad():
+    with capturing(model, cut_points, lambda _, latent: stream.append(latent)), torch.no_grad():
         logits = model(images)
     return logits, stream
 
 
 def test_every_family_is_here() -> None:
-    assert {name.split()[0] for name in ARCHS} == set(families.names())
+    assert {name.split()[0] for name in ARCHS} == set(family_names())
 
 
 def test_names_are_unique_and_the_stem_is_first(built: Built) -> None:
@@ -115,7 +115,7 @@ def test_cut_points_come_in_order_as_maps(built: Built) -> None:
         assert latent.ndim == 4
         assert len(latent) == 3
 
-    with reading(model, cut_points, note), torch.inference_mode():
+    with capturing(model, cut_points, note), torch.inference_mode():
         model(torch.zeros(3, 3, 32, 32))
     assert order == list(range(len(cut_points)))
 
@@ -124,7 +124,7 @@ def test_nothing_changes_a_map_after_it_was_read(built: Built) -> None:
     model, cut_points = built
     copies: list[Tensor] = []
     _, stream = read(model, cut_points)
-    with reading(model, cut_points, lambda _, latent: copies.append(latent.clone())):
+    with capturing(model, cut_points, lambda _, latent: copies.append(latent.clone())):
         _, again = read(model, cut_points)
     for kept, copy, later in zip(stream, copies, again, strict=True):
         assert torch.equal(kept, copy)
@@ -156,7 +156,7 @@ def test_filling_an_empty_model_is_loading_a_model(built: Built, request: Any) -
     filled = models.fill(models.build_empty(family, arch, 5, 32), model.state_dict())
     assert not filled.training
     logits, stream = read(model, cut_points)
-    filled_logits, filled_stream = read(filled, families.get(family).cut_points(filled))
+    filled_logits, filled_stream = read(filled, find_family(family).cut_points(filled))
     assert torch.equal(filled_logits, logits)
     assert all(torch.equal(one, other) for one, other in zip(filled_stream, stream, strict=True))
 
@@ -164,10 +164,10 @@ def test_filling_an_empty_model_is_loading_a_model(built: Built, request: Any) -
 def test_stochastic_depth_acts_before_the_stream_is_read() -> None:
     arch = {**ARCHS["vit"][0], "depth": 2, "drop_path_rate": 0.9}
     torch.manual_seed(0)
-    model = families.get("vit").build(arch, num_classes=5, image_size=32).train()
+    model = find_family("vit").build(arch, num_classes=5, image_size=32).train()
     latents: list[Tensor] = []
-    cut_points = families.get("vit").cut_points(model)
-    with reading(model, cut_points, lambda _, latent: latents.append(latent)):
+    cut_points = find_family("vit").cut_points(model)
+    with capturing(model, cut_points, lambda _, latent: latents.append(latent)):
         model(torch.randn(64, 3, 32, 32))
     dropped = [
         (after == before).flatten(1).all(dim=1).float().mean().item()

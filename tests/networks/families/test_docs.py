@@ -11,6 +11,7 @@ from jsonschema import Draft202012Validator
 
 from vitscope.networks import families
 from vitscope.networks.blocks import block_table
+from vitscope.networks.family import arch_schema, family_names, find_family
 
 DOCS = Path(__file__).parents[3] / "docs" / "families.md"
 
@@ -26,12 +27,12 @@ def test_the_example_is_a_family(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert len(code.splitlines()) < 40
     (tmp_path / "convformer.py").write_text(code)
     monkeypatch.setattr(families, "__path__", [*families.__path__, str(tmp_path)])
-    monkeypatch.delitem(sys.modules, "vitscope.families.convformer", raising=False)
+    monkeypatch.delitem(sys.modules, "vitscope.networks.families.convformer", raising=False)
 
     entry = yaml.safe_load(fenced("yaml"))["models"]["convformer"]
-    assert "convformer" in families.names()
-    Draft202012Validator(families.arch_schema("convformer")).validate(entry["arch"])
-    family = families.get(entry["family"])
+    assert "convformer" in family_names()
+    Draft202012Validator(arch_schema("convformer")).validate(entry["arch"])
+    family = find_family(entry["family"])
     torch.manual_seed(0)
     model = family.build(entry["arch"], num_classes=10, image_size=64).eval()
     table = block_table("convformer", model, family.cut_points(model), image_size=64)
@@ -52,4 +53,4 @@ def test_every_family_is_in_the_table() -> None:
         "mixer",
         "convnext",
     ]
-    assert len(families.names()) == 8
+    assert len(family_names()) == 8

@@ -9,21 +9,21 @@ import torch
 from jsonschema import Draft202012Validator
 
 from vitscope.errors import VitscopeError
-from vitscope.networks import families
+from vitscope.networks.family import arch_schema, family_names, find_family
 
 FAMILIES = ["alternet", "convnext", "mixer", "pit", "resnet", "swin", "timm_resnet", "vit"]
 
 
 def test_names() -> None:
-    assert families.names() == FAMILIES
+    assert family_names() == FAMILIES
 
 
 def test_the_registry_needs_no_torch() -> None:
     code = (
         "import sys\n"
-        "from vitscope import families\n"
-        "for name in families.names():\n"
-        "    families.arch_schema(name)\n"
+        "from vitscope.networks.family import arch_schema, family_names\n"
+        "for name in family_names():\n"
+        "    arch_schema(name)\n"
         "print('torch' in sys.modules, 'timm' in sys.modules)\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -32,17 +32,17 @@ def test_the_registry_needs_no_torch() -> None:
 
 @pytest.mark.parametrize("name", FAMILIES)
 def test_arch_schemas_are_closed_and_are_what_the_module_holds(name: str) -> None:
-    schema = families.arch_schema(name)
+    schema = arch_schema(name)
     Draft202012Validator.check_schema(schema)
     validator = Draft202012Validator(schema)
     assert not validator.is_valid({})
     assert not validator.is_valid({"name": "x", "depth": 50, "unknown": 1})
-    module = sys.modules[families.get(name).build.__func__.__module__ + "." + name]
+    module = sys.modules[find_family(name).network.__module__]
     assert schema == module.ARCH
 
 
 def test_an_unknown_family() -> None:
-    for ask in (families.get, families.arch_schema):
+    for ask in (find_family, arch_schema):
         with pytest.raises(VitscopeError) as caught:
             ask("resnt")
         assert str(caught.value) == (
@@ -74,14 +74,14 @@ VIT = {"patch_size": 4, "embed_dim": 10, "depth": 1, "num_heads": 3}
 )
 def test_an_arch_that_cannot_be(family: str, arch: dict[str, Any], sentence: str) -> None:
     with torch.device("meta"), pytest.raises(VitscopeError) as caught:
-        families.get(family).build(arch, num_classes=10, image_size=32)
+        find_family(family).build(arch, num_classes=10, image_size=32)
     assert sentence in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
 def test_blocks_that_the_cut_points_do_not_fit() -> None:
     with torch.device("meta"):
-        family = families.get("vit")
+        family = find_family("vit")
         model = family.build({"name": "vit_small_resnet26d_224"}, num_classes=10, image_size=224)
         assert len(family.cut_points(model)) == 17
         parallel = family.build(
@@ -106,8 +106,8 @@ def test_blocks_that_the_cut_points_do_not_fit() -> None:
 )
 def test_models_of_timm_by_name(family: str, name: str, cut_points: int) -> None:
     with torch.device("meta"):
-        model = families.get(family).build({"name": name}, num_classes=1000, image_size=224)
-    points = families.get(family).cut_points(model)
+        model = find_family(family).build({"name": name}, num_classes=1000, image_size=224)
+    points = find_family(family).cut_points(model)
     assert len(points) == cut_points
     for point in points:
         model.get_submodule(point.module)
@@ -125,7 +125,7 @@ def test_models_of_timm_by_name(family: str, name: str, cut_points: int) -> None
 )
 def test_published_depths(family: str, depth: int, parameters: int) -> None:
     with torch.device("meta"):
-        model = families.get(family).build({"depth": depth}, num_classes=100, image_size=32)
+        model = find_family(family).build({"depth": depth}, num_classes=100, image_size=32)
     assert sum(parameter.numel() for parameter in model.parameters()) == parameters
 
 
@@ -134,7 +134,7 @@ def test_published_depths(family: str, depth: int, parameters: int) -> None:
     [(18, 8, 3), (34, 17, 6), (50, 17, 6), (101, 34, 6), (152, 51, 6)],
 )
 def test_alternets(depth: int, blocks: int, attending: int) -> None:
-    family = families.get("alternet")
+    family = find_family("alternet")
     with torch.device("meta"):
         points = family.cut_points(family.build({"depth": depth}, num_classes=10, image_size=32))
     kinds = [point.kind for point in points]
@@ -146,7 +146,7 @@ def test_alternets(depth: int, blocks: int, attending: int) -> None:
 
 
 def test_convnext_keys_of_the_original_checkpoints() -> None:
-    family = families.get("convnext")
+    family = find_family("convnext")
     arch = {"patch_size": 2, "depths": [1, 2, 1, 1], "dims": [4, 8, 8, 8]}
     model = family.build(arch, num_classes=3, image_size=32)
     own = model.state_dict()
@@ -166,7 +166,7 @@ def test_convnext_keys_of_the_original_checkpoints() -> None:
 
 
 def test_pit_keys_of_the_original_checkpoints() -> None:
-    family = families.get("pit")
+    family = find_family("pit")
     tensor = torch.zeros(1)
     old = {"pools.0.conv.weight": tensor, "pools.1.fc.bias": tensor, "norm.bias": tensor}
     translated = family.translate(old, torch.nn.Identity())

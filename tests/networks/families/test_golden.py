@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch.nn.functional import cross_entropy
 
-from vitscope.networks.capture import reading
+from vitscope.networks.capture import capturing
 
 CUT_POINTS = {"resnet_50": 17, "vit_ti": 25, "pit_ti": 27, "swin_ti": 28, "alternet_50": 18}
 
@@ -24,7 +24,7 @@ def test_values_of_the_authors(golden: Any, name: str) -> None:
         variances.append(latent.flatten(2).var(dim=2).mean().item())
 
     cut_points = golden.family(name).cut_points(model)
-    with reading(model, cut_points, measure), torch.inference_mode():
+    with capturing(model, cut_points, measure), torch.inference_mode():
         logits = model(images)
 
     assert sum(parameter.numel() for parameter in model.parameters()) == expected["params"]
@@ -42,7 +42,7 @@ def test_reading_leaves_the_logits_as_they_are(golden: Any, name: str) -> None:
     cut_points = golden.family(name).cut_points(model)
     with torch.inference_mode():
         plain = model(images)
-        with reading(model, cut_points, lambda index, _: seen.append(index)):
+        with capturing(model, cut_points, lambda index, _: seen.append(index)):
             read = model(images)
     assert torch.equal(plain, read)
     assert seen == list(range(CUT_POINTS[name]))

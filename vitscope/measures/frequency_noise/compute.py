@@ -16,7 +16,7 @@ from vitscope.errors import VitscopeError
 from vitscope.measures.frequency_noise.rings import sides
 from vitscope.measures.given import OnModel
 from vitscope.measures.intervals import accuracy_changes
-from vitscope.networks.predictions import known_labels, selected
+from vitscope.networks.image_rows import known_labels, rows_to_classify
 
 if TYPE_CHECKING:
     import torch
@@ -163,7 +163,7 @@ def measure(
     given: OnModel, chosen: Mapping[str, Any], noise: Noise, bootstrap: Mapping[str, int]
 ) -> pd.DataFrame:
     """Measure what noise of each frequency costs a model; `chosen` says of which images."""
-    rows = selected(given.images, chosen["images"], chosen["seed"])
+    rows = rows_to_classify(given.images, chosen["images"], chosen["seed"])
     labels = known_labels(given.images, rows)
     clean, shares = shares_found(
         given.network, given.batches(rows), rows, labels, noise, given.device

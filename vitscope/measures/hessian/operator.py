@@ -15,7 +15,8 @@ from torch.nn import functional
 
 from vitscope.errors import VitscopeError
 from vitscope.measures.hessian.lanczos import Start
-from vitscope.training.loop import decaying, plain_attention
+from vitscope.networks.plain_attention import plain_attention
+from vitscope.training.weight_decay import weight_decay_groups
 
 # How far two evaluations of the same product may differ, in units of rounding.
 DRIFT = 100
@@ -103,7 +104,7 @@ def of_model(model: nn.Module, images: Tensor, targets: Tensor, weight_decay: fl
     parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
     decay = {
         id(parameter): group["weight_decay"]
-        for group in decaying(model, weight_decay)
+        for group in weight_decay_groups(model, weight_decay)
         for parameter in group["params"]
     }
     model.eval()

@@ -19,7 +19,7 @@ from vitscope.errors import VitscopeError
 from vitscope.measures.given import OnLoss
 from vitscope.measures.landscape.table import TABLE
 from vitscope.measures.scores import scores_of
-from vitscope.networks.predictions import judged
+from vitscope.networks.predictions import scores_of_images
 from vitscope.progress import Progress
 from vitscope.training.augmented import Augmented
 from vitscope.web.downloads import Say
@@ -115,11 +115,11 @@ def _autocast(device: torch.device, precision: str) -> AbstractContextManager[No
     return torch.autocast(device.type, torch.bfloat16, enabled=precision == "bfloat16")
 
 
-def _judged(logits: Tensor, targets: Tensor) -> dict[str, Tensor]:
+def _scored(logits: Tensor, targets: Tensor) -> dict[str, Tensor]:
     """Return the scores of each image, by its likeliest class, and its loss, by all of them."""
     log_probability = logits.double().log_softmax(1)
     loss = -(targets.double() * log_probability).sum(1)
-    return judged(logits, targets.argmax(1)) | {"loss": loss}
+    return scores_of_images(logits, targets.argmax(1)) | {"loss": loss}
 
 
 def scores(
@@ -129,15 +129,15 @@ def scores(
 
     Where a logit is not finite there is no probability: `nll` is NaN then, and the only one.
     """
-    judgements = []
+    scored = []
     # Weights that autocast has converted are kept until its end: it ends before the next point.
     with torch.inference_mode(), _autocast(device, precision):
         for batch, targets in images.batches(batch_size):
             logits = model(batch.to(device, memory_format=LAYOUTS[precision])).float().cpu()
             if not logits.isfinite().all():
                 return {"nll": np.nan}
-            judgements.append(_judged(logits, targets))
-    columns = {key: torch.cat([each[key] for each in judgements]).numpy() for key in judgements[0]}
+            scored.append(_scored(logits, targets))
+    columns = {key: torch.cat([each[key] for each in scored]).numpy() for key in scored[0]}
     loss = float(columns.pop("loss").mean())
     return scores_of(pd.DataFrame(columns), targets.shape[1]) | {"nll": loss}
 

@@ -21,8 +21,8 @@ from vitscope.errors import VitscopeError
 from vitscope.measures.given import OnModel
 from vitscope.measures.intervals import accuracy_changes
 from vitscope.networks.block_table import CUT_POINT
-from vitscope.networks.families import CutPoint
-from vitscope.networks.predictions import known_labels, selected
+from vitscope.networks.cut_points import CutPoint
+from vitscope.networks.image_rows import known_labels, rows_to_classify
 
 Array = npt.NDArray[np.bool_]
 
@@ -233,7 +233,7 @@ def measure(
     """Measure what each residual branch is worth; `chosen` says on which images."""
     if given.blocks is None:
         raise ValueError("lesions need the block table")
-    rows = selected(given.images, chosen["images"], chosen["seed"])
+    rows = rows_to_classify(given.images, chosen["images"], chosen["seed"])
     labels = known_labels(given.images, rows)
     branches = branches_of(given.model, given.network, given.cut_points)
     clean, without = correctness(

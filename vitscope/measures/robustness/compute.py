@@ -12,7 +12,8 @@ from vitscope.corruptions.corrupted import Corrupted
 from vitscope.data.split import Split, normalized
 from vitscope.measures.given import OnModel
 from vitscope.measures.scores import scores_of
-from vitscope.networks.predictions import known_labels, predict
+from vitscope.networks.image_rows import known_labels
+from vitscope.networks.predictions import predict
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -9,7 +9,8 @@ from torch import nn
 
 from vitscope.errors import VitscopeError, nearest
 from vitscope.files.strict_yaml import told
-from vitscope.networks.families import CutPoint, Kind, Layout, StateDict
+from vitscope.networks.cut_points import CutPoint, Kind, Layout
+from vitscope.networks.family import StateDict
 from vitscope.networks.timm_import import import_timm
 
 ATTENTION_AND_MLP: tuple[tuple[str, Kind], tuple[str, Kind]] = (("attn", "msa"), ("mlp", "mlp"))

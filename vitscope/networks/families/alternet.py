@@ -10,7 +10,8 @@ import torch
 from einops import rearrange
 from torch import Tensor, nn
 
-from vitscope.networks.families import CutPoint, Family, Kind, Layout
+from vitscope.networks.cut_points import CutPoint, Kind, Layout
+from vitscope.networks.family import Family
 
 ARCH = {
     "type": "object",

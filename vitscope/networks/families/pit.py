@@ -5,8 +5,9 @@ from typing import Any
 
 from torch import nn
 
-from vitscope.networks.families import CutPoint, Family, Layout, StateDict
+from vitscope.networks.cut_points import CutPoint, Layout
 from vitscope.networks.families._timm import build_timm, rename, sub_blocks
+from vitscope.networks.family import Family, StateDict
 from vitscope.networks.timm_import import import_timm
 
 ARCH = {

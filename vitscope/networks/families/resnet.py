@@ -5,7 +5,8 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from vitscope.networks.families import CutPoint, Family, Layout
+from vitscope.networks.cut_points import CutPoint, Layout
+from vitscope.networks.family import Family
 
 ARCH = {
     "type": "object",

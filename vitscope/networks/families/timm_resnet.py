@@ -5,8 +5,9 @@ from typing import Any
 
 from torch import nn
 
-from vitscope.networks.families import CutPoint, Family, Layout
+from vitscope.networks.cut_points import CutPoint, Layout
 from vitscope.networks.families._timm import build_timm
+from vitscope.networks.family import Family
 from vitscope.networks.timm_import import import_timm
 
 ARCH = {

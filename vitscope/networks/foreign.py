@@ -1,15 +1,9 @@
-"""Checkpoints: read what others wrote without running it, convert it once, load it.
-
-A foreign file is read as tensors only. What a model is loaded from is always a safetensors file
-of the model's own keys, with the digest of its source in its metadata.
-"""
+"""Read the checkpoints of others: files of torch.save and safetensors, as tensors only."""
 
 import argparse
-import json
 import re
 import zipfile
-from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,18 +11,14 @@ import safetensors
 import safetensors.torch
 import torch
 from safetensors import SafetensorError
-from torch import Tensor, nn
+from torch import Tensor
 
 from vitscope.errors import VitscopeError
 from vitscope.files.strict_yaml import told
-from vitscope.files.tensors import CHECKSUMS, DTYPES, TensorFile, TensorWriter
+from vitscope.files.tensors import CHECKSUMS, TensorFile
 from vitscope.files.whole import sha256_of
-from vitscope.networks import families
-from vitscope.networks.empty import build_empty, fill
+from vitscope.networks.family import StateDict
 from vitscope.web.downloads import disguise_of
-
-StateDict = dict[str, Tensor]
-Network = Mapping[str, Any]
 
 # Averaged weights are the ones that training codes evaluate and publish: they come first.
 WRAPPERS = ("state_dict_ema", "model_ema", "ema", "state_dict", "model")
@@ -38,7 +28,6 @@ DEEPEST_NESTING = 4
 LARGEST_EXPANSION = 4
 # Besides tensors and plain values. Many codes save their options, a bare namespace, with the model.
 HARMLESS: list[Any] = [argparse.Namespace]
-SHOWN = 4
 LONGEST_NAME = 500
 # What the weights of a network may be before they get the types of the model.
 PLAIN = frozenset(
@@ -196,170 +185,3 @@ def _without_prefixes(weights: StateDict) -> StateDict:
         shared = next((p for p in PREFIXES if all(name.startswith(p) for name in weights)), "")
         weights = {name.removeprefix(shared): value for name, value in weights.items()}
     return weights
-
-
-def _empty(network: Network) -> nn.Module:
-    return build_empty(
-        network["family"], network["arch"], network["classes"], network["image_size"]
-    )
-
-
-def convert(
-    source: Path,
-    network: Network,
-    target: Path,
-    *,
-    label: str,
-    origin: str,
-    sha256: str | None = None,
-) -> None:
-    """Write the weights of a foreign file as the safetensors file of a network's own keys.
-
-    `network` has the keys family, arch, classes and image_size; `origin` says in the metadata
-    where the file came from.
-    """
-    foreign = read_foreign(source, label, sha256)
-    if foreign.others:
-        print(
-            f"{label}: {source} holds weights more than once: those in '{foreign.place}' are "
-            f"read, those in {', '.join(map(told, foreign.others))} are not."
-        )
-    model = _empty(network)
-    translated = _translated(foreign.weights, network, model)
-    fitted = _fitted(translated, model.state_dict(), network, f"{label}: {source}")
-    metadata = {
-        "arch": json.dumps(network["arch"], sort_keys=True),
-        "classes": str(network["classes"]),
-        "family": str(network["family"]),
-        "image_size": str(network["image_size"]),
-        "parameters": str(sum(parameter.numel() for parameter in model.parameters())),
-        "source": origin,
-        "source_sha256": foreign.sha256,
-    }
-    if foreign.place:
-        metadata["weights"] = foreign.place
-    write_weights(target, fitted, metadata)
-
-
-def _is_counter(name: str) -> bool:
-    """Tell a counter of batch normalization: old checkpoints lack them, inference has no use."""
-    return name.endswith(".num_batches_tracked")
-
-
-def _translated(weights: StateDict, network: Network, model: nn.Module) -> StateDict:
-    """Return weights under the model's own keys.
-
-    Training codes hold a model as a part of something larger: what stands before most names is
-    taken off, as long as no two become the same, where more names of the model then are there.
-    """
-    needed = {name for name in model.state_dict() if not _is_counter(name)}
-    translate = families.get(network["family"]).translate
-    best = translate(weights, model)
-    for _ in range(DEEPEST_NESTING):
-        if needed <= best.keys():
-            break
-        ((outer, _),) = Counter(name.partition(".")[0] for name in weights).most_common(1)
-        inner = {name.removeprefix(f"{outer}."): value for name, value in weights.items()}
-        if len(inner) < len(weights):
-            break
-        weights = inner
-        best = min(best, translate(weights, model), key=lambda found: len(needed - found.keys()))
-    return best
-
-
-def _fitted(
-    weights: StateDict, wanted: Mapping[str, Tensor], network: Network, what: str
-) -> StateDict:
-    """Return the wanted weights in the model's order and types, or say what does not fit."""
-    counters = [name for name in wanted if _is_counter(name)]
-    weights = {name: torch.zeros_like(wanted[name], device="cpu") for name in counters} | weights
-    _check_names(weights, wanted, network, what)
-    fitted = {name: weights[name].to(tensor.dtype) for name, tensor in wanted.items()}
-    for name, tensor in fitted.items():
-        if not torch.isfinite(tensor).all():
-            raise VitscopeError(
-                f"{what} holds values in {name} that are not finite: give a checkpoint of a "
-                f"training that did not diverge."
-            )
-    return fitted
-
-
-def _check_names(
-    weights: StateDict, wanted: Mapping[str, Tensor], network: Network, what: str
-) -> None:
-    other = [
-        f"{name} (has {_shape(weights[name])}, needs {_shape(tensor)})"
-        for name, tensor in wanted.items()
-        if name in weights and weights[name].shape != tensor.shape
-    ]
-    problems = {
-        "missing": [name for name in wanted if name not in weights],
-        "left over": [name for name in weights if name not in wanted],
-        "of another shape": other,
-    }
-    found = "; ".join(f"{kind}: {_shortened(names)}" for kind, names in problems.items() if names)
-    if not found:
-        return
-    missing = problems["missing"]
-    if missing and not other and set(missing) <= _classifier(network, wanted):
-        raise VitscopeError(
-            f"{what} has no classifier that fits the model ({found}): measurements need one for "
-            f"now, so give a checkpoint of a model that classifies."
-        )
-    raise VitscopeError(
-        f"{what} does not fit the model ({found}): correct the family, the arch or the number of "
-        f"classes, or `image_size` of the data set."
-    )
-
-
-def _classifier(network: Network, wanted: Mapping[str, Tensor]) -> set[str]:
-    """Return the names of the weights whose shape depends on the number of classes."""
-    more = _empty({**network, "classes": network["classes"] + 1}).state_dict()
-    return {name for name, tensor in wanted.items() if more[name].shape != tensor.shape}
-
-
-def _shape(tensor: Tensor) -> str:
-    return "x".join(map(str, tensor.shape)) or "scalar"
-
-
-def _shortened(names: Iterable[str]) -> str:
-    names = list(names)
-    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-    return ", ".join(names[:SHOWN]) + more
-
-
-_FILE_DTYPES = {
-    torch.float32: "F32",
-    torch.float64: "F64",
-    torch.float16: "F16",
-    torch.int64: "I64",
-    torch.int32: "I32",
-    torch.uint8: "U8",
-    torch.bool: "BOOL",
-}
-
-
-def write_weights(path: Path, weights: Mapping[str, Tensor], metadata: Mapping[str, str]) -> None:
-    """Write a state dict; the same weights and metadata always give the same bytes."""
-    # The writer of the safetensors library orders the metadata anew in each process.
-    tensors = {
-        name: (_FILE_DTYPES[tensor.dtype], tuple(tensor.shape)) for name, tensor in weights.items()
-    }
-    with TensorWriter(path, tensors, metadata) as writer:
-        for name, tensor in weights.items():
-            array = tensor.contiguous().numpy().astype(DTYPES[tensors[name][0]], copy=False)
-            writer.write(name, 0, array)
-
-
-def read_origin(path: Path) -> dict[str, str]:
-    """Return the metadata of a converted checkpoint: `source`, `source_sha256` and others."""
-    return TensorFile(path).metadata
-
-
-def load_model(path: Path, network: Network) -> nn.Module:
-    """Build a network and give it the weights of a converted checkpoint, ready for inference."""
-    TensorFile(path).verify()
-    weights = safetensors.torch.load_file(path)
-    model = _empty(network)
-    _check_names(weights, model.state_dict(), network, f"{network['family']}: {path}")
-    return fill(model, weights)

@@ -1,0 +1,217 @@
+"""Foreign checkpoints: what is read, what is refused, and that nothing in a file is ever run."""
+
+import argparse
+import hashlib
+import io
+import os
+import pickle
+import tarfile
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+import safetensors.torch
+import torch
+from torch import nn
+
+from tests.helpers.checkpoints import Runs, same, saved
+from vitscope.errors import VitscopeError
+from vitscope.networks.foreign import read_foreign
+
+ROOT = Path(__file__).parents[2]
+
+WEIGHTS = {"fc.weight": torch.arange(6.0).reshape(2, 3), "fc.bias": torch.tensor([1.0, 2.0])}
+
+
+def refusal(path: Path) -> str:
+    """Return the one sentence with which a file is refused."""
+    with pytest.raises(VitscopeError) as caught:
+        read_foreign(path, "ViT")
+    sentence = str(caught.value)
+    assert sentence.startswith(f"ViT: {path} ")
+    assert sentence.endswith(".")
+    assert "\n" not in sentence
+    return sentence
+
+
+@pytest.mark.parametrize("zipped", [True, False], ids=["zip", "legacy"])
+def test_files_of_torch_are_read(tmp_path, zipped):
+    options = {"_use_new_zipfile_serialization": zipped}
+    path = saved(tmp_path / "vit.pth.tar", WEIGHTS, **options)
+    foreign = read_foreign(path, "ViT")
+    assert same(foreign.weights, WEIGHTS)
+    assert (foreign.place, foreign.others) == ("", ())
+    assert foreign.sha256 == hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def test_safetensors_are_read_whatever_their_name(tmp_path):
+    safetensors.torch.save_file(WEIGHTS, tmp_path / "vit.pth")
+    assert same(read_foreign(tmp_path / "vit.pth", "ViT").weights, WEIGHTS)
+
+
+@pytest.mark.parametrize(
+    "wrap",
+    [
+        lambda w: {"state_dict": w, "epoch": 3, "optimizer": {"state": {}}},
+        lambda w: {"model": w, "args": argparse.Namespace(lr=0.1, name="vit")},
+        lambda w: {"model": {"fc.bias": torch.zeros(2)}, "model_ema": w},
+        lambda w: {"state_dict": {"fc.bias": torch.zeros(2)}, "state_dict_ema": w},
+        lambda w: {"ema": {"model": w}},
+        lambda w: {"model": w, "model_ema": None},
+        lambda w: {f"module.{name}": value for name, value in w.items()},
+        lambda w: {f"_orig_mod.module.{name}": value for name, value in w.items()},
+        lambda w: {f"module._orig_mod.{name}": value for name, value in w.items()},
+        lambda w: {"state_dict": {f"module.{name}": value for name, value in w.items()}},
+        lambda w: w | {"epoch": 3, 7: torch.zeros(1)},
+        lambda w: {name: nn.Parameter(value) for name, value in w.items()},
+    ],
+)
+def test_wrappers_and_prefixes_are_taken_off(tmp_path, wrap):
+    weights = read_foreign(saved(tmp_path / "vit.pth", wrap(WEIGHTS)), "ViT").weights
+    assert same(weights, WEIGHTS)
+    assert not any(value.requires_grad for value in weights.values())
+
+
+@pytest.mark.parametrize(
+    ("wrap", "place", "others"),
+    [
+        (lambda w: {"state_dict": w}, "state_dict", ()),
+        # As timm's training saves a model and its average.
+        (
+            lambda w: {"arch": "vit", "state_dict": w, "state_dict_ema": w, "optimizer": {}},
+            "state_dict_ema",
+            ("state_dict",),
+        ),
+        (lambda w: {"model": w, "model_ema": w}, "model_ema", ("model",)),
+        (lambda w: {"ema": {"model": w}, "state_dict": w}, "ema.model", ("state_dict",)),
+        (lambda w: {"state_dict": {"model": w, "ema": w}}, "state_dict.ema", ("state_dict.model",)),
+        (lambda w: {"model": w, "model_ema": None}, "model", ()),
+        # Settings of the model are none of its weights.
+        (lambda w: {"state_dict": w, "model": {"depth": 12}}, "state_dict", ()),
+    ],
+)
+def test_the_place_of_the_weights_in_the_file_is_known(tmp_path, wrap, place, others):
+    foreign = read_foreign(saved(tmp_path / "vit.pth", wrap(WEIGHTS)), "ViT")
+    assert (foreign.place, foreign.others) == (place, others)
+
+
+def test_a_prefix_that_is_not_on_every_key_is_part_of_the_name(tmp_path):
+    weights = {"module.weight": torch.ones(1), "head.weight": torch.ones(1)}
+    assert same(read_foreign(saved(tmp_path / "a.pth", weights), "ViT").weights, weights)
+
+
+def test_a_file_that_holds_itself_ends(tmp_path):
+    endless: dict[str, object] = {}
+    endless["model"] = endless
+    assert "holds no weights" in refusal(saved(tmp_path / "a.pth", endless))
+
+
+def malicious_files(folder: Path, witness: Path) -> list[Path]:
+    """Write the same attack in every format that torch.load knows."""
+    attack = {"state_dict": {"fc.weight": torch.ones(2), "fc.bias": Runs(witness)}}
+    new = saved(folder / "zip.pth", attack)
+    old = saved(folder / "legacy.pth", attack, _use_new_zipfile_serialization=False)
+    plain = folder / "plain.pkl"
+    plain.write_bytes(pickle.dumps(Runs(witness), protocol=2))
+    tar = folder / "oldest.tar"
+    with tarfile.open(tar, "w") as archive:
+        for name in ("sys_info", "pickle", "tensors", "storages"):
+            data = pickle.dumps(Runs(witness), protocol=2)
+            member = tarfile.TarInfo(name)
+            member.size = len(data)
+            archive.addfile(member, io.BytesIO(data))
+    return [new, old, plain, tar]
+
+
+def test_a_malicious_file_runs_nothing(tmp_path):
+    witness = tmp_path / "it-ran"
+    files = malicious_files(tmp_path, witness)
+    for path in files:
+        refusal(path)
+        assert not witness.exists()
+    for path in files[:3]:
+        assert f"holds {os.system.__module__}.system, which could run code" in refusal(path)
+        assert "torch.save(model.state_dict(), path) or as safetensors" in refusal(path)
+    # The attack is real: a reader that trusts the file runs it.
+    torch.load(files[0], weights_only=False)
+    assert witness.exists()
+
+
+def test_a_whole_model_is_refused(tmp_path):
+    sentence = refusal(saved(tmp_path / "a.pth", nn.Linear(2, 2)))
+    assert "holds torch.nn.modules.linear.Linear, which could run code" in sentence
+
+
+def test_a_missing_file_and_a_folder_are_told(tmp_path):
+    assert "does not exist: give the path of a checkpoint file" in refusal(tmp_path / "none")
+    assert "is a folder: give the path of a checkpoint file" in refusal(tmp_path)
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+def test_a_file_that_may_not_be_read_is_told(tmp_path):
+    path = saved(tmp_path / "a.pth", WEIGHTS)
+    path.chmod(0)
+    assert "cannot be read (Permission denied): make it readable" in refusal(path)
+
+
+def test_an_empty_file_is_told(tmp_path):
+    (tmp_path / "a.pth").touch()
+    assert "is empty: get it again" in refusal(tmp_path / "a.pth")
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("<!DOCTYPE html><title>Not Found</title>", "is a web page and not a checkpoint"),
+        ("version https://git-lfs.github.com/spec/v1\n", "is a Git LFS pointer and not"),
+    ],
+)
+def test_what_stands_in_for_a_file_is_told(tmp_path, text, told):
+    (tmp_path / "a.pth").write_text(text)
+    assert told in refusal(tmp_path / "a.pth")
+
+
+def truncations(folder: Path) -> list[Path]:
+    """Write checkpoints of each format, cut off at several places."""
+    big = {f"{n}.weight": torch.rand(64, 64) for n in range(4)}
+    safetensors.torch.save_file(big, folder / "safetensors")
+    saved(folder / "zip", big)
+    saved(folder / "legacy", big, _use_new_zipfile_serialization=False)
+    cuts = []
+    for whole_file in sorted(folder.iterdir()):
+        data = whole_file.read_bytes()
+        for end in (1, 9, 100, len(data) // 2, len(data) - 1):
+            cuts.append(folder / f"{whole_file.name}-{end}")
+            cuts[-1].write_bytes(data[:end])
+    return cuts
+
+
+def test_truncated_files_are_told(tmp_path):
+    cuts = truncations(tmp_path)
+    assert len(cuts) == 15
+    for path in cuts:
+        sentence = refusal(path)
+        assert "is damaged or is not a checkpoint (a file of torch.save or safetensors)" in sentence
+
+
+def test_files_of_another_kind_are_told(tmp_path):
+    (tmp_path / "text").write_text("weights: none\n")
+    (tmp_path / "random").write_bytes(np.random.default_rng(0).bytes(10_000))
+    (tmp_path / "json").write_text('{"weights": [1, 2, 3]}')
+    np.savez(tmp_path / "numpy.npz", weight=np.ones(3))
+    with zipfile.ZipFile(tmp_path / "zip", "w") as archive:
+        archive.writestr("a.txt", "weights")
+    for path in sorted(tmp_path.iterdir()):
+        assert "is damaged or is not a checkpoint" in refusal(path)
+
+
+@pytest.mark.parametrize("value", [{}, [], torch.ones(3), {"epoch": 3}, {"model": {"lr": 0.1}}])
+def test_files_without_weights_are_told(tmp_path, value):
+    sentence = refusal(saved(tmp_path / "a.pth", value))
+    assert "holds no weights: give the file of a state dict" in sentence
+
+
+def test_sparse_tensors_are_not_weights(tmp_path):
+    path = saved(tmp_path / "a.pth", {"a": torch.eye(3).to_sparse()})
+    assert "holds no weights" in refusal(path)

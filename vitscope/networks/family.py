@@ -1,0 +1,92 @@
+"""Families of networks: how to build one, where to read it, how to load foreign weights.
+
+Every module of `vitscope.networks.families` whose name has no leading underscore is a family. It
+holds a literal `ARCH`, the JSON schema of the family's `arch`, and `FAMILY`. docs/families.md shows
+how to add one.
+"""
+
+import ast
+import importlib
+import pkgutil
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from vitscope.errors import VitscopeError, nearest
+from vitscope.networks import families
+from vitscope.networks.cut_points import CutPoint
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+StateDict = dict[str, "Tensor"]
+
+
+def unchanged(state_dict: StateDict, model: "nn.Module") -> StateDict:
+    """Translate nothing: the keys are the model's own."""
+    return state_dict
+
+
+@dataclass(frozen=True)
+class Family:
+    """What the rest of the project knows about a kind of network."""
+
+    network: Callable[[Mapping[str, Any], int, int], "nn.Module"]
+    cut_points: Callable[["nn.Module"], list[CutPoint]]
+    translate: Callable[[StateDict, "nn.Module"], StateDict] = unchanged
+
+    def build(self, arch: Mapping[str, Any], num_classes: int, image_size: int) -> "nn.Module":
+        """Build the network that `arch` describes, with its random initialization."""
+        try:
+            return self.network(arch, num_classes, image_size)
+        except VitscopeError:
+            raise
+        except Exception as error:  # Networks refuse dimensions with errors of many types.
+            reason = str(error).rstrip(".") or type(error).__name__
+            raise VitscopeError(
+                f"No network can be built from arch {dict(arch)} for {num_classes} classes and "
+                f"{image_size}x{image_size} images: {reason}."
+            ) from error
+
+
+def family_names() -> list[str]:
+    """Return the names of all families, without importing any."""
+    modules = pkgutil.iter_modules(families.__path__)
+    return sorted(module.name for module in modules if not module.name.startswith("_"))
+
+
+def module_of(name: str) -> str:
+    """Return the name of the module that declares a family."""
+    return f"{families.__name__}.{name}"
+
+
+@cache
+def arch_schema(name: str) -> dict[str, Any]:
+    """Return the JSON schema of a family's `arch`, read from its source without running it."""
+    _check(name)
+    spec = importlib.util.find_spec(module_of(name))
+    if spec is None or spec.origin is None:
+        raise VitscopeError(f"The source of the model family '{name}' cannot be found.")
+    for node in ast.parse(Path(spec.origin).read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "ARCH":
+            schema: dict[str, Any] = ast.literal_eval(node.value)
+            return schema
+    raise VitscopeError(f"The model family '{name}' has no literal ARCH in {spec.origin}; add one.")
+
+
+def find_family(name: str) -> Family:
+    """Return a family by its name."""
+    _check(name)
+    family: Family = importlib.import_module(module_of(name)).FAMILY
+    return family
+
+
+def _check(name: str) -> None:
+    there = family_names()
+    if name not in there:
+        raise VitscopeError(
+            f"There is no model family '{name}'; there are {', '.join(there)}."
+            f"{nearest(name, there)}"
+        )

@@ -1,0 +1,24 @@
+"""Load a converted checkpoint: a safetensors file of a network's own names."""
+
+from pathlib import Path
+
+import safetensors.torch
+from torch import nn
+
+from vitscope.files.tensors import TensorFile
+from vitscope.networks.empty import Network, empty_network, fill
+from vitscope.networks.matching import check_names
+
+
+def read_origin(path: Path) -> dict[str, str]:
+    """Return the metadata of a converted checkpoint: `source`, `source_sha256` and others."""
+    return TensorFile(path).metadata
+
+
+def load_model(path: Path, network: Network) -> nn.Module:
+    """Build a network and give it the weights of a converted checkpoint, ready for inference."""
+    TensorFile(path).verify()
+    weights = safetensors.torch.load_file(path)
+    model = empty_network(network)
+    check_names(weights, model.state_dict(), network, f"{network['family']}: {path}")
+    return fill(model, weights)

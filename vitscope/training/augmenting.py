@@ -1,0 +1,117 @@
+"""Draw augmented training images as training does, and write them with their targets."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from vitscope.data.split import Split, normalized, select
+from vitscope.errors import VitscopeError
+from vitscope.files.tensors import TensorWriter
+from vitscope.networks.image_rows import known_labels
+from vitscope.training.augmentation import Pixels, augmentation, batches, erasing, mixing
+from vitscope.training.recipe import Recipe, check_even_batches, training_rows
+from vitscope.training.seeding import seeded
+
+CLEAN_BATCH = 256
+
+Drawn = tuple[Pixels, npt.NDArray[np.int64]]
+
+
+def _drawn(
+    split: Split, rows: npt.NDArray[np.int64], images: int, recipe: Recipe, mean: list[float]
+) -> Iterator[Drawn]:
+    """Yield batches as in training, epoch after epoch, until there are enough images."""
+    augment, size = augmentation(recipe, mean), recipe["batch_size"]
+    drawn = 0
+    while drawn < images:
+        for pixels, labels in batches(split, rows, size, augment):
+            yield pixels, labels
+            drawn += len(labels)
+            if drawn >= images:
+                return
+
+
+def augment_images(
+    split: Split,
+    recipe: Recipe,
+    images: int,
+    seed: int,
+    path: Path | str,
+    *,
+    mean: list[float],
+    std: list[float],
+    clean: bool = False,
+) -> None:
+    """Write `images` augmented images of a training split, normalized and mixed, and their targets.
+
+    With `clean` they are the first ones that the seed chooses, as they are, with one-hot targets.
+    """
+    rows = training_rows(split, recipe)
+    known_labels(split, rows.tolist())
+    if not clean:
+        _check_batches(recipe, len(rows))
+    shape = (images, *split.shape)
+    tensors = {"images": ("F32", shape), "targets": ("F32", (images, len(split.classes)))}
+    metadata = {"data_sha256": split.digest, "seed": str(seed), "clean": str(clean)}
+    with TensorWriter(path, tensors, metadata) as writer, seeded(seed):
+        first = 0
+        drawn = (
+            _clean(split, rows, images, seed, mean, std)
+            if clean
+            else _mixed(split, rows, images, recipe, mean, std)
+        )
+        for pixels, targets in drawn:
+            count = min(len(pixels), images - first)
+            writer.write("images", first, pixels[:count].numpy())
+            writer.write("targets", first, targets[:count].numpy())
+            first += count
+
+
+def _check_batches(recipe: Recipe, there: int) -> None:
+    """Refuse batches that training could not draw either."""
+    size = recipe["batch_size"]
+    if size > there:
+        raise VitscopeError(
+            f"training.batch_size is {size} and there are {there} images to draw from: lower it, "
+            f"or give the split more images."
+        )
+    check_even_batches(recipe)
+
+
+def _mixed(
+    split: Split,
+    rows: npt.NDArray[np.int64],
+    images: int,
+    recipe: Recipe,
+    mean: list[float],
+    std: list[float],
+) -> Iterator[tuple[Tensor, Tensor]]:
+    mix, erase = mixing(recipe, len(split.classes)), erasing(recipe)
+    for pixels, labels in _drawn(split, rows, images, recipe, mean):
+        mixed, targets = mix(erase(normalized(pixels, mean, std)), torch.tensor(labels))
+        yield mixed, targets.float()
+
+
+def _clean(
+    split: Split,
+    rows: npt.NDArray[np.int64],
+    images: int,
+    seed: int,
+    mean: list[float],
+    std: list[float],
+) -> Iterator[tuple[Tensor, Tensor]]:
+    if images > len(rows):
+        raise VitscopeError(
+            f"analysis.augmented.images: the study asks for {images} clean images and there are "
+            f"{len(rows)}: lower it."
+        )
+    chosen = rows[select(len(rows), images, seed)]
+    for first in range(0, images, CLEAN_BATCH):
+        group = chosen[first : first + CLEAN_BATCH]
+        labels = torch.tensor(split.labels[group])
+        hot = torch.nn.functional.one_hot(labels, len(split.classes)).float()
+        yield split.normalized(group.tolist(), mean, std), hot
