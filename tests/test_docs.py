@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 import vitscope
-from vitscope.data import split as artefact
+from vitscope.data import building
 from vitscope.networks import checkpoints, families
 from vitscope.settings import generated_docs as manual
 from vitscope.settings.schema import load
@@ -106,7 +106,7 @@ def test_the_notebook_of_the_readme_measures_a_model(tmp_path: Path, monkeypatch
     study = load_study(Path("config/studies/mini.yaml"))
     vit, data = study.model("vit"), study.dataset("shapes32")
     few = data | {"splits": {"test": data["splits"]["test"] | {"images": 64}}}
-    artefact.build("shapes32", few, "test", Path("results/mini/data/shapes32/test.safetensors"))
+    building.build("shapes32", few, "test", Path("results/mini/data/shapes32/test.safetensors"))
     checkpoints.convert(
         Path(vit["checkpoint"]["bundled"]),
         vit | {key: data[key] for key in ("classes", "image_size")},

@@ -2,7 +2,6 @@
 
 import io
 import tarfile
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,9 +11,9 @@ import pytest
 from PIL import Image
 
 from vitscope.data.opening import open_source
-from vitscope.data.sources.cifar import ARCHIVES
+from vitscope.data.sources import cifar100
 from vitscope.errors import VitscopeError
-from vitscope.web.downloads import md5_of
+from vitscope.files.whole import md5_of
 
 
 def test_sources_without_files() -> None:
@@ -51,8 +50,8 @@ def test_an_archive_that_was_downloaded(tmp_path: Path, monkeypatch: pytest.Monk
     # Nobody may have looked at it since it came: it may be another user's, from a cache.
     with pytest.raises(VitscopeError, match=r"is not the official archive cifar-100-binary.tar.gz"):
         open_source({"kind": "cifar100"}, "test", path)
-    small = replace(ARCHIVES["cifar100", "binary"], md5=md5_of(path))
-    monkeypatch.setitem(ARCHIVES, ("cifar100", "binary"), small)
+    facts = cifar100.SOURCE["archive"]["files"]["cifar-100-binary.tar.gz"]
+    monkeypatch.setitem(facts, "md5", md5_of(path))
     assert len(open_source({"kind": "cifar100"}, "test", path)) == 1
     assert len(open_source({"kind": "cifar100", "path": str(path)}, "test")) == 1
 

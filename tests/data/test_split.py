@@ -13,8 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
+from vitscope.data.building import build, preprocessed
 from vitscope.data.sources.shapes32 import draw
-from vitscope.data.split import Split, build, preprocessed, select
+from vitscope.data.split import Split, select
 from vitscope.errors import VitscopeError
 from vitscope.files.tensors import TensorWriter
 from vitscope.networks.timm_import import declare

@@ -24,7 +24,9 @@ def test_every_table_comes_back(tmp_path: Path, name: str) -> None:
         pa.float64(): [0.1, -1e300],
         pa.bool_(): [True, False],
     }
-    frame = pd.DataFrame({column: samples[kind] for column, (kind, _) in find_table(name).columns.items()})
+    frame = pd.DataFrame(
+        {column: samples[kind] for column, (kind, _) in find_table(name).columns.items()}
+    )
     find_table(name).write(frame[frame.columns[::-1]], tmp_path / "table")
     back = find_table(name).read(tmp_path / "table")
     pd.testing.assert_frame_equal(back, frame, check_dtype=False, check_exact=True)
@@ -43,7 +45,9 @@ def test_what_has_no_value_stays_so(tmp_path: Path) -> None:
 
 
 def test_metadata(tmp_path: Path) -> None:
-    find_table(NAME).write(FRAME, tmp_path / "table", {"checkpoint_sha256": "ab", "table": "another"})
+    find_table(NAME).write(
+        FRAME, tmp_path / "table", {"checkpoint_sha256": "ab", "table": "another"}
+    )
     metadata = {"checkpoint_sha256": "ab", "table": NAME}
     assert read_metadata(tmp_path / "table") == metadata
 

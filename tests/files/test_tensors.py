@@ -94,7 +94,7 @@ def test_a_file_without_checksums_is_refused(tmp_path: Path) -> None:
 def test_same_content_same_bytes_in_another_process(tmp_path: Path) -> None:
     code = (
         "import sys, numpy as np\n"
-        "from vitscope.tensorfile import TensorWriter\n"
+        "from vitscope.files.tensors import TensorWriter\n"
         "metadata = {key: key for key in {'a', 'b', 'c', 'd', 'e'}}\n"
         "with TensorWriter(sys.argv[1], {'x': ('F32', (2, 3))}, metadata) as writer:\n"
         "    writer.write('x', 0, np.ones((2, 3), np.float32))\n"
@@ -285,7 +285,7 @@ def test_a_killed_writer_leaves_nothing_under_the_name(tmp_path: Path) -> None:
     target = tmp_path / "file.safetensors"
     code = (
         "import sys, time, numpy as np\n"
-        "from vitscope.tensorfile import TensorWriter\n"
+        "from vitscope.files.tensors import TensorWriter\n"
         "with TensorWriter(sys.argv[1], {'x': ('F32', (9, 3))}, {}) as writer:\n"
         "    writer.write('x', 0, np.ones((4, 3), np.float32))\n"
         "    print('half', flush=True)\n"

@@ -13,7 +13,8 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from tests.helpers.golden import Golden
-from vitscope.data.split import DIGEST, NO_DIGEST, Split, build
+from vitscope.data.building import NO_DIGEST, build
+from vitscope.data.split import DIGEST, Split
 from vitscope.errors import VitscopeError
 from vitscope.files.tensors import TensorWriter
 from vitscope.networks.predictions import judged, known_labels, predict, selected

@@ -19,13 +19,12 @@ import torch
 from safetensors import SafetensorError
 from torch import Tensor, nn
 
-from vitscope.errors import VitscopeError
-from vitscope.files.strict_yaml import told
+from vitscope.errors import VitscopeError, quoted
+from vitscope.files.disguises import disguise_of
 from vitscope.files.tensors import CHECKSUMS, DTYPES, TensorFile, TensorWriter
 from vitscope.files.whole import sha256_of
 from vitscope.networks import families
 from vitscope.networks.empty import build_empty, fill
-from vitscope.web.downloads import disguise_of
 
 StateDict = dict[str, Tensor]
 Network = Mapping[str, Any]
@@ -185,7 +184,7 @@ def _check_plain(weights: StateDict, what: str) -> None:
         if tensor.dtype not in PLAIN or tensor.is_meta or tensor.is_nested:
             shape = "ragged" if tensor.is_nested else "empty" if tensor.is_meta else "plain"
             raise VitscopeError(
-                f"{what} holds {told(name)} as a {shape} tensor of {tensor.dtype}, which no "
+                f"{what} holds {quoted(name)} as a {shape} tensor of {tensor.dtype}, which no "
                 f"weights of a network are: save the state dict in float32."
             )
 
@@ -222,7 +221,7 @@ def convert(
     if foreign.others:
         print(
             f"{label}: {source} holds weights more than once: those in '{foreign.place}' are "
-            f"read, those in {', '.join(map(told, foreign.others))} are not."
+            f"read, those in {', '.join(map(quoted, foreign.others))} are not."
         )
     model = _empty(network)
     translated = _translated(foreign.weights, network, model)

@@ -10,9 +10,9 @@ from typing import Any
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import ValidationError
 
-from vitscope.errors import VitscopeError, nearest
-from vitscope.files.strict_yaml import load_yaml, told
-from vitscope.web.redaction import shown
+from vitscope.errors import VitscopeError, nearest, quoted
+from vitscope.files.strict_yaml import load_yaml
+from vitscope.web.redaction import redacted
 
 SCHEMAS = Path(__file__).parents[2] / "config" / "schemas"
 
@@ -39,7 +39,7 @@ def unknown(where: object, key: str, found: object, allowed: Iterable[str]) -> V
     """Return the error that a value is none of the allowed ones."""
     allowed = list(allowed)
     return VitscopeError(
-        f"{where}: {key}: found {told(found)}, allowed: {listed(allowed)}."
+        f"{where}: {key}: found {quoted(found)}, allowed: {listed(allowed)}."
         f"{nearest(str(found), allowed)}"
     )
 
@@ -76,11 +76,11 @@ def _sentence(error: ValidationError, path: Sequence[object]) -> str:
     if error.validator == "enum":
         allowed = [str(value) for value in error.validator_value]
         hint = nearest(error.instance, allowed) if isinstance(error.instance, str) else ""
-        return f"{key}: found {told(error.instance)}, allowed: {', '.join(allowed)}.{hint}"
+        return f"{key}: found {quoted(error.instance)}, allowed: {', '.join(allowed)}.{hint}"
     found = error.instance
     if isinstance(found, str) and "://" in found:
-        found = shown(found)
-    return f"{key}: found {told(found)}, allowed: {_expected(error)}."
+        found = redacted(found)
+    return f"{key}: found {quoted(found)}, allowed: {_expected(error)}."
 
 
 def _choice(error: ValidationError) -> str:

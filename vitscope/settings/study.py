@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from vitscope.drawing import kinds as figures
-from vitscope.errors import VitscopeError, nearest
-from vitscope.files.strict_yaml import load_yaml, told
+from vitscope.errors import VitscopeError, nearest, quoted
+from vitscope.files.strict_yaml import load_yaml
 from vitscope.measures.frequency_noise.rings import sides
 from vitscope.networks import families
 from vitscope.networks.weight_sources import END
@@ -281,8 +281,8 @@ def _check_shape_texture(study: Study) -> None:
             raise unknown(study.path, at, ours["split"], splits)
     if ours["split"] == analysis["split"] and ours["images"] != theirs["images"]:
         raise VitscopeError(
-            f"{study.path}: {key}.images: found {told(ours['images'])}, allowed: the same as "
-            f"analysis.classification.images, which is {told(theirs['images'])}: both are of the "
+            f"{study.path}: {key}.images: found {quoted(ours['images'])}, allowed: the same as "
+            f"analysis.classification.images, which is {quoted(theirs['images'])}: both are of the "
             f"split '{ours['split']}'."
         )
 

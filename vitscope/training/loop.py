@@ -19,13 +19,12 @@ from PIL import Image
 from torch import Tensor, nn
 from torch.nn import functional
 
-from vitscope.data.source import UNKNOWN_LABEL
-from vitscope.data.split import Split, normalized, select
+from vitscope.data.split import UNKNOWN_LABEL, Split, normalized, select
 from vitscope.errors import VitscopeError
 from vitscope.measures.trajectory.compute import polar
 from vitscope.networks.checkpoints import write_weights
 from vitscope.networks.timm_import import import_timm
-from vitscope.web.downloads import Say, say_on_stderr
+from vitscope.progress import Say, say_on_stderr
 
 Pixels = npt.NDArray[np.uint8]
 Augment = Callable[[Pixels], Pixels]

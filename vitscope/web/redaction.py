@@ -8,7 +8,7 @@ _USER = re.compile(r"(?<=//)[^/?#]*@")
 _HIDDEN = re.compile(rf"~[0-9a-f]{{{DIGITS}}}")
 
 
-def shown(address: str) -> str:
+def redacted(address: str) -> str:
     """Return an address without user, password and values of its query.
 
     A value stands as the start of its digest, so that two addresses stay two.

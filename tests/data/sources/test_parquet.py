@@ -93,7 +93,7 @@ def test_columns_may_be_named(tmp_path: Path) -> None:
 
 def test_images_as_plain_bytes_and_rows_without_label(tmp_path: Path) -> None:
     made = pa.table({"image": [png(IMAGES[0])], "label": pa.array([None], pa.int64())})
-    pq.table(made).write(tmp_path / "test.parquet")
+    pq.write_table(made, tmp_path / "test.parquet")
     (sample,) = Parquet(tmp_path / "test.parquet", None, None).samples(np.array([0]))
     assert sample.label == -1
 

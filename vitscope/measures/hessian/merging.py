@@ -6,7 +6,7 @@ import pandas as pd
 
 from vitscope.files.tables import read_metadata, read_table
 from vitscope.networks.weight_sources import END
-from vitscope.web.downloads import Say
+from vitscope.progress import Say
 
 
 def merge(name: str, parts: Iterable[str]) -> tuple[pd.DataFrame, dict[str, str]]:

@@ -18,9 +18,8 @@ from vitscope.errors import VitscopeError
 from vitscope.measures.classification.compute import summarized
 from vitscope.measures.landscape.table import TABLE
 from vitscope.networks.predictions import judged
-from vitscope.progress import Progress
+from vitscope.progress import Progress, Say
 from vitscope.training.augmented import Augmented
-from vitscope.web.downloads import Say
 
 # A position is no filter: its weights stay where they are.
 POSITIONS = ("pos_embed", "relative_position")

@@ -7,8 +7,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from vitscope.errors import VitscopeError, nearest
-from vitscope.files.strict_yaml import told
+from vitscope.errors import VitscopeError, nearest, quoted
 from vitscope.networks.families import CutPoint, Kind, Layout, StateDict
 from vitscope.networks.timm_import import import_timm
 
@@ -74,7 +73,7 @@ def rename(
         other = renamed.setdefault(re.sub(pattern, new, key), key)
         if other != key:
             raise VitscopeError(
-                f"The checkpoint holds both {told(other)} and {told(key)}, which are the same "
+                f"The checkpoint holds both {quoted(other)} and {quoted(key)}, which are the same "
                 f"weights: give the file as it was published."
             )
     return {name: state_dict[key] for name, key in renamed.items()}
