@@ -249,8 +249,8 @@ FAMILIES = "alternet, convnext, mixer, pit, resnet, swin, timm_resnet, vit"
         (
             "data.generated.source.kind",
             "cifar11",
-            "data.generated.source.kind: found 'cifar11', allowed: shapes32, cifar10, cifar100, "
-            "parquet, folder, npz, sample. Did you mean 'cifar10'?",
+            "data.generated.source.kind: found 'cifar11', allowed: cifar10, cifar100, folder, npz, "
+            "parquet, sample, shapes32. Did you mean 'cifar10'?",
         ),
         (
             "data.generated.source.path",

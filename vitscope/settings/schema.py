@@ -1,7 +1,7 @@
 """Settings against their JSON schema: the first thing wrong in one sentence, then the defaults."""
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import deepcopy
 from functools import cache
 from pathlib import Path
@@ -10,6 +10,7 @@ from typing import Any
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import ValidationError
 
+from vitscope.data import opening
 from vitscope.errors import VitscopeError, nearest, quoted
 from vitscope.files.strict_yaml import load_yaml
 from vitscope.web.redaction import redacted
@@ -31,8 +32,24 @@ TYPES = {
 
 @cache
 def load(name: str) -> Schema:
-    """Return one of the schemas of config/schemas."""
-    return load_yaml(SCHEMAS / f"{name}.schema.yaml")
+    """Return one of the schemas of config/schemas, complete."""
+    schema = load_yaml(SCHEMAS / f"{name}.schema.yaml")
+    if name == "study":
+        _add_sources(schema["$defs"]["source"])
+    return schema
+
+
+def _add_sources(source: Schema) -> None:
+    """Add the kinds of sources, and to each the keys that it takes, as their modules declare."""
+    properties = source["properties"]
+    kinds = {kind: opening.declared(kind) for kind in opening.names()}
+    meanings = "; ".join(f"`{kind}`: {declared.meaning}" for kind, declared in kinds.items())
+    properties["kind"] |= {"enum": list(kinds), "description": f"{meanings}."}
+    for kind, declared in kinds.items():
+        properties |= declared.keys
+        of_kind = {"required": ["kind"], "properties": {"kind": {"const": kind}}}
+        keys = {"propertyNames": {"enum": ["kind", *declared.keys]}}
+        source["allOf"].append({"if": of_kind, "then": keys | {"required": [*declared.required]}})
 
 
 def unknown(where: object, key: str, found: object, allowed: Iterable[str]) -> VitscopeError:
@@ -135,15 +152,25 @@ def resolved(schema: Schema, root: Schema) -> Schema:
     return target | {key: value for key, value in schema.items() if key != "$ref"}
 
 
+def _keys_of_kind(settings: Mapping[str, Any], schema: Schema) -> Iterable[str]:
+    """Return the keys that settings may have: where there are kinds, those that their kind takes."""
+    for case in schema.get("allOf", ()):
+        if settings["kind"] == case["if"]["properties"]["kind"]["const"]:
+            keys: list[str] = case["then"]["propertyNames"]["enum"]
+            return keys
+    return schema.get("properties", {})
+
+
 def fill(settings: Any, schema: Schema, root: Schema) -> None:
     """Put the defaults of the schema where the settings are silent."""
     schema = resolved(schema, root)
     if not isinstance(settings, dict):
         return
     known = schema.get("properties", {})
+    allowed = _keys_of_kind(settings, schema)
     for key, inner in known.items():
         inner = resolved(inner, root)
-        if "default" in inner:
+        if "default" in inner and key in allowed:
             settings.setdefault(key, deepcopy(inner["default"]))
         if key in settings:
             fill(settings[key], inner, root)

@@ -134,7 +134,7 @@ def test_the_real_data_set(shared: Path) -> None:
         pytest.skip(f"needs CIFAR-100 in {path}")
     source = Parquet(path, None, None)
     rows = np.array([0, 5_000, 9_999])
-    labels = pq.table(path).read(columns=["fine_label"])["fine_label"].to_numpy()[rows]
+    labels = pq.read_table(path, columns=["fine_label"])["fine_label"].to_numpy()[rows]
     samples = list(source.samples(rows))
     assert len(source) == 10_000
     assert [sample.label for sample in samples] == labels.tolist()
