@@ -46,7 +46,7 @@ def names() -> list[str]:
 def declared(kind: str) -> Declaration:
     """Return what a source declares, read from its module without running it."""
     _check(kind)
-    file = Path(sources.__path__[0]) / f"{kind}.py"
+    (file,) = (found for path in sources.__path__ if (found := Path(path) / f"{kind}.py").is_file())
     for node in ast.parse(file.read_bytes()).body:
         if isinstance(node, ast.AnnAssign) and ast.unparse(node.target) == "SOURCE" and node.value:
             return Declaration(**ast.literal_eval(node.value))

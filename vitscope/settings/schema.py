@@ -149,7 +149,7 @@ def resolved(schema: Schema, root: Schema) -> Schema:
     target = root
     for part in schema["$ref"].removeprefix("#/").split("/"):
         target = target[part]
-    return target | {key: value for key, value in schema.items() if key != "$ref"}
+    return resolved(target, root) | {key: value for key, value in schema.items() if key != "$ref"}
 
 
 def _keys_of_kind(settings: Mapping[str, Any], schema: Schema) -> Iterable[str]:

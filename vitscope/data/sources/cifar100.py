@@ -12,10 +12,7 @@ SOURCE: dict[str, Any] = {
     "meaning": "the official archive of CIFAR-100, downloaded and checked, or a `path` to it",
     "keys": {
         "path": {"$ref": "#/$defs/source_path"},
-        "url": {
-            "$ref": "#/$defs/address",
-            "description": "Another address of an official archive; it must hold the same bytes.",
-        },
+        "url": {"$ref": "#/$defs/archive_address"},
     },
     "archive": {
         # Of the two, the one that holds no pickles.

@@ -56,6 +56,6 @@ def test_another_archive_is_refused(site: Site, tmp_path: Path, size: int) -> No
 
 def test_an_address_of_something_else(tmp_path: Path) -> None:
     source = {"kind": "cifar10", "url": "https://example.org/cifar-100-binary.tar.gz"}
+    archive = cifar10.SOURCE["archive"]
     with pytest.raises(VitscopeError, match="names none of the official archives cifar-10-python"):
-        archive = cifar10.SOURCE["archive"]
         download(archive, source, tmp_path / "cifar", label="data", say=print)
