@@ -1,4 +1,4 @@
-"""Errors that a user can cause, each told in one sentence."""
+"""Errors that a user can cause, each explained in one sentence."""
 
 from collections.abc import Iterable
 from difflib import get_close_matches

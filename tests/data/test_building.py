@@ -115,17 +115,17 @@ def test_the_digest_is_of_every_image_and_label(tmp_path: Path) -> None:
 
 
 def test_memory_does_not_grow_with_the_number_of_images(tmp_path: Path) -> None:
-    images = np.zeros((3000, 64, 64, 3), np.uint8)
+    images = np.zeros((1500, 64, 64, 3), np.uint8)
     np.savez(tmp_path / "data.npz", images=images)
     entry = dataset({"kind": "npz", "path": str(tmp_path / "data.npz")}, image_size=64)
     peaks = []
-    for count in (1, 600, 3000):
+    for count in (600, 1500):
         entry["splits"]["test"]["images"] = count
         tracemalloc.start()
         build("arrays", entry, "test", tmp_path / "test.safetensors")
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
-    assert peaks[2] < peaks[1] + images[:50].nbytes
+    assert peaks[1] < peaks[0] + images[:50].nbytes
 
 
 def test_images_without_labels(tmp_path: Path) -> None:

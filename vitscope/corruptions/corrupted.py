@@ -1,4 +1,4 @@
-"""Corrupted images: those of the official archives, or made here, in one file per corruption."""
+"""Corrupted images, from an official archive or made here, in one file per corruption."""
 
 import json
 import tarfile
@@ -40,7 +40,7 @@ def build(
 ) -> None:
     """Write images of a split under one corruption, at all severities.
 
-    They are those of an official archive, or of its folder, where one is given.
+    Where an official archive is given, or its folder, they are read from it; else they are made.
     """
     rows = _chosen(split, images, seed)
     source = _made_here(split, corruption, seed or 0)

@@ -153,12 +153,12 @@ def resolved(schema: Schema, root: Schema) -> Schema:
 
 
 def _keys_of_kind(settings: Mapping[str, Any], schema: Schema) -> Iterable[str]:
-    """Return the keys that settings may have: where there are kinds, those that their kind takes."""
+    """Return the keys that settings may have; where there are kinds, each has its own."""
+    keys: Iterable[str] = schema.get("properties", {})
     for case in schema.get("allOf", ()):
         if settings["kind"] == case["if"]["properties"]["kind"]["const"]:
-            keys: list[str] = case["then"]["propertyNames"]["enum"]
-            return keys
-    return schema.get("properties", {})
+            keys = case["then"]["propertyNames"]["enum"]
+    return keys
 
 
 def fill(settings: Any, schema: Schema, root: Schema) -> None:

@@ -184,13 +184,13 @@ def _unreachable(source: _Source, reason: object) -> Exception:
         )
     if isinstance(reason, TimeoutError):
         return source.try_again(f"sent nothing for {source.timeout:g} s")
-    told = getattr(reason, "strerror", None) or str(reason) or type(reason).__name__
-    return source.try_again(f"cannot be reached ({' '.join(told.split()).rstrip('.')})")
+    words = getattr(reason, "strerror", None) or str(reason) or type(reason).__name__
+    return source.try_again(f"cannot be reached ({' '.join(words.split()).rstrip('.')})")
 
 
 @contextlib.contextmanager
 def _answer(source: _Source, headers: Mapping[str, str]) -> Iterator[HTTPResponse]:
-    """Ask for the file and yield the answer, every failure to get one told."""
+    """Ask for the file and yield the answer; say why there is none."""
     try:
         request = Request(source.url, headers={"Accept-Encoding": "identity", **headers})
         response = _opener().open(request, timeout=source.timeout)
@@ -232,16 +232,16 @@ def _strong_etag(response: HTTPResponse) -> str | None:
 
 
 def _total(response: HTTPResponse) -> int | None:
-    """Return the size of the whole file, if the server tells it."""
+    """Return the size of the whole file, if the server says it."""
     if response.status == 206:
-        told = response.headers["Content-Range"].rpartition("/")[2]
+        size = response.headers["Content-Range"].rpartition("/")[2]
     else:
-        told = response.headers["Content-Length"] or ""
-    return int(told) if told.isdigit() else None
+        size = response.headers["Content-Length"] or ""
+    return int(size) if size.isdigit() else None
 
 
 def _chunks(source: _Source, response: HTTPResponse) -> Iterator[bytes]:
-    """Yield the bytes as they come; without a known size, an early end is told here."""
+    """Yield the bytes as they come; an early end is noticed here where the size is not known."""
     try:
         while data := response.read1(CHUNK):
             yield data
@@ -285,7 +285,7 @@ class _Partial:
         self.file.truncate(0)
 
     def begin(self, url: str, etag: str | None) -> None:
-        """Forget all bytes and note which version comes next, if it can be told from others."""
+        """Forget all bytes, and note which version comes next, if it has an ETag."""
         self.empty()
         if etag is not None:
             self._note.write_text(json.dumps({"url": url, "etag": etag}), encoding="utf-8")

@@ -233,7 +233,7 @@ TEXTURES: tuple[Callable[[Array, Array, Array], Array], ...] = (
 
 
 def _cues(draws: _Draws, split: str) -> tuple[Integers, Integers, Integers]:
-    """Choose label, shape and texture; in the split `conflict` the label is that of the shape."""
+    """Choose label, shape and texture; in the split `conflict` the label is the shape's."""
     label = draws.below(len(CLASSES))
     other = (label + 1 + draws.below(len(CLASSES) - 1)) % len(CLASSES)
     disagree = draws.between(0, 1).ravel() < (1.0 if split == "conflict" else DISAGREEMENT)
