@@ -75,8 +75,8 @@ def swapped(images: Maps, draws: Draws, reach: int, rounds: int) -> Maps:
     whole = pixels.view(np.uint32)[..., 0]
     flat, image = whole.reshape(-1), np.arange(count)
     for position, partner in zip(positions, partners * count + image, strict=True):
-        here = whole[place].copy()
-        whole[place] = flat[partner]
+        here = whole[position].copy()
+        whole[position] = flat[partner]
         flat[partner] = here
     return pixels[..., :channels].transpose(1, 2, 0).reshape(images.shape)
 
