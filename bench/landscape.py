@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from torch import Tensor, nn
 
 from bench.rows import Row
-from vitscope.data import split as artefact
+from vitscope.data import building
 from vitscope.data.split import Split, normalized
 from vitscope.measures.landscape import compute as landscape
 from vitscope.measures.landscape.compute import LAYOUTS, grid, pick_precision
@@ -123,7 +123,7 @@ def _split(path: Path, classes: int) -> Split:
         "interpolation": "bicubic",
         "splits": {"train": {"images": None, "seed": 0}},
     }
-    artefact.build("noise", dataset, "train", path)
+    building.build("noise", dataset, "train", path)
     return Split(path)
 
 

@@ -13,6 +13,12 @@ def source_files(wildcards):
     return clear(local_files, where, source, wildcards.split)
 
 
+def source_code(wildcards):
+    """The digest of what builds a split, with the module that opens its source."""
+    kind = study_of(wildcards).data[wildcards.dataset].source["kind"]
+    return code("build_split", f"vitscope.data.sources.{kind}")
+
+
 rule fetch_archive:
     output:
         archive="<results>/{study}/downloads/{dataset}.archive",
@@ -24,6 +30,7 @@ rule fetch_archive:
         "../envs/base.yaml"
     params:
         code=code("fetch_archive"),
+        archive=of_study(params.archive, "dataset"),
         source=lambda wildcards: study_of(wildcards).data[wildcards.dataset].source,
     message:
         "Downloading the data set {wildcards.dataset}"
@@ -46,7 +53,7 @@ rule build_split:
         mem_mb=megabytes_of("build_split"),
         runtime=minutes_of("build_split"),
     params:
-        code=code("build_split"),
+        code=source_code,
         dataset=of_study(params.split, "dataset", "split"),
         listing=of_study(params.listing, "dataset", "split"),
     message:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from scripts._job import job
 
-from vitscope.data.split import build
+from vitscope.data.building import build
 
 with job(snakemake):
     build(

@@ -1,4 +1,4 @@
-"""Errors that a user can cause, each told in one sentence."""
+"""Errors that a user can cause, each explained in one sentence."""
 
 from collections.abc import Iterable
 from difflib import get_close_matches
@@ -30,3 +30,10 @@ def nearest(found: str, allowed: Iterable[str]) -> str:
     """Return a suggestion to append to a message, empty when nothing is close."""
     close = get_close_matches(str(found), list(allowed), n=1, cutoff=0.5)
     return f" Did you mean '{close[0]}'?" if close else ""
+
+
+def quoted(value: object) -> str:
+    """Return a value as a message quotes it: on one line and not too long."""
+    words = {None: "nothing", True: "true", False: "false"}
+    text = words[value] if value is None or isinstance(value, bool) else repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."

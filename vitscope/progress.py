@@ -1,8 +1,32 @@
 """Say now and then how far a long job is, and how long it will still take."""
 
+import sys
+from collections.abc import Callable
 from time import monotonic
 
-from vitscope.web.downloads import SECONDS_BETWEEN_NEWS, Say
+Say = Callable[[str], None]
+
+SECONDS_BETWEEN_NEWS = 5.0
+
+
+def say_on_stderr(text: str) -> None:
+    """Write one line about the progress of the work."""
+    print(text, file=sys.stderr, flush=True)
+
+
+class Clock:
+    """Says when the next line about some work is due: every few seconds, and not more often."""
+
+    def __init__(self) -> None:
+        self._start = self._last = monotonic()
+
+    def seconds_if_due(self, finished: bool = False) -> float | None:
+        """Return how long the work has taken if a line is due now, as it is at its end."""
+        now = monotonic()
+        if not finished and now - self._last < SECONDS_BETWEEN_NEWS:
+            return None
+        self._last = now
+        return now - self._start
 
 
 def _duration(seconds: float) -> str:
@@ -33,17 +57,15 @@ class Progress:
     def __init__(self, total: int, unit: str, say: Say = print) -> None:
         self._total, self._unit, self._say = total, unit, say
         self._done = 0
-        self._start = self._last = monotonic()
+        self._clock = Clock()
 
     def advance(self, count: int = 1) -> None:
         """Count what was just done."""
         self._done += count
-        now = monotonic()
         finished = self._done >= self._total
-        if not finished and now - self._last < SECONDS_BETWEEN_NEWS:
+        seconds = self._clock.seconds_if_due(finished)
+        if seconds is None:
             return
-        self._last = now
-        seconds = now - self._start
         left = (
             f"took {_duration(seconds)}"
             if finished

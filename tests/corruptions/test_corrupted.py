@@ -13,9 +13,9 @@ import pytest
 from vitscope.corruptions import SEVERITIES, corrupted
 from vitscope.corruptions.corrupted import Corrupted, build
 from vitscope.corruptions.registry import corrupt
+from vitscope.data.building import build as build_split
 from vitscope.data.sources.shapes32 import draw
 from vitscope.data.split import Split
-from vitscope.data.split import build as build_split
 from vitscope.errors import VitscopeError
 
 COUNT, CHOSEN = 20, 12

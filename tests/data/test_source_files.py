@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from vitscope.data.source_files import archive_needed, listing_digest, local_files, local_path
+from vitscope.data.opening import local_path
+from vitscope.data.source_files import archive_needed, listing_digest, local_files
 from vitscope.errors import VitscopeError
 
 

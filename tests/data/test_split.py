@@ -1,77 +1,21 @@
-"""Artefacts against torchvision's transforms, and what goes wrong with a data set."""
+"""Splits as jobs read them: normalized as by torchvision, and checked image by image."""
 
 import json
-import tracemalloc
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
-import safetensors.numpy
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from PIL import Image
 
-from vitscope.data.sources.shapes32 import draw
-from vitscope.data.split import Split, build, preprocessed, select
+from tests.data.test_building import GENERATED, dataset
+from vitscope.data.building import build
+from vitscope.data.split import Split, select
 from vitscope.errors import VitscopeError
 from vitscope.files.tensors import TensorWriter
 from vitscope.networks.timm_import import declare
 
 MEAN, STD = [0.5, 0.4, 0.3], [0.2, 0.25, 0.3]
-
-
-def dataset(source: dict[str, Any], classes: int = 10, **others: Any) -> dict[str, Any]:
-    entry = {
-        "source": source,
-        "classes": classes,
-        "image_size": 32,
-        "resize": None,
-        "interpolation": "bicubic",
-        "splits": {"test": {"images": 300, "seed": 0}},
-    }
-    return entry | others
-
-
-GENERATED = {"kind": "shapes32", "seed": 0}
-
-
-def pictures(folder: Path, *sizes: tuple[int, int], mode: str = "RGB") -> dict[str, Any]:
-    """Write images of random pixels to a flat folder, and return the source."""
-    rng = np.random.default_rng(0)
-    folder.mkdir()
-    for index, (width, height) in enumerate(sizes):
-        pixels = rng.integers(0, 256, (height, width, 3), dtype=np.uint8)
-        Image.fromarray(pixels).convert(mode).save(folder / f"{index}.png")
-    return {"kind": "folder", "path": str(folder)}
-
-
-@settings(max_examples=40, deadline=None)
-@given(
-    width=st.integers(20, 90),
-    height=st.integers(20, 90),
-    size=st.integers(8, 20),
-    more=st.integers(0, 30),
-    interpolation=st.sampled_from(["bilinear", "bicubic"]),
-    resized=st.booleans(),
-)
-def test_preprocessing_is_that_of_torchvision(
-    width: int, height: int, size: int, more: int, interpolation: str, resized: bool
-) -> None:
-    declare()
-    from torchvision import transforms
-    from torchvision.transforms import InterpolationMode
-
-    rng = np.random.default_rng(width * height)
-    image = Image.fromarray(rng.integers(0, 256, (height, width, 3), dtype=np.uint8))
-    resize = size + more if resized else None
-    steps = [transforms.CenterCrop(size), transforms.PILToTensor()]
-    if resize is not None:
-        steps.insert(0, transforms.Resize(resize, InterpolationMode(interpolation)))
-    expected = transforms.Compose(steps)(image).numpy()
-    entry = dataset({}, image_size=size, resize=resize, interpolation=interpolation)
-    np.testing.assert_array_equal(preprocessed(image, entry, "it"), expected)
 
 
 def test_normalization_is_that_of_torchvision_to_the_bit(tmp_path: Path) -> None:
@@ -89,50 +33,6 @@ def test_normalization_is_that_of_torchvision_to_the_bit(tmp_path: Path) -> None
     assert torch.equal(torch.cat(batches), expected)
 
 
-def test_an_artefact_holds_the_chosen_images_and_what_is_known_of_them(tmp_path: Path) -> None:
-    path = tmp_path / "test.safetensors"
-    entry = dataset(GENERATED, splits={"test": {"images": 300, "seed": 5}})
-    build("shapes", entry, "test", path)
-    # The official library reads the file as well.
-    arrays = safetensors.numpy.load_file(path)
-    rows = arrays["index"]
-    assert len(set(rows)) == 300
-    assert list(rows) == sorted(rows)
-    drawn = draw("test", rows, seed=0)
-    np.testing.assert_array_equal(arrays["images"], drawn.pixels.transpose(0, 3, 1, 2))
-    np.testing.assert_array_equal(arrays["labels"], drawn.labels)
-    split = Split(path)
-    np.testing.assert_array_equal(split.column("shape"), drawn.shapes)
-    np.testing.assert_array_equal(split.column("texture"), drawn.textures)
-    assert split.classes[0] == "striped disk"
-    assert split.metadata["source"] == "shapes32"
-    assert (split.metadata["dataset"], split.metadata["split"]) == ("shapes", "test")
-
-
-def test_the_same_entry_gives_the_same_bytes(tmp_path: Path) -> None:
-    paths = [tmp_path / name for name in ("one", "two")]
-    for path in paths:
-        build("shapes", dataset(GENERATED), "test", path)
-    assert paths[0].read_bytes() == paths[1].read_bytes()
-    assert Split(paths[0]).digest == Split(paths[1]).digest
-
-
-def test_the_digest_is_of_every_image_and_label(tmp_path: Path) -> None:
-    images = np.random.default_rng(0).integers(0, 256, (4, 32, 32, 3), np.uint8)
-    labels = np.arange(4)
-    upside_down = images.copy()
-    upside_down[3] = images[3, ::-1]
-    kinds = [(images, labels), (upside_down, labels), (images[::-1], labels), (images, labels % 3)]
-    digests = []
-    for each, (pixels, classes) in enumerate(kinds):
-        np.savez(tmp_path / "data.npz", images=pixels, labels=classes)
-        splits = {"test": {"images": None, "seed": None}}
-        entry = dataset({"kind": "npz", "path": str(tmp_path / "data.npz")}, splits=splits)
-        build("arrays", entry, "test", tmp_path / f"{each}.safetensors")
-        digests.append(Split(tmp_path / f"{each}.safetensors").digest)
-    assert len({*digests}) == len(kinds)
-
-
 def test_a_job_reads_the_images_that_it_wants_and_no_others(tmp_path: Path) -> None:
     path = tmp_path / "test.safetensors"
     build("shapes", dataset(GENERATED), "test", path)
@@ -148,78 +48,12 @@ def test_a_job_reads_the_images_that_it_wants_and_no_others(tmp_path: Path) -> N
             split.images(rows)
 
 
-def test_memory_does_not_grow_with_the_number_of_images(tmp_path: Path) -> None:
-    images = np.zeros((3000, 64, 64, 3), np.uint8)
-    np.savez(tmp_path / "data.npz", images=images)
-    entry = dataset({"kind": "npz", "path": str(tmp_path / "data.npz")}, image_size=64)
-    peaks = []
-    for count in (1, 600, 3000):
-        entry["splits"]["test"]["images"] = count
-        tracemalloc.start()
-        build("arrays", entry, "test", tmp_path / "test.safetensors")
-        peaks.append(tracemalloc.get_traced_memory()[1])
-        tracemalloc.stop()
-    assert peaks[2] < peaks[1] + images[:50].nbytes
-
-
 def test_selection() -> None:
     assert select(10, None, 0).tolist() == list(range(10))
     assert select(10, 3, None).tolist() == [0, 1, 2]
     assert select(1000, 50, 1).tolist() != select(1000, 50, 2).tolist()
     # Of the same seed, fewer images are some of the more.
     assert set(select(1000, 50, 1)) < set(select(1000, 60, 1))
-
-
-def test_images_without_labels(tmp_path: Path) -> None:
-    source = pictures(tmp_path / "flat", (40, 60), (50, 35), mode="L")
-    path = tmp_path / "test.safetensors"
-    splits = {"test": {"images": None, "seed": 0}}
-    build("flat", dataset(source, classes=3, resize=34, splits=splits), "test", path)
-    split = Split(path)
-    assert (len(split), *split.shape) == (2, 3, 32, 32)
-    assert split.labels.tolist() == [-1, -1]
-    assert split.classes == ["0", "1", "2"]
-
-
-@pytest.mark.parametrize(
-    ("changes", "sentence"),
-    [
-        (
-            {"classes": 7},
-            "the source has 10 classes and the study says 7: correct `classes` of the data set.",
-        ),
-        (
-            {"classes": 1000},
-            "the source has 10 classes and the study says 1000: correct `classes` of the data "
-            "set, or put all images in one folder, without labels.",
-        ),
-        ({"splits": {"test": {"images": 10_001, "seed": 0}}}, "asks for 10001 images and .* 10000"),
-    ],
-)
-def test_a_source_that_is_not_what_the_study_says(
-    tmp_path: Path, changes: dict[str, Any], sentence: str
-) -> None:
-    with pytest.raises(VitscopeError, match=rf"data\.shapes\.splits\.test: .*{sentence}"):
-        build("shapes", dataset(GENERATED) | changes, "test", tmp_path / "test.safetensors")
-    assert not list(tmp_path.iterdir())
-
-
-def test_labels_beyond_the_classes(tmp_path: Path) -> None:
-    images = np.zeros((4, 32, 32, 3), np.uint8)
-    np.savez(tmp_path / "data.npz", images=images, labels=[0, 1, 2, 3])
-    entry = dataset({"kind": "npz", "path": str(tmp_path / "data.npz")}, classes=3)
-    entry["splits"]["test"]["images"] = None
-    with pytest.raises(VitscopeError, match="has the label 3 and the study says 3 classes"):
-        build("arrays", entry, "test", tmp_path / "test.safetensors")
-    assert [path.name for path in tmp_path.iterdir()] == ["data.npz"]
-
-
-def test_an_image_that_is_too_small(tmp_path: Path) -> None:
-    source = pictures(tmp_path / "flat", (40, 31))
-    entry = dataset(source, splits={"test": {"images": None, "seed": 0}})
-    sentence = r"data\.flat\.splits\.test: an image of 40x31 pixels is smaller than image_size 32"
-    with pytest.raises(VitscopeError, match=sentence):
-        build("flat", entry, "test", tmp_path / "test.safetensors")
 
 
 def test_another_file_is_no_artefact(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from vitscope.errors import VitscopeError
-from vitscope.files.strict_yaml import load_yaml, told
+from vitscope.files.strict_yaml import load_yaml
 
 
 def written(folder: Path, content: bytes | str) -> Path:
@@ -97,7 +97,7 @@ def test_a_merged_key_may_be_overridden(tmp_path: Path) -> None:
         ("a: !!python/name:os.system\n", "line 1: found the tag tag:yaml.org,2002:python/name:"),
         ("a: !!float nonsense\n", "line 1: found the tag tag:yaml.org,2002:float, allowed: values"),
         ("a: \x01\n", "unacceptable character #x0001"),
-        ("a: " + "[" * 5000 + "]" * 5000, "it is nested too deeply"),
+        ("a: " + "[" * 2000 + "]" * 2000, "it is nested too deeply"),
     ],
 )
 def test_what_is_no_yaml_is_told_with_its_line(tmp_path: Path, text: str, sentence: str) -> None:
@@ -138,15 +138,3 @@ def test_a_file_that_cannot_be_read_is_told(tmp_path: Path) -> None:
     for path, reason in ((tmp_path, "Is a directory"), (tmp_path / "no", "No such file")):
         with pytest.raises(VitscopeError, match=f"^Cannot read .*: {reason}"):
             load_yaml(path)
-
-
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [(None, "nothing"), (True, "true"), ("a\nb", r"'a\nb'"), (1.5, "1.5"), (1, "1"), (0, "0")],
-)
-def test_values_in_messages(value: object, text: str) -> None:
-    assert told(value) == text
-
-
-def test_values_in_messages_are_short() -> None:
-    assert told("x" * 1000) == "'" + "x" * 56 + "..."

@@ -23,7 +23,7 @@ import torch
 from torch import nn
 
 from tests.helpers.networks import MINI, every_mini
-from vitscope.data import split as artefact
+from vitscope.data import building
 from vitscope.data.split import Split
 from vitscope.files.tensors import TensorFile
 from vitscope.measures.cka import compute as cka
@@ -89,7 +89,7 @@ def split(study: Study, tmp_path_factory: pytest.TempPathFactory) -> Split:
     path = tmp_path_factory.mktemp("data") / "test.safetensors"
     dataset = study.dataset("shapes32")
     dataset = dataset | {"splits": {"test": {"images": IMAGES, "seed": 0}}}
-    artefact.build("shapes32", dataset, "test", path)
+    building.build("shapes32", dataset, "test", path)
     return Split(path)
 
 

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 from safetensors import safe_open
 
-from vitscope.data.split import Split, build
+from vitscope.data.building import build
+from vitscope.data.split import Split
 from vitscope.networks.conversion import convert
 from vitscope.networks.loading import load_model
 from vitscope.settings.loading import BUNDLED_STUDIES, load_study

@@ -13,7 +13,8 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from tests.helpers.golden import Golden
-from vitscope.data.split import Split, build
+from vitscope.data.building import build
+from vitscope.data.split import Split
 from vitscope.errors import VitscopeError
 from vitscope.networks.image_rows import known_labels, rows_to_classify
 from vitscope.networks.prediction_table import PREDICTIONS

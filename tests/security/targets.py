@@ -19,11 +19,10 @@ import yaml
 from PIL import Image
 
 from tests.helpers.networks import MINI, mini
+from tests.helpers.sources import open_path
 from tests.runs.copies import SETTINGS
 from vitscope.corruptions import corrupted
 from vitscope.data.source import Source
-from vitscope.data.sources.cifar import Cifar
-from vitscope.data.sources.folder import Folder
 from vitscope.data.sources.npz import Npz
 from vitscope.data.sources.parquet import Parquet
 from vitscope.files.tensors import TensorFile, TensorWriter
@@ -83,7 +82,7 @@ def _cifar(batch: bytes, mode: str) -> bytes:
 
 def _read_cifar_batch(path: Path) -> None:
     path.write_bytes(_cifar(path.read_bytes(), "w"))
-    _all(Cifar("cifar100", path, "test"))
+    _all(open_path("cifar100", path, "test"))
 
 
 def _npz() -> list[bytes]:
@@ -109,7 +108,7 @@ def _parquet() -> list[bytes]:
     seeds = []
     for compression in ("none", "snappy", "zstd"):
         stream = io.BytesIO()
-        pq.table(table).write(stream, compression=compression)
+        pq.write_table(table, stream, compression=compression)
         seeds.append(stream.getvalue())
     return seeds
 
@@ -198,7 +197,7 @@ TARGETS: dict[str, Target] = {
     "CIFAR archive": Target(
         "a.tar.gz",
         lambda: [_cifar(_batch(), "w"), _cifar(_batch(), "w:gz")],
-        lambda path: _all(Cifar("cifar100", path, "test")),
+        lambda path: _all(open_path("cifar100", path, "test")),
     ),
     "CIFAR pickle": Target("batch", lambda: [_batch()], _read_cifar_batch),
     "CIFAR-C archive": Target(
@@ -206,7 +205,9 @@ TARGETS: dict[str, Target] = {
     ),
     "npz": Target("a.npz", _npz, lambda path: _all(Npz(path))),
     "parquet": Target("a.parquet", _parquet, lambda path: _all(Parquet(path, None, None))),
-    "picture": Target("pictures/a.png", _pictures, lambda path: _all(Folder(path.parent))),
+    "picture": Target(
+        "pictures/a.png", _pictures, lambda path: _all(open_path("folder", path.parent))
+    ),
     "checkpoint, zip": Target(
         "a.pth", lambda: _torch(zipped=True), lambda path: read_foreign(path, "ViT")
     ),

@@ -19,10 +19,9 @@ import pytest
 import torch
 from PIL import Image
 
+from tests.helpers.sources import open_path
 from tests.security.contained import check_sentence, told
 from vitscope.data.source import Source
-from vitscope.data.sources.cifar import Cifar
-from vitscope.data.sources.folder import Folder
 from vitscope.data.sources.npz import Npz
 from vitscope.data.sources.parquet import Parquet
 from vitscope.errors import VitscopeError
@@ -50,7 +49,7 @@ def bomb(path: Path, *headers: bytes, size: int = 2 * GIGABYTE) -> Callable[[], 
     """Write tar headers, and zeros after them; return what reads it."""
     path.write_bytes(gzip.compress(b"".join(headers)) + zeros(size))
     assert path.stat().st_size < size // 500
-    return lambda: Cifar("cifar100", path, "test")
+    return lambda: open_path("cifar100", path, "test")
 
 
 def header(name: str, kind: bytes = tarfile.REGTYPE, size: int = 0) -> bytes:
@@ -76,7 +75,7 @@ def test_many_members_that_are_each_small_enough(tmp_path: Path) -> None:
         data = packer.compress(header(f"{FOLDER}/{name}", size=size)) + packer.compress(bytes(size))
         parts.append(data + packer.flush())
     path.write_bytes(b"".join(parts))
-    assert "holds more than 400000000 bytes" in told(lambda: Cifar("cifar100", path, "test"))
+    assert "holds more than 400000000 bytes" in told(lambda: open_path("cifar100", path, "test"))
 
 
 def test_a_member_of_negative_size_ends(tmp_path: Path) -> None:
@@ -86,7 +85,7 @@ def test_a_member_of_negative_size_ends(tmp_path: Path) -> None:
     block[148:156] = b"%06o\0 " % sum(block)
     path = tmp_path / "a.tar"
     path.write_bytes(bytes(block) + bytes(10240))
-    told(lambda: Cifar("cifar100", path, "test"))
+    told(lambda: open_path("cifar100", path, "test"))
 
 
 OUTSIDE = {
@@ -111,7 +110,7 @@ def test_what_could_reach_out_of_the_archive(tmp_path: Path, name: str) -> None:
     path = tmp_path / "a.tar.gz"
     with tarfile.open(path, "w:gz") as tar:
         tar.addfile(info)
-    assert "is a link or leaves the folder" in told(lambda: Cifar("cifar100", path, "test"))
+    assert "is a link or leaves the folder" in told(lambda: open_path("cifar100", path, "test"))
     assert [file.name for file in tmp_path.iterdir()] == ["a.tar.gz"]
 
 
@@ -201,7 +200,7 @@ def png(width: int, height: int) -> bytes:
 @pytest.mark.parametrize("side", [20_000, 60_000, 2**31 - 1])
 def test_pictures_that_are_too_large(tmp_path: Path, side: int) -> None:
     (tmp_path / "a.png").write_bytes(png(side, side))
-    sentence = told(lambda: read(Folder(tmp_path)))
+    sentence = told(lambda: read(open_path("folder", tmp_path)))
     assert "is not a readable image: repair or remove it" in sentence
 
 
@@ -215,7 +214,7 @@ def test_a_picture_with_a_text_that_expands(tmp_path: Path) -> None:
     )
     picture = png(8, 8)
     (tmp_path / "a.png").write_bytes(picture[:33] + chunk + picture[33:])
-    told(lambda: read(Folder(tmp_path)))
+    told(lambda: read(open_path("folder", tmp_path)))
 
 
 POSTSCRIPT = b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 8 8\n%%EndComments\nshowpage\n%%EOF\n"
@@ -232,10 +231,10 @@ def test_pillow_would_run_ghostscript_and_is_not_asked_to(
     monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
     (pictures / "a.jpg").write_bytes(POSTSCRIPT)
     with pytest.raises(VitscopeError) as caught:
-        read(Folder(pictures))
+        read(open_path("folder", pictures))
     check_sentence(str(caught.value))
     column = pa.table({"image": [{"bytes": POSTSCRIPT}], "label": [0]})
-    pq.table(column).write(tmp_path / "a.parquet")
+    pq.write_table(column, tmp_path / "a.parquet")
     with pytest.raises(VitscopeError, match="is not a readable image"):
         read(Parquet(tmp_path / "a.parquet", None, None))
     assert not canary.exists()
@@ -254,7 +253,7 @@ def test_a_folder_is_read_and_not_written_whatever_its_names_are(tmp_path: Path)
     (tmp_path / "plain" / "pipe.png").unlink(missing_ok=True)
     os.mkfifo(tmp_path / "plain" / "pipe.png")
     (tmp_path / "plain" / "loop.png").symlink_to(tmp_path / "plain" / "loop.png")
-    source = Folder(tmp_path)
+    source = open_path("folder", tmp_path)
     read(source)
     assert len(source) == len(places)
     assert sorted(map(os.fsencode, (file.name for file in tmp_path.iterdir()))) == sorted(places)

@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 import torch
 
+from tests.helpers.sources import open_path
 from tests.security.attacks import HARMFUL, called, named, program, raw, shell, text
 from tests.security.contained import check_sentence, told, told_or_read
-from vitscope.data.sources.cifar import Cifar
 from vitscope.errors import VitscopeError
 from vitscope.networks.foreign import read_foreign
 
@@ -70,7 +70,7 @@ def in_cifar(folder: Path, pickled: bytes) -> Callable[[], object]:
             member = tarfile.TarInfo(f"cifar-100-python/{name}")
             member.size = len(pickled)
             tar.addfile(member, io.BytesIO(pickled))
-    return lambda: Cifar("cifar100", path, "test")
+    return lambda: open_path("cifar100", path, "test")
 
 
 PLACES: list[Wrap] = [in_zip, in_legacy, in_tar, bare, in_cifar]

@@ -9,11 +9,12 @@ import yaml
 
 from tests.helpers.web import Site, running_site, status, whole
 from tests.security.test_settings import STUDY
-from vitscope.data.sources.cifar import download as download_archive
+from vitscope.data.archives import official
+from vitscope.data.sources import cifar10
 from vitscope.errors import VitscopeError
 from vitscope.networks import weight_sources
 from vitscope.settings.loading import load_study
-from vitscope.web.redaction import shown
+from vitscope.web.redaction import redacted
 from vitscope.workflow.provenance import run_record
 
 SECRET = "hunter2-0123456789abcdef"
@@ -27,11 +28,11 @@ def site() -> Iterator[Site]:
 
 
 def test_addresses_stay_apart_and_keep_what_is_no_secret() -> None:
-    one, other = (shown(f"https://host/a.pth?id={value}") for value in ("1", "2"))
+    one, other = (redacted(f"https://host/a.pth?id={value}") for value in ("1", "2"))
     assert one != other
     assert one.startswith("https://host/a.pth?id=~")
-    assert shown(one) == one
-    assert shown("https://host/a.pth") == "https://host/a.pth"
+    assert redacted(one) == one
+    assert redacted("https://host/a.pth") == "https://host/a.pth"
     for address in (
         f"https://user:{SECRET}@host/a",
         f"https://{SECRET}@host/a",
@@ -41,7 +42,7 @@ def test_addresses_stay_apart_and_keep_what_is_no_secret() -> None:
         f"https://host/a?a=b={SECRET}",
         f"http://us@er:{SECRET}@host/",
     ):
-        assert SECRET not in shown(address)
+        assert SECRET not in redacted(address)
 
 
 def test_a_download_with_a_token_leaves_no_trace_of_it(site: Site, tmp_path: Path) -> None:
@@ -73,9 +74,7 @@ def test_a_failed_download_does_not_tell_its_token(site: Site, tmp_path: Path, c
         )
     assert not [text for text in [*said, str(caught.value)] if SECRET in text]
     with pytest.raises(VitscopeError) as caught:
-        download_archive(
-            {"kind": "cifar10", "url": f"{site.root}/a{QUERY}"}, tmp_path / "a", label="data"
-        )
+        official(cifar10.SOURCE["archive"], {"url": f"{site.root}/a{QUERY}"}, "data")
     assert SECRET not in str(caught.value)
 
 

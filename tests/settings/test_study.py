@@ -249,8 +249,8 @@ FAMILIES = "alternet, convnext, mixer, pit, resnet, swin, timm_resnet, vit"
         (
             "data.generated.source.kind",
             "cifar11",
-            "data.generated.source.kind: found 'cifar11', allowed: shapes32, cifar10, cifar100, "
-            "parquet, folder, npz, sample. Did you mean 'cifar10'?",
+            "data.generated.source.kind: found 'cifar11', allowed: cifar10, cifar100, folder, npz, "
+            "parquet, sample, shapes32. Did you mean 'cifar10'?",
         ),
         (
             "data.generated.source.path",
@@ -605,6 +605,10 @@ def test_every_default_of_the_schema_is_filled_in(tmp_path: Path) -> None:
         "test": {"images": 100, "seed": 0},
     }
     assert settings["data"]["generated"]["resize"] is None
+    # The key of a kind of source is not put where it means nothing.
+    sources = {name: data["source"] for name, data in settings["data"].items()}
+    assert sources["generated"] == {"kind": "shapes32", "seed": 0}
+    assert "seed" not in sources["folder"]
     assert settings["figures"]["two"]["published"]["same_models"] is False
     assert settings["training"]["final_learning_rate"] == 1e-5
     assert settings["models"]["unseen"]["training"] == {}

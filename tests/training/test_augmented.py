@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from vitscope.data import split as artefact
+from vitscope.data import building
 from vitscope.data.split import Split
 from vitscope.errors import VitscopeError
 from vitscope.files.tensors import TensorWriter
@@ -50,7 +50,7 @@ def artefact_of(path: Path, kind: str, **changes: Any) -> Split:
         "interpolation": "bicubic",
         "splits": {"train": {"images": IMAGES, "seed": 0}},
     }
-    artefact.build(kind, dataset | changes, "train", path)
+    building.build(kind, dataset | changes, "train", path)
     return Split(path)
 
 

@@ -11,7 +11,8 @@ import pytest
 import torch
 from torch import nn
 
-from vitscope.data.split import Split, build
+from vitscope.data.building import build
+from vitscope.data.split import Split
 from vitscope.errors import VitscopeError
 from vitscope.files.tensors import TensorFile
 from vitscope.networks.family import find_family

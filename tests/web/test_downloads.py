@@ -388,7 +388,7 @@ def test_a_killed_download_is_resumed(site, target, get):
 
     url = site.at("/w", half_then_stall, ranged(DATA, '"one"'))
     code = (
-        "import sys; from vitscope.downloads import fetch;"
+        "import sys; from vitscope.web.downloads import fetch;"
         "fetch(sys.argv[1], sys.argv[2], label='ResNet')"
     )
     process = subprocess.Popen([sys.executable, "-c", code, url, str(target)], cwd=ROOT)
@@ -512,7 +512,7 @@ def test_a_full_disk_is_told_and_left_clean(site, get, target):
 def test_two_processes_do_not_write_the_same_file(site, get, target):
     url = site.at("/w", stalling(DATA, 1000))
     code = (
-        "import sys; from vitscope.downloads import fetch;"
+        "import sys; from vitscope.web.downloads import fetch;"
         "fetch(sys.argv[1], sys.argv[2], label='ResNet')"
     )
     process = subprocess.Popen([sys.executable, "-c", code, url, str(target)], cwd=ROOT)
@@ -537,12 +537,12 @@ def test_news_is_told_during_a_long_download(site, get, said, monkeypatch):
             handler.wfile.flush()
             time.sleep(0.05)
 
-    monkeypatch.setattr("vitscope.downloads.SECONDS_BETWEEN_NEWS", 0.04)
+    monkeypatch.setattr("vitscope.progress.SECONDS_BETWEEN_NEWS", 0.04)
     get(site.at("/w", slowly))
     assert any("of 2.0 MB (" in line for line in said[:-1])
     assert said[-1] == "ResNet: downloaded 2.0 MB"
 
 
 def test_importing_downloads_imports_no_torch():
-    code = "import sys, vitscope.downloads; sys.exit('torch' in sys.modules)"
+    code = "import sys, vitscope.web.downloads; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False).returncode == 0

@@ -8,8 +8,8 @@ from PIL import Image, ImageDraw, ImageFont
 
 from vitscope.corruptions import GROUPS, SEVERITIES
 from vitscope.corruptions.registry import corrupt
-from vitscope.data.source import decoded
 from vitscope.errors import VitscopeError
+from vitscope.files.images import decoded
 
 LINE, GAP = 14, 4
 

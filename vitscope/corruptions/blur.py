@@ -64,19 +64,19 @@ def swapped(images: Maps, draws: Draws, reach: int, rounds: int) -> Maps:
     """
     count, channels, height, width = images.shape
     inside = product(range(height - reach, reach, -1), range(width - reach, reach, -1))
-    places = np.array([row * width + column for row, column in inside] * rounds)
+    positions = np.array([row * width + column for row, column in inside] * rounds)
     steps = drawn(
-        lambda draw: draw.integers(-reach, reach, (2, len(places)), dtype=np.int8), draws
+        lambda draw: draw.integers(-reach, reach, (2, len(positions)), dtype=np.int8), draws
     ).astype(np.intp)
-    partners = places[:, None] + steps[:, 0].T * width + steps[:, 1].T
+    partners = positions[:, None] + steps[:, 0].T * width + steps[:, 1].T
     # Pixels as rows of (height * width, images): the three channels of one move together.
     pixels = np.zeros((height * width, count, 4), np.uint8)
     pixels[..., :channels] = images.reshape(count, channels, -1).transpose(2, 0, 1)
     whole = pixels.view(np.uint32)[..., 0]
     flat, image = whole.reshape(-1), np.arange(count)
-    for place, partner in zip(places, partners * count + image, strict=True):
-        here = whole[place].copy()
-        whole[place] = flat[partner]
+    for position, partner in zip(positions, partners * count + image, strict=True):
+        here = whole[position].copy()
+        whole[position] = flat[partner]
         flat[partner] = here
     return pixels[..., :channels].transpose(1, 2, 0).reshape(images.shape)
 

@@ -1,4 +1,4 @@
-"""Corrupted images: those of the official archives, or made here, in one file per corruption."""
+"""Corrupted images, from an official archive or made here, in one file per corruption."""
 
 import json
 import tarfile
@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from numpy.lib import format as npy
 
 from vitscope.corruptions import SEVERITIES
 from vitscope.corruptions.registry import corrupt
 from vitscope.data.split import Split, select
 from vitscope.errors import VitscopeError
+from vitscope.files.npy import read_header
 from vitscope.files.tensors import TensorFile, TensorWriter
 
 Array = npt.NDArray[Any]
@@ -40,7 +40,7 @@ def build(
 ) -> None:
     """Write images of a split under one corruption, at all severities.
 
-    They are those of an official archive, or of its folder, where one is given.
+    Where an official archive is given, or its folder, they are read from it; else they are made.
     """
     rows = _chosen(split, images, seed)
     source = _made_here(split, corruption, seed or 0)
@@ -112,19 +112,19 @@ class Official:
 
     def images(self, rows: Integers, severity: int) -> Pixels:
         """Return the images of rows of the split, (N, 3, 32, 32)."""
-        places = self._index[rows] + self._count * (severity - 1)
-        return np.ascontiguousarray(self._pixels[places].transpose(0, 3, 1, 2))
+        theirs = self._index[rows] + self._count * (severity - 1)
+        return np.ascontiguousarray(self._pixels[theirs].transpose(0, 3, 1, 2))
 
     def _check_arrays(self, corruption: str, labels: Array) -> None:
         shape, expected = self._pixels.shape, (self._count * len(SEVERITIES), *SHAPE)
         if self._pixels.dtype != np.uint8 or shape != expected or not self._count:
             raise self._error(
-                f"{corruption}.npy holds {self._pixels.dtype} of {_told(shape)} and not uint8 of "
-                f"{_told(SHAPE)} for every image at five severities"
+                f"{corruption}.npy holds {self._pixels.dtype} of {_size(shape)} and not uint8 of "
+                f"{_size(SHAPE)} for every image at five severities"
             )
         if labels.dtype.kind not in "iu" or labels.shape != shape[:1]:
             raise self._error(
-                f"labels.npy holds {labels.dtype} of {_told(labels.shape)} and not a whole number "
+                f"labels.npy holds {labels.dtype} of {_size(labels.shape)} and not a whole number "
                 f"for each of the {shape[0]} images of {corruption}.npy"
             )
 
@@ -149,7 +149,7 @@ class Official:
         return VitscopeError(f"{self._path}: {found}: get the official archive again.")
 
 
-def _told(shape: Sequence[int]) -> str:
+def _size(shape: Sequence[int]) -> str:
     return "x".join(map(str, shape)) or "one number"
 
 
@@ -197,9 +197,7 @@ def _mapped(file: Path, start: int, size: int) -> Array:
     """Map an array in the format of NumPy that lies somewhere in a file; nothing is unpickled."""
     with file.open("rb") as stream:
         stream.seek(start)
-        version = npy.read_magic(stream)
-        read = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
-        shape, by_column, dtype = read(stream)
+        shape, by_column, dtype = read_header(stream)
         offset = stream.tell()
         end = stream.seek(0, 2)
     if dtype.hasobject or by_column:
@@ -207,5 +205,5 @@ def _mapped(file: Path, start: int, size: int) -> Array:
     needed = prod(shape) * dtype.itemsize
     found = min(start + size, end) - offset
     if needed != found or not needed:
-        raise ValueError(f"{found} bytes for {_told(shape)} of {dtype}")
+        raise ValueError(f"{found} bytes for {_size(shape)} of {dtype}")
     return np.memmap(file, dtype, "r", offset, shape)

@@ -47,14 +47,14 @@ def _sheared(grid: Maps, moved: Maps) -> Maps:
     corners = centre + reach * np.array([[1, 1], [-1, 1], [-1, -1]])
     with_one = np.column_stack([corners + moved, np.ones(3)])
     back = np.linalg.solve(with_one, corners)
-    places: Maps = np.einsum("dij,dk->kij", grid, back[:2]) + back[2][:, None, None]
-    return places
+    sources: Maps = np.einsum("dij,dk->kij", grid, back[:2]) + back[2][:, None, None]
+    return sources
 
 
-def _sampled(image: Maps, places: Maps, mode: str) -> Maps:
-    """Return the values of an image at places between pixels, linearly."""
+def _sampled(image: Maps, points: Maps, mode: str) -> Maps:
+    """Return the values of an image at points between pixels, linearly."""
     return np.stack(
-        [ndimage.map_coordinates(channel, places, order=1, mode=mode) for channel in image]
+        [ndimage.map_coordinates(channel, points, order=1, mode=mode) for channel in image]
     )
 
 

@@ -29,7 +29,8 @@ AT_ONCE, VALUES_AT_ONCE = 256, 10_000_000
 def parameters(corruption: str, severity: int, side: int) -> dict[str, float]:
     """Return the parameters of a corruption for images of a side.
 
-    They run from those of images of 32 pixels to those of 224 with the logarithm of the side.
+    Parameters are published for 32 and for 224 pixels; in between, they run from the first to the
+    second with the logarithm of the side.
     """
     share = min(max(log(side / SMALL) / log(LARGE / SMALL), 0), 1)
     found: dict[str, float] = {}

@@ -1,35 +1,75 @@
-"""Sources of images, by the `kind` that a study names."""
+"""The kinds of sources that there are, and a split of one opened by the name of its kind.
 
+Every module of vitscope.data.sources whose name has no leading underscore is a kind. It declares
+itself in a literal `SOURCE`, and has a function `open_split`. docs/data.md shows how to add one.
+"""
+
+import ast
+import importlib
+import pkgutil
 from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from vitscope.data.source import Source
-from vitscope.data.source_files import ARCHIVES, local_path
-from vitscope.data.sources.cifar import Cifar, confirm
-from vitscope.data.sources.folder import Folder, sample_photograph
-from vitscope.data.sources.npz import Npz
-from vitscope.data.sources.parquet import Parquet
-from vitscope.data.sources.shapes32 import Shapes32
-from vitscope.errors import VitscopeError
+from vitscope.data import sources
+from vitscope.errors import VitscopeError, nearest
+
+if TYPE_CHECKING:
+    from vitscope.data.source import Source
 
 
-def open_source(source: Mapping[str, Any], split: str, file: Path | None = None) -> Source:
-    """Open a split of a source; `file` is what was downloaded, if the source names no path."""
-    kind = source["kind"]
-    if kind == "shapes32":
-        return Shapes32(split, source.get("seed", 0))
-    if kind == "sample":
-        return sample_photograph()
-    path = file or local_path(source, split)
-    if path is None:
+@dataclass(frozen=True)
+class Declaration:
+    """What a source says of itself in its literal `SOURCE`.
+
+    `keys` are the keys that it takes in a study beside `kind`, each with its JSON schema, which may
+    refer to the schema of studies. `archive` is the official archive that is downloaded where a
+    study names no path: see `archives.py`.
+    """
+
+    meaning: str
+    keys: dict[str, dict[str, Any]] = field(default_factory=dict)
+    required: tuple[str, ...] = ()
+    archive: dict[str, Any] | None = None
+    generated: bool = False
+
+
+def names() -> list[str]:
+    """Return the kinds of sources, without importing any."""
+    modules = pkgutil.iter_modules(sources.__path__)
+    return sorted(module.name for module in modules if not module.name.startswith("_"))
+
+
+@cache
+def declared(kind: str) -> Declaration:
+    """Return what a source declares, read from its module without running it."""
+    _check(kind)
+    (file,) = (found for path in sources.__path__ if (found := Path(path) / f"{kind}.py").is_file())
+    for node in ast.parse(file.read_bytes()).body:
+        if isinstance(node, ast.AnnAssign) and ast.unparse(node.target) == "SOURCE" and node.value:
+            return Declaration(**ast.literal_eval(node.value))
+    raise VitscopeError(f"The source '{kind}' has no literal SOURCE in {file}; add one.")
+
+
+def open_source(source: Mapping[str, Any], split: str, download: Path | None = None) -> "Source":
+    """Open a split of a source; `download` is its archive, if the study names no path."""
+    _check(source["kind"])
+    module = importlib.import_module(f"{sources.__name__}.{source['kind']}")
+    opened: Source = module.open_split(source, split, local_path(source, split) or download)
+    return opened
+
+
+def local_path(source: Mapping[str, Any], split: str) -> Path | None:
+    """Return the file or folder of a split; `{split}` in a path stands for the split's name."""
+    if "path" not in source:
+        return None
+    return Path(source["path"].replace("{split}", split)).expanduser()
+
+
+def _check(kind: str) -> None:
+    if kind not in names():
         raise VitscopeError(
-            f"A source of the kind {kind} needs the path of its files: give `path`."
+            f"There is no source '{kind}'; there are {', '.join(names())}.{nearest(kind, names())}"
         )
-    if kind in ARCHIVES:
-        if file is not None:
-            confirm(source, file)
-        return Cifar(kind, path, split)
-    if kind == "parquet":
-        return Parquet(path, source.get("image"), source.get("label"))
-    return Npz(path) if kind == "npz" else Folder(path)

@@ -1,23 +1,14 @@
 """What every source of images offers."""
 
-import io
-import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
 from vitscope.errors import VitscopeError, nearest
-
-UNKNOWN_LABEL = -1
-
-# Those of photographs alone: Pillow would run Ghostscript on a PostScript file, whatever its name.
-FORMATS = ("BMP", "GIF", "JPEG", "PNG", "PPM", "TIFF", "WEBP")
-# What Pillow takes for a bomb.
-LARGEST_IMAGE = 2 * (Image.MAX_IMAGE_PIXELS or 0)
 
 
 class Sample(NamedTuple):
@@ -32,7 +23,7 @@ class Source(Protocol):
     """One split of a data set, read image by image.
 
     `classes` is empty if labels are unknown; `extra` names the further numbers of each sample;
-    `provenance` is what is to be known later of where the images come from.
+    `provenance` says where the images come from, for the metadata of all that is made of them.
     """
 
     @property
@@ -60,13 +51,10 @@ def no_such_split(source: str, split: str, allowed: Iterable[str]) -> VitscopeEr
     )
 
 
-def decoded(file: Path | io.BytesIO, where: str) -> Image.Image:
-    """Decode an image in RGB; `where` tells it in a message."""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", Image.DecompressionBombWarning)
-            with Image.open(file, formats=FORMATS) as image:
-                return image.convert("RGB")
-    except Exception as error:
-        # Damaged bytes make the decoders fail in every way there is.
-        raise VitscopeError(f"{where} is not a readable image: repair or remove it.") from error
+def required(file: Path | None, source: Mapping[str, Any]) -> Path:
+    """Return the file of a source that is read from one, or say that it is missing."""
+    if file is None:
+        raise VitscopeError(
+            f"A source of the kind {source['kind']} needs the path of its files: give `path`."
+        )
+    return file

@@ -1,4 +1,4 @@
-"""Where the files of a source lie; known without opening them."""
+"""Where the files of a source lie, which the rules ask before any job opens them."""
 
 import os
 from collections.abc import Iterator, Mapping
@@ -7,30 +7,19 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
+from vitscope.data.opening import declared, local_path
 from vitscope.errors import VitscopeError
-
-# Sources that are official archives: downloaded unless the study gives a path.
-ARCHIVES = ("cifar10", "cifar100")
 
 
 def archive_needed(source: Mapping[str, Any]) -> bool:
     """Tell whether the source has to be downloaded."""
-    return source["kind"] in ARCHIVES and "path" not in source
-
-
-def local_path(source: Mapping[str, Any], split: str) -> Path | None:
-    """Return the file or folder of a split; `{split}` in a path stands for the split's name."""
-    if "path" not in source:
-        return None
-    return Path(source["path"].replace("{split}", split)).expanduser()
+    return declared(source["kind"]).archive is not None and "path" not in source
 
 
 def local_files(where: str, source: Mapping[str, Any], split: str) -> list[str]:
-    """Return the file or folder that a split is read from, as far as there is one."""
+    """Return the file or folder that a split is read from, if there is one, in a list."""
     path = local_path(source, split)
-    if path is None:
-        return []
-    return [existing(f"{where}.path", path)]
+    return [] if path is None else [existing(f"{where}.path", path)]
 
 
 def existing(where: str, path: Path) -> str:
@@ -46,13 +35,13 @@ def existing(where: str, path: Path) -> str:
 def listing_digest(path: Path) -> str | None:
     """Digest the names, sizes and dates of the files in a folder and its sub-folders.
 
-    The date of a folder tells nothing of files that are replaced, nor of those in sub-folders.
-    Hidden files do not count. What is no folder has none.
+    The date of the folder itself stays when a file is replaced in it, or added to a sub-folder.
+    Hidden files do not count. The digest is None if the path is not a folder.
     """
     if not path.is_dir():
         return None
     try:
-        # Added up: in any order, and without keeping a list of what may be millions.
+        # A sum does not depend on the order of the files, and needs no list of millions of them.
         return f"{sum(map(_hash, _listed(path, depth=2))) % 2**128:032x}"
     except OSError as error:
         raise VitscopeError(

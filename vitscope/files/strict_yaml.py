@@ -14,7 +14,7 @@ from unicodedata import category
 import yaml
 from yaml.constructor import ConstructorError
 
-from vitscope.errors import VitscopeError
+from vitscope.errors import VitscopeError, quoted
 
 TEXT, MERGE = "tag:yaml.org,2002:str", "tag:yaml.org,2002:merge"
 LARGEST = 100_000
@@ -73,16 +73,9 @@ def load_yaml(path: Path) -> dict[str, Any]:
         raise VitscopeError(f"{path} is not valid: an escape \\U in it is no character.") from error
     if not isinstance(value, dict):
         raise VitscopeError(
-            f"{path}: top level: found {told(value)}, allowed: keys and their values."
+            f"{path}: top level: found {quoted(value)}, allowed: keys and their values."
         )
     return value
-
-
-def told(value: object) -> str:
-    """Return a value as a message shows it, on one line and not too long."""
-    words = {None: "nothing", True: "true", False: "false"}
-    text = words[value] if value is None or isinstance(value, bool) else repr(value)
-    return text if len(text) <= 60 else f"{text[:57]}..."
 
 
 def _loaded(text: str) -> Any:
@@ -126,7 +119,7 @@ def _check_scalar(node: yaml.ScalarNode) -> None:
     if node.tag == INTEGER and len(node.value) > LONGEST_INTEGER:
         raise _refusal(node, f"found a number of {len(node.value)} digits, allowed: 18 digits")
     if node.tag == FLOAT and isinf(float(node.value)):
-        raise _refusal(node, f"found {told(node.value)}, which is too large for a number")
+        raise _refusal(node, f"found {quoted(node.value)}, which is too large for a number")
     for character in node.value:
         if category(character) in NO_TEXT and character not in "\t\n":
             raise _refusal(node, f"found the character U+{ord(character):04X}, which is no text")

@@ -66,7 +66,7 @@ def row_sums(rows: npt.NDArray[Any]) -> npt.NDArray[np.uint64]:
 
 
 def checksum(rows: npt.NDArray[Any], first_row: int) -> int:
-    """Return the checksum of contiguous rows; those of all rows of a tensor add up to its own."""
+    """Return the checksum of contiguous rows; the checksums of all rows add up to the tensor's."""
     sums = row_sums(rows)
     weights = np.arange(2 * first_row + 1, 2 * (first_row + len(sums)), 2, dtype=np.uint64)
     return int(np.dot(sums, weights))
@@ -98,16 +98,16 @@ def _with_checksums(
     return _header(tensors, {**metadata, CHECKSUMS: own + of_tensors})
 
 
-def _checked_sums(header: bytes, told: str, names: list[str]) -> dict[str, int]:
+def _checked_sums(header: bytes, stored: str, names: list[str]) -> dict[str, int]:
     """Return the checksums of the tensors, if the header has its own."""
-    if len(told) != HEADER_DIGITS + TENSOR_DIGITS * len(names):
+    if len(stored) != HEADER_DIGITS + TENSOR_DIGITS * len(names):
         raise ValueError(CHECKSUMS)
-    blank = "0" * HEADER_DIGITS + told[HEADER_DIGITS:]
-    own = zlib.crc32(header.replace(told.encode(), blank.encode(), 1))
-    if told[:HEADER_DIGITS] != f"{own:0{HEADER_DIGITS}x}":
+    blank = "0" * HEADER_DIGITS + stored[HEADER_DIGITS:]
+    own = zlib.crc32(header.replace(stored.encode(), blank.encode(), 1))
+    if stored[:HEADER_DIGITS] != f"{own:0{HEADER_DIGITS}x}":
         raise ValueError("header")
-    places = range(HEADER_DIGITS, len(told), TENSOR_DIGITS)
-    sums = [int(told[place : place + TENSOR_DIGITS], 16) for place in places]
+    starts = range(HEADER_DIGITS, len(stored), TENSOR_DIGITS)
+    sums = [int(stored[start : start + TENSOR_DIGITS], 16) for start in starts]
     return dict(zip(names, sums, strict=True))
 
 

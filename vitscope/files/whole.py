@@ -64,3 +64,11 @@ def sha256_of(path: Path | str) -> str:
     """Return the SHA-256 of a file as hexadecimal digits."""
     with Path(path).open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def md5_of(path: Path | str) -> str:
+    """Return the MD5 of a file as hexadecimal digits."""
+    with Path(path).open("rb") as file:
+        # MD5 is what some publishers give; it guards against damage, not against malice.
+        md5 = hashlib.md5(usedforsecurity=False)
+        return hashlib.file_digest(file, lambda: md5).hexdigest()

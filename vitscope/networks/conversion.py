@@ -8,8 +8,7 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from vitscope.errors import VitscopeError
-from vitscope.files.strict_yaml import told
+from vitscope.errors import VitscopeError, quoted
 from vitscope.networks.empty import Network, empty_network
 from vitscope.networks.family import StateDict, find_family
 from vitscope.networks.foreign import DEEPEST_NESTING, read_foreign
@@ -34,7 +33,7 @@ def convert(
     if foreign.others:
         print(
             f"{label}: {source} holds weights more than once: those in '{foreign.place}' are "
-            f"read, those in {', '.join(map(told, foreign.others))} are not."
+            f"read, those in {', '.join(map(quoted, foreign.others))} are not."
         )
     model = empty_network(network)
     translated = _translated(foreign.weights, network, model)

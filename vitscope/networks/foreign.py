@@ -13,12 +13,11 @@ import torch
 from safetensors import SafetensorError
 from torch import Tensor
 
-from vitscope.errors import VitscopeError
-from vitscope.files.strict_yaml import told
+from vitscope.errors import VitscopeError, quoted
+from vitscope.files.disguises import disguise_of
 from vitscope.files.tensors import CHECKSUMS, TensorFile
 from vitscope.files.whole import sha256_of
 from vitscope.networks.family import StateDict
-from vitscope.web.downloads import disguise_of
 
 # Averaged weights are the ones that training codes evaluate and publish: they come first.
 WRAPPERS = ("state_dict_ema", "model_ema", "ema", "state_dict", "model")
@@ -174,7 +173,7 @@ def _check_plain(weights: StateDict, what: str) -> None:
         if tensor.dtype not in PLAIN or tensor.is_meta or tensor.is_nested:
             shape = "ragged" if tensor.is_nested else "empty" if tensor.is_meta else "plain"
             raise VitscopeError(
-                f"{what} holds {told(name)} as a {shape} tensor of {tensor.dtype}, which no "
+                f"{what} holds {quoted(name)} as a {shape} tensor of {tensor.dtype}, which no "
                 f"weights of a network are: save the state dict in float32."
             )
 

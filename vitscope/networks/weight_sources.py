@@ -10,9 +10,9 @@ from typing import Any
 
 from vitscope.errors import VitscopeError, nearest
 from vitscope.files.whole import sha256_of
+from vitscope.progress import Say, say_on_stderr
 from vitscope.web import downloads, lockfile
-from vitscope.web.downloads import Say, say_on_stderr
-from vitscope.web.redaction import shown
+from vitscope.web.redaction import redacted
 
 PLACES = ("bundled", "path", "url", "timm")
 HUB = "https://huggingface.co"
@@ -51,7 +51,7 @@ def described(checkpoint: Mapping[str, Any]) -> str:
     place = _place(checkpoint)
     named = str(checkpoint[place])
     if place == "url":
-        return shown(named)
+        return redacted(named)
     return f"timm: {named}" if place == "timm" else Path(named).name if place == "path" else named
 
 
@@ -98,7 +98,7 @@ def download(
     if "sha256" in checkpoint:
         downloads.fetch(url, path, label=label, sha256=checkpoint["sha256"], say=say, **options)
         return
-    entry = lockfile.known(lock, shown(url))
+    entry = lockfile.known(lock, redacted(url))
     if entry is not None:
         downloads.fetch(
             url,
@@ -113,7 +113,7 @@ def download(
         return
     sha256 = downloads.fetch(url, path, label=label, say=say, **options)
     try:
-        lockfile.record(lock, shown(url), lockfile.Entry(sha256, path.stat().st_size))
+        lockfile.record(lock, redacted(url), lockfile.Entry(sha256, path.stat().st_size))
     except VitscopeError:
         path.unlink()
         raise
@@ -128,7 +128,7 @@ def confirm(checkpoint: Mapping[str, Any], path: Path, lock: Path, *, label: str
     """
     if "sha256" in checkpoint or _place(checkpoint) in ("bundled", "path"):
         return checkpoint.get("sha256")
-    url = shown(address(checkpoint))
+    url = redacted(address(checkpoint))
     there = lockfile.known(lock, url)
     found = lockfile.Entry(sha256_of(path), path.stat().st_size)
     if there is None:

@@ -1,7 +1,7 @@
 """Settings against their JSON schema: the first thing wrong in one sentence, then the defaults."""
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import deepcopy
 from functools import cache
 from pathlib import Path
@@ -10,9 +10,10 @@ from typing import Any
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import ValidationError
 
-from vitscope.errors import VitscopeError, nearest
-from vitscope.files.strict_yaml import load_yaml, told
-from vitscope.web.redaction import shown
+from vitscope.data import opening
+from vitscope.errors import VitscopeError, nearest, quoted
+from vitscope.files.strict_yaml import load_yaml
+from vitscope.web.redaction import redacted
 
 SCHEMAS = Path(__file__).parents[2] / "config" / "schemas"
 
@@ -31,11 +32,25 @@ TYPES = {
 
 @cache
 def load(name: str) -> Schema:
-    """Return a schema of config/schemas; that of a study with the sections of all measures."""
+    """Return one of the schemas of config/schemas, complete."""
     schema = load_yaml(SCHEMAS / f"{name}.schema.yaml")
     if name == "study":
+        _add_sources(schema["$defs"]["source"])
         schema["$defs"]["analysis"]["properties"] |= _sections()
     return schema
+
+
+def _add_sources(source: Schema) -> None:
+    """Add the kinds of sources, and to each the keys that it takes, as their modules declare."""
+    properties = source["properties"]
+    kinds = {kind: opening.declared(kind) for kind in opening.names()}
+    meanings = "; ".join(f"`{kind}`: {declared.meaning}" for kind, declared in kinds.items())
+    properties["kind"] |= {"enum": list(kinds), "description": f"{meanings}."}
+    for kind, declared in kinds.items():
+        properties |= declared.keys
+        of_kind = {"required": ["kind"], "properties": {"kind": {"const": kind}}}
+        keys = {"propertyNames": {"enum": ["kind", *declared.keys]}}
+        source["allOf"].append({"if": of_kind, "then": keys | {"required": [*declared.required]}})
 
 
 def _sections() -> Schema:
@@ -51,7 +66,7 @@ def unknown(where: object, key: str, found: object, allowed: Iterable[str]) -> V
     """Return the error that a value is none of the allowed ones."""
     allowed = list(allowed)
     return VitscopeError(
-        f"{where}: {key}: found {told(found)}, allowed: {listed(allowed)}."
+        f"{where}: {key}: found {quoted(found)}, allowed: {listed(allowed)}."
         f"{nearest(str(found), allowed)}"
     )
 
@@ -88,11 +103,11 @@ def _sentence(error: ValidationError, path: Sequence[object]) -> str:
     if error.validator == "enum":
         allowed = [str(value) for value in error.validator_value]
         hint = nearest(error.instance, allowed) if isinstance(error.instance, str) else ""
-        return f"{key}: found {told(error.instance)}, allowed: {', '.join(allowed)}.{hint}"
+        return f"{key}: found {quoted(error.instance)}, allowed: {', '.join(allowed)}.{hint}"
     found = error.instance
     if isinstance(found, str) and "://" in found:
-        found = shown(found)
-    return f"{key}: found {told(found)}, allowed: {_expected(error)}."
+        found = redacted(found)
+    return f"{key}: found {quoted(found)}, allowed: {_expected(error)}."
 
 
 def _choice(error: ValidationError) -> str:
@@ -144,7 +159,16 @@ def resolved(schema: Schema, root: Schema) -> Schema:
     target = root
     for part in schema["$ref"].removeprefix("#/").split("/"):
         target = target[part]
-    return target | {key: value for key, value in schema.items() if key != "$ref"}
+    return resolved(target, root) | {key: value for key, value in schema.items() if key != "$ref"}
+
+
+def _keys_of_kind(settings: Mapping[str, Any], schema: Schema) -> Iterable[str]:
+    """Return the keys that settings may have; where there are kinds, each has its own."""
+    keys: Iterable[str] = schema.get("properties", {})
+    for case in schema.get("allOf", ()):
+        if settings["kind"] == case["if"]["properties"]["kind"]["const"]:
+            keys = case["then"]["propertyNames"]["enum"]
+    return keys
 
 
 def fill(settings: Any, schema: Schema, root: Schema) -> None:
@@ -153,9 +177,10 @@ def fill(settings: Any, schema: Schema, root: Schema) -> None:
     if not isinstance(settings, dict):
         return
     known = schema.get("properties", {})
+    allowed = _keys_of_kind(settings, schema)
     for key, inner in known.items():
         inner = resolved(inner, root)
-        if "default" in inner:
+        if "default" in inner and key in allowed:
             settings.setdefault(key, deepcopy(inner["default"]))
         if key in settings:
             fill(settings[key], inner, root)

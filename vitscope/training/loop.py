@@ -13,13 +13,13 @@ from torch import Tensor, nn
 from vitscope.data.split import Split, normalized
 from vitscope.errors import VitscopeError
 from vitscope.networks.plain_attention import plain_attention
+from vitscope.progress import Say, say_on_stderr
 from vitscope.training.augmentation import augmentation, batches, erasing, mixing
 from vitscope.training.moments import Moments, Snapshots
 from vitscope.training.optimization import learning_rate, optimizer_of, take_step
 from vitscope.training.recipe import Recipe, check, training_rows
 from vitscope.training.seeding import seeded
 from vitscope.training.snapshots import END, INIT, WARMUP
-from vitscope.web.downloads import Say, say_on_stderr
 
 EVALUATION_BATCH = 250
 

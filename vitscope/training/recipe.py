@@ -6,8 +6,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from vitscope.data.source import UNKNOWN_LABEL
-from vitscope.data.split import Split, select
+from vitscope.data.split import UNKNOWN_LABEL, Split, select
 from vitscope.errors import VitscopeError
 
 Recipe = Mapping[str, Any]

@@ -8,14 +8,12 @@ failed for good, both are removed.
 
 import contextlib
 import fcntl
-import hashlib
 import json
 import os
 import random
 import ssl
-import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from http.client import HTTPException, HTTPMessage, HTTPResponse, IncompleteRead, InvalidURL
@@ -37,24 +35,16 @@ from urllib.request import (
 
 from vitscope import __version__
 from vitscope.errors import VitscopeError
-from vitscope.files.whole import sha256_of
-from vitscope.web.redaction import shown
-
-Say = Callable[[str], None]
+from vitscope.files.disguises import disguise_of
+from vitscope.files.whole import md5_of, sha256_of
+from vitscope.progress import Clock, Say, say_on_stderr
+from vitscope.web.redaction import redacted
 
 CHUNK = 1 << 20
 LONGEST_PAUSE = 120.0
-SECONDS_BETWEEN_NEWS = 5.0
 TEMPORARY = frozenset({408, 425, 429, 500, 502, 503, 504})
 FORBIDDEN = frozenset({401, 403, 407, 451})
 GONE = frozenset({404, 410})
-DISGUISES = {
-    b"<!doctype html": "a web page",
-    b"<html": "a web page",
-    b"<head": "a web page",
-    b"<script": "a web page",
-    b"version https://git-lfs.github.com/spec/": "a Git LFS pointer",
-}
 
 
 class _TryAgainError(Exception):
@@ -79,14 +69,14 @@ class _Source:
     timeout: float
 
     def failure(self, what: str, advice: str) -> VitscopeError:
-        return VitscopeError(f"{self.label}: {shown(self.url)} {what}: {advice}.")
+        return VitscopeError(f"{self.label}: {redacted(self.url)} {what}: {advice}.")
 
     def try_again(self, what: str, pause: float | None = None) -> _TryAgainError:
-        return _TryAgainError(f"{self.label}: {shown(self.url)} {what}", pause, afresh=False)
+        return _TryAgainError(f"{self.label}: {redacted(self.url)} {what}", pause, afresh=False)
 
     def start_afresh(self, what: str) -> _TryAgainError:
         """The bytes that are there are of no use: the next attempt is for the whole file."""
-        return _TryAgainError(f"{self.label}: {shown(self.url)} {what}", pause=0.0, afresh=True)
+        return _TryAgainError(f"{self.label}: {redacted(self.url)} {what}", pause=0.0, afresh=True)
 
     def disguised(self, disguise: str) -> VitscopeError:
         return self.failure(
@@ -101,11 +91,6 @@ class _Source:
         )
 
 
-def say_on_stderr(text: str) -> None:
-    """Write one line about the progress of the work."""
-    print(text, file=sys.stderr, flush=True)
-
-
 def _megabytes(count: int) -> str:
     return f"{count / 1e6:.1f} MB"
 
@@ -115,13 +100,11 @@ class _News:
 
     def __init__(self, label: str, total: int | None, say: Say) -> None:
         self._label, self._total, self._say = label, total, say
-        self._last = time.monotonic()
+        self._clock = Clock()
 
     def at(self, done: int) -> None:
-        now = time.monotonic()
-        if now - self._last < SECONDS_BETWEEN_NEWS:
+        if self._clock.seconds_if_due() is None:
             return
-        self._last = now
         total = self._total
         of = f" of {_megabytes(total)} ({100 * done // total} %)" if total else ""
         self._say(f"{self._label}: {_megabytes(done)}{of}")
@@ -184,7 +167,7 @@ def _refused(source: _Source, error: HTTPError) -> Exception:
             "download it by hand and give its path",
         )
     if 300 <= error.code < 400:
-        place = shown(error.headers["Location"] or "")
+        place = redacted(error.headers["Location"] or "")
         return source.failure(
             f"leads on to an address that is not followed ({place})",
             "give the address of the file itself",
@@ -201,13 +184,13 @@ def _unreachable(source: _Source, reason: object) -> Exception:
         )
     if isinstance(reason, TimeoutError):
         return source.try_again(f"sent nothing for {source.timeout:g} s")
-    told = getattr(reason, "strerror", None) or str(reason) or type(reason).__name__
-    return source.try_again(f"cannot be reached ({' '.join(told.split()).rstrip('.')})")
+    words = getattr(reason, "strerror", None) or str(reason) or type(reason).__name__
+    return source.try_again(f"cannot be reached ({' '.join(words.split()).rstrip('.')})")
 
 
 @contextlib.contextmanager
 def _answer(source: _Source, headers: Mapping[str, str]) -> Iterator[HTTPResponse]:
-    """Ask for the file and yield the answer, every failure to get one told."""
+    """Ask for the file and yield the answer; say why there is none."""
     try:
         request = Request(source.url, headers={"Accept-Encoding": "identity", **headers})
         response = _opener().open(request, timeout=source.timeout)
@@ -226,7 +209,7 @@ def _answer(source: _Source, headers: Mapping[str, str]) -> Iterator[HTTPRespons
 
 def _not_an_address(label: str, url: str) -> VitscopeError:
     return VitscopeError(
-        f"{label}: '{shown(url)}' is not a web address: give one that begins with https:// or "
+        f"{label}: '{redacted(url)}' is not a web address: give one that begins with https:// or "
         f"http:// and holds no user name or password."
     )
 
@@ -249,16 +232,16 @@ def _strong_etag(response: HTTPResponse) -> str | None:
 
 
 def _total(response: HTTPResponse) -> int | None:
-    """Return the size of the whole file, if the server tells it."""
+    """Return the size of the whole file, if the server says it."""
     if response.status == 206:
-        told = response.headers["Content-Range"].rpartition("/")[2]
+        size = response.headers["Content-Range"].rpartition("/")[2]
     else:
-        told = response.headers["Content-Length"] or ""
-    return int(told) if told.isdigit() else None
+        size = response.headers["Content-Length"] or ""
+    return int(size) if size.isdigit() else None
 
 
 def _chunks(source: _Source, response: HTTPResponse) -> Iterator[bytes]:
-    """Yield the bytes as they come; without a known size, an early end is told here."""
+    """Yield the bytes as they come; an early end is noticed here where the size is not known."""
     try:
         while data := response.read1(CHUNK):
             yield data
@@ -302,7 +285,7 @@ class _Partial:
         self.file.truncate(0)
 
     def begin(self, url: str, etag: str | None) -> None:
-        """Forget all bytes and note which version comes next, if it can be told from others."""
+        """Forget all bytes, and note which version comes next, if it has an ETag."""
         self.empty()
         if etag is not None:
             self._note.write_text(json.dumps({"url": url, "etag": etag}), encoding="utf-8")
@@ -318,7 +301,7 @@ class _Partial:
 
 def _transfer(source: _Source, partial: _Partial, say: Say) -> bool:
     """Fill the partial file; return whether its first bytes are from an earlier attempt."""
-    offset, etag = partial.resumable(shown(source.url))
+    offset, etag = partial.resumable(redacted(source.url))
     asked = {"Range": f"bytes={offset}-", "If-Range": etag} if offset else {}
     with _answer(source, asked) as response:
         resumed = response.status == 206
@@ -327,7 +310,7 @@ def _transfer(source: _Source, partial: _Partial, say: Say) -> bool:
         total = _total(response)
         _check_announced(source, response, total)
         if not resumed:
-            partial.begin(shown(source.url), _strong_etag(response))
+            partial.begin(redacted(source.url), _strong_etag(response))
         done = partial.file.seek(offset if resumed else 0)
         news = _News(source.label, total, say)
         for data in _chunks(source, response):
@@ -356,13 +339,6 @@ def _check_announced(source: _Source, response: HTTPResponse, total: int | None)
         raise source.wrong_size(total)
 
 
-def disguise_of(path: Path) -> str | None:
-    """Tell what a file is that servers and clones give in place of the one that was meant."""
-    with path.open("rb") as file:
-        start = file.read(512).lstrip().lower()
-    return next((name for mark, name in DISGUISES.items() if start.startswith(mark)), None)
-
-
 def _check_content(source: _Source, path: Path) -> None:
     if path.stat().st_size == 0:
         raise source.failure("is empty", "correct the address")
@@ -385,14 +361,6 @@ def _check_digest(
         f"has the {name} {found} where {source.said_by} says {expected}",
         "it is another file or a damaged one, so correct the address or the digest",
     )
-
-
-def md5_of(path: Path) -> str:
-    """Return the MD5 of a file as hexadecimal digits."""
-    with path.open("rb") as file:
-        # MD5 is what some publishers give; it guards against damage, not against malice.
-        md5 = hashlib.md5(usedforsecurity=False)
-        return hashlib.file_digest(file, lambda: md5).hexdigest()
 
 
 def _attempt(source: _Source, partial: _Partial, say: Say) -> str:

@@ -1,4 +1,4 @@
-"""Web addresses as logs, records and figures show them: without what may open a door."""
+"""Web addresses as logs, records and figures show them: without passwords and tokens."""
 
 import re
 from hashlib import sha256
@@ -8,10 +8,10 @@ _USER = re.compile(r"(?<=//)[^/?#]*@")
 _HIDDEN = re.compile(rf"~[0-9a-f]{{{DIGITS}}}")
 
 
-def shown(address: str) -> str:
+def redacted(address: str) -> str:
     """Return an address without user, password and values of its query.
 
-    A value stands as the start of its digest, so that two addresses stay two.
+    Each value is replaced by the start of its digest, so that addresses that differ stay different.
     """
     place, mark, query = _USER.sub("", address.partition("#")[0]).partition("?")
     return place + mark + "&".join(map(_hidden, query.split("&")))

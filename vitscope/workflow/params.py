@@ -6,7 +6,8 @@ A workflow that compares these values knows when a job has to run again.
 from dataclasses import asdict
 from typing import Any
 
-from vitscope.data.source_files import listing_digest, local_path
+from vitscope.data.opening import declared, local_path
+from vitscope.data.source_files import listing_digest
 from vitscope.errors import VitscopeError
 from vitscope.measures import rooms
 from vitscope.networks import weight_sources
@@ -37,6 +38,11 @@ def split(study: Study, dataset: str, name: str) -> Values:
     keys = ("source", "classes", "image_size", "resize", "interpolation")
     splits = {name: asdict(data.splits[name])}
     return {key: getattr(data, key) for key in keys} | {"splits": splits}
+
+
+def archive(study: Study, dataset: str) -> Values | None:
+    """Return the official archive of a data set, if it has one."""
+    return declared(study.data[dataset].source["kind"]).archive
 
 
 def listing(study: Study, dataset: str, name: str) -> str | None:

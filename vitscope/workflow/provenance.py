@@ -12,7 +12,7 @@ import yaml
 from vitscope import __version__
 from vitscope.files.tensors import TensorFile
 from vitscope.files.whole import sha256_of
-from vitscope.web.redaction import shown
+from vitscope.web.redaction import redacted
 
 PACKAGES = (
     "torch",
@@ -56,7 +56,7 @@ def _without_secrets(settings: Any) -> Any:
     """Return settings with their addresses as they may be shown."""
     if isinstance(settings, Mapping):
         return {
-            key: shown(value) if key == "url" else _without_secrets(value)
+            key: redacted(value) if key == "url" else _without_secrets(value)
             for key, value in settings.items()
         }
     return settings

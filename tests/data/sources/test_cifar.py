@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from vitscope.data.sources.cifar import Cifar
+from tests.helpers.sources import open_path
 from vitscope.errors import VitscopeError
 
 ROWS = 4
@@ -122,7 +122,7 @@ def test_both_variants_of_both_sets(tmp_path: Path, kind: str, variant: str, spl
     batches = [batch(seed, len(NAMES[kind])) for seed in seeds[kind][split]]
     pixels = np.concatenate([part for part, _ in batches])
     labels = [label for _, part in batches for label in part]
-    source = Cifar(kind, path, split)
+    source = open_path(kind, path, split)
     assert len(source) == len(labels)
     assert source.classes == NAMES[kind]
     samples = list(source.samples(np.arange(len(source))))
@@ -160,7 +160,7 @@ def test_a_malicious_pickle_runs_nothing(tmp_path: Path, protocol: int) -> None:
     files["test"] = pickle.dumps({"data": Malice(mark)}, protocol)
     path = archive(tmp_path / "some.tar.gz", "cifar-100-python", files)
     with pytest.raises(VitscopeError, match=r"it asks for \w+\.system\): get it again"):
-        Cifar("cifar100", path, "test")
+        open_path("cifar100", path, "test")
     assert not mark.exists()
     # The same bytes do harm where no care is taken.
     pickle.loads(files["test"])
@@ -184,7 +184,7 @@ def test_pickles_of_something_else(tmp_path: Path, data: bytes) -> None:
     files = members("cifar100", "python") | {"test": data}
     path = archive(tmp_path / "some.tar.gz", "cifar-100-python", files)
     with pytest.raises(VitscopeError, match="is not the official archive cifar-100-python"):
-        Cifar("cifar100", path, "test")
+        open_path("cifar100", path, "test")
 
 
 def test_a_binary_batch_that_is_cut_short(tmp_path: Path) -> None:
@@ -192,7 +192,7 @@ def test_a_binary_batch_that_is_cut_short(tmp_path: Path) -> None:
     files["data_batch_3.bin"] = files["data_batch_3.bin"][:-1]
     path = archive(tmp_path / "some.tar.gz", "cifar-10-batches-bin", files)
     with pytest.raises(VitscopeError, match="is not the official archive cifar-10-binary"):
-        Cifar("cifar10", path, "train")
+        open_path("cifar10", path, "train")
 
 
 @pytest.mark.parametrize("name", ["../outside", "/etc/passwd", "cifar-100-binary/../../outside"])
@@ -201,7 +201,7 @@ def test_members_that_leave_their_folder(tmp_path: Path, name: str) -> None:
     info.size = 3
     path = with_member(tmp_path / "some.tar.gz", info)
     with pytest.raises(VitscopeError, match="leaves the folder of the archive: do not use it"):
-        Cifar("cifar100", path, "test")
+        open_path("cifar100", path, "test")
     assert [file.name for file in tmp_path.iterdir()] == ["some.tar.gz"]
 
 
@@ -210,7 +210,7 @@ def test_members_that_are_no_files(tmp_path: Path, kind: bytes) -> None:
     info = tarfile.TarInfo("cifar-100-binary/link")
     info.type, info.linkname = kind, "/etc/passwd"
     with pytest.raises(VitscopeError, match="is a link or leaves the folder"):
-        Cifar("cifar100", with_member(tmp_path / "some.tar.gz", info), "test")
+        open_path("cifar100", with_member(tmp_path / "some.tar.gz", info), "test")
 
 
 def test_a_member_that_is_too_large(tmp_path: Path) -> None:
@@ -219,7 +219,7 @@ def test_a_member_that_is_too_large(tmp_path: Path) -> None:
     path = tmp_path / "some.tar"
     path.write_bytes(info.tobuf())
     with pytest.raises(VitscopeError, match="of 300000000 bytes, more than any official archive"):
-        Cifar("cifar100", path, "test")
+        open_path("cifar100", path, "test")
 
 
 def test_archives_that_are_damaged_missing_or_another(tmp_path: Path) -> None:
@@ -231,16 +231,16 @@ def test_archives_that_are_damaged_missing_or_another(tmp_path: Path) -> None:
     garbage.write_bytes(b"<html>not found</html>")
     for path in (cut, garbage, tmp_path / "nowhere.tar.gz", tmp_path):
         with pytest.raises(VitscopeError, match="cannot be read as a tar archive"):
-            Cifar("cifar100", path, "test")
+            open_path("cifar100", path, "test")
     with pytest.raises(VitscopeError, match=r"none of the official archives of cifar10 .*binary"):
-        Cifar("cifar10", tmp_path / "whole.tar.gz", "test")
+        open_path("cifar10", tmp_path / "whole.tar.gz", "test")
     files = members("cifar100", "binary")
     del files["fine_label_names.txt"]
     path = archive(tmp_path / "less.tar.gz", "cifar-100-binary", files)
     with pytest.raises(VitscopeError, match=r"it lacks fine_label_names\.txt"):
-        Cifar("cifar100", path, "test")
+        open_path("cifar100", path, "test")
 
 
 def test_an_unknown_split(tmp_path: Path) -> None:
     with pytest.raises(VitscopeError, match=r"cifar10 has no split 'val'.*train, test"):
-        Cifar("cifar10", tmp_path / "any", "val")
+        open_path("cifar10", tmp_path / "any", "val")

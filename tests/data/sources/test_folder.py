@@ -1,4 +1,4 @@
-"""Folders of images, and the photograph that is always there."""
+"""Folders of images."""
 
 from pathlib import Path
 
@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from vitscope.data.sources.folder import Folder, sample_photograph
+from tests.helpers.sources import open_path
+from vitscope.data.source import Source
 from vitscope.errors import VitscopeError
 
 
@@ -15,7 +16,7 @@ def image(path: Path, value: int, mode: str = "RGB") -> None:
     Image.new("RGB", (4, 3), (value, value, value)).convert(mode).save(path)
 
 
-def values(folder: Folder) -> list[tuple[int, int]]:
+def values(folder: Source) -> list[tuple[int, int]]:
     samples = folder.samples(np.arange(len(folder)))
     return [(sample.image.getpixel((0, 0))[0], sample.label) for sample in samples]
 
@@ -27,7 +28,7 @@ def test_classes_are_folders_in_the_order_of_their_names(tmp_path: Path) -> None
     (tmp_path / "empty").mkdir()
     (tmp_path / "ant" / "notes.txt").write_text("no image")
     (tmp_path / "ant" / ".hidden.png").write_text("no image")
-    folder = Folder(tmp_path)
+    folder = open_path("folder", tmp_path)
     assert folder.classes == ["ant", "zebra"]
     assert values(folder) == [(20, 0), (30, 0), (10, 1)]
 
@@ -35,7 +36,7 @@ def test_classes_are_folders_in_the_order_of_their_names(tmp_path: Path) -> None
 @pytest.mark.parametrize("mode", ["L", "P", "RGBA", "1"])
 def test_images_of_every_mode_become_rgb(tmp_path: Path, mode: str) -> None:
     image(tmp_path / "a.png", 255, mode)
-    folder = Folder(tmp_path)
+    folder = open_path("folder", tmp_path)
     assert folder.classes == []
     assert values(folder) == [(255, -1)]
 
@@ -44,7 +45,9 @@ def test_the_listing_tells_folders_apart(tmp_path: Path) -> None:
     for name in ("one", "two", "three"):
         image(tmp_path / name / "a" / "a.png", 10)
     image(tmp_path / "three" / "a" / "b.png", 10)
-    one, two, three = (Folder(tmp_path / name).provenance for name in ("one", "two", "three"))
+    one, two, three = (
+        open_path("folder", tmp_path / name).provenance for name in ("one", "two", "three")
+    )
     listing = "source_listing_sha256"
     assert one[listing] == two[listing] != three[listing]
     assert one["source"] == "one"
@@ -52,13 +55,13 @@ def test_the_listing_tells_folders_apart(tmp_path: Path) -> None:
 
 def test_folders_that_cannot_be_meant(tmp_path: Path) -> None:
     with pytest.raises(VitscopeError, match=r"is not a folder: correct the path"):
-        Folder(tmp_path / "nowhere")
+        open_path("folder", tmp_path / "nowhere")
     with pytest.raises(VitscopeError, match=r"holds no images \(\.bmp, "):
-        Folder(tmp_path)
+        open_path("folder", tmp_path)
     image(tmp_path / "a.png", 1)
     image(tmp_path / "ant" / "a.png", 1)
     with pytest.raises(VitscopeError, match=r"holds both images and folders of images \(ant\)"):
-        Folder(tmp_path)
+        open_path("folder", tmp_path)
 
 
 @pytest.mark.parametrize("kept", [0, 20, 50])
@@ -67,12 +70,4 @@ def test_a_damaged_image_is_named(tmp_path: Path, kept: int) -> None:
     image(path, 1)
     path.write_bytes(path.read_bytes()[:kept])
     with pytest.raises(VitscopeError, match=r"a\.png is not a readable image: repair or remove"):
-        list(Folder(tmp_path).samples(np.array([0])))
-
-
-def test_the_photograph() -> None:
-    photograph = sample_photograph()
-    (sample,) = photograph.samples(np.array([0]))
-    assert len(photograph) == 1
-    assert min(sample.image.size) > 224
-    assert sample.label == -1
+        list(open_path("folder", tmp_path).samples(np.array([0])))

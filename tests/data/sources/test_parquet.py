@@ -93,7 +93,7 @@ def test_columns_may_be_named(tmp_path: Path) -> None:
 
 def test_images_as_plain_bytes_and_rows_without_label(tmp_path: Path) -> None:
     made = pa.table({"image": [png(IMAGES[0])], "label": pa.array([None], pa.int64())})
-    pq.table(made).write(tmp_path / "test.parquet")
+    pq.write_table(made, tmp_path / "test.parquet")
     (sample,) = Parquet(tmp_path / "test.parquet", None, None).samples(np.array([0]))
     assert sample.label == -1
 
@@ -134,7 +134,7 @@ def test_the_real_data_set(shared: Path) -> None:
         pytest.skip(f"needs CIFAR-100 in {path}")
     source = Parquet(path, None, None)
     rows = np.array([0, 5_000, 9_999])
-    labels = pq.table(path).read(columns=["fine_label"])["fine_label"].to_numpy()[rows]
+    labels = pq.read_table(path, columns=["fine_label"])["fine_label"].to_numpy()[rows]
     samples = list(source.samples(rows))
     assert len(source) == 10_000
     assert [sample.label for sample in samples] == labels.tolist()

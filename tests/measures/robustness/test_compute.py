@@ -12,8 +12,8 @@ from torch import Tensor, nn
 from vitscope.corruptions import CORRUPTIONS
 from vitscope.corruptions.corrupted import Corrupted, build
 from vitscope.corruptions.registry import corrupt
+from vitscope.data.building import build as build_split
 from vitscope.data.split import Split, normalized
-from vitscope.data.split import build as build_split
 from vitscope.errors import VitscopeError
 from vitscope.measures.robustness.compute import (
     View,

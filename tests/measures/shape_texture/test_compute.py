@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import bootstrap
 
-from vitscope.data.split import Split, build
+from vitscope.data.building import build
+from vitscope.data.split import Split
 from vitscope.errors import VitscopeError
 from vitscope.measures.shape_texture.compute import biases, cues
 from vitscope.workflow.tables import find_table

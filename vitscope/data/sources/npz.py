@@ -1,26 +1,39 @@
 """Images in the arrays of a NumPy archive."""
 
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from math import prod
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
 import numpy.typing as npt
-from numpy.lib import format as npy
 from PIL import Image
 
-from vitscope.data.source import LARGEST_IMAGE, UNKNOWN_LABEL, Sample
+from vitscope.data.source import Sample, required
+from vitscope.data.split import UNKNOWN_LABEL
 from vitscope.errors import VitscopeError, nearest
+from vitscope.files.images import LARGEST_IMAGE
+from vitscope.files.npy import read_header
 from vitscope.files.whole import sha256_of
+
+SOURCE: dict[str, Any] = {
+    "meaning": "arrays `images`, (N, H, W, 3) or (N, H, W) and 8-bit, and `labels`, which may lack",
+    "keys": {"path": {"$ref": "#/$defs/source_path"}},
+    "required": ("path",),
+}
 
 Shape = tuple[int, ...]
 
 IMAGES, LABELS = "images.npy", "labels.npy"
-# The methods of numpy.savez, and how much the second of them can expand at most.
+# The compression methods that numpy.savez uses, and by how much each can expand at most.
 METHODS = {zipfile.ZIP_STORED: 1, zipfile.ZIP_DEFLATED: 1032}
 MOST_IMAGES = 100_000_000
+
+
+def open_split(source: Mapping[str, Any], split: str, file: Path | None) -> "Npz":
+    """Open a split of images in a NumPy archive."""
+    return Npz(required(file, source))
 
 
 class Npz:
@@ -59,7 +72,8 @@ class Npz:
             with zipfile.ZipFile(self._path) as archive, archive.open(IMAGES) as file:
                 _image_shape(file)
                 for index in indices:
-                    # A compressed member is read from its start: what is not wanted is passed by.
+                    # A compressed member can only be read from its start, so the images between
+                    # are read too.
                     for _ in range(position, index):
                         file.read(size)
                     row = np.frombuffer(file.read(size), np.uint8).reshape(self._shape[1:])
@@ -76,7 +90,7 @@ class Npz:
 
 
 def _sound(archive: zipfile.ZipFile, name: str) -> zipfile.ZipInfo:
-    """Return a member of an archive, if its bytes can become as many as it says."""
+    """Return a member of an archive; refuse one that cannot expand to the size it states."""
     member = archive.getinfo(name)
     expansion = METHODS.get(member.compress_type, 0)
     if member.file_size > expansion * member.compress_size:
@@ -84,18 +98,11 @@ def _sound(archive: zipfile.ZipFile, name: str) -> zipfile.ZipInfo:
     return member
 
 
-def _header(file: IO[bytes]) -> tuple[Shape, bool, np.dtype[Any]]:
-    version = npy.read_magic(file)
-    read = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
-    shape, by_column, dtype = read(file)
-    return tuple(shape), by_column, dtype
-
-
 def _image_shape(file: IO[bytes]) -> Shape:
     """Read the header of an array of images and return its shape."""
-    shape, by_column, dtype = _header(file)
-    pictures = len(shape) in {3, 4} and shape[3:] in {(), (3,)} and min(shape[1:]) > 0
-    if dtype != np.uint8 or by_column or not pictures or not 0 <= shape[0] <= MOST_IMAGES:
+    shape, by_column, dtype = read_header(file)
+    is_images = len(shape) in {3, 4} and shape[3:] in {(), (3,)} and min(shape[1:]) > 0
+    if dtype != np.uint8 or by_column or not is_images or not 0 <= shape[0] <= MOST_IMAGES:
         raise ValueError(f"images are {dtype} {shape}")
     if prod(shape[1:3]) > LARGEST_IMAGE:
         raise ValueError(f"images have {prod(shape[1:3])} pixels")
@@ -109,7 +116,7 @@ def _labels(
     if member is None:
         return np.full(count, UNKNOWN_LABEL)
     with archive.open(member) as file:
-        shape, _, dtype = _header(file)
+        shape, _, dtype = read_header(file)
         if dtype.kind not in "iu" or prod(shape) != count:
             raise ValueError(f"labels are {dtype} {shape}")
         return np.frombuffer(file.read(count * dtype.itemsize), dtype, count)

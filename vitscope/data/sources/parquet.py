@@ -2,7 +2,7 @@
 
 import io
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,18 +11,42 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from vitscope.data.source import UNKNOWN_LABEL, Sample, decoded
+from vitscope.data.source import Sample, required
+from vitscope.data.split import UNKNOWN_LABEL
 from vitscope.errors import VitscopeError, nearest
+from vitscope.files.images import decoded
 from vitscope.files.whole import sha256_of
+
+SOURCE: dict[str, Any] = {
+    "meaning": "a parquet file, or a folder of them, in the layout of Hugging Face data sets",
+    "keys": {
+        "path": {"$ref": "#/$defs/source_path"},
+        "image": {
+            "type": "string",
+            "description": "Column of a parquet file that holds the images; guessed if left out.",
+        },
+        "label": {
+            "type": "string",
+            "description": "Column of a parquet file that holds the labels; guessed if left out.",
+        },
+    },
+    "required": ("path",),
+}
 
 Integers = npt.NDArray[np.int64]
 
 IMAGE_COLUMNS = ("img", "image")
 LABEL_COLUMNS = ("label", "fine_label")
 ROWS_PER_READ = 64
-# Images are compressed already: what expands more than this is none.
+# Images are compressed already: a file that expands by more than this holds none.
 LARGEST_EXPANSION = 100
+# How many columns a message names.
 SHOWN = 20
+
+
+def open_split(source: Mapping[str, Any], split: str, file: Path | None) -> "Parquet":
+    """Open a split of images in parquet files."""
+    return Parquet(required(file, source), source.get("image"), source.get("label"))
 
 
 class Parquet:
@@ -125,7 +149,7 @@ def _check_expansion(path: Path, file: pq.ParquetFile) -> None:
 def _opened(path: Path) -> pq.ParquetFile:
     try:
         file = pq.ParquetFile(path)
-        # Read here: a damaged schema is noticed when it is asked for.
+        # A damaged schema is noticed only when it is read, so it is read here.
         _ = file.schema_arrow
     except Exception as error:  # Damaged bytes fail in every way there is.
         raise VitscopeError(f"{path} is not a readable parquet file: get it again.") from error
@@ -140,7 +164,7 @@ def _check_same(path: Path, schema: pa.Schema, first: Path, wanted: pa.Schema) -
 
 
 def _class_names(schema: pa.Schema, label: str) -> list[str]:
-    """Return the names of the classes, if the file tells them."""
+    """Return the names of the classes, or none if the file does not hold them."""
     try:
         features = json.loads((schema.metadata or {})[b"huggingface"])["info"]["features"]
         return [str(name) for name in features[label]["names"]]

@@ -6,8 +6,9 @@ background has the statistics of natural images: noise with a 1/f spectrum, or d
 image depends on the seed, the split and its index alone.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,19 @@ import numpy.typing as npt
 from PIL import Image
 
 from vitscope.data.source import Sample, no_such_split
+
+SOURCE: dict[str, Any] = {
+    "meaning": "generated images of ten classes, with splits `train`, `test` and `conflict`",
+    "generated": True,
+    "keys": {
+        "seed": {
+            "type": "integer",
+            "minimum": 0,
+            "default": 0,
+            "description": "Seed of a generated data set.",
+        }
+    },
+}
 
 Array = npt.NDArray[Any]
 Maps = tuple[npt.NDArray[Any], npt.NDArray[Any]]
@@ -219,7 +233,7 @@ TEXTURES: tuple[Callable[[Array, Array, Array], Array], ...] = (
 
 
 def _cues(draws: _Draws, split: str) -> tuple[Integers, Integers, Integers]:
-    """Choose label, shape and texture; in the split `conflict` the label is that of the shape."""
+    """Choose label, shape and texture; in the split `conflict` the label is the shape's."""
     label = draws.below(len(CLASSES))
     other = (label + 1 + draws.below(len(CLASSES) - 1)) % len(CLASSES)
     disagree = draws.between(0, 1).ravel() < (1.0 if split == "conflict" else DISAGREEMENT)
@@ -356,6 +370,11 @@ def draw(split: str, indices: Integers, seed: int) -> Images:
     image += draws.between(0.01, 0.1)[:, None] * draws.noise[:, 5:8]
     pixels = np.rint(255 * np.clip(image, 0, 1)).astype(np.uint8)
     return Images(pixels.transpose(0, 2, 3, 1), label, shape, texture)
+
+
+def open_split(source: Mapping[str, Any], split: str, file: Path | None) -> "Shapes32":
+    """Open a split, which is drawn image by image."""
+    return Shapes32(split, source.get("seed", 0))
 
 
 class Shapes32:

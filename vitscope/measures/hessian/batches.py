@@ -9,9 +9,8 @@ from torch import nn
 
 from vitscope.measures.hessian import operator
 from vitscope.measures.hessian.operator import Hessian
-from vitscope.progress import Progress
+from vitscope.progress import Progress, Say
 from vitscope.training.augmented import Augmented
-from vitscope.web.downloads import Say
 
 # Images that the Hessian is checked on before any spectrum: whether it can be trusted does not
 # depend on how many there are.

@@ -10,7 +10,7 @@ from vitscope.measures.given import OnLoss
 from vitscope.measures.hessian.batches import Loss, over_batches
 from vitscope.measures.hessian.lanczos import largest
 from vitscope.measures.hessian.operator import Hessian
-from vitscope.web.downloads import Say
+from vitscope.progress import Say
 
 
 def largest_eigenvalues(

@@ -3,7 +3,7 @@
 import pandas as pd
 
 from vitscope.measures.given import Parts
-from vitscope.web.downloads import Say
+from vitscope.progress import Say
 
 
 def say_what_did_not_converge(table: pd.DataFrame, say: Say = print) -> None:

@@ -9,7 +9,7 @@ from vitscope.measures.given import OnLoss
 from vitscope.measures.hessian.batches import Loss, over_batches
 from vitscope.measures.hessian.lanczos import quadrature
 from vitscope.measures.hessian.operator import Hessian
-from vitscope.web.downloads import Say
+from vitscope.progress import Say
 
 
 def density(

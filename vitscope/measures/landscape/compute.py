@@ -20,9 +20,8 @@ from vitscope.measures.given import OnLoss
 from vitscope.measures.landscape.table import TABLE
 from vitscope.measures.scores import scores_of
 from vitscope.networks.predictions import scores_of_images
-from vitscope.progress import Progress
+from vitscope.progress import Progress, Say
 from vitscope.training.augmented import Augmented
-from vitscope.web.downloads import Say
 
 # A position is no filter: its weights stay where they are.
 POSITIONS = ("pos_embed", "relative_position")

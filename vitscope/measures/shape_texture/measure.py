@@ -3,8 +3,7 @@
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
-from vitscope.errors import VitscopeError
-from vitscope.files.strict_yaml import told
+from vitscope.errors import VitscopeError, quoted
 from vitscope.measures.classification.measure import Settings as Classification
 from vitscope.measures.measure import FigureKind, Given, Measure, Schema
 from vitscope.settings.schema import unknown
@@ -79,9 +78,9 @@ class ShapeTexture(Measure):
                 raise unknown(study.path, at, ours.split, splits)
         if ours.split == study.analysis.split and ours.images != theirs.images:
             raise VitscopeError(
-                f"{study.path}: analysis.shape_texture.images: found {told(ours.images)}, "
+                f"{study.path}: analysis.shape_texture.images: found {quoted(ours.images)}, "
                 f"allowed: the same as analysis.classification.images, which is "
-                f"{told(theirs.images)}: both are of the split '{ours.split}'."
+                f"{quoted(theirs.images)}: both are of the split '{ours.split}'."
             )
 
 

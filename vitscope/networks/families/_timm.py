@@ -7,8 +7,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from vitscope.errors import VitscopeError, nearest
-from vitscope.files.strict_yaml import told
+from vitscope.errors import VitscopeError, nearest, quoted
 from vitscope.networks.cut_points import CutPoint, Kind, Layout
 from vitscope.networks.family import StateDict
 from vitscope.networks.timm_import import import_timm
@@ -75,7 +74,7 @@ def rename(
         other = renamed.setdefault(re.sub(pattern, new, key), key)
         if other != key:
             raise VitscopeError(
-                f"The checkpoint holds both {told(other)} and {told(key)}, which are the same "
+                f"The checkpoint holds both {quoted(other)} and {quoted(key)}, which are the same "
                 f"weights: give the file as it was published."
             )
     return {name: state_dict[key] for name, key in renamed.items()}

@@ -3,14 +3,14 @@
 import hashlib
 import io
 import tarfile
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from tests.helpers.sources import open_path
 from tests.helpers.web import Site, running_site, whole
-from vitscope.data.sources import cifar
-from vitscope.data.sources.cifar import ARCHIVES, Cifar, download
+from vitscope.data.downloading import download
+from vitscope.data.sources import cifar10, cifar100
 from vitscope.errors import VitscopeError
 
 
@@ -32,31 +32,30 @@ def small_archive() -> bytes:
     return data.getvalue()
 
 
-def test_the_archive_comes_checked(site: Site, tmp_path: Path, monkeypatch) -> None:
+def test_the_archive_comes_checked(site: Site, tmp_path: Path) -> None:
     data, target = small_archive(), tmp_path / "cifar.tar.gz"
-    kind = ("cifar100", "binary")
-    md5 = hashlib.md5(data).hexdigest()
-    monkeypatch.setitem(ARCHIVES, kind, replace(ARCHIVES[kind], md5=md5, size=len(data)))
-    site.at("/kriz/cifar-100-binary.tar.gz", whole(data))
-    monkeypatch.setattr(cifar, "SITE", f"{site.root}/kriz/")
-    download({"kind": "cifar100"}, target, label="cifar100", say=lambda _: None)
-    source = Cifar("cifar100", target, "test")
+    url = site.at("/kriz/cifar-100-binary.tar.gz", whole(data))
+    facts = {"md5": hashlib.md5(data).hexdigest(), "size": len(data)}
+    archive = {"url": url, "files": {"cifar-100-binary.tar.gz": facts}}
+    download(archive, {"kind": "cifar100"}, target, label="cifar100", say=print)
+    source = open_path("cifar100", target, "test")
     assert (len(source), source.classes) == (1, ["apple"])
 
 
 @pytest.mark.parametrize("size", [len(small_archive()), 168_513_733])
-def test_another_archive_is_refused(site: Site, tmp_path: Path, monkeypatch, size: int) -> None:
-    kind = ("cifar100", "binary")
-    monkeypatch.setitem(ARCHIVES, kind, replace(ARCHIVES[kind], size=size))
+def test_another_archive_is_refused(site: Site, tmp_path: Path, size: int) -> None:
+    official = cifar100.SOURCE["archive"]
+    facts = official["files"]["cifar-100-binary.tar.gz"] | {"size": size}
+    archive = official | {"files": {"cifar-100-binary.tar.gz": facts}}
     url = site.at("/mirror/cifar-100-binary.tar.gz", whole(small_archive()))
+    source = {"kind": "cifar100", "url": url}
     with pytest.raises(VitscopeError, match="where the publisher says"):
-        download(
-            {"kind": "cifar100", "url": url}, tmp_path / "cifar", label="data", say=lambda _: None
-        )
+        download(archive, source, tmp_path / "cifar", label="data", say=print)
     assert not list(tmp_path.iterdir())
 
 
 def test_an_address_of_something_else(tmp_path: Path) -> None:
     source = {"kind": "cifar10", "url": "https://example.org/cifar-100-binary.tar.gz"}
+    archive = cifar10.SOURCE["archive"]
     with pytest.raises(VitscopeError, match="names none of the official archives cifar-10-python"):
-        download(source, tmp_path / "cifar", label="data")
+        download(archive, source, tmp_path / "cifar", label="data", say=print)

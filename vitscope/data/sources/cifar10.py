@@ -1,0 +1,53 @@
+"""CIFAR-10: the official archive, downloaded or given."""
+
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from vitscope.data.sources._cifar import Cifar, Layout, open_archive, read_binary
+from vitscope.data.sources._cifar_pickles import read_pickled
+
+SOURCE: dict[str, Any] = {
+    "meaning": "the official archive of CIFAR-10, downloaded and checked, or a `path` to it",
+    "keys": {
+        "path": {"$ref": "#/$defs/source_path"},
+        "url": {"$ref": "#/$defs/archive_address"},
+    },
+    "archive": {
+        # Of the two, the one that holds no pickles.
+        "url": "https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz",
+        "files": {
+            "cifar-10-python.tar.gz": {
+                "md5": "c58f30108f718f92721af3b95e74349a",
+                "size": 170_498_071,
+            },
+            "cifar-10-binary.tar.gz": {
+                "md5": "c32a1d4ab5d03f1284b67883e8d87530",
+                "size": 170_052_171,
+            },
+        },
+    },
+}
+
+LAYOUTS = {
+    "cifar-10-python.tar.gz": Layout(
+        folder="cifar-10-batches-py",
+        train=tuple(f"data_batch_{i}" for i in range(1, 6)),
+        test=("test_batch",),
+        names="batches.meta",
+        read=partial(read_pickled, names_key=b"label_names", labels_key=b"labels"),
+    ),
+    "cifar-10-binary.tar.gz": Layout(
+        folder="cifar-10-batches-bin",
+        train=tuple(f"data_batch_{i}.bin" for i in range(1, 6)),
+        test=("test_batch.bin",),
+        names="batches.meta.txt",
+        read=partial(read_binary, label_bytes=1),
+    ),
+}
+
+
+def open_split(source: Mapping[str, Any], split: str, file: Path | None) -> Cifar:
+    """Open a split."""
+    return open_archive(source, split, file, SOURCE["archive"], LAYOUTS)

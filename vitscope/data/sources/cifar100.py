@@ -1,0 +1,54 @@
+"""CIFAR-100: the official archive, downloaded or given."""
+
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from vitscope.data.sources._cifar import Cifar, Layout, open_archive, read_binary
+from vitscope.data.sources._cifar_pickles import read_pickled
+
+SOURCE: dict[str, Any] = {
+    "meaning": "the official archive of CIFAR-100, downloaded and checked, or a `path` to it",
+    "keys": {
+        "path": {"$ref": "#/$defs/source_path"},
+        "url": {"$ref": "#/$defs/archive_address"},
+    },
+    "archive": {
+        # Of the two, the one that holds no pickles.
+        "url": "https://www.cs.toronto.edu/~kriz/cifar-100-binary.tar.gz",
+        "files": {
+            "cifar-100-python.tar.gz": {
+                "md5": "eb9058c3a382ffc7106e4002c42a8d85",
+                "size": 169_001_437,
+            },
+            "cifar-100-binary.tar.gz": {
+                "md5": "03b5dce01913d631647c71ecec9e9cb8",
+                "size": 168_513_733,
+            },
+        },
+    },
+}
+
+LAYOUTS = {
+    "cifar-100-python.tar.gz": Layout(
+        folder="cifar-100-python",
+        train=("train",),
+        test=("test",),
+        names="meta",
+        read=partial(read_pickled, names_key=b"fine_label_names", labels_key=b"fine_labels"),
+    ),
+    "cifar-100-binary.tar.gz": Layout(
+        folder="cifar-100-binary",
+        train=("train.bin",),
+        test=("test.bin",),
+        names="fine_label_names.txt",
+        # The coarse label stands before the fine one.
+        read=partial(read_binary, label_bytes=2),
+    ),
+}
+
+
+def open_split(source: Mapping[str, Any], split: str, file: Path | None) -> Cifar:
+    """Open a split, with fine labels."""
+    return open_archive(source, split, file, SOURCE["archive"], LAYOUTS)

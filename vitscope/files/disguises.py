@@ -1,0 +1,18 @@
+"""What servers and clones give in place of the file that was meant."""
+
+from pathlib import Path
+
+DISGUISES = {
+    b"<!doctype html": "a web page",
+    b"<html": "a web page",
+    b"<head": "a web page",
+    b"<script": "a web page",
+    b"version https://git-lfs.github.com/spec/": "a Git LFS pointer",
+}
+
+
+def disguise_of(path: Path) -> str | None:
+    """Say what a file is if it is not the one that was meant, by how it begins."""
+    with path.open("rb") as file:
+        start = file.read(512).lstrip().lower()
+    return next((name for mark, name in DISGUISES.items() if start.startswith(mark)), None)

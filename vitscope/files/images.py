@@ -1,0 +1,26 @@
+"""Image files that may be damaged or hostile, decoded safely."""
+
+import io
+import warnings
+from pathlib import Path
+
+from PIL import Image
+
+from vitscope.errors import VitscopeError
+
+# Formats of photographs alone: Pillow would run Ghostscript on a PostScript file of any name.
+FORMATS = ("BMP", "GIF", "JPEG", "PNG", "PPM", "TIFF", "WEBP")
+# The number of pixels from which Pillow takes an image for a bomb.
+LARGEST_IMAGE = 2 * (Image.MAX_IMAGE_PIXELS or 0)
+
+
+def decoded(file: Path | io.BytesIO, name: str) -> Image.Image:
+    """Decode an image in RGB; `name` is what messages call it."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", Image.DecompressionBombWarning)
+            with Image.open(file, formats=FORMATS) as image:
+                return image.convert("RGB")
+    except Exception as error:
+        # Damaged bytes make the decoders fail in every way there is.
+        raise VitscopeError(f"{name} is not a readable image: repair or remove it.") from error
