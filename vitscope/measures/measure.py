@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 # Latents on disk; what a model says of images; the model itself, on images; its loss, on augmented
 # training images; its weights at several moments of training; or the parts of another measure.
 Needs = Literal["latents", "predictions", "model", "loss", "weights", "parts"]
+# What is in memory of each image of a batch.
+Keeps = Literal["pass", "units", "gradient", "product"]
 # Plain values that a job is given: when they change, it runs again.
 Given = dict[str, Any]
 Schema = dict[str, Any]
@@ -47,7 +49,7 @@ class Work:
 
     passes: float
     batch: int
-    keeps: Literal["pass", "units", "gradient", "product"] = "pass"
+    keeps: Keeps = "pass"
     vectors: int = 0
 
 
@@ -56,7 +58,7 @@ def passes(
     wanted: int | None,
     there: int | None,
     batch: int,
-    keeps: Literal["pass", "units"] = "pass",
+    keeps: Keeps = "pass",
 ) -> Work | None:
     """Count passes of as many images as are wanted and there, each in several views.
 
@@ -81,6 +83,8 @@ class Measure:
     # Its section of a study's `analysis`, if it has settings of its own, and their JSON schema.
     section: ClassVar[str | None] = None
     schema: ClassVar[Schema | None] = None
+    # Seconds for a GB of latents, for a measure of these: docs/scale.md has them.
+    seconds_per_gb: ClassVar[float] = 0.0
     # The setting that says how many images are in memory at once.
     batch_setting: ClassVar[str | None] = None
 

@@ -44,6 +44,7 @@ class Cka(Measure):
 
     needs = "latents"
     in_parts = True
+    seconds_per_gb = 0.7
     section = "cka"
     schema = SETTINGS
     batch_setting = "analysis.cka.batch_size"

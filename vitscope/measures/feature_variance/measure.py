@@ -14,6 +14,7 @@ class FeatureVariance(Measure):
 
     needs = "latents"
     in_parts = True
+    seconds_per_gb = 0.4
     merges_blocks = True
 
     def figures(self) -> dict[str, FigureKind]:

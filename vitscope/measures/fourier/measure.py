@@ -42,6 +42,7 @@ class Fourier(Measure):
 
     needs = "latents"
     in_parts = True
+    seconds_per_gb = 1.9
     merges_blocks = True
     section = "fourier"
     schema = SETTINGS

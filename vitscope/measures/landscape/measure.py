@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from vitscope.settings.study import Study
 
 # What a pass in bfloat16 takes, of one in float32; measured are 0.34 to 0.67.
-SHARE_OF_BFLOAT16 = 0.5
+SHARE_OF_BFLOAT16 = 0.4
 # Where the weights were, and two directions to move them in.
 VECTORS = 3
 
