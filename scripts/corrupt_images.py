@@ -4,7 +4,7 @@ from pathlib import Path
 
 from scripts._job import job
 
-from vitscope.corruptions.corrupted import build
+from vitscope.corruptions.building import build
 from vitscope.data.split import Split
 
 with job(snakemake):

@@ -11,8 +11,8 @@ from vitscope.measures.spectrum.compute import shard_spectrum
 
 from tests.faults.everything import NAME, SOME, targets
 from tests.runs.copies import SETTINGS, Workflow
+from vitscope.corruptions.building import build as corrupt
 from vitscope.corruptions.corrupted import Corrupted
-from vitscope.corruptions.corrupted import build as corrupt
 from vitscope.data.split import Split
 from vitscope.errors import VitscopeError
 from vitscope.files.tables import read_metadata

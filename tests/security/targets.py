@@ -21,7 +21,7 @@ from PIL import Image
 from tests.helpers.networks import MINI, mini
 from tests.helpers.sources import open_path
 from tests.runs.copies import SETTINGS
-from vitscope.corruptions import corrupted
+from vitscope.corruptions import official
 from vitscope.data.source import Source
 from vitscope.data.sources.npz import Npz
 from vitscope.data.sources.parquet import Parquet
@@ -201,7 +201,7 @@ TARGETS: dict[str, Target] = {
     ),
     "CIFAR pickle": Target("batch", lambda: [_batch()], _read_cifar_batch),
     "CIFAR-C archive": Target(
-        "a.tar", _official, lambda path: corrupted._member(path, "fog.npy").sum()
+        "a.tar", _official, lambda path: official._member(path, "fog.npy").sum()
     ),
     "npz": Target("a.npz", _npz, lambda path: _all(Npz(path))),
     "parquet": Target("a.parquet", _parquet, lambda path: _all(Parquet(path, None, None))),

@@ -1,80 +1,18 @@
-"""Corrupted images, from an official archive or made here, in one file per corruption."""
+"""Corrupted images as jobs read them: one file per corruption, mapped into memory."""
 
-import json
-import tarfile
-from collections.abc import Callable, Sequence
-from math import prod
-from pathlib import Path, PurePosixPath
-from typing import Any
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
 from vitscope.corruptions import SEVERITIES
-from vitscope.corruptions.registry import corrupt
-from vitscope.data.split import Split, select
 from vitscope.errors import VitscopeError
-from vitscope.files.npy import read_header
-from vitscope.files.tensors import TensorFile, TensorWriter
-
-Array = npt.NDArray[Any]
-Integers = npt.NDArray[np.int64]
-Pixels = npt.NDArray[np.uint8]
-
-# Of an official image: rows, columns and channels.
-SHAPE = (32, 32, 3)
-ROWS_PER_WRITE = 256
-
-# Returns the images of rows of a split at a severity.
-Corrupt = Callable[[Integers, int], Pixels]
+from vitscope.files.tensors import TensorFile
 
 
-def build(
-    split: Split,
-    images: int | None,
-    corruption: str,
-    severities: Sequence[int],
-    seed: int | None,
-    path: Path | str,
-    official: Path | None = None,
-) -> None:
-    """Write images of a split under one corruption, at all severities.
-
-    Where an official archive is given, or its folder, they are read from it; else they are made.
-    """
-    rows = _chosen(split, images, seed)
-    source = _made_here(split, corruption, seed or 0)
-    if official is not None:
-        source = Official(official, corruption, split, rows).images
-    shape = (len(rows), *split.shape)
-    tensors = {_name(severity): ("U8", shape) for severity in severities}
-    tensors["rows"] = ("I64", (len(rows),))
-    made = "vitscope" if official is None else official.name
-    metadata = {**split.metadata, "corruption": corruption, "corrupted_by": made}
-    with TensorWriter(path, tensors, metadata) as writer:
-        writer.write("rows", 0, rows)
-        for first in range(0, len(rows), ROWS_PER_WRITE):
-            some = rows[first : first + ROWS_PER_WRITE]
-            for severity in severities:
-                writer.write(_name(severity), first, source(some, severity))
-
-
-def _name(severity: int) -> str:
+def tensor_name(severity: int) -> str:
+    """Return the name of the tensor that holds the images of a severity."""
     return f"severity{severity}"
-
-
-def _chosen(split: Split, images: int | None, seed: int | None) -> Integers:
-    if images is not None and images > len(split):
-        raise VitscopeError(
-            f"analysis.robustness: the study corrupts {images} images and the split "
-            f"'{split.metadata['split']}' of data.{split.metadata['dataset']} has {len(split)}: "
-            f"lower `images`, or set it to null for all."
-        )
-    return select(len(split), images, seed)
-
-
-def _made_here(split: Split, corruption: str, seed: int) -> Corrupt:
-    return lambda rows, severity: corrupt(split.images(rows), corruption, severity, rows, seed)
 
 
 class Corrupted:
@@ -85,125 +23,15 @@ class Corrupted:
         if "corruption" not in self._file.metadata or "rows" not in self._file.names:
             raise VitscopeError(f"{path} holds no corrupted images: delete it and run again.")
         self.corruption = self._file.metadata["corruption"]
-        # Of the images, in the artefact of their split.
-        self.rows: Integers = self._file.array("rows")
+        # The rows of the images in the file of their split.
+        self.rows: npt.NDArray[np.int64] = self._file.array("rows")
 
     @property
     def severities(self) -> list[int]:
         """The severities, in ascending order."""
-        return [severity for severity in SEVERITIES if _name(severity) in self._file.names]
+        return [severity for severity in SEVERITIES if tensor_name(severity) in self._file.names]
 
-    def images(self, severity: int) -> Pixels:
+    def images(self, severity: int) -> npt.NDArray[np.uint8]:
         """Return the images of a severity, (N, 3, H, W)."""
-        images: Pixels = self._file.array(_name(severity))
+        images: npt.NDArray[np.uint8] = self._file.array(tensor_name(severity))
         return images
-
-
-class Official:
-    """One corruption of CIFAR-10-C or CIFAR-100-C: all test images, five times, in their order."""
-
-    def __init__(self, path: Path, corruption: str, split: Split, rows: Integers) -> None:
-        self._path, self._index = path, split.column("index")
-        _check_split(path, split)
-        self._pixels, labels = (_member(path, f"{name}.npy") for name in (corruption, "labels"))
-        self._count = len(self._pixels) // len(SEVERITIES)
-        self._check_arrays(corruption, labels)
-        self._check_labels(labels, split, rows)
-
-    def images(self, rows: Integers, severity: int) -> Pixels:
-        """Return the images of rows of the split, (N, 3, 32, 32)."""
-        theirs = self._index[rows] + self._count * (severity - 1)
-        return np.ascontiguousarray(self._pixels[theirs].transpose(0, 3, 1, 2))
-
-    def _check_arrays(self, corruption: str, labels: Array) -> None:
-        shape, expected = self._pixels.shape, (self._count * len(SEVERITIES), *SHAPE)
-        if self._pixels.dtype != np.uint8 or shape != expected or not self._count:
-            raise self._error(
-                f"{corruption}.npy holds {self._pixels.dtype} of {_size(shape)} and not uint8 of "
-                f"{_size(SHAPE)} for every image at five severities"
-            )
-        if labels.dtype.kind not in "iu" or labels.shape != shape[:1]:
-            raise self._error(
-                f"labels.npy holds {labels.dtype} of {_size(labels.shape)} and not a whole number "
-                f"for each of the {shape[0]} images of {corruption}.npy"
-            )
-
-    def _check_labels(self, labels: Array, split: Split, rows: Integers) -> None:
-        index = self._index[rows]
-        if index.max() >= self._count:
-            raise VitscopeError(
-                f"{self._path} holds {self._count} test images, and the study measures image "
-                f"{index.max()} of its split '{split.metadata['split']}': measure the test split, "
-                f"or leave `corrupted` out."
-            )
-        theirs = labels.reshape(len(SEVERITIES), self._count)[:, index]
-        wrong = int((theirs != split.labels[rows]).any(axis=0).sum())
-        if wrong:
-            raise VitscopeError(
-                f"{self._path}: labels.npy tells another class for {wrong} of {len(rows)} images: "
-                f"give the archive of the same data set, and as `source` one that has the official "
-                f"order."
-            )
-
-    def _error(self, found: str) -> VitscopeError:
-        return VitscopeError(f"{self._path}: {found}: get the official archive again.")
-
-
-def _size(shape: Sequence[int]) -> str:
-    return "x".join(map(str, shape)) or "one number"
-
-
-def _check_split(path: Path, split: Split) -> None:
-    """Refuse data whose images are not those that the official archives corrupt."""
-    resize = json.loads(split.metadata["resize"])
-    side = split.shape[-1]
-    if split.shape[1:] != SHAPE[:2] or resize is not None:
-        resized = "" if resize is None else ", resized"
-        raise VitscopeError(
-            f"data.{split.metadata['dataset']}.corrupted: the images of {path.name} have 32x32 "
-            f"pixels, as they came, and those of the data set have {side}x{side}{resized}: leave "
-            f"`corrupted` out, and vitscope corrupts them itself."
-        )
-
-
-def _member(path: Path, name: str) -> Array:
-    """Map an array of an archive, or of its folder, into memory."""
-    try:
-        if path.is_dir():
-            file = path / name
-            return _mapped(file, 0, file.stat().st_size)
-        with tarfile.open(path, "r:") as tar:
-            found = [entry for entry in tar if PurePosixPath(entry.name).name == name]
-        plain = [entry for entry in found if entry.isreg() and not entry.issparse()]
-        if plain:
-            return _mapped(path, plain[0].offset_data, plain[0].size)
-    except FileNotFoundError:
-        pass
-    except tarfile.TarError as error:
-        raise VitscopeError(
-            f"{path} is no whole and uncompressed tar archive ({error}): get the official archive "
-            f"again, or unpack it and give its folder."
-        ) from error
-    except OSError as error:
-        raise VitscopeError(f"Cannot read {path} ({error.strerror}): make it readable.") from error
-    except Exception as error:  # Damaged headers fail in every way there is.
-        raise VitscopeError(
-            f"{path}: {name} is damaged ({error}): get the official archive again."
-        ) from error
-    raise VitscopeError(f"{path} has no {name}: give the official archive, or its folder.")
-
-
-def _mapped(file: Path, start: int, size: int) -> Array:
-    """Map an array in the format of NumPy that lies somewhere in a file; nothing is unpickled."""
-    with file.open("rb") as stream:
-        stream.seek(start)
-        shape, by_column, dtype = read_header(stream)
-        offset = stream.tell()
-        end = stream.seek(0, 2)
-    if dtype.hasobject or by_column:
-        raise ValueError(f"an array of {dtype}, by {'column' if by_column else 'row'}")
-    needed = prod(shape) * dtype.itemsize
-    found = min(start + size, end) - offset
-    if needed != found or not needed:
-        raise ValueError(f"{found} bytes for {_size(shape)} of {dtype}")
-    return np.memmap(file, dtype, "r", offset, shape)

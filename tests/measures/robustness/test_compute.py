@@ -10,7 +10,8 @@ import torch
 from torch import Tensor, nn
 
 from vitscope.corruptions import CORRUPTIONS
-from vitscope.corruptions.corrupted import Corrupted, build
+from vitscope.corruptions.building import build
+from vitscope.corruptions.corrupted import Corrupted
 from vitscope.corruptions.registry import corrupt
 from vitscope.data.building import build as build_split
 from vitscope.data.split import Split, normalized

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from vitscope.corruptions import SEVERITIES, corrupted
-from vitscope.corruptions.corrupted import Corrupted, build
+from vitscope.corruptions import SEVERITIES, building
+from vitscope.corruptions.building import build
+from vitscope.corruptions.corrupted import Corrupted
 from vitscope.corruptions.registry import corrupt
 from vitscope.data.building import build as build_split
 from vitscope.data.sources.shapes32 import draw
@@ -127,7 +128,7 @@ def test_images_are_written_in_groups(
     tmp_path: Path, split: Split, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for rows in (256, 5):
-        monkeypatch.setattr(corrupted, "ROWS_PER_WRITE", rows)
+        monkeypatch.setattr(building, "ROWS_PER_WRITE", rows)
         build(split, None, "fog", SEVERITIES, 0, tmp_path / f"{rows}.safetensors")
     one, other = (tmp_path / f"{rows}.safetensors" for rows in (256, 5))
     assert one.read_bytes() == other.read_bytes()

@@ -1,0 +1,65 @@
+"""Build the file of one corruption: images from an official archive, or corrupted here."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from vitscope.corruptions.corrupted import tensor_name
+from vitscope.corruptions.official import Official
+from vitscope.corruptions.registry import corrupt
+from vitscope.data.split import Split, select
+from vitscope.errors import VitscopeError
+from vitscope.files.tensors import TensorWriter
+
+Integers = npt.NDArray[np.int64]
+
+ROWS_PER_WRITE = 256
+
+# Returns the images of rows of a split at a severity.
+Corrupt = Callable[[Integers, int], npt.NDArray[np.uint8]]
+
+
+def build(
+    split: Split,
+    images: int | None,
+    corruption: str,
+    severities: Sequence[int],
+    seed: int | None,
+    path: Path | str,
+    official: Path | None = None,
+) -> None:
+    """Write images of a split under one corruption, at all severities.
+
+    Where an official archive is given, or its folder, they are read from it; else they are made.
+    """
+    rows = _chosen(split, images, seed)
+    source = _made_here(split, corruption, seed or 0)
+    if official is not None:
+        source = Official(official, corruption, split, rows).images
+    shape = (len(rows), *split.shape)
+    tensors = {tensor_name(severity): ("U8", shape) for severity in severities}
+    tensors["rows"] = ("I64", (len(rows),))
+    made = "vitscope" if official is None else official.name
+    metadata = {**split.metadata, "corruption": corruption, "corrupted_by": made}
+    with TensorWriter(path, tensors, metadata) as writer:
+        writer.write("rows", 0, rows)
+        for first in range(0, len(rows), ROWS_PER_WRITE):
+            some = rows[first : first + ROWS_PER_WRITE]
+            for severity in severities:
+                writer.write(tensor_name(severity), first, source(some, severity))
+
+
+def _chosen(split: Split, images: int | None, seed: int | None) -> Integers:
+    if images is not None and images > len(split):
+        raise VitscopeError(
+            f"analysis.robustness: the study corrupts {images} images and the split "
+            f"'{split.metadata['split']}' of data.{split.metadata['dataset']} has {len(split)}: "
+            f"lower `images`, or set it to null for all."
+        )
+    return select(len(split), images, seed)
+
+
+def _made_here(split: Split, corruption: str, seed: int) -> Corrupt:
+    return lambda rows, severity: corrupt(split.images(rows), corruption, severity, rows, seed)

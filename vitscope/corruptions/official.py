@@ -1,0 +1,133 @@
+"""The official corrupted images of CIFAR-10 and CIFAR-100, read from their archives."""
+
+import json
+import tarfile
+from collections.abc import Sequence
+from math import prod
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from vitscope.corruptions import SEVERITIES
+from vitscope.data.split import Split
+from vitscope.errors import VitscopeError
+from vitscope.files.npy import read_header
+
+Array = npt.NDArray[Any]
+Integers = npt.NDArray[np.int64]
+Pixels = npt.NDArray[np.uint8]
+
+# Rows, columns and channels of an official image.
+SHAPE = (32, 32, 3)
+
+
+class Official:
+    """One corruption of CIFAR-10-C or CIFAR-100-C: all test images, five times, in their order."""
+
+    def __init__(self, path: Path, corruption: str, split: Split, rows: Integers) -> None:
+        self._path, self._index = path, split.column("index")
+        _check_split(path, split)
+        self._pixels, labels = (_member(path, f"{name}.npy") for name in (corruption, "labels"))
+        self._count = len(self._pixels) // len(SEVERITIES)
+        self._check_arrays(corruption, labels)
+        self._check_labels(labels, split, rows)
+
+    def images(self, rows: Integers, severity: int) -> Pixels:
+        """Return the images of rows of the split, (N, 3, 32, 32)."""
+        theirs = self._index[rows] + self._count * (severity - 1)
+        return np.ascontiguousarray(self._pixels[theirs].transpose(0, 3, 1, 2))
+
+    def _check_arrays(self, corruption: str, labels: Array) -> None:
+        shape, expected = self._pixels.shape, (self._count * len(SEVERITIES), *SHAPE)
+        if self._pixels.dtype != np.uint8 or shape != expected or not self._count:
+            raise self._error(
+                f"{corruption}.npy holds {self._pixels.dtype} of {_size(shape)} and not uint8 of "
+                f"{_size(SHAPE)} for every image at five severities"
+            )
+        if labels.dtype.kind not in "iu" or labels.shape != shape[:1]:
+            raise self._error(
+                f"labels.npy holds {labels.dtype} of {_size(labels.shape)} and not a whole number "
+                f"for each of the {shape[0]} images of {corruption}.npy"
+            )
+
+    def _check_labels(self, labels: Array, split: Split, rows: Integers) -> None:
+        index = self._index[rows]
+        if index.max() >= self._count:
+            raise VitscopeError(
+                f"{self._path} holds {self._count} test images, and the study measures image "
+                f"{index.max()} of its split '{split.metadata['split']}': measure the test split, "
+                f"or leave `corrupted` out."
+            )
+        theirs = labels.reshape(len(SEVERITIES), self._count)[:, index]
+        wrong = int((theirs != split.labels[rows]).any(axis=0).sum())
+        if wrong:
+            raise VitscopeError(
+                f"{self._path}: labels.npy tells another class for {wrong} of {len(rows)} images: "
+                f"give the archive of the same data set, and as `source` one that has the official "
+                f"order."
+            )
+
+    def _error(self, found: str) -> VitscopeError:
+        return VitscopeError(f"{self._path}: {found}: get the official archive again.")
+
+
+def _size(shape: Sequence[int]) -> str:
+    return "x".join(map(str, shape)) or "one number"
+
+
+def _check_split(path: Path, split: Split) -> None:
+    """Refuse data whose images are not those that the official archives corrupt."""
+    resize = json.loads(split.metadata["resize"])
+    side = split.shape[-1]
+    if split.shape[1:] != SHAPE[:2] or resize is not None:
+        resized = "" if resize is None else ", resized"
+        raise VitscopeError(
+            f"data.{split.metadata['dataset']}.corrupted: the images of {path.name} have 32x32 "
+            f"pixels, as they came, and those of the data set have {side}x{side}{resized}: leave "
+            f"`corrupted` out, and vitscope corrupts them itself."
+        )
+
+
+def _member(path: Path, name: str) -> Array:
+    """Map an array of an archive, or of its folder, into memory."""
+    try:
+        if path.is_dir():
+            file = path / name
+            return _mapped(file, 0, file.stat().st_size)
+        with tarfile.open(path, "r:") as tar:
+            found = [entry for entry in tar if PurePosixPath(entry.name).name == name]
+        plain = [entry for entry in found if entry.isreg() and not entry.issparse()]
+        if plain:
+            return _mapped(path, plain[0].offset_data, plain[0].size)
+    except FileNotFoundError:
+        pass
+    except tarfile.TarError as error:
+        raise VitscopeError(
+            f"{path} is no whole and uncompressed tar archive ({error}): get the official archive "
+            f"again, or unpack it and give its folder."
+        ) from error
+    except OSError as error:
+        raise VitscopeError(f"Cannot read {path} ({error.strerror}): make it readable.") from error
+    except Exception as error:  # Damaged headers fail in every way there is.
+        raise VitscopeError(
+            f"{path}: {name} is damaged ({error}): get the official archive again."
+        ) from error
+    raise VitscopeError(f"{path} has no {name}: give the official archive, or its folder.")
+
+
+def _mapped(file: Path, start: int, size: int) -> Array:
+    """Map an array in the format of NumPy that lies somewhere in a file; nothing is unpickled."""
+    with file.open("rb") as stream:
+        stream.seek(start)
+        shape, by_column, dtype = read_header(stream)
+        offset = stream.tell()
+        end = stream.seek(0, 2)
+    if dtype.hasobject or by_column:
+        raise ValueError(f"an array of {dtype}, by {'column' if by_column else 'row'}")
+    needed = prod(shape) * dtype.itemsize
+    found = min(start + size, end) - offset
+    if needed != found or not needed:
+        raise ValueError(f"{found} bytes for {_size(shape)} of {dtype}")
+    return np.memmap(file, dtype, "r", offset, shape)
