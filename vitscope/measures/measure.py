@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 Needs = Literal["latents", "predictions", "model", "loss", "weights", "parts"]
 # Plain values that a job is given: when they change, it runs again.
 Given = dict[str, Any]
-Schema = dict[str, Any]
 # The columns of published points that are drawn by depth.
 BY_DEPTH = frozenset({"index", "normalized_depth", "kind", "subsampling"})
 
@@ -76,9 +75,8 @@ class Measure:
     reads: ClassVar[tuple[str, ...]] = ()
     # Whether parts are merged at the cut points, whose table is then read.
     merges_blocks: ClassVar[bool] = False
-    # Its section of a study's `analysis`, if it has settings of its own, and their JSON schema.
-    section: ClassVar[str | None] = None
-    schema: ClassVar[Schema | None] = None
+    # The dataclass of its own settings, if it has any: the section of its name in `analysis`.
+    settings: ClassVar[type | None] = None
     # The setting that says how many images are in memory at once.
     batch_setting: ClassVar[str | None] = None
 

@@ -6,6 +6,7 @@ allowed.
 
 import csv
 from collections.abc import Mapping, Set
+from functools import cache
 from os.path import normpath
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,8 @@ from vitscope.errors import VitscopeError, nearest
 from vitscope.files.strict_yaml import load_yaml
 from vitscope.measures import rooms
 from vitscope.networks import families
-from vitscope.settings.schema import check, fill, listed, load, unknown
+from vitscope.settings.schema import Schema, check, fill, listed, unknown
+from vitscope.settings.section import schema_of
 from vitscope.settings.study import LOCK_SUFFIX, Figure, Settings, Study, typed
 from vitscope.training.snapshots import END
 
@@ -22,10 +24,28 @@ ROOT = Path(__file__).resolve().parents[2]
 BUNDLED_STUDIES = ROOT / "config" / "studies"
 CHECKPOINTS = ROOT / "resources" / "checkpoints"
 PUBLISHED = ROOT / "resources" / "published"
+SCHEMAS = ROOT / "config" / "schemas"
 SUFFIXES = (".yaml", ".yml")
 
 # The splits that the rule train_model reads.
 TRAINING_SPLITS = ("train", "test")
+
+
+@cache
+def config_schema() -> Schema:
+    """Return the schema of config/config.yaml."""
+    return load_yaml(SCHEMAS / "config.schema.yaml")
+
+
+@cache
+def study_schema() -> Schema:
+    """Return the schema of a study, with the sections of the analysis that measures declare."""
+    schema = load_yaml(SCHEMAS / "study.schema.yaml")
+    measures = [rooms.declared(name) for name in rooms.names()]
+    schema["$defs"]["analysis"]["properties"] |= {
+        each.name: schema_of(each.settings) for each in measures if each.settings
+    }
+    return schema
 
 
 def _check_models(path: Path, settings: Settings) -> None:
@@ -42,7 +62,7 @@ def _check_models(path: Path, settings: Settings) -> None:
             at = f"analysis.split, for {key} on data.{model['data']}"
             raise unknown(path, at, split, splits)
         # Of the recipe, a model gives only what differs.
-        recipe = {**load("study")["$defs"]["training"], "required": []}
+        recipe = {**study_schema()["$defs"]["training"], "required": []}
         check(path, model["training"], recipe, within=("models", name, "training"))
 
 
@@ -145,7 +165,7 @@ def _check_training(study: Study, results: str) -> None:
 def load_study(path: Path, results: str = "results") -> Study:
     """Read, check and complete one study; `results` is the folder that the workflow writes to."""
     settings = load_yaml(path)
-    schema = load("study")
+    schema = study_schema()
     check(path, settings, schema)
     fill(settings, schema, schema)
     _check_models(path, settings)
@@ -187,7 +207,7 @@ def load_config(config: Mapping[str, Any], where: str) -> tuple[str, dict[str, S
     `where` says in messages where these settings come from.
     """
     settings = dict(config)
-    schema = load("config")
+    schema = config_schema()
     check(where, settings, schema)
     fill(settings, schema, schema)
     extra = settings["studies_dir"]

@@ -3,18 +3,15 @@
 import json
 from collections.abc import Callable, Iterable, Sequence
 from copy import deepcopy
-from functools import cache
-from pathlib import Path
 from typing import Any
 
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import ValidationError
+from jsonschema.validators import extend
 
 from vitscope.errors import VitscopeError, nearest
-from vitscope.files.strict_yaml import load_yaml, told
+from vitscope.files.strict_yaml import told
 from vitscope.web.redaction import shown
-
-SCHEMAS = Path(__file__).parents[2] / "config" / "schemas"
 
 Schema = dict[str, Any]
 
@@ -29,22 +26,15 @@ TYPES = {
 }
 
 
-@cache
-def load(name: str) -> Schema:
-    """Return a schema of config/schemas; that of a study with the sections of all measures."""
-    schema = load_yaml(SCHEMAS / f"{name}.schema.yaml")
-    if name == "study":
-        schema["$defs"]["analysis"]["properties"] |= _sections()
-    return schema
+def _is_whole(_: object, value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
 
 
-def _sections() -> Schema:
-    """Return the sections of the analysis that measures have, each with its schema."""
-    # Imported here: measures check their settings by what this module offers.
-    from vitscope.measures import rooms
-
-    measures = [rooms.declared(measure) for measure in rooms.names()]
-    return {each.section: each.schema for each in measures if each.section and each.schema}
+# To JSON schema 64.0 is an integer; a list of 64.0 images is none.
+Validator = extend(
+    Draft202012Validator,
+    type_checker=Draft202012Validator.TYPE_CHECKER.redefine("integer", _is_whole),
+)
 
 
 def unknown(where: object, key: str, found: object, allowed: Iterable[str]) -> VitscopeError:
@@ -63,7 +53,7 @@ def listed(names: Iterable[str]) -> str:
 
 def check(where: object, settings: object, schema: Schema, within: Sequence[object] = ()) -> None:
     """Refuse settings that do not follow the schema; `within` is the key that holds them."""
-    error = min(Draft202012Validator(schema).iter_errors(settings), key=_urgency, default=None)
+    error = min(Validator(schema).iter_errors(settings), key=_urgency, default=None)
     if error:
         raise VitscopeError(f"{where}: {_sentence(error, [*within, *error.absolute_path])}")
 
