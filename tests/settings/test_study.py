@@ -1,6 +1,7 @@
 """Studies: what is read and filled in, and the sentence for everything that is wrong."""
 
 from copy import deepcopy
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -9,10 +10,17 @@ import pytest
 import yaml
 from hypothesis import strategies as st
 
-from vitscope.drawing.kinds import KINDS
 from vitscope.errors import VitscopeError
-from vitscope.networks.family import arch_schema, family_names
-from vitscope.settings.schema import SCHEMAS, load
+from vitscope.measures import rooms
+from vitscope.settings.loading import (
+    BUNDLED_STUDIES,
+    ROOT,
+    SCHEMAS,
+    config_schema,
+    load_config,
+    load_study,
+    study_schema,
+)
 from vitscope.settings.study import Study
 
 STUDY: dict[str, Any] = {
@@ -166,6 +174,7 @@ def test_a_missing_key_is_told(tmp_path: Path, key: str, within: str, missing: s
     assert message == f"{within}: the key '{missing}' is missing: add it."
 
 
+KINDS = ", ".join(sorted(rooms.kinds()))
 FAMILIES = "alternet, convnext, mixer, pit, resnet, swin, timm_resnet, vit"
 
 
@@ -180,6 +189,13 @@ FAMILIES = "alternet, convnext, mixer, pit, resnet, swin, timm_resnet, vit"
         ("models.net", None, "models.net: found nothing, allowed: keys and their values."),
         ("analysis.images", "12", "analysis.images: found '12', allowed: a whole number."),
         ("analysis.images", 1.5, "analysis.images: found 1.5, allowed: a whole number."),
+        ("analysis.images", 64.0, "analysis.images: found 64.0, allowed: a whole number."),
+        ("analysis.seed", 1.0, "analysis.seed: found 1.0, allowed: a whole number or null."),
+        (
+            "analysis.cka.batch_size",
+            4.0,
+            "analysis.cka.batch_size: found 4.0, allowed: a whole number.",
+        ),
         ("analysis.images", True, "analysis.images: found true, allowed: a whole number."),
         ("analysis.images", 0, "analysis.images: found 0, allowed: a number from 1 on."),
         ("analysis.seed", "x", "analysis.seed: found 'x', allowed: a whole number or null."),
@@ -376,8 +392,7 @@ FAMILIES = "alternet, convnext, mixer, pit, resnet, swin, timm_resnet, vit"
         (
             "figures.one.kind",
             "feature_varianc",
-            f"figures.one.kind: found 'feature_varianc', allowed: {', '.join(sorted(KINDS))}. "
-            "Did you mean 'feature_variance'?",
+            f"figures.one.kind: found 'feature_varianc', allowed: {KINDS}. Did you mean 'feature_variance'?",
         ),
         (
             "figures.one.models",
@@ -483,10 +498,11 @@ def test_a_loss_needs_a_recipe_and_images_to_augment(tmp_path: Path, kind: str) 
 
 def test_figures_know_their_splits(tmp_path: Path) -> None:
     study = loaded(tmp_path)
-    assert study.splits("feature_variance") == ["test"]
-    assert study.splits("landscape") == ["train"]
-    assert study.splits("fit") == ["test", "train"]
-    assert study.splits("trajectory") == []
+    splits = {measure: rooms.declared(measure).splits(study) for measure in rooms.names()}
+    assert splits["feature_variance"] == ["test"]
+    assert splits["landscape"] == ["train"]
+    assert splits["fit"] == ["test", "train"]
+    assert splits["trajectory"] == []
 
 
 @pytest.mark.parametrize("family", family_names())
@@ -569,9 +585,10 @@ def test_a_split_of_conflicting_cues_that_is_missing_is_told(tmp_path: Path) -> 
 def test_a_split_of_conflicting_cues_is_needed_where_it_is_shown_alone(tmp_path: Path) -> None:
     changes = {"figures.shapes": SHAPES, "data.generated.splits.conflict": {}}
     study = loaded(tmp_path, **changes)
-    assert study.models("shape_texture") == ["net"]
-    assert study.split("shape_texture") == "conflict"
-    assert study.split("classification") == study.split("feature_variance") == "test"
+    assert study.models_of("shape_texture") == ["net"]
+    splits = {measure: rooms.declared(measure).split(study) for measure in rooms.names()}
+    assert splits["shape_texture"] == "conflict"
+    assert splits["classification"] == splits["feature_variance"] == "test"
 
 
 def test_a_split_that_is_classified_in_two_ways_is_told(tmp_path: Path) -> None:
@@ -616,16 +633,23 @@ def test_every_default_of_the_schema_is_filled_in(tmp_path: Path) -> None:
 
 SECTIONS = {
     key
-    for key, schema in load("study")["$defs"]["analysis"]["properties"].items()
+    for key, schema in study_schema()["$defs"]["analysis"]["properties"].items()
     if schema.get("type") == "object"
 }
 
 
 @pytest.mark.parametrize("section", sorted(SECTIONS))
 def test_every_section_of_the_analysis_has_its_defaults(tmp_path: Path, section: str) -> None:
-    properties = load("study")["$defs"]["analysis"]["properties"][section]["properties"]
-    filled = loaded(tmp_path).settings["analysis"][section]
-    assert filled == {key: schema["default"] for key, schema in properties.items()}
+    properties = study_schema()["$defs"]["analysis"]["properties"][section]["properties"]
+    study = loaded(tmp_path)
+    defaults = {key: schema["default"] for key, schema in properties.items()}
+    assert study.settings["analysis"][section] == defaults
+    if hasattr(study.analysis, section):
+        assert asdict(getattr(study.analysis, section)) == defaults
+    else:
+        measure_settings = rooms.declared(section).settings
+        assert measure_settings is not None
+        assert asdict(study.section(section, measure_settings)) == defaults
 
 
 def test_what_the_study_says_stays(tmp_path: Path) -> None:
@@ -641,7 +665,9 @@ def test_defaults_of_one_study_are_not_those_of_another(tmp_path: Path) -> None:
 
 
 def test_a_study_without_training_gets_none(tmp_path: Path) -> None:
-    assert "training" not in loaded(tmp_path, training=MISSING).settings
+    study = loaded(tmp_path, training=MISSING)
+    assert study.training is None
+    assert "training" not in study.settings
 
 
 @pytest.mark.parametrize(
@@ -669,26 +695,23 @@ def test_images_and_shards(
 
 def test_a_model_has_its_label_and_pixel_statistics_or_the_usual_ones(tmp_path: Path) -> None:
     study = loaded(tmp_path)
-    net, former = study.model("net"), study.model("former")
-    assert (net["label"], net["mean"], net["std"]) == ("net", [0.5] * 3, [0.25] * 3)
-    assert (former["label"], former["mean"], former["std"]) == (
-        "Former",
-        [0.1, 0.2, 0.3],
-        [0.5] * 3,
-    )
+    net, former = study.models["net"], study.models["former"]
+    assert (net.label, net.mean, net.std) == ("net", (0.5,) * 3, (0.25,) * 3)
+    assert (former.label, former.mean, former.std) == ("Former", (0.1, 0.2, 0.3), (0.5,) * 3)
 
 
 def test_models_are_those_of_the_figures_in_the_order_of_the_study(tmp_path: Path) -> None:
     study = loaded(tmp_path)
-    assert study.models() == study.models("feature_variance") == ["net", "former"]
-    assert study.models("another kind") == []
+    assert study.models_of() == study.models_of("feature_variance") == ["net", "former"]
+    assert study.models_of("another table") == []
 
 
 def test_a_recipe_is_that_of_the_study_changed_by_the_model(tmp_path: Path) -> None:
     study = loaded(tmp_path)
-    assert study.recipe("net") == study.settings["training"]
-    assert study.recipe("former") == study.settings["training"] | {"epochs": 3}
-    assert study.settings["training"]["epochs"] == 10
+    assert study.recipe("net") == study.training
+    assert asdict(study.recipe("net")) == study.settings["training"]
+    assert study.recipe("former") == replace(study.recipe("net"), epochs=3)
+    assert study.recipe("net").epochs == 10
 
 
 def test_a_recipe_that_is_missing_is_told(tmp_path: Path) -> None:
@@ -826,13 +849,13 @@ def test_schemas_are_closed_and_explain_every_key(name: str) -> None:
             assert schema.get("additionalProperties") is False, key
         for name, inner in properties.items():
             target = inner.get("$ref", "").rpartition("/")[2]
-            described = {**load("study")["$defs"].get(target, {}), **inner}
+            described = {**study_schema()["$defs"].get(target, {}), **inner}
             assert described.get("description"), f"{key}.{name}"
             visit(inner, f"{key}.{name}")
         if isinstance(schema.get("additionalProperties"), dict):
             visit(schema["additionalProperties"], f"{key}.NAME")
 
-    schema = load(name)
+    schema = {"config": config_schema, "study": study_schema}[name]()
     visit(schema, name)
     for definition, inner in schema.get("$defs", {}).items():
         visit(inner, definition)

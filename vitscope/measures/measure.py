@@ -17,7 +17,6 @@ Needs = Literal["latents", "predictions", "model", "loss", "weights", "parts"]
 Keeps = Literal["pass", "units", "gradient", "product"]
 # Plain values that a job is given: when they change, it runs again.
 Given = dict[str, Any]
-Schema = dict[str, Any]
 # The columns of published points that are drawn by depth.
 BY_DEPTH = frozenset({"index", "normalized_depth", "kind", "subsampling"})
 
@@ -80,9 +79,8 @@ class Measure:
     reads: ClassVar[tuple[str, ...]] = ()
     # Whether parts are merged at the cut points, whose table is then read.
     merges_blocks: ClassVar[bool] = False
-    # Its section of a study's `analysis`, if it has settings of its own, and their JSON schema.
-    section: ClassVar[str | None] = None
-    schema: ClassVar[Schema | None] = None
+    # The dataclass of its own settings, if it has any: the section of its name in `analysis`.
+    settings: ClassVar[type | None] = None
     # Seconds for a GB of latents, for a measure of these: docs/scale.md has them.
     seconds_per_gb: ClassVar[float] = 0.0
     # The setting that says how many images are in memory at once.

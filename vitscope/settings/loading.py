@@ -6,15 +6,18 @@ allowed.
 
 import csv
 from collections.abc import Mapping, Set
+from functools import cache
 from os.path import normpath
 from pathlib import Path
 from typing import Any
 
+from vitscope.data import opening
 from vitscope.errors import VitscopeError, nearest
 from vitscope.files.strict_yaml import load_yaml
 from vitscope.measures import rooms
 from vitscope.networks.family import arch_schema, family_names
-from vitscope.settings.schema import check, fill, listed, load, unknown
+from vitscope.settings.schema import Schema, check, fill, listed, unknown
+from vitscope.settings.section import schema_of
 from vitscope.settings.study import LOCK_SUFFIX, Figure, Settings, Study, typed
 from vitscope.training.snapshots import END
 
@@ -22,10 +25,42 @@ ROOT = Path(__file__).resolve().parents[2]
 BUNDLED_STUDIES = ROOT / "config" / "studies"
 CHECKPOINTS = ROOT / "resources" / "checkpoints"
 PUBLISHED = ROOT / "resources" / "published"
+SCHEMAS = ROOT / "config" / "schemas"
 SUFFIXES = (".yaml", ".yml")
 
 # The splits that the rule train_model reads.
 TRAINING_SPLITS = ("train", "test")
+
+
+@cache
+def config_schema() -> Schema:
+    """Return the schema of config/config.yaml."""
+    return load_yaml(SCHEMAS / "config.schema.yaml")
+
+
+@cache
+def study_schema() -> Schema:
+    """Return the schema of a study, with what sources and measures declare of their settings."""
+    schema = load_yaml(SCHEMAS / "study.schema.yaml")
+    _add_sources(schema["$defs"]["source"])
+    measures = [rooms.declared(name) for name in rooms.names()]
+    schema["$defs"]["analysis"]["properties"] |= {
+        each.name: schema_of(each.settings) for each in measures if each.settings
+    }
+    return schema
+
+
+def _add_sources(source: Schema) -> None:
+    """Add the kinds of sources, and to each the keys that it takes, as their modules declare."""
+    properties = source["properties"]
+    kinds = {kind: opening.declared(kind) for kind in opening.names()}
+    meanings = "; ".join(f"`{kind}`: {declared.meaning}" for kind, declared in kinds.items())
+    properties["kind"] |= {"enum": list(kinds), "description": f"{meanings}."}
+    for kind, declared in kinds.items():
+        properties |= declared.keys
+        of_kind = {"required": ["kind"], "properties": {"kind": {"const": kind}}}
+        keys = {"propertyNames": {"enum": ["kind", *declared.keys]}}
+        source["allOf"].append({"if": of_kind, "then": keys | {"required": [*declared.required]}})
 
 
 def _check_models(path: Path, settings: Settings) -> None:
@@ -42,7 +77,7 @@ def _check_models(path: Path, settings: Settings) -> None:
             at = f"analysis.split, for {key} on data.{model['data']}"
             raise unknown(path, at, split, splits)
         # Of the recipe, a model gives only what differs.
-        recipe = {**load("study")["$defs"]["training"], "required": []}
+        recipe = {**study_schema()["$defs"]["training"], "required": []}
         check(path, model["training"], recipe, within=("models", name, "training"))
 
 
@@ -145,7 +180,7 @@ def _check_training(study: Study, results: str) -> None:
 def load_study(path: Path, results: str = "results") -> Study:
     """Read, check and complete one study; `results` is the folder that the workflow writes to."""
     settings = load_yaml(path)
-    schema = load("study")
+    schema = study_schema()
     check(path, settings, schema)
     fill(settings, schema, schema)
     _check_models(path, settings)
@@ -187,7 +222,7 @@ def load_config(config: Mapping[str, Any], where: str) -> tuple[str, dict[str, S
     `where` says in messages where these settings come from.
     """
     settings = dict(config)
-    schema = load("config")
+    schema = config_schema()
     check(where, settings, schema)
     fill(settings, schema, schema)
     extra = settings["studies_dir"]

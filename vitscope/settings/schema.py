@@ -3,19 +3,14 @@
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import deepcopy
-from functools import cache
-from pathlib import Path
 from typing import Any
 
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import ValidationError
+from jsonschema.validators import extend
 
-from vitscope.data import opening
 from vitscope.errors import VitscopeError, nearest, quoted
-from vitscope.files.strict_yaml import load_yaml
 from vitscope.web.redaction import redacted
-
-SCHEMAS = Path(__file__).parents[2] / "config" / "schemas"
 
 Schema = dict[str, Any]
 
@@ -30,36 +25,15 @@ TYPES = {
 }
 
 
-@cache
-def load(name: str) -> Schema:
-    """Return one of the schemas of config/schemas, complete."""
-    schema = load_yaml(SCHEMAS / f"{name}.schema.yaml")
-    if name == "study":
-        _add_sources(schema["$defs"]["source"])
-        schema["$defs"]["analysis"]["properties"] |= _sections()
-    return schema
+def _is_whole(_: object, value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
 
 
-def _add_sources(source: Schema) -> None:
-    """Add the kinds of sources, and to each the keys that it takes, as their modules declare."""
-    properties = source["properties"]
-    kinds = {kind: opening.declared(kind) for kind in opening.names()}
-    meanings = "; ".join(f"`{kind}`: {declared.meaning}" for kind, declared in kinds.items())
-    properties["kind"] |= {"enum": list(kinds), "description": f"{meanings}."}
-    for kind, declared in kinds.items():
-        properties |= declared.keys
-        of_kind = {"required": ["kind"], "properties": {"kind": {"const": kind}}}
-        keys = {"propertyNames": {"enum": ["kind", *declared.keys]}}
-        source["allOf"].append({"if": of_kind, "then": keys | {"required": [*declared.required]}})
-
-
-def _sections() -> Schema:
-    """Return the sections of the analysis that measures have, each with its schema."""
-    # Imported here: measures check their settings by what this module offers.
-    from vitscope.measures import rooms
-
-    measures = [rooms.declared(measure) for measure in rooms.names()]
-    return {each.section: each.schema for each in measures if each.section and each.schema}
+# To JSON schema 64.0 is an integer; a list of 64.0 images is none.
+Validator = extend(
+    Draft202012Validator,
+    type_checker=Draft202012Validator.TYPE_CHECKER.redefine("integer", _is_whole),
+)
 
 
 def unknown(where: object, key: str, found: object, allowed: Iterable[str]) -> VitscopeError:
@@ -78,7 +52,7 @@ def listed(names: Iterable[str]) -> str:
 
 def check(where: object, settings: object, schema: Schema, within: Sequence[object] = ()) -> None:
     """Refuse settings that do not follow the schema; `within` is the key that holds them."""
-    error = min(Draft202012Validator(schema).iter_errors(settings), key=_urgency, default=None)
+    error = min(Validator(schema).iter_errors(settings), key=_urgency, default=None)
     if error:
         raise VitscopeError(f"{where}: {_sentence(error, [*within, *error.absolute_path])}")
 

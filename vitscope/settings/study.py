@@ -153,7 +153,11 @@ class Recipe:
 
 @dataclass(frozen=True)
 class Study:
-    """A checked study, its defaults filled in."""
+    """A checked study, its defaults filled in.
+
+    `sections` are the settings of measures, read by `section`. `settings` is the whole file as
+    plain values, for one purpose: a record of a run says them word for word.
+    """
 
     name: str
     path: Path

@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from vitscope.measures.spectrum.compute import BANDS, Plane, WholeSpectrum, merge, shard_spectrum
 
 from vitscope.errors import VitscopeError
 from vitscope.files.tensors import TensorFile, TensorWriter
@@ -15,7 +16,6 @@ from vitscope.measures import slices as pieces
 from vitscope.measures.feature_variance.compute import map_variance
 from vitscope.measures.intervals import bootstrap_means
 from vitscope.measures.spectrum import compute as spectrum
-from vitscope.measures.spectrum.compute import BANDS, Plane, WholeSpectrum, merge, shard_spectrum
 from vitscope.settings.loading import load_study
 from vitscope.workflow.tables import find_table
 

@@ -4,11 +4,11 @@ import numpy as np
 import pandas as pd
 import pytest
 from matplotlib.patches import Rectangle
+from vitscope.measures.spectrum.compute import BANDS
 
 from vitscope.drawing import canvas
 from vitscope.drawing.kinds import Member, draw
 from vitscope.errors import VitscopeError
-from vitscope.measures.spectrum.compute import BANDS
 
 RESNET = Member("resnet", "ResNet-50", "resnet")
 VIT = Member("vit", "ViT-Ti", "vit")

@@ -4,7 +4,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from vitscope.errors import VitscopeError
-from vitscope.measures.measure import FigureKind, Given, Measure, Schema
+from vitscope.measures.measure import FigureKind, Given, Measure
+from vitscope.settings.section import setting
 
 if TYPE_CHECKING:
     from vitscope.settings.study import Study
@@ -12,31 +13,19 @@ if TYPE_CHECKING:
 # An unbiased HSIC divides by what is left of the images without three.
 LEAST_BATCH = 4
 
-SETTINGS: Schema = {
-    "description": "The similarity of the feature maps of all pairs of cut points.",
-    "type": "object",
-    "additionalProperties": False,
-    "default": {},
-    "properties": {
-        "batch_size": {
-            "type": "integer",
-            "minimum": 4,
-            "default": 64,
-            "description": (
-                "Images per estimate of the HSIC, of which the mean is taken. It divides "
-                "`shard_size` where there are several shards; the last images that fill no batch "
-                "are left out."
-            ),
-        },
-    },
-}
-
 
 @dataclass(frozen=True)
 class Settings:
-    """The section `cka` of a study's analysis."""
+    """The similarity of the feature maps of all pairs of cut points."""
 
-    batch_size: int
+    batch_size: int = setting(
+        64,
+        (
+            "Images per estimate of the HSIC, of which the mean is taken. It divides `shard_size` "
+            "where there are several shards; the last images that fill no batch are left out."
+        ),
+        minimum=4,
+    )
 
 
 class Cka(Measure):
@@ -45,8 +34,7 @@ class Cka(Measure):
     needs = "latents"
     in_parts = True
     seconds_per_gb = 0.7
-    section = "cka"
-    schema = SETTINGS
+    settings = Settings
     batch_setting = "analysis.cka.batch_size"
 
     def figures(self) -> dict[str, FigureKind]:

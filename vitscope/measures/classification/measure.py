@@ -3,40 +3,27 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from vitscope.measures.measure import Given, Measure, Schema
+from vitscope.measures.measure import Given, Measure
+from vitscope.settings.section import setting
 
 if TYPE_CHECKING:
     from vitscope.settings.study import Study
 
-SETTINGS: Schema = {
-    "description": "Accuracy and calibration.",
-    "type": "object",
-    "additionalProperties": False,
-    "default": {},
-    "properties": {
-        "images": {
-            "type": ["integer", "null"],
-            "minimum": 1,
-            "default": None,
-            "description": "How many images of the split are classified; null for all.",
-        },
-    },
-}
-
 
 @dataclass(frozen=True)
 class Settings:
-    """The section `classification` of a study's analysis."""
+    """Accuracy and calibration."""
 
-    images: int | None
+    images: int | None = setting(
+        None, "How many images of the split are classified; null for all.", minimum=1
+    )
 
 
 class Classification(Measure):
     """Accuracy and calibration."""
 
     needs = "predictions"
-    section = "classification"
-    schema = SETTINGS
+    settings = Settings
 
     def predicted(self, study: "Study") -> int | None:
         """Return how many images are classified."""

@@ -5,35 +5,25 @@ from typing import TYPE_CHECKING
 
 from vitscope.measures.augmented import check_augmented
 from vitscope.measures.classification.measure import Settings as Classification
-from vitscope.measures.measure import FigureKind, Given, Measure, Schema, Work
+from vitscope.measures.measure import FigureKind, Given, Measure, Work
+from vitscope.settings.section import setting
 
 if TYPE_CHECKING:
     from vitscope.settings.study import Study
 
-SETTINGS: Schema = {
-    "description": "The loss on training images that are augmented alike for all models.",
-    "type": "object",
-    "additionalProperties": False,
-    "default": {},
-    "properties": {
-        "images": {
-            "type": "integer",
-            "minimum": 1,
-            "default": 2000,
-            "description": (
-                "How many images are drawn and augmented by the study's recipe; many, since whole "
-                "batches are mixed or not."
-            ),
-        },
-    },
-}
-
 
 @dataclass(frozen=True)
 class Settings:
-    """The section `fit` of a study's analysis."""
+    """The loss on training images that are augmented alike for all models."""
 
-    images: int
+    images: int = setting(
+        2000,
+        (
+            "How many images are drawn and augmented by the study's recipe; many, since whole "
+            "batches are mixed or not."
+        ),
+        minimum=1,
+    )
 
 
 class Fit(Measure):
@@ -41,8 +31,7 @@ class Fit(Measure):
 
     needs = "model"
     reads = ("predictions", "alike")
-    section = "fit"
-    schema = SETTINGS
+    settings = Settings
 
     def figures(self) -> dict[str, FigureKind]:
         """Return the kinds of figures that are drawn of it."""

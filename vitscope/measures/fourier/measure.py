@@ -3,34 +3,21 @@
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
-from vitscope.measures.measure import BY_DEPTH, FigureKind, Given, Measure, Schema
+from vitscope.measures.measure import BY_DEPTH, FigureKind, Given, Measure
 from vitscope.measures.spectrum.measure import Settings as SpectrumSettings
+from vitscope.settings.section import setting
 
 if TYPE_CHECKING:
     from vitscope.settings.study import Study
 
-SETTINGS: Schema = {
-    "description": "The Fourier-transformed feature maps.",
-    "type": "object",
-    "additionalProperties": False,
-    "default": {},
-    "properties": {
-        "radial": {
-            "type": "boolean",
-            "default": True,
-            "description": (
-                "Measure the radial profile too, which takes a whole transform of every map."
-            ),
-        },
-    },
-}
-
 
 @dataclass(frozen=True)
 class Settings:
-    """The section `fourier` of a study's analysis."""
+    """The Fourier-transformed feature maps."""
 
-    radial: bool
+    radial: bool = setting(
+        True, "Measure the radial profile too, which takes a whole transform of every map."
+    )
 
 
 class Fourier(Measure):
@@ -44,8 +31,7 @@ class Fourier(Measure):
     in_parts = True
     seconds_per_gb = 1.9
     merges_blocks = True
-    section = "fourier"
-    schema = SETTINGS
+    settings = Settings
 
     def figures(self) -> dict[str, FigureKind]:
         """Return the kinds of figures that are drawn of it."""

@@ -5,71 +5,42 @@ from typing import TYPE_CHECKING
 
 from vitscope.errors import VitscopeError
 from vitscope.measures.frequency_noise.rings import sides
-from vitscope.measures.measure import FigureKind, Given, Measure, Schema, Work, passes
+from vitscope.measures.measure import FigureKind, Given, Measure, Work, passes
+from vitscope.settings.section import setting
 
 if TYPE_CHECKING:
     from vitscope.settings.study import Study
 
-SETTINGS: Schema = {
-    "description": "Noise of one frequency, added to normalized images.",
-    "type": "object",
-    "additionalProperties": False,
-    "default": {},
-    "properties": {
-        "images": {
-            "type": ["integer", "null"],
-            "minimum": 1,
-            "default": None,
-            "description": "How many images of the split are classified; null for all.",
-        },
-        "frequencies": {
-            "type": "array",
-            "items": {"type": "number", "minimum": 0, "maximum": 1},
-            "minItems": 1,
-            "uniqueItems": True,
-            "default": [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9],
-            "description": "The frequencies of the noise, in units of pi.",
-        },
-        "width": {
-            "type": "number",
-            "exclusiveMinimum": 0,
-            "maximum": 1,
-            "default": 0.1,
-            "description": "Half of the width of the ring of frequencies, in units of pi.",
-        },
-        "eps": {
-            "type": "number",
-            "exclusiveMinimum": 0,
-            "default": 0.7,
-            "description": "Size of the noise before it is masked.",
-        },
-        "seeds": {
-            "type": "integer",
-            "minimum": 1,
-            "default": 3,
-            "description": "How many times noise is drawn for every image.",
-        },
-    },
-}
-
 
 @dataclass(frozen=True)
 class Settings:
-    """The section `frequency_noise` of a study's analysis."""
+    """Noise of one frequency, added to normalized images."""
 
-    images: int | None
-    frequencies: list[float]
-    width: float
-    eps: float
-    seeds: int
+    images: int | None = setting(
+        None, "How many images of the split are classified; null for all.", minimum=1
+    )
+    frequencies: list[float] = setting(
+        [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9],
+        "The frequencies of the noise, in units of pi.",
+        items={"minimum": 0, "maximum": 1},
+        minItems=1,
+        uniqueItems=True,
+    )
+    width: float = setting(
+        0.1,
+        "Half of the width of the ring of frequencies, in units of pi.",
+        exclusiveMinimum=0,
+        maximum=1,
+    )
+    eps: float = setting(0.7, "Size of the noise before it is masked.", exclusiveMinimum=0)
+    seeds: int = setting(3, "How many times noise is drawn for every image.", minimum=1)
 
 
 class FrequencyNoise(Measure):
     """Accuracy under noise of one frequency."""
 
     needs = "model"
-    section = "frequency_noise"
-    schema = SETTINGS
+    settings = Settings
 
     def figures(self) -> dict[str, FigureKind]:
         """Return the kinds of figures that are drawn of it."""

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from vitscope.errors import VitscopeError
 from vitscope.measures.augmented import check_augmented
-from vitscope.measures.measure import FigureKind, Given, Measure, Schema, Work
+from vitscope.measures.measure import FigureKind, Given, Measure, Work
+from vitscope.settings.section import setting
 
 if TYPE_CHECKING:
     from vitscope.settings.study import Study
@@ -16,87 +17,37 @@ LEAST_VECTORS = 64
 # What a product with the Hessian takes, in forward passes.
 PASSES_OF_A_PRODUCT = 6
 
-SETTINGS: Schema = {
-    "description": "The largest eigenvalues of the Hessian of the training loss.",
-    "type": "object",
-    "additionalProperties": False,
-    "default": {},
-    "properties": {
-        "batches": {
-            "type": "integer",
-            "minimum": 1,
-            "default": 16,
-            "description": "How many batches of augmented images have a spectrum each.",
-        },
-        "batch_size": {
-            "type": "integer",
-            "minimum": 1,
-            "default": 64,
-            "description": "Images per batch.",
-        },
-        "top": {
-            "type": "integer",
-            "minimum": 1,
-            "default": 5,
-            "description": "How many eigenvalues of each batch, the largest by magnitude.",
-        },
-        "batches_per_job": {
-            "type": "integer",
-            "minimum": 1,
-            "default": 1,
-            "description": "How many batches one job measures; results do not depend on it.",
-        },
-        "tolerance": {
-            "type": "number",
-            "exclusiveMinimum": 0,
-            "default": 0.001,
-            "description": (
-                "Largest residual |Hv - av| of an eigenvalue, over the largest magnitude, at "
-                "which it counts as converged."
-            ),
-        },
-        "iterations": {
-            "type": "integer",
-            "minimum": 10,
-            "default": 200,
-            "description": (
-                "Most steps of Lanczos; an eigenvalue that needs more is told as such."
-            ),
-        },
-        "l2": {
-            "type": "boolean",
-            "default": True,
-            "description": "Add the weight decay term to the loss.",
-        },
-        "density_probes": {
-            "type": "integer",
-            "minimum": 1,
-            "default": 2,
-            "description": "Random vectors per batch of the full spectral density.",
-        },
-        "density_steps": {
-            "type": "integer",
-            "minimum": 5,
-            "default": 40,
-            "description": "Steps of Lanczos from each of them.",
-        },
-    },
-}
-
 
 @dataclass(frozen=True)
 class Settings:
-    """The section `hessian` of a study's analysis."""
+    """The largest eigenvalues of the Hessian of the training loss."""
 
-    batches: int
-    batch_size: int
-    top: int
-    batches_per_job: int
-    tolerance: float
-    iterations: int
-    l2: bool
-    density_probes: int
-    density_steps: int
+    batches: int = setting(
+        16, "How many batches of augmented images have a spectrum each.", minimum=1
+    )
+    batch_size: int = setting(64, "Images per batch.", minimum=1)
+    top: int = setting(
+        5, "How many eigenvalues of each batch, the largest by magnitude.", minimum=1
+    )
+    batches_per_job: int = setting(
+        1, "How many batches one job measures; results do not depend on it.", minimum=1
+    )
+    tolerance: float = setting(
+        0.001,
+        (
+            "Largest residual |Hv - av| of an eigenvalue, over the largest magnitude, at which it "
+            "counts as converged."
+        ),
+        exclusiveMinimum=0,
+    )
+    iterations: int = setting(
+        200, "Most steps of Lanczos; an eigenvalue that needs more is told as such.", minimum=10
+    )
+    l2: bool = setting(True, "Add the weight decay term to the loss.")
+    density_probes: int = setting(
+        2, "Random vectors per batch of the full spectral density.", minimum=1
+    )
+    density_steps: int = setting(40, "Steps of Lanczos from each of them.", minimum=5)
 
 
 class OfHessian(Measure):
@@ -155,8 +106,7 @@ class OfHessian(Measure):
 class Hessian(OfHessian):
     """The largest eigenvalues."""
 
-    section = "hessian"
-    schema = SETTINGS
+    settings = Settings
 
     def figures(self) -> dict[str, FigureKind]:
         """Return the kinds of figures that are drawn of it."""

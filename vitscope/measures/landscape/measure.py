@@ -5,7 +5,8 @@ from math import ceil
 from typing import TYPE_CHECKING, Literal
 
 from vitscope.measures.augmented import check_augmented
-from vitscope.measures.measure import FigureKind, Given, Measure, Schema, Work
+from vitscope.measures.measure import FigureKind, Given, Measure, Work
+from vitscope.settings.section import setting
 from vitscope.training.snapshots import END
 
 if TYPE_CHECKING:
@@ -16,80 +17,44 @@ SHARE_OF_BFLOAT16 = 0.4
 # Where the weights were, and two directions to move them in.
 VECTORS = 3
 
-SETTINGS: Schema = {
-    "description": "The loss on a plane through the trained weights.",
-    "type": "object",
-    "additionalProperties": False,
-    "default": {},
-    "properties": {
-        "points": {
-            "type": "integer",
-            "minimum": 3,
-            "not": {"multipleOf": 2},
-            "title": "an odd whole number from 3, so that the trained weights are a point",
-            "default": 21,
-            "description": "Points along each axis of the grid.",
-        },
-        "radius": {
-            "type": "number",
-            "exclusiveMinimum": 0,
-            "default": 1.0,
-            "description": "How far the grid reaches along each direction, both ways.",
-        },
-        "seed": {
-            "type": "integer",
-            "minimum": 0,
-            "default": 0,
-            "description": "Seed of the two directions.",
-        },
-        "rows_per_job": {
-            "type": "integer",
-            "minimum": 1,
-            "default": 3,
-            "description": (
-                "How many rows of the grid one job measures; results do not depend on it."
-            ),
-        },
-        "l2": {
-            "type": "boolean",
-            "default": True,
-            "description": (
-                "Add the weight decay term to the loss; without it the landscape is not that of "
-                "training."
-            ),
-        },
-        "precision": {
-            "enum": ["auto", "float32", "bfloat16"],
-            "default": "auto",
-            "description": (
-                "Precision of the forward passes; `auto` takes bfloat16 where the processor "
-                "multiplies it faster."
-            ),
-        },
-        "batch_size": {
-            "type": "integer",
-            "minimum": 1,
-            "default": 32,
-            "description": (
-                "Images per forward pass. On a processor few are faster than many, since what is "
-                "between layers then stays in its cache; on a GPU it is the other way round."
-            ),
-        },
-    },
-}
-
 
 @dataclass(frozen=True)
 class Settings:
-    """The section `landscape` of a study's analysis."""
+    """The loss on a plane through the trained weights."""
 
-    points: int
-    radius: float
-    seed: int
-    rows_per_job: int
-    l2: bool
-    precision: Literal["auto", "float32", "bfloat16"]
-    batch_size: int
+    points: int = setting(
+        21,
+        "Points along each axis of the grid.",
+        minimum=3,
+        not_={"multipleOf": 2},
+        title="an odd whole number from 3, so that the trained weights are a point",
+    )
+    radius: float = setting(
+        1.0, "How far the grid reaches along each direction, both ways.", exclusiveMinimum=0
+    )
+    seed: int = setting(0, "Seed of the two directions.", minimum=0)
+    rows_per_job: int = setting(
+        3, "How many rows of the grid one job measures; results do not depend on it.", minimum=1
+    )
+    l2: bool = setting(
+        True,
+        "Add the weight decay term to the loss; without it the landscape is not that of training.",
+    )
+    precision: Literal["auto", "float32", "bfloat16"] = setting(
+        "auto",
+        (
+            "Precision of the forward passes; `auto` takes bfloat16 where the processor multiplies "
+            "it faster."
+        ),
+    )
+    batch_size: int = setting(
+        32,
+        (
+            "Images per forward pass. On a processor few are faster than many, since what is "
+            "between layers then stays in its cache; on a GPU it is the other way round."
+        ),
+        minimum=1,
+    )
 
 
 class Landscape(Measure):
@@ -97,8 +62,7 @@ class Landscape(Measure):
 
     needs = "loss"
     in_parts = True
-    section = "landscape"
-    schema = SETTINGS
+    settings = Settings
     batch_setting = "analysis.landscape.batch_size"
 
     def figures(self) -> dict[str, FigureKind]:

@@ -3,7 +3,8 @@
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
-from vitscope.measures.measure import FigureKind, Given, Measure, Schema, Work, passes
+from vitscope.measures.measure import FigureKind, Given, Measure, Work, passes
+from vitscope.settings.section import setting
 
 if TYPE_CHECKING:
     from vitscope.settings.study import Study
@@ -12,27 +13,14 @@ if TYPE_CHECKING:
 # computed again; measured are 0.2 to 0.45.
 SHARE_OF_LESION = 0.25
 
-SETTINGS: Schema = {
-    "description": "The accuracy without one residual branch.",
-    "type": "object",
-    "additionalProperties": False,
-    "default": {},
-    "properties": {
-        "images": {
-            "type": ["integer", "null"],
-            "minimum": 1,
-            "default": None,
-            "description": "How many images of the split are classified; null for all.",
-        },
-    },
-}
-
 
 @dataclass(frozen=True)
 class Settings:
-    """The section `lesion` of a study's analysis."""
+    """The accuracy without one residual branch."""
 
-    images: int | None
+    images: int | None = setting(
+        None, "How many images of the split are classified; null for all.", minimum=1
+    )
 
 
 class Lesion(Measure):
@@ -40,8 +28,7 @@ class Lesion(Measure):
 
     needs = "model"
     reads = ("blocks",)
-    section = "lesion"
-    schema = SETTINGS
+    settings = Settings
 
     def figures(self) -> dict[str, FigureKind]:
         """Return the kinds of figures that are drawn of it."""

@@ -2,96 +2,58 @@
 
 from dataclasses import dataclass
 from math import ceil
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, get_args
 
-from vitscope.measures.measure import FigureKind, Given, Measure, Schema, Work, passes
+from vitscope.measures.measure import FigureKind, Given, Measure, Work, passes
+from vitscope.settings.section import setting
 
 if TYPE_CHECKING:
     from vitscope.settings.study import Study
 
-SETTINGS: Schema = {
-    "description": "Accuracy and calibration on corrupted images.",
-    "type": "object",
-    "additionalProperties": False,
-    "default": {},
-    "properties": {
-        "images": {
-            "type": ["integer", "null"],
-            "minimum": 1,
-            "default": None,
-            "description": "How many images of the split are corrupted; null for all.",
-        },
-        "corruptions": {
-            "type": "array",
-            "items": {
-                "enum": [
-                    "gaussian_noise",
-                    "shot_noise",
-                    "impulse_noise",
-                    "defocus_blur",
-                    "glass_blur",
-                    "motion_blur",
-                    "zoom_blur",
-                    "snow",
-                    "frost",
-                    "fog",
-                    "brightness",
-                    "contrast",
-                    "elastic_transform",
-                    "pixelate",
-                    "jpeg_compression",
-                ],
-            },
-            "minItems": 1,
-            "uniqueItems": True,
-            "default": [
-                "gaussian_noise",
-                "shot_noise",
-                "impulse_noise",
-                "defocus_blur",
-                "glass_blur",
-                "motion_blur",
-                "zoom_blur",
-                "snow",
-                "frost",
-                "fog",
-                "brightness",
-                "contrast",
-                "elastic_transform",
-                "pixelate",
-                "jpeg_compression",
-            ],
-            "description": "The corruptions.",
-        },
-        "severities": {
-            "type": "array",
-            "items": {"type": "integer", "minimum": 1, "maximum": 5},
-            "minItems": 1,
-            "uniqueItems": True,
-            "default": [1, 2, 3, 4, 5],
-            "description": "Their severities.",
-        },
-        "corruptions_per_job": {
-            "type": "integer",
-            "minimum": 1,
-            "default": 1,
-            "description": (
-                "How many corruptions one job measures; results do not depend on it. On a cluster "
-                "one each runs them side by side, small models spend most of a job on its start."
-            ),
-        },
-    },
-}
+Corruption = Literal[
+    "gaussian_noise",
+    "shot_noise",
+    "impulse_noise",
+    "defocus_blur",
+    "glass_blur",
+    "motion_blur",
+    "zoom_blur",
+    "snow",
+    "frost",
+    "fog",
+    "brightness",
+    "contrast",
+    "elastic_transform",
+    "pixelate",
+    "jpeg_compression",
+]
 
 
 @dataclass(frozen=True)
 class Settings:
-    """The section `robustness` of a study's analysis."""
+    """Accuracy and calibration on corrupted images."""
 
-    images: int | None
-    corruptions: list[str]
-    severities: list[int]
-    corruptions_per_job: int
+    images: int | None = setting(
+        None, "How many images of the split are corrupted; null for all.", minimum=1
+    )
+    corruptions: list[Corruption] = setting(
+        [*get_args(Corruption)], "The corruptions.", minItems=1, uniqueItems=True
+    )
+    severities: list[int] = setting(
+        [1, 2, 3, 4, 5],
+        "Their severities.",
+        items={"minimum": 1, "maximum": 5},
+        minItems=1,
+        uniqueItems=True,
+    )
+    corruptions_per_job: int = setting(
+        1,
+        (
+            "How many corruptions one job measures; results do not depend on it. On a cluster one "
+            "each runs them side by side, small models spend most of a job on its start."
+        ),
+        minimum=1,
+    )
 
 
 class Robustness(Measure):
@@ -100,8 +62,7 @@ class Robustness(Measure):
     needs = "model"
     in_parts = True
     reads = ("corrupted",)
-    section = "robustness"
-    schema = SETTINGS
+    settings = Settings
 
     def figures(self) -> dict[str, FigureKind]:
         """Return the kinds of figures that are drawn of it."""

@@ -5,50 +5,32 @@ from typing import TYPE_CHECKING
 
 from vitscope.errors import VitscopeError, quoted
 from vitscope.measures.classification.measure import Settings as Classification
-from vitscope.measures.measure import FigureKind, Given, Measure, Schema
+from vitscope.measures.measure import FigureKind, Given, Measure
 from vitscope.settings.schema import unknown
+from vitscope.settings.section import setting
 
 if TYPE_CHECKING:
     from vitscope.settings.study import Study
 
-SETTINGS: Schema = {
-    "description": "What a model goes by where shape and texture are of two classes.",
-    "type": "object",
-    "additionalProperties": False,
-    "default": {},
-    "properties": {
-        "split": {
-            "type": "string",
-            "default": "conflict",
-            "description": (
-                "The split of the data set, whose images say `shape` and `texture`; `shapes32` "
-                "has one."
-            ),
-        },
-        "images": {
-            "type": ["integer", "null"],
-            "minimum": 1,
-            "default": None,
-            "description": "How many images of the split are classified; null for all.",
-        },
-    },
-}
-
 
 @dataclass(frozen=True)
 class Settings:
-    """The section `shape_texture` of a study's analysis."""
+    """What a model goes by where shape and texture are of two classes."""
 
-    split: str
-    images: int | None
+    split: str = setting(
+        "conflict",
+        "The split of the data set, whose images say `shape` and `texture`; `shapes32` has one.",
+    )
+    images: int | None = setting(
+        None, "How many images of the split are classified; null for all.", minimum=1
+    )
 
 
 class ShapeTexture(Measure):
     """Decisions by shape and by texture, on images where the two are of different classes."""
 
     needs = "predictions"
-    section = "shape_texture"
-    schema = SETTINGS
+    settings = Settings
 
     def figures(self) -> dict[str, FigureKind]:
         """Return the kinds of figures that are drawn of it."""

@@ -4,38 +4,24 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 from vitscope.errors import VitscopeError
-from vitscope.measures.measure import FigureKind, Given, Measure, Schema
+from vitscope.measures.measure import FigureKind, Given, Measure
+from vitscope.settings.section import setting
 
 if TYPE_CHECKING:
     from vitscope.settings.study import Study
 
-SETTINGS: Schema = {
-    "description": "The variance of feature maps in three bands of frequency.",
-    "type": "object",
-    "additionalProperties": False,
-    "default": {},
-    "properties": {
-        "edges": {
-            "type": "array",
-            "items": {
-                "type": "number",
-                "exclusiveMinimum": 0,
-                "exclusiveMaximum": 1,
-            },
-            "minItems": 2,
-            "maxItems": 2,
-            "default": [0.25, 0.5],
-            "description": "Where the middle band begins and ends, in units of pi.",
-        },
-    },
-}
-
 
 @dataclass(frozen=True)
 class Settings:
-    """The section `spectrum` of a study's analysis."""
+    """The variance of feature maps in three bands of frequency."""
 
-    edges: list[float]
+    edges: list[float] = setting(
+        [0.25, 0.5],
+        "Where the middle band begins and ends, in units of pi.",
+        items={"exclusiveMinimum": 0, "exclusiveMaximum": 1},
+        minItems=2,
+        maxItems=2,
+    )
 
 
 class Spectrum(Measure):
@@ -45,8 +31,7 @@ class Spectrum(Measure):
     in_parts = True
     parts_of = "fourier"
     merges_blocks = True
-    section = "spectrum"
-    schema = SETTINGS
+    settings = Settings
 
     def figures(self) -> dict[str, FigureKind]:
         """Return the kinds of figures that are drawn of it."""

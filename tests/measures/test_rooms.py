@@ -1,0 +1,79 @@
+"""The rooms of measures: each is complete, and is read without anything heavy."""
+
+import inspect
+import subprocess
+import sys
+from collections import Counter
+from importlib import import_module
+
+import pytest
+
+from vitscope.errors import VitscopeError
+from vitscope.files.tables import Table
+from vitscope.measures import rooms
+
+HEAVY = ("torch", "torchvision", "timm", "numpy", "scipy", "pandas", "pyarrow", "matplotlib", "PIL")
+WITHOUT = """
+import sys
+import {module}
+heavy = sorted(set(sys.modules) & {heavy})
+if heavy:
+    sys.exit("{module} imports " + ", ".join(heavy))
+"""
+
+
+def imports_nothing_heavy(*modules: str) -> None:
+    names = ", ".join(modules)
+    code = WITHOUT.format(module=names, heavy=set(HEAVY))
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_declarations_import_nothing_heavy() -> None:
+    imports_nothing_heavy(*(rooms.module(name, "measure") for name in rooms.names()))
+
+
+def test_reading_studies_imports_nothing_heavy() -> None:
+    imports_nothing_heavy("vitscope.settings.loading")
+
+
+@pytest.mark.parametrize("name", rooms.names())
+def test_a_room_is_complete(name: str) -> None:
+    measure = rooms.declared(name)
+    assert measure.name == name
+    assert type(measure).__doc__
+
+    table = import_module(rooms.module(name, "table"))
+    assert isinstance(table.TABLE, Table)
+    assert table.TABLE.name == name
+    if measure.needs == "latents":
+        assert isinstance(table.PART, Table)
+
+    compute = import_module(rooms.module(name, "compute"))
+    if measure.parts_of is None:
+        assert inspect.isfunction(compute.measure)
+    else:
+        assert measure.needs == "parts"
+        assert measure.parts_of in rooms.names()
+        assert inspect.isfunction(compute.merge)
+    if measure.needs == "latents":
+        assert inspect.isfunction(compute.merge)
+
+
+def test_a_kind_of_figure_is_drawn_by_its_room() -> None:
+    """The captions are looked for where they are read."""
+    for name, kind in rooms.kinds().items():
+        module = import_module(rooms.module(kind.measure, kind.module))
+        assert inspect.isfunction(module.plot), name
+        assert kind.tables[0] == kind.measure
+
+
+def test_kinds_of_figures_have_one_room_each() -> None:
+    declared = [kind for name in rooms.names() for kind in rooms.declared(name).figures()]
+    assert [kind for kind, count in Counter(declared).items() if count > 1] == []
+
+
+def test_a_measure_that_is_not_there_is_refused() -> None:
+    with pytest.raises(VitscopeError) as caught:
+        rooms.module("fourrier", "table")
+    assert str(caught.value) == "There is no measure 'fourrier'. Did you mean 'fourier'?"
