@@ -7,8 +7,8 @@ from typing import Any
 
 import pandas as pd
 
-from vitscope.drawing.kinds import KINDS
 from vitscope.errors import VitscopeError, nearest
+from vitscope.measures.rooms import kinds
 
 
 @dataclass(frozen=True)
@@ -72,5 +72,5 @@ def read_published_of(figure: Mapping[str, Any], files: Iterable[str]) -> dict[s
     if not published:
         return {}
     path = next(path for path in files if Path(path).name == published["file"])
-    needed = KINDS[figure["kind"]].published
+    needed = kinds()[figure["kind"]].published
     return read_published(path, needed, published["series"], published["same_models"])
