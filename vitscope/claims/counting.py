@@ -23,8 +23,8 @@ from vitscope.measures.fourier.claims import SPECTRA
 from vitscope.measures.frequency_noise.claims import NOISE
 from vitscope.measures.landscape.claims import FIT, HESSIAN, LANDSCAPE
 from vitscope.measures.lesion.claims import LESIONS
-from vitscope.measures.rows import of_snapshots
 from vitscope.measures.shape_texture.claims import ROBUSTNESS, SHAPE
+from vitscope.measures.snapshots import of_snapshots
 
 __all__ = [
     "CLAIMS",

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from vitscope.measures.rows import of_snapshots
+from vitscope.measures.snapshots import of_snapshots
 
 if TYPE_CHECKING:
     import pandas as pd

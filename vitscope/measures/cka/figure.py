@@ -18,9 +18,9 @@ from vitscope.drawing import layout
 from vitscope.drawing.bands import COLORS, mark_entries
 from vitscope.drawing.figure import Member
 from vitscope.drawing.legends import legend
+from vitscope.drawing.rows import rows_of
 from vitscope.errors import VitscopeError
 from vitscope.measures.depth_bands import subsamples
-from vitscope.measures.rows import rows_of
 
 Array = npt.NDArray[Any]
 

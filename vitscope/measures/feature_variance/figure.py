@@ -13,9 +13,9 @@ from vitscope.drawing.bands import band_entries, draw_bands
 from vitscope.drawing.figure import Member
 from vitscope.drawing.legends import legend, markers, shades
 from vitscope.drawing.looks import Look, look_of
+from vitscope.drawing.rows import rows_of
 from vitscope.drawing.text import INTERVAL, published_label
 from vitscope.measures.depth_bands import Band, bands
-from vitscope.measures.rows import rows_of
 
 _INTERVAL_ALPHA = 0.25
 

@@ -13,8 +13,8 @@ from vitscope.drawing import layout
 from vitscope.drawing.figure import Member
 from vitscope.drawing.legends import legend
 from vitscope.drawing.looks import GRAY, Look, look_of
+from vitscope.drawing.rows import rows_of
 from vitscope.drawing.text import INTERVAL, another_model, published_label
-from vitscope.measures.rows import rows_of
 
 _LABELS = {"error_percent": "Test error (%)", "nll_train": "Training NLL"}
 _INTERVAL_WIDTH = 1.4

@@ -15,9 +15,9 @@ from vitscope.drawing import layout
 from vitscope.drawing.bands import draw_bands
 from vitscope.drawing.figure import Member
 from vitscope.drawing.looks import GRAY, Look, depth_color, look_of
+from vitscope.drawing.rows import rows_of
 from vitscope.drawing.text import INTERVAL, published_label
 from vitscope.measures.depth_bands import Band, bands
-from vitscope.measures.rows import rows_of
 
 AMPLITUDE = "Δ log amplitude"
 COMPONENT = "Δ log amplitude at 1.0π"

@@ -16,9 +16,9 @@ from vitscope.drawing import layout
 from vitscope.drawing.figure import Member
 from vitscope.drawing.legends import legend, model_entries, shades
 from vitscope.drawing.looks import ZERO, Look, looks_of
+from vitscope.drawing.rows import rows_of
 from vitscope.drawing.text import INTERVAL, published_label
 from vitscope.measures.frequency_noise.compute import Array, half_plane, noises, ring, signs
-from vitscope.measures.rows import rows_of
 
 _INTERVAL_ALPHA = 0.2
 _LABEL = "Δ accuracy (pp)"

@@ -16,8 +16,8 @@ from vitscope.claims.published import Published
 from vitscope.drawing import layout
 from vitscope.drawing.figure import Member
 from vitscope.drawing.looks import GRAY, Look, looks_of
+from vitscope.drawing.rows import rows_of
 from vitscope.drawing.text import percent, published_label
-from vitscope.measures.rows import rows_of
 
 Array = npt.NDArray[np.float64]
 Range = tuple[float, float]

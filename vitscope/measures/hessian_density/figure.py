@@ -13,7 +13,7 @@ from vitscope.claims.published import Published
 from vitscope.drawing import layout
 from vitscope.drawing.figure import Member
 from vitscope.drawing.looks import look_of
-from vitscope.measures.rows import rows_of
+from vitscope.drawing.rows import rows_of
 
 Array = npt.NDArray[np.float64]
 

@@ -18,8 +18,8 @@ from vitscope.drawing.figure import Member
 from vitscope.drawing.layout import Panels
 from vitscope.drawing.legends import legend
 from vitscope.drawing.looks import Look, look_of
+from vitscope.drawing.rows import rows_of
 from vitscope.drawing.text import percent
-from vitscope.measures.rows import rows_of
 
 _ACCURACY_ALPHA = 0.45
 _DIAGONAL: dict[str, Any] = {"color": "black", "linestyle": "--", "linewidth": 0.7}

@@ -14,7 +14,7 @@ from vitscope.drawing.figure import Member
 from vitscope.drawing.layout import Panels
 from vitscope.drawing.legends import legend, model_entries
 from vitscope.drawing.looks import Look, looks_of
-from vitscope.measures.rows import rows_of
+from vitscope.drawing.rows import rows_of
 
 # What is drawn by severity: the column, its label and its scale.
 SCORES = (("accuracy", "Accuracy (%)", 100), ("nll", "NLL", 1), ("ece", "ECE (%)", 100))

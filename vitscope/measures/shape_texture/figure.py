@@ -14,8 +14,8 @@ from vitscope.drawing import layout
 from vitscope.drawing.figure import Member
 from vitscope.drawing.legends import legend
 from vitscope.drawing.looks import GRAY, Look, look_of
+from vitscope.drawing.rows import rows_of
 from vitscope.drawing.text import INTERVAL
-from vitscope.measures.rows import rows_of
 
 # Unlike the colours of families, and of falling darkness.
 _COLORS = {"shape": "#2f4858", "texture": "#e0b050", "neither": "#e8e8e8"}

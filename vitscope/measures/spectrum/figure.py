@@ -14,9 +14,9 @@ from vitscope.drawing import layout
 from vitscope.drawing.bands import band_entries, draw_bands
 from vitscope.drawing.figure import Member
 from vitscope.drawing.legends import legend, shades
+from vitscope.drawing.rows import rows_of
 from vitscope.drawing.text import INTERVAL
 from vitscope.measures.depth_bands import Band, bands
-from vitscope.measures.rows import rows_of
 
 _STYLES: dict[str, dict[str, Any]] = {
     "low": {"color": "#0072b2", "marker": "o"},

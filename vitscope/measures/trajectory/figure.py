@@ -17,7 +17,7 @@ from vitscope.drawing.figure import Member
 from vitscope.drawing.layout import Panels
 from vitscope.drawing.legends import legend
 from vitscope.drawing.looks import Look, looks_of
-from vitscope.measures.rows import rows_of
+from vitscope.drawing.rows import rows_of
 
 # Inches: one panel in a column, by how far the trajectories turn.
 _WIDTH = 3.25

@@ -1,4 +1,4 @@
-"""The rows of a table that are about one model, or about some moments of training."""
+"""The rows of a table that are drawn of one model."""
 
 from collections.abc import Sequence
 
@@ -21,9 +21,3 @@ def rows_of(
             f"The {name} table has no model '{model}'{at}: delete the table and run again."
         )
     return rows.sort_values(list(order), ignore_index=True) if order else rows
-
-
-def of_snapshots(table: pd.DataFrame, snapshots: Sequence[str]) -> pd.DataFrame:
-    """Return the rows of some snapshots, in their order."""
-    rows = table[table["snapshot"].isin(snapshots)]
-    return rows.sort_values("snapshot", kind="stable", key=lambda names: names.map(snapshots.index))
