@@ -16,7 +16,6 @@ from vitscope.claims.published import Published
 from vitscope.claims.tables import AGREEMENT
 from vitscope.claims.tables import CLAIMS as CLAIMS_TABLE
 from vitscope.claims.telling import introduction, sections
-from vitscope.drawing.kinds import of_snapshots
 from vitscope.files.pages import Section
 from vitscope.files.tables import Table
 from vitscope.measures.cka.claims import SIMILARITY
@@ -25,6 +24,7 @@ from vitscope.measures.frequency_noise.claims import NOISE
 from vitscope.measures.landscape.claims import FIT, HESSIAN, LANDSCAPE
 from vitscope.measures.lesion.claims import LESIONS
 from vitscope.measures.shape_texture.claims import ROBUSTNESS, SHAPE
+from vitscope.measures.snapshots import of_snapshots
 
 __all__ = [
     "CLAIMS",

@@ -1,28 +1,30 @@
 """CKA of all pairs of cut points: Fig. 10a of the paper."""
 
 from collections.abc import Mapping, Sequence
-from math import ceil, floor
+from math import floor
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.collections import QuadMesh
 from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
 from matplotlib.patches import Patch
 from matplotlib.transforms import offset_copy
 
 from vitscope.claims.published import Published
-from vitscope.drawing import canvas
-from vitscope.drawing.kinds import Member
+from vitscope.drawing import layout
+from vitscope.drawing.bands import COLORS, mark_entries
+from vitscope.drawing.figure import Member
+from vitscope.drawing.legends import legend
+from vitscope.drawing.rows import rows_of
 from vitscope.errors import VitscopeError
 from vitscope.measures.depth_bands import subsamples
 
 Array = npt.NDArray[Any]
 
-_COLORS = "magma"
+_COLOR_MAP = "magma"
 _TICKS = (0, 0.5, 1)
 _UNDEFINED: dict[str, Any] = {
     "facecolor": "#e6e6e6",
@@ -39,17 +41,6 @@ _MARKS_AT, _MARKS_WIDTH, _LABELS_AT = 3.2, 3.4, 6.5
 # that is written around it.
 _BAR_WIDTH = 0.55
 _TEXT_HEIGHT = 0.2
-_LEGEND_HEIGHT = 0.2
-
-
-def _square_panels(count: int) -> canvas.Panels:
-    """Return panels in a figure that is as high as squares need it."""
-    panels = canvas.panels(count)
-    rows = ceil(count / panels.columns)
-    side = (panels.figure.get_figwidth() - _BAR_WIDTH) / panels.columns
-    panels.figure.set_figheight(rows * (side + _TEXT_HEIGHT) + _LEGEND_HEIGHT)
-    panels.figure.set_layout_engine("compressed")
-    return panels
 
 
 def _matrix_of(table: pd.DataFrame, model: str, count: int) -> Array:
@@ -79,7 +70,7 @@ def _draw_cells(axes: Axes, edges: Array, values: Array, lowest: float) -> AxesI
         extent=(edges[0], edges[-1], edges[0], edges[-1]),
         origin="lower",
         interpolation="nearest",
-        cmap=_COLORS,
+        cmap=_COLOR_MAP,
         vmin=lowest,
         vmax=1,
     )
@@ -107,7 +98,7 @@ def _draw_marks(figure: Figure, axes: Axes, edges: Array, marked: Array, kind: s
     left = offset_copy(axes.get_yaxis_transform(), figure, x=-_MARKS_AT, units="points")
     start, end = edges[:-1][marked], edges[1:][marked]
     look: dict[str, Any] = {
-        "colors": canvas.band_color(kind),
+        "colors": COLORS[kind],
         "lw": _MARKS_WIDTH,
         "clip_on": False,
     }
@@ -116,19 +107,15 @@ def _draw_marks(figure: Figure, axes: Axes, edges: Array, marked: Array, kind: s
 
 
 def _marked(points: pd.DataFrame) -> dict[str, Array]:
-    """Tell which cut points follow an MSA, and which a block that subsamples."""
+    """Return which cut points follow an MSA, and which a block that subsamples."""
     attends, shrinks = points["kind"] == "msa", subsamples(points)
     return {"msa": attends.to_numpy(bool), "subsampling": shrinks.to_numpy(bool)}
 
 
 def _entries(points_of: Sequence[pd.DataFrame], matrices: Sequence[Array]) -> dict[str, Any]:
     """Return the legend: only what the figure shows."""
-    marked = [_marked(points) for points in points_of]
-    entries = {
-        label: Patch(facecolor=canvas.band_color(kind), lw=0)
-        for kind, label in {"msa": "MSA", "subsampling": "subsampling"}.items()
-        if any(each[kind].any() for each in marked)
-    }
+    marked = [kind for points in points_of for kind, at in _marked(points).items() if at.any()]
+    entries: dict[str, Any] = mark_entries(marked)
     if any(np.isnan(values).any() for values in matrices):
         entries["undefined"] = Patch(**_UNDEFINED)
     return entries
@@ -146,8 +133,8 @@ def plot(
     published: Mapping[str, Published],
 ) -> Figure:
     """Draw one map per model: the CKA of all pairs of cut points, and what lies between them."""
-    panels = _square_panels(len(members))
-    points_of = [canvas.rows_of("blocks", blocks, member.model, ["index"]) for member in members]
+    panels = layout.square_panels(len(members), _BAR_WIDTH, _TEXT_HEIGHT)
+    points_of = [rows_of("blocks", blocks, member.model, ["index"]) for member in members]
     matrices = [
         _matrix_of(table, member.model, len(points))
         for member, points in zip(members, points_of, strict=True)
@@ -165,10 +152,8 @@ def plot(
         axes.spines[["left", "bottom"]].set_visible(False)
     panels.label("Normalized depth", "Normalized depth")
     bar = panels.figure.colorbar(cells, ax=panels.axes, label="CKA")
-    bar.outline.set_visible(False)
-    for shade in bar.ax.findobj(QuadMesh):
-        shade.set(edgecolor="face")
-    canvas.legend(panels, _entries(points_of, matrices))
+    layout.without_edges(bar)
+    legend(panels, _entries(points_of, matrices))
     # Titles move above the names of the stages as these are drawn: only then can all be laid out.
     panels.figure.draw_without_rendering()
     return panels.figure

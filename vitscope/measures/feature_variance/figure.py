@@ -1,24 +1,26 @@
 """Feature map variance by depth: Fig. 9 and Fig. D.1 of the paper."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pandas as pd
-from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
-from matplotlib.patches import Patch
 
 from vitscope.claims.published import Published
-from vitscope.drawing import canvas
-from vitscope.drawing.kinds import Member
+from vitscope.drawing import layout
+from vitscope.drawing.bands import band_entries, draw_bands
+from vitscope.drawing.figure import Member
+from vitscope.drawing.legends import legend, markers, shades
+from vitscope.drawing.looks import Look, look_of
+from vitscope.drawing.rows import rows_of
+from vitscope.drawing.text import INTERVAL, published_label
 from vitscope.measures.depth_bands import Band, bands
 
 _INTERVAL_ALPHA = 0.25
 
 
-def _draw_measured(axes: Axes, points: pd.DataFrame, look: canvas.Look) -> None:
+def _draw_measured(axes: Axes, points: pd.DataFrame, look: Look) -> None:
     depth = points["depth"]
     axes.fill_between(
         depth, points["ci_low"], points["ci_high"], color=look.color, alpha=_INTERVAL_ALPHA, lw=0
@@ -27,32 +29,25 @@ def _draw_measured(axes: Axes, points: pd.DataFrame, look: canvas.Look) -> None:
     axes.plot(depth, points["variance"], **look.line, clip_on=False, zorder=3)
 
 
-def _draw_published(axes: Axes, points: pd.DataFrame, look: canvas.Look) -> None:
+def _draw_published(axes: Axes, points: pd.DataFrame, look: Look) -> None:
     depth = points["depth"]
     axes.plot(depth, points["variance"], ":", **look.hollow, lw=0.7, clip_on=False, zorder=2.5)
-
-
-def _markers(styles: Iterable[dict[str, Any]]) -> tuple[Artist, ...]:
-    return tuple(Line2D([], [], linestyle="", **style) for style in styles)
 
 
 def _entries(
     table: pd.DataFrame, members: Sequence[Member], published: Mapping[str, Published]
 ) -> dict[str, Any]:
     """Return the legend: only what the figure shows, and what a title does not say."""
-    looks = dict.fromkeys(canvas.look_of(member.family) for member in members)
+    looks = dict.fromkeys(look_of(member.family) for member in members)
     with_points = [member for member in members if member.model in published]
-    compared = dict.fromkeys(canvas.look_of(member.family) for member in with_points)
+    compared = dict.fromkeys(look_of(member.family) for member in with_points)
     entries: dict[str, Any] = {}
     if compared:
-        right = any(not published[member.model].same_model for member in with_points)
-        entries["measured"] = _markers(look.line for look in compared)
-        told = "published, another model (right axis)" if right else "published"
-        entries[told] = _markers(look.hollow for look in compared)
+        label = published_label(published[member.model] for member in with_points)
+        entries["measured"] = markers(look.line for look in compared)
+        entries[label] = markers(look.hollow for look in compared)
     if table["ci_low"].notna().any():
-        entries["95 % interval"] = tuple(
-            Patch(facecolor=look.color, alpha=_INTERVAL_ALPHA, lw=0) for look in looks
-        )
+        entries[INTERVAL] = shades((look.color for look in looks), _INTERVAL_ALPHA)
     return entries
 
 
@@ -63,15 +58,14 @@ def plot(
 
     A published curve of another model has an axis of its own on the right: only its shape compares.
     """
-    panels = canvas.panels(len(members))
+    panels = layout.panels(len(members))
     shown: list[Band] = []
     for axes, member in zip(panels.axes, members, strict=True):
-        points = canvas.rows_of("feature_variance", table, member.model, ["index"])
-        look = canvas.look_of(member.family)
+        points = rows_of("feature_variance", table, member.model, ["index"])
+        look = look_of(member.family)
         theirs = published.get(member.model)
-        other = theirs and not theirs.same_model
-        back = canvas.axis_behind(axes, "Published variance") if other else axes
-        canvas.draw_bands(back, bands(points))
+        back = layout.axes_of_published(axes, "variance", theirs)
+        draw_bands(back, bands(points))
         shown += bands(points)
         if theirs:
             _draw_published(back, theirs.points, look)
@@ -82,5 +76,5 @@ def plot(
         back.set_ylim(bottom=0)
     panels.label("Normalized depth", "Feature map variance")
     entries = _entries(table, members, published)
-    canvas.legend(panels, entries | canvas.band_handles(shown))
+    legend(panels, entries | band_entries(shown))
     return panels.figure

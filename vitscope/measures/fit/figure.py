@@ -9,11 +9,14 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from vitscope.claims.published import Published
-from vitscope.drawing import canvas
-from vitscope.drawing.kinds import Member
+from vitscope.drawing import layout
+from vitscope.drawing.figure import Member
+from vitscope.drawing.legends import legend
+from vitscope.drawing.looks import GRAY, Look, look_of
+from vitscope.drawing.rows import rows_of
+from vitscope.drawing.text import INTERVAL, another_model, published_label
 
 _LABELS = {"error_percent": "Test error (%)", "nll_train": "Training NLL"}
-_MARKS = "#595959"
 _INTERVAL_WIDTH = 1.4
 _ROW: dict[str, Any] = {"color": "#e4e4e4", "linewidth": 0.6, "zorder": 0}
 _INCHES_PER_MODEL = 0.24
@@ -24,29 +27,26 @@ _INCHES_ABOVE = 0.3
 _MARGIN = 0.08
 
 
-def _draw_measured(axes: Axes, row: pd.Series, height: int, look: canvas.Look) -> None:
+def _draw_measured(axes: Axes, row: pd.Series, height: int, look: Look) -> None:
     axes.hlines(height, row["ci_low"], row["ci_high"], color=look.color, linewidth=_INTERVAL_WIDTH)
     axes.plot(row["value"], height, linestyle="", **look.line, zorder=3)
 
 
-def _draw_published(
-    axes: Axes, theirs: Published, metric: str, height: int, look: canvas.Look
-) -> None:
+def _draw_published(axes: Axes, theirs: Published, metric: str, height: int, look: Look) -> None:
     values = theirs.points.loc[theirs.points["metric"] == metric, "value"]
-    place = [height + _BELOW] * len(values)
-    axes.plot(values, place, linestyle="", **look.hollow, zorder=2.5)
+    axes.plot(values, [height + _BELOW] * len(values), linestyle="", **look.hollow, zorder=2.5)
 
 
-def _entries(published: Mapping[str, Published], above: bool) -> dict[str, Any]:
+def _entries(published: Mapping[str, Published]) -> dict[str, Any]:
     """Return the legend: models have names on the axis, so that it says only what marks mean."""
-    look = canvas.Look(_MARKS, "o")
+    look = Look(GRAY, "o")
     entries: dict[str, Any] = {
         "measured": Line2D([], [], linestyle="", **look.line),
-        "95 % interval": Line2D([], [], color=_MARKS, linewidth=_INTERVAL_WIDTH),
+        INTERVAL: Line2D([], [], color=GRAY, linewidth=_INTERVAL_WIDTH),
     }
     if published:
-        told = "published, other models (upper axes)" if above else "published"
-        entries[told] = Line2D([], [], linestyle="", **look.hollow)
+        label = published_label(published.values(), others="other models", axis="upper axes")
+        entries[label] = Line2D([], [], linestyle="", **look.hollow)
     return entries
 
 
@@ -58,19 +58,18 @@ def plot(
     Published points of other models have axes of their own above: only their order compares.
     """
     rows = {
-        member.model: canvas.rows_of("fit", table, member.model).set_index("metric")
-        for member in members
+        member.model: rows_of("fit", table, member.model).set_index("metric") for member in members
     }
     errors = {model: float(found["value"]["error_percent"]) for model, found in rows.items()}
     ordered = sorted(members, key=lambda member: errors[member.model])
-    above = any(not curve.same_model for curve in published.values())
-    panels = canvas.panels(2)
+    above = another_model(published.values())
+    panels = layout.panels(2)
     height = _INCHES_FOR_AXES + _INCHES_PER_MODEL * len(members) + _INCHES_ABOVE * above
     panels.figure.set_figheight(height)
     for axes, (metric, label) in zip(panels.axes, _LABELS.items(), strict=True):
-        back = canvas.axis_above(axes) if above else axes
+        back = layout.axis_above(axes) if above else axes
         for position, member in enumerate(ordered):
-            look = canvas.look_of(member.family)
+            look = look_of(member.family)
             back.axhline(position, **_ROW)
             _draw_measured(axes, rows[member.model].T[metric], position, look)
             if member.model in published:
@@ -83,5 +82,5 @@ def plot(
             back.set_xlabel(f"Published {label[0].lower()}{label[1:]}")
             back.margins(x=_MARGIN)
     panels.axes[1].tick_params(labelleft=False)
-    canvas.legend(panels, _entries(published, above))
+    legend(panels, _entries(published))
     return panels.figure

@@ -6,8 +6,8 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from vitscope.claims.published import Published
-from vitscope.drawing import canvas
-from vitscope.drawing.kinds import Member
+from vitscope.drawing import layout
+from vitscope.drawing.figure import Member
 from vitscope.measures.fourier.figure_shared import AMPLITUDE, curves_of, draw_curves, share_scale
 
 
@@ -22,7 +22,7 @@ def plot(
 
     All panels have the same scale and colours.
     """
-    rows = canvas.stacked_panels(len(members), 2 if published else 1)
+    rows = layout.stacked_panels(len(members), 2 if published else 1)
     drawn = list(rows[0].axes)
     for axes, member in zip(rows[0].axes, members, strict=True):
         draw_curves(axes, curves_of(table, member.model))
@@ -38,7 +38,7 @@ def plot(
             axes.set_title(f"Published: {theirs.series}{same}")
             drawn.append(axes)
     share_scale(drawn)
-    canvas.depth_bar(rows[0].figure, drawn)
+    layout.depth_bar(rows[0].figure, drawn)
     for row in rows:
         row.label("Frequency", AMPLITUDE)
     return rows[0].figure

@@ -6,8 +6,11 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from vitscope.claims.published import Published
-from vitscope.drawing import canvas
-from vitscope.drawing.kinds import Member
+from vitscope.drawing import layout
+from vitscope.drawing.bands import band_entries
+from vitscope.drawing.figure import Member
+from vitscope.drawing.legends import legend
+from vitscope.drawing.looks import look_of
 from vitscope.measures.fourier.figure_shared import (
     COMPONENT,
     curves_of,
@@ -24,13 +27,13 @@ def plot(
 
     Published values of another model have an axis of their own on the right: only shapes compare.
     """
-    panels = canvas.panels(len(members))
+    panels = layout.panels(len(members))
     for axes, member in zip(panels.axes, members, strict=True):
-        look = canvas.look_of(member.family)
+        look = look_of(member.family)
         curves = curves_of(table, member.model)
         draw_ends(axes, curves, look, published.get(member.model))
         axes.set_title(member.label)
     panels.label("Normalized depth", COMPONENT)
-    handles = canvas.band_handles(shown_bands(table, members))
-    canvas.legend(panels, entries(table, members, published) | handles)
+    handles = band_entries(shown_bands(table, members))
+    legend(panels, entries(table, members, published) | handles)
     return panels.figure

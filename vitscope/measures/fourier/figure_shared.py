@@ -11,16 +11,19 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import FixedLocator, FuncFormatter, MultipleLocator
 
 from vitscope.claims.published import Published
-from vitscope.drawing import canvas
-from vitscope.drawing.kinds import Member
+from vitscope.drawing import layout
+from vitscope.drawing.bands import draw_bands
+from vitscope.drawing.figure import Member
+from vitscope.drawing.looks import GRAY, Look, depth_color, look_of
+from vitscope.drawing.rows import rows_of
+from vitscope.drawing.text import INTERVAL, published_label
 from vitscope.measures.depth_bands import Band, bands
 
 AMPLITUDE = "Δ log amplitude"
 COMPONENT = "Δ log amplitude at 1.0π"
 
-_NEUTRAL = "#595959"
 # For what stands for points of all depths.
-_MIDDLE = canvas.depth_color(0.5)
+_MIDDLE = depth_color(0.5)
 _CURVE_WIDTH = 0.8
 _EDGE = 0.7
 _INTERVAL_ALPHA = 0.3
@@ -29,7 +32,7 @@ _INTERVAL_ALPHA = 0.3
 def curves_of(table: pd.DataFrame, model: str) -> pd.DataFrame:
     """Return the curves of a model along the half-diagonal, in order."""
     diagonal = table[table["measure"] == "diagonal"]
-    return canvas.rows_of("fourier", diagonal, model, ["index", "frequency"])
+    return rows_of("fourier", diagonal, model, ["index", "frequency"])
 
 
 def ends_of(curves: pd.DataFrame) -> pd.DataFrame:
@@ -46,7 +49,7 @@ def draw_curves(axes: Axes, curves: pd.DataFrame) -> None:
     """Draw the curve of each cut point that has one, in the colour of its depth."""
     for _, curve in curves.groupby("index"):
         if len(curve) > 1:
-            color = canvas.depth_color(curve["depth"].iloc[0])
+            color = depth_color(curve["depth"].iloc[0])
             values = curve["frequency"], curve["delta_log_amplitude"]
             axes.plot(*values, color=color, lw=_CURVE_WIDTH)
     _say_if_empty(axes)
@@ -67,16 +70,15 @@ def share_scale(panels: Sequence[Axes]) -> None:
 
 
 def draw_ends(
-    axes: Axes, curves: pd.DataFrame, look: canvas.Look, theirs: Published | None = None
+    axes: Axes, curves: pd.DataFrame, look: Look, theirs: Published | None = None
 ) -> None:
     """Draw the values at 1.0 pi by depth, their interval, the bands, and published values.
 
     Published values of another model have an axis of their own.
     """
     ends = ends_of(curves)
-    other = theirs and not theirs.same_model
-    back = canvas.axis_behind(axes, f"Published {AMPLITUDE}") if other else axes
-    canvas.draw_bands(back, bands(ends))
+    back = layout.axes_of_published(axes, AMPLITUDE, theirs)
+    draw_bands(back, bands(ends))
     if theirs:
         _draw_points(back, theirs.points, look, published=True)
     if ends["delta_log_amplitude"].notna().any():
@@ -86,12 +88,12 @@ def draw_ends(
     axes.set_xlim(0, 1)
 
 
-def _draw_points(axes: Axes, points: pd.DataFrame, look: canvas.Look, published: bool) -> None:
+def _draw_points(axes: Axes, points: pd.DataFrame, look: Look, published: bool) -> None:
     depth, value = points["depth"], points["delta_log_amplitude"]
     style = ":" if published else "-"
     below = 2.4 if published else 2.8
-    axes.plot(depth, value, style, color=_NEUTRAL, lw=0.7, clip_on=False, zorder=below)
-    colors = [canvas.depth_color(each) for each in depth]
+    axes.plot(depth, value, style, color=GRAY, lw=0.7, clip_on=False, zorder=below)
+    colors = [depth_color(each) for each in depth]
     axes.scatter(
         depth,
         value,
@@ -114,17 +116,16 @@ def entries(
     table: pd.DataFrame, members: Sequence[Member], published: Mapping[str, Published]
 ) -> dict[str, Any]:
     """Return what the legend says of the points: only what the figure shows."""
-    compared = {m.model: canvas.look_of(m.family) for m in members if m.model in published}
+    compared = {m.model: look_of(m.family) for m in members if m.model in published}
     found: dict[str, Any] = {}
     if compared:
         looks = dict.fromkeys(compared.values())
-        right = any(not published[model].same_model for model in compared)
-        told = "published, another model (right axis)" if right else "published"
+        label = published_label(published[model] for model in compared)
         found["measured"] = tuple(_handle(look, published=False) for look in looks)
-        found[told] = tuple(_handle(look, published=True) for look in looks)
+        found[label] = tuple(_handle(look, published=True) for look in looks)
     shown = table[table["model"].isin([member.model for member in members])]
     if shown["ci_low"].notna().any():
-        found["95 % interval"] = Patch(**_interval())
+        found[INTERVAL] = Patch(**_interval())
     return found
 
 
@@ -132,7 +133,7 @@ def _interval() -> dict[str, Any]:
     return {"facecolor": _MIDDLE, "alpha": _INTERVAL_ALPHA, "lw": 0}
 
 
-def _handle(look: canvas.Look, published: bool) -> Artist:
+def _handle(look: Look, published: bool) -> Artist:
     marker = look.hollow if published else look.line
     return Line2D([], [], linestyle="", **{**marker, "color": _MIDDLE})
 

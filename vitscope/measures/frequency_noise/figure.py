@@ -10,15 +10,17 @@ from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.offsetbox import AnnotationBbox, OffsetImage
-from matplotlib.patches import Patch
 
 from vitscope.claims.published import Published
-from vitscope.drawing import canvas
-from vitscope.drawing.kinds import Member
+from vitscope.drawing import layout
+from vitscope.drawing.figure import Member
+from vitscope.drawing.legends import legend, model_entries, shades
+from vitscope.drawing.looks import ZERO, Look, looks_of
+from vitscope.drawing.rows import rows_of
+from vitscope.drawing.text import INTERVAL, published_label
 from vitscope.measures.frequency_noise.compute import Array, half_plane, noises, ring, signs
 
 _INTERVAL_ALPHA = 0.2
-_ZERO_COLOR = "#a0a0a0"
 _LABEL = "Δ accuracy (pp)"
 _DOTTED: dict[str, Any] = {"linestyle": ":", "linewidth": 0.7}
 
@@ -38,33 +40,21 @@ _NOISE_PIXELS = 32
 
 
 def _points_of(table: pd.DataFrame, model: str) -> pd.DataFrame:
-    return canvas.rows_of("frequency_noise", table, model, ["frequency"])
+    return rows_of("frequency_noise", table, model, ["frequency"])
 
 
-def _draw_measured(axes: Axes, points: pd.DataFrame, look: canvas.Look) -> None:
+def _draw_measured(axes: Axes, points: pd.DataFrame, look: Look) -> None:
     x = points["frequency"]
     low, high = points["ci_low"], points["ci_high"]
     axes.fill_between(x, low, high, color=look.color, alpha=_INTERVAL_ALPHA, lw=0)
     axes.plot(x, points["change"], **look.curve, zorder=3)
 
 
-def _draw_published(axes: Axes, points: pd.DataFrame, look: canvas.Look) -> None:
+def _draw_published(axes: Axes, points: pd.DataFrame, look: Look) -> None:
     axes.plot(points["frequency"], points["change"], **look.hollow, **_DOTTED, zorder=2.5)
 
 
-def _from_zero(axes: Axes, room_above: float) -> None:
-    """Let an axis reach from its lowest value to `room_above` times that above zero."""
-    low = min(axes.dataLim.y0, 0) or -1
-    axes.set_ylim(1.06 * low, -room_above * low)
-
-
-def _room_above(axes: Axes) -> float:
-    """Return how far values lie above zero, in units of the lowest one below."""
-    low, high = min(axes.dataLim.y0, 0) or -1, max(axes.dataLim.y1, 0)
-    return float(max(0.04, 1.06 * high / -low))
-
-
-def _told(frequency: float) -> str:
+def _in_words(frequency: float) -> str:
     return f"{frequency:g}π"
 
 
@@ -89,12 +79,12 @@ def _draw_strips(axes: Axes, points: pd.DataFrame, shown: Sequence[float]) -> No
     """Draw the ring and the noise of some frequencies above the panel, where they are measured."""
     width, size = points["width"][0], int(points["image_size"][0])
     above = axes.get_xaxis_transform()
-    heights = {"ring": _STRIP + _PICTURE + _GAP, "noise": _STRIP}
-    for name, height in heights.items():
+    places = {"ring": _STRIP + _PICTURE + _GAP, "noise": _STRIP}
+    for name, place in places.items():
         axes.annotate(
             name,
             (0, 1),
-            xytext=(-3, height + _PICTURE / 2),
+            xytext=(-3, place + _PICTURE / 2),
             xycoords="axes fraction",
             textcoords="offset points",
             ha="right",
@@ -102,7 +92,7 @@ def _draw_strips(axes: Axes, points: pd.DataFrame, shown: Sequence[float]) -> No
         )
     for frequency in shown:
         pictures = _pictures(frequency, width, size)
-        for picture, height in zip(pictures, heights.values(), strict=True):
+        for picture, place in zip(pictures, places.values(), strict=True):
             image = OffsetImage(
                 picture,
                 zoom=_PICTURE / len(picture),
@@ -114,7 +104,7 @@ def _draw_strips(axes: Axes, points: pd.DataFrame, shown: Sequence[float]) -> No
                 AnnotationBbox(
                     image,
                     (frequency, 1),
-                    xybox=(0, height),
+                    xybox=(0, place),
                     xycoords=above,
                     boxcoords="offset points",
                     box_alignment=(0.5, 0),
@@ -129,11 +119,11 @@ def _draw_frequencies(axes: Axes, points: pd.DataFrame, inches: float) -> None:
     frequencies = points["frequency"].tolist()
     span = frequencies[-1] - frequencies[0] or 1
     axes.set_xlim(frequencies[0] - _MARGIN * span, frequencies[-1] + _MARGIN * span)
-    longest = max(len(_told(frequency)) for frequency in frequencies)
+    longest = max(len(_in_words(frequency)) for frequency in frequencies)
     needed = max(_PICTURE + _GAP, _CHARACTER * longest)
     room = 72 * inches - _BESIDE
     shown = _apart(frequencies, needed / room * (1 + 2 * _MARGIN) * span)
-    axes.set_xticks(shown, map(_told, shown))
+    axes.set_xticks(shown, map(_in_words, shown))
     _draw_strips(axes, points, shown)
 
 
@@ -141,20 +131,15 @@ def _entries(
     table: pd.DataFrame,
     members: Sequence[Member],
     published: Mapping[str, Published],
-    looks: Mapping[str, canvas.Look],
+    looks: Mapping[str, Look],
 ) -> dict[str, Any]:
-    entries: dict[str, Any] = {
-        member.label: Line2D([], [], **looks[member.model].curve) for member in members
-    }
+    entries = model_entries(members, looks.values())
     if table["ci_low"].notna().any():
-        entries["95 % interval"] = tuple(
-            Patch(facecolor=look.color, alpha=_INTERVAL_ALPHA, lw=0) for look in looks.values()
-        )
+        entries[INTERVAL] = shades((look.color for look in looks.values()), _INTERVAL_ALPHA)
     compared = [member.model for member in members if member.model in published]
     if compared:
-        right = any(not published[model].same_model for model in compared)
-        told = "published, other models (right axis)" if right else "published"
-        entries[told] = tuple(
+        curves = (published[model] for model in compared)
+        entries[published_label(curves, others="other models")] = tuple(
             Line2D([], [], **looks[model].hollow, **_DOTTED) for model in compared
         )
     return entries
@@ -167,23 +152,19 @@ def plot(
 
     Published points of other models have an axis of their own on the right, with the same zero.
     """
-    panels = canvas.panels(1)
+    panels = layout.panels(1)
     many = sum(len(member.label) for member in members) >= _MANY
     panels.figure.set_size_inches(_WIDE if many else panels.figure.get_figwidth(), _HEIGHT)
     (axes,) = panels.axes
-    looks = {m.model: look for m, look in zip(members, canvas.looks_of(members), strict=True)}
-    behind = any(not curve.same_model for curve in published.values())
-    back = canvas.axis_behind(axes, f"Published {_LABEL}") if behind else axes
-    back.axhline(0, color=_ZERO_COLOR, lw=0.6, zorder=0)
+    looks = {m.model: look for m, look in zip(members, looks_of(members), strict=True)}
+    back = layout.axes_of_published(axes, _LABEL, *published.values())
+    back.axhline(0, **ZERO, zorder=0)
     for model, look in looks.items():
         if model in published:
             _draw_published(back, published[model].points, look)
         _draw_measured(axes, _points_of(table, model), look)
-    both = {axes, back}
-    room = max(map(_room_above, both))
-    for each in both:
-        _from_zero(each, room)
+    layout.share_zero({axes, back}, lambda above: max(0.04, 1.06 * above))
     _draw_frequencies(axes, _points_of(table, members[0].model), panels.figure.get_figwidth())
     panels.label("Frequency of the noise", _LABEL)
-    canvas.legend(panels, _entries(table, members, published, looks))
+    legend(panels, _entries(table, members, published, looks))
     return panels.figure

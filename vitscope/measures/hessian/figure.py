@@ -13,8 +13,11 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
 from vitscope.claims.published import Published
-from vitscope.drawing import canvas
-from vitscope.drawing.kinds import Member
+from vitscope.drawing import layout
+from vitscope.drawing.figure import Member
+from vitscope.drawing.looks import GRAY, Look, looks_of
+from vitscope.drawing.rows import rows_of
+from vitscope.drawing.text import percent, published_label
 
 Array = npt.NDArray[np.float64]
 Range = tuple[float, float]
@@ -32,7 +35,6 @@ _WIDTH, _PANEL_HEIGHT, _LEGEND_HEIGHT = 5.5, 1.6, 0.15
 # Of a published curve, what is below this share of its peak makes no axis longer.
 _NOTHING = 0.02
 _SHADE, _FOOT = 0.12, 0.035
-_GRAY = "#595959"
 _MARKS: dict[str, Any] = {
     "marker": "|",
     "markersize": 3,
@@ -105,7 +107,7 @@ def _prepare(axes: Axes, panel: str, reach: Range | None) -> None:
         axes.set_xlim(-high, -low)
 
 
-def _draw(axes: Axes, eigenvalues: Array, at: Array, look: canvas.Look, nth: int) -> None:
+def _draw(axes: Axes, eigenvalues: Array, at: Array, look: Look, nth: int) -> None:
     """Draw a density, and a mark for every eigenvalue at the foot of the panel."""
     density = density_per_decade(eigenvalues, at)
     axes.plot(at, density, **look.stroke, zorder=3)
@@ -116,20 +118,20 @@ def _draw(axes: Axes, eigenvalues: Array, at: Array, look: canvas.Look, nth: int
     axes.plot(same, foot, **_MARKS, color=look.color, transform=place)
 
 
-def _told(member: Member, rows: pd.DataFrame) -> str:
+def _label(member: Member, rows: pd.DataFrame) -> str:
     """Return what the legend says of a model."""
     share = (rows["eigenvalue"] < 0).mean()
     failed = int((~rows["converged"]).sum())
     doubt = f" ({failed} of {len(rows)} not converged)" if failed else ""
-    return f"{member.label}: {100 * share:.0f} % negative{doubt}"
+    return f"{member.label}: {percent(share)} negative{doubt}"
 
 
 def _draw_published(
     axes: Axes, panel: str, members: Sequence[Member], published: Mapping[str, Published]
 ) -> None:
     """Draw the published curves behind ours, on an axis of their own."""
-    back = canvas.axis_behind(axes, "Published density")
-    for member, look in zip(members, canvas.looks_of(members), strict=True):
+    back = layout.axis_behind(axes, "Published density")
+    for member, look in zip(members, looks_of(members), strict=True):
         if member.model in published:
             curve = _curve_of(published[member.model], panel)
             back.plot(*curve, **{**look.stroke, **_PUBLISHED})
@@ -154,7 +156,7 @@ def _draw_row(
         if reach is None:
             continue
         at = _SIGNS[panel] * np.geomspace(*reach, _POINTS)
-        for nth, (own, look) in enumerate(zip(rows, canvas.looks_of(members), strict=True)):
+        for nth, (own, look) in enumerate(zip(rows, looks_of(members), strict=True)):
             _draw(axes, own["eigenvalue"].to_numpy(), at, look, nth)
         axes.set_ylim(bottom=0)
         if published:
@@ -169,13 +171,12 @@ def _legend(
     published: Mapping[str, Published],
 ) -> None:
     entries = {
-        _told(member, own): Line2D([], [], **look.stroke)
-        for member, own, look in zip(members, rows, canvas.looks_of(members), strict=True)
+        _label(member, own): Line2D([], [], **look.stroke)
+        for member, own, look in zip(members, rows, looks_of(members), strict=True)
     }
     if published:
-        other = any(not curve.same_model for curve in published.values())
-        told = "published, another model (right axis)" if other else "published (right axis)"
-        entries[told] = Line2D([], [], color=_GRAY, **_PUBLISHED)
+        label = published_label(published.values(), always_own_axis=True)
+        entries[label] = Line2D([], [], color=GRAY, **_PUBLISHED)
     figure.legend(
         list(entries.values()),
         list(entries),
@@ -197,7 +198,7 @@ def plot(
     figure = Figure(figsize=(_WIDTH, height * len(snapshots)))
     parts = figure.subfigures(len(snapshots), 1, squeeze=False)[:, 0]
     for part, snapshot in zip(parts, snapshots, strict=True):
-        rows = [canvas.rows_of("hessian", table, m.model, snapshot=snapshot) for m in members]
+        rows = [rows_of("hessian", table, m.model, snapshot=snapshot) for m in members]
         _draw_row(part, rows, members, published, ranges)
         _legend(part, snapshot, rows, members, published)
     parts[-1].supxlabel("Hessian max eigenvalue")

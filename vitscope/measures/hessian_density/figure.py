@@ -10,8 +10,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from vitscope.claims.published import Published
-from vitscope.drawing import canvas
-from vitscope.drawing.kinds import Member
+from vitscope.drawing import layout
+from vitscope.drawing.figure import Member
+from vitscope.drawing.looks import look_of
+from vitscope.drawing.rows import rows_of
 
 Array = npt.NDArray[np.float64]
 
@@ -52,11 +54,11 @@ def plot(
 ) -> Figure:
     """Draw a row per snapshot and a panel per model, each with axes of its own."""
     snapshots = list(dict.fromkeys(table["snapshot"]))
-    rows = canvas.stacked_panels(len(members), len(snapshots))
+    rows = layout.stacked_panels(len(members), len(snapshots))
     for panels, snapshot in zip(rows, snapshots, strict=True):
         for axes, member in zip(panels.axes, members, strict=True):
-            own = canvas.rows_of("hessian_density", table, member.model, snapshot=snapshot)
-            _draw(axes, own, canvas.look_of(member.family).color)
+            own = rows_of("hessian_density", table, member.model, snapshot=snapshot)
+            _draw(axes, own, look_of(member.family).color)
             axes.set_title(f"{member.label}, {snapshot}")
         last = panels is rows[-1]
         panels.label("Eigenvalue of the Hessian" if last else "", "Density")

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from vitscope.drawing.kinds import Member
+from vitscope.drawing.figure import Member
 from vitscope.errors import VitscopeError
 
 Array = npt.NDArray[Any]
@@ -16,20 +16,20 @@ Array = npt.NDArray[Any]
 COLORS = "plasma"
 LABEL = "Loss above its minimum"
 
-# The paper shows what is below 42, which is 4.4 times the median height of the published ViT.
+# The paper shows what is below 42, which is 4.4 times the median of the published ViT.
 _CUT_OVER_MEDIAN = 4.4
 
 
 @dataclass(frozen=True)
-class Heights:
-    """The loss on a grid above its minimum: a row for each y, NaN where it is not finite."""
+class AboveMinimum:
+    """The loss of a model above its minimum: a row for each y, NaN where it is not finite."""
 
     x: Array
     y: Array
     loss: Array
 
     def below(self, cut: float) -> Array:
-        """Return the heights, NaN where they are above the cut."""
+        """Return the loss, NaN where it is above the cut."""
         return np.where(self.loss <= cut, self.loss, np.nan)
 
 
@@ -49,17 +49,17 @@ def points_of(table: pd.DataFrame, member: Member) -> pd.DataFrame:
     return points
 
 
-def heights_of(table: pd.DataFrame, member: Member) -> Heights:
-    """Return the heights of a model."""
+def above_minimum(table: pd.DataFrame, member: Member) -> AboveMinimum:
+    """Return the loss of a model on its grid, above the lowest point of it."""
     points = points_of(table, member)
     x, y = points["x"].unique(), points["y"].unique()
     loss = points["loss"].to_numpy(np.float64).reshape(len(y), len(x))
     finite = np.where(np.isfinite(loss), loss, np.nan)
-    return Heights(x, y, finite - np.nanmin(finite))
+    return AboveMinimum(x, y, finite - np.nanmin(finite))
 
 
-def common_cut(landscapes: Sequence[Heights]) -> float:
-    """Return the height at which all landscapes of a figure are cut.
+def common_cut(landscapes: Sequence[AboveMinimum]) -> float:
+    """Return the loss at which all landscapes of a figure are cut.
 
     It follows from the flattest one, so that it is whole and others rise as steeply as they are.
     """
@@ -72,9 +72,9 @@ def common_cut(landscapes: Sequence[Heights]) -> float:
 def caveats(table: pd.DataFrame, members: Sequence[Member]) -> str:
     """Return what of the training loss is missing from these landscapes, for all to see."""
     shown = table[table["model"].isin([member.model for member in members])]
-    told = []
+    missing = []
     if (shown["weight_decay"] == 0).any():
-        told.append("without the L2 term")
+        missing.append("without the L2 term")
     if shown["clean"].any():
-        told.append("on clean images")
-    return f"Not the loss of training: {' and '.join(told)}" if told else ""
+        missing.append("on clean images")
+    return f"Not the loss of training: {' and '.join(missing)}" if missing else ""

@@ -7,7 +7,6 @@ import matplotlib
 import numpy as np
 import pandas as pd
 from matplotlib.cm import ScalarMappable
-from matplotlib.collections import QuadMesh
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
@@ -15,16 +14,17 @@ from mpl_toolkits.mplot3d.art3d import Poly3DCollection
 from mpl_toolkits.mplot3d.axes3d import Axes3D
 
 from vitscope.claims.published import Published
-from vitscope.drawing import canvas
-from vitscope.drawing.kinds import Member
+from vitscope.drawing import layout
+from vitscope.drawing.figure import Member
+from vitscope.drawing.layout import Panels
 from vitscope.measures.landscape.above_minimum import (
     COLORS,
     LABEL,
+    AboveMinimum,
     Array,
-    Heights,
+    above_minimum,
     caveats,
     common_cut,
-    heights_of,
 )
 
 # As the paper shows it: from where, and the sides of the box that holds the plane and the cut.
@@ -40,7 +40,7 @@ _SINK = 0.12
 _EDGE = 0.35
 
 
-def _panels(count: int, note: bool) -> canvas.Panels:
+def _panels(count: int, note: bool) -> Panels:
     """Return a figure with a space for each surface, for the bar, and for a note on top."""
     columns = 2 if count == 4 else min(count, 3)
     rows = ceil(count / columns)
@@ -56,43 +56,41 @@ def _panels(count: int, note: bool) -> canvas.Panels:
         bottom = (rows - 1 - row) * (_TITLE + high) - _SINK
         rectangle = (column * wide / width, bottom / height, wide / width, high / height)
         spaces.append(figure.add_axes(rectangle, projection="3d"))
-    return canvas.Panels(figure, spaces, columns)
+    return Panels(figure, spaces, columns)
 
 
-def _draw_bar(figure: Figure, colors: ScalarMappable, told: str) -> None:
-    """Draw the scale of the heights beside the surfaces."""
+def _draw_bar(figure: Figure, colors: ScalarMappable, title: str) -> None:
+    """Draw the scale of the loss beside the surfaces."""
     width, height = figure.get_size_inches()
     left, bottom = width - _BAR_SPACE + 0.1, (height - _BAR_HEIGHT) / 2
     axes = figure.add_axes(
         (left / width, bottom / height, _BAR_WIDTH / width, _BAR_HEIGHT / height)
     )
     bar = figure.colorbar(colors, cax=axes, label=LABEL, ticks=MaxNLocator(5))
-    bar.outline.set_visible(False)
-    for shade in axes.findobj(QuadMesh):
-        shade.set(edgecolor="face")
-    axes.set_title(told, fontsize=matplotlib.rcParams["ytick.labelsize"], loc="left")
+    layout.without_edges(bar)
+    axes.set_title(title, fontsize=matplotlib.rcParams["ytick.labelsize"], loc="left")
 
 
-def faces(heights: Heights, cut: float) -> tuple[Array, Array]:
+def faces(surface: AboveMinimum, cut: float) -> tuple[Array, Array]:
     """Return the corners of the faces whose four points are all below the cut, and their mean.
 
-    A face beside a point that is cut, or that has no height, is absent.
+    A face beside a point that is cut, or whose loss is not finite, is absent.
     """
-    z = heights.below(cut)
-    x, y = np.meshgrid(heights.x, heights.y)
+    z = surface.below(cut)
+    x, y = np.meshgrid(surface.x, surface.y)
     points = np.stack([x, y, z], axis=-1)
     corners = np.stack([points[:-1, :-1], points[:-1, 1:], points[1:, 1:], points[1:, :-1]], axis=2)
     whole = corners[np.isfinite(corners).all(axis=(2, 3))]
     return whole, whole[:, :, 2].mean(axis=1)
 
 
-def _draw_surface(axes: Axes3D, heights: Heights, cut: float, colors: ScalarMappable) -> None:
-    corners, middle = faces(heights, cut)
+def _draw_surface(axes: Axes3D, surface: AboveMinimum, cut: float, colors: ScalarMappable) -> None:
+    corners, middle = faces(surface, cut)
     shade = colors.to_rgba(middle)
     axes.add_collection3d(
         Poly3DCollection(corners, facecolors=shade, edgecolors="white", linewidths=_EDGE)
     )
-    axes.set(xlim=heights.x[[0, -1]], ylim=heights.y[[0, -1]], zlim=(0, cut))
+    axes.set(xlim=surface.x[[0, -1]], ylim=surface.y[[0, -1]], zlim=(0, cut))
     axes.set_box_aspect(_BOX, zoom=_ZOOM)
     axes.view_init(elev=_ELEVATION, azim=_AZIMUTH)
     axes.set_axis_off()
@@ -104,13 +102,13 @@ def plot(
     """Draw one surface per model: all from one side, to one scale, and cut at one height."""
     note = caveats(table, members)
     panels = _panels(len(members), bool(note))
-    landscapes = [heights_of(table, member) for member in members]
+    landscapes = [above_minimum(table, member) for member in members]
     cut = common_cut(landscapes)
     colors = ScalarMappable(Normalize(0, cut), matplotlib.colormaps[COLORS])
-    for axes, member, heights in zip(panels.axes, members, landscapes, strict=True):
-        _draw_surface(axes, heights, cut, colors)
+    for axes, member, surface in zip(panels.axes, members, landscapes, strict=True):
+        _draw_surface(axes, surface, cut, colors)
         axes.set_title(member.label, y=1, pad=14)
-    cut_off = any(np.isnan(heights.below(cut)).any() for heights in landscapes)
+    cut_off = any(np.isnan(surface.below(cut)).any() for surface in landscapes)
     _draw_bar(panels.figure, colors, f"cut at {cut:.3g}" if cut_off else "")
     if note:
         panels.figure.suptitle(note)

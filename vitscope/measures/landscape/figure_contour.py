@@ -1,7 +1,6 @@
 """The loss on a plane of weights, as contours."""
 
 from collections.abc import Mapping, Sequence
-from math import ceil
 from typing import Any
 
 import numpy as np
@@ -13,16 +12,17 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
 from vitscope.claims.published import Published
-from vitscope.drawing import canvas
-from vitscope.drawing.kinds import Member
+from vitscope.drawing import layout
+from vitscope.drawing.figure import Member
+from vitscope.drawing.legends import legend
 from vitscope.measures.landscape.above_minimum import (
     COLORS,
     LABEL,
+    AboveMinimum,
     Array,
-    Heights,
+    above_minimum,
     caveats,
     common_cut,
-    heights_of,
 )
 
 _CUT: dict[str, Any] = {
@@ -42,30 +42,20 @@ _TRAINED: dict[str, Any] = {
 }
 
 # Inches: what the colour bar takes of the width, and titles and labels of the height.
-_BAR_WIDTH, _TEXT_HEIGHT, _LEGEND_HEIGHT, _NOTE_HEIGHT = 0.75, 0.3, 0.2, 0.2
-
-
-def _square_panels(count: int, note: bool) -> canvas.Panels:
-    """Return panels in a figure that is as high as squares need it."""
-    panels = canvas.panels(count)
-    side = (panels.figure.get_figwidth() - _BAR_WIDTH) / panels.columns
-    height = ceil(count / panels.columns) * (side + _TEXT_HEIGHT) + _LEGEND_HEIGHT
-    panels.figure.set_figheight(height + note * _NOTE_HEIGHT)
-    panels.figure.set_layout_engine("compressed")
-    return panels
+_BAR_WIDTH, _TEXT_HEIGHT, _NOTE_HEIGHT = 0.75, 0.3, 0.2
 
 
 def _levels(cut: float) -> Array:
-    """Return round heights from 0 up to the cut, which is the last one."""
+    """Return round values of the loss from 0 up to the cut, which is the last one."""
     even = np.asarray(MaxNLocator(_BANDS, steps=[1, 2, 2.5, 5, 10]).tick_values(0, cut))
     return np.append(even[even < cut], cut)
 
 
-def _draw_map(axes: Axes, heights: Heights, levels: Array) -> QuadContourSet:
-    below = np.ma.masked_invalid(heights.below(levels[-1]))
+def _draw_map(axes: Axes, surface: AboveMinimum, levels: Array) -> QuadContourSet:
+    below = np.ma.masked_invalid(surface.below(levels[-1]))
     if below.mask.any():
         axes.patch.set(**_CUT)
-    plane = (heights.x, heights.y, below)
+    plane = (surface.x, surface.y, below)
     # A face beside a point that is cut is absent, as it is in the surface.
     bands = axes.contourf(*plane, levels, cmap=COLORS, corner_mask=False)
     bands.set_edgecolor("face")
@@ -79,21 +69,22 @@ def plot(
 ) -> Figure:
     """Draw one map per model: all to one scale, and cut at one height."""
     note = caveats(table, members)
-    panels = _square_panels(len(members), bool(note))
-    landscapes = [heights_of(table, member) for member in members]
+    above = bool(note) * _NOTE_HEIGHT
+    panels = layout.square_panels(len(members), _BAR_WIDTH, _TEXT_HEIGHT, above)
+    landscapes = [above_minimum(table, member) for member in members]
     levels = _levels(common_cut(landscapes))
-    for axes, member, heights in zip(panels.axes, members, landscapes, strict=True):
-        bands = _draw_map(axes, heights, levels)
+    for axes, member, surface in zip(panels.axes, members, landscapes, strict=True):
+        bands = _draw_map(axes, surface, levels)
         axes.set(title=member.label, aspect="equal")
-        axes.set(xlim=heights.x[[0, -1]], ylim=heights.y[[0, -1]])
+        axes.set(xlim=surface.x[[0, -1]], ylim=surface.y[[0, -1]])
         axes.xaxis.set_major_locator(MaxNLocator(4))
         axes.yaxis.set_major_locator(MaxNLocator(4))
         axes.spines[["top", "right"]].set_visible(True)
     panels.label("Steps along the first direction", "Steps along the second direction")
     bar = panels.figure.colorbar(bands, ax=panels.axes, label=LABEL, ticks=MaxNLocator(5))
     bar.outline.set_visible(False)
-    cut_off = any(np.isnan(heights.below(levels[-1])).any() for heights in landscapes)
-    canvas.legend(panels, {f"cut at {levels[-1]:.3g}": Patch(**_CUT)} if cut_off else {})
+    cut_off = any(np.isnan(surface.below(levels[-1])).any() for surface in landscapes)
+    legend(panels, {f"cut at {levels[-1]:.3g}": Patch(**_CUT)} if cut_off else {})
     if note:
         panels.figure.suptitle(note)
     return panels.figure

@@ -10,9 +10,12 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from vitscope.claims.published import Published
-from vitscope.drawing import canvas
-from vitscope.drawing.kinds import Member
-from vitscope.measures.landscape.above_minimum import caveats, common_cut, heights_of, points_of
+from vitscope.drawing import layout
+from vitscope.drawing.figure import Member
+from vitscope.drawing.layout import Panels
+from vitscope.drawing.legends import legend, model_entries
+from vitscope.drawing.looks import Look, looks_of
+from vitscope.measures.landscape.above_minimum import above_minimum, caveats, common_cut, points_of
 
 _NOTE_HEIGHT = 0.2
 _ROOM = 1.05
@@ -27,12 +30,12 @@ def _slice(points: pd.DataFrame, along: str) -> pd.DataFrame:
     return on_axis.where(np.isfinite(on_axis)) - on_axis.loc[0]
 
 
-def _draw(axes: Axes, changes: pd.DataFrame, look: canvas.Look) -> None:
+def _draw(axes: Axes, changes: pd.DataFrame, look: Look) -> None:
     axes.plot(changes.index, changes["nll"], **look.hollow, **_NLL, zorder=2.5)
     axes.plot(changes.index, changes["loss"], **look.curve, zorder=3)
 
 
-def _show_up_to(panels: canvas.Panels, cut: float) -> None:
+def _show_up_to(panels: Panels, cut: float) -> None:
     """Give all panels one scale, from the lowest value to the highest or to the cut."""
     low = min(float(axes.dataLim.y0) for axes in panels.axes)
     high = min(max(float(axes.dataLim.y1) for axes in panels.axes), low + cut)
@@ -46,21 +49,18 @@ def plot(
 ) -> Figure:
     """Draw one panel per direction: how loss and NLL change along it, all models together."""
     note = caveats(table, members)
-    panels = canvas.panels(2)
+    panels = layout.panels(2)
     panels.figure.set_figheight(panels.figure.get_figheight() + bool(note) * _NOTE_HEIGHT)
-    looks = canvas.looks_of(members)
+    looks = looks_of(members)
     for axes, along in zip(panels.axes, ("x", "y"), strict=True):
         for member, look in zip(members, looks, strict=True):
             _draw(axes, _slice(points_of(table, member), along), look)
         axes.set_title(f"{_NAMES[along]} direction")
-    _show_up_to(panels, common_cut([heights_of(table, member) for member in members]))
+    _show_up_to(panels, common_cut([above_minimum(table, member) for member in members]))
     panels.label("Steps from the trained weights", "Change of the loss")
-    entries: dict[str, Any] = {
-        member.label: Line2D([], [], **look.curve)
-        for member, look in zip(members, looks, strict=True)
-    }
+    entries = model_entries(members, looks)
     entries["NLL alone"] = tuple(Line2D([], [], **look.hollow, **_NLL) for look in looks)
-    canvas.legend(panels, entries)
+    legend(panels, entries)
     if note:
         panels.figure.suptitle(note)
     return panels.figure

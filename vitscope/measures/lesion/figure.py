@@ -1,22 +1,26 @@
 """Decrease of accuracy after one unit is removed: Fig. 10b of the paper."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pandas as pd
-from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 
 from vitscope.claims.published import Published
-from vitscope.drawing import canvas
-from vitscope.drawing.kinds import Member
+from vitscope.drawing import layout
+from vitscope.drawing.bands import band_entries, draw_bands
+from vitscope.drawing.figure import Member
+from vitscope.drawing.legends import legend, markers
+from vitscope.drawing.looks import ZERO, Look, look_of
+from vitscope.drawing.rows import rows_of
+from vitscope.drawing.text import INTERVAL, published_label
 from vitscope.measures.depth_bands import Band, bands
 
 _LABEL = "Δ accuracy (pp)"
-_ZERO_COLOR = "#a0a0a0"
 _INTERVAL_WIDTH = 0.8
+# What is above the highest point, over the lowest one.
+_ROOM = 0.06
 # A point that the published figure cut off, and that is known from its line alone.
 _OFF_SCALE = "extrapolated_offscale"
 _OFF_SCALE_MARKER = 7  # A caret that points down.
@@ -35,14 +39,14 @@ def _published_middles(units: pd.DataFrame) -> pd.Series:
     return middles
 
 
-def _draw_measured(axes: Axes, units: pd.DataFrame, depth: pd.Series, look: canvas.Look) -> None:
+def _draw_measured(axes: Axes, units: pd.DataFrame, depth: pd.Series, look: Look) -> None:
     axes.vlines(
         depth, units["ci_low"], units["ci_high"], color=look.color, lw=_INTERVAL_WIDTH, zorder=3
     )
     axes.plot(depth, units["change"], **look.line, linestyle="", zorder=3)
 
 
-def _draw_published(axes: Axes, units: pd.DataFrame, look: canvas.Look) -> None:
+def _draw_published(axes: Axes, units: pd.DataFrame, look: Look) -> None:
     depth = _published_middles(units)
     off = _off_scale(units)
     for rows, style in ((~off, look.hollow), (off, _caret(look))):
@@ -53,41 +57,28 @@ def _off_scale(units: pd.DataFrame) -> pd.Series:
     return units.get("source", pd.Series("", units.index)) == _OFF_SCALE
 
 
-def _caret(look: canvas.Look) -> dict[str, Any]:
+def _caret(look: Look) -> dict[str, Any]:
     size = 1.6 * look.line["markersize"]
     return {**look.hollow, "marker": _OFF_SCALE_MARKER, "markersize": size}
-
-
-def _share_zero(axes: Iterable[Axes]) -> None:
-    """Let axes that lie over each other have their zeros at one height, near their tops."""
-    lows = {each: min(each.dataLim.y0, 0) or -1 for each in axes}
-    room = max(max(each.dataLim.y1, 0) / -low for each, low in lows.items())
-    for each, low in lows.items():
-        each.set_ylim(1.06 * low, -(room + 0.06) * low)
-
-
-def _handles(styles: Iterable[dict[str, Any]]) -> tuple[Artist, ...]:
-    return tuple(Line2D([], [], linestyle="", **style) for style in styles)
 
 
 def _entries(
     table: pd.DataFrame, members: Sequence[Member], published: Mapping[str, Published]
 ) -> dict[str, Any]:
     """Return the legend: only what the figure shows, and what a title does not say."""
-    compared = {m.model: canvas.look_of(m.family) for m in members if m.model in published}
+    compared = {m.model: look_of(m.family) for m in members if m.model in published}
     entries: dict[str, Any] = {}
     if compared:
-        right = any(not published[model].same_model for model in compared)
         off = [look for m, look in compared.items() if _off_scale(published[m].points).any()]
-        told = "published, another model (right axis)" if right else "published"
-        entries["measured"] = _handles(look.line for look in dict.fromkeys(compared.values()))
-        entries[told] = _handles(look.hollow for look in dict.fromkeys(compared.values()))
+        label = published_label(published[model] for model in compared)
+        entries["measured"] = markers(look.line for look in dict.fromkeys(compared.values()))
+        entries[label] = markers(look.hollow for look in dict.fromkeys(compared.values()))
         if off:
-            entries["extrapolated"] = _handles(map(_caret, dict.fromkeys(off)))
+            entries["extrapolated"] = markers(map(_caret, dict.fromkeys(off)))
     if table["ci_low"].notna().any():
-        looks = dict.fromkeys(canvas.look_of(member.family) for member in members)
+        looks = dict.fromkeys(look_of(member.family) for member in members)
         bar = {"marker": "|", "markersize": 7, "markeredgewidth": _INTERVAL_WIDTH}
-        entries["95 % interval"] = _handles({**bar, "color": look.color} for look in looks)
+        entries[INTERVAL] = markers({**bar, "color": look.color} for look in looks)
     return entries
 
 
@@ -101,25 +92,24 @@ def plot(
 
     Published points of another model have an axis of their own on the right, with the same zero.
     """
-    panels = canvas.panels(len(members))
+    panels = layout.panels(len(members))
     shown: list[Band] = []
     for axes, member in zip(panels.axes, members, strict=True):
-        units = canvas.rows_of("lesion", table, member.model, ["index"])
-        points = canvas.rows_of("blocks", blocks, member.model, ["index"])
-        look = canvas.look_of(member.family)
+        units = rows_of("lesion", table, member.model, ["index"])
+        points = rows_of("blocks", blocks, member.model, ["index"])
+        look = look_of(member.family)
         theirs = published.get(member.model)
-        other = theirs and not theirs.same_model
-        back = canvas.axis_behind(axes, f"Published {_LABEL}") if other else axes
-        canvas.draw_bands(back, bands(points))
-        back.axhline(0, color=_ZERO_COLOR, lw=0.6, zorder=0.5)
+        back = layout.axes_of_published(axes, _LABEL, theirs)
+        draw_bands(back, bands(points))
+        back.axhline(0, **ZERO, zorder=0.5)
         shown += bands(points)
         if theirs:
             _draw_published(back, theirs.points, look)
         _draw_measured(axes, units, _middles(units, points), look)
-        _share_zero({axes, back})
+        layout.share_zero({axes, back}, lambda above: above + _ROOM)
         axes.set_title(member.label)
         axes.set_xlim(0, 1)
     panels.label("Normalized depth", _LABEL)
     entries = _entries(table, members, published)
-    canvas.legend(panels, entries | canvas.band_handles(shown))
+    legend(panels, entries | band_entries(shown))
     return panels.figure

@@ -13,15 +13,20 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from vitscope.claims.published import Published
-from vitscope.drawing import canvas
-from vitscope.drawing.kinds import Member
+from vitscope.drawing import layout
+from vitscope.drawing.figure import Member
+from vitscope.drawing.layout import Panels
+from vitscope.drawing.legends import legend
+from vitscope.drawing.looks import Look, look_of
+from vitscope.drawing.rows import rows_of
+from vitscope.drawing.text import percent
 
 _ACCURACY_ALPHA = 0.45
 _DIAGONAL: dict[str, Any] = {"color": "black", "linestyle": "--", "linewidth": 0.7}
 _GAP: dict[str, Any] = {"facecolor": "none", "linewidth": 0.5, "hatch": "//////"}
 _SHARES: dict[str, Any] = {"color": "#b3b3b3"}
-# Heights of a diagram and of the histogram below it, then inches.
-_HEIGHTS = (3, 1)
+# How high a diagram is over the histogram below it, then inches.
+_DIAGRAM_TO_HISTOGRAM = (3, 1)
 _INCHES_PER_ROW = 2.3
 _INCHES_FOR_LEGEND = 0.2
 # Points: the scores stand between the title and the diagram.
@@ -29,7 +34,7 @@ _TITLE_PAD = 15
 _SCORES_PAD = 5
 
 
-def _draw_diagram(axes: Axes, bins: pd.DataFrame, look: canvas.Look) -> None:
+def _draw_diagram(axes: Axes, bins: pd.DataFrame, look: Look) -> None:
     """Draw the accuracy of each bin that has images, and the gap to its mean confidence."""
     filled = bins[bins["images"] > 0]
     place: dict[str, Any] = {
@@ -46,20 +51,20 @@ def _draw_diagram(axes: Axes, bins: pd.DataFrame, look: canvas.Look) -> None:
     axes.set(xlim=(0, 1), ylim=(0, 1))
 
 
-def _panels(count: int) -> tuple[canvas.Panels, canvas.Panels]:
+def _panels(count: int) -> tuple[Panels, Panels]:
     """Return panels, and as many flat ones, each below one of the first."""
-    diagrams = canvas.panels(count)
+    diagrams = layout.panels(count)
     figure, columns = diagrams.figure, diagrams.columns
     rows = ceil(count / columns)
     figure.set_figheight(rows * _INCHES_PER_ROW + _INCHES_FOR_LEGEND)
-    grid = figure.add_gridspec(2 * rows, columns, height_ratios=_HEIGHTS * rows)
+    grid = figure.add_gridspec(2 * rows, columns, height_ratios=_DIAGRAM_TO_HISTOGRAM * rows)
     below = []
     for position, axes in enumerate(diagrams.axes):
         row, column = divmod(position, columns)
         axes.set_subplotspec(grid[2 * row, column])
         axes.tick_params(labelbottom=False)
         below.append(figure.add_subplot(grid[2 * row + 1, column], sharex=axes))
-    return diagrams, canvas.Panels(figure, below, columns)
+    return diagrams, Panels(figure, below, columns)
 
 
 def _draw_histogram(axes: Axes, bins: pd.DataFrame) -> None:
@@ -69,10 +74,10 @@ def _draw_histogram(axes: Axes, bins: pd.DataFrame) -> None:
     axes.bar(bins["low"], share, width, align="edge", linewidth=0, **_SHARES)
 
 
-def _told(scores: pd.Series) -> str:
-    accuracy, ece, signed = 100 * scores[["accuracy", "ece", "signed_ece"]]
-    minus = "\N{MINUS SIGN}"
-    return f"accuracy {accuracy:.1f} %, ECE {ece:.1f} % ({signed:+.1f} %)".replace("-", minus)
+def _in_words(scores: pd.Series) -> str:
+    accuracy, ece = (percent(scores[name], ".1f") for name in ("accuracy", "ece"))
+    signed = percent(scores["signed_ece"], "+.1f")
+    return f"accuracy {accuracy}, ECE {ece} ({signed})".replace("-", "\N{MINUS SIGN}")
 
 
 def _write_above(axes: Axes, text: str) -> None:
@@ -88,7 +93,7 @@ def _write_above(axes: Axes, text: str) -> None:
 
 
 def _entries(members: Sequence[Member]) -> dict[str, Any]:
-    colors = dict.fromkeys(canvas.look_of(member.family).color for member in members)
+    colors = dict.fromkeys(look_of(member.family).color for member in members)
     accuracy = tuple(Patch(facecolor=c, alpha=_ACCURACY_ALPHA, linewidth=0) for c in colors)
     gap = tuple(Patch(edgecolor=color, **_GAP) for color in colors)
     diagonal: Artist = Line2D([], [], **_DIAGONAL)
@@ -109,16 +114,16 @@ def plot(
     """Draw one panel per model: accuracy by bin of confidence, and below it the images per bin."""
     diagrams, histograms = _panels(len(members))
     for axes, below, member in zip(diagrams.axes, histograms.axes, members, strict=True):
-        bins = canvas.rows_of("reliability", table, member.model)
-        scores = canvas.rows_of("classification", classification, member.model).iloc[0]
-        _draw_diagram(axes, bins, canvas.look_of(member.family))
+        bins = rows_of("reliability", table, member.model)
+        scores = rows_of("classification", classification, member.model).iloc[0]
+        _draw_diagram(axes, bins, look_of(member.family))
         _draw_histogram(below, bins)
         axes.set_title(member.label, pad=_TITLE_PAD)
-        _write_above(axes, _told(scores))
+        _write_above(axes, _in_words(scores))
     highest = max(below.get_ylim()[1] for below in histograms.axes)
     for below in histograms.axes:
         below.set_ylim(0, highest)
     diagrams.label("", "Accuracy")
     histograms.label("Confidence", "Share")
-    canvas.legend(diagrams, _entries(members))
+    legend(diagrams, _entries(members))
     return diagrams.figure

@@ -7,12 +7,14 @@ import matplotlib
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 
 from vitscope.claims.published import Published
 from vitscope.corruptions import CLEAN, CORRUPTIONS, GROUPS, MEAN
-from vitscope.drawing import canvas
-from vitscope.drawing.kinds import Member
+from vitscope.drawing.figure import Member
+from vitscope.drawing.layout import Panels
+from vitscope.drawing.legends import legend, model_entries
+from vitscope.drawing.looks import Look, looks_of
+from vitscope.drawing.rows import rows_of
 
 # What is drawn by severity: the column, its label and its scale.
 SCORES = (("accuracy", "Accuracy (%)", 100), ("nll", "NLL", 1), ("ece", "ECE (%)", 100))
@@ -22,7 +24,7 @@ _RANGE: dict[str, Any] = {"color": "#bdbdbd", "linewidth": 0.7, "zorder": 1}
 _WIDTH, _ROW_HEIGHT, _REST_HEIGHT, _LEAST_HEIGHT = 7.0, 0.165, 0.75, 3.0
 
 
-def _draw_scores(axes: Sequence[Axes], rows: pd.DataFrame, look: canvas.Look) -> None:
+def _draw_scores(axes: Sequence[Axes], rows: pd.DataFrame, look: Look) -> None:
     """Draw each score by severity, mean over corruptions."""
     by_severity = rows.groupby("severity")[[column for column, _, _ in SCORES]].mean()
     for panel, (column, _, scale) in zip(axes, SCORES, strict=True):
@@ -38,14 +40,14 @@ def _errors(rows: pd.DataFrame) -> pd.Series:
     return 100 * pd.concat([clean, errors[[MEAN, *present]]])
 
 
-def _draw_errors(axes: Axes, errors: pd.DataFrame, looks: Sequence[canvas.Look]) -> None:
+def _draw_errors(axes: Axes, errors: pd.DataFrame, looks: Sequence[Look]) -> None:
     """Draw a row for each corruption, with a marker for each model."""
-    places = range(len(errors))
-    axes.hlines(places, errors.min(axis=1), errors.max(axis=1), **_RANGE)
+    rows = range(len(errors))
+    axes.hlines(rows, errors.min(axis=1), errors.max(axis=1), **_RANGE)
     for column, look in enumerate(looks):
         values = errors.iloc[:, column]
-        axes.plot(values, places, **look.line, linestyle="", clip_on=False, zorder=3)
-    axes.set_yticks(places, [_in_words(name) for name in errors.index])
+        axes.plot(values, rows, **look.line, linestyle="", clip_on=False, zorder=3)
+    axes.set_yticks(rows, [_in_words(name) for name in errors.index])
     axes.get_yticklabels()[errors.index.tolist().index(MEAN)].set_fontweight("bold")
     axes.set(xlabel="Error (%)", ylim=(len(errors) - 0.5, -0.5))
     axes.set_xlim(left=0)
@@ -53,22 +55,22 @@ def _draw_errors(axes: Axes, errors: pd.DataFrame, looks: Sequence[canvas.Look])
 
 
 def _in_words(name: str) -> str:
-    rows = {CLEAN: "no corruption", MEAN: "mean of corruptions"}
-    words = rows.get(name, name.replace("_", " "))
+    others = {CLEAN: "no corruption", MEAN: "mean of corruptions"}
+    words = others.get(name, name.replace("_", " "))
     return words.replace("gaussian", "Gaussian").replace("jpeg", "JPEG")
 
 
 def _mark_groups(axes: Axes, shown: Sequence[str]) -> None:
     """Shade every second group of corruptions, and name each on the right."""
     for number, (group, names) in enumerate(GROUPS.items()):
-        places = [place for place, name in enumerate(shown) if name in names]
-        if not places:
+        rows = [row for row, name in enumerate(shown) if name in names]
+        if not rows:
             continue
         if number % 2 == 0:
-            axes.axhspan(places[0] - 0.5, places[-1] + 0.5, **_SHADE)
+            axes.axhspan(rows[0] - 0.5, rows[-1] + 0.5, **_SHADE)
         axes.text(
             1.01,
-            (places[0] + places[-1]) / 2,
+            (rows[0] + rows[-1]) / 2,
             group,
             transform=axes.get_yaxis_transform(),
             rotation=270,
@@ -77,17 +79,17 @@ def _mark_groups(axes: Axes, shown: Sequence[str]) -> None:
         )
 
 
-def _panels(rows: int) -> canvas.Panels:
+def _panels(rows: int) -> Panels:
     """Return a panel for each score, one above the other, and beside them one for errors."""
     height = max(_LEAST_HEIGHT, rows * _ROW_HEIGHT + _REST_HEIGHT)
     figure = Figure(figsize=(_WIDTH, height))
     grid = figure.add_gridspec(len(SCORES), 2, width_ratios=(1, 1.5))
-    left = [figure.add_subplot(grid[place, 0]) for place in range(len(SCORES))]
+    left = [figure.add_subplot(grid[row, 0]) for row in range(len(SCORES))]
     for axes in left[1:]:
         axes.sharex(left[0])
     for axes in left[:-1]:
         axes.tick_params(labelbottom=False)
-    return canvas.Panels(figure, [*left, figure.add_subplot(grid[:, 1])], 2)
+    return Panels(figure, [*left, figure.add_subplot(grid[:, 1])], 2)
 
 
 def plot(
@@ -97,13 +99,13 @@ def plot(
     published: Mapping[str, Published],
 ) -> Figure:
     """Draw left the scores of all models by severity, right their errors by corruption."""
-    looks = canvas.looks_of(members)
-    of_models = [canvas.rows_of("corruption_error", corruption_error, m.model) for m in members]
+    looks = looks_of(members)
+    of_models = [rows_of("corruption_error", corruption_error, m.model) for m in members]
     errors = pd.concat(map(_errors, of_models), axis=1)
     panels = _panels(len(errors))
     *scores, by_corruption = panels.axes
     for member, look in zip(members, looks, strict=True):
-        _draw_scores(scores, canvas.rows_of("robustness", table, member.model), look)
+        _draw_scores(scores, rows_of("robustness", table, member.model), look)
     for axes, (_, label, _) in zip(scores, SCORES, strict=True):
         axes.set_ylabel(label)
     for axes in scores[1:]:
@@ -113,6 +115,5 @@ def plot(
     panels.figure.align_ylabels(scores)
     _draw_errors(by_corruption, errors, looks)
     _mark_groups(by_corruption, errors.index.tolist())
-    lines = [Line2D([], [], **look.curve) for look in looks]
-    canvas.legend(panels, {m.label: line for m, line in zip(members, lines, strict=True)})
+    legend(panels, model_entries(members, looks))
     return panels.figure

@@ -7,12 +7,15 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.patches import Patch
 from matplotlib.ticker import PercentFormatter
 
 from vitscope.claims.published import Published
-from vitscope.drawing import canvas
-from vitscope.drawing.kinds import Member
+from vitscope.drawing import layout
+from vitscope.drawing.bands import band_entries, draw_bands
+from vitscope.drawing.figure import Member
+from vitscope.drawing.legends import legend, shades
+from vitscope.drawing.rows import rows_of
+from vitscope.drawing.text import INTERVAL
 from vitscope.measures.depth_bands import Band, bands
 
 _STYLES: dict[str, dict[str, Any]] = {
@@ -36,15 +39,13 @@ def _entries(table: pd.DataFrame) -> dict[str, Any]:
     """Return the legend, which says where the bands end."""
     limits = table.drop_duplicates("band").set_index("band")
     begin, end = (f"{edge:g}π" for edge in limits.loc["middle", ["above", "up_to"]])
-    told = {"low": f"up to {begin}", "middle": f"{begin} to {end}", "high": f"above {end}"}
+    limits_of = {"low": f"up to {begin}", "middle": f"{begin} to {end}", "high": f"above {end}"}
     found: dict[str, Any] = {
-        f"{band}: {told[band]}": Line2D([], [], **style) for band, style in _STYLES.items()
+        f"{band}: {limits_of[band]}": Line2D([], [], **style) for band, style in _STYLES.items()
     }
     if table["ci_low"].notna().any():
-        found["95 % interval"] = tuple(
-            Patch(facecolor=style["color"], alpha=_INTERVAL_ALPHA, lw=0)
-            for style in _STYLES.values()
-        )
+        colors = (style["color"] for style in _STYLES.values())
+        found[INTERVAL] = shades(colors, _INTERVAL_ALPHA)
     return found
 
 
@@ -52,17 +53,17 @@ def plot(
     table: pd.DataFrame, members: Sequence[Member], published: Mapping[str, Published]
 ) -> Figure:
     """Draw one panel per model: what share of the variance each band has, by normalized depth."""
-    panels = canvas.panels(len(members))
+    panels = layout.panels(len(members))
     shown: list[Band] = []
     for axes, member in zip(panels.axes, members, strict=True):
-        rows = canvas.rows_of("spectrum", table, member.model, ["index"])
+        rows = rows_of("spectrum", table, member.model, ["index"])
         points = rows[rows["band"] == "low"].reset_index(drop=True)
-        canvas.draw_bands(axes, bands(points))
+        draw_bands(axes, bands(points))
         shown += bands(points)
         _draw(axes, rows)
         axes.set_title(member.label)
         axes.set(xlim=(0, 1), ylim=(0, 1))
         axes.yaxis.set_major_formatter(PercentFormatter(1, symbol=" %"))
     panels.label("Normalized depth", "Share of the variance")
-    canvas.legend(panels, _entries(table) | canvas.band_handles(shown))
+    legend(panels, _entries(table) | band_entries(shown))
     return panels.figure

@@ -13,12 +13,15 @@ from matplotlib.lines import Line2D
 from matplotlib.projections.polar import PolarAxes
 
 from vitscope.claims.published import Published
-from vitscope.drawing import canvas
-from vitscope.drawing.kinds import Member
+from vitscope.drawing.figure import Member
+from vitscope.drawing.layout import Panels
+from vitscope.drawing.legends import legend
+from vitscope.drawing.looks import Look, looks_of
+from vitscope.drawing.rows import rows_of
 
 # Inches: one panel in a column, by how far the trajectories turn.
 _WIDTH = 3.25
-_HEIGHTS = {90: 3.4, 180: 2.3}
+_FIGURE_HEIGHTS = {90: 3.4, 180: 2.3}
 _RADII = {90: (0.25, 0.5, 0.75, 1.0), 180: (0.5, 1.0)}
 # Markers darken and grow from the first moment to the last.
 _PALEST, _SMALLEST, _LARGEST = 0.85, 0.8, 1.3
@@ -38,7 +41,7 @@ def _paled(color: str, shares: npt.NDArray[np.float64]) -> npt.NDArray[np.float6
     return rgb + (1 - rgb) * shares[:, None]
 
 
-def _draw(axes: PolarAxes, points: pd.DataFrame, look: canvas.Look) -> None:
+def _draw(axes: PolarAxes, points: pd.DataFrame, look: Look) -> None:
     """Draw the way of one model, its markers by time, and where its warm-up ends."""
     angle, radius = points["angle"], points["radius"]
     axes.plot(angle, radius, **look.stroke, linewidth=0.8, clip_on=False)
@@ -81,23 +84,22 @@ def plot(
 ) -> Figure:
     """Draw the ways of all models from the first weights to the last in one panel."""
     shown = {
-        member.model: canvas.rows_of("trajectory", table, member.model, ["order"])
-        for member in members
+        member.model: rows_of("trajectory", table, member.model, ["order"]) for member in members
     }
-    figure = Figure(figsize=(_WIDTH, _HEIGHTS[90]), layout="compressed")
+    figure = Figure(figsize=(_WIDTH, _FIGURE_HEIGHTS[90]), layout="compressed")
     axes = cast(PolarAxes, figure.add_subplot(projection="polar"))
     entries: dict[str, Any] = {}
-    for member, look in zip(members, canvas.looks_of(members), strict=True):
+    for member, look in zip(members, looks_of(members), strict=True):
         _draw(axes, shown[member.model], look)
         # In the panel, markers are filled by time.
         entries[member.label] = Line2D([], [], **replace(look, half_filled=False).curve)
     axes.plot(0, 1, **_START, zorder=5)
     axes.plot(0, 0, **_END, zorder=5)
     whole = pd.concat(shown.values())
-    figure.set_figheight(_HEIGHTS[_frame(axes, whole)])
+    figure.set_figheight(_FIGURE_HEIGHTS[_frame(axes, whole)])
     entries["first weights"] = Line2D([], [], **_START)
     if whole["ends_warmup"].any():
         entries["end of warm-up"] = Line2D([], [], **_WARMUP)
     entries["last weights"] = Line2D([], [], **_END)
-    canvas.legend(canvas.Panels(figure, [axes], 1), entries)
+    legend(Panels(figure, [axes], 1), entries)
     return figure

@@ -1,0 +1,30 @@
+"""The caption of each kind of figure: the one text about it, for the report and for the manual."""
+
+import re
+
+from vitscope.measures import rooms
+from vitscope.measures.measure import FigureKind
+
+_LITERAL = re.compile(r"``(.+?)``", re.DOTALL)
+_LINK = re.compile(r"`([^`<]+?)\s+<([^`>]+)>`_")
+
+
+def caption_of(kind: FigureKind) -> str:
+    """Return what a figure of this kind shows, and how to read it, in reStructuredText."""
+    return (rooms.HERE / kind.measure / kind.caption).read_text(encoding="utf-8")
+
+
+def in_markdown(text: str) -> str:
+    """Return a caption in Markdown.
+
+    Captions have paragraphs, lists, emphasis, literals and links; only the last two are written in
+    another way.
+    """
+    return _LINK.sub(r"[\1](\2)", _LITERAL.sub(r"`\1`", text))
+
+
+def manual() -> str:
+    """Return the captions of all kinds, each below its name, in Markdown."""
+    return "\n".join(
+        f"## {name}\n\n{in_markdown(caption_of(kind))}" for name, kind in rooms.kinds().items()
+    )

@@ -1,0 +1,44 @@
+"""A figure of a study: its members, and how it is drawn from tables.
+
+A module that draws a kind of figure has a function `plot`, which takes the tables of the kind in
+order, the members and the published curves, and returns a figure.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from vitscope.measures.snapshots import of_snapshots
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+    from vitscope.claims.published import Published
+
+
+@dataclass(frozen=True)
+class Member:
+    """A model of a figure: its name in the tables, what to call it, and its family."""
+
+    model: str
+    label: str
+    family: str
+
+
+def draw(
+    module: str,
+    tables: Sequence["pd.DataFrame"],
+    members: Sequence[Member],
+    published: Mapping[str, "Published"],
+    snapshots: Sequence[str] = (),
+) -> "Figure":
+    """Draw a figure by the module of its kind; call it within `saving.style`.
+
+    With `snapshots`, of a kind that has them, it shows these in this order and no others.
+    """
+    plot = import_module(module).plot
+    shown = [of_snapshots(table, snapshots) if snapshots else table for table in tables]
+    figure: Figure = plot(*shown, members, published)
+    return figure

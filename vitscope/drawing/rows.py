@@ -1,0 +1,23 @@
+"""The rows of a table that are drawn of one model."""
+
+from collections.abc import Sequence
+
+import pandas as pd
+
+from vitscope.errors import VitscopeError
+
+
+def rows_of(
+    name: str, table: pd.DataFrame, model: str, order: Sequence[str] = (), snapshot: str = ""
+) -> pd.DataFrame:
+    """Return the rows of a model in the table of this name, of one snapshot and in order."""
+    chosen = table["model"] == model
+    if snapshot:
+        chosen &= table["snapshot"] == snapshot
+    rows = table[chosen]
+    if rows.empty:
+        at = f" at '{snapshot}'" if snapshot else ""
+        raise VitscopeError(
+            f"The {name} table has no model '{model}'{at}: delete the table and run again."
+        )
+    return rows.sort_values(list(order), ignore_index=True) if order else rows

@@ -1,0 +1,62 @@
+"""How figures are saved: the style, the formats, and what a file says of what it was made from."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import matplotlib.style
+from matplotlib.figure import Figure
+
+from vitscope import __version__
+from vitscope.errors import VitscopeError
+from vitscope.files.whole import atomic_path
+
+
+@contextmanager
+def style(path: Path | str) -> Iterator[None]:
+    """Draw and save with the style file, whatever matplotlib's settings on this machine are."""
+    if not Path(path).is_file():
+        raise VitscopeError(f"There is no style file {path}: restore resources/style.mplstyle.")
+    with matplotlib.style.context(str(path), after_reset=True):
+        yield
+
+
+def _pdf(title: str, facts: Mapping[str, str]) -> dict[str, Any]:
+    # Readers show these keys of a PDF and none that one makes up.
+    subject = "; ".join(f"{key}: {value}" for key, value in facts.items())
+    creator = f"vitscope {__version__}"
+    return {"Title": title, "Subject": subject, "Creator": creator, "CreationDate": None}
+
+
+def _svg(title: str, facts: Mapping[str, str]) -> dict[str, Any]:
+    description = "; ".join(f"{key}: {value}" for key, value in facts.items())
+    creator = f"vitscope {__version__}"
+    return {"Title": title, "Description": description, "Creator": creator, "Date": None}
+
+
+def _png(title: str, facts: Mapping[str, str]) -> dict[str, Any]:
+    # The keys of a PNG, other than its values, are short and in Latin-1.
+    keys = [key.encode("latin-1", "backslashreplace").decode("latin-1")[:79] for key in facts]
+    entries = dict(zip(keys, facts.values(), strict=True))
+    return {"Title": title, **entries, "Software": f"vitscope {__version__}"}
+
+
+_METADATA = {"pdf": _pdf, "svg": _svg, "png": _png}
+FORMATS = tuple(_METADATA)
+
+
+def save(figure: Figure, path: Path | str, title: str, facts: Mapping[str, str]) -> None:
+    """Save a figure as pdf, svg or png, and in it what it was made from; within `style`.
+
+    The same figure gives the same bytes: neither a date nor a path goes into the file.
+    """
+    suffix = Path(path).suffix.removeprefix(".")
+    if suffix not in _METADATA:
+        raise VitscopeError(f"Cannot save {path}: a figure is one of {', '.join(FORMATS)}.")
+    # In memory first: where the disk is full, matplotlib ends in an error of its own.
+    drawn = BytesIO()
+    figure.savefig(drawn, format=suffix, metadata=_METADATA[suffix](title, facts))
+    with atomic_path(path) as partial:
+        partial.write_bytes(drawn.getvalue())
