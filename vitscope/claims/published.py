@@ -7,7 +7,6 @@ from typing import Any
 
 import pandas as pd
 
-from vitscope.drawing.kinds import KINDS
 from vitscope.errors import VitscopeError, nearest
 
 
@@ -23,14 +22,14 @@ class Published:
     same_model: bool
 
 
-def _read(path: Path, needed: Set[str]) -> pd.DataFrame:
+def _read(path: Path, columns: Set[str]) -> pd.DataFrame:
     try:
         frame = pd.read_csv(path)
     except (OSError, UnicodeDecodeError, ValueError) as error:
         raise VitscopeError(
             f"Cannot read the published points {path}: name a file of resources/published/."
         ) from error
-    missing = sorted({"model", *needed} - set(frame.columns))
+    missing = sorted({"model", *columns} - set(frame.columns))
     if missing:
         raise VitscopeError(
             f"{path} has no curves of this figure (columns missing: {', '.join(missing)}): "
@@ -41,16 +40,16 @@ def _read(path: Path, needed: Set[str]) -> pd.DataFrame:
 
 def read_published(
     path: Path | str,
-    needed: Set[str],
+    columns: Set[str],
     series: Mapping[str, str],
     same_models: bool = False,
 ) -> dict[str, Published]:
-    """Read the published curve of each model from a file with the columns `needed`.
+    """Read the published curve of each model from a file with some columns.
 
     `series` maps the study's models to names in the file; `same_models` says that the study
     measures the very checkpoints that were published, so that values can be compared.
     """
-    frame = _read(Path(path), needed)
+    frame = _read(Path(path), columns)
     names = list(dict.fromkeys(frame["model"]))
     curves = {}
     for model, name in series.items():
@@ -66,11 +65,14 @@ def read_published(
     return curves
 
 
-def read_published_of(figure: Mapping[str, Any], files: Iterable[str]) -> dict[str, Published]:
-    """Read the published curves that a figure of a study names; `files` has its file."""
-    published = figure.get("published")
+def read_published_of(
+    published: Mapping[str, Any] | None, columns: Set[str], files: Iterable[str]
+) -> dict[str, Published]:
+    """Read the published curves that a figure of a study names, if it names any.
+
+    `columns` are what a figure of its kind needs of the file, which is one of `files`.
+    """
     if not published:
         return {}
     path = next(path for path in files if Path(path).name == published["file"])
-    needed = KINDS[figure["kind"]].published
-    return read_published(path, needed, published["series"], published["same_models"])
+    return read_published(path, columns, published["series"], published["same_models"])

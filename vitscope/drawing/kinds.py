@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from vitscope.errors import VitscopeError, nearest
+from vitscope.measures.snapshots import of_snapshots
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -115,9 +116,3 @@ def draw(
     shown = (of_snapshots(table, snapshots) if snapshots else table for table in needed)
     figure: Figure = plot(*shown, members, published)
     return figure
-
-
-def of_snapshots(table: "pd.DataFrame", snapshots: Sequence[str]) -> "pd.DataFrame":
-    """Return the rows of some snapshots, in their order."""
-    rows = table[table["snapshot"].isin(snapshots)]
-    return rows.sort_values("snapshot", kind="stable", key=lambda names: names.map(snapshots.index))
