@@ -49,7 +49,6 @@ rule count_claims:
         code=claims_code,
         study=of_study(params.title),
         figures=of_study(params.claimed_figures),
-        tables=of_study(params.claimed_tables),
         labels=of_study(params.labels),
     message:
         "Counting the claims of {wildcards.study}"

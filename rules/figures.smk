@@ -25,8 +25,9 @@ def published_of_figure(wildcards):
 
 def figure_code(wildcards):
     """The digest of what draws a figure, and of the columns that it reads."""
-    kind = of_study(params.kind, "figure")(wildcards)
-    return code("draw_figure", kind["module"], *kind["tables"].values())
+    module = of_study(params.figure_module, "figure")(wildcards)
+    tables = of_study(params.figure_tables, "figure")(wildcards)
+    return code("draw_figure", module, *tables.values())
 
 
 rule draw_figure:
@@ -52,7 +53,9 @@ rule draw_figure:
         "../envs/figures.yaml"
     params:
         code=figure_code,
-        kind=of_study(params.kind, "figure"),
+        module=of_study(params.figure_module, "figure"),
+        tables=of_study(params.figure_tables, "figure"),
+        published_columns=of_study(params.published_columns, "figure"),
         members=of_study(params.members, "figure"),
         published=of_study(params.published, "figure"),
         snapshots=of_study(params.snapshots, "figure"),

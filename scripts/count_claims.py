@@ -5,37 +5,47 @@ from scripts._job import job
 import pandas as pd
 
 from vitscope.claims.counting import (
-    CLAIMS,
-    as_sections,
     at_snapshots,
     count_claims,
-    introduction,
+    evidence_of,
+    joined,
     score_agreement,
-    tables_needed,
-    together,
 )
 from vitscope.claims.published import read_published_of
+from vitscope.claims.report import introduction, sections
+from vitscope.claims.tables import AGREEMENT, CLAIMS
 from vitscope.files.pages import as_html, as_markdown
-from vitscope.files.tables import read_table, write_table
 from vitscope.files.whole import write_text
+from vitscope.networks.block_table import BLOCKS
 
 with job(snakemake):
-    figures = {n: f for n, f in snakemake.params.figures.items() if f["kind"] in CLAIMS}
-    kinds = [figure["kind"] for figure in figures.values()]
-    tables = {name: read_table(name, snakemake.input[name]) for name in tables_needed(kinds)}
+    figures = snakemake.params.figures
+    evidence = {
+        name: found
+        for name, figure in figures.items()
+        if (found := evidence_of(figure["measure"], figure["kind"]))
+    }
+    needed = {each.table.name: each.table for each in evidence.values()}
+    tables = {name: table.read(snakemake.input[name]) for name, table in needed.items()}
     tables["blocks"] = pd.concat(
-        [read_table("blocks", path) for path in snakemake.input.cut_points], ignore_index=True
+        [BLOCKS.read(path) for path in snakemake.input.cut_points], ignore_index=True
     )
     claims, agreement = [], []
-    for name, figure in figures.items():
-        published = read_published_of(figure, snakemake.input.published)
-        shown = at_snapshots(tables, snakemake.params.snapshots.get(name, []))
-        claims.append(count_claims(name, figure["kind"], shown, figure["models"], published))
-        agreement.append(score_agreement(name, figure["kind"], shown, published))
-    claims, agreement = together("claims", claims), together("agreement", agreement)
-    write_table("claims", claims, snakemake.output.claims)
-    write_table("agreement", agreement, snakemake.output.agreement)
-    title = f"Claims of the paper: {snakemake.params.study}"
-    text, sections = introduction(claims), as_sections(claims, agreement, snakemake.params.labels)
-    write_text(snakemake.output.text, as_markdown(title, text, sections))
-    write_text(snakemake.output.page, as_html(title, text, sections))
+    for name, found in evidence.items():
+        figure = figures[name]
+        published = read_published_of(
+            figure["published"], set(figure["columns"]), snakemake.input.published
+        )
+        shown = at_snapshots(tables, figure["snapshots"])
+        claims.append(count_claims(name, found, shown, figure["models"], published))
+        agreement.append(score_agreement(name, found, shown, published))
+    claims, agreement = joined(CLAIMS, claims), joined(AGREEMENT, agreement)
+    CLAIMS.write(claims, snakemake.output.claims)
+    AGREEMENT.write(agreement, snakemake.output.agreement)
+    page = (
+        f"Claims of the paper: {snakemake.params.study}",
+        introduction(claims),
+        sections(claims, agreement, snakemake.params.labels, evidence.values()),
+    )
+    write_text(snakemake.output.text, as_markdown(*page))
+    write_text(snakemake.output.page, as_html(*page))

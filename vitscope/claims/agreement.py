@@ -7,17 +7,17 @@ import numpy.typing as npt
 import pandas as pd
 from scipy.stats import spearmanr
 
-from vitscope.claims.basis import Curve
+from vitscope.claims.evidence import Curve
 
 Array = npt.NDArray[Any]
 
 
 def _at(x: pd.Series, ours: pd.DataFrame, curve: Curve) -> Array:
-    """Return our curve at some places, interpolated; NaN where it has none."""
+    """Return our curve, interpolated at some depths or frequencies; NaN outside its ends."""
     if ours.empty:
         return np.full(len(x), np.nan)
-    # Published places have six decimals: one that both curves have must meet to the bit, for
-    # an interpolated value next to it would break ties between ranks.
+    # Published depths have six decimals. Where both curves have a point, its very value is wanted:
+    # one interpolated beside it would break ties between ranks.
     ends = {"left": np.nan, "right": np.nan}
     found: Array = np.interp(x.round(6), ours[curve.x].round(6), ours[curve.y], **ends)
     return found

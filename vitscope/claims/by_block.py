@@ -1,34 +1,33 @@
-"""Claims about kinds of blocks: the value after each falls, or rises. Fig. 8, 9, D.1 and D.2."""
+"""Claims about blocks: the value after a block of some kind is lower, or higher, than before it."""
 
 from collections.abc import Callable
 
 import pandas as pd
 
-from vitscope.claims.basis import Basis, Curve, RowsOf
 from vitscope.claims.claim import Claim, Finding, every_model, share
 from vitscope.measures.depth_bands import subsamples
-from vitscope.measures.fourier.claims import highest, spectra
 
-_COUNTED = (
+# The end of the rule of every such claim.
+COUNTED = (
     "Counted are blocks of one kind: a block is in favour where the value after it is lower (or "
     "higher, as claimed) than the value before it. Blocks that subsample have a claim of their own "
     "and count in no other."
 )
-_VARIANCE_RULE = f"The paper's Fig. 9 and D.1; the value is the feature map variance. {_COUNTED}"
-_FREQUENCY_RULE = (
-    "The paper's Fig. 8 and D.2; the value is the high-frequency component: the log amplitude at "
-    "the highest frequency of the diagonal, minus that at frequency 0. That subsampling raises it "
-    f"is read off the ResNet of Fig. 2a. {_COUNTED}"
-)
+_BLOCKS = {
+    "msa": "MSAs",
+    "conv": "Convs that do not subsample",
+    "mlp": "MLPs",
+    None: "blocks that subsample",
+}
 
 
 def falls(value: str, kind: str | None) -> Callable[[pd.DataFrame], Finding | None]:
-    """Count the blocks of a kind, or those that subsample, after which a value is lower."""
+    """Count the blocks of a kind, or the blocks that subsample, after which a value is lower."""
     return lambda points: share(_changes(points, value, kind) < 0)
 
 
 def rises(value: str, kind: str | None) -> Callable[[pd.DataFrame], Finding | None]:
-    """Count the blocks of a kind, or those that subsample, after which a value is higher."""
+    """Count the blocks of a kind, or the blocks that subsample, after which a value is higher."""
     return lambda points: share(_changes(points, value, kind) > 0)
 
 
@@ -38,94 +37,23 @@ def _changes(points: pd.DataFrame, value: str, kind: str | None) -> pd.Series:
     return points[value].diff()[chosen].dropna()
 
 
-def _variance_claim(
-    name: str, statement: str, blocks: str, find: Callable[[pd.DataFrame], Finding | None]
-) -> Claim:
-    measure = f"share of {blocks}"
-    return Claim(name, statement, "Fig. 9", measure, _VARIANCE_RULE, every_model, find)
-
-
-def _frequency_claim(
-    name: str,
-    statement: str,
-    blocks: str,
-    find: Callable[[pd.DataFrame], Finding | None],
-    source: str = "Fig. 8",
-) -> Claim:
-    measure = f"share of {blocks}"
-    return Claim(name, statement, source, measure, _FREQUENCY_RULE, every_model, find)
-
-
-_VARIANCE_CLAIMS = (
-    _variance_claim(
-        "msa_reduces_variance",
-        "MSAs reduce the feature map variance",
-        "MSAs",
-        falls("variance", "msa"),
-    ),
-    _variance_claim(
-        "conv_increases_variance",
-        "Convs that do not subsample increase the feature map variance",
-        "Convs that do not subsample",
-        rises("variance", "conv"),
-    ),
-    _variance_claim(
-        "mlp_increases_variance",
-        "MLPs increase the feature map variance",
-        "MLPs",
-        rises("variance", "mlp"),
-    ),
-    _variance_claim(
-        "subsampling_reduces_variance",
-        "Subsampling reduces the feature map variance",
-        "blocks that subsample",
-        falls("variance", None),
-    ),
-)
-
-_COMPONENT = "delta_log_amplitude"
-_FREQUENCY_CLAIMS = (
-    _frequency_claim(
-        "msa_reduces_high_frequency",
-        "MSAs reduce the high-frequency component",
-        "MSAs",
-        falls(_COMPONENT, "msa"),
-    ),
-    _frequency_claim(
-        "conv_increases_high_frequency",
-        "Convs that do not subsample increase the high-frequency component",
-        "Convs that do not subsample",
-        rises(_COMPONENT, "conv"),
-    ),
-    _frequency_claim(
-        "mlp_increases_high_frequency",
-        "MLPs increase the high-frequency component",
-        "MLPs",
-        rises(_COMPONENT, "mlp"),
-    ),
-    _frequency_claim(
-        "subsampling_increases_high_frequency",
-        "Subsampling increases the high-frequency component",
-        "blocks that subsample",
-        rises(_COMPONENT, None),
-        source="Fig. 2a",
-    ),
-)
-
-
-def _with_subsampling(points: pd.DataFrame) -> pd.DataFrame:
+def with_subsampling(points: pd.DataFrame) -> pd.DataFrame:
+    """Add to the points of one model, in order, whether the block before each subsamples."""
     return points.assign(subsampling=subsamples(points))
 
 
-def _variance(rows: RowsOf) -> pd.DataFrame:
-    return _with_subsampling(rows("feature_variance").sort_values("index", ignore_index=True))
+def about_blocks(
+    rule: str,
+    name: str,
+    statement: str,
+    source: str,
+    kind: str | None,
+    change: Callable[[str, str | None], Callable[[pd.DataFrame], Finding | None]],
+    value: str,
+) -> Claim:
+    """Make the claim that a value changes over the blocks of a kind, or where it is subsampled.
 
-
-def _components(rows: RowsOf) -> pd.DataFrame:
-    return _with_subsampling(highest(spectra(rows)))
-
-
-VARIANCE = Basis("feature_variance", _VARIANCE_CLAIMS, _variance, curve=Curve("depth", "variance"))
-HIGH_FREQUENCY = Basis(
-    "fourier", _FREQUENCY_CLAIMS, _components, curve=Curve("depth", "delta_log_amplitude")
-)
+    `change` is `falls` or `rises`.
+    """
+    measure = f"share of {_BLOCKS[kind]}"
+    return Claim(name, statement, source, measure, rule, every_model, change(value, kind))

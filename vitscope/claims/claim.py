@@ -1,4 +1,4 @@
-"""What a claim is: whom it is about, what speaks for it, and when it holds."""
+"""What a claim is: which models it is about, how it is counted, and when it holds."""
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
@@ -6,11 +6,9 @@ from itertools import product
 
 import pandas as pd
 
-# The tables that claims are counted on, by name; "blocks" is always among them.
-Tables = Mapping[str, pd.DataFrame]
 # The kinds of the cut points of each model of a figure, in the order of the figure.
 KindsOf = Mapping[str, Collection[str]]
-# Whom a claim is about: a model, or a model and the one that it is compared with.
+# What a claim is about: a model, or a model and the one that it is compared with.
 Subject = tuple[str, ...]
 
 # More than this share of what is counted must do as claimed.
@@ -19,11 +17,12 @@ HALF = 0.5
 
 @dataclass(frozen=True)
 class Finding:
-    """What points say of a claim: a share and what it counts, or a difference.
+    """What the points say of a claim: a share of what is counted, or a difference of two models.
 
-    A difference of two shares has the counts of both: its own, and as `versus` those of the other
-    model. `interval` is the 95 % interval of the value; `apart` tells of a difference whether the
-    intervals of each model alone are apart.
+    A share has a `count` of a `total`. A difference of two shares has the count and total of the
+    first model, and as `versus` the count and total of the second. `interval` is the 95 % interval
+    of the value. `apart` is of a difference of two models that have an interval each: whether these
+    do not overlap.
     """
 
     value: float
@@ -36,10 +35,12 @@ class Finding:
 
 @dataclass(frozen=True)
 class Claim:
-    """A sentence of the paper that points can speak for or against.
+    """A sentence of the paper, `statement`, and how it is counted.
 
-    `about` chooses models, or pairs of models, by the kinds of their cut points; `find` takes the
-    points of one, or of both, and returns None where these say nothing.
+    `source` is where the paper says it, `measure` is what its values are, and `rule` explains to
+    readers how they are found. `about` chooses models, or pairs of models, by the kinds of their
+    cut points; `find` takes the points of the model, or of both, and returns None where there is
+    nothing to count.
     """
 
     name: str
@@ -52,21 +53,10 @@ class Claim:
     holds_above: float = HALF
 
 
-def share(favours: pd.Series) -> Finding | None:
-    """Find the share of what is in favour; nothing has none."""
-    count, total = int(favours.sum()), len(favours)
+def share(in_favour: pd.Series) -> Finding | None:
+    """Find the share of what is in favour; None where there is nothing to count."""
+    count, total = int(in_favour.sum()), len(in_favour)
     return Finding(count / total, count, total) if total else None
-
-
-def apart(ours: pd.DataFrame, theirs: pd.DataFrame) -> bool | None:
-    """Tell whether the intervals of two models, one row each, are apart; None without both."""
-    ends = ["ci_low", "ci_high"]
-    if not all({*ends} <= {*points} for points in (ours, theirs)):
-        return None
-    rows = pd.concat([ours, theirs])[ends].astype(float)
-    if len(rows) != 2 or rows.isna().any(axis=None):
-        return None
-    return bool(rows["ci_low"].max() > rows["ci_high"].min())
 
 
 def every_model(kinds_of: KindsOf) -> list[Subject]:

@@ -1,64 +1,78 @@
-"""What the paper claims, what was measured, and whether it holds.
+"""How the claims of the paper are counted, on what was measured and on what is published.
 
-`CLAIMS` says for each kind of figure which claims it shows and what they are counted on.
+The claims of a kind of figure are declared in `claims.py` of the measure that it is drawn of.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
 
 import pandas as pd
 
 from vitscope.claims.agreement import score
-from vitscope.claims.basis import Basis, rows_of
-from vitscope.claims.by_block import HIGH_FREQUENCY, VARIANCE
-from vitscope.claims.claim import Claim, Finding, Tables
+from vitscope.claims.claim import Claim, Finding, Subject
+from vitscope.claims.evidence import Evidence
 from vitscope.claims.published import Published
-from vitscope.claims.tables import AGREEMENT
-from vitscope.claims.tables import CLAIMS as CLAIMS_TABLE
-from vitscope.claims.telling import introduction, sections
-from vitscope.files.pages import Section
+from vitscope.claims.tables import AGREEMENT, CLAIMS
 from vitscope.files.tables import Table
-from vitscope.measures.cka.claims import SIMILARITY
-from vitscope.measures.fourier.claims import SPECTRA
-from vitscope.measures.frequency_noise.claims import NOISE
-from vitscope.measures.landscape.claims import FIT, HESSIAN, LANDSCAPE
-from vitscope.measures.lesion.claims import LESIONS
-from vitscope.measures.shape_texture.claims import ROBUSTNESS, SHAPE
 from vitscope.measures.snapshots import of_snapshots
 
-__all__ = [
-    "CLAIMS",
-    "as_sections",
-    "at_snapshots",
-    "count_claims",
-    "introduction",
-    "score_agreement",
-    "tables_needed",
-    "together",
-]
-
-# Of what other kinds show, nothing is counted.
-CLAIMS: dict[str, Basis] = {
-    "feature_variance": VARIANCE,
-    "fourier_curves": SPECTRA,
-    "fourier_depth": HIGH_FREQUENCY,
-    "fourier": HIGH_FREQUENCY,
-    "frequency_noise": NOISE,
-    "cka": SIMILARITY,
-    "lesion": LESIONS,
-    "shape_texture": SHAPE,
-    "robustness": ROBUSTNESS,
-    "landscape": LANDSCAPE,
-    "hessian": HESSIAN,
-    "fit": FIT,
-}
-
-_RULES = {claim.name: claim.rule for basis in CLAIMS.values() for claim in basis.claims}
+# The tables that claims are counted on, by name; "blocks" is always among them.
+Tables = Mapping[str, pd.DataFrame]
 
 
-def tables_needed(kinds: Sequence[str]) -> list[str]:
-    """Return the tables, beside the blocks, that the claims of some kinds are counted on."""
-    return sorted({CLAIMS[kind].table for kind in kinds if kind in CLAIMS})
+def evidence_of(measure: str, kind: str) -> Evidence | None:
+    """Return the claims of a kind of figure, and what they are counted on; None if it has none."""
+    module = f"vitscope.measures.{measure}.claims"
+    if not find_spec(module):
+        return None
+    found: dict[str, Evidence] = import_module(module).CLAIMS
+    return found.get(kind)
+
+
+def count_claims(
+    figure: str,
+    evidence: Evidence,
+    tables: Tables,
+    models: Sequence[str],
+    published: Mapping[str, Published],
+) -> pd.DataFrame:
+    """Count the claims of one figure: a row for each claim and model, or pair of models.
+
+    Where the figure shows several snapshots, each has rows of its own. A claim about one model is
+    left out where neither its measured points nor its published ones have anything to count.
+    """
+    rows = [
+        {"figure": figure, "snapshot": snapshot, **row}
+        for snapshot, shown in _by_snapshot(tables, evidence.table.name)
+        for row in _rows(evidence, shown, models, published)
+    ]
+    return pd.DataFrame(rows, columns=list(CLAIMS.columns))
+
+
+def score_agreement(
+    figure: str, evidence: Evidence, tables: Tables, published: Mapping[str, Published]
+) -> pd.DataFrame:
+    """Score the curves of one figure against the published ones of the same checkpoints."""
+    rows = []
+    for model, curve in published.items():
+        if not (curve.same_model and evidence.curve):
+            continue
+        ours, theirs = _measured(evidence, tables, model), evidence.published(curve.points)
+        correlation, rmse = score(ours, theirs, evidence.curve)
+        rows.append(
+            {
+                "figure": figure,
+                "model": model,
+                "published_series": curve.series,
+                "published_points": len(theirs),
+                "measured_points": len(ours),
+                "rank_correlation": correlation,
+                "normalized_rmse": rmse,
+            }
+        )
+    return pd.DataFrame(rows, columns=list(AGREEMENT.columns))
 
 
 def at_snapshots(tables: Tables, snapshots: Sequence[str]) -> Tables:
@@ -69,7 +83,13 @@ def at_snapshots(tables: Tables, snapshots: Sequence[str]) -> Tables:
     }
 
 
-def _moments(tables: Tables, table: str) -> Iterator[tuple[str | None, Tables]]:
+def joined(table: Table, frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
+    """Join the rows of all figures; without any, return an empty table."""
+    filled = [frame for frame in frames if not frame.empty]
+    return pd.concat(filled or [table.empty()], ignore_index=True)
+
+
+def _by_snapshot(tables: Tables, table: str) -> Iterator[tuple[str | None, Tables]]:
     """Yield the tables of each snapshot, in the order of its first row; or all, if it has none."""
     if "snapshot" not in tables[table]:
         yield None, tables
@@ -78,16 +98,42 @@ def _moments(tables: Tables, table: str) -> Iterator[tuple[str | None, Tables]]:
         yield snapshot, at_snapshots(tables, [snapshot])
 
 
-def _side(side: str, finding: Finding | None) -> dict[str, Any]:
-    return {
-        f"{side}_count": finding.count if finding else None,
-        f"{side}_total": finding.total if finding else None,
-        f"{side}_value": finding.value if finding else None,
-    }
+def _of_model(table: pd.DataFrame, model: str) -> pd.DataFrame:
+    return table[table["model"] == model]
+
+
+def _measured(evidence: Evidence, tables: Tables, model: str) -> pd.DataFrame:
+    """Return the measured points of a model."""
+    rows, blocks = (_of_model(tables[name], model) for name in (evidence.table.name, "blocks"))
+    return evidence.measured(rows, blocks)
+
+
+def _subjects(
+    claims: Sequence[Claim], blocks: pd.DataFrame, models: Sequence[str]
+) -> list[tuple[Subject, Claim]]:
+    """Return which models, or pairs, each claim is about: by model, then in the claims' order."""
+    kinds_of = {model: set(_of_model(blocks, model)["kind"]) for model in models}
+    found = [(subject, claim) for claim in claims for subject in claim.about(kinds_of)]
+    return sorted(found, key=lambda each: [models.index(model) for model in each[0]])
+
+
+def _rows(
+    evidence: Evidence, tables: Tables, models: Sequence[str], published: Mapping[str, Published]
+) -> Iterator[dict[str, Any]]:
+    """Yield the claims at one snapshot, or of a figure that is about none."""
+    ours = {model: _measured(evidence, tables, model) for model in models}
+    theirs = {model: evidence.published(curve.points) for model, curve in published.items()}
+    for subject, claim in _subjects(evidence.claims, tables["blocks"], models):
+        measured = claim.find(*(ours[model] for model in subject))
+        known = all(model in theirs for model in subject)
+        found = claim.find(*(theirs[model] for model in subject)) if known else None
+        if measured or found or len(subject) > 1:
+            series = ", ".join(published[model].series for model in subject) if found else None
+            yield {"published_series": series, **_row(claim, subject, measured, found)}
 
 
 def _row(
-    claim: Claim, subject: Sequence[str], measured: Finding | None, published: Finding | None
+    claim: Claim, subject: Subject, measured: Finding | None, published: Finding | None
 ) -> dict[str, Any]:
     versus = (measured.versus if measured else None) or (None, None)
     interval = (measured.interval if measured else None) or (None, None)
@@ -110,78 +156,9 @@ def _row(
     }
 
 
-def count_claims(
-    figure: str,
-    kind: str,
-    tables: Tables,
-    models: Sequence[str],
-    published: Mapping[str, Published],
-) -> pd.DataFrame:
-    """Count the claims of one figure: a row for each claim and model, or pair of models.
-
-    Where the figure shows several moments of training, each has rows of its own. A claim about one
-    model is left out where neither it nor its published curve has anything to count.
-    """
-    basis = CLAIMS[kind]
-    rows = [
-        {"figure": figure, "snapshot": snapshot, **row}
-        for snapshot, shown in _moments(tables, basis.table)
-        for row in _rows(basis, shown, models, published)
-    ]
-    return pd.DataFrame(rows, columns=list(CLAIMS_TABLE.columns))
-
-
-def _rows(
-    basis: Basis, tables: Tables, models: Sequence[str], published: Mapping[str, Published]
-) -> Iterator[dict[str, Any]]:
-    """Yield the claims of one moment, or of a figure that is about none."""
-    ours = {model: basis.measured(rows_of(tables, model)) for model in models}
-    theirs = {model: basis.published(curve.points) for model, curve in published.items()}
-    kinds_of = {model: set(rows_of(tables, model)("blocks")["kind"]) for model in models}
-    about = {claim: set(claim.about(kinds_of)) for claim in basis.claims}
-    subjects = sorted(set().union(*about.values()), key=lambda each: [*map(models.index, each)])
-    for subject in subjects:
-        for claim in (claim for claim in basis.claims if subject in about[claim]):
-            measured = claim.find(*(ours[model] for model in subject))
-            known = all(model in theirs for model in subject)
-            found = claim.find(*(theirs[model] for model in subject)) if known else None
-            if measured or found or len(subject) > 1:
-                series = ", ".join(published[model].series for model in subject) if found else None
-                yield {"published_series": series, **_row(claim, subject, measured, found)}
-
-
-def score_agreement(
-    figure: str, kind: str, tables: Tables, published: Mapping[str, Published]
-) -> pd.DataFrame:
-    """Score the curves of one figure against the published ones of the same checkpoints."""
-    basis, rows = CLAIMS[kind], []
-    for model, curve in published.items():
-        if not (curve.same_model and basis.curve):
-            continue
-        ours, theirs = basis.measured(rows_of(tables, model)), basis.published(curve.points)
-        correlation, rmse = score(ours, theirs, basis.curve)
-        rows.append(
-            {
-                "figure": figure,
-                "model": model,
-                "published_series": curve.series,
-                "published_points": len(theirs),
-                "measured_points": len(ours),
-                "rank_correlation": correlation,
-                "normalized_rmse": rmse,
-            }
-        )
-    return pd.DataFrame(rows, columns=list(AGREEMENT.columns))
-
-
-def together(table: Table, frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
-    """Join the rows of all figures; without any, return an empty table."""
-    filled = [frame for frame in frames if not frame.empty]
-    return pd.concat(filled or [table.empty()], ignore_index=True)
-
-
-def as_sections(
-    claims: pd.DataFrame, agreement: pd.DataFrame, labels: Mapping[str, str]
-) -> list[Section]:
-    """Tell the claims and scores of a study to a reader; `labels` says how to call each model."""
-    return sections(claims, agreement, labels, _RULES)
+def _side(side: str, finding: Finding | None) -> dict[str, Any]:
+    return {
+        f"{side}_count": finding.count if finding else None,
+        f"{side}_total": finding.total if finding else None,
+        f"{side}_value": finding.value if finding else None,
+    }

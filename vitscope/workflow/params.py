@@ -196,45 +196,44 @@ def shown_data(study: Study) -> list[tuple[str, str]]:
     return sorted(shown)
 
 
-def kind(study: Study, figure: str) -> Values:
-    """Return the kind of a figure, what draws it, and from which tables."""
-    name = study.figures[figure].kind
-    found = rooms.kinds()[name]
-    return {
-        "kind": name,
-        "module": rooms.module(found.measure, found.module),
-        "tables": {table: columns_of(table) for table in found.tables},
-        "columns": sorted(found.published),
-    }
+def figure_module(study: Study, figure: str) -> str:
+    """Return the module that draws a figure."""
+    shown = rooms.kinds()[study.figures[figure].kind]
+    return rooms.module(shown.measure, shown.module)
+
+
+def figure_tables(study: Study, figure: str) -> dict[str, str]:
+    """Return the tables that a figure is drawn from, each with the module of its columns."""
+    shown = rooms.kinds()[study.figures[figure].kind]
+    return {table: columns_of(table) for table in shown.tables}
+
+
+def published_columns(study: Study, figure: str) -> list[str]:
+    """Return the columns of published points that a figure shows, or its claims compare."""
+    return sorted(rooms.kinds()[study.figures[figure].kind].published)
 
 
 def claimed_figures(study: Study) -> dict[str, Values]:
     """Return the figures that the paper may claim something of, and who counts it."""
     found = {}
     for name, figure in study.figures.items():
-        shown = rooms.kinds()[figure.kind]
-        if rooms.has(shown.measure, "claims"):
+        measure = rooms.kinds()[figure.kind].measure
+        if rooms.has(measure, "claims"):
             found[name] = {
                 "kind": figure.kind,
-                "module": rooms.module(shown.measure, "claims"),
+                "measure": measure,
                 "models": figure.models,
                 "published": published(study, name),
-                "columns": sorted(shown.published),
+                "columns": published_columns(study, name),
                 "snapshots": figure.shown_snapshots(),
             }
     return found
 
 
-def claimed_tables(study: Study) -> dict[str, str]:
-    """Return the tables that claims are counted on, each with the module of its columns."""
-    kinds = {rooms.kinds()[figure["kind"]] for figure in claimed_figures(study).values()}
-    return {table: columns_of(table) for shown in kinds for table in sorted(shown.tables)}
-
-
 def claim_modules(study: Study) -> list[str]:
     """Return the modules by which the claims of a study are counted."""
-    counting = {figure["module"] for figure in claimed_figures(study).values()}
-    return sorted(counting | set(claimed_tables(study).values()))
+    measures = {figure["measure"] for figure in claimed_figures(study).values()}
+    return [rooms.module(measure, "claims") for measure in sorted(measures)]
 
 
 def columns_of(table: str) -> str:

@@ -2,8 +2,9 @@
 
 import pandas as pd
 
-from vitscope.claims.basis import Basis, RowsOf
 from vitscope.claims.claim import Claim, Finding, every_model
+from vitscope.claims.evidence import Evidence
+from vitscope.measures.cka.table import TABLE
 
 _RULE = (
     "The paper's Fig. 10a. The value is the mean CKA of two cut points of one stage minus that of "
@@ -14,7 +15,7 @@ _RULE = (
 
 
 def within_over_between(pairs: pd.DataFrame) -> Finding | None:
-    """Find by how much pairs within a stage are more similar than equally distant ones between."""
+    """Find by how much pairs of one stage are more similar than equally distant pairs of two."""
     # Feature maps that are near each other are alike anyway: only equal distances compare.
     means = pairs.groupby(["distance", "within"])["cka"].mean().unstack()
     if not {True, False} <= set(means.columns):
@@ -23,31 +24,32 @@ def within_over_between(pairs: pd.DataFrame) -> Finding | None:
     return Finding(float(differences.mean())) if len(differences) else None
 
 
-def _measured(rows: RowsOf) -> pd.DataFrame:
-    stage = rows("blocks").set_index("index")["stage"]
-    pairs = rows("cka")
-    pairs = pairs.assign(
-        distance=pairs["other_index"] - pairs["index"],
-        stage=pairs["index"].map(stage),
-        other_stage=pairs["other_index"].map(stage),
+def _measured(rows: pd.DataFrame, blocks: pd.DataFrame) -> pd.DataFrame:
+    stage = blocks.set_index("index")["stage"]
+    pairs = rows.assign(
+        distance=rows["other_index"] - rows["index"],
+        stage=rows["index"].map(stage),
+        other_stage=rows["other_index"].map(stage),
     )
     pairs = pairs[(pairs["distance"] > 0) & (pairs["stage"] > 0) & pairs["cka"].notna()]
     return pairs.assign(within=pairs["stage"] == pairs["other_stage"]).reset_index(drop=True)
 
 
-SIMILARITY = Basis(
-    "cka",
-    (
-        Claim(
-            "stages_are_blocks",
-            "Feature maps are more similar within a stage than across stages",
-            "Fig. 10a",
-            "difference of CKA",
-            _RULE,
-            every_model,
-            within_over_between,
-            holds_above=0,
+CLAIMS = {
+    "cka": Evidence(
+        TABLE,
+        (
+            Claim(
+                "stages_are_blocks",
+                "Feature maps are more similar within a stage than across stages",
+                "Fig. 10a",
+                "difference of CKA",
+                _RULE,
+                every_model,
+                within_over_between,
+                holds_above=0,
+            ),
         ),
-    ),
-    _measured,
-)
+        _measured,
+    )
+}

@@ -1,55 +1,107 @@
-"""Claims about the relative log amplitude over frequency, a curve for each cut point. Fig. 2a."""
+"""Claims about high frequencies: over the depth of a model, and block by block. Fig. 2a, 8, D.2."""
+
+from functools import partial
 
 import numpy as np
 import pandas as pd
 
-from vitscope.claims.basis import Basis, Curve, RowsOf
+from vitscope.claims.by_block import COUNTED, about_blocks, falls, rises, with_subsampling
 from vitscope.claims.claim import Claim, Finding, convolutional, share
+from vitscope.claims.evidence import Curve, Evidence
+from vitscope.measures.fourier.table import TABLE
 
-_RULE = (
+_COMPONENT = "delta_log_amplitude"
+_CURVES_RULE = (
     "The paper's Fig. 2a. Counted are all pairs of cut points of a convolutional model: a pair is "
     "in favour where the deeper one has the higher high-frequency component, which is the log "
     "amplitude at the highest frequency of the diagonal, minus that at frequency 0."
 )
+_BLOCKS_RULE = (
+    "The paper's Fig. 8 and D.2; the value is the high-frequency component: the log amplitude at "
+    "the highest frequency of the diagonal, minus that at frequency 0. That subsampling raises it "
+    f"is read off the ResNet of Fig. 2a. {COUNTED}"
+)
 
 
-def spectra(rows: RowsOf) -> pd.DataFrame:
-    """Return a model's curves along the diagonal, in the order of cut points and frequencies."""
-    table = rows("fourier")
-    diagonal = table[table["measure"] == "diagonal"]
+def _curves(rows: pd.DataFrame, _blocks: pd.DataFrame) -> pd.DataFrame:
+    """Return the log amplitudes along the diagonal, in the order of cut points and frequencies."""
+    diagonal = rows[rows["measure"] == "diagonal"]
     return diagonal.sort_values(["index", "frequency"], ignore_index=True)
 
 
-def highest(points: pd.DataFrame) -> pd.DataFrame:
+def _components(curves: pd.DataFrame) -> pd.DataFrame:
     """Return the point of the highest frequency of each cut point.
 
     A map of one position has frequency 0 alone, and no high-frequency component.
     """
-    last = points.groupby("index").tail(1).reset_index(drop=True)
-    component = last["delta_log_amplitude"].where(last["frequency"] > 0)
-    return last.assign(delta_log_amplitude=component)
+    last = curves.groupby("index").tail(1).reset_index(drop=True)
+    component = last[_COMPONENT].where(last["frequency"] > 0)
+    return last.assign(**{_COMPONENT: component})
 
 
-def rises_with_depth(points: pd.DataFrame) -> Finding | None:
+def _by_depth(rows: pd.DataFrame, blocks: pd.DataFrame) -> pd.DataFrame:
+    return with_subsampling(_components(_curves(rows, blocks)))
+
+
+def _rises_with_depth(curves: pd.DataFrame) -> Finding | None:
     """Count the pairs of cut points of which the deeper has the higher high-frequency component."""
-    components = highest(points)["delta_log_amplitude"].dropna().to_numpy()
+    components = _components(curves)[_COMPONENT].dropna().to_numpy()
     first, second = np.triu_indices(len(components), k=1)
     return share(pd.Series(components[second] > components[first], dtype=bool))
 
 
-SPECTRA = Basis(
-    "fourier",
+_claim = partial(about_blocks, _BLOCKS_RULE, value=_COMPONENT)
+
+_CURVES = Evidence(
+    TABLE,
     (
         Claim(
             "conv_model_raises_high_frequency",
             "The high-frequency component of a convolutional model rises with depth",
             "Fig. 2a",
             "share of pairs of cut points",
-            _RULE,
+            _CURVES_RULE,
             convolutional,
-            rises_with_depth,
+            _rises_with_depth,
         ),
     ),
-    spectra,
-    curve=Curve("frequency", "delta_log_amplitude", by="index"),
+    _curves,
+    curve=Curve("frequency", _COMPONENT, by="index"),
 )
+_BLOCKS = Evidence(
+    TABLE,
+    (
+        _claim(
+            "msa_reduces_high_frequency",
+            "MSAs reduce the high-frequency component",
+            source="Fig. 8",
+            kind="msa",
+            change=falls,
+        ),
+        _claim(
+            "conv_increases_high_frequency",
+            "Convs that do not subsample increase the high-frequency component",
+            source="Fig. 8",
+            kind="conv",
+            change=rises,
+        ),
+        _claim(
+            "mlp_increases_high_frequency",
+            "MLPs increase the high-frequency component",
+            source="Fig. 8",
+            kind="mlp",
+            change=rises,
+        ),
+        _claim(
+            "subsampling_increases_high_frequency",
+            "Subsampling increases the high-frequency component",
+            source="Fig. 2a",
+            kind=None,
+            change=rises,
+        ),
+    ),
+    _by_depth,
+    curve=Curve("depth", _COMPONENT),
+)
+
+CLAIMS = {"fourier_curves": _CURVES, "fourier_depth": _BLOCKS, "fourier": _BLOCKS}

@@ -1,9 +1,10 @@
-"""Claims about noise of one frequency: who loses more accuracy by it. Fig. 2b."""
+"""Claims about noise of one frequency: which model loses more accuracy by it. Fig. 2b."""
 
 import pandas as pd
 
-from vitscope.claims.basis import Basis, Curve, RowsOf
 from vitscope.claims.claim import Claim, Finding, attention_against_convolution, share
+from vitscope.claims.evidence import Curve, Evidence
+from vitscope.measures.frequency_noise.table import TABLE
 
 _RULE = (
     "The paper's Fig. 2b. Counted are the frequencies of the noise above 0.5 pi (high), or below "
@@ -20,45 +21,46 @@ def _both(ours: pd.DataFrame, theirs: pd.DataFrame) -> pd.DataFrame:
     return both.dropna(subset=["change", "change_versus"])
 
 
-def withstands_high(ours: pd.DataFrame, theirs: pd.DataFrame) -> Finding | None:
+def _withstands_high(ours: pd.DataFrame, theirs: pd.DataFrame) -> Finding | None:
     """Count the high frequencies at which the first model loses less accuracy."""
     both = _both(ours, theirs).query(f"frequency > {_MIDDLE}")
     return share(both["change"] > both["change_versus"])
 
 
-def suffers_low(ours: pd.DataFrame, theirs: pd.DataFrame) -> Finding | None:
+def _suffers_low(ours: pd.DataFrame, theirs: pd.DataFrame) -> Finding | None:
     """Count the low frequencies at which the first model loses more accuracy."""
     both = _both(ours, theirs).query(f"frequency < {_MIDDLE}")
     return share(both["change"] < both["change_versus"])
 
 
-def _measured(rows: RowsOf) -> pd.DataFrame:
-    points = rows("frequency_noise")[["frequency", "change"]]
-    return points.sort_values("frequency", ignore_index=True)
+def _measured(rows: pd.DataFrame, _blocks: pd.DataFrame) -> pd.DataFrame:
+    return rows[["frequency", "change"]].sort_values("frequency", ignore_index=True)
 
 
-NOISE = Basis(
-    "frequency_noise",
-    (
-        Claim(
-            "msa_withstands_high_frequency_noise",
-            "MSAs withstand noise of high frequency better than Convs do",
-            "Fig. 2b",
-            "share of frequencies above 0.5 pi",
-            _RULE,
-            attention_against_convolution,
-            withstands_high,
+CLAIMS = {
+    "frequency_noise": Evidence(
+        TABLE,
+        (
+            Claim(
+                "msa_withstands_high_frequency_noise",
+                "MSAs withstand noise of high frequency better than Convs do",
+                "Fig. 2b",
+                "share of frequencies above 0.5 pi",
+                _RULE,
+                attention_against_convolution,
+                _withstands_high,
+            ),
+            Claim(
+                "conv_withstands_low_frequency_noise",
+                "Convs withstand noise of low frequency better than MSAs do",
+                "Fig. 2b",
+                "share of frequencies below 0.5 pi",
+                _RULE,
+                attention_against_convolution,
+                _suffers_low,
+            ),
         ),
-        Claim(
-            "conv_withstands_low_frequency_noise",
-            "Convs withstand noise of low frequency better than MSAs do",
-            "Fig. 2b",
-            "share of frequencies below 0.5 pi",
-            _RULE,
-            attention_against_convolution,
-            suffers_low,
-        ),
-    ),
-    _measured,
-    curve=Curve("frequency", "change"),
-)
+        _measured,
+        curve=Curve("frequency", "change"),
+    )
+}

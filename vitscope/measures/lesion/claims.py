@@ -4,9 +4,10 @@ from collections.abc import Callable
 
 import pandas as pd
 
-from vitscope.claims.basis import Basis, Curve, RowsOf
 from vitscope.claims.claim import Claim, Finding, every_model, share
+from vitscope.claims.evidence import Curve, Evidence
 from vitscope.measures.depth_bands import subsamples
+from vitscope.measures.lesion.table import TABLE
 
 _RULE = (
     "The paper's Fig. 10b. Counted are the stages that have two or more blocks of the kind: a "
@@ -18,7 +19,7 @@ _RULE = (
 )
 
 
-def ends_of_stages(points: pd.DataFrame, kind: str) -> pd.DataFrame:
+def _ends_of_stages(points: pd.DataFrame, kind: str) -> pd.DataFrame:
     """Return what removing the first and the last block of a kind changes, a row for each stage.
 
     Blocks that subsample, stages that have one other block of the kind, or none, and ends that
@@ -32,22 +33,12 @@ def ends_of_stages(points: pd.DataFrame, kind: str) -> pd.DataFrame:
     return ends[first["unit"] != last["unit"]].dropna()
 
 
-def first_costs_more(kind: str) -> Callable[[pd.DataFrame], Finding | None]:
-    """Count the stages of which removing the first block costs more than removing the last."""
+def _matters_more(end: str, other: str, kind: str) -> Callable[[pd.DataFrame], Finding | None]:
+    """Count the stages where removing the block at one end costs more than at the other."""
 
     def find(points: pd.DataFrame) -> Finding | None:
-        ends = ends_of_stages(points, kind)
-        return share(ends["first"] < ends["last"])
-
-    return find
-
-
-def last_costs_more(kind: str) -> Callable[[pd.DataFrame], Finding | None]:
-    """Count the stages of which removing the last block costs more than removing the first."""
-
-    def find(points: pd.DataFrame) -> Finding | None:
-        ends = ends_of_stages(points, kind)
-        return share(ends["last"] < ends["first"])
+        ends = _ends_of_stages(points, kind)
+        return share(ends[end] < ends[other])
 
     return find
 
@@ -59,45 +50,46 @@ def _claim(
     return Claim(name, statement, "Fig. 10b", measure, _RULE, every_model, find)
 
 
-def _measured(rows: RowsOf) -> pd.DataFrame:
-    points = rows("lesion").query("kind != 'stem'").sort_values("index", ignore_index=True)
-    # Of all cut points: what merges tokens has no row among the lesions.
-    blocks = rows("blocks").sort_values("index").set_index("index")
-    # The published units are counted from the first block: the stem is none.
-    return points.assign(
-        unit=points["index"] - 1, subsampling=points["index"].map(subsamples(blocks))
-    )
+def _measured(rows: pd.DataFrame, blocks: pd.DataFrame) -> pd.DataFrame:
+    points = rows.query("kind != 'stem'").sort_values("index", ignore_index=True)
+    # Whether a block subsamples shows in the block table: what merges tokens cannot be removed, and
+    # has no row among the lesions.
+    subsampling = subsamples(blocks.sort_values("index").set_index("index"))
+    # The published figure counts from the first block, this table from the stem.
+    return points.assign(unit=points["index"] - 1, subsampling=points["index"].map(subsampling))
 
 
 def _published(points: pd.DataFrame) -> pd.DataFrame:
-    # Units that subsample have no point, and each begins a stage.
+    # The figure has no points of units that subsample, and each of these begins a stage.
     stage = 1 + (points["index"].diff() > 1).cumsum()
     return points.assign(unit=points["index"], stage=stage, subsampling=False)
 
 
-LESIONS = Basis(
-    "lesion",
-    (
-        _claim(
-            "first_conv_of_stage_matters",
-            "Convs matter more at the beginning of a stage than at its end",
-            "Convs",
-            first_costs_more("conv"),
+CLAIMS = {
+    "lesion": Evidence(
+        TABLE,
+        (
+            _claim(
+                "first_conv_of_stage_matters",
+                "Convs matter more at the beginning of a stage than at its end",
+                "Convs",
+                _matters_more("first", "last", "conv"),
+            ),
+            _claim(
+                "first_mlp_of_stage_matters",
+                "MLPs matter more at the beginning of a stage than at its end",
+                "MLPs",
+                _matters_more("first", "last", "mlp"),
+            ),
+            _claim(
+                "last_msa_of_stage_matters",
+                "MSAs matter more at the end of a stage than at its beginning",
+                "MSAs",
+                _matters_more("last", "first", "msa"),
+            ),
         ),
-        _claim(
-            "first_mlp_of_stage_matters",
-            "MLPs matter more at the beginning of a stage than at its end",
-            "MLPs",
-            first_costs_more("mlp"),
-        ),
-        _claim(
-            "last_msa_of_stage_matters",
-            "MSAs matter more at the end of a stage than at its beginning",
-            "MSAs",
-            last_costs_more("msa"),
-        ),
-    ),
-    _measured,
-    _published,
-    Curve("unit", "change"),
-)
+        _measured,
+        _published,
+        Curve("unit", "change"),
+    )
+}

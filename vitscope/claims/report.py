@@ -1,13 +1,14 @@
-"""Claims and scores, told to a reader."""
+"""The page that says what the paper claims, what was measured, and whether it holds."""
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from typing import Any
 
 import pandas as pd
 
+from vitscope.claims.evidence import Evidence
 from vitscope.files.pages import Section
 
-RULE = (
+_RULE = (
     "What the paper claims, what its published points say of it, and what was measured here, both "
     "by the same rule. Below the name of each figure stands what it counts. A claim holds where "
     "more than half of what is counted is in favour; or where a difference, given with its sign, "
@@ -15,8 +16,8 @@ RULE = (
     "one: a difference whose interval contains zero may be chance. A dash stands where nothing can "
     "be counted: no points of the paper are known, or there is no value."
 )
-NO_CLAIMS = "None of this study's figures is about a claim of the paper that is counted."
-AGREEMENT_RULE = (
+_NO_CLAIMS = "None of this study's figures is about a claim of the paper that is counted."
+_AGREEMENT_RULE = (
     "Where the study measures the checkpoints that were published, its curves are interpolated "
     "where the published points lie. The rank correlation is Spearman's; the error is the root "
     "mean square difference over the range of the published values."
@@ -25,7 +26,7 @@ AGREEMENT_RULE = (
 
 def introduction(claims: pd.DataFrame) -> str:
     """Return what to say above the claims, or that there are none."""
-    return NO_CLAIMS if claims.empty else RULE
+    return _NO_CLAIMS if claims.empty else _RULE
 
 
 def _value(row: Mapping[Hashable, Any], column: str) -> str:
@@ -37,7 +38,8 @@ def _counted(row: Mapping[Hashable, Any], side: str) -> str:
     return f"{row[f'{side}_count']:.0f} of {row[f'{side}_total']:.0f}"
 
 
-def _told(row: Mapping[Hashable, Any], side: str) -> str:
+def _finding(row: Mapping[Hashable, Any], side: str) -> str:
+    """Return how many of how many, or the value where nothing is counted; a dash without it."""
     if pd.isna(row[f"{side}_value"]):
         return "–"
     known = pd.notna(row[f"{side}_total"])
@@ -45,7 +47,7 @@ def _told(row: Mapping[Hashable, Any], side: str) -> str:
 
 
 def _measured(row: Mapping[Hashable, Any]) -> str:
-    text = _told(row, "measured")
+    text = _finding(row, "measured")
     if pd.notna(row["versus_total"]):
         text += f" against {_counted(row, 'versus')}, {_value(row, 'measured_value')}"
     if pd.notna(row["ci_low"]):
@@ -55,11 +57,11 @@ def _measured(row: Mapping[Hashable, Any]) -> str:
     return text
 
 
-def _whom(row: Mapping[Hashable, Any], labels: Mapping[str, str]) -> str:
-    whom = labels[row["model"]]
+def _models(row: Mapping[Hashable, Any], labels: Mapping[str, str]) -> str:
+    models = labels[row["model"]]
     if pd.notna(row["versus"]):
-        whom += f" against {labels[row['versus']]}"
-    return whom if pd.isna(row["snapshot"]) else f"{whom}, snapshot {row['snapshot']}"
+        models += f" against {labels[row['versus']]}"
+    return models if pd.isna(row["snapshot"]) else f"{models}, snapshot {row['snapshot']}"
 
 
 def _claims_of(
@@ -67,9 +69,9 @@ def _claims_of(
 ) -> Section:
     rows = [
         (
-            _whom(row, labels),
+            _models(row, labels),
             row["statement"],
-            _told(row, "published"),
+            _finding(row, "published"),
             _measured(row),
             "–" if pd.isna(row["holds"]) else "yes" if row["holds"] else "no",
         )
@@ -95,18 +97,22 @@ def _agreement_of(agreement: pd.DataFrame, labels: Mapping[str, str]) -> Section
         )
         for row in agreement.to_dict("records")
     ]
-    return Section("Agreement with the published curves", AGREEMENT_RULE, header, rows)
+    return Section("Agreement with the published curves", _AGREEMENT_RULE, header, rows)
 
 
 def sections(
     claims: pd.DataFrame,
     agreement: pd.DataFrame,
     labels: Mapping[str, str],
-    rules: Mapping[str, str],
+    evidence: Iterable[Evidence],
 ) -> list[Section]:
-    """Return a section for each figure, and one for the scores; `rules` are by claim."""
-    told = [
+    """Return a section for each figure, and one for the scores.
+
+    `labels` are what to call the models; the rules of the claims are in `evidence`.
+    """
+    rules = {claim.name: claim.rule for each in evidence for claim in each.claims}
+    found = [
         _claims_of(str(figure), of_figure, labels, rules)
         for figure, of_figure in claims.groupby("figure", sort=False)
     ]
-    return told if agreement.empty else [*told, _agreement_of(agreement, labels)]
+    return found if agreement.empty else [*found, _agreement_of(agreement, labels)]

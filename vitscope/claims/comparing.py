@@ -1,0 +1,53 @@
+"""Claims that one model has a larger number than another, or a smaller one.
+
+Their points have the columns measure and value, and ci_low and ci_high where the value has an
+interval.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+
+from vitscope.claims.claim import Finding
+
+Comparison = Callable[[pd.DataFrame, pd.DataFrame], Finding | None]
+
+
+def larger(measure: str) -> Comparison:
+    """Return how to find by how much the first model has the larger value of a measure."""
+    return lambda ours, theirs: _compare(measure, ours, theirs)
+
+
+def smaller(measure: str) -> Comparison:
+    """Return how to find by how much the first model has the smaller value of a measure."""
+    return lambda ours, theirs: _compare(measure, theirs, ours)
+
+
+def difference(more: float | None, less: float | None) -> Finding | None:
+    """Find by how much one number exceeds another; None where one is missing."""
+    return None if more is None or less is None else Finding(more - less)
+
+
+def _compare(measure: str, more: pd.DataFrame, less: pd.DataFrame) -> Finding | None:
+    more, less = (points[points["measure"] == measure] for points in (more, less))
+    found = difference(_value(more), _value(less))
+    return found and replace(found, apart=_apart(more, less))
+
+
+def _value(points: pd.DataFrame) -> float | None:
+    """Return the value, or None where there is none or it is not finite."""
+    values = points["value"]
+    return float(values.iloc[0]) if len(values) and np.isfinite(values.iloc[0]) else None
+
+
+def _apart(ours: pd.DataFrame, theirs: pd.DataFrame) -> bool | None:
+    """Tell whether the intervals of two models, one row each, do not overlap; None without both."""
+    ends = ["ci_low", "ci_high"]
+    if not all({*ends} <= {*points} for points in (ours, theirs)):
+        return None
+    rows = pd.concat([ours, theirs])[ends].astype(float)
+    if len(rows) != 2 or rows.isna().any(axis=None):
+        return None
+    return bool(rows["ci_low"].max() > rows["ci_high"].min())

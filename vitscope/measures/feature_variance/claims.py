@@ -1,0 +1,52 @@
+"""Claims about which blocks raise the feature map variance, and which lower it. Fig. 9 and D.1."""
+
+from functools import partial
+
+import pandas as pd
+
+from vitscope.claims.by_block import COUNTED, about_blocks, falls, rises, with_subsampling
+from vitscope.claims.evidence import Curve, Evidence
+from vitscope.measures.feature_variance.table import TABLE
+
+_RULE = f"The paper's Fig. 9 and D.1; the value is the feature map variance. {COUNTED}"
+
+_claim = partial(about_blocks, _RULE, source="Fig. 9", value="variance")
+
+
+def _measured(rows: pd.DataFrame, _blocks: pd.DataFrame) -> pd.DataFrame:
+    return with_subsampling(rows.sort_values("index", ignore_index=True))
+
+
+CLAIMS = {
+    "feature_variance": Evidence(
+        TABLE,
+        (
+            _claim(
+                "msa_reduces_variance",
+                "MSAs reduce the feature map variance",
+                kind="msa",
+                change=falls,
+            ),
+            _claim(
+                "conv_increases_variance",
+                "Convs that do not subsample increase the feature map variance",
+                kind="conv",
+                change=rises,
+            ),
+            _claim(
+                "mlp_increases_variance",
+                "MLPs increase the feature map variance",
+                kind="mlp",
+                change=rises,
+            ),
+            _claim(
+                "subsampling_reduces_variance",
+                "Subsampling reduces the feature map variance",
+                kind=None,
+                change=falls,
+            ),
+        ),
+        _measured,
+        curve=Curve("depth", "variance"),
+    )
+}

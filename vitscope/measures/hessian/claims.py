@@ -1,0 +1,157 @@
+"""Claims about the eigenvalues of the Hessian: how many are negative, how large the others.
+
+Their points are eigenvalues, each with a weight: one if it was measured; of a published density,
+the part of its area. Fig. 1c and Fig. 4.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+
+from vitscope.claims.claim import Claim, Finding, attending, attention_against_convolution
+from vitscope.claims.comparing import difference
+from vitscope.claims.evidence import Evidence
+from vitscope.measures.hessian.table import TABLE
+from vitscope.measures.intervals import TAILS, Array, bootstrap_means
+
+# Of the interval over batches; the batches of each of two models are resampled by its own seed.
+_RESAMPLES = 2000
+_SEEDS = (0, 1)
+
+_RULE = (
+    "The paper's Fig. 1c and Fig. 4. Of the largest eigenvalues by magnitude of every batch, at "
+    "each moment that the figure shows: the share that is negative; and the mean base-10 logarithm "
+    "of those that are positive, of the convolutional model minus that of the model named first. "
+    "Claims hold above zero, that of a single model above one in a hundred. A single eigenvalue "
+    "may decide: the interval is by bootstrap over batches, and of few batches it is too narrow. "
+    "Published shares are areas under the published densities."
+)
+
+
+def _measured(rows: pd.DataFrame, _blocks: pd.DataFrame) -> pd.DataFrame:
+    return rows[["batch", "eigenvalue"]].assign(weight=1.0)
+
+
+def _published(points: pd.DataFrame) -> pd.DataFrame:
+    panels = [panel.sort_values("eigenvalue") for _, panel in points.groupby("panel")]
+    weights = [panel["density"] * np.gradient(panel["eigenvalue"]) for panel in panels]
+    return pd.concat(panels)[["eigenvalue"]].assign(weight=pd.concat(weights))
+
+
+# Both numbers that are claimed of a spectrum are the ratio of two sums over its eigenvalues. A
+# function of this type returns what each eigenvalue adds: to the `upper` sum, and to the `lower`.
+Terms = Callable[[pd.DataFrame], pd.DataFrame]
+
+
+def _negative_share(points: pd.DataFrame) -> pd.DataFrame:
+    """Return the terms of the share of eigenvalues that are negative."""
+    weight = points["weight"]
+    return pd.DataFrame({"upper": weight.where(points["eigenvalue"] < 0, 0.0), "lower": weight})
+
+
+def _positive_decades(points: pd.DataFrame) -> pd.DataFrame:
+    """Return the terms of the mean base-10 logarithm of the positive eigenvalues."""
+    positive = points["eigenvalue"].where(points["eigenvalue"] > 0)
+    weight = points["weight"].where(positive.notna(), 0.0)
+    return pd.DataFrame({"upper": (weight * np.log10(positive)).fillna(0.0), "lower": weight})
+
+
+def _ratio(terms: pd.DataFrame) -> float | None:
+    upper, lower = terms.sum()
+    return float(upper / lower) if lower else None
+
+
+def _counts(points: pd.DataFrame) -> tuple[int, int]:
+    """Return how many eigenvalues are negative, and how many there are."""
+    upper, lower = _negative_share(points).sum()
+    return round(upper), round(lower)
+
+
+def _interval(terms: Terms, *spectra: pd.DataFrame) -> tuple[float, float] | None:
+    """Return the 95 % interval of a ratio, or of one minus another, by bootstrap over batches.
+
+    There is none of a published density, of a single batch, or where a resample has no ratio.
+    """
+    if not all("batch" in points and points["batch"].nunique() > 1 for points in spectra):
+        return None
+    ratios = [_resampled(terms, *each) for each in zip(spectra, _SEEDS, strict=False)]
+    values = ratios[0] if len(ratios) == 1 else ratios[0] - ratios[1]
+    low, high = np.percentile(values, TAILS)
+    return (float(low), float(high)) if np.isfinite(values).all() else None
+
+
+def _resampled(terms: Terms, points: pd.DataFrame, seed: int) -> Array:
+    batches = terms(points).groupby(points["batch"]).sum()
+    upper, lower = bootstrap_means(batches.to_numpy(), _RESAMPLES, seed).T
+    ratios: Array = np.divide(upper, lower, out=np.full_like(upper, np.nan), where=lower > 0)
+    return ratios
+
+
+def _difference(terms: Terms, more: pd.DataFrame, less: pd.DataFrame) -> Finding | None:
+    found = difference(_ratio(terms(more)), _ratio(terms(less)))
+    return found and replace(found, interval=_interval(terms, more, less))
+
+
+def _has_negative(points: pd.DataFrame) -> Finding | None:
+    """Find the share of negative eigenvalues; in a published density there are none to count."""
+    share = _ratio(_negative_share(points))
+    if share is None or "batch" not in points:
+        return None if share is None else Finding(share)
+    return Finding(share, *_counts(points), interval=_interval(_negative_share, points))
+
+
+def _more_negative(ours: pd.DataFrame, theirs: pd.DataFrame) -> Finding | None:
+    """Find by how much the first model has the larger share of negative eigenvalues."""
+    found = _difference(_negative_share, ours, theirs)
+    if found is None or not all("batch" in points for points in (ours, theirs)):
+        return found
+    count, total = _counts(ours)
+    return replace(found, count=count, total=total, versus=_counts(theirs))
+
+
+def _smaller_positive(ours: pd.DataFrame, theirs: pd.DataFrame) -> Finding | None:
+    """Find by how many decades the first model has the smaller positive eigenvalues."""
+    return _difference(_positive_decades, theirs, ours)
+
+
+CLAIMS = {
+    "hessian": Evidence(
+        TABLE,
+        (
+            Claim(
+                "msa_has_negative_eigenvalues",
+                "The Hessian of MSAs has negative eigenvalues",
+                "Fig. 4",
+                "share of eigenvalues",
+                _RULE,
+                attending,
+                _has_negative,
+                holds_above=0.01,
+            ),
+            Claim(
+                "msa_has_more_negative_eigenvalues",
+                "The Hessian of MSAs has more negative eigenvalues than that of Convs",
+                "Fig. 4",
+                "difference of the share of eigenvalues",
+                _RULE,
+                attention_against_convolution,
+                _more_negative,
+                holds_above=0,
+            ),
+            Claim(
+                "msa_has_smaller_positive_eigenvalues",
+                "Positive eigenvalues of the Hessian of MSAs are smaller than those of Convs",
+                "Fig. 1c, Fig. 4",
+                "difference of mean magnitude in decades",
+                _RULE,
+                attention_against_convolution,
+                _smaller_positive,
+                holds_above=0,
+            ),
+        ),
+        _measured,
+        _published,
+    )
+}

@@ -1,0 +1,40 @@
+"""The claim that attention among convolutions makes a model robust to corruptions. Fig. 12b."""
+
+import pandas as pd
+
+from vitscope.claims.claim import Claim, hybrid_against_convolution
+from vitscope.claims.comparing import smaller
+from vitscope.claims.evidence import Evidence
+from vitscope.measures.corruption_error.table import TABLE
+
+_RULE = (
+    "The paper's Fig. 12b, where Alter-ResNet is more robust than ResNet; of pure transformers it "
+    "shows the opposite, so they have no such claim. The value is the mean corruption error of the "
+    "convolutional model minus that of the model named first; the claim holds where it is above "
+    "zero. It has no interval: a small difference may be chance."
+)
+
+
+def _measured(rows: pd.DataFrame, _blocks: pd.DataFrame) -> pd.DataFrame:
+    mean = rows[rows["corruption"] == "mean"]
+    return mean.assign(measure="corruption_error", value=mean["error"])
+
+
+CLAIMS = {
+    "robustness": Evidence(
+        TABLE,
+        (
+            Claim(
+                "msa_makes_convs_robust",
+                "Convs with MSAs among them withstand corruptions better than Convs alone",
+                "Fig. 12b",
+                "difference of mean corruption error",
+                _RULE,
+                hybrid_against_convolution,
+                smaller("corruption_error"),
+                holds_above=0,
+            ),
+        ),
+        _measured,
+    )
+}
