@@ -2,8 +2,6 @@
 
 
 rule list_blocks:
-    input:
-        checkpoint=rules.convert_checkpoint.output.checkpoint,
     output:
         blocks="<results>/{study}/blocks/{model}.parquet",
     log:

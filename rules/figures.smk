@@ -25,9 +25,9 @@ def published_of_figure(wildcards):
 
 def figure_code(wildcards):
     """The digest of what draws a figure, and of the columns that it reads."""
-    module = of_study(params.figure_module, "figure")(wildcards)
+    drawing = of_study(params.figure_module, "figure")(wildcards)
     tables = of_study(params.figure_tables, "figure")(wildcards)
-    return code("draw_figure", module, *tables.values())
+    return code("draw_figure", drawing, *tables.values())
 
 
 rule draw_figure:

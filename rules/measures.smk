@@ -223,7 +223,7 @@ use rule measure_model as measure_model_part with:
 rule measure_loss:
     input:
         checkpoint=lambda wildcards: weights_at(wildcards.snapshot, wildcards),
-        blocks=ancient(rules.list_blocks.output.blocks),
+        blocks=ancient("<results>/{study}/blocks/{model}.parquet"),
         images=rules.augment_images.output.images,
     output:
         part="<results>/{study}/{measure}/{model}/{snapshot}/{part}.parquet",

@@ -4,7 +4,7 @@
 rule predict:
     input:
         checkpoint=rules.convert_checkpoint.output.checkpoint,
-        blocks=ancient(rules.list_blocks.output.blocks),
+        blocks=ancient("<results>/{study}/blocks/{model}.parquet"),
         images=lambda wildcards: split_for(wildcards.split)(wildcards),
     output:
         predictions="<results>/{study}/predictions/{model}/{split}.parquet",
