@@ -12,7 +12,7 @@ rule list_blocks:
     conda:
         "../envs/torch.yaml"
     params:
-        code=family_code("list_blocks"),
+        code=code_of("list_blocks"),
         model=of_study(Study.network, "model"),
     message:
         "Listing the cut points of {wildcards.model}"

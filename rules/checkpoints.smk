@@ -26,7 +26,7 @@ rule fetch_checkpoint:
         "../envs/torch.yaml"
     params:
         # No more than this: users of one cache share what they download from the same address.
-        code=code("fetch_checkpoint"),
+        code=code_of("fetch_checkpoint"),
         checkpoint=lambda wildcards: study_of(wildcards).models[wildcards.model].checkpoint,
     message:
         "Downloading the checkpoint of {wildcards.model}"
@@ -47,7 +47,7 @@ rule convert_checkpoint:
     conda:
         "../envs/torch.yaml"
     params:
-        code=family_code("convert_checkpoint"),
+        code=code_of("convert_checkpoint"),
         model=of_study(Study.network, "model"),
         checkpoint=lambda wildcards: study_of(wildcards).models[wildcards.model].checkpoint,
         label="{model}",

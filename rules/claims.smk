@@ -18,11 +18,6 @@ def published_files(wildcards):
     return sorted({str(PUBLISHED / f.published.file) for f in figures if f.published})
 
 
-def claims_code(wildcards):
-    """The digest of what counts the claims of a study."""
-    return code("count_claims", *clear(params.claim_modules, study_of(wildcards)))
-
-
 rule count_claims:
     input:
         unpack(tables_of_study),
@@ -46,7 +41,7 @@ rule count_claims:
     conda:
         "../envs/base.yaml"
     params:
-        code=claims_code,
+        code=code_of("count_claims"),
         study=of_study(params.title),
         figures=of_study(params.claimed_figures),
         labels=of_study(params.labels),

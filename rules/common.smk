@@ -11,11 +11,11 @@ from vitscope.measures import rooms
 from vitscope.settings.loading import load_config
 from vitscope.settings.study import Study
 from vitscope.training.snapshots import END
-from vitscope.workflow import params, session
-from vitscope.workflow.digests import code_digest
+from vitscope.workflow import params, reach, session
 
 # Relative, so that a folder of results that moves is still up to date.
 ROOT = Path(os.path.relpath(workflow.basedir))
+SCRIPTS = ROOT / "scripts"
 
 
 def clear(function, *arguments):
@@ -123,30 +123,11 @@ def all_models(path):
     return paths
 
 
-# Code: a digest of a script and of what it imports, so that a rule runs again when these change.
-
-
-def code(script, *modules):
-    """The digest of a script, and of modules that it imports by their names."""
-    return code_digest(ROOT / "scripts" / f"{script}.py", *modules)
-
-
-def family_code(script, *parts):
-    """The digest of a script with the family of the model, and with parts of a measure's room."""
+def code_of(rule):
+    """A digest of the code that a job of a rule reaches: the rule runs again when it changes."""
 
     def digest(wildcards):
-        family = study_of(wildcards).models[wildcards.model].family
-        room = [rooms.module(wildcards.measure, part) for part in parts]
-        return code(script, f"vitscope.networks.families.{family}", *room)
-
-    return digest
-
-
-def room_code(script, *parts):
-    """The digest of a script with parts of a measure's room."""
-
-    def digest(wildcards):
-        return code(script, *(rooms.module(wildcards.measure, part) for part in parts))
+        return clear(reach.digest, rule, study_of(wildcards), dict(wildcards.items()), SCRIPTS)
 
     return digest
 
@@ -161,4 +142,6 @@ def start_alone():
 def check_places():
     """Stop before the first job if one is to write to a folder where it may not."""
     jobs = workflow.dag.needrun_jobs()
-    clear(session.refuse_places_without_access, [Path(f) for j in jobs for f in (*j.output, *j.log)])
+    clear(
+        session.refuse_places_without_access, [Path(f) for j in jobs for f in (*j.output, *j.log)]
+    )

@@ -40,7 +40,7 @@ rule corrupt_images:
         mem_mb=megabytes_of("corrupt_images"),
         runtime=minutes_of("corrupt_images"),
     params:
-        code=code("corrupt_images"),
+        code=code_of("corrupt_images"),
         seed=lambda wildcards: study_of(wildcards).analysis.seed,
         robustness=of_study(params.corrupted),
     message:

@@ -13,12 +13,6 @@ def source_files(wildcards):
     return clear(local_files, where, source, wildcards.split)
 
 
-def source_code(wildcards):
-    """The digest of what builds a split, with the module that opens its source."""
-    kind = study_of(wildcards).data[wildcards.dataset].source["kind"]
-    return code("build_split", f"vitscope.data.sources.{kind}")
-
-
 rule fetch_archive:
     output:
         archive="<results>/{study}/downloads/{dataset}.archive",
@@ -29,7 +23,7 @@ rule fetch_archive:
     conda:
         "../envs/base.yaml"
     params:
-        code=code("fetch_archive"),
+        code=code_of("fetch_archive"),
         archive=of_study(params.archive, "dataset"),
         source=lambda wildcards: study_of(wildcards).data[wildcards.dataset].source,
     message:
@@ -53,7 +47,7 @@ rule build_split:
         mem_mb=megabytes_of("build_split"),
         runtime=minutes_of("build_split"),
     params:
-        code=source_code,
+        code=code_of("build_split"),
         dataset=of_study(params.split, "dataset", "split"),
         listing=of_study(params.listing, "dataset", "split"),
     message:

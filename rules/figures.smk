@@ -23,13 +23,6 @@ def published_of_figure(wildcards):
     return [str(PUBLISHED / published.file)] if published else []
 
 
-def figure_code(wildcards):
-    """The digest of what draws a figure, and of the columns that it reads."""
-    drawing = of_study(params.figure_module, "figure")(wildcards)
-    tables = of_study(params.figure_tables, "figure")(wildcards)
-    return code("draw_figure", drawing, *tables.values())
-
-
 rule draw_figure:
     input:
         unpack(tables_of_figure),
@@ -52,7 +45,7 @@ rule draw_figure:
     conda:
         "../envs/figures.yaml"
     params:
-        code=figure_code,
+        code=code_of("draw_figure"),
         module=of_study(params.figure_module, "figure"),
         tables=of_study(params.figure_tables, "figure"),
         published_columns=of_study(params.published_columns, "figure"),

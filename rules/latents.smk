@@ -70,7 +70,7 @@ rule extract_latents:
         gpu=gpu_of,
         latents_mb=room_to_extract,
     params:
-        code=family_code("extract_latents"),
+        code=code_of("extract_latents"),
         model=of_study(Study.network, "model"),
         selection=of_study(params.selection, "model"),
         batch_size=lambda wildcards: study_of(wildcards).analysis.batch_size,

@@ -71,21 +71,9 @@ def moments_of(wildcards):
     return {"snapshots": [weights_at(name, wildcards) for name in model.moments()]}
 
 
-def weights_code(wildcards):
-    """The digest of what measures weights; a history takes no family."""
-    recorded = study_of(wildcards).models[wildcards.model].history is not None
-    digest = room_code if recorded else family_code
-    return digest("measure_weights", "compute", "table")(wildcards)
-
-
-def measured_by(measure):
-    """The measure that the parts of a table are of: itself, unless it says another."""
-    return rooms.declared(measure.parts_of) if measure.parts_of else measure
-
-
 def parts_of(wildcards):
     """The parts that a table is merged from."""
-    study, measured = study_of(wildcards), measured_by(measure_of(wildcards))
+    study, measured = study_of(wildcards), reach.measured_by(measure_of(wildcards))
     place = {"study": study.name, "measure": measured.name, "model": wildcards.model}
     parts = range(measured.parts(study, wildcards.model))
     if measured.needs == "loss":
@@ -99,19 +87,6 @@ def blocks_to_merge(wildcards):
     """The block table of a model, where parts are merged at its cut points."""
     blocks = rules.list_blocks.output.blocks.format(**wildcards)
     return {"blocks": blocks} if measure_of(wildcards).merges_blocks else {}
-
-
-def merged_modules(wildcards):
-    """The modules that a table is merged by: columns of parts and table, and how, if it says."""
-    measure = measure_of(wildcards)
-    how = rooms.module(measure.name, "merge") if rooms.has(measure.name, "merge") else None
-    part, table = (rooms.module(name, "table") for name in (measured_by(measure).name, measure.name))
-    return {"part": part, "table": table, "merge": how}
-
-
-def merge_code(wildcards):
-    """The digest of what merges a table."""
-    return code("merge", *filter(None, merged_modules(wildcards).values()))
 
 
 def batches_of(wildcards):
@@ -138,7 +113,7 @@ rule measure_latents:
         runtime=minutes_of("measure_latents"),
         latents_mb=room_to_measure,
     params:
-        code=room_code("measure_latents", "compute", "table"),
+        code=code_of("measure_latents"),
         settings=of_study(params.part, "measure", "model", "part"),
         shard_size=lambda wildcards: study_of(wildcards).analysis.shard_size,
         batches=batches_of,
@@ -164,7 +139,7 @@ rule measure_predictions:
     conda:
         "../envs/base.yaml"
     params:
-        code=room_code("measure_predictions", "compute", "table"),
+        code=code_of("measure_predictions"),
         settings=of_study(params.part, "measure", "model"),
     message:
         "Measuring {wildcards.measure} of {wildcards.model}"
@@ -193,7 +168,7 @@ rule measure_model:
         runtime=minutes_of("measure_model"),
         gpu=gpu_of,
     params:
-        code=family_code("measure_model", "compute", "table"),
+        code=code_of("measure_model"),
         model=of_study(Study.network, "model"),
         settings=of_study(params.part, "measure", "model"),
         batch_size=lambda wildcards: study_of(wildcards).analysis.batch_size,
@@ -240,7 +215,7 @@ rule measure_loss:
         runtime=minutes_of("measure_loss"),
         gpu=gpu_of,
     params:
-        code=family_code("measure_loss", "compute", "table"),
+        code=code_of("measure_loss"),
         model=of_study(Study.network, "model"),
         settings=of_study(params.part, "measure", "model", "part"),
         batches=batches_of,
@@ -267,7 +242,7 @@ rule measure_weights:
     conda:
         "../envs/torch.yaml"
     params:
-        code=weights_code,
+        code=code_of("measure_weights"),
         settings=of_study(params.part, "measure", "model"),
     message:
         "Measuring {wildcards.measure} of {wildcards.model}"
@@ -291,8 +266,8 @@ rule merge:
     conda:
         "../envs/base.yaml"
     params:
-        code=merge_code,
-        modules=merged_modules,
+        code=code_of("merge"),
+        modules=lambda wildcards: reach.merging(wildcards.measure),
         settings=of_study(params.merging, "measure", "model"),
     message:
         "Merging {wildcards.measure} of {wildcards.model}"

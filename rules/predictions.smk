@@ -19,7 +19,7 @@ rule predict:
         runtime=minutes_of("predict"),
         gpu=gpu_of,
     params:
-        code=family_code("predict"),
+        code=code_of("predict"),
         model=of_study(Study.network, "model"),
         selection=of_study(params.classified, "split"),
         batch_size=lambda wildcards: study_of(wildcards).analysis.batch_size,

@@ -33,7 +33,7 @@ rule record_run:
     conda:
         "../envs/base.yaml"
     params:
-        code=code("record_run"),
+        code=code_of("record_run"),
         study=lambda wildcards: study_of(wildcards).settings,
         root=str(ROOT),
     message:

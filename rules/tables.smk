@@ -22,7 +22,7 @@ rule tabulate:
     conda:
         "../envs/base.yaml"
     params:
-        code=lambda wildcards: code("tabulate", params.columns_of(wildcards.table)),
+        code=code_of("tabulate"),
         columns=lambda wildcards: params.columns_of(wildcards.table),
     message:
         "Writing the table {wildcards.table} of {wildcards.study}"

@@ -21,7 +21,7 @@ rule train_model:
         runtime=minutes_of("train_model"),
         gpu=gpu_of,
     params:
-        code=family_code("train_model"),
+        code=code_of("train_model"),
         model=of_study(Study.network, "model"),
         recipe=of_study(params.recipe, "model"),
         device=device_of,
@@ -47,7 +47,7 @@ rule augment_images:
         mem_mb=megabytes_of("augment_images"),
         runtime=minutes_of("augment_images"),
     params:
-        code=code("augment_images"),
+        code=code_of("augment_images"),
         model=of_study(Study.network, "model"),
         recipe=of_study(params.augmentation, "model"),
         drawing=of_study(params.drawing),
@@ -92,7 +92,7 @@ rule train_mini:
     conda:
         "../envs/base.yaml"
     params:
-        code=code("bundle_weights"),
+        code=code_of("train_mini"),
         folder=str(ROOT / "resources" / "checkpoints" / "mini"),
     message:
         "Writing resources/checkpoints/mini"

@@ -27,7 +27,7 @@ if __name__ == "__main__":
 from vitscope.errors import VitscopeError  # noqa: E402
 from vitscope.files.strict_yaml import load_yaml  # noqa: E402
 from vitscope.settings.loading import load_config  # noqa: E402
-from vitscope.workflow.plan import Job, as_text, by_rule, costs  # noqa: E402
+from vitscope.workflow.plan import Planned, as_text, by_rule, costs_of  # noqa: E402
 
 
 def snakemake(*arguments: str) -> str:
@@ -48,11 +48,11 @@ def counts(*arguments: str) -> dict[str, int]:
     return found
 
 
-def jobs(folders: dict[str, str], *arguments: str) -> list[Job]:
+def jobs(folders: dict[str, str], *arguments: str) -> list[Planned]:
     """Return the jobs that would run, by what they write to these folders."""
     lines = csv.DictReader(snakemake("--detailed-summary", *arguments).splitlines(), delimiter="\t")
     pending = [line for line in lines if line["plan"] == "update pending"]
-    found: list[Job] = []
+    found: list[Planned] = []
     counted = counts(*arguments)
     for rule, of_rule in groupby(sorted(pending, key=rule_of), rule_of):
         paths = [Path(line["output_file"]) for line in of_rule]
@@ -61,7 +61,7 @@ def jobs(folders: dict[str, str], *arguments: str) -> list[Job]:
         for first in range(0, len(paths), each):
             outputs = paths[first : first + each]
             folder = folders["figures" if rule in DRAWING else "results"]
-            found.append(Job(rule, tuple(path.relative_to(folder) for path in outputs)))
+            found.append(Planned(rule, tuple(path.relative_to(folder) for path in outputs)))
     return found
 
 
@@ -70,7 +70,7 @@ def rule_of(line: dict[str, str]) -> str:
     return line["rule"]
 
 
-def records_of(job: Job, default: str) -> list[Path]:
+def records_of(job: Planned, default: str) -> list[Path]:
     """Return where the record of a job may be, below the folder of records."""
     places = [output.with_suffix(".tsv") for output in job.outputs]
     if job.rule == "draw_default_figure":
@@ -82,7 +82,7 @@ def records_of(job: Job, default: str) -> list[Path]:
     return places
 
 
-def earlier(records: Path, default: str, job: Job) -> float | None:
+def earlier(records: Path, default: str, job: Planned) -> float | None:
     """Return the seconds of a job in an earlier run, or the mean of its siblings."""
     places = [records / place for place in records_of(job, default)]
     found = [place for place in places if place.is_file()]
@@ -111,7 +111,7 @@ def main() -> None:
     folders = FOLDERS | config.get("pathvars", {})
     settings = [f"{key}={value}" for key, value in changed.items()]
     options = [*arguments.targets, *(["--config", *settings] if settings else [])]
-    planned: dict[str, list[Job]] = {}
+    planned: dict[str, list[Planned]] = {}
     for job in jobs(folders, *options):
         # Figures of the default study, and targets of all studies, lie in no folder of its name.
         named = job.outputs[0].parts[:1]
@@ -123,7 +123,7 @@ def main() -> None:
     most_gb = config.get("max_latents_gb")
     known = partial(earlier, Path(folders["benchmarks"]), default)
     for name, of_study in planned.items():
-        print(as_text(studies[name], by_rule(costs(studies[name], of_study, known)), most_gb))
+        print(as_text(studies[name], by_rule(costs_of(studies[name], of_study, known)), most_gb))
 
 
 if __name__ == "__main__":

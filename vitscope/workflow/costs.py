@@ -56,6 +56,8 @@ VALUE_BYTES = {"float32": 4, "bfloat16": 2}
 
 BUILDS_IMAGES = ("build_split", "corrupt_images", "augment_images", "augment_alike")
 EXTRACTS = ("extract_latents", "extract_kept_latents")
+MEASURES_MODEL = ("measure_model", "measure_model_part", "measure_loss")
+RUNS_NETWORK = (*EXTRACTS, *MEASURES_MODEL, "predict", "train_model")
 
 
 @dataclass(frozen=True)
@@ -151,7 +153,7 @@ def work(job: Job) -> Work | None:
         recipe = study.recipe(names["model"])
         views = recipe.epochs * PASSES_OF_TRAINING
         return passes(views, recipe.images, job.images, recipe.batch_size, "gradient")
-    if "measure" in names and job.rule.startswith("measure_"):
+    if job.rule in MEASURES_MODEL:
         measure, part = rooms.declared(names["measure"]), int(names.get("part", 0))
         cut_points = job.network.cut_points if job.network else 0
         return measure.work(study, names["model"], part, job.images, cut_points)
@@ -225,14 +227,7 @@ def seconds(job: Job, per_pass: float | None = None) -> float | None:
 
 def runs_network(job: Job) -> bool:
     """Tell whether a job runs a network."""
-    return job.rule in (
-        *EXTRACTS,
-        "predict",
-        "train_model",
-        "measure_model",
-        "measure_model_part",
-        "measure_loss",
-    )
+    return job.rule in RUNS_NETWORK
 
 
 def minutes(job: Job) -> int:

@@ -53,13 +53,19 @@ def _reached(modules: Iterable[str]) -> dict[str, Path]:
 
 
 @cache
-def code_digest(script: Path, *modules: str) -> str:
-    """Digest a script and every module of vitscope that it, or one of `modules`, imports.
+def reached(script: Path, *modules: str) -> dict[str, Path]:
+    """Return every module of vitscope that a script, or one of `modules`, imports, and its file.
 
     Modules that are imported by a computed name are not seen in the source: name them.
     """
-    reached = _reached((*_imported(script, script.stem), *modules))
+    return _reached((*_imported(script, script.stem), *modules))
+
+
+@cache
+def code_digest(script: Path, *modules: str) -> str:
+    """Digest a script and every module that it reaches, as `reached` finds them."""
+    found = reached(script, *modules)
     digest = hashlib.sha256(script.read_bytes())
-    for name in sorted(reached):
-        digest.update(name.encode() + b"\0" + reached[name].read_bytes() + b"\0")
+    for name in sorted(found):
+        digest.update(name.encode() + b"\0" + found[name].read_bytes() + b"\0")
     return digest.hexdigest()[:16]

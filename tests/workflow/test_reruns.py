@@ -1,0 +1,147 @@
+"""Which jobs an edit of each module reruns: a committed table, so that a change of reach is seen.
+
+`python -m tests.workflow.test_reruns` writes the table anew.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from tests.helpers.rules import ROOT, rules
+from vitscope.data import opening
+from vitscope.measures import rooms
+from vitscope.networks.family import family_names, module_of
+from vitscope.settings.loading import BUNDLED_STUDIES, load_study
+from vitscope.settings.study import Figure, Study
+from vitscope.workflow import reach
+from vitscope.workflow.digests import reached
+from vitscope.workflow.tables import OTHERS
+
+EXPECTED = ROOT / "tests" / "expected" / "reruns.csv"
+# What every job needs: its errors, its files, and where there is one, its study.
+EVERYWHERE = ("vitscope", "vitscope.errors", "vitscope.files", "vitscope.settings")
+MOST = 1 / 3
+
+
+def everything() -> Study:
+    """Return a study with a source, a model and a figure of every kind, each named by its kind."""
+    mini = load_study(BUNDLED_STUDIES / "mini.yaml")
+    model, data = mini.models["vit"], mini.data["shapes32"]
+    return replace(
+        mini,
+        data={kind: replace(data, source={"kind": kind}) for kind in opening.names()},
+        models={name: replace(model, family=name, history=None) for name in family_names()},
+        figures={kind: Figure(kind, ["vit"]) for kind in rooms.kinds()},
+    )
+
+
+def choices(rule: str) -> list[dict[str, str]]:
+    """Return what a job of a rule can be about, apart from the family of its model."""
+    measures = {name: rooms.declared(name) for name in rooms.names()}
+    needs = {
+        "measure_latents": "latents",
+        "measure_predictions": "predictions",
+        "measure_model": "model",
+        "measure_loss": "loss",
+        "measure_weights": "weights",
+    }
+    if rule in needs:
+        return [{"measure": name} for name, m in measures.items() if m.needs == needs[rule]]
+    if rule == "merge":
+        return [{"measure": name} for name, m in measures.items() if m.in_parts]
+    if rule == "tabulate":
+        return [{"table": name} for name in (*measures, "blocks")]
+    if rule == "draw_figure":
+        return [{"figure": kind} for kind in rooms.kinds()]
+    if rule == "build_split":
+        return [{"dataset": kind} for kind in opening.names()]
+    return [{}]
+
+
+def job_kinds() -> Iterator[tuple[str, set[str]]]:
+    """Yield every kind of job, and the modules that it reaches."""
+    study = everything()
+    for rule, written in rules().items():
+        if written.parent or not written.name_in("script"):
+            continue
+        script = ROOT / "scripts" / f"{reach.SCRIPTS.get(rule, rule)}.py"
+        for chosen in choices(rule):
+            label = " ".join([rule, *chosen.values()])
+            families = {module_of(name) for name in family_names()}
+            named = reach.modules(rule, study, {"model": "vit"} | chosen)
+            yield label, set(reached(script, *(name for name in named if name not in families)))
+        if any(name in families for name in named):
+            alone = set(reached(script))
+            for family in family_names():
+                own = set(reached(script, module_of(family))) - alone
+                yield f"{rule} of {family}", own
+
+
+@cache
+def reruns() -> dict[str, list[str]]:
+    """Return for every module the kinds of jobs that an edit of it reruns."""
+    found: dict[str, list[str]] = {
+        ".".join(file.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): []
+        for file in sorted((ROOT / "vitscope").rglob("*.py"))
+        if file.stat().st_size
+    }
+    for label, modules in job_kinds():
+        for module in modules & found.keys():
+            found[module].append(label)
+    return found
+
+
+def as_text() -> str:
+    """Return the table as it is committed."""
+    lines = [f"{module},{'; '.join(sorted(jobs))}" for module, jobs in sorted(reruns().items())]
+    return "\n".join(["module,jobs", *lines, ""])
+
+
+def jobs_of_studies() -> set[str]:
+    """Return the kinds of jobs, but for those of single families, which are parts of others."""
+    return {label for label, _ in job_kinds() if " of " not in label}
+
+
+def test_every_change_of_reach_is_seen() -> None:
+    assert as_text() == EXPECTED.read_text(encoding="utf-8"), (
+        "the code that jobs reach has changed: if it is meant to, run "
+        "`python -m tests.workflow.test_reruns` and commit the table"
+    )
+
+
+def test_no_module_reruns_more_than_a_third_of_all_jobs() -> None:
+    jobs = jobs_of_studies()
+    shares = {
+        module: len(jobs & set(reruns()[module])) / len(jobs)
+        for module in reruns()
+        if not module.startswith(tuple(f"{name}." for name in EVERYWHERE[1:]))
+        and module not in EVERYWHERE
+    }
+    assert {module: share for module, share in shares.items() if share > MOST} == {}
+
+
+@pytest.mark.parametrize("measure", rooms.names())
+def test_a_room_reruns_the_jobs_of_its_table_alone(measure: str) -> None:
+    own = f"vitscope.measures.{measure}.table"
+    readers = {kind for kind, figure in rooms.kinds().items() if measure in figure.tables}
+    merging = {name for name in rooms.names() if rooms.declared(name).parts_of == measure}
+    about = {measure, *readers, *merging}
+    jobs = {job for job in reruns()[own] if job != "count_claims"}
+    assert {job.split()[1] for job in jobs} <= about
+
+
+@pytest.mark.parametrize("module", sorted({module for module, _ in OTHERS.values()}))
+def test_columns_that_are_no_measures_are_known(module: str) -> None:
+    assert reruns()[module] or module == "vitscope.training.history"
+
+
+def write() -> None:
+    """Write the table anew."""
+    Path(EXPECTED).write_text(as_text(), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    write()
