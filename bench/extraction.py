@@ -25,13 +25,13 @@ MODELS = ("vit_ti", "resnet_50")
 
 
 def _network(study: str, name: str) -> tuple[nn.Module, list[families.CutPoint], list[tuple]]:
-    settings = load_study(BUNDLED_STUDIES / f"{study}.yaml")
-    model, data = settings.model(name), settings.dataset(settings.model(name)["data"])
-    family = families.get(model["family"])
+    loaded = load_study(BUNDLED_STUDIES / f"{study}.yaml")
+    model, data = loaded.models[name], loaded.dataset_of(name)
+    family = families.get(model.family)
     torch.manual_seed(0)
-    network = family.build(model["arch"], data["classes"], data["image_size"]).eval()
+    network = family.build(model.arch, data.classes, data.image_size).eval()
     points = family.cut_points(network)
-    blocks = block_table(name, network, points, data["image_size"])
+    blocks = block_table(name, network, points, data.image_size)
     shapes = list(blocks[["channels", "height", "width"]].itertuples(index=False, name=None))
     return network, points, shapes
 

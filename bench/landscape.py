@@ -3,6 +3,7 @@
 import tempfile
 from collections.abc import Iterator
 from copy import deepcopy
+from dataclasses import asdict
 from pathlib import Path
 from statistics import median
 from time import perf_counter
@@ -40,13 +41,12 @@ class _Bench:
 
     def __init__(self, name: str, folder: Path) -> None:
         study = load_study(BUNDLED_STUDIES / "paper.yaml")
-        settings = study.model(name)
-        data = study.dataset(settings["data"])
-        family = families.get(settings["family"])
+        entry, data = study.models[name], study.dataset_of(name)
+        family = families.get(entry.family)
         torch.manual_seed(0)
-        self.model = family.build(settings["arch"], data["classes"], data["image_size"]).eval()
-        self.recipe, self.mean, self.std = study.recipe(name), settings["mean"], settings["std"]
-        self.split = _split(folder / "split", data["classes"])
+        self.model = family.build(entry.arch, data.classes, data.image_size).eval()
+        self.recipe, self.mean, self.std = asdict(study.recipe(name)), entry.mean, entry.std
+        self.split = _split(folder / "split", data.classes)
         augmented.build(
             self.split, self.recipe, IMAGES, 0, folder / name, mean=self.mean, std=self.std
         )

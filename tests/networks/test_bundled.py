@@ -1,6 +1,7 @@
 """The bundled weights of the mini study: complete, small, untouched, and trained."""
 
 import hashlib
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -16,13 +17,13 @@ ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "resources" / "checkpoints" / "mini"
 SNAPSHOTS = ("init", "warmup", "end")
 MINI = load_study(BUNDLED_STUDIES / "mini.yaml")
-BUNDLED = [name for name, m in MINI.settings["models"].items() if "bundled" in m["checkpoint"]]
+BUNDLED = [name for name, model in MINI.models.items() if "bundled" in model.checkpoint]
 
 
 @pytest.fixture(scope="module")
 def test_split(tmp_path_factory: pytest.TempPathFactory) -> Split:
     path = tmp_path_factory.mktemp("data") / "test.safetensors"
-    build("shapes32", MINI.dataset("shapes32"), "test", path)
+    build("shapes32", asdict(MINI.data["shapes32"]), "test", path)
     return Split(path)
 
 
@@ -32,9 +33,8 @@ def bundled_files() -> set[str]:
 
 def named_files() -> set[str]:
     """Return what the study names: checkpoints, snapshots and histories."""
-    models = MINI.settings["models"].values()
-    entries = [[m["checkpoint"], *m["snapshots"].values(), m.get("history", {})] for m in models]
-    named = [ROOT / e["bundled"] for found in entries for e in found if "bundled" in e]
+    entries = [entry for model in MINI.models.values() for entry in model.files().values()]
+    named = [ROOT / entry["bundled"] for entry in entries if "bundled" in entry]
     return {str(path.relative_to(FOLDER)) for path in named}
 
 
@@ -59,7 +59,7 @@ def test_they_take_16_megabytes_at_most() -> None:
 def test_trained_models_are_small_and_find_the_class(
     test_split: Split, tmp_path: Path, model: str
 ) -> None:
-    settings, data = MINI.model(model), MINI.dataset("shapes32")
+    settings, data = MINI.model(model), asdict(MINI.data["shapes32"])
     network = settings | {key: data[key] for key in ("classes", "image_size")}
     converted = tmp_path / "model.safetensors"
     source = ROOT / settings["checkpoint"]["bundled"]
@@ -81,12 +81,12 @@ def test_snapshots_say_what_they_are(model: str) -> None:
     assert [each["snapshot"] for each in facts] == list(SNAPSHOTS)
     recipe = MINI.recipe(model)
     epochs = [int(each["epoch"]) for each in facts]
-    assert epochs == [0, recipe["warmup_epochs"], recipe["epochs"]]
+    assert epochs == [0, recipe.warmup_epochs, recipe.epochs]
 
 
-@pytest.mark.parametrize("model", [name for name in BUNDLED if "history" in MINI.model(name)])
+@pytest.mark.parametrize("model", [name for name in BUNDLED if MINI.models[name].history])
 def test_histories_are_of_the_whole_training(model: str) -> None:
     history = find_table("training_history").read(FOLDER / model / "history.parquet")
-    assert history["epoch"].tolist() == list(range(1, MINI.recipe(model)["epochs"] + 1))
+    assert history["epoch"].tolist() == list(range(1, MINI.recipe(model).epochs + 1))
     assert history[["radius", "angle"]].iloc[-1].tolist() == [0, 0]
     assert history["radius"].between(0, 1).all()

@@ -11,9 +11,8 @@ from jsonschema.validators import extend
 
 from vitscope.errors import VitscopeError, nearest
 from vitscope.files.strict_yaml import told
+from vitscope.settings.section import Schema
 from vitscope.web.redaction import shown
-
-Schema = dict[str, Any]
 
 TYPES = {
     "integer": "a whole number",
