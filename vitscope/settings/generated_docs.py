@@ -19,7 +19,8 @@ from vitscope.files.whole import atomic_path
 from vitscope.measures import rooms
 from vitscope.networks import families
 from vitscope.settings.loading import config_schema, study_schema
-from vitscope.settings.schema import Schema, resolved, type_in_words
+from vitscope.settings.schema import resolved, type_in_words
+from vitscope.settings.section import Schema
 from vitscope.workflow.tables import find_table
 
 ROOT = Path(__file__).parents[2]

@@ -15,8 +15,8 @@ from vitscope.errors import VitscopeError, nearest
 from vitscope.files.strict_yaml import load_yaml
 from vitscope.measures import rooms
 from vitscope.networks import families
-from vitscope.settings.schema import Schema, check, fill, listed, unknown
-from vitscope.settings.section import schema_of
+from vitscope.settings.schema import check, fill, listed, unknown
+from vitscope.settings.section import Schema, schema_of
 from vitscope.settings.study import LOCK_SUFFIX, Figure, Settings, Study, typed
 from vitscope.training.snapshots import END
 
