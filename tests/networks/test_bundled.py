@@ -59,14 +59,13 @@ def test_they_take_16_megabytes_at_most() -> None:
 def test_trained_models_are_small_and_find_the_class(
     test_split: Split, tmp_path: Path, model: str
 ) -> None:
-    settings, data = MINI.model(model), asdict(MINI.data["shapes32"])
-    network = settings | {key: data[key] for key in ("classes", "image_size")}
+    entry, network = MINI.models[model], MINI.network(model)
     converted = tmp_path / "model.safetensors"
-    source = ROOT / settings["checkpoint"]["bundled"]
+    source = ROOT / entry.checkpoint["bundled"]
     checkpoints.convert(source, network, converted, label=model, origin="bundled")
     loaded = checkpoints.load_model(converted, network)
     assert sum(parameter.numel() for parameter in loaded.parameters()) <= 500_000
-    found = accuracy(loaded, test_split, settings["mean"], settings["std"])
+    found = accuracy(loaded, test_split, entry.mean, entry.std)
     # On 6 % of the images a ViT learns, and less than on all of them.
     low, high = (0.50, 0.80) if model == "vit_6" else (0.70, 0.97)
     assert low <= found <= high

@@ -1,6 +1,6 @@
 """Studies are read and checked completely before anything runs.
 
-What is wrong is told in one sentence that names the file, the key, what was found and what is
+The first thing wrong ends in one sentence that names the file, the key, what was found and what is
 allowed.
 """
 
