@@ -93,11 +93,11 @@ def _measure_scores() -> list[Row]:
 
 def _measure_predictions() -> Row:
     study = load_study(BUNDLED_STUDIES / "mini.yaml")
-    settings, data = study.model("vit"), study.dataset("shapes32")
+    entry, data = study.models["vit"], study.dataset_of("vit")
     torch.manual_seed(0)
-    family = find_family(settings["family"])
-    model = family.build(settings["arch"], data["classes"], data["image_size"]).eval()
-    batches = torch.randn(PREDICTED, 3, 32, 32).split(study.settings["analysis"]["batch_size"])
+    family = find_family(entry.family)
+    model = family.build(entry.arch, data.classes, data.image_size).eval()
+    batches = torch.randn(PREDICTED, 3, 32, 32).split(study.analysis.batch_size)
     labels = np.zeros(PREDICTED, np.int64)
 
     def plain() -> None:

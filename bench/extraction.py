@@ -16,7 +16,6 @@ from bench.rows import Row
 from vitscope.files.tensors import TensorFile
 from vitscope.measures.feature_variance.compute import shard_variance
 from vitscope.networks.blocks import block_table
-from vitscope.networks.cut_points import CutPoint
 from vitscope.networks.family import find_family
 from vitscope.networks.latents import extract
 from vitscope.settings.loading import BUNDLED_STUDIES, load_study
@@ -25,14 +24,14 @@ IMAGES, BATCH, TURNS = 256, 64, 3
 MODELS = ("vit_ti", "resnet_50")
 
 
-def _network(study: str, name: str) -> tuple[nn.Module, list[CutPoint], list[tuple]]:
-    settings = load_study(BUNDLED_STUDIES / f"{study}.yaml")
-    model, data = settings.model(name), settings.dataset(settings.model(name)["data"])
-    family = find_family(model["family"])
+def _network(study: str, name: str) -> tuple[nn.Module, list[families.CutPoint], list[tuple]]:
+    loaded = load_study(BUNDLED_STUDIES / f"{study}.yaml")
+    model, data = loaded.models[name], loaded.dataset_of(name)
+    family = find_family(model.family)
     torch.manual_seed(0)
-    network = family.build(model["arch"], data["classes"], data["image_size"]).eval()
+    network = family.build(model.arch, data.classes, data.image_size).eval()
     points = family.cut_points(network)
-    blocks = block_table(name, network, points, data["image_size"])
+    blocks = block_table(name, network, points, data.image_size)
     shapes = list(blocks[["channels", "height", "width"]].itertuples(index=False, name=None))
     return network, points, shapes
 

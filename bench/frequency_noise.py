@@ -13,6 +13,7 @@ from torch import nn
 
 from bench.rows import Row
 from vitscope.measures.frequency_noise.compute import half_plane, noises, ring, signs
+from vitscope.measures.frequency_noise.measure import Settings
 from vitscope.networks.family import find_family
 from vitscope.settings.loading import BUNDLED_STUDIES, load_study
 
@@ -23,18 +24,16 @@ ROOT = Path(__file__).parents[1]
 
 def _network(name: str) -> tuple[nn.Module, int]:
     study = load_study(BUNDLED_STUDIES / "paper.yaml")
-    model = study.model(name)
-    data = study.dataset(model["data"])
+    model, data = study.models[name], study.dataset_of(name)
     torch.manual_seed(0)
-    family = find_family(model["family"])
-    network = family.build(model["arch"], data["classes"], data["image_size"])
-    return network.eval(), data["image_size"]
+    network = find_family(model.family).build(model.arch, data.classes, data.image_size)
+    return network.eval(), data.image_size
 
 
 def _measure_model(name: str) -> Row:
     network, size = _network(name)
-    noise = load_study(BUNDLED_STUDIES / "paper.yaml").settings["analysis"]["frequency_noise"]
-    frequencies = noise["frequencies"]
+    noise = load_study(BUNDLED_STUDIES / "paper.yaml").section("frequency_noise", Settings)
+    frequencies = noise.frequencies
     images = torch.randn(BATCH, 3, size, size, generator=torch.Generator().manual_seed(0))
     times = []
     for turn in range(TURNS + 1):
@@ -43,7 +42,7 @@ def _measure_model(name: str) -> Row:
             network(images)
         forward = perf_counter() - start
         start = perf_counter()
-        factors = [half_plane(ring(each, noise["width"], size)) for each in frequencies]
+        factors = [half_plane(ring(each, noise.width, size)) for each in frequencies]
         for filtered in noises(signs(turn, range(BATCH), size), factors):
             images + images.new_tensor(filtered)
         times.append((forward, (perf_counter() - start) / len(frequencies)))
@@ -65,9 +64,9 @@ def _measure_job(model: str) -> Row:
         target = f"results/mini/frequency_noise/{model}.parquet"
         subprocess.run([*command, *profile, target], cwd=folder, check=True, capture_output=True)
         told = pd.read_csv(Path(folder) / f"benchmarks/mini/frequency_noise/{model}.tsv", sep="\t")
-    noise = load_study(BUNDLED_STUDIES / "mini.yaml").settings["analysis"]["frequency_noise"]
-    passes = 1 + noise["seeds"] * len(noise["frequencies"])
-    detail = f"{noise['images']} images, {passes} times, one thread"
+    noise = load_study(BUNDLED_STUDIES / "mini.yaml").section("frequency_noise", Settings)
+    passes = 1 + noise.seeds * len(noise.frequencies)
+    detail = f"{noise.images} images, {passes} times, one thread"
     return Row(f"mini {model}: the job of the noise", float(told["s"][0]), "s", None, detail)
 
 

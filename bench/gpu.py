@@ -33,11 +33,10 @@ DECAY = 0.05
 
 def _network(name: str) -> tuple[nn.Module, Family, int]:
     study = load_study(BUNDLED_STUDIES / "paper.yaml")
-    settings = study.model(name)
-    classes = study.dataset(settings["data"])["classes"]
-    family = find_family(settings["family"])
+    entry, classes = study.models[name], study.dataset_of(name).classes
+    family = find_family(entry.family)
     torch.manual_seed(0)
-    return family.build(settings["arch"], classes, SIDE).eval(), family, classes
+    return family.build(entry.arch, classes, SIDE).eval(), family, classes
 
 
 def _seconds(device: torch.device, action: Callable[[], object]) -> float:

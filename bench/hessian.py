@@ -23,14 +23,14 @@ MOST_TIMES = 2.5
 
 
 def _network(study: str, name: str, weights: Path | None) -> tuple[nn.Module, int]:
-    settings = load_study(BUNDLED_STUDIES / f"{study}.yaml")
-    model, data = settings.model(name), settings.dataset(settings.model(name)["data"])
+    loaded = load_study(BUNDLED_STUDIES / f"{study}.yaml")
+    model, data = loaded.models[name], loaded.dataset_of(name)
     torch.manual_seed(0)
-    network = find_family(model["family"]).build(model["arch"], data["classes"], data["image_size"])
+    network = find_family(model.family).build(model.arch, data.classes, data.image_size)
     if weights:
         stored = safetensors.torch.load_file(weights)
         network.load_state_dict({key: value.float() for key, value in stored.items()})
-    return network.eval(), data["classes"]
+    return network.eval(), data.classes
 
 
 def _batch(images: int, classes: int) -> tuple[Tensor, Tensor]:

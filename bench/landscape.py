@@ -3,6 +3,7 @@
 import tempfile
 from collections.abc import Iterator
 from copy import deepcopy
+from dataclasses import asdict
 from pathlib import Path
 from statistics import median
 from time import perf_counter
@@ -23,7 +24,6 @@ from vitscope.networks.family import find_family
 from vitscope.settings.loading import BUNDLED_STUDIES, load_study
 from vitscope.training.augmentation import augmentation, batches, erasing, mixing
 from vitscope.training.augmented import Augmented
-from vitscope.training.augmenting import augment_images
 from vitscope.training.recipe import training_rows
 
 IMAGES, TURNS = 192, 3
@@ -41,14 +41,13 @@ class _Bench:
 
     def __init__(self, name: str, folder: Path) -> None:
         study = load_study(BUNDLED_STUDIES / "paper.yaml")
-        settings = study.model(name)
-        data = study.dataset(settings["data"])
-        family = find_family(settings["family"])
+        entry, data = study.models[name], study.dataset_of(name)
+        family = find_family(entry.family)
         torch.manual_seed(0)
-        self.model = family.build(settings["arch"], data["classes"], data["image_size"]).eval()
-        self.recipe, self.mean, self.std = study.recipe(name), settings["mean"], settings["std"]
-        self.split = _split(folder / "split", data["classes"])
-        augment_images(
+        self.model = family.build(entry.arch, data.classes, data.image_size).eval()
+        self.recipe, self.mean, self.std = asdict(study.recipe(name)), entry.mean, entry.std
+        self.split = _split(folder / "split", data.classes)
+        augmented.build(
             self.split, self.recipe, IMAGES, 0, folder / name, mean=self.mean, std=self.std
         )
         self.images = Augmented(folder / name)

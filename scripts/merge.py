@@ -8,7 +8,7 @@ import pandas as pd
 
 from vitscope.files.tables import read_metadata
 from vitscope.measures.given import Parts
-from vitscope.networks.block_table import BLOCKS
+from vitscope.networks.block_table import BLOCKS, CUT_POINT
 
 with job(snakemake):
     modules, paths = snakemake.params.modules, snakemake.input.parts
@@ -17,7 +17,8 @@ with job(snakemake):
     columns = getattr(measured, "PART", measured.TABLE)
     tables = (columns.read(path) for path in paths)
     if modules["merge"]:
-        parts = Parts(snakemake.wildcards.model, tables, BLOCKS.read(blocks) if blocks else None)
+        points = BLOCKS.read(blocks)[[*CUT_POINT]] if blocks else pd.DataFrame()
+        parts = Parts(snakemake.wildcards.model, tables, points)
         table = import_module(modules["merge"]).merge(parts, **snakemake.params.settings)
     else:
         table = pd.concat(tables, ignore_index=True)

@@ -2,19 +2,20 @@
 
 import re
 import textwrap
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 
 import pytest
 import yaml
 
 import vitscope
-from vitscope.data import split as artefact
-from vitscope.networks.conversion import convert
-from vitscope.networks.family import arch_schema, family_names
-from vitscope.settings import generated_docs as manual
-from vitscope.settings.loading import ROOT, load_config, load_study
-from vitscope.settings.schema import load
-from vitscope.workflow.tables import tables
+from vitscope.data.split import build
+from vitscope.measures import rooms
+from vitscope.networks import checkpoints, families
+from vitscope.settings.generated_docs import GENERATED, regenerated
+from vitscope.settings.generated_docs import PAGES as PAGES_WITH_PARTS
+from vitscope.settings.loading import ROOT, load_config, load_study, study_schema
+from vitscope.workflow.tables import OTHERS, tables
 
 SETTINGS = ROOT / "config" / "README.md"
 PAGES = [
@@ -25,24 +26,42 @@ PAGES = [
 ]
 
 
-@pytest.mark.parametrize("path", manual.PAGES, ids=lambda path: path.name)
+@pytest.mark.parametrize("path", PAGES_WITH_PARTS, ids=lambda path: path.name)
 def test_generated_parts_are_up_to_date(path: Path) -> None:
     text = path.read_text()
-    assert manual.page(text) == text, "run `python -m vitscope.manual`"
+    assert regenerated(text) == text, "run `python -m vitscope.settings.generated_docs`"
 
 
 def test_every_setting_family_and_table_has_its_part() -> None:
-    parts = {
-        part for path in manual.PAGES for _, part, _ in manual.GENERATED.findall(path.read_text())
-    }
-    sections = {key for key, schema in load("study")["properties"].items() if set(schema) - SCALAR}
+    pages = {path: path.read_text() for path in PAGES_WITH_PARTS}
+    parts = {part for text in pages.values() for _, part, _ in GENERATED.findall(text)}
+    sections = {key for key, schema in study_schema()["properties"].items() if set(schema) - SCALAR}
     assert parts == {
         "config",
         "study",
         *(f"study {key}" for key in sections),
-        *(f"arch {name}" for name in family_names()),
-        *(f"table {name}" for name in tables()),
+        "families",
+        "measures",
+        *(f"table {name}" for name in OTHERS),
     }
+    described = re.findall("^## (.+)$", pages[ROOT / "docs" / "tables.md"], re.MULTILINE)
+    assert described == [*rooms.names(), *OTHERS]
+    columns = {
+        f"| `{column}` | {type_} | {text.replace('|', chr(92) + '|')} |"
+        for table in tables().values()
+        for column, (type_, text) in table.columns.items()
+    }
+    assert columns <= {*pages[ROOT / "docs" / "tables.md"].splitlines()}
+    settings = pages[ROOT / "config" / "README.md"]
+    assert re.findall("^#### (.+)$", settings, re.MULTILINE) == families.names()
+    for name in rooms.names():
+        for setting in fields(rooms.declared(name).settings or Nothing):
+            assert f"| `{name}.{setting.name}` | " in settings
+
+
+@dataclass
+class Nothing:
+    """The settings of a measure that has none."""
 
 
 SCALAR = {"type", "enum", "default", "description", "pattern", "maxLength", "title"}
@@ -56,7 +75,7 @@ def test_every_key_of_every_arch_is_explained() -> None:
 
 def test_a_part_that_is_out_of_date_is_written_anew() -> None:
     text = "before\n<!-- generated: table training_history -->\nold\n<!-- end -->\nafter\n"
-    assert manual.page(text) == (
+    assert regenerated(text) == (
         "before\n<!-- generated: table training_history -->\n"
         "| column | type | meaning |\n"
         "| --- | --- | --- |\n"
@@ -71,11 +90,24 @@ def test_a_part_that_is_out_of_date_is_written_anew() -> None:
 
 
 def test_rows_tell_value_default_and_meaning() -> None:
-    rows = manual.page("<!-- generated: study analysis -->\n<!-- end -->").splitlines()
+    rows = regenerated("<!-- generated: study analysis -->\n<!-- end -->").splitlines()
     assert "| `batch_size` | a whole number, from 1 | `64` | Images per forward pass. |" in rows
     assert "| `bootstrap.seed` | a whole number, from 0 | `0` | Seed of the resamples. |" in rows
-    choice = manual.page("<!-- generated: arch resnet -->\n<!-- end -->")
-    assert choice.endswith("\nExactly one of: `depth`; `block` with `blocks`.\n<!-- end -->")
+    choice = regenerated("<!-- generated: families -->\n<!-- end -->")
+    assert "\nExactly one of: `depth`; `block` with `blocks`.\n" in choice
+
+
+def test_a_measure_tells_its_rows_its_columns_and_its_parts() -> None:
+    page = regenerated("<!-- generated: measures -->\n<!-- end -->")
+    assert (
+        "\n## corruption_error\n\n`results/{study}/tables/corruption_error.parquet`: one row per "
+        "model and corruption, and one for their mean.\n\n| column | type | meaning |\n" in page
+    )
+    assert (
+        "\nParts, `results/{study}/cka/{model}/{part}.parquet`, are tables `cka_per_shard`:\n\n"
+        "| column | type | meaning |\n| --- | --- | --- |\n| `index` | int32 |" in page
+    )
+    assert "\nIt is not divided by the error of AlexNet.\n" in page.replace(" It is", "\nIt is")
 
 
 def test_the_example_of_a_study_is_one(tmp_path: Path) -> None:
@@ -86,7 +118,7 @@ def test_the_example_of_a_study_is_one(tmp_path: Path) -> None:
     (tmp_path / name).write_text(text)
     default, studies = load_config({"study": "own", "studies_dir": str(tmp_path)}, "settings")
     assert studies[default].images("ours") == 500
-    assert studies[default].models() == ["ours", "theirs"]
+    assert studies[default].models_of() == ["ours", "theirs"]
 
 
 def test_the_example_of_the_readme_is_a_study(tmp_path: Path) -> None:
@@ -94,7 +126,7 @@ def test_the_example_of_the_readme_is_a_study(tmp_path: Path) -> None:
     (code,) = re.findall(r"    # (my-study.yaml\n(?:    .*\n)+)", text)
     name, _, indented = code.partition("\n")
     (tmp_path / name).write_text(re.sub("^    ", "", indented, flags=re.MULTILINE))
-    assert load_study(tmp_path / name).models() == ["my_vit"]
+    assert load_study(tmp_path / name).models_of() == ["my_vit"]
     assert f"snakemake figures/{Path(name).stem}/fig9.pdf --config studies_dir={name}" in text
 
 
@@ -105,12 +137,12 @@ def test_the_notebook_of_the_readme_measures_a_model(tmp_path: Path, monkeypatch
     for folder in ("config", "resources"):
         Path(folder).symlink_to(ROOT / folder)
     study = load_study(Path("config/studies/mini.yaml"))
-    vit, data = study.model("vit"), study.dataset("shapes32")
-    few = data | {"splits": {"test": data["splits"]["test"] | {"images": 64}}}
-    artefact.build("shapes32", few, "test", Path("results/mini/data/shapes32/test.safetensors"))
-    convert(
-        Path(vit["checkpoint"]["bundled"]),
-        vit | {key: data[key] for key in ("classes", "image_size")},
+    vit, data = study.models["vit"], study.dataset_of("vit")
+    few = asdict(replace(data, splits={"test": replace(data.splits["test"], images=64)}))
+    build("shapes32", few, "test", Path("results/mini/data/shapes32/test.safetensors"))
+    checkpoints.convert(
+        Path(vit.checkpoint["bundled"]),
+        study.network("vit"),
         Path("results/mini/checkpoints/vit.safetensors"),
         label="vit",
         origin="bundled",

@@ -148,3 +148,62 @@ def test_an_environment_has_what_its_scripts_import(environment: Path) -> None:
         tree = ast.parse((ROOT / "scripts" / script).read_text(encoding="utf-8"))
         lines += [ast.unparse(node) for node in tree.body if isinstance(node, IMPORTS)]
     subprocess.run([sys.executable, "-c", "\n".join(lines)], cwd=ROOT, check=True)
+
+
+# What imports packages by a call, and which.
+BY_A_CALL = {"vitscope.networks.timm_import": {"timm", "torchvision"}}
+
+
+def imported_by(tree: ast.AST) -> set[str]:
+    """Return the modules that a source imports anywhere, but not those for checkers of types."""
+    found: set[str] = set()
+    pending = [tree]
+    while pending:
+        node = pending.pop()
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            continue
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        if isinstance(node, ast.ImportFrom) and node.module:
+            found |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+        pending += ast.iter_child_nodes(node)
+    return found
+
+
+def reached_from(sources: Iterable[Path]) -> set[str]:
+    """Return the names that these sources import, and the modules of vitscope among them."""
+    pending, names = [*sources], set[str]()
+    while pending:
+        for name in imported_by(ast.parse(pending.pop().read_text(encoding="utf-8"))) - names:
+            names.add(name)
+            file = ROOT.joinpath(*name.split("."))
+            pending += filter(Path.is_file, [file.with_suffix(".py"), file / "__init__.py"])
+    return names.union(*(BY_A_CALL[name] for name in names & BY_A_CALL.keys()))
+
+
+def imported_by_computed_names() -> list[Path]:
+    """Return the modules of measures, families and sources that jobs import."""
+    library = ROOT / "vitscope"
+    rooms = [file for file in library.glob("measures/*/*.py") if file.stem != "measure"]
+    return [*rooms, *library.glob("networks/families/*.py"), *library.glob("data/sources/*.py")]
+
+
+def packages_of(modules: Iterable[str]) -> set[str]:
+    owners = packages_distributions()
+    tops = {module.partition(".")[0] for module in modules}
+    return {canonicalize_name(owner) for top in tops for owner in owners.get(top, ())}
+
+
+@pytest.mark.parametrize("environment", ENVIRONMENTS, ids=lambda path: path.stem)
+def test_an_environment_has_nothing_that_its_jobs_never_import(environment: Path) -> None:
+    scripts = [script for script, used in environments_of_scripts().items() if used == environment]
+    sources = [*(ROOT / "scripts" / script for script in scripts), *imported_by_computed_names()]
+    assert pins_of(environment)[1].keys() - packages_of(reached_from(sources)) == set()
+
+
+def test_jobs_read_no_studies() -> None:
+    names = reached_from([*(ROOT / "scripts" / each for each in environments_of_scripts())])
+    names |= reached_from(imported_by_computed_names())
+    assert [name for name in names if name.startswith("vitscope.settings")] == []
+    assert packages_of(names) & {"jsonschema", "msgspec"} == set()
+    assert {"jsonschema", "msgspec"} <= packages_of(reached_from([ROOT / "scripts" / "plan.py"]))

@@ -13,6 +13,7 @@ a second time. Both pass the same tolerances, which are relative to the largest 
 
 import tempfile
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,6 @@ import torch
 from torch import nn
 
 from tests.helpers.networks import MINI, every_mini
-from vitscope.data import building
 from vitscope.data.split import Split
 from vitscope.files.tensors import TensorFile
 from vitscope.measures.cka import compute as cka
@@ -46,7 +46,6 @@ from vitscope.networks.predictions import predict
 from vitscope.settings.loading import BUNDLED_STUDIES, ROOT, load_study
 from vitscope.settings.study import Study
 from vitscope.training.augmented import Augmented
-from vitscope.training.augmenting import augment_images
 
 NUMBERS, ACCURACY, EIGENVALUES, GRADIENT = 1e-4, 0.02, 1e-3, 1e-3
 IMAGES, BATCH, OTHER_BATCH = 48, 16, 12
@@ -87,29 +86,24 @@ def study() -> Study:
 @pytest.fixture(scope="module")
 def split(study: Study, tmp_path_factory: pytest.TempPathFactory) -> Split:
     path = tmp_path_factory.mktemp("data") / "test.safetensors"
-    dataset = study.dataset("shapes32")
-    dataset = dataset | {"splits": {"test": {"images": IMAGES, "seed": 0}}}
-    building.build("shapes32", dataset, "test", path)
+    dataset = asdict(study.data["shapes32"]) | {"splits": {"test": {"images": IMAGES, "seed": 0}}}
+    artefact.build("shapes32", dataset, "test", path)
     return Split(path)
 
 
 @pytest.fixture(scope="module")
 def drawn(study: Study, split: Split, tmp_path_factory: pytest.TempPathFactory) -> Augmented:
     path = tmp_path_factory.mktemp("drawn") / "images.safetensors"
-    settings = study.model("vit")
-    recipe = study.recipe("vit") | {"images": None, "batch_size": BATCH}
-    augment_images(split, recipe, IMAGES, 0, path, mean=settings["mean"], std=settings["std"])
+    entry = study.models["vit"]
+    recipe = asdict(study.recipe("vit")) | {"images": None, "batch_size": BATCH}
+    augmented.build(split, recipe, IMAGES, 0, path, mean=entry.mean, std=entry.std)
     return Augmented(path)
 
 
 def trained(study: Study, name: str) -> nn.Module:
     """Return a bundled model, its weights of the end of training."""
-    settings = study.model(name)
-    network = {key: settings[key] for key in ("family", "arch")} | {
-        "classes": 10,
-        "image_size": 32,
-    }
-    weights = ROOT / settings["checkpoint"]["bundled"]
+    network = study.network(name)
+    weights = ROOT / study.models[name].checkpoint["bundled"]
     with tempfile.TemporaryDirectory() as folder:
         converted = Path(folder) / "model.safetensors"
         convert(weights, network, converted, label=name, origin="bundled")
@@ -117,8 +111,8 @@ def trained(study: Study, name: str) -> nn.Module:
 
 
 def batches(study: Study, split: Split, size: int) -> Iterator[torch.Tensor]:
-    settings = study.model("vit")
-    return split.batches(range(IMAGES), size, settings["mean"], settings["std"])
+    entry = study.models["vit"]
+    return split.batches(range(IMAGES), size, entry.mean, entry.std)
 
 
 def assert_close(found: Array, expected: Array, tolerance: float) -> None:

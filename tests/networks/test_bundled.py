@@ -1,6 +1,7 @@
 """The bundled weights of the mini study: complete, small, untouched, and trained."""
 
 import hashlib
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -8,23 +9,20 @@ from safetensors import safe_open
 
 from vitscope.data.building import build
 from vitscope.data.split import Split
-from vitscope.networks.conversion import convert
-from vitscope.networks.loading import load_model
 from vitscope.settings.loading import BUNDLED_STUDIES, load_study
-from vitscope.training.history import HISTORY
 from vitscope.training.loop import accuracy
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "resources" / "checkpoints" / "mini"
 SNAPSHOTS = ("init", "warmup", "end")
 MINI = load_study(BUNDLED_STUDIES / "mini.yaml")
-BUNDLED = [name for name, m in MINI.settings["models"].items() if "bundled" in m["checkpoint"]]
+BUNDLED = [name for name, model in MINI.models.items() if "bundled" in model.checkpoint]
 
 
 @pytest.fixture(scope="module")
 def test_split(tmp_path_factory: pytest.TempPathFactory) -> Split:
     path = tmp_path_factory.mktemp("data") / "test.safetensors"
-    build("shapes32", MINI.dataset("shapes32"), "test", path)
+    build("shapes32", asdict(MINI.data["shapes32"]), "test", path)
     return Split(path)
 
 
@@ -34,9 +32,8 @@ def bundled_files() -> set[str]:
 
 def named_files() -> set[str]:
     """Return what the study names: checkpoints, snapshots and histories."""
-    models = MINI.settings["models"].values()
-    entries = [[m["checkpoint"], *m["snapshots"].values(), m.get("history", {})] for m in models]
-    named = [ROOT / e["bundled"] for found in entries for e in found if "bundled" in e]
+    entries = [entry for model in MINI.models.values() for entry in model.files().values()]
+    named = [ROOT / entry["bundled"] for entry in entries if "bundled" in entry]
     return {str(path.relative_to(FOLDER)) for path in named}
 
 
@@ -61,14 +58,13 @@ def test_they_take_16_megabytes_at_most() -> None:
 def test_trained_models_are_small_and_find_the_class(
     test_split: Split, tmp_path: Path, model: str
 ) -> None:
-    settings, data = MINI.model(model), MINI.dataset("shapes32")
-    network = settings | {key: data[key] for key in ("classes", "image_size")}
+    entry, network = MINI.models[model], MINI.network(model)
     converted = tmp_path / "model.safetensors"
-    source = ROOT / settings["checkpoint"]["bundled"]
-    convert(source, network, converted, label=model, origin="bundled")
-    loaded = load_model(converted, network)
+    source = ROOT / entry.checkpoint["bundled"]
+    checkpoints.convert(source, network, converted, label=model, origin="bundled")
+    loaded = checkpoints.load_model(converted, network)
     assert sum(parameter.numel() for parameter in loaded.parameters()) <= 500_000
-    found = accuracy(loaded, test_split, settings["mean"], settings["std"])
+    found = accuracy(loaded, test_split, entry.mean, entry.std)
     # On 6 % of the images a ViT learns, and less than on all of them.
     low, high = (0.50, 0.80) if model == "vit_6" else (0.70, 0.97)
     assert low <= found <= high
@@ -83,12 +79,12 @@ def test_snapshots_say_what_they_are(model: str) -> None:
     assert [each["snapshot"] for each in facts] == list(SNAPSHOTS)
     recipe = MINI.recipe(model)
     epochs = [int(each["epoch"]) for each in facts]
-    assert epochs == [0, recipe["warmup_epochs"], recipe["epochs"]]
+    assert epochs == [0, recipe.warmup_epochs, recipe.epochs]
 
 
-@pytest.mark.parametrize("model", [name for name in BUNDLED if "history" in MINI.model(name)])
+@pytest.mark.parametrize("model", [name for name in BUNDLED if MINI.models[name].history])
 def test_histories_are_of_the_whole_training(model: str) -> None:
-    history = HISTORY.read(FOLDER / model / "history.parquet")
-    assert history["epoch"].tolist() == list(range(1, MINI.recipe(model)["epochs"] + 1))
+    history = find_table("training_history").read(FOLDER / model / "history.parquet")
+    assert history["epoch"].tolist() == list(range(1, MINI.recipe(model).epochs + 1))
     assert history[["radius", "angle"]].iloc[-1].tolist() == [0, 0]
     assert history["radius"].between(0, 1).all()

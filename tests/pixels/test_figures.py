@@ -14,7 +14,7 @@ from PIL import Image
 from vitscope.settings.loading import BUNDLED_STUDIES, ROOT, load_study
 
 FIGURES = Path(os.environ.get("VITSCOPE_FIGURES", ROOT / "figures"))
-NAMES = list(load_study(BUNDLED_STUDIES / "mini.yaml").settings["figures"])
+NAMES = list(load_study(BUNDLED_STUDIES / "mini.yaml").figures)
 # Root mean square of the differences of 8-bit channels. A curve that moves by a pixel is above it;
 # the last digits of another processor are not.
 TOLERANCE = 2

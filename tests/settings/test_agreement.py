@@ -9,8 +9,8 @@ import pytest
 
 from vitscope.measures import rooms
 from vitscope.settings.loading import study_schema
-from vitscope.settings.schema import Schema, Validator, resolved
-from vitscope.settings.section import schema_of, setting
+from vitscope.settings.schema import Validator, resolved
+from vitscope.settings.section import Schema, schema_of, setting
 from vitscope.settings.study import (
     Analysis,
     Dataset,

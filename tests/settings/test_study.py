@@ -392,7 +392,8 @@ FAMILIES = "alternet, convnext, mixer, pit, resnet, swin, timm_resnet, vit"
         (
             "figures.one.kind",
             "feature_varianc",
-            f"figures.one.kind: found 'feature_varianc', allowed: {KINDS}. Did you mean 'feature_variance'?",
+            f"figures.one.kind: found 'feature_varianc', allowed: {KINDS}. "
+            "Did you mean 'feature_variance'?",
         ),
         (
             "figures.one.models",

@@ -4,8 +4,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from vitscope.networks.block_table import CUT_POINT
-
 if TYPE_CHECKING:
     import pandas as pd
     import torch
@@ -77,15 +75,11 @@ class OnWeights:
 
 @dataclass(frozen=True)
 class Parts:
-    """What parts of a model measured, in their order, and its block table if it is merged."""
+    """What parts of a model measured, in their order, and its cut points, a row each.
+
+    A measure that is not of cut points has none.
+    """
 
     model: str
     tables: "Iterator[pd.DataFrame]"
-    blocks: "pd.DataFrame | None" = None
-
-    @property
-    def cut_points(self) -> "pd.DataFrame":
-        """The cut points of the model, a row each, without what is counted of the network."""
-        if self.blocks is None:
-            raise ValueError("merging at cut points needs the block table")
-        return self.blocks[[*CUT_POINT]]
+    cut_points: "pd.DataFrame"

@@ -1,17 +1,26 @@
-"""The tables of the manual, written from the schemas and the code that they are about.
+"""The generated parts of the pages, written from the schemas and the code that they are about.
 
-`python -m vitscope.manual` writes each between its markers, in config/README.md and docs/tables.md.
+`python -m vitscope.settings.generated_docs` writes each between its markers, in config/README.md
+and docs/tables.md.
 """
 
+import ast
 import json
 import re
 from collections.abc import Iterable, Iterator
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
+from vitscope.errors import VitscopeError
+from vitscope.files.tables import Table
 from vitscope.files.whole import atomic_path
-from vitscope.networks.family import arch_schema
-from vitscope.settings.schema import Schema, load, resolved, type_in_words
+from vitscope.measures import rooms
+from vitscope.networks.family import arch_schema, family_names
+from vitscope.settings.loading import config_schema, study_schema
+from vitscope.settings.schema import resolved, type_in_words
+from vitscope.settings.section import Schema
 from vitscope.workflow.tables import find_table
 
 ROOT = Path(__file__).parents[2]
@@ -35,27 +44,74 @@ class Setting(NamedTuple):
     description: str
 
 
-def page(text: str) -> str:
-    """Return a page with its generated parts as they should be."""
-    return GENERATED.sub(lambda found: f"{found[1]}{_part(found[2])}{found[3]}", text)
+def regenerated(page: str) -> str:
+    """Return the text of a page with its generated parts as they should be."""
+    return GENERATED.sub(lambda found: f"{found[1]}{_part(found[2])}{found[3]}", page)
 
 
 def _part(name: str) -> str:
     kind, _, what = name.partition(" ")
+    if kind == "measures":
+        return "".join(map(_measure, rooms.names()))
     if kind == "table":
-        columns = (
-            (f"`{key}`", str(type_), text)
-            for key, (type_, text) in find_table(what).columns.items()
-        )
-        return _table(("column", "type", "meaning"), columns)
-    if kind == "arch":
-        schema = arch_schema(what)
-        return _settings(_within(schema, schema, "")) + _choice(schema)
-    schema = load(kind)
+        return _columns(what)
+    if kind == "families":
+        return "".join(map(_family, family_names()))
+    if kind == "config":
+        schema = config_schema()
+        return _settings(_within(schema, schema, ""))
+    schema = study_schema()
     if not what:
         # The sections of a study have tables of their own.
-        return _settings(_within(schema, schema, "", deep=kind != "study"))
+        return _settings(_within(schema, schema, "", deep=False))
     return _settings(_inside(schema["properties"][what], schema, ""))
+
+
+def _measure(measure: str) -> str:
+    """Describe the table of a measure: where it is, what a row is, its columns, and its parts."""
+    text = _docstring(rooms.module(measure, "table"))
+    row, _, notes = text.removeprefix(f"The table `{measure}`: ").partition("\n\n")
+    lines = [
+        f"\n## {measure}\n\n`results/{{study}}/tables/{measure}.parquet`: {row}\n\n",
+        _columns(measure),
+        f"\n{notes}\n" if notes else "",
+    ]
+    parts = _parts(measure)
+    if parts != measure:
+        path = f"`results/{{study}}/{measure}/{{model}}/{{part}}.parquet`"
+        lines.append(f"\nParts, {path}, are tables `{parts}`:\n\n{_columns(parts)}")
+    return "".join(lines)
+
+
+def _parts(measure: str) -> str:
+    """Return the name of the table of a measure's parts, which is its own if it has no other."""
+    module = import_module(rooms.module(measure, "table"))
+    table: Table = getattr(module, "PART", module.TABLE)
+    return table.name
+
+
+def _family(family: str) -> str:
+    """Describe what the `arch` of a family takes."""
+    schema, about = arch_schema(family), _docstring(module_of(family))
+    summary = " ".join(about.partition("\n\n")[0].split())
+    keys = _settings(_within(schema, schema, ""))
+    return f"\n#### {family}\n\n{summary}\n\n{keys}{_choice(schema)}"
+
+
+def _docstring(module: str) -> str:
+    """Return what a module says of itself, without running it."""
+    spec = find_spec(module)
+    path = Path(spec.origin) if spec and spec.origin else None
+    text = path and ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))
+    if not text:
+        raise VitscopeError(f"The module {module} says nothing of itself: give it a docstring.")
+    return text
+
+
+def _columns(name: str) -> str:
+    columns = find_table(name).columns.items()
+    rows = ((f"`{column}`", str(type_), text) for column, (type_, text) in columns)
+    return _table(("column", "type", "meaning"), rows)
 
 
 def _table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
@@ -118,7 +174,7 @@ def _value(schema: Schema, root: Schema) -> str:
 def write() -> None:
     """Bring the generated parts of all pages up to date."""
     for path in PAGES:
-        text = page(path.read_text(encoding="utf-8"))
+        text = regenerated(path.read_text(encoding="utf-8"))
         with atomic_path(path) as partial:
             partial.write_text(text, encoding="utf-8")
 

@@ -1,6 +1,6 @@
 """Studies are read and checked completely before anything runs.
 
-What is wrong is told in one sentence that names the file, the key, what was found and what is
+The first thing wrong ends in one sentence that names the file, the key, what was found and what is
 allowed.
 """
 
@@ -16,8 +16,8 @@ from vitscope.errors import VitscopeError, nearest
 from vitscope.files.strict_yaml import load_yaml
 from vitscope.measures import rooms
 from vitscope.networks.family import arch_schema, family_names
-from vitscope.settings.schema import Schema, check, fill, listed, unknown
-from vitscope.settings.section import schema_of
+from vitscope.settings.schema import check, fill, listed, unknown
+from vitscope.settings.section import Schema, schema_of
 from vitscope.settings.study import LOCK_SUFFIX, Figure, Settings, Study, typed
 from vitscope.training.snapshots import END
 

@@ -10,9 +10,8 @@ from jsonschema.exceptions import ValidationError
 from jsonschema.validators import extend
 
 from vitscope.errors import VitscopeError, nearest, quoted
+from vitscope.settings.section import Schema
 from vitscope.web.redaction import redacted
-
-Schema = dict[str, Any]
 
 TYPES = {
     "integer": "a whole number",

@@ -10,7 +10,7 @@ from functools import partial
 from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
-from vitscope.settings.schema import Schema
+Schema = dict[str, Any]
 
 TYPES = {bool: "boolean", int: "integer", float: "number", str: "string", NoneType: "null"}
 

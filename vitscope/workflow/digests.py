@@ -2,7 +2,7 @@
 
 import ast
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import cache
 from importlib.util import resolve_name
 from pathlib import Path
@@ -21,12 +21,21 @@ def _module_file(name: str) -> Path | None:
     return None
 
 
+def _run(tree: ast.AST) -> Iterator[ast.AST]:
+    """Yield what is run of a module: what is imported for types alone changes no result."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            continue
+        yield node
+        yield from _run(node)
+
+
 # Parsing is most of the cost of a digest, and the modules that most scripts share are parsed once.
 @cache
 def _imported(path: Path, module: str) -> tuple[str, ...]:
     package = module if path.name == "__init__.py" else module.rpartition(".")[0]
     names: list[str] = []
-    for node in ast.walk(ast.parse(path.read_bytes())):
+    for node in _run(ast.parse(path.read_bytes())):
         if isinstance(node, ast.Import):
             names += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):

@@ -17,9 +17,8 @@ from vitscope.errors import VitscopeError
 from vitscope.files.tensors import TensorFile, TensorWriter
 from vitscope.measures.cka import compute as cka
 from vitscope.measures.cka.compute import gram, hsic, merge, shard_hsic, u_centred
-from vitscope.settings import study as studies
+from vitscope.measures.cka.measure import MEASURE
 from vitscope.settings.loading import BUNDLED_STUDIES, load_study
-from vitscope.settings.schema import load
 from vitscope.workflow.tables import find_table
 
 ROOT = Path(__file__).parents[3]
@@ -322,7 +321,9 @@ def test_batches_that_no_shard_cuts(
     tmp_path: Path, images: int, shard_size: int, batch: int, expected: int
 ) -> None:
     analysis = {"images": images, "shard_size": shard_size, "cka": {"batch_size": batch}}
-    assert load_study(changed(tmp_path, analysis)).cka_batch("vit") == expected
+    assert MEASURE.part(load_study(changed(tmp_path, analysis)), "vit", 0) == {
+        "batch_size": expected
+    }
 
 
 @pytest.mark.parametrize(
@@ -352,8 +353,3 @@ def test_too_few_images_are_told(tmp_path: Path) -> None:
 
 def test_other_figures_take_any_shards(tmp_path: Path) -> None:
     load_study(changed(tmp_path, {"images": 3, "shard_size": 2}, "feature_variance"))
-
-
-def test_four_images_are_the_least_everywhere() -> None:
-    batch_size = load("study")["$defs"]["analysis"]["properties"]["cka"]["properties"]["batch_size"]
-    assert cka.LEAST_IMAGES == studies.LEAST_CKA_BATCH == batch_size["minimum"]

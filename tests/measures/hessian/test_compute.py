@@ -26,6 +26,7 @@ from vitscope.files.tensors import TensorWriter
 from vitscope.measures.hessian import lanczos as own
 from vitscope.measures.hessian.compute import Loss, density, largest_eigenvalues
 from vitscope.measures.hessian.lanczos import Start, largest, quadrature
+from vitscope.measures.hessian.measure import MEASURE, Settings
 from vitscope.measures.hessian.operator import Hessian, of_model, require_deterministic
 from vitscope.networks.family import find_family
 from vitscope.settings.loading import BUNDLED_STUDIES, load_study
@@ -538,12 +539,12 @@ def study_with(tmp_path: Path, figure: dict[str, Any], **changes: Any) -> Path:
 def test_snapshots_are_those_of_the_figures_in_the_order_of_training(tmp_path: Path) -> None:
     figure = {"kind": "hessian", "models": ["vit"], "snapshots": ["end", "warmup"]}
     study = load_study(study_with(tmp_path, figure))
-    assert study.snapshots("hessian", "vit") == ["warmup", "end"]
-    assert study.snapshots("hessian_density", "vit") == []
+    assert study.snapshots_of("hessian", "vit") == ["warmup", "end"]
+    assert study.snapshots_of("hessian_density", "vit") == []
     del figure["snapshots"]
     study = load_study(study_with(tmp_path, figure))
-    assert study.snapshots("hessian", "vit") == ["end"]
-    assert study.split("hessian") == "train"
+    assert study.snapshots_of("hessian", "vit") == ["end"]
+    assert MEASURE.split(study) == "train"
 
 
 @pytest.mark.parametrize("kind", MEASURES)
@@ -567,7 +568,7 @@ def test_too_few_augmented_images_are_told(tmp_path: Path, kind: str) -> None:
     figure = {"kind": kind, "models": ["vit"]}
     hessian = {"batches": 5, "batch_size": 30}
     fitting = study_with(tmp_path, figure, hessian=hessian, augmented={"images": 150})
-    assert load_study(fitting).settings["analysis"]["hessian"]["batches"] == 5
+    assert load_study(fitting).section("hessian", Settings).batches == 5
     with pytest.raises(VitscopeError) as caught:
         load_study(study_with(tmp_path, figure, hessian=hessian, augmented={"images": 149}))
     assert str(caught.value).endswith(

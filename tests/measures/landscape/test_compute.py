@@ -31,6 +31,7 @@ from vitscope.measures.landscape.compute import (
     pick_precision,
     plane,
 )
+from vitscope.measures.landscape.measure import MEASURE
 from vitscope.networks.predictions import predict
 from vitscope.settings.loading import load_study
 from vitscope.training.augmented import Augmented
@@ -466,7 +467,7 @@ def test_a_study_that_cannot_have_a_landscape_is_told_at_once(
 ) -> None:
     path = tmp_path / "study.yaml"
     path.write_text(STUDY)
-    assert load_study(path).split("landscape") == "train"
+    assert MEASURE.split(load_study(path)) == "train"
     path.write_text(STUDY.replace(before, after))
     with pytest.raises(VitscopeError) as caught:
         load_study(path)

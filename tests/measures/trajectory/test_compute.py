@@ -149,14 +149,14 @@ def test_one_epoch_is_no_trajectory() -> None:
 
 @pytest.mark.parametrize("model", ["resnet", "vit", "vit_6"])
 def test_bundled_histories_agree_with_bundled_snapshots(tmp_path: Path, model: str) -> None:
-    entry = MINI.model(model)
-    parameters = parameter_names(entry["family"], entry["arch"], 10, 32)
+    entry = MINI.models[model]
+    parameters = parameter_names(entry.family, entry.arch, 10, 32)
     files = {}
     for name in SNAPSHOTS:
         write_weights(tmp_path / name, load_file(FOLDER / model / f"{name}.safetensors"), {})
         files[name] = TensorFile(tmp_path / name)
     found = traced(files, parameters, "warmup")
-    warmup = str(MINI.recipe(model)["warmup_epochs"])
+    warmup = str(MINI.recipe(model).warmup_epochs)
     read = find_table("training_history").read(FOLDER / model / "history.parquet")
     expected = recorded(read, warmup, model)
     expected = expected[expected["moment"].isin(["0", warmup, str(len(read))])]
@@ -167,8 +167,8 @@ def test_bundled_histories_agree_with_bundled_snapshots(tmp_path: Path, model: s
 
 
 def test_parameters_are_not_buffers() -> None:
-    entry = MINI.model("resnet")
-    names = parameter_names(entry["family"], entry["arch"], 10, 32)
+    entry = MINI.models["resnet"]
+    names = parameter_names(entry.family, entry.arch, 10, 32)
     assert not [name for name in names if "running" in name or "num_batches" in name]
     left_out = set(load_file(FOLDER / "resnet" / "end.safetensors")) - set(names)
     assert left_out

@@ -13,7 +13,7 @@ import pandas as pd
 
 from vitscope.errors import VitscopeError
 from vitscope.files.tensors import TensorFile, as_float
-from vitscope.measures.cka.measure import LEAST_BATCH
+from vitscope.measures.cka.batches import LEAST_BATCH
 from vitscope.measures.given import OnLatents
 
 Array = npt.NDArray[Any]

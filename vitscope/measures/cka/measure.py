@@ -4,14 +4,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from vitscope.errors import VitscopeError
+from vitscope.measures.cka.batches import LEAST_BATCH
 from vitscope.measures.measure import FigureKind, Given, Measure
 from vitscope.settings.section import setting
 
 if TYPE_CHECKING:
     from vitscope.settings.study import Study
-
-# An unbiased HSIC divides by what is left of the images without three.
-LEAST_BATCH = 4
 
 
 @dataclass(frozen=True)
@@ -24,7 +22,7 @@ class Settings:
             "Images per estimate of the HSIC, of which the mean is taken. It divides `shard_size` "
             "where there are several shards; the last images that fill no batch are left out."
         ),
-        minimum=4,
+        minimum=LEAST_BATCH,
     )
 
 

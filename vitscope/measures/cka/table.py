@@ -1,4 +1,11 @@
-"""The table `cka`: the similarity of the feature maps of all pairs of cut points."""
+"""The table `cka`: one row per model and pair of cut points, each pair in both orders.
+
+`images` are those of whole batches. `hsic` of two different cut points may be negative, and `cka`
+with it, down to -1: an unbiased estimate of nothing is as often below 0 as above. `cka` is null
+where one of the two has the same map for all images, up to rounding.
+
+A part has one row per batch and pair of cut points, `index` not above `other_index`.
+"""
 
 import pyarrow as pa
 

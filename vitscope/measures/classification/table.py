@@ -1,4 +1,26 @@
-"""The table `classification`: accuracy and calibration."""
+"""The table `classification`: one row per model.
+
+As the authors define them. A prediction is *confident* if its confidence is above 0.9.
+
+- `accuracy_90`: accuracy among confident predictions; null if none is confident
+- `unconfidence_90`: among wrong predictions, the share that is not confident; null if none is
+  wrong
+- `iou`: TP / (TP + FP + FN) of each class, mean over the classes that occur as labels
+- `iou_90`: the same of confident predictions alone, over the classes that occur among their
+  labels; null if none is confident
+- `frequency_90`: the share of predictions that are confident
+- `brier`: squared error of the probabilities against 1 for the label and 0 else, summed over
+  classes, mean over images
+- `ece`: share of images times the distance of accuracy and mean confidence, summed over the bins
+  of `reliability`
+- `signed_ece`: the same with mean confidence minus accuracy: positive where a model is
+  overconfident
+
+Two details of the authors' code are left out: small numbers (1e-7) in denominators, which give 0
+where the table has null, and bins that sum the confidence over [low, high) but count images over
+(low, high]. On images whose confidence is not the edge of a bin, both together change no score by
+more than 1e-6.
+"""
 
 import pyarrow as pa
 

@@ -1,4 +1,8 @@
-"""The table `corruption_error`: the error on corrupted images, by corruption."""
+"""The table `corruption_error`: one row per model and corruption, and one for their mean.
+
+The row `mean` has the mean corruption error: the mean of `error` over corruptions, each a mean over
+the severities that were measured. It is not divided by the error of AlexNet.
+"""
 
 import pyarrow as pa
 

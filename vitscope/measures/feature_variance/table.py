@@ -1,4 +1,13 @@
-"""The table `feature_variance`: feature map variance by cut point."""
+"""The table `feature_variance`: one row per model and cut point, of all models that figures show.
+
+Figures are drawn from the same rows, one file per model, in
+`results/{study}/feature_variance/{model}.parquet`.
+
+The variance is unbiased, over the positions of a feature map; a map of one position has none, and
+its value is null. A cut point is a place on the residual stream, [families.md](families.md).
+
+A part has one row per cut point and image of a shard.
+"""
 
 import pyarrow as pa
 

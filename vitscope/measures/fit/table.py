@@ -1,4 +1,10 @@
-"""The table `fit`: test error and training loss."""
+"""The table `fit`: two rows per model.
+
+The error is that of the predictions of `analysis.split`, of `analysis.classification.images`
+images. The NLL is the mean of the cross entropy with the mixed and smoothed targets of
+`analysis.fit.images` augmented images, in evaluation mode and in float32; at best it is the entropy
+of these targets. [figures.md](figures.md#fit) says which images these are.
+"""
 
 import pyarrow as pa
 

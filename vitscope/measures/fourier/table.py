@@ -1,4 +1,22 @@
-"""The table `fourier`: log amplitudes of the Fourier-transformed feature maps."""
+"""The table `fourier`: one row per model, cut point, measure and frequency.
+
+The measure `diagonal` is the authors', F(k, k) from frequency 0 on; its frequencies are their
+labels, evenly from 0 to 1, [figures.md](figures.md#fourier_curves) says of what. The high-frequency
+component of a cut point is the row with frequency 1. A map of one or two pixels a side has
+frequency 0 alone. One that is not square has no diagonal: one row of frequency 0, its values null.
+
+The measure `radial` is the mean over rings of the whole transform: log(|F| + 10⁻⁶) over all
+components whose distance from frequency 0 rounds to the same whole number, halves down, from 0 to
+half of the size, mean over channels and images. Its frequencies are those of the rings, 1 where an
+axis ends; where the size is odd the last is a little below. Corners beyond are left out. Where a
+map is not square, distances are relative to the end of each axis and counted in steps of the longer
+one.
+
+The logarithm of an amplitude of 0 is that of 10⁻⁶, -13.8: a map that is the same everywhere has it
+at every frequency but 0. Feature maps with values that are not finite are an error.
+
+A part has one row per cut point, image, quantity and frequency.
+"""
 
 import pyarrow as pa
 

@@ -1,4 +1,18 @@
-"""The table `frequency_noise`: accuracy under noise of one frequency."""
+"""The table `frequency_noise`: one row per model and frequency.
+
+The noise is made anew for every image, channel and draw: random signs, times `eps`, of whose
+Fourier components those in the ring are kept; the real part is added to the normalized image. The
+ring lies between two squares around frequency 0, of `2 * int((frequency ± width) * image_size / 2)`
+components a side, at least none and at most the whole plane. It is a part of the definition that
+they reach one component further to negative frequencies than to positive ones. The settings count
+as the decimals that they are written as, so that rounding moves no border. Images need an even
+size, and every ring a component: a study where that is not so is refused when it is read.
+
+The signs depend on the number of the draw and on the row of the image in its artefact, and on
+nothing else: all models and frequencies get the same. In `accuracy` and in the interval, an image
+counts with the share of its draws in which its class is found; the interval is of the difference to
+the same image without noise, and null for a single image.
+"""
 
 import pyarrow as pa
 

@@ -41,7 +41,9 @@ class Settings:
         exclusiveMinimum=0,
     )
     iterations: int = setting(
-        200, "Most steps of Lanczos; an eigenvalue that needs more is told as such.", minimum=10
+        200,
+        "Most steps of Lanczos; `converged` is false of an eigenvalue that needs more.",
+        minimum=10,
     )
     l2: bool = setting(True, "Add the weight decay term to the loss.")
     density_probes: int = setting(

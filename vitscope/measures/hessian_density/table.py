@@ -1,4 +1,10 @@
-"""The table `hessian_density`: the spectral density of the Hessian."""
+"""The table `hessian_density`: one row per model, snapshot, batch, probe and node.
+
+Stochastic Lanczos quadrature of the same Hessian: from each random vector, `density_steps` steps of
+Lanczos give as many nodes and weights (fewer if the spectrum has fewer eigenvalues). The mean over
+probes of the sum of `weight` times `node` estimates the trace of the Hessian over the number of
+parameters; with the square of `node`, its squared Frobenius norm over that number.
+"""
 
 import pyarrow as pa
 

@@ -1,4 +1,9 @@
-"""The table `landscape`: the loss on a plane of weights."""
+"""The table `landscape`: one row per model and point of the grid, x fastest.
+
+The trained weights are at 0, 0. Scores after `l2_squared` take the likeliest class of a target as
+the label of its image, as the authors do. Where the logits of an image are not finite, the point
+has no losses and no scores: they are null.
+"""
 
 import pyarrow as pa
 

@@ -1,4 +1,8 @@
-"""The table `reliability`: the bins of a reliability diagram."""
+"""The table `reliability`: one row per model and bin of confidence.
+
+Ten bins of equal width; a bin holds the images whose confidence is above `low` and not above
+`high`.
+"""
 
 import pyarrow as pa
 

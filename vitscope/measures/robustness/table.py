@@ -1,4 +1,10 @@
-"""The table `robustness`: accuracy and calibration on corrupted images."""
+"""The table `robustness`: one row per model, corruption and severity.
+
+The images are the same in all rows of a data set. A score of a severity in the figure is the mean
+over corruptions. `results/{study}/robustness/{model}/{part}.parquet` has the same columns, for the
+corruptions that one job measured. [data.md](data.md#corrupted-images) says what the corruptions
+are.
+"""
 
 import pyarrow as pa
 

@@ -1,4 +1,10 @@
-"""The table `shape_texture`: decisions by shape and by texture."""
+"""The table `shape_texture`: one row per model and class, and one for all classes.
+
+Images whose shape and texture are of one class are left out. An image is told by its shape if the
+shape's class is predicted. The interval resamples images, and so both shares alike; resamples
+without a decision for either cue are left out. It is null for a single image. A class has a row if
+it is the shape of an image.
+"""
 
 import pyarrow as pa
 
