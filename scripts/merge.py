@@ -8,16 +8,17 @@ import pandas as pd
 
 from vitscope.files.tables import read_metadata
 from vitscope.measures.given import Parts
-from vitscope.networks.block_table import BLOCKS, CUT_POINT
 
 with job(snakemake):
     modules, paths = snakemake.params.modules, snakemake.input.parts
-    blocks = snakemake.input.get("blocks")
     measured = import_module(modules["part"])
     columns = getattr(measured, "PART", measured.TABLE)
     tables = (columns.read(path) for path in paths)
     if modules["merge"]:
-        points = BLOCKS.read(blocks)[[*CUT_POINT]] if blocks else pd.DataFrame()
+        points = pd.DataFrame()
+        if modules["blocks"]:
+            listed = import_module(modules["blocks"])
+            points = listed.BLOCKS.read(snakemake.input.blocks)[[*listed.CUT_POINT]]
         parts = Parts(snakemake.wildcards.model, tables, points)
         table = import_module(modules["merge"]).merge(parts, **snakemake.params.settings)
     else:

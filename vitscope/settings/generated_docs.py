@@ -17,7 +17,7 @@ from vitscope.errors import VitscopeError
 from vitscope.files.tables import Table
 from vitscope.files.whole import atomic_path
 from vitscope.measures import rooms
-from vitscope.networks.family import arch_schema, family_names
+from vitscope.networks.family import arch_schema, family_names, module_of
 from vitscope.settings.loading import config_schema, study_schema
 from vitscope.settings.schema import resolved, type_in_words
 from vitscope.settings.section import Schema

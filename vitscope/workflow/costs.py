@@ -49,7 +49,7 @@ PASSES_OF_TRAINING = 3
 SECONDS_OF_CORRUPTION = 0.6
 SECONDS_OF_BUILDING = 0.6
 SECONDS_OF_AUGMENTING = 0.11
-# Where neither the study nor a file tells how many images a source has: as in ImageNet's validation.
+# Where neither the study nor a file tells how many images a source has: those of ImageNet.
 UNCOUNTED_IMAGES = 50_000
 # Bytes of a value of latents.
 VALUE_BYTES = {"float32": 4, "bfloat16": 2}

@@ -92,12 +92,17 @@ def measured_by(measure: Measure) -> Measure:
 
 
 def merging(measure: str) -> dict[str, str | None]:
-    """Return the modules that merge a table: columns of parts and table, and how, if it says."""
-    part = measured_by(rooms.declared(measure)).name
+    """Return the modules that merge a table: columns of parts and table, and if it says, how.
+
+    Those of the block table are among them where parts are merged at its cut points.
+    """
+    declared = rooms.declared(measure)
+    part = measured_by(declared).name
     return {
         "part": rooms.module(part, "table"),
         "table": rooms.module(measure, "table"),
         "merge": rooms.module(measure, "merge") if rooms.has(measure, "merge") else None,
+        "blocks": params.columns_of("blocks") if declared.merges_blocks else None,
     }
 
 
