@@ -37,6 +37,7 @@ def test_every_setting_family_and_table_has_its_part() -> None:
     sections = {key for key, schema in load("study")["properties"].items() if set(schema) - SCALAR}
     assert parts == {
         "config",
+        "captions",
         "study",
         *(f"study {key}" for key in sections),
         *(f"arch {name}" for name in families.names()),

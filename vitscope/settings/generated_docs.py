@@ -9,13 +9,17 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from vitscope.drawing import captions
 from vitscope.files.whole import atomic_path
 from vitscope.networks import families
 from vitscope.settings.schema import Schema, load, resolved, type_in_words
 from vitscope.workflow.tables import find_table
 
 ROOT = Path(__file__).parents[2]
-PAGES = (ROOT / "config" / "README.md", ROOT / "docs" / "tables.md")
+PAGES = (
+    ROOT / "config" / "README.md",
+    *(ROOT / "docs" / f"{page}.md" for page in ("figures", "tables")),
+)
 GENERATED = re.compile(r"(<!-- generated: (.+?) -->\n).*?(<!-- end -->)", re.DOTALL)
 # How a schema's bounds read behind its type.
 BOUNDS = {
@@ -42,6 +46,8 @@ def page(text: str) -> str:
 
 def _part(name: str) -> str:
     kind, _, what = name.partition(" ")
+    if kind == "captions":
+        return captions.manual()
     if kind == "table":
         columns = (
             (f"`{key}`", str(type_), text)

@@ -6,9 +6,10 @@ import pytest
 from matplotlib.artist import Artist
 
 from vitscope.claims.published import read_published
-from vitscope.drawing import canvas
-from vitscope.drawing.kinds import KINDS, Member, draw
+from vitscope.drawing.figure import Member
+from vitscope.drawing.looks import look_of
 from vitscope.errors import VitscopeError
+from vitscope.measures.rooms import kinds
 
 FAMILIES = ["resnet", "vit", "pit", "swin", "alternet", "mixer"]
 LABELS = ["ResNet-50", "ViT-Ti", "PiT-Ti", "Swin-Ti", "AlterNet-50", "MLP-Mixer"]
@@ -39,18 +40,15 @@ ORDER = [name for _, name in sorted(zip(ERRORS, FAMILIES, strict=True))]
 def points(points_file):
     def read(same_models=False):
         path = points_file.with_name("fig5.csv")
-        return read_published(path, KINDS["fit"].published, SERIES, same_models)
+        return read_published(path, kinds()["fit"].published, SERIES, same_models)
 
     return read
 
 
 @pytest.fixture
-def drawn(style_file):
+def drawn(laid_out):
     def draw_it(members=MEMBERS, published=None, table=TABLE):
-        with canvas.style(style_file):
-            figure = draw("fit", {"fit": table}, members, published or {})
-            figure.draw_without_rendering()
-        return figure
+        return laid_out("fit", {"fit": table}, members, published)
 
     return draw_it
 
@@ -65,7 +63,7 @@ def test_marks_and_intervals_show_the_table(drawn):
     indexed = TABLE.set_index(["model", "metric"])
     for axes, metric in zip(drawn().axes, METRICS, strict=True):
         for height, (mark, model) in enumerate(zip(marks(axes, "filled"), ORDER, strict=True)):
-            row, look = indexed.loc[(model, metric)], canvas.look_of(model)
+            row, look = indexed.loc[(model, metric)], look_of(model)
             assert mark.get_xydata().tolist() == [[row["value"], height]]
             assert (mark.get_color(), mark.get_marker()) == (look.color, look.marker)
             (segment,) = axes.collections[height].get_segments()

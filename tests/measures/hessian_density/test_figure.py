@@ -7,8 +7,7 @@ import pandas as pd
 import pytest
 from scipy.stats import norm
 
-from vitscope.drawing import canvas
-from vitscope.drawing.kinds import Member, draw
+from vitscope.drawing.figure import Member
 from vitscope.errors import VitscopeError
 from vitscope.measures.hessian_density.figure import KERNEL, smoothed
 
@@ -40,13 +39,10 @@ TABLE = pd.concat(
 
 
 @pytest.fixture
-def drawn(style_file):
+def drawn(laid_out):
     def draw_it(members=MEMBERS, snapshots=("warmup", "end"), table=TABLE):
-        with canvas.style(style_file):
-            tables = {"hessian_density": table}
-            figure = draw("hessian_density", tables, members, {}, snapshots)
-            figure.draw_without_rendering()
-        return figure
+        tables = {"hessian_density": table}
+        return laid_out("hessian_density", tables, members, {}, snapshots)
 
     return draw_it
 

@@ -12,10 +12,11 @@ from matplotlib.contour import QuadContourSet
 from matplotlib.path import Path as Outline
 from mpl_toolkits.mplot3d.art3d import Poly3DCollection
 
-from vitscope.drawing import canvas
-from vitscope.drawing.kinds import Member, draw
+from vitscope.drawing.figure import Member
+from vitscope.drawing.kinds import draw_kind
+from vitscope.drawing.saving import style
 from vitscope.errors import VitscopeError
-from vitscope.measures.landscape.above_minimum import common_cut, heights_of
+from vitscope.measures.landscape.above_minimum import above_minimum, common_cut
 
 RESNET = Member("resnet", "ResNet-50", "resnet")
 VIT = Member("vit", "ViT-Ti", "vit")
@@ -45,8 +46,8 @@ def table() -> pd.DataFrame:
 @pytest.fixture
 def drawn(table, style_file):
     def draw_it(kind, *members, table=table):
-        with canvas.style(style_file):
-            return draw(kind, {"landscape": table}, members or (RESNET, VIT), {})
+        with style(style_file):
+            return draw_kind(kind, {"landscape": table}, members or (RESNET, VIT), {})
 
     return draw_it
 
@@ -82,13 +83,13 @@ def corners_of(faces) -> np.ndarray:
 
 
 def test_the_cut_follows_from_the_flattest_model(table):
-    landscapes = [heights_of(table, member) for member in (RESNET, VIT)]
+    landscapes = [above_minimum(table, member) for member in (RESNET, VIT)]
     assert common_cut(landscapes) == pytest.approx(cut_of(table))
     assert common_cut(landscapes) > np.nanmax(landscapes[1].loss)
 
 
 def test_a_cut_is_never_above_what_is_there(table):
-    flat = heights_of(table, VIT)
+    flat = above_minimum(table, VIT)
     assert common_cut([flat]) == np.nanmax(flat.loss)
 
 

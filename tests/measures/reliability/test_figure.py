@@ -7,10 +7,9 @@ from matplotlib.artist import Artist
 from matplotlib.colors import to_hex
 from matplotlib.text import Text
 
-from vitscope.drawing import canvas
-from vitscope.drawing.kinds import Member, draw
+from vitscope.drawing.figure import Member
 from vitscope.errors import VitscopeError
-from vitscope.measures.classification.compute import reliability, summarized
+from vitscope.measures.scores import reliability, scores_of
 
 LABELS = ["ResNet-50", "ViT-Ti", "PiT-Ti", "Swin-Ti", "AlterNet-50", "MLP-Mixer", "DeiT (ImageNet)"]
 FAMILIES = ["resnet", "vit", "pit", "swin", "alternet", "mixer", "convnext"]
@@ -40,7 +39,7 @@ def tables_of(predictions: dict[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
     """The tables of models, in no particular order."""
     bins = [reliability(own).assign(model=name) for name, own in predictions.items()]
     scores = [
-        {"model": name, "images": len(own)} | summarized(own, 10)
+        {"model": name, "images": len(own)} | scores_of(own, 10)
         for name, own in predictions.items()
     ]
     return {
@@ -53,12 +52,9 @@ TABLES = tables_of({f: predicted(0.1 * (i - 3), i) for i, f in enumerate(FAMILIE
 
 
 @pytest.fixture
-def drawn(style_file):
+def drawn(laid_out):
     def draw_it(members=MEMBERS[:2], tables=TABLES):
-        with canvas.style(style_file):
-            figure = draw("reliability", tables, members, {})
-            figure.draw_without_rendering()
-        return figure
+        return laid_out("reliability", tables, members)
 
     return draw_it
 

@@ -5,8 +5,9 @@ import pandas as pd
 import pytest
 from matplotlib.patches import Rectangle
 
-from vitscope.drawing import canvas
-from vitscope.drawing.kinds import Member, draw
+from vitscope.drawing.figure import Member
+from vitscope.drawing.kinds import draw_kind
+from vitscope.drawing.saving import style
 from vitscope.errors import VitscopeError
 from vitscope.measures.spectrum.compute import BANDS
 
@@ -38,12 +39,9 @@ def spectrum(table):
 
 
 @pytest.fixture
-def drawn(spectrum, style_file):
+def drawn(spectrum, laid_out):
     def draw_it(members=(RESNET, VIT), table=spectrum):
-        with canvas.style(style_file):
-            figure = draw("spectrum", {"spectrum": table}, members, {})
-            figure.draw_without_rendering()
-        return figure
+        return laid_out("spectrum", {"spectrum": table}, members)
 
     return draw_it
 
@@ -80,8 +78,8 @@ def test_bands_look_different_without_colours_too(drawn):
 
 
 def test_bands_of_blocks_lie_where_those_of_the_variance_do(drawn, table, style_file):
-    with canvas.style(style_file):
-        theirs = draw("feature_variance", {"feature_variance": table}, [RESNET, VIT], {})
+    with style(style_file):
+        theirs = draw_kind("feature_variance", {"feature_variance": table}, [RESNET, VIT], {})
     assert [spans(a) for a in drawn().axes] == [spans(a) for a in theirs.axes]
 
 
