@@ -13,7 +13,7 @@ from vitscope.claims.published import read_published
 from vitscope.drawing.figure import Member
 from vitscope.drawing.looks import looks_of
 from vitscope.errors import VitscopeError
-from vitscope.measures.frequency_noise.compute import ring
+from vitscope.measures.frequency_noise.noise import ring
 from vitscope.measures.rooms import kinds
 
 RESNET = Member("resnet", "ResNet", "resnet")

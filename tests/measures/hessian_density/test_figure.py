@@ -72,11 +72,14 @@ def test_a_kernel_stands_on_its_node() -> None:
     )
 
 
-@pytest.mark.parametrize("count", range(1, 7))
-def test_labels_fit_into_the_figure(drawn, count) -> None:
+def drawn_of(count, drawn):
+    """A figure of as many models, which are alike."""
     members = [Member(f"m{i}", f"Model {i}", "vit") for i in range(count)]
     own = TABLE[TABLE["model"] == "vit"]
-    figure = drawn(members, table=pd.concat([own.assign(model=m.model) for m in members]))
+    return drawn(members, table=pd.concat([own.assign(model=m.model) for m in members]))
+
+
+def check_that_labels_fit(figure) -> None:
     width, height = figure.bbox.size
     boxes = [
         text.get_window_extent()
@@ -89,10 +92,14 @@ def test_labels_fit_into_the_figure(drawn, count) -> None:
     assert not any(one.overlaps(other) for one, other in combinations(boxes, 2))
 
 
+@pytest.mark.parametrize("count", range(1, 6))
+def test_labels_fit_into_the_figure(drawn, count) -> None:
+    check_that_labels_fit(drawn_of(count, drawn))
+
+
 def test_many_models_take_several_rows_each_with_all_snapshots(drawn) -> None:
-    members = [Member(f"m{i}", f"Model {i}", "vit") for i in range(6)]
-    own = TABLE[TABLE["model"] == "vit"]
-    figure = drawn(members, table=pd.concat([own.assign(model=m.model) for m in members]))
+    figure = drawn_of(6, drawn)
+    check_that_labels_fit(figure)
     assert figure.get_figwidth() <= 7
     places = {axes.get_title(): axes.get_position() for axes in figure.axes}
     rows = [

@@ -81,26 +81,27 @@ def sorted_boxes(container):
     return boxes(container).sort_values("x").reset_index(drop=True)
 
 
-@pytest.mark.parametrize("position", range(6))
-def test_a_panel_shows_the_table(drawn, position):
-    axes, histogram = (some[position] for some in parts(drawn(MEMBERS[:6])))
-    assert axes.get_title() == LABELS[position]
-    bins = bins_of(FAMILIES[position])
-    filled = bins[bins["images"] > 0].reset_index(drop=True)
-    assert filled["bin"].tolist() == [1, 2, 5, 6, 7, 8, 9]
+def test_panels_show_the_table(drawn):
+    for axes, histogram, model, label in zip(
+        *parts(drawn(MEMBERS[:6])), FAMILIES[:6], LABELS[:6], strict=True
+    ):
+        assert axes.get_title() == label
+        bins = bins_of(model)
+        filled = bins[bins["images"] > 0].reset_index(drop=True)
+        assert filled["bin"].tolist() == [1, 2, 5, 6, 7, 8, 9]
 
-    accuracy, gap = (sorted_boxes(container) for container in axes.containers)
-    for drawn_bars in (accuracy, gap):
-        np.testing.assert_allclose(drawn_bars["x"], filled["low"])
-        np.testing.assert_allclose(drawn_bars["x"] + drawn_bars["width"], filled["high"])
-    np.testing.assert_array_equal(accuracy["y"], 0)
-    np.testing.assert_allclose(accuracy["height"], filled["accuracy"])
-    ends = np.sort(np.c_[gap["y"], gap["y"] + gap["height"]], axis=1)
-    np.testing.assert_allclose(ends, np.sort(filled[["accuracy", "confidence"]], axis=1))
+        accuracy, gap = (sorted_boxes(container) for container in axes.containers)
+        for drawn_bars in (accuracy, gap):
+            np.testing.assert_allclose(drawn_bars["x"], filled["low"])
+            np.testing.assert_allclose(drawn_bars["x"] + drawn_bars["width"], filled["high"])
+        np.testing.assert_array_equal(accuracy["y"], 0)
+        np.testing.assert_allclose(accuracy["height"], filled["accuracy"])
+        ends = np.sort(np.c_[gap["y"], gap["y"] + gap["height"]], axis=1)
+        np.testing.assert_allclose(ends, np.sort(filled[["accuracy", "confidence"]], axis=1))
 
-    shares = sorted_boxes(histogram.containers[0])
-    np.testing.assert_allclose(shares["x"], bins["low"], atol=1e-12)
-    np.testing.assert_allclose(shares["height"], bins["images"] / 400)
+        shares = sorted_boxes(histogram.containers[0])
+        np.testing.assert_allclose(shares["x"], bins["low"], atol=1e-12)
+        np.testing.assert_allclose(shares["height"], bins["images"] / 400)
 
 
 def test_the_diagonal_is_where_a_model_is_calibrated(drawn):

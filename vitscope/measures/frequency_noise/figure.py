@@ -18,7 +18,7 @@ from vitscope.drawing.legends import legend, model_entries, shades
 from vitscope.drawing.looks import ZERO, Look, looks_of
 from vitscope.drawing.rows import rows_of
 from vitscope.drawing.text import INTERVAL, published_label
-from vitscope.measures.frequency_noise.compute import Array, half_plane, noises, ring, signs
+from vitscope.measures.frequency_noise.noise import Array, half_plane, noises, ring, signs
 
 _INTERVAL_ALPHA = 0.2
 _LABEL = "Δ accuracy (pp)"
