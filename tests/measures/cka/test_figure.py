@@ -227,7 +227,7 @@ def test_the_legend_names_only_what_is_shown(drawn):
     assert legend_labels(drawn(RESNET)) == ["subsampling"]
 
 
-def test_undefined_cells_are_left_open_and_told(drawn, tables):
+def test_undefined_cells_are_left_open_and_named(drawn, tables):
     table = tables["cka"].copy()
     undefined = (table["model"] == "vit") & ((table["index"] == 3) | (table["other_index"] == 3))
     table.loc[undefined, "cka"] = np.nan
@@ -297,7 +297,7 @@ def test_nothing_overlaps_and_nothing_is_cut_off(drawn, tables, count):
             assert not mark.overlaps(box), f"a mark over {text.get_text()}"
 
 
-def test_a_model_that_was_not_measured_is_told(drawn, tables):
+def test_a_model_that_was_not_measured_is_refused(drawn, tables):
     with pytest.raises(VitscopeError, match="blocks table has no model 'pit'"):
         drawn(Member("pit", "PiT", "pit"))
     with pytest.raises(VitscopeError, match=r"cka table has 0 pairs .* 'vit', which has 25 cut"):

@@ -148,6 +148,6 @@ def test_nothing_overlaps_and_nothing_is_cut_off(drawn, table, points_file, coun
         assert not a.overlaps(b), f"{one.get_text()} over {other.get_text()}"
 
 
-def test_a_model_that_was_not_measured_is_told(drawn):
+def test_a_model_that_was_not_measured_is_refused(drawn):
     with pytest.raises(VitscopeError, match="no model 'swin'"):
         drawn([Member("swin", "Swin", "swin")])

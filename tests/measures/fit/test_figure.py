@@ -102,9 +102,9 @@ def test_published_points_are_open_and_of_other_models_on_axes_above(
         assert axes.xaxis.get_label_position() == "top"
         assert axes.get_xlabel().startswith("Published ")
         assert not marks(axes, "filled")
-    told = "published" if same_models else "published, other models (upper axes)"
+    label = "published" if same_models else "published, other models (upper axes)"
     labels = [text.get_text() for text in figure.legends[0].get_texts()]
-    assert labels == ["measured", "95 % interval", told]
+    assert labels == ["measured", "95 % interval", label]
 
 
 def _tick_labels(axis):
@@ -138,6 +138,6 @@ def test_nothing_overlaps_and_nothing_is_cut_off(drawn, points, count, with_poin
         assert not a.overlaps(b), f"{one.get_text()} over {other.get_text()}"
 
 
-def test_a_model_that_was_not_measured_is_told(drawn):
+def test_a_model_that_was_not_measured_is_refused(drawn):
     with pytest.raises(VitscopeError, match="fit table has no model 'swin'"):
         drawn(table=TABLE[TABLE["model"] != "swin"])

@@ -244,15 +244,15 @@ def test_maps_of_2_x_2_are_left_out(drawn, fourier):
 
 
 @pytest.mark.parametrize("kind", [CURVES, DEPTH, BOTH])
-def test_a_model_without_any_diagonal_is_told_in_its_panel(drawn, fourier, kind):
+def test_a_panel_says_that_its_model_has_no_diagonal(drawn, fourier, kind):
     first = fourier[fourier["frequency"] == 0]
     none = first.assign(**dict.fromkeys([VALUE, "ci_low", "ci_high"], np.nan))
     others = fourier[fourier["model"] != "swin"]
     figure = drawn(kind, [RESNET, SWIN], table=pd.concat([others, none]))
     empty = [axes for axes in panels(figure) if not axes.lines]
     assert len(empty) == (2 if kind == BOTH else 1)
-    told = [[text.get_text() for text in axes.texts] for axes in empty]
-    assert told == [["undefined for these maps"]] * len(empty)
+    notes = [[text.get_text() for text in axes.texts] for axes in empty]
+    assert notes == [["undefined for these maps"]] * len(empty)
 
 
 @pytest.mark.parametrize("kind", [CURVES, DEPTH, BOTH])
@@ -307,6 +307,6 @@ def test_nothing_overlaps_and_nothing_is_cut_off(
 
 
 @pytest.mark.parametrize("kind", [CURVES, DEPTH, BOTH])
-def test_a_model_that_was_not_measured_is_told(drawn, kind):
+def test_a_model_that_was_not_measured_is_refused(drawn, kind):
     with pytest.raises(VitscopeError, match="fourier table has no model 'pit'"):
         drawn(kind, [Member("pit", "PiT", "pit")])

@@ -220,7 +220,7 @@ def test_nothing_overlaps_and_nothing_is_cut_off(drawn, count, same_models):
     assert not any(panel.overlaps(box) for box in shown)
 
 
-def test_a_model_that_was_not_measured_is_told(drawn):
+def test_a_model_that_was_not_measured_is_refused(drawn):
     with pytest.raises(VitscopeError, match="no model 'swin'"):
         drawn([Member("swin", "Swin", "swin")])
 

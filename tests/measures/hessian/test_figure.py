@@ -137,7 +137,7 @@ def test_members_of_one_family_are_told_apart(drawn) -> None:
     assert vit_6.get_color() not in ("#1f77b4", "#d62728")
 
 
-def test_no_negative_eigenvalue_is_told(drawn) -> None:
+def test_a_panel_says_that_no_eigenvalue_is_negative(drawn) -> None:
     figure = drawn(members=[RESNET], snapshots=["end"])
     ((_, (negative, positive), legend),) = of_rows(figure)
     assert [text.get_text() for text in negative.texts] == ["none"]
@@ -214,6 +214,6 @@ def _texts(figure: Figure) -> list[Text]:
     return [text for text in texts if text.get_visible() and text.get_text()]
 
 
-def test_a_table_without_the_model_is_told(drawn) -> None:
+def test_a_table_without_the_model_is_refused(drawn) -> None:
     with pytest.raises(VitscopeError, match=r"no model 'other' at 'warmup': delete the table"):
         drawn(members=[Member("other", "Other", "vit")])

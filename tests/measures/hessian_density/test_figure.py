@@ -114,6 +114,6 @@ def test_many_models_take_several_rows_each_with_all_snapshots(drawn) -> None:
         assert sorted(row, key=lambda title: places[title].x0) == row
 
 
-def test_a_table_without_the_model_is_told(drawn) -> None:
+def test_a_table_without_the_model_is_refused(drawn) -> None:
     with pytest.raises(VitscopeError, match=r"no model 'other' at 'warmup': delete the table"):
         drawn([Member("other", "Other", "vit")])

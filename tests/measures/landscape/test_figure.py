@@ -173,7 +173,7 @@ def test_surfaces_share_view_scale_and_colours(drawn, table):
     assert bar.get_title(loc="left") == f"cut at {cut:.3g}"
 
 
-def test_what_is_not_cut_is_not_told_to_be(drawn):
+def test_what_is_not_cut_is_not_said_to_be(drawn):
     (bar,) = (axes for axes in drawn("landscape", VIT).axes if axes.get_ylabel())
     assert bar.get_title(loc="left") == ""
     assert not drawn("landscape_contour", VIT).legends
@@ -272,7 +272,7 @@ def test_models_of_one_family_have_lines_of_their_own(drawn, table):
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "note"),
     [
         ({}, ""),
         ({"weight_decay": 0.0}, "Not the loss of training: without the L2 term"),
@@ -283,15 +283,13 @@ def test_models_of_one_family_have_lines_of_their_own(drawn, table):
         ),
     ],
 )
-def test_a_loss_that_is_not_that_of_training_is_told_on_the_figure(
-    drawn, table, kind, change, told
-):
+def test_the_figure_says_if_its_loss_is_not_that_of_training(drawn, table, kind, change, note):
     figure = drawn(kind, table=table.assign(**change))
-    assert figure.get_suptitle() == told
+    assert figure.get_suptitle() == note
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_tables_that_cannot_be_drawn_are_told(drawn, table, kind):
+def test_tables_that_cannot_be_drawn_are_refused(drawn, table, kind):
     with pytest.raises(VitscopeError, match="has 0 points of the model 'pit', which are no whole"):
         drawn(kind, Member("pit", "PiT", "pit"))
     with pytest.raises(VitscopeError, match="has 80 points of the model 'vit'"):

@@ -210,7 +210,7 @@ def test_nothing_overlaps_and_nothing_is_cut_off(
 
 
 @pytest.mark.parametrize(("missing", "word"), [("lesions", "lesion"), ("blocks", "blocks")])
-def test_a_model_that_was_not_measured_is_told(drawn, lesions, blocks, missing, word):
+def test_a_model_that_was_not_measured_is_refused(drawn, lesions, blocks, missing, word):
     tables = {"lesions": lesions, "blocks": blocks}
     tables[missing] = tables[missing].query("model != 'swin'")
     with pytest.raises(VitscopeError, match=f"The {word} table has no model 'swin'"):

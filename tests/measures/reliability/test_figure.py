@@ -125,10 +125,10 @@ def test_scores_are_written_out(drawn):
     figure = drawn()
     scores = TABLES["classification"].set_index("model")
     for axes, model in zip(parts(figure)[0], FAMILIES, strict=False):
-        told = axes.texts[0].get_text()
+        written = axes.texts[0].get_text()
         accuracy, ece, signed = 100 * scores.loc[model, ["accuracy", "ece", "signed_ece"]]
         expected = f"accuracy {accuracy:.1f} %, ECE {ece:.1f} % ({signed:+.1f} %)"
-        assert told == expected.replace("-", "\N{MINUS SIGN}")
+        assert written == expected.replace("-", "\N{MINUS SIGN}")
     assert "(\N{MINUS SIGN}" in figure.axes[0].texts[0].get_text()
 
 
@@ -190,7 +190,7 @@ def test_nothing_overlaps_and_nothing_is_cut_off(drawn, count):
 
 
 @pytest.mark.parametrize("name", TABLES)
-def test_a_model_that_was_not_measured_is_told(drawn, name):
+def test_a_model_that_was_not_measured_is_refused(drawn, name):
     without = {**TABLES, name: TABLES[name][TABLES[name]["model"] != "vit"]}
     with pytest.raises(VitscopeError, match=f"The {name} table has no model 'vit'"):
         drawn(tables=without)

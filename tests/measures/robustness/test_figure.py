@@ -130,6 +130,6 @@ def test_nothing_overlaps_and_nothing_is_cut_off(drawn, count, corruptions):
 
 
 @pytest.mark.parametrize("table", ["robustness", "corruption_error"])
-def test_a_model_that_was_not_measured_is_told(drawn, table):
+def test_a_model_that_was_not_measured_is_refused(drawn, table):
     with pytest.raises(VitscopeError, match=f"The {table} table has no model 'resnet0'"):
         drawn(missing=table)

@@ -125,6 +125,6 @@ def test_nothing_overlaps_and_nothing_is_cut_off(drawn, turn):
         assert not a.overlaps(b), f"{one.get_text()} over {other.get_text()}"
 
 
-def test_a_model_that_was_not_traced_is_told(drawn):
+def test_a_model_that_was_not_traced_is_refused(drawn):
     with pytest.raises(VitscopeError, match="trajectory table has no model 'vit'"):
         drawn([VIT], way("resnet", 4, 1))
