@@ -38,6 +38,7 @@ def test_every_setting_family_and_table_has_its_part() -> None:
     sections = {key for key, schema in study_schema()["properties"].items() if set(schema) - SCALAR}
     assert parts == {
         "config",
+        "captions",
         "study",
         *(f"study {key}" for key in sections),
         "families",

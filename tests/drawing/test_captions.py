@@ -1,3 +1,4 @@
+import re
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -5,7 +6,9 @@ import pytest
 from docutils.core import publish_parts
 from jinja2 import Environment, StrictUndefined
 
-from vitscope.drawing.kinds import KINDS
+from vitscope.drawing.captions import caption_of, in_markdown, manual
+from vitscope.measures import rooms
+from vitscope.measures.rooms import kinds
 
 REPORT = Path(__file__).parents[2] / "report"
 LINKS = "\n\n.. _Workflow: javascript:show_panel('workflow')\n.. _Statistics: javascript:x\n"
@@ -32,12 +35,47 @@ def caption(published: object) -> str:
     return rendered("figure.rst", params=params)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_every_kind_of_figure_says_what_it_shows(kind):
-    text = (REPORT / "kinds" / f"{kind}.rst").read_text(encoding="utf-8")
+@pytest.mark.parametrize("kind", kinds())
+def test_every_kind_of_figure_says_what_it_shows_and_how_to_read_it(kind):
+    text = caption_of(kinds()[kind])
     params = SimpleNamespace(members=MEMBERS, facts=FACTS, published=None, caption=text)
     html = rendered("figure.rst", params=params)
-    assert "<strong>" in html.partition("Models:")[0]
+    own = html.partition("Models:")[0]
+    bold = re.findall("<strong>(.+?)</strong>", own.replace("\n", " "))
+    assert {"How to read it.", "What to look for."} <= set(bold[1:])
+    # What has no blank line before it is no list.
+    assert "<p>- " not in own
+    assert not re.search(r"^- .*\n- ", re.sub("<.+?>", "", own), re.MULTILINE)
+
+
+@pytest.mark.parametrize("kind", kinds())
+def test_every_caption_names_its_tables_and_the_figures_of_the_paper(kind):
+    text = caption_of(kinds()[kind])
+    (source,) = re.findall(r"^\*.*; from the tables? ?\*.*\n", text, re.MULTILINE)
+    assert re.match(
+        r"\*(Fig\. \w+( and Fig\. [\w.]+)? of the paper|Not in the paper|Fig\. \S+)", source
+    )
+    for table in kinds()[kind].tables:
+        assert f"``{table}``" in source
+
+
+def test_every_caption_is_of_a_kind():
+    files = {path.relative_to(rooms.HERE).as_posix() for path in rooms.HERE.glob("*/*.rst")}
+    assert files == {f"{kind.measure}/{kind.caption}" for kind in kinds().values()}
+
+
+def test_a_caption_in_markdown_says_the_same():
+    text = "**Title.**\nThe ``cut`` of *n*,\n`Li et\nal. <https://host/a>`_.\n\n- *a*: ``b\n  c``\n"
+    assert in_markdown(text) == (
+        "**Title.**\nThe `cut` of *n*,\n[Li et\nal.](https://host/a).\n\n- *a*: `b\n  c`\n"
+    )
+
+
+def test_the_manual_has_every_caption_below_its_name():
+    found = manual()
+    assert re.findall(r"^## (.+)$", found, re.MULTILINE) == list(kinds())
+    assert "``" not in found
+    assert "`_" not in found
 
 
 def test_the_caption_names_models_and_what_made_the_figure():
@@ -69,12 +107,12 @@ def test_the_caption_shows_what_a_study_says_as_it_is():
 
 
 @pytest.mark.parametrize(
-    ("same", "told"), [(True, "of the same checkpoints"), (False, "only the shapes compare")]
+    ("same", "sentence"), [(True, "of the same checkpoints"), (False, "only the shapes compare")]
 )
-def test_the_caption_says_whose_points_are_published(same, told):
+def test_the_caption_says_whose_points_are_published(same, sentence):
     html = caption({"series": {"vit": "ViT"}, "same_models": same})
     assert "Open markers" in html
-    assert told in " ".join(html.split())
+    assert sentence in " ".join(html.split())
 
 
 def test_the_text_of_the_report_names_the_study():

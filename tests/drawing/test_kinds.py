@@ -1,5 +1,6 @@
 import subprocess
 import sys
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 
@@ -9,10 +10,11 @@ import pytest
 from matplotlib.colors import to_hex
 
 from vitscope.claims.published import read_published
-from vitscope.drawing import canvas
-from vitscope.drawing import kinds as figures
-from vitscope.drawing.kinds import Member
+from vitscope.drawing.figure import Member
+from vitscope.drawing.kinds import draw_kind, module_of
+from vitscope.drawing.saving import style
 from vitscope.errors import VitscopeError
+from vitscope.measures.rooms import kinds
 from vitscope.workflow.tables import tables
 
 ROOT = Path(__file__).parents[2]
@@ -32,6 +34,7 @@ BEHIND = ["feature_variance", "fourier_depth", "frequency_noise", "lesion", "hes
 TOGETHER = ["frequency_noise", "landscape_slices", "trajectory", "hessian", "robustness"]
 
 
+@cache
 def table_of(name: str) -> pd.DataFrame:
     """A table of one model: that of the default study, or one that its tests do not keep."""
     if name == "hessian_density":
@@ -47,21 +50,30 @@ def table_of(name: str) -> pd.DataFrame:
     return rows[rows["model"] == "resnet"]
 
 
+@cache
+def draw_of(kind, style_file, count, compared):
+    """A figure of the first members, some of them compared with published points."""
+    members = MEMBERS[:count]
+    tables = {
+        name: pd.concat([table_of(name).assign(model=m.model) for m in members])
+        for name in kinds()[kind].tables
+    }
+    published = {}
+    if compared:
+        file, series = PUBLISHED[kind]
+        path = ROOT / "resources" / "published" / file
+        names = {MEMBERS[i].model: series for i in compared}
+        published = read_published(path, kinds()[kind].published, names)
+    with style(style_file):
+        return draw_kind(kind, tables, members, published)
+
+
 @pytest.fixture
 def drawn(style_file):
-    def draw_it(kind, members=MEMBERS, compared=()):
-        tables = {
-            name: pd.concat([table_of(name).assign(model=m.model) for m in members])
-            for name in figures.KINDS[kind].tables
-        }
-        published = {}
-        if compared:
-            file, series = PUBLISHED[kind]
-            path = ROOT / "resources" / "published" / file
-            names = {member.model: series for member in compared}
-            published = read_published(path, figures.KINDS[kind].published, names)
-        with canvas.style(style_file):
-            return figures.draw(kind, tables, members, published)
+    """Draws a figure, once for all tests of it: these look at it and change nothing."""
+
+    def draw_it(kind, count=6, compared=()):
+        return draw_of(kind, style_file, count, tuple(compared))
 
     return draw_it
 
@@ -87,28 +99,30 @@ def look_of(line):
 
 
 def test_the_kinds_are_known_without_matplotlib():
-    code = "import sys, vitscope.figures; sys.exit('matplotlib' in sys.modules)"
-    subprocess.run([sys.executable, "-c", code], cwd=Path(__file__).parents[2], check=True)
+    code = (
+        "import sys; from vitscope.drawing import figure, kinds; kinds.rooms.kinds();"
+        "sys.exit('matplotlib' in sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)
 
 
-@pytest.mark.parametrize("kind", figures.KINDS)
+@pytest.mark.parametrize("kind", kinds())
 def test_each_kind_can_be_drawn_from_tables_that_exist(kind):
-    assert callable(import_module(figures.module_of(kind)).plot)
-    assert set(figures.KINDS[kind].tables) <= set(tables())
+    assert callable(import_module(module_of(kind)).plot)
+    assert set(kinds()[kind].tables) <= set(tables())
 
 
-def test_an_unknown_kind_is_told_with_the_nearest():
+def test_an_unknown_kind_is_refused_with_the_nearest():
     with pytest.raises(VitscopeError, match="Did you mean 'feature_variance'"):
-        figures.draw("feature_varance", {}, [], {})
+        draw_kind("feature_varance", {}, [], {})
 
 
-@pytest.mark.parametrize("kind", figures.KINDS)
+@pytest.mark.parametrize("kind", kinds())
 def test_no_figure_is_wider_than_a_page(drawn, kind):
     for count in (1, 3, 4, 6):
-        members = MEMBERS[:count]
-        assert drawn(kind, members).get_figwidth() <= 7
+        assert drawn(kind, count).get_figwidth() <= 7
         if kind in PUBLISHED:
-            assert drawn(kind, members, members).get_figwidth() <= 7
+            assert drawn(kind, count, range(count)).get_figwidth() <= 7
 
 
 @pytest.mark.parametrize("kind", TOGETHER)
@@ -124,18 +138,18 @@ def test_six_models_that_look_alike_are_told_apart(drawn, kind):
 def test_models_look_in_the_panel_as_in_the_legend(drawn, kind):
     figure = drawn(kind)
     (legend, *_) = legends_of(figure)
-    told = [look_of(handle) for handle in legend.legend_handles[:6]]
+    named = [look_of(handle) for handle in legend.legend_handles[:6]]
     lines = axes_of(figure)[0].lines
     shown = [look_of(line) for line in lines if line.get_linestyle() != "None"]
     if kind == "trajectory":
         # Its markers are no part of its lines.
-        told, shown = ([(look[0], look[-1]) for look in each] for each in (told, shown))
-    assert [look for look in shown if look in told] == told
+        named, shown = ([(look[0], look[-1]) for look in each] for each in (named, shown))
+    assert [look for look in shown if look in named] == named
 
 
 @pytest.mark.parametrize("kind", ["frequency_noise", "hessian"])
 def test_published_curves_of_six_models_are_told_apart(drawn, kind):
-    axes = axes_of(drawn(kind, compared=MEMBERS))[-1]
+    axes = axes_of(drawn(kind, compared=range(6)))[-1]
     published = [look_of(line) for line in axes.lines if line.get_linestyle() == ":"]
     assert len(set(published)) == len(published) == 6
 
@@ -148,7 +162,7 @@ def test_markers_without_lines_are_told_apart(drawn):
 @pytest.mark.parametrize("compared", [[0], [1], [0, 1, 2], [2, 4]])
 @pytest.mark.parametrize("kind", BEHIND)
 def test_every_axis_on_the_right_says_what_it_shows(drawn, kind, compared):
-    figure = drawn(kind, compared=[MEMBERS[i] for i in compared])
+    figure = drawn(kind, compared=compared)
     axes = [axes for axes in axes_of(figure) if axes.yaxis.get_visible()]
     right = [each for each in axes if each.yaxis.get_label_position() == "right"]
     assert right
@@ -160,8 +174,8 @@ def test_every_axis_on_the_right_says_what_it_shows(drawn, kind, compared):
 @pytest.mark.parametrize("compared", [[0], [1], [0, 1, 2], [2, 4]])
 @pytest.mark.parametrize("kind", BEHIND)
 def test_a_label_between_panels_is_near_its_own(drawn, style_file, kind, compared):
-    figure = drawn(kind, compared=[MEMBERS[i] for i in compared])
-    with canvas.style(style_file):
+    figure = drawn(kind, compared=compared)
+    with style(style_file):
         figure.draw_without_rendering()
     panels = [each for each in axes_of(figure) if each.yaxis.get_label_position() == "left"]
     behind = [each for each in axes_of(figure) if each not in panels]

@@ -6,6 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from vitscope.drawing.kinds import draw_kind
+from vitscope.drawing.saving import style
+
 ROOT = Path(__file__).parents[2]
 
 
@@ -61,3 +64,16 @@ def style_file() -> Path:
 def points_file() -> Path:
     """The published points of Fig. 9."""
     return ROOT / "resources" / "published" / "fig9.csv"
+
+
+@pytest.fixture
+def laid_out(style_file):
+    """Draws a figure of a kind, so that all of it is where it will be."""
+
+    def draw_it(kind, tables, members, published=None, snapshots=()):
+        with style(style_file):
+            figure = draw_kind(kind, tables, members, published or {}, snapshots)
+            figure.draw_without_rendering()
+        return figure
+
+    return draw_it

@@ -1,7 +1,7 @@
 """The kinds of figures by name: which module draws each, and from which tables.
 
-Each is declared in the room of its measure; jobs, which are told what a kind needs, do not read
-this.
+Each is declared in the room of its measure. The job that draws a figure does not read this: the
+rule gives it the module and the tables.
 """
 
 from collections.abc import Mapping, Sequence

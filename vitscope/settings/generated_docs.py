@@ -13,6 +13,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
+from vitscope.drawing import captions
 from vitscope.errors import VitscopeError
 from vitscope.files.tables import Table
 from vitscope.files.whole import atomic_path
@@ -24,7 +25,10 @@ from vitscope.settings.section import Schema
 from vitscope.workflow.tables import find_table
 
 ROOT = Path(__file__).parents[2]
-PAGES = (ROOT / "config" / "README.md", ROOT / "docs" / "tables.md")
+PAGES = (
+    ROOT / "config" / "README.md",
+    *(ROOT / "docs" / f"{page}.md" for page in ("figures", "tables")),
+)
 GENERATED = re.compile(r"(<!-- generated: (.+?) -->\n).*?(<!-- end -->)", re.DOTALL)
 # How a schema's bounds read behind its type.
 BOUNDS = {
@@ -53,6 +57,8 @@ def _part(name: str) -> str:
     kind, _, what = name.partition(" ")
     if kind == "measures":
         return "".join(map(_measure, rooms.names()))
+    if kind == "captions":
+        return captions.manual()
     if kind == "table":
         return _columns(what)
     if kind == "families":

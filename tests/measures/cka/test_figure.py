@@ -15,8 +15,10 @@ from matplotlib.image import AxesImage
 from matplotlib.transforms import Bbox
 from PIL import Image
 
-from vitscope.drawing import canvas
-from vitscope.drawing.kinds import Member, draw
+from vitscope.drawing.bands import COLORS
+from vitscope.drawing.figure import Member
+from vitscope.drawing.kinds import draw_kind
+from vitscope.drawing.saving import save, style
 from vitscope.errors import VitscopeError
 
 RESNET = Member("resnet", "ResNet-50", "resnet")
@@ -86,8 +88,8 @@ def tables() -> dict[str, pd.DataFrame]:
 @pytest.fixture
 def drawn(tables, style_file):
     def draw_it(*members, **changed):
-        with canvas.style(style_file):
-            return draw("cka", tables | changed, members or (RESNET, VIT, SWIN), {})
+        with style(style_file):
+            return draw_kind("cka", tables | changed, members or (RESNET, VIT, SWIN), {})
 
     return draw_it
 
@@ -104,7 +106,7 @@ def cells_of(axes) -> AxesImage:
 
 def marks_of(axes, kind, along):
     """Where the marks of a kind of cut point begin and end, along the axis x or y."""
-    color = to_rgba(canvas.band_color(kind))
+    color = to_rgba(COLORS[kind])
     across, up = (
         lines
         for lines in axes.collections
@@ -144,8 +146,8 @@ def test_each_map_is_one_picture_so_that_no_viewer_shows_lines_between_cells(
 ):
     figure = drawn()
     for path in (tmp_path / "map.svg", tmp_path / "map.pdf"):
-        with canvas.style(style_file):
-            canvas.save(figure, path, "map", {})
+        with style(style_file):
+            save(figure, path, "map", {})
     root = ElementTree.parse(tmp_path / "map.svg").getroot()
     pictures = list(root.iter("{http://www.w3.org/2000/svg}image"))
     # The scale of the colours is one too.
@@ -225,7 +227,7 @@ def test_the_legend_names_only_what_is_shown(drawn):
     assert legend_labels(drawn(RESNET)) == ["subsampling"]
 
 
-def test_undefined_cells_are_left_open_and_told(drawn, tables):
+def test_undefined_cells_are_left_open_and_named(drawn, tables):
     table = tables["cka"].copy()
     undefined = (table["model"] == "vit") & ((table["index"] == 3) | (table["other_index"] == 3))
     table.loc[undefined, "cka"] = np.nan
@@ -295,7 +297,7 @@ def test_nothing_overlaps_and_nothing_is_cut_off(drawn, tables, count):
             assert not mark.overlaps(box), f"a mark over {text.get_text()}"
 
 
-def test_a_model_that_was_not_measured_is_told(drawn, tables):
+def test_a_model_that_was_not_measured_is_refused(drawn, tables):
     with pytest.raises(VitscopeError, match="blocks table has no model 'pit'"):
         drawn(Member("pit", "PiT", "pit"))
     with pytest.raises(VitscopeError, match=r"cka table has 0 pairs .* 'vit', which has 25 cut"):

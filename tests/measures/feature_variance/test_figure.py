@@ -7,24 +7,22 @@ from matplotlib.artist import Artist
 from matplotlib.patches import Rectangle
 
 from vitscope.claims.published import read_published
-from vitscope.drawing import canvas
-from vitscope.drawing.kinds import KINDS, Member, draw
+from vitscope.drawing.figure import Member
+from vitscope.drawing.looks import look_of
 from vitscope.errors import VitscopeError
+from vitscope.measures.rooms import kinds
 
 RESNET = Member("resnet", "ResNet-50", "resnet")
 VIT = Member("vit", "ViT-Ti", "vit")
-NEEDED = KINDS["feature_variance"].published
+NEEDED = kinds()["feature_variance"].published
 SERIES = {"resnet": "ResNet", "vit": "ViT"}
 
 
 @pytest.fixture
-def drawn(table, style_file):
+def drawn(table, laid_out):
     def draw_it(members=(RESNET, VIT), published=None, table=table):
-        with canvas.style(style_file):
-            tables = {"feature_variance": table}
-            figure = draw("feature_variance", tables, members, published or {})
-            figure.draw_without_rendering()
-        return figure
+        tables = {"feature_variance": table}
+        return laid_out("feature_variance", tables, members, published)
 
     return draw_it
 
@@ -73,11 +71,11 @@ def test_families_look_as_in_the_paper(drawn):
 
 def test_no_two_families_share_a_look():
     names = ["resnet", "vit", "pit", "swin", "alternet", "mixer", "convnext"]
-    looks = [canvas.look_of(name) for name in names]
+    looks = [look_of(name) for name in names]
     assert len({look.marker for look in looks}) == len(names)
     assert len({look.color for look in looks}) == len(names)
-    assert canvas.look_of("a_new_family") == canvas.look_of("a_new_family")
-    assert canvas.look_of("a_new_family") not in looks
+    assert look_of("a_new_family") == look_of("a_new_family")
+    assert look_of("a_new_family") not in looks
 
 
 def test_points_of_the_same_model_share_its_axis(drawn, points_file):
@@ -150,6 +148,6 @@ def test_nothing_overlaps_and_nothing_is_cut_off(drawn, table, points_file, coun
         assert not a.overlaps(b), f"{one.get_text()} over {other.get_text()}"
 
 
-def test_a_model_that_was_not_measured_is_told(drawn):
+def test_a_model_that_was_not_measured_is_refused(drawn):
     with pytest.raises(VitscopeError, match="no model 'swin'"):
         drawn([Member("swin", "Swin", "swin")])

@@ -6,9 +6,10 @@ import pytest
 from matplotlib.artist import Artist
 
 from vitscope.claims.published import read_published
-from vitscope.drawing import canvas
-from vitscope.drawing.kinds import KINDS, Member, draw
+from vitscope.drawing.figure import Member
+from vitscope.drawing.looks import look_of
 from vitscope.errors import VitscopeError
+from vitscope.measures.rooms import kinds
 
 FAMILIES = ["resnet", "vit", "pit", "swin", "alternet", "mixer"]
 LABELS = ["ResNet-50", "ViT-Ti", "PiT-Ti", "Swin-Ti", "AlterNet-50", "MLP-Mixer"]
@@ -39,18 +40,15 @@ ORDER = [name for _, name in sorted(zip(ERRORS, FAMILIES, strict=True))]
 def points(points_file):
     def read(same_models=False):
         path = points_file.with_name("fig5.csv")
-        return read_published(path, KINDS["fit"].published, SERIES, same_models)
+        return read_published(path, kinds()["fit"].published, SERIES, same_models)
 
     return read
 
 
 @pytest.fixture
-def drawn(style_file):
+def drawn(laid_out):
     def draw_it(members=MEMBERS, published=None, table=TABLE):
-        with canvas.style(style_file):
-            figure = draw("fit", {"fit": table}, members, published or {})
-            figure.draw_without_rendering()
-        return figure
+        return laid_out("fit", {"fit": table}, members, published)
 
     return draw_it
 
@@ -65,7 +63,7 @@ def test_marks_and_intervals_show_the_table(drawn):
     indexed = TABLE.set_index(["model", "metric"])
     for axes, metric in zip(drawn().axes, METRICS, strict=True):
         for height, (mark, model) in enumerate(zip(marks(axes, "filled"), ORDER, strict=True)):
-            row, look = indexed.loc[(model, metric)], canvas.look_of(model)
+            row, look = indexed.loc[(model, metric)], look_of(model)
             assert mark.get_xydata().tolist() == [[row["value"], height]]
             assert (mark.get_color(), mark.get_marker()) == (look.color, look.marker)
             (segment,) = axes.collections[height].get_segments()
@@ -104,9 +102,9 @@ def test_published_points_are_open_and_of_other_models_on_axes_above(
         assert axes.xaxis.get_label_position() == "top"
         assert axes.get_xlabel().startswith("Published ")
         assert not marks(axes, "filled")
-    told = "published" if same_models else "published, other models (upper axes)"
+    label = "published" if same_models else "published, other models (upper axes)"
     labels = [text.get_text() for text in figure.legends[0].get_texts()]
-    assert labels == ["measured", "95 % interval", told]
+    assert labels == ["measured", "95 % interval", label]
 
 
 def _tick_labels(axis):
@@ -140,6 +138,6 @@ def test_nothing_overlaps_and_nothing_is_cut_off(drawn, points, count, with_poin
         assert not a.overlaps(b), f"{one.get_text()} over {other.get_text()}"
 
 
-def test_a_model_that_was_not_measured_is_told(drawn):
+def test_a_model_that_was_not_measured_is_refused(drawn):
     with pytest.raises(VitscopeError, match="fit table has no model 'swin'"):
         drawn(table=TABLE[TABLE["model"] != "swin"])

@@ -10,9 +10,12 @@ from matplotlib.colors import to_hex, to_rgb
 from matplotlib.patches import Rectangle
 
 from vitscope.claims.published import read_published
-from vitscope.drawing import canvas
-from vitscope.drawing.kinds import KINDS, Member, draw
+from vitscope.drawing.figure import Member
+from vitscope.drawing.kinds import draw_kind
+from vitscope.drawing.looks import depth_color
+from vitscope.drawing.saving import style
 from vitscope.errors import VitscopeError
+from vitscope.measures.rooms import kinds
 
 RESNET = Member("resnet", "ResNet-50", "resnet")
 VIT = Member("vit", "ViT-Ti", "vit")
@@ -59,12 +62,9 @@ def fourier(table):
 
 
 @pytest.fixture
-def drawn(fourier, style_file):
+def drawn(fourier, laid_out):
     def draw_it(kind, members=(RESNET, VIT), published=None, table=fourier):
-        with canvas.style(style_file):
-            figure = draw(kind, {"fourier": table}, members, published or {})
-            figure.draw_without_rendering()
-        return figure
+        return laid_out(kind, {"fourier": table}, members, published)
 
     return draw_it
 
@@ -73,7 +73,7 @@ def drawn(fourier, style_file):
 def points_of(points_file):
     def read(kind, file, series, same_models=True):
         path = points_file.with_name(file)
-        return read_published(path, KINDS[kind].published, series, same_models)
+        return read_published(path, kinds()[kind].published, series, same_models)
 
     return read
 
@@ -108,7 +108,7 @@ def check_curves(axes, rows, depth):
     for line, curve in zip(axes.lines, curves, strict=True):
         np.testing.assert_array_equal(line.get_xdata(), curve["frequency"])
         np.testing.assert_array_equal(line.get_ydata(), curve[VALUE])
-        assert to_hex(line.get_color()) == canvas.depth_color(depth[curve["index"].iloc[0]])
+        assert to_hex(line.get_color()) == depth_color(depth[curve["index"].iloc[0]])
 
 
 def check_points(axes, line, dots, expected):
@@ -139,7 +139,7 @@ def test_the_curves_of_all_cut_points_in_the_colours_of_their_depth(drawn, fouri
 
 
 def test_colours_of_depth_can_be_told_apart_on_white():
-    colors = np.array([to_rgb(canvas.depth_color(depth)) for depth in np.linspace(0, 1, 11)])
+    colors = np.array([to_rgb(depth_color(depth)) for depth in np.linspace(0, 1, 11)])
     linear = np.where(colors > 0.04, ((colors + 0.055) / 1.055) ** 2.4, colors / 12.92)
     luminance = linear @ [0.2126, 0.7152, 0.0722]
     assert all(a < b for a, b in pairwise(luminance))
@@ -177,7 +177,7 @@ def test_the_component_by_depth(drawn, fourier):
         interval, dots = axes.collections
         check_points(axes, line, dots, expected)
         colors = [to_hex(color) for color in dots.get_facecolors()]
-        assert colors == [canvas.depth_color(depth) for depth in expected["depth"]]
+        assert colors == [depth_color(depth) for depth in expected["depth"]]
         low, high = interval.get_datalim(axes.transData).intervaly
         assert (low, high) == (expected["ci_low"].min(), expected["ci_high"].max())
         assert axes.get_xlim() == (0, 1)
@@ -186,8 +186,8 @@ def test_the_component_by_depth(drawn, fourier):
 
 
 def test_bands_lie_where_those_of_the_variance_do(drawn, table, style_file):
-    with canvas.style(style_file):
-        theirs = draw("feature_variance", {"feature_variance": table}, [RESNET, VIT], {})
+    with style(style_file):
+        theirs = draw_kind("feature_variance", {"feature_variance": table}, [RESNET, VIT], {})
     figures = [drawn(DEPTH), drawn(BOTH)]
     expected = [spans(axes) for axes in theirs.axes]
     assert [spans(axes) for axes in figures[0].axes] == expected
@@ -204,7 +204,7 @@ def test_published_points_of_the_same_model_share_its_axis(drawn, points_of):
     assert published.get_zorder() < measured.get_zorder()
     assert [to_hex(each.get_facecolors()[0]) for each in dots] == [
         "#ffffff",
-        canvas.depth_color(0),
+        depth_color(0),
     ]
     assert legend_labels(figure)[:2] == ["measured", "published"]
 
@@ -244,15 +244,15 @@ def test_maps_of_2_x_2_are_left_out(drawn, fourier):
 
 
 @pytest.mark.parametrize("kind", [CURVES, DEPTH, BOTH])
-def test_a_model_without_any_diagonal_is_told_in_its_panel(drawn, fourier, kind):
+def test_a_panel_says_that_its_model_has_no_diagonal(drawn, fourier, kind):
     first = fourier[fourier["frequency"] == 0]
     none = first.assign(**dict.fromkeys([VALUE, "ci_low", "ci_high"], np.nan))
     others = fourier[fourier["model"] != "swin"]
     figure = drawn(kind, [RESNET, SWIN], table=pd.concat([others, none]))
     empty = [axes for axes in panels(figure) if not axes.lines]
     assert len(empty) == (2 if kind == BOTH else 1)
-    told = [[text.get_text() for text in axes.texts] for axes in empty]
-    assert told == [["undefined for these maps"]] * len(empty)
+    notes = [[text.get_text() for text in axes.texts] for axes in empty]
+    assert notes == [["undefined for these maps"]] * len(empty)
 
 
 @pytest.mark.parametrize("kind", [CURVES, DEPTH, BOTH])
@@ -307,6 +307,6 @@ def test_nothing_overlaps_and_nothing_is_cut_off(
 
 
 @pytest.mark.parametrize("kind", [CURVES, DEPTH, BOTH])
-def test_a_model_that_was_not_measured_is_told(drawn, kind):
+def test_a_model_that_was_not_measured_is_refused(drawn, kind):
     with pytest.raises(VitscopeError, match="fourier table has no model 'pit'"):
         drawn(kind, [Member("pit", "PiT", "pit")])

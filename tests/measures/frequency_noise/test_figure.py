@@ -10,14 +10,15 @@ from matplotlib.colors import to_hex
 from matplotlib.offsetbox import AnnotationBbox
 
 from vitscope.claims.published import read_published
-from vitscope.drawing import canvas
-from vitscope.drawing.kinds import KINDS, Member, draw
+from vitscope.drawing.figure import Member
+from vitscope.drawing.looks import looks_of
 from vitscope.errors import VitscopeError
-from vitscope.measures.frequency_noise.compute import ring
+from vitscope.measures.frequency_noise.noise import ring
+from vitscope.measures.rooms import kinds
 
 RESNET = Member("resnet", "ResNet", "resnet")
 VIT = Member("vit", "ViT", "vit")
-NEEDED = KINDS["frequency_noise"].published
+NEEDED = kinds()["frequency_noise"].published
 SERIES = {"resnet": "ResNet", "vit": "ViT"}
 FREQUENCIES = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9]
 FIG2B = Path(__file__).parents[3] / "resources" / "published" / "fig2b.csv"
@@ -51,12 +52,9 @@ BOTH = pd.concat([measured("vit", -20), measured("resnet", -9)]).sample(frac=1, 
 
 
 @pytest.fixture
-def drawn(style_file):
+def drawn(laid_out):
     def draw_it(members=(RESNET, VIT), published=None, table=BOTH):
-        with canvas.style(style_file):
-            figure = draw("frequency_noise", {"frequency_noise": table}, members, published or {})
-            figure.draw_without_rendering()
-        return figure
+        return laid_out("frequency_noise", {"frequency_noise": table}, members, published)
 
     return draw_it
 
@@ -166,9 +164,7 @@ def test_models_of_one_family_are_told_apart(drawn):
     table = pd.concat([measured(member.model, -5) for member in twins])
     (axes,) = drawn(twins, table=table).axes
     assert len({line._unscaled_dash_pattern for line in curves(axes)}) == 3
-    assert [line.get_color() for line in curves(axes)] == [
-        look.color for look in canvas.looks_of(twins)
-    ]
+    assert [line.get_color() for line in curves(axes)] == [look.color for look in looks_of(twins)]
 
 
 def test_the_legend_names_only_what_is_shown(drawn):
@@ -224,11 +220,11 @@ def test_nothing_overlaps_and_nothing_is_cut_off(drawn, count, same_models):
     assert not any(panel.overlaps(box) for box in shown)
 
 
-def test_a_model_that_was_not_measured_is_told(drawn):
+def test_a_model_that_was_not_measured_is_refused(drawn):
     with pytest.raises(VitscopeError, match="no model 'swin'"):
         drawn([Member("swin", "Swin", "swin")])
 
 
 def test_the_figure_needs_no_torch():
-    code = "import sys, vitscope.figures.frequency_noise; sys.exit('torch' in sys.modules)"
+    code = "import sys, vitscope.measures.frequency_noise.figure; sys.exit('torch' in sys.modules)"
     subprocess.run([sys.executable, "-c", code], cwd=Path(__file__).parents[3], check=True)

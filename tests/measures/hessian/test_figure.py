@@ -12,10 +12,11 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 
 from vitscope.claims.published import Published, read_published
-from vitscope.drawing import canvas
-from vitscope.drawing.kinds import KINDS, Member, draw
+from vitscope.drawing.captions import caption_of
+from vitscope.drawing.figure import Member
 from vitscope.errors import VitscopeError
 from vitscope.measures.hessian.figure import KERNEL, density_per_decade
+from vitscope.measures.rooms import kinds
 
 RESNET = Member("resnet", "ResNet", "resnet")
 VIT = Member("vit", "ViT", "vit")
@@ -54,16 +55,13 @@ TABLE = pd.concat([rows_of(model, snapshot) for snapshot in ("warmup", "end") fo
 def points(points_file: Path) -> dict[str, Published]:
     """The published points of Fig. 4."""
     file = points_file.with_name("fig4_hessian.csv")
-    return read_published(file, KINDS["hessian"].published, SERIES)
+    return read_published(file, kinds()["hessian"].published, SERIES)
 
 
 @pytest.fixture
-def drawn(style_file: Path):
+def drawn(laid_out):
     def draw_it(members=MEMBERS, published=None, table=TABLE, snapshots=("warmup", "end")):
-        with canvas.style(style_file):
-            figure = draw("hessian", {"hessian": table}, members, published or {}, snapshots)
-            figure.draw_without_rendering()
-        return figure
+        return laid_out("hessian", {"hessian": table}, members, published, snapshots)
 
     return draw_it
 
@@ -117,8 +115,8 @@ def test_the_kernel_is_as_wide_as_stated() -> None:
     density = density_per_decade(np.array([10.0, -3.0]), at)
     peak = 1 / (np.sqrt(2 * np.pi) * KERNEL) / 2
     np.testing.assert_allclose(density, peak * np.exp([0, -0.5, -0.5]))
-    caption = Path(__file__).parents[3] / "report" / "kinds" / "hessian.rst"
-    assert f"{KERNEL:g}\ndecades" in caption.read_text(encoding="utf-8")
+    caption = " ".join(caption_of(kinds()["hessian"]).split())
+    assert f"a Gaussian kernel of {KERNEL:g} decades" in caption
 
 
 def test_the_legend_tells_the_share_of_negative_eigenvalues(drawn) -> None:
@@ -139,7 +137,7 @@ def test_members_of_one_family_are_told_apart(drawn) -> None:
     assert vit_6.get_color() not in ("#1f77b4", "#d62728")
 
 
-def test_no_negative_eigenvalue_is_told(drawn) -> None:
+def test_a_panel_says_that_no_eigenvalue_is_negative(drawn) -> None:
     figure = drawn(members=[RESNET], snapshots=["end"])
     ((_, (negative, positive), legend),) = of_rows(figure)
     assert [text.get_text() for text in negative.texts] == ["none"]
@@ -216,6 +214,6 @@ def _texts(figure: Figure) -> list[Text]:
     return [text for text in texts if text.get_visible() and text.get_text()]
 
 
-def test_a_table_without_the_model_is_told(drawn) -> None:
+def test_a_table_without_the_model_is_refused(drawn) -> None:
     with pytest.raises(VitscopeError, match=r"no model 'other' at 'warmup': delete the table"):
         drawn(members=[Member("other", "Other", "vit")])

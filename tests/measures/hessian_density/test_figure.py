@@ -7,8 +7,7 @@ import pandas as pd
 import pytest
 from scipy.stats import norm
 
-from vitscope.drawing import canvas
-from vitscope.drawing.kinds import Member, draw
+from vitscope.drawing.figure import Member
 from vitscope.errors import VitscopeError
 from vitscope.measures.hessian_density.figure import KERNEL, smoothed
 
@@ -40,13 +39,10 @@ TABLE = pd.concat(
 
 
 @pytest.fixture
-def drawn(style_file):
+def drawn(laid_out):
     def draw_it(members=MEMBERS, snapshots=("warmup", "end"), table=TABLE):
-        with canvas.style(style_file):
-            tables = {"hessian_density": table}
-            figure = draw("hessian_density", tables, members, {}, snapshots)
-            figure.draw_without_rendering()
-        return figure
+        tables = {"hessian_density": table}
+        return laid_out("hessian_density", tables, members, {}, snapshots)
 
     return draw_it
 
@@ -76,11 +72,14 @@ def test_a_kernel_stands_on_its_node() -> None:
     )
 
 
-@pytest.mark.parametrize("count", range(1, 7))
-def test_labels_fit_into_the_figure(drawn, count) -> None:
+def drawn_of(count, drawn):
+    """A figure of as many models, which are alike."""
     members = [Member(f"m{i}", f"Model {i}", "vit") for i in range(count)]
     own = TABLE[TABLE["model"] == "vit"]
-    figure = drawn(members, table=pd.concat([own.assign(model=m.model) for m in members]))
+    return drawn(members, table=pd.concat([own.assign(model=m.model) for m in members]))
+
+
+def check_that_labels_fit(figure) -> None:
     width, height = figure.bbox.size
     boxes = [
         text.get_window_extent()
@@ -93,10 +92,14 @@ def test_labels_fit_into_the_figure(drawn, count) -> None:
     assert not any(one.overlaps(other) for one, other in combinations(boxes, 2))
 
 
+@pytest.mark.parametrize("count", range(1, 6))
+def test_labels_fit_into_the_figure(drawn, count) -> None:
+    check_that_labels_fit(drawn_of(count, drawn))
+
+
 def test_many_models_take_several_rows_each_with_all_snapshots(drawn) -> None:
-    members = [Member(f"m{i}", f"Model {i}", "vit") for i in range(6)]
-    own = TABLE[TABLE["model"] == "vit"]
-    figure = drawn(members, table=pd.concat([own.assign(model=m.model) for m in members]))
+    figure = drawn_of(6, drawn)
+    check_that_labels_fit(figure)
     assert figure.get_figwidth() <= 7
     places = {axes.get_title(): axes.get_position() for axes in figure.axes}
     rows = [
@@ -111,6 +114,6 @@ def test_many_models_take_several_rows_each_with_all_snapshots(drawn) -> None:
         assert sorted(row, key=lambda title: places[title].x0) == row
 
 
-def test_a_table_without_the_model_is_told(drawn) -> None:
+def test_a_table_without_the_model_is_refused(drawn) -> None:
     with pytest.raises(VitscopeError, match=r"no model 'other' at 'warmup': delete the table"):
         drawn([Member("other", "Other", "vit")])

@@ -12,10 +12,11 @@ from matplotlib.contour import QuadContourSet
 from matplotlib.path import Path as Outline
 from mpl_toolkits.mplot3d.art3d import Poly3DCollection
 
-from vitscope.drawing import canvas
-from vitscope.drawing.kinds import Member, draw
+from vitscope.drawing.figure import Member
+from vitscope.drawing.kinds import draw_kind
+from vitscope.drawing.saving import style
 from vitscope.errors import VitscopeError
-from vitscope.measures.landscape.above_minimum import common_cut, heights_of
+from vitscope.measures.landscape.above_minimum import above_minimum, common_cut
 
 RESNET = Member("resnet", "ResNet-50", "resnet")
 VIT = Member("vit", "ViT-Ti", "vit")
@@ -45,8 +46,8 @@ def table() -> pd.DataFrame:
 @pytest.fixture
 def drawn(table, style_file):
     def draw_it(kind, *members, table=table):
-        with canvas.style(style_file):
-            return draw(kind, {"landscape": table}, members or (RESNET, VIT), {})
+        with style(style_file):
+            return draw_kind(kind, {"landscape": table}, members or (RESNET, VIT), {})
 
     return draw_it
 
@@ -82,13 +83,13 @@ def corners_of(faces) -> np.ndarray:
 
 
 def test_the_cut_follows_from_the_flattest_model(table):
-    landscapes = [heights_of(table, member) for member in (RESNET, VIT)]
+    landscapes = [above_minimum(table, member) for member in (RESNET, VIT)]
     assert common_cut(landscapes) == pytest.approx(cut_of(table))
     assert common_cut(landscapes) > np.nanmax(landscapes[1].loss)
 
 
 def test_a_cut_is_never_above_what_is_there(table):
-    flat = heights_of(table, VIT)
+    flat = above_minimum(table, VIT)
     assert common_cut([flat]) == np.nanmax(flat.loss)
 
 
@@ -172,7 +173,7 @@ def test_surfaces_share_view_scale_and_colours(drawn, table):
     assert bar.get_title(loc="left") == f"cut at {cut:.3g}"
 
 
-def test_what_is_not_cut_is_not_told_to_be(drawn):
+def test_what_is_not_cut_is_not_said_to_be(drawn):
     (bar,) = (axes for axes in drawn("landscape", VIT).axes if axes.get_ylabel())
     assert bar.get_title(loc="left") == ""
     assert not drawn("landscape_contour", VIT).legends
@@ -271,7 +272,7 @@ def test_models_of_one_family_have_lines_of_their_own(drawn, table):
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "note"),
     [
         ({}, ""),
         ({"weight_decay": 0.0}, "Not the loss of training: without the L2 term"),
@@ -282,15 +283,13 @@ def test_models_of_one_family_have_lines_of_their_own(drawn, table):
         ),
     ],
 )
-def test_a_loss_that_is_not_that_of_training_is_told_on_the_figure(
-    drawn, table, kind, change, told
-):
+def test_the_figure_says_if_its_loss_is_not_that_of_training(drawn, table, kind, change, note):
     figure = drawn(kind, table=table.assign(**change))
-    assert figure.get_suptitle() == told
+    assert figure.get_suptitle() == note
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_tables_that_cannot_be_drawn_are_told(drawn, table, kind):
+def test_tables_that_cannot_be_drawn_are_refused(drawn, table, kind):
     with pytest.raises(VitscopeError, match="has 0 points of the model 'pit', which are no whole"):
         drawn(kind, Member("pit", "PiT", "pit"))
     with pytest.raises(VitscopeError, match="has 80 points of the model 'vit'"):

@@ -7,14 +7,14 @@ from matplotlib.artist import Artist
 from matplotlib.patches import Rectangle
 
 from vitscope.claims.published import read_published
-from vitscope.drawing import canvas
-from vitscope.drawing.kinds import KINDS, Member, draw
+from vitscope.drawing.figure import Member
 from vitscope.errors import VitscopeError
+from vitscope.measures.rooms import kinds
 
 RESNET = Member("resnet", "ResNet-50", "resnet")
 VIT = Member("vit", "ViT-Ti", "vit")
 SWIN = Member("swin", "Swin-Ti", "swin")
-NEEDED = KINDS["lesion"].published
+NEEDED = kinds()["lesion"].published
 # Blocks of each stage of Swin-Ti: each an MSA and an MLP.
 DEPTHS = [2, 2, 6, 2]
 
@@ -45,13 +45,10 @@ def lesions(blocks):
 
 
 @pytest.fixture
-def drawn(lesions, blocks, style_file):
+def drawn(lesions, blocks, laid_out):
     def draw_it(members=(RESNET, VIT, SWIN), published=None, lesions=lesions, blocks=blocks):
-        with canvas.style(style_file):
-            tables = {"lesion": lesions, "blocks": blocks}
-            figure = draw("lesion", tables, members, published or {})
-            figure.draw_without_rendering()
-        return figure
+        tables = {"lesion": lesions, "blocks": blocks}
+        return laid_out("lesion", tables, members, published)
 
     return draw_it
 
@@ -213,7 +210,7 @@ def test_nothing_overlaps_and_nothing_is_cut_off(
 
 
 @pytest.mark.parametrize(("missing", "word"), [("lesions", "lesion"), ("blocks", "blocks")])
-def test_a_model_that_was_not_measured_is_told(drawn, lesions, blocks, missing, word):
+def test_a_model_that_was_not_measured_is_refused(drawn, lesions, blocks, missing, word):
     tables = {"lesions": lesions, "blocks": blocks}
     tables[missing] = tables[missing].query("model != 'swin'")
     with pytest.raises(VitscopeError, match=f"The {word} table has no model 'swin'"):

@@ -7,10 +7,9 @@ from matplotlib.artist import Artist
 from matplotlib.colors import to_hex
 from matplotlib.text import Text
 
-from vitscope.drawing import canvas
-from vitscope.drawing.kinds import Member, draw
+from vitscope.drawing.figure import Member
 from vitscope.errors import VitscopeError
-from vitscope.measures.classification.compute import reliability, summarized
+from vitscope.measures.scores import reliability, scores_of
 
 LABELS = ["ResNet-50", "ViT-Ti", "PiT-Ti", "Swin-Ti", "AlterNet-50", "MLP-Mixer", "DeiT (ImageNet)"]
 FAMILIES = ["resnet", "vit", "pit", "swin", "alternet", "mixer", "convnext"]
@@ -40,7 +39,7 @@ def tables_of(predictions: dict[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
     """The tables of models, in no particular order."""
     bins = [reliability(own).assign(model=name) for name, own in predictions.items()]
     scores = [
-        {"model": name, "images": len(own)} | summarized(own, 10)
+        {"model": name, "images": len(own)} | scores_of(own, 10)
         for name, own in predictions.items()
     ]
     return {
@@ -53,12 +52,9 @@ TABLES = tables_of({f: predicted(0.1 * (i - 3), i) for i, f in enumerate(FAMILIE
 
 
 @pytest.fixture
-def drawn(style_file):
+def drawn(laid_out):
     def draw_it(members=MEMBERS[:2], tables=TABLES):
-        with canvas.style(style_file):
-            figure = draw("reliability", tables, members, {})
-            figure.draw_without_rendering()
-        return figure
+        return laid_out("reliability", tables, members)
 
     return draw_it
 
@@ -85,26 +81,27 @@ def sorted_boxes(container):
     return boxes(container).sort_values("x").reset_index(drop=True)
 
 
-@pytest.mark.parametrize("position", range(6))
-def test_a_panel_shows_the_table(drawn, position):
-    axes, histogram = (some[position] for some in parts(drawn(MEMBERS[:6])))
-    assert axes.get_title() == LABELS[position]
-    bins = bins_of(FAMILIES[position])
-    filled = bins[bins["images"] > 0].reset_index(drop=True)
-    assert filled["bin"].tolist() == [1, 2, 5, 6, 7, 8, 9]
+def test_panels_show_the_table(drawn):
+    for axes, histogram, model, label in zip(
+        *parts(drawn(MEMBERS[:6])), FAMILIES[:6], LABELS[:6], strict=True
+    ):
+        assert axes.get_title() == label
+        bins = bins_of(model)
+        filled = bins[bins["images"] > 0].reset_index(drop=True)
+        assert filled["bin"].tolist() == [1, 2, 5, 6, 7, 8, 9]
 
-    accuracy, gap = (sorted_boxes(container) for container in axes.containers)
-    for drawn_bars in (accuracy, gap):
-        np.testing.assert_allclose(drawn_bars["x"], filled["low"])
-        np.testing.assert_allclose(drawn_bars["x"] + drawn_bars["width"], filled["high"])
-    np.testing.assert_array_equal(accuracy["y"], 0)
-    np.testing.assert_allclose(accuracy["height"], filled["accuracy"])
-    ends = np.sort(np.c_[gap["y"], gap["y"] + gap["height"]], axis=1)
-    np.testing.assert_allclose(ends, np.sort(filled[["accuracy", "confidence"]], axis=1))
+        accuracy, gap = (sorted_boxes(container) for container in axes.containers)
+        for drawn_bars in (accuracy, gap):
+            np.testing.assert_allclose(drawn_bars["x"], filled["low"])
+            np.testing.assert_allclose(drawn_bars["x"] + drawn_bars["width"], filled["high"])
+        np.testing.assert_array_equal(accuracy["y"], 0)
+        np.testing.assert_allclose(accuracy["height"], filled["accuracy"])
+        ends = np.sort(np.c_[gap["y"], gap["y"] + gap["height"]], axis=1)
+        np.testing.assert_allclose(ends, np.sort(filled[["accuracy", "confidence"]], axis=1))
 
-    shares = sorted_boxes(histogram.containers[0])
-    np.testing.assert_allclose(shares["x"], bins["low"], atol=1e-12)
-    np.testing.assert_allclose(shares["height"], bins["images"] / 400)
+        shares = sorted_boxes(histogram.containers[0])
+        np.testing.assert_allclose(shares["x"], bins["low"], atol=1e-12)
+        np.testing.assert_allclose(shares["height"], bins["images"] / 400)
 
 
 def test_the_diagonal_is_where_a_model_is_calibrated(drawn):
@@ -128,10 +125,10 @@ def test_scores_are_written_out(drawn):
     figure = drawn()
     scores = TABLES["classification"].set_index("model")
     for axes, model in zip(parts(figure)[0], FAMILIES, strict=False):
-        told = axes.texts[0].get_text()
+        written = axes.texts[0].get_text()
         accuracy, ece, signed = 100 * scores.loc[model, ["accuracy", "ece", "signed_ece"]]
         expected = f"accuracy {accuracy:.1f} %, ECE {ece:.1f} % ({signed:+.1f} %)"
-        assert told == expected.replace("-", "\N{MINUS SIGN}")
+        assert written == expected.replace("-", "\N{MINUS SIGN}")
     assert "(\N{MINUS SIGN}" in figure.axes[0].texts[0].get_text()
 
 
@@ -193,7 +190,7 @@ def test_nothing_overlaps_and_nothing_is_cut_off(drawn, count):
 
 
 @pytest.mark.parametrize("name", TABLES)
-def test_a_model_that_was_not_measured_is_told(drawn, name):
+def test_a_model_that_was_not_measured_is_refused(drawn, name):
     without = {**TABLES, name: TABLES[name][TABLES[name]["model"] != "vit"]}
     with pytest.raises(VitscopeError, match=f"The {name} table has no model 'vit'"):
         drawn(tables=without)

@@ -5,10 +5,10 @@ import pandas as pd
 import pytest
 
 from vitscope.corruptions import CORRUPTIONS, GROUPS
-from vitscope.drawing import canvas
-from vitscope.drawing.kinds import Member, draw
+from vitscope.drawing.figure import Member
+from vitscope.drawing.looks import look_of, looks_of
 from vitscope.errors import VitscopeError
-from vitscope.measures.robustness.compute import corruption_error
+from vitscope.measures.corruption_error.compute import corruption_error
 
 FAMILIES = ["resnet", "vit", "pit", "swin", "alternet", "mixer"]
 LABELS = {"gaussian_noise": "Gaussian noise", "jpeg_compression": "JPEG compression"}
@@ -34,7 +34,7 @@ def of_model(table: pd.DataFrame, member: Member) -> pd.DataFrame:
 
 
 @pytest.fixture
-def drawn(style_file):
+def drawn(laid_out):
     def draw_it(families=("resnet", "vit"), corruptions=CORRUPTIONS, missing=""):
         members = members_of(families)
         tables = [robustness(m.model, i, corruptions) for i, m in enumerate(members)]
@@ -46,10 +46,7 @@ def drawn(style_file):
         }
         if missing:
             both[missing] = both[missing][both[missing]["model"] != members[0].model]
-        with canvas.style(style_file):
-            figure = draw("robustness", both, members, {})
-            figure.draw_without_rendering()
-        return figure, members, both
+        return laid_out("robustness", both, members), members, both
 
     return draw_it
 
@@ -65,7 +62,7 @@ def test_scores_by_severity_are_means_over_corruptions(drawn):
             np.testing.assert_array_equal(line.get_xdata(), range(6))
             expected = [scale * rows.loc[rows["severity"] == s, column].mean() for s in range(6)]
             np.testing.assert_allclose(line.get_ydata(), expected, rtol=1e-12)
-            assert line.get_color() == canvas.look_of(member.family).color
+            assert line.get_color() == look_of(member.family).color
 
 
 def test_errors_are_those_of_the_table_in_the_order_of_the_groups(drawn):
@@ -102,9 +99,9 @@ def test_models_of_a_family_can_be_told_apart(drawn):
     figure, members, _ = drawn(["vit", "vit", "resnet", "vit"])
     for axes in (figure.axes[0], figure.axes[3]):
         markers = [line.get_marker() for line in axes.lines]
-        assert markers == [canvas.look_of(member.family).marker for member in members]
+        assert markers == [look_of(member.family).marker for member in members]
         colors = [line.get_color() for line in axes.lines]
-        assert colors == [look.color for look in canvas.looks_of(members)]
+        assert colors == [look.color for look in looks_of(members)]
         assert len(set(colors)) == len(members)
     assert [text.get_text() for text in figure.legends[0].get_texts()] == [
         member.label for member in members
@@ -133,6 +130,6 @@ def test_nothing_overlaps_and_nothing_is_cut_off(drawn, count, corruptions):
 
 
 @pytest.mark.parametrize("table", ["robustness", "corruption_error"])
-def test_a_model_that_was_not_measured_is_told(drawn, table):
+def test_a_model_that_was_not_measured_is_refused(drawn, table):
     with pytest.raises(VitscopeError, match=f"The {table} table has no model 'resnet0'"):
         drawn(missing=table)

@@ -9,8 +9,8 @@ import pytest
 from matplotlib.artist import Artist
 from matplotlib.colors import to_hex
 
-from vitscope.drawing import canvas
-from vitscope.drawing.kinds import Member, draw
+from vitscope.drawing.figure import Member
+from vitscope.drawing.looks import look_of
 from vitscope.errors import VitscopeError
 
 LABELS = ["ResNet-50", "ViT-Ti", "PiT-Ti", "Swin-Ti", "AlterNet-50", "MLP-Mixer", "DeiT (ImageNet)"]
@@ -42,12 +42,9 @@ ALL = pd.concat([measured(name, 0.08 * (i + 1), 0.4) for i, name in enumerate(FA
 
 
 @pytest.fixture
-def drawn(style_file):
+def drawn(laid_out):
     def draw_it(members=MEMBERS[:2], table=ALL):
-        with canvas.style(style_file):
-            figure = draw("shape_texture", {"shape_texture": table}, members, {})
-            figure.draw_without_rendering()
-        return figure
+        return laid_out("shape_texture", {"shape_texture": table}, members)
 
     return draw_it
 
@@ -81,7 +78,7 @@ def test_markers_and_lines_show_the_bias_and_its_interval(drawn):
         np.testing.assert_array_equal(ticks.get_xdata(), shapes["shape_bias"])
         assert set(ticks.get_ydata()) == {height}
         assert marker.get_xydata().tolist() == [[row["shape_bias"], height]]
-        look = canvas.look_of(model)
+        look = look_of(model)
         assert (marker.get_color(), marker.get_marker()) == (look.color, look.marker)
         (segment,) = bias.collections[height].get_segments()
         assert segment.tolist() == [[row["ci_low"], height], [row["ci_high"], height]]
@@ -101,7 +98,7 @@ def test_the_first_model_is_on_top_and_both_axes_are_whole(drawn):
 def test_colours_of_cues_are_no_family_s(drawn):
     colors = [to_hex(bar.get_facecolor()) for bar in drawn().axes[0].patches[:3]]
     assert len(set(colors)) == 3
-    assert not set(colors) & {canvas.look_of(family).color for family in FAMILIES}
+    assert not set(colors) & {look_of(family).color for family in FAMILIES}
 
 
 def test_a_model_that_decides_for_neither_has_no_marker(drawn):
@@ -139,7 +136,7 @@ def test_nothing_overlaps_and_nothing_is_cut_off(drawn, count):
         assert not a.overlaps(b), f"{one.get_text()} over {other.get_text()}"
 
 
-def test_a_model_that_was_not_measured_is_told(drawn):
+def test_a_model_that_was_not_measured_is_refused(drawn):
     with pytest.raises(VitscopeError, match="no model 'swin'"):
         drawn([Member("swin", "Swin", "swin")], ALL[ALL["model"] != "swin"])
 
@@ -147,5 +144,5 @@ def test_a_model_that_was_not_measured_is_told(drawn):
 @pytest.mark.parametrize("kind", ["shape_texture", "reliability"])
 def test_figures_need_neither_torch_nor_images(kind):
     found = "{'torch', 'vitscope.data'} & sys.modules.keys()"
-    code = f"import sys, vitscope.figures.{kind}; sys.exit(bool({found}))"
+    code = f"import sys, vitscope.measures.{kind}.figure; sys.exit(bool({found}))"
     subprocess.run([sys.executable, "-c", code], cwd=Path(__file__).parents[3], check=True)

@@ -6,8 +6,9 @@ import pytest
 from matplotlib.patches import Rectangle
 from vitscope.measures.spectrum.compute import BANDS
 
-from vitscope.drawing import canvas
-from vitscope.drawing.kinds import Member, draw
+from vitscope.drawing.figure import Member
+from vitscope.drawing.kinds import draw_kind
+from vitscope.drawing.saving import style
 from vitscope.errors import VitscopeError
 
 RESNET = Member("resnet", "ResNet-50", "resnet")
@@ -38,12 +39,9 @@ def spectrum(table):
 
 
 @pytest.fixture
-def drawn(spectrum, style_file):
+def drawn(spectrum, laid_out):
     def draw_it(members=(RESNET, VIT), table=spectrum):
-        with canvas.style(style_file):
-            figure = draw("spectrum", {"spectrum": table}, members, {})
-            figure.draw_without_rendering()
-        return figure
+        return laid_out("spectrum", {"spectrum": table}, members)
 
     return draw_it
 
@@ -80,8 +78,8 @@ def test_bands_look_different_without_colours_too(drawn):
 
 
 def test_bands_of_blocks_lie_where_those_of_the_variance_do(drawn, table, style_file):
-    with canvas.style(style_file):
-        theirs = draw("feature_variance", {"feature_variance": table}, [RESNET, VIT], {})
+    with style(style_file):
+        theirs = draw_kind("feature_variance", {"feature_variance": table}, [RESNET, VIT], {})
     assert [spans(a) for a in drawn().axes] == [spans(a) for a in theirs.axes]
 
 
@@ -114,6 +112,6 @@ def test_nothing_overlaps_and_nothing_is_cut_off(drawn, spectrum, count):
         assert not a.overlaps(b), f"{one.get_text()} over {other.get_text()}"
 
 
-def test_a_model_that_was_not_measured_is_told(drawn):
+def test_a_model_that_was_not_measured_is_refused(drawn):
     with pytest.raises(VitscopeError, match="spectrum table has no model 'swin'"):
         drawn([Member("swin", "Swin", "swin")])

@@ -5,8 +5,8 @@ import pandas as pd
 import pytest
 from matplotlib.colors import to_hex
 
-from vitscope.drawing import canvas
-from vitscope.drawing.kinds import Member, draw
+from vitscope.drawing.figure import Member
+from vitscope.drawing.looks import look_of
 from vitscope.errors import VitscopeError
 
 RESNET = Member("resnet", "ResNet-50", "resnet")
@@ -32,13 +32,10 @@ def way(model: str, moments: int, turn: float, warmup: int | None = 1) -> pd.Dat
 
 
 @pytest.fixture
-def drawn(style_file):
+def drawn(laid_out):
     def draw_it(members, *ways):
         table = pd.concat(ways).sample(frac=1, random_state=0)
-        with canvas.style(style_file):
-            figure = draw("trajectory", {"trajectory": table}, members, {})
-            figure.draw_without_rendering()
-        return figure
+        return laid_out("trajectory", {"trajectory": table}, members)
 
     return draw_it
 
@@ -62,7 +59,7 @@ def test_models_look_as_their_family_and_markers_darken_and_grow(drawn):
     (axes,) = drawn([RESNET, VIT], way("resnet", 6, 1.2), way("vit", 6, 1.5)).axes
     lines = [line for line in axes.lines if line.get_marker() == "None"]
     for line, scatter, family in zip(lines, axes.collections, ["resnet", "vit"], strict=True):
-        color = canvas.look_of(family).color
+        color = look_of(family).color
         assert line.get_color() == color
         assert {to_hex(edge) for edge in scatter.get_edgecolors()} == {color}
         assert (np.diff(scatter.get_sizes()) > 0).all()
@@ -128,6 +125,6 @@ def test_nothing_overlaps_and_nothing_is_cut_off(drawn, turn):
         assert not a.overlaps(b), f"{one.get_text()} over {other.get_text()}"
 
 
-def test_a_model_that_was_not_traced_is_told(drawn):
+def test_a_model_that_was_not_traced_is_refused(drawn):
     with pytest.raises(VitscopeError, match="trajectory table has no model 'vit'"):
         drawn([VIT], way("resnet", 4, 1))

@@ -18,7 +18,7 @@ from vitscope.drawing.legends import legend, model_entries, shades
 from vitscope.drawing.looks import ZERO, Look, looks_of
 from vitscope.drawing.rows import rows_of
 from vitscope.drawing.text import INTERVAL, published_label
-from vitscope.measures.frequency_noise.compute import Array, half_plane, noises, ring, signs
+from vitscope.measures.frequency_noise.noise import Array, half_plane, noises, ring, signs
 
 _INTERVAL_ALPHA = 0.2
 _LABEL = "Δ accuracy (pp)"
@@ -79,12 +79,12 @@ def _draw_strips(axes: Axes, points: pd.DataFrame, shown: Sequence[float]) -> No
     """Draw the ring and the noise of some frequencies above the panel, where they are measured."""
     width, size = points["width"][0], int(points["image_size"][0])
     above = axes.get_xaxis_transform()
-    places = {"ring": _STRIP + _PICTURE + _GAP, "noise": _STRIP}
-    for name, place in places.items():
+    offsets = {"ring": _STRIP + _PICTURE + _GAP, "noise": _STRIP}
+    for name, offset in offsets.items():
         axes.annotate(
             name,
             (0, 1),
-            xytext=(-3, place + _PICTURE / 2),
+            xytext=(-3, offset + _PICTURE / 2),
             xycoords="axes fraction",
             textcoords="offset points",
             ha="right",
@@ -92,7 +92,7 @@ def _draw_strips(axes: Axes, points: pd.DataFrame, shown: Sequence[float]) -> No
         )
     for frequency in shown:
         pictures = _pictures(frequency, width, size)
-        for picture, place in zip(pictures, places.values(), strict=True):
+        for picture, offset in zip(pictures, offsets.values(), strict=True):
             image = OffsetImage(
                 picture,
                 zoom=_PICTURE / len(picture),
@@ -104,7 +104,7 @@ def _draw_strips(axes: Axes, points: pd.DataFrame, shown: Sequence[float]) -> No
                 AnnotationBbox(
                     image,
                     (frequency, 1),
-                    xybox=(0, place),
+                    xybox=(0, offset),
                     xycoords=above,
                     boxcoords="offset points",
                     box_alignment=(0.5, 0),

@@ -114,8 +114,7 @@ def _draw(axes: Axes, eigenvalues: Array, at: Array, look: Look, nth: int) -> No
     axes.fill_between(at, density, color=look.color, alpha=_SHADE, lw=0)
     same = eigenvalues[np.sign(eigenvalues) == np.sign(at[0])]
     foot = np.full(len(same), _FOOT * (nth + 1))
-    place = axes.get_xaxis_transform()
-    axes.plot(same, foot, **_MARKS, color=look.color, transform=place)
+    axes.plot(same, foot, **_MARKS, color=look.color, transform=axes.get_xaxis_transform())
 
 
 def _label(member: Member, rows: pd.DataFrame) -> str:

@@ -37,16 +37,16 @@ _SCORES_PAD = 5
 def _draw_diagram(axes: Axes, bins: pd.DataFrame, look: Look) -> None:
     """Draw the accuracy of each bin that has images, and the gap to its mean confidence."""
     filled = bins[bins["images"] > 0]
-    place: dict[str, Any] = {
+    across: dict[str, Any] = {
         "x": filled["low"],
         "width": filled["high"] - filled["low"],
         "align": "edge",
     }
     gap = filled["confidence"] - filled["accuracy"]
     axes.bar(
-        height=filled["accuracy"], color=look.color, alpha=_ACCURACY_ALPHA, linewidth=0, **place
+        height=filled["accuracy"], color=look.color, alpha=_ACCURACY_ALPHA, linewidth=0, **across
     )
-    axes.bar(height=gap, bottom=filled["accuracy"], edgecolor=look.color, **_GAP, **place)
+    axes.bar(height=gap, bottom=filled["accuracy"], edgecolor=look.color, **_GAP, **across)
     axes.plot([0, 1], [0, 1], **_DIAGONAL)
     axes.set(xlim=(0, 1), ylim=(0, 1))
 

@@ -1,0 +1,28 @@
+import pandas as pd
+import pytest
+
+from vitscope.drawing.rows import rows_of
+from vitscope.errors import VitscopeError
+
+ROWS = pd.DataFrame(
+    {
+        "model": ["b", "a", "a", "a"],
+        "snapshot": ["end", "end", "init", "end"],
+        "index": [0, 2, 0, 1],
+    }
+)
+
+
+def test_rows_are_those_of_the_model_in_order():
+    found = rows_of("lesion", ROWS, "a", ["index"])
+    assert found["index"].tolist() == found.index.tolist() == [0, 1, 2]
+    assert rows_of("lesion", ROWS, "a", snapshot="end")["index"].tolist() == [2, 1]
+
+
+def test_a_model_without_rows_is_refused():
+    message = "The lesion table has no model 'c': delete the table and run again"
+    with pytest.raises(VitscopeError, match=message):
+        rows_of("lesion", ROWS, "c")
+    message = "The hessian table has no model 'b' at 'init': delete the table and run again"
+    with pytest.raises(VitscopeError, match=message):
+        rows_of("hessian", ROWS, "b", snapshot="init")

@@ -1,0 +1,136 @@
+"""Figures are saved with the style, the same bytes anywhere, and say what made them."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from xml.etree import ElementTree
+
+import matplotlib
+import pytest
+from matplotlib.figure import Figure
+from PIL import Image
+
+from vitscope import __version__
+from vitscope.drawing.saving import FORMATS, save, style
+from vitscope.errors import VitscopeError
+
+ROOT = Path(__file__).parents[2]
+FACTS = {"study": "mini (2 models, é)", "data": "shapes32, test", "checkpoint of vit": "ab" * 32}
+
+RENDER = """
+import sys
+from pathlib import Path
+import pandas as pd
+from tests.measures.conftest import resnet, vit
+from vitscope.claims.published import read_published
+from vitscope.drawing.figure import Member
+from vitscope.drawing.kinds import draw_kind
+from vitscope.drawing.saving import save, style
+root, *targets = sys.argv[1:]
+members = [Member("resnet", "ResNet", "resnet"), Member("vit", "ViT", "vit")]
+points = root + "/resources/published/fig9.csv"
+published = read_published(points, {"index", "variance"}, {"vit": "ViT"})
+with style(root + "/resources/style.mplstyle"):
+    tables = {"feature_variance": pd.concat([resnet(), vit()])}
+    figure = draw_kind("feature_variance", tables, members, published)
+    for target in targets:
+        save(figure, target, "fig9", {"study": "mini"})
+"""
+
+
+def render(folder: Path, **environment: str) -> dict[str, bytes]:
+    """Render in a fresh interpreter, as two runs of the workflow would."""
+    folder.mkdir()
+    targets = [folder / f"fig9.{suffix}" for suffix in FORMATS]
+    subprocess.run(
+        [sys.executable, "-c", RENDER, ROOT, *targets],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
+        check=True,
+    )
+    return {target.suffix: target.read_bytes() for target in targets}
+
+
+def test_the_same_figure_gives_the_same_bytes_anywhere(tmp_path):
+    settings = tmp_path / "matplotlibrc"
+    settings.write_text("font.size: 20\nsvg.fonttype: path\naxes.grid: True\n")
+    one = render(tmp_path / "one", PYTHONHASHSEED="1", TZ="UTC")
+    other = render(
+        tmp_path / "other_folder",
+        PYTHONHASHSEED="2",
+        TZ="Asia/Seoul",
+        SOURCE_DATE_EPOCH="1",
+        MATPLOTLIBRC=str(settings),
+        USER="somebody",
+    )
+    assert one == other
+    for content in one.values():
+        assert str(tmp_path).encode() not in content
+        assert not re.search(rb"CreationDate|ModDate|<dc:date>|20\d\d-\d\d-\d\d", content)
+
+
+@pytest.fixture
+def figure():
+    figure = Figure(figsize=(2, 1))
+    figure.text(0.5, 0.5, "Normalized depth")
+    return figure
+
+
+@pytest.fixture
+def saved(figure, style_file, tmp_path):
+    def save_as(suffix):
+        path = tmp_path / f"fig9.{suffix}"
+        with style(style_file):
+            save(figure, path, "fig9 of mini", FACTS)
+        return path
+
+    return save_as
+
+
+def test_a_pdf_embeds_its_fonts_and_says_what_made_it(saved):
+    content = saved("pdf").read_bytes()
+    assert b"/FontFile2" in content
+    assert b"/Type3" not in content
+    assert b"/Title (fig9 of mini)" in content
+    subject = "; ".join(f"{key}: {value}" for key, value in FACTS.items())
+    assert subject.encode("utf-16-be").replace(b"(", b"\\(").replace(b")", b"\\)") in content
+    assert f"/Creator (vitscope {__version__})".encode() in content
+
+
+def test_an_svg_keeps_text_and_says_what_made_it(saved):
+    root = ElementTree.parse(saved("svg")).getroot()
+    texts = [element.text for element in root.iter("{http://www.w3.org/2000/svg}text")]
+    assert texts == ["Normalized depth"]
+    work = root.find(".//{*}Work")
+    assert work.findtext("{*}title") == "fig9 of mini"
+    described = "; ".join(f"{key}: {value}" for key, value in FACTS.items())
+    assert work.findtext("{*}description") == described
+    assert work.findtext("{*}creator//{*}title") == f"vitscope {__version__}"
+
+
+def test_a_png_says_what_made_it(saved):
+    with Image.open(saved("png")) as image:
+        entries = image.info
+        assert image.size == (600, 300)
+    assert entries.items() >= {"Title": "fig9 of mini", **FACTS}.items()
+    assert entries["Software"] == f"vitscope {__version__}"
+
+
+def test_an_unknown_format_is_refused_and_leaves_nothing(figure, tmp_path):
+    with pytest.raises(VitscopeError, match=r"fig9\.bmp: a figure is one of pdf, svg, png"):
+        save(figure, tmp_path / "fig9.bmp", "fig9", FACTS)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_missing_style_is_refused(tmp_path):
+    with pytest.raises(VitscopeError, match="no style file"), style(tmp_path / "none"):
+        pass
+
+
+def test_the_style_ends_with_the_block(style_file):
+    before = matplotlib.rcParams["font.size"]
+    with style(style_file):
+        assert matplotlib.rcParams["font.size"] == 7
+    assert matplotlib.rcParams["font.size"] == before
