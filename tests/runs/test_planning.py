@@ -7,11 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from tests.runs.copies import Workflow, edited
+from tests.runs.copies import TINY, Workflow, edited
 from vitscope.settings.study import load_study
 from vitscope.workflow.plan import Job, written
 
-pytestmark = pytest.mark.workflow
+WHOLE = "results/whole/feature_variance/vit.parquet"
+FOLDERS = """
+pathvars:
+  results: kept/results
+  figures: kept/results/figures
+  benchmarks: kept/times
+"""
 
 
 def planned(workflow: Workflow, *arguments: str) -> str:
@@ -27,10 +33,9 @@ def counts(plan: str) -> dict[str, int]:
 
 
 def test_the_jobs_are_those_of_a_dry_run(fresh: Workflow) -> None:
-    target = "results/sharded/feature_variance/vit.parquet"
-    for targets in (["--study", "tiny"], [target, "figures/tiny/fig9.pdf"]):
+    for targets in (["--study", TINY], [WHOLE, f"figures/{TINY}/fig9.pdf"]):
         plan = planned(fresh, *targets)
-        default = "tiny" if "--study" in targets else "mini"
+        default = TINY if "--study" in targets else "mini"
         expected = fresh.plan(*targets[2 * ("--study" in targets) :], default=default)
         expected.pop("all", None)
         found: dict[str, int] = {}
@@ -40,26 +45,17 @@ def test_the_jobs_are_those_of_a_dry_run(fresh: Workflow) -> None:
         assert found == expected
 
 
-SHARD = "results/sharded/feature_variance/vit.parquet"
-FOLDERS = """
-pathvars:
-  results: kept/results
-  figures: kept/results/figures
-  benchmarks: kept/times
-"""
-
-
 def test_results_and_records_may_lie_anywhere(fresh: Workflow) -> None:
-    usual = counts(planned(fresh, "--study", "tiny"))
+    usual = counts(planned(fresh, "--study", "whole"))
     for record in ("figures/default_fig9.tsv", "feature_variance/vit.tsv"):
-        path = fresh.root / "kept" / "times" / "tiny" / record
+        path = fresh.root / "kept" / "times" / "whole" / record
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("s\th:m:s\n7200\t2:00:00\n", encoding="utf-8")
     with edited(fresh.root / "config" / "config.yaml", lambda text: text + FOLDERS):
-        plan = planned(fresh, "--study", "tiny")
+        plan = planned(fresh, "--study", "whole")
     assert counts(plan) == usual
     hours = dict(re.findall(r"^(\w+) .* ([\d.]+)  earlier runs$", plan, re.MULTILINE))
-    assert hours == {"draw_default_figure": "2.000", "merge_variance": "4.000"}
+    assert hours == {"draw_default_figure": "2.000", "merge": "2.000"}
 
 
 def test_the_bytes_are_those_of_the_files(finished: Workflow) -> None:
@@ -83,7 +79,7 @@ def test_examples_of_the_slurm_profile_are_accepted(fresh: Workflow) -> None:
     assert len(example.findall(profile.read_text(encoding="utf-8"))) >= 14
     with edited(profile, lambda text: example.sub(r"\1\2", text)):
         # Values that rules of a group do not share would end even a dry run.
-        plan = fresh.make("-n", "--workflow-profile", "profiles/slurm", SHARD)
+        plan = fresh.make("-n", "--workflow-profile", "profiles/slurm", WHOLE)
     assert "extract_latents" in plan
 
 

@@ -10,8 +10,6 @@ import pytest
 
 from tests.slurm.cluster import wait_for
 
-pytestmark = pytest.mark.slurm
-
 # The profile as it is, but for what this cluster lacks, accounting, and to wait less.
 SLURM = (
     "--workflow-profile",
