@@ -43,7 +43,7 @@ STAGES = {
 }
 
 
-# Python tells of every import that a job makes, in microseconds without those that it makes in turn.
+# Python tells of every import of a job, in microseconds, without what that import imports in turn.
 # Snakemake's own process has started by then, and tells of none.
 IMPORT = re.compile(r"^import time: +(\d+) \|", re.MULTILINE)
 TELLING = """
@@ -89,7 +89,7 @@ def jobs_of(root: Path) -> list[Job]:
 
 
 def rows_of(jobs: list[Job], imports: float) -> list[Row]:
-    """Return the share of imports in the time of all jobs, and that of every rule, longest first."""
+    """Return the share of imports in the time of all jobs, and the time of every rule."""
     rules: dict[str, list[float]] = defaultdict(list)
     for job in jobs:
         rules[job.rule].append(job.seconds)

@@ -16,7 +16,7 @@ sys.path.insert(0, str(ROOT))
 import torch  # noqa: E402
 import yaml  # noqa: E402
 
-from bench import jobs  # noqa: E402
+from bench.jobs import watched_jobs  # noqa: E402
 from bench.rows import Row, as_table  # noqa: E402
 from tests.helpers.golden import ARCHS, MEAN, STD, Golden  # noqa: E402
 from tests.helpers.watching import watched  # noqa: E402
@@ -67,7 +67,7 @@ def run(workflow: Workflow, cores: int) -> dict[str, Any]:
     targets = [f"results/{STUDY}/{table}/{MODEL}.parquet" for table in TABLES]
     start = perf_counter()
     latents = workflow.root / "results" / STUDY / "latents"
-    with watched(latents) as peak, jobs.watched(workflow.root) as seen:
+    with watched(latents) as peak, watched_jobs(workflow.root) as seen:
         arguments = ("--cores", str(cores), *targets)
         process = workflow.start(*arguments, default=STUDY, stdout=subprocess.PIPE)
         output, _ = process.communicate()
