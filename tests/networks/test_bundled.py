@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 from safetensors import safe_open
 
-from tests.helpers.tiers import some_of
 from vitscope.data.split import Split, build
 from vitscope.networks import checkpoints
 from vitscope.settings.study import BUNDLED_STUDIES, load_study
@@ -56,7 +55,7 @@ def test_they_take_16_megabytes_at_most() -> None:
     assert sum((FOLDER / name).stat().st_size for name in bundled_files()) <= 16e6
 
 
-@pytest.mark.parametrize("model", some_of(BUNDLED, "resnet", "vit"))
+@pytest.mark.parametrize("model", BUNDLED)
 def test_trained_models_are_small_and_find_the_class(
     test_split: Split, tmp_path: Path, model: str
 ) -> None:

@@ -21,7 +21,6 @@ import torch
 from torch import nn
 
 from tests.helpers.golden import ARCHS
-from tests.helpers.tiers import some_of
 from tests.helpers.web import running_site, whole
 from vitscope.errors import VitscopeError
 from vitscope.files.tensors import TensorFile
@@ -540,7 +539,7 @@ def test_loading_a_damaged_file_is_told(converted):
         load_model(converted, NETWORK)
 
 
-@pytest.mark.parametrize("name", some_of(ARCHS, "vit_ti"))
+@pytest.mark.parametrize("name", ARCHS)
 def test_a_published_layout_comes_from_the_web_to_a_model(tmp_path, monkeypatch, golden, name):
     script = golden.shared / "golden" / "make_checkpoint.py"
     monkeypatch.setenv("no_proxy", "*")
