@@ -7,19 +7,20 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from vitscope.corruptions.building import build as corrupt
+from vitscope.networks.foreign import read_foreign
+from vitscope.networks.loading import load_model
+from vitscope.networks.weights_file import write_weights
 
 from tests.runs.copies import SETTINGS, SOME, TINY, Workflow
 from vitscope.corruptions.corrupted import Corrupted
-from vitscope.corruptions.corrupted import build as corrupt
 from vitscope.data.split import Split
 from vitscope.errors import VitscopeError
 from vitscope.files.tables import read_metadata
 from vitscope.files.tensors import TensorFile
 from vitscope.measures.cka.compute import shard_hsic
 from vitscope.measures.feature_variance.compute import shard_variance
-from vitscope.measures.fourier.compute import shard_diagonal
-from vitscope.measures.spectrum.compute import shard_spectrum
-from vitscope.networks.checkpoints import load_model, read_foreign, write_weights
+from vitscope.measures.fourier.compute import shard_transforms
 from vitscope.training.augmented import Augmented
 from vitscope.workflow.tables import find_table
 
@@ -59,8 +60,8 @@ KINDS: dict[str, tuple[str, list[Callable[[Path], object]]]] = {
         "latents/vit/0.safetensors",
         [
             lambda path: shard_variance(TensorFile(path), 0),
-            lambda path: shard_diagonal(TensorFile(path), 0),
-            lambda path: shard_spectrum(TensorFile(path), 0, [0.5, 1], True),
+            lambda path: shard_transforms(TensorFile(path), 0, False, None),
+            lambda path: shard_transforms(TensorFile(path), 0, True, [0.5, 1]),
             lambda path: shard_hsic(TensorFile(path), 0, 4),
         ],
     ),

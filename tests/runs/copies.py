@@ -15,9 +15,9 @@ from typing import Any
 
 import torch
 import yaml
+from vitscope.networks.family import find_family
 
 from vitscope.measures import rooms
-from vitscope.networks import families
 
 REPOSITORY = Path(__file__).parents[2]
 PARTS = ("config", "envs", "profiles", "report", "resources", "rules", "scripts", "vitscope")
@@ -96,7 +96,7 @@ def write_weights(folder: Path) -> dict[str, Path]:
     for seed, (name, moment) in enumerate([("resnet", "end"), *(("vit", m) for m in MOMENTS)]):
         torch.manual_seed(seed)
         model = SETTINGS["models"][name]
-        network = families.get(model["family"]).build(model["arch"], 10, 32)
+        network = find_family(model["family"]).build(model["arch"], 10, 32)
         key = name if moment == "end" else moment
         paths[key] = folder / f"{key}.pth.tar"
         torch.save({"state_dict": network.state_dict()}, paths[key])

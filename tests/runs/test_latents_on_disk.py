@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 import torch
+from vitscope.networks.family import find_family
 
 from tests.helpers.watching import watched
 from tests.runs.copies import Workflow, copy_workflow, edited, write_study
-from vitscope.networks import families
 from vitscope.workflow.sizes import latents_bytes
 from vitscope.workflow.tables import find_table
 
@@ -31,7 +31,7 @@ def workflow(tmp_path_factory: pytest.TempPathFactory) -> Workflow:
 
     def waves(settings: dict[str, Any]) -> None:
         for name, model in settings["models"].items():
-            network = families.get(name).build(ARCHS[name], 10, 32)
+            network = find_family(name).build(ARCHS[name], 10, 32)
             file = folder / f"{name}.pth.tar"
             torch.save({"state_dict": network.state_dict()}, file)
             model |= {"arch": ARCHS[name], "checkpoint": {"path": str(file)}}

@@ -6,9 +6,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from vitscope.settings.loading import load_study
 
 from tests.runs.copies import TINY, Workflow, edited
-from vitscope.settings.study import load_study
 from vitscope.workflow.plan import Job, written
 
 WHOLE = "results/whole/feature_variance/vit.parquet"

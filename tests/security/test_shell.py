@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 import torch
+from vitscope.networks.family import find_family
 
 from tests.helpers.web import running_site, whole
 from tests.runs.copies import SETTINGS, Workflow, copy_workflow, write_study
 from tests.security.test_secrets import SECRET
-from vitscope.networks import families
 
 SHELL = "$(touch ran) `touch ran` ; touch ran | touch ran & 'touch ran' \"touch ran\" > ran"
 PAGE = (
@@ -26,7 +26,7 @@ def workflow(tmp_path_factory: pytest.TempPathFactory) -> Workflow:
 
 def weights_of(name: str, path: Path) -> bytes:
     model = SETTINGS["models"][name]
-    torch.save(families.get(model["family"]).build(model["arch"], 10, 32).state_dict(), path)
+    torch.save(find_family(model["family"]).build(model["arch"], 10, 32).state_dict(), path)
     return path.read_bytes()
 
 

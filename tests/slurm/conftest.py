@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 import torch
+from vitscope.networks.family import find_family
 
 from tests.runs.copies import SETTINGS, Workflow, copy_workflow, write_study
 from tests.slurm.cluster import Cluster, cluster, missing
-from vitscope.networks import families
 
 # Its first layer has a token per pixel: far more to hold than its few weights let expect.
 LARGE = {"patch_size": 1, "embed_dim": 384, "depth": 1, "num_heads": 4}
@@ -37,7 +37,7 @@ def studies(tmp_path_factory: pytest.TempPathFactory) -> Path:
     def one_model(settings: dict[str, Any], name: str) -> None:
         torch.manual_seed(0)
         model = settings["models"]["vit"]
-        network = families.get("vit").build(model["arch"], 10, 32)
+        network = find_family("vit").build(model["arch"], 10, 32)
         torch.save({"state_dict": network.state_dict()}, folder / f"{name}.pth.tar")
         model["checkpoint"] = {"path": str(folder / f"{name}.pth.tar")}
         del settings["models"]["resnet"]
