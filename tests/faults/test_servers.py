@@ -1,4 +1,4 @@
-"""Servers that misbehave, as a user of the workflow meets them; tests/web/test_downloads.py has more."""
+"""Servers that misbehave, as a user of the workflow meets them; tests/web has more."""
 
 from pathlib import Path
 
