@@ -226,6 +226,7 @@ def painted(file: Path, seed: int) -> Path:
     return file
 
 
+@pytest.mark.nightly
 def test_a_folder_of_images_is_read_again_when_a_file_in_it_changes(tmp_path):
     folder, studies = tmp_path / "images", tmp_path / "studies"
     for seed, name in enumerate(("cat/0.bmp", "cat/1.bmp", "dog/0.bmp")):
