@@ -41,7 +41,9 @@ def test_everything_of_a_study_is_there(made):
     for figure in settings["figures"]:
         assert (made.root / f"figures/{figure}.pdf").read_bytes().startswith(b"%PDF")
     for file in (made.root / "results" / TINY / "tables").glob("*.parquet"):
-        assert len(find_table(file.stem).read(file)), file
+        table = find_table(file.stem).read(file)
+        # Two blocks are too few to be scored against published ones.
+        assert table.empty == (file.stem == "agreement"), file
 
 
 def test_the_figure_of_the_default_study_is_the_same_under_its_short_name(made):
