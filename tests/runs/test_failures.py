@@ -56,7 +56,9 @@ def test_checkpoints_that_cannot_be_used(fresh, weights, tmp_path):
         },
     )
     models = ("halved", "page", "other", "foreign")
-    output = failures(fresh, tmp_path, *(f"results/broken/blocks/{m}.parquet" for m in models))
+    output = failures(
+        fresh, tmp_path, *(f"results/broken/checkpoints/{m}.safetensors" for m in models)
+    )
     for sentence in (
         f"vitscope: halved: {halved} is damaged or is not a checkpoint",
         f"vitscope: page: {page} is a web page and not a checkpoint",
@@ -80,7 +82,7 @@ def test_a_checkpoint_that_does_not_exist(fresh, tmp_path):
 def test_an_arch_that_does_not_fit_the_checkpoint(fresh, weights, tmp_path):
     arch = SETTINGS["models"]["vit"]["arch"] | {"embed_dim": 32}
     with_models(tmp_path, {"vit": {"path": str(weights["vit"])}}, arch=arch)
-    output = failures(fresh, tmp_path, "results/broken/blocks/vit.parquet")
+    output = failures(fresh, tmp_path, "results/broken/checkpoints/vit.safetensors")
     assert "cls_token (has 1x1x24, needs 1x1x32)" in output
     assert "correct the family, the arch or the number of classes, or `image_size`" in output
 
@@ -95,7 +97,9 @@ def test_downloads_that_fail(fresh, weights, tmp_path, site: Site):
         },
     )
     models = ("gone", "other")
-    output = failures(fresh, tmp_path, *(f"results/broken/blocks/{m}.parquet" for m in models))
+    output = failures(
+        fresh, tmp_path, *(f"results/broken/checkpoints/{m}.safetensors" for m in models)
+    )
     assert "404" in output
     assert f"{'f' * 64}" in output
     assert not (tmp_path / "broken.lock.yaml").exists()

@@ -9,7 +9,8 @@ import pytest
 from vitscope.settings.loading import load_study
 
 from tests.runs.copies import TINY, Workflow, edited
-from vitscope.workflow.plan import Job, written
+from vitscope.workflow.costs import Job
+from vitscope.workflow.plan import written
 
 WHOLE = "results/whole/feature_variance/vit.parquet"
 FOLDERS = """
@@ -68,18 +69,20 @@ def test_results_and_records_may_lie_anywhere(fresh: Workflow) -> None:
 
 
 def test_the_bytes_are_those_of_the_files(finished: Workflow) -> None:
-    study = load_study(finished.studies / "tiny.yaml")
-    results = finished.root / "results"
-    files = {
-        "extract_kept_latents": sorted(results.glob("tiny/latents/*/*.safetensors")),
-        "build_split": sorted(results.glob("tiny/data/*/test.safetensors")),
-    }
-    for rule, made in files.items():
-        assert made
-        for file in made:
-            size = written(study, Job(rule, (file.relative_to(results),)))
-            # Headers, and the labels of images, are beside what is counted.
-            assert size == pytest.approx(file.stat().st_size, rel=0.1)
+    study = load_study(finished.studies / f"{TINY}.yaml")
+    results = finished.root / "results" / TINY
+    files = [
+        (path, "extract_kept_latents", {"model": path.parent.name, "part": path.stem})
+        for path in results.glob("latents/*/*.safetensors")
+    ]
+    files += [
+        (path, "build_split", {"dataset": path.parent.name, "split": path.stem})
+        for path in results.glob("data/*/test.safetensors")
+    ]
+    assert len(files) == 2 * 2 + 1
+    for path, rule, names in files:
+        # Headers, and the labels of images, are beside what is counted.
+        assert written(Job(rule, study, names)) == pytest.approx(path.stat().st_size, rel=0.1)
 
 
 def test_examples_of_the_slurm_profile_are_accepted(fresh: Workflow) -> None:
