@@ -29,6 +29,10 @@ def with_models(folder: Path, checkpoints: dict[str, dict[str, Any]], **changes:
     write_study(folder / "broken.yaml", change)
 
 
+def checkpoint(model: str) -> str:
+    return f"results/broken/checkpoints/{model}.safetensors"
+
+
 def failures(workflow: Workflow, folder: Path, *targets: str) -> str:
     """Run what must fail; return what it printed, when no part of an output was left."""
     code, output = Workflow(workflow.root, folder).run("--keep-going", *targets)
@@ -82,7 +86,7 @@ def test_a_checkpoint_that_does_not_exist(fresh, tmp_path):
 def test_an_arch_that_does_not_fit_the_checkpoint(fresh, weights, tmp_path):
     arch = SETTINGS["models"]["vit"]["arch"] | {"embed_dim": 32}
     with_models(tmp_path, {"vit": {"path": str(weights["vit"])}}, arch=arch)
-    output = failures(fresh, tmp_path, "results/broken/checkpoints/vit.safetensors")
+    output = failures(fresh, tmp_path, checkpoint("vit"))
     assert "cls_token (has 1x1x24, needs 1x1x32)" in output
     assert "correct the family, the arch or the number of classes, or `image_size`" in output
 

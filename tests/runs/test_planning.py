@@ -6,11 +6,13 @@ import sys
 from pathlib import Path
 
 import pytest
-from vitscope.settings.loading import load_study
 
 from tests.runs.copies import TINY, Workflow, edited
-from vitscope.workflow.costs import Job
+from vitscope.files.tables import read_metadata
+from vitscope.settings.loading import load_study
+from vitscope.workflow.costs import Job, network_of
 from vitscope.workflow.plan import written
+from vitscope.workflow.tables import find_table
 
 WHOLE = "results/whole/feature_variance/vit.parquet"
 FOLDERS = """
@@ -81,8 +83,13 @@ def test_the_bytes_are_those_of_the_files(finished: Workflow) -> None:
     ]
     assert len(files) == 2 * 2 + 1
     for path, rule, names in files:
+        network = None
+        if "model" in names:
+            blocks = results / "blocks" / f"{names['model']}.parquet"
+            network = network_of(find_table("blocks").read(blocks), read_metadata(blocks))
         # Headers, and the labels of images, are beside what is counted.
-        assert written(Job(rule, study, names)) == pytest.approx(path.stat().st_size, rel=0.1)
+        size = path.stat().st_size
+        assert written(Job(rule, study, names, network)) == pytest.approx(size, rel=0.1)
 
 
 def test_examples_of_the_slurm_profile_are_accepted(fresh: Workflow) -> None:
