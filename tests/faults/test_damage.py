@@ -7,12 +7,9 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from vitscope.corruptions.building import build as corrupt
-from vitscope.networks.foreign import read_foreign
-from vitscope.networks.loading import load_model
-from vitscope.networks.weights_file import write_weights
 
 from tests.runs.copies import SETTINGS, SOME, TINY, Workflow
+from vitscope.corruptions.building import build as corrupt
 from vitscope.corruptions.corrupted import Corrupted
 from vitscope.data.split import Split
 from vitscope.errors import VitscopeError
@@ -21,6 +18,9 @@ from vitscope.files.tensors import TensorFile
 from vitscope.measures.cka.compute import shard_hsic
 from vitscope.measures.feature_variance.compute import shard_variance
 from vitscope.measures.fourier.compute import shard_transforms
+from vitscope.networks.foreign import read_foreign
+from vitscope.networks.loading import load_model
+from vitscope.networks.weights_file import write_weights
 from vitscope.training.augmented import Augmented
 from vitscope.workflow.tables import find_table
 

@@ -15,9 +15,9 @@ from typing import Any
 
 import torch
 import yaml
-from vitscope.networks.family import find_family
 
 from vitscope.measures import rooms
+from vitscope.networks.family import find_family
 
 REPOSITORY = Path(__file__).parents[2]
 PARTS = ("config", "envs", "profiles", "report", "resources", "rules", "scripts", "vitscope")

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 import torch
-from vitscope.networks.family import find_family
 
 from tests.helpers.watching import watched
 from tests.runs.copies import Workflow, copy_workflow, edited, write_study
+from vitscope.networks.family import find_family
 from vitscope.workflow.sizes import latents_bytes
 from vitscope.workflow.tables import find_table
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 import torch
-from vitscope.networks.family import find_family
 
 from tests.runs.copies import SETTINGS, Workflow, copy_workflow, write_study
 from tests.slurm.cluster import Cluster, cluster, missing
+from vitscope.networks.family import find_family
 
 # Its first layer has a token per pixel: far more to hold than its few weights let expect.
 LARGE = {"patch_size": 1, "embed_dim": 384, "depth": 1, "num_heads": 4}
