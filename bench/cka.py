@@ -98,7 +98,7 @@ def _measure_merge() -> Row:
 def measure() -> list[Row]:
     """Compare CKA with the forward pass, in a process of one thread; then memory and merging."""
     process = subprocess.run(
-        [sys.executable, "-m", "tests.bench.cka"],
+        [sys.executable, "-m", "bench.cka"],
         capture_output=True,
         text=True,
         check=True,

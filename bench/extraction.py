@@ -127,7 +127,7 @@ def measure_memory() -> list[Row]:
         peaks = [
             float(
                 subprocess.run(
-                    [sys.executable, "-m", "tests.bench.extraction", name, str(images)],
+                    [sys.executable, "-m", "bench.extraction", name, str(images)],
                     capture_output=True,
                     text=True,
                     check=True,

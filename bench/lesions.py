@@ -48,7 +48,7 @@ def _seconds(way: str, case: tuple[nn.Module, list[str], Tensor]) -> float:
 
 def _peak(name: str, way: str) -> float:
     """Return the peak memory in MiB of a process that goes one way."""
-    command = [sys.executable, "-m", "tests.bench.lesions", name, way]
+    command = [sys.executable, "-m", "bench.lesions", name, way]
     root = Path(__file__).parents[1]
     done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=root)
     return float(json.loads(done.stdout))
