@@ -3,7 +3,6 @@ PYTHON ?= $(firstword $(foreach v,3.11 3.12 3.13,$(shell command -v python$(v)))
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet -c envs/constraints.txt
-FIGURE_FORMATS := pdf svg png
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
