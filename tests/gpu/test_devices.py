@@ -25,6 +25,7 @@ from torch import nn
 
 from tests.helpers.networks import MINI, every_mini
 from vitscope.data.building import build
+from vitscope.data.image_rows import known_labels
 from vitscope.data.split import Split
 from vitscope.files.tensors import TensorFile
 from vitscope.measures.cka import compute as cka
@@ -41,7 +42,6 @@ from vitscope.networks.blocks import block_table
 from vitscope.networks.conversion import convert
 from vitscope.networks.device import pick_device
 from vitscope.networks.family import find_family
-from vitscope.networks.image_rows import known_labels
 from vitscope.networks.latents import extract
 from vitscope.networks.loading import load_model
 from vitscope.networks.plain_attention import plain_attention
