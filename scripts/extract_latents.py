@@ -1,7 +1,6 @@
 """Extract the latents of one shard of images at every cut point of a model."""
 
 from scripts._job import job
-
 from vitscope.data.image_rows import shard_rows
 from vitscope.data.split import Split
 from vitscope.networks.block_table import BLOCKS

@@ -1,7 +1,6 @@
 """Classify the images of a split by a model."""
 
 from scripts._job import job
-
 from vitscope.data.image_rows import known_labels, rows_to_classify
 from vitscope.data.split import Split
 from vitscope.networks.device import pick_device

@@ -9,6 +9,7 @@ import torch
 from bench import gpu, run
 
 
+@pytest.mark.nightly
 def test_every_row_is_measured() -> None:
     rows = gpu.measure(torch.device("cpu"), images=4, batch=2, products=1)
     assert len(rows) == 4 * len(gpu.MODELS)

@@ -55,6 +55,8 @@ NUMBERS, ACCURACY, EIGENVALUES, GRADIENT = 1e-4, 0.02, 1e-3, 1e-3
 IMAGES, BATCH, OTHER_BATCH = 48, 16, 12
 
 Array = npt.NDArray[Any]
+pytestmark = pytest.mark.nightly
+
 # A device, and the images of a batch on it.
 Side = tuple[str, int]
 
@@ -66,12 +68,9 @@ some_models = pytest.mark.parametrize("name", ["vit", "resnet"])
         pytest.param(
             ("cuda", BATCH),
             id="cuda",
-            marks=[
-                pytest.mark.gpu,
-                pytest.mark.skipif(
-                    not torch.cuda.is_available(), reason="needs a CUDA device, and there is none"
-                ),
-            ],
+            marks=pytest.mark.skipif(
+                not torch.cuda.is_available(), reason="needs a CUDA device, and there is none"
+            ),
         ),
         pytest.param(("cpu", OTHER_BATCH), id="cpu"),
     ]

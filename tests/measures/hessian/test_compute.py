@@ -260,6 +260,7 @@ def a_batch() -> tuple[Tensor, Tensor]:
     return torch.randn(4, 3, 32, 32), torch.rand(4, 10).softmax(1)
 
 
+@pytest.mark.nightly
 def test_curvlinops_and_arpack_find_the_same() -> None:
     # Of a ResNet alone: the product of curvlinops 3.0.1 with torch 2.13 is 0.2 % off where there is
     # layer normalization, also by finite differences.

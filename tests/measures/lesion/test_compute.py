@@ -131,6 +131,7 @@ def flops(action: Callable[[], object]) -> int:
     return int(counter.get_total_flops())
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", ["resnet", "vit", "pit", "swin", "alternet", "mixer"])
 def test_the_prefix_is_not_computed_again(name: str) -> None:
     model, cut_points = mini(name)
