@@ -15,7 +15,7 @@ from bench.rows import Row
 from vitscope.measures.lesion.compute import branches_of, lesioned
 
 IMAGES, TURNS = 64, 2
-# The models, and the most that keeping the prefix may take; None where it is only told.
+# The models, and the most that keeping the prefix may take; None where it is only reported.
 BOUNDS = {"vit_ti": 1 / 1.7, "resnet_50": None}
 
 
