@@ -3,9 +3,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.helpers.latents import written
 from vitscope.errors import VitscopeError
-from vitscope.files.tensors import TensorFile, TensorWriter
-from vitscope.measures import slices as pieces
+from vitscope.measures import slices
 from vitscope.measures.slices import measure_pieces
 
 RNG = np.random.default_rng(0)
@@ -13,13 +13,6 @@ MAPS = {
     "stem": RNG.normal(size=(7, 5, 6, 6)).astype(np.float32),
     "block": RNG.normal(size=(7, 3, 4, 4)).astype(np.float32),
 }
-
-
-def written(path: Path, maps: dict[str, np.ndarray], dtype: str = "F32") -> TensorFile:
-    with TensorWriter(path, {n: (dtype, m.shape) for n, m in maps.items()}, {}) as writer:
-        for name, values in maps.items():
-            writer.write(name, 0, values)
-    return TensorFile(path)
 
 
 def first_pixels(maps: np.ndarray) -> np.ndarray:
@@ -31,7 +24,7 @@ def first_pixels(maps: np.ndarray) -> np.ndarray:
 def test_every_image_is_measured_once_and_in_order(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, threads: int, images: float
 ) -> None:
-    monkeypatch.setattr(pieces, "PIECE_BYTES", int(images * MAPS["stem"][0].nbytes))
+    monkeypatch.setattr(slices, "PIECE_BYTES", int(images * MAPS["stem"][0].nbytes))
     latents = written(tmp_path / "file", MAPS)
     values = measure_pieces(latents, dict.fromkeys(MAPS, first_pixels), 0, threads)
     assert list(values) == list(MAPS)
@@ -59,7 +52,7 @@ def test_what_is_not_finite_is_told_with_its_place(
 ) -> None:
     maps = {name: values.copy() for name, values in MAPS.items()}
     maps["block"][5, 1, 0, 0] = wrong
-    monkeypatch.setattr(pieces, "PIECE_BYTES", 2 * maps["block"][0].nbytes)
+    monkeypatch.setattr(slices, "PIECE_BYTES", 2 * maps["block"][0].nbytes)
     latents = written(tmp_path / "file", maps)
     with pytest.raises(VitscopeError, match=r"file: the feature map at block .* image 25:"):
         measure_pieces(latents, dict.fromkeys(maps, first_pixels), 20, 2)

@@ -15,7 +15,7 @@ Array = npt.NDArray[Any]
 PIECE_BYTES = 1 << 20
 
 
-def map_variance(maps: Array) -> Array:
+def spatial_variance(maps: Array) -> Array:
     """Return the unbiased variance over space of each image of (N, C, H, W), mean over channels.
 
     Maps of a single pixel have no variance: NaN.
@@ -39,7 +39,7 @@ def _variance_of(latents: TensorFile, name: str) -> Array:
     for start in range(0, len(maps), step):
         piece = maps[start : start + step]
         total += checksum(piece, start)
-        pieces.append(map_variance(as_float(piece, dtype)))
+        pieces.append(spatial_variance(as_float(piece, dtype)))
     latents.check(name, total)
     return np.concatenate(pieces)
 
