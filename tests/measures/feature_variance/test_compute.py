@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 from tests.helpers.latents import GoldenLatents, rounded, written
 from vitscope.measures.feature_variance import compute as variance
 from vitscope.measures.feature_variance.compute import measure, shard_variance, spatial_variance
-from vitscope.measures.feature_variance.merge import mean_variance
-from vitscope.measures.feature_variance.table import PART
-from vitscope.measures.given import OnLatents
+from vitscope.measures.feature_variance.merge import mean_variance, merge
+from vitscope.measures.feature_variance.table import PART, TABLE
+from vitscope.measures.given import OnLatents, Parts
+from vitscope.networks.block_table import CUT_POINT
 
 MAPS = np.random.default_rng(0).normal(3, 2, (6, 5, 8, 7)).astype(np.float32)
 
@@ -100,7 +101,9 @@ def test_values_of_the_authors_from_checkpoint_to_table(
         shards.append(PART.read(tmp_path / "part.parquet"))
 
     expected = golden_latents.expected
-    merged = mean_variance(shards, 100, 0)
+    blocks = golden_latents.blocks[list(CUT_POINT)]
+    merged = merge(Parts("net", iter(shards), blocks), 100, 0)
+    TABLE.write(merged, tmp_path / "table.parquet")
     assert merged["variance"].tolist() == pytest.approx(expected["variance"], rel=1e-5)
     shapes = [list(shape) for shape in golden_latents.shapes]
     assert shapes == [shape[1:] for shape in expected["shapes"]]

@@ -18,6 +18,7 @@ from vitscope.measures.fourier.table import PART
 from vitscope.measures.given import Parts
 from vitscope.measures.intervals import bootstrap_means
 from vitscope.measures.spectrum.merge import merge
+from vitscope.measures.spectrum.table import TABLE
 
 EDGES = (0.25, 0.5)
 SIZES = (8, 4, 2, 1)
@@ -81,6 +82,14 @@ def test_the_mean_over_images_and_the_shares() -> None:
     np.testing.assert_allclose(shares[1], [np.nan, *means[1, 1:] / means[1].sum()], rtol=1e-14)
     # Of the only band there is, and of none.
     assert np.isnan(shares[2:]).all()
+
+
+def test_the_merged_bands_are_a_table(tmp_path: Path) -> None:
+    facts = {"model": "net", "kind": "conv", "stage": 0, "depth": 0.0, "channels": 5}
+    table = merged(sharded([7]), blocks=BLOCKS.assign(**facts))
+    TABLE.write(table, tmp_path / "table.parquet")
+    back = TABLE.read(tmp_path / "table.parquet")
+    pd.testing.assert_frame_equal(back, table, check_exact=True, check_dtype=False, check_like=True)
 
 
 def test_the_interval_is_of_the_share_of_the_means() -> None:

@@ -12,8 +12,9 @@ from safetensors.torch import load_file
 
 from vitscope.errors import VitscopeError
 from vitscope.files.tensors import TensorFile
+from vitscope.measures.given import OnWeights
 from vitscope.measures.trajectory import compute as trajectories
-from vitscope.measures.trajectory.compute import polar, recorded, traced
+from vitscope.measures.trajectory.compute import measure, polar, recorded, traced
 from vitscope.networks.empty import parameter_names
 from vitscope.networks.weights_file import write_weights
 from vitscope.settings.loading import BUNDLED_STUDIES, load_study
@@ -135,6 +136,22 @@ def test_both_sources_fit_the_documented_table(tmp_path: Path) -> None:
     ):
         find_table("trajectory").write(table.assign(model="vit"), tmp_path / "table.parquet")
         assert len(find_table("trajectory").read(tmp_path / "table.parquet")) == len(table)
+
+
+def test_a_job_takes_what_was_recorded_or_the_snapshots() -> None:
+    record = history([1.2, 0.5, 0.0], [0.3, 0.2, 0.0])
+    table = measure(OnWeights(history=record), "vit", "1")
+    expected = recorded(record, "1", "vit").assign(model="vit")
+    pd.testing.assert_frame_equal(table, expected, check_exact=True)
+
+    files = {name: TensorFile(FOLDER / "vit" / f"{name}.safetensors") for name in SNAPSHOTS}
+    network = MINI.network("vit")
+    table = measure(OnWeights(snapshots=[*files.values()]), "vit", "warmup", SNAPSHOTS, network)
+    parameters = parameter_names(
+        network["family"], network["arch"], network["classes"], network["image_size"]
+    )
+    expected = traced(files, parameters, "warmup").assign(model="vit")
+    pd.testing.assert_frame_equal(table, expected, check_exact=True)
 
 
 def test_a_history_without_a_trajectory_is_told() -> None:

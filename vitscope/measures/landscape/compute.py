@@ -195,8 +195,8 @@ def measure(
     given: OnLoss, points: int, radius: float, rows: Sequence[int], precision: str, **settings: Any
 ) -> pd.DataFrame:
     """Measure some rows of the grid."""
-    places = grid(points, radius, range(*rows))
+    wanted = grid(points, radius, range(*rows))
     precision = pick_precision(precision, given.device)
     return losses_at(
-        given.network, given.images, places, device=given.device, precision=precision, **settings
+        given.network, given.images, wanted, device=given.device, precision=precision, **settings
     )

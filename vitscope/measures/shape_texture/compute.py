@@ -31,7 +31,7 @@ def cues(images: Split, rows: Sequence[int]) -> tuple[Array, Array]:
     return shape, texture
 
 
-def biases(
+def shape_biases(
     prediction: Array,
     shape: Array,
     texture: Array,
@@ -101,5 +101,5 @@ def measure(given: OnPredictions, resamples: int, seed: int) -> pd.DataFrame:
     predictions, images = given.predictions, given.images
     shape, texture = cues(images, predictions["image"].to_list())
     prediction = predictions["prediction"].to_numpy()
-    table = biases(prediction, shape, texture, images.classes, resamples, seed)
+    table = shape_biases(prediction, shape, texture, images.classes, resamples, seed)
     return table.assign(model=given.model)
