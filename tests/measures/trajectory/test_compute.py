@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given as drawn_from
 from hypothesis import strategies as st
 from safetensors.torch import load_file
 
@@ -25,7 +25,7 @@ FOLDER = Path(__file__).parents[3] / "resources" / "checkpoints" / "mini"
 SNAPSHOTS = ("init", "warmup", "end")
 
 
-@given(
+@drawn_from(
     st.lists(st.tuples(st.floats(0.01, 5), st.floats(0, np.pi)), min_size=1, max_size=9),
     st.floats(0.01, 100),
 )
@@ -138,15 +138,25 @@ def test_both_sources_fit_the_documented_table(tmp_path: Path) -> None:
         assert len(find_table("trajectory").read(tmp_path / "table.parquet")) == len(table)
 
 
-def test_a_job_takes_what_was_recorded_or_the_snapshots() -> None:
+def bundled(folder: Path, model: str) -> dict[str, TensorFile]:
+    """Convert the bundled snapshots of a model."""
+    files = {}
+    for name in SNAPSHOTS:
+        write_weights(folder / name, load_file(FOLDER / model / f"{name}.safetensors"), {})
+        files[name] = TensorFile(folder / name)
+    return files
+
+
+def test_a_job_takes_what_was_recorded_or_the_snapshots(tmp_path: Path) -> None:
     record = history([1.2, 0.5, 0.0], [0.3, 0.2, 0.0])
-    table = measure(OnWeights(history=record), "vit", "1")
+    table = measure(OnWeights("vit", history=record), "1")
     expected = recorded(record, "1", "vit").assign(model="vit")
     pd.testing.assert_frame_equal(table, expected, check_exact=True)
 
-    files = {name: TensorFile(FOLDER / "vit" / f"{name}.safetensors") for name in SNAPSHOTS}
+    files = bundled(tmp_path, "vit")
     network = MINI.network("vit")
-    table = measure(OnWeights(snapshots=[*files.values()]), "vit", "warmup", SNAPSHOTS, network)
+    given = OnWeights("vit", snapshots=[*files.values()])
+    table = measure(given, "warmup", SNAPSHOTS, network)
     parameters = parameter_names(
         network["family"], network["arch"], network["classes"], network["image_size"]
     )
@@ -168,11 +178,7 @@ def test_one_epoch_is_no_trajectory() -> None:
 def test_bundled_histories_agree_with_bundled_snapshots(tmp_path: Path, model: str) -> None:
     entry = MINI.models[model]
     parameters = parameter_names(entry.family, entry.arch, 10, 32)
-    files = {}
-    for name in SNAPSHOTS:
-        write_weights(tmp_path / name, load_file(FOLDER / model / f"{name}.safetensors"), {})
-        files[name] = TensorFile(tmp_path / name)
-    found = traced(files, parameters, "warmup")
+    found = traced(bundled(tmp_path, model), parameters, "warmup")
     warmup = str(MINI.recipe(model).warmup_epochs)
     read = find_table("training_history").read(FOLDER / model / "history.parquet")
     expected = recorded(read, warmup, model)
