@@ -7,13 +7,14 @@ from vitscope.measures.given import OnWeights
 from vitscope.training.history import HISTORY
 
 with job(snakemake):
+    model = snakemake.wildcards.model
     history = snakemake.input.get("history")
     if history:
-        given = OnWeights(history=HISTORY.read(history))
+        given = OnWeights(model, history=HISTORY.read(history))
         origin = {"history_sha256": sha256_of(history)}
     else:
-        given = OnWeights(snapshots=[TensorFile(path) for path in snakemake.input.snapshots])
+        snapshots = [TensorFile(path) for path in snakemake.input.snapshots]
+        given = OnWeights(model, snapshots=snapshots)
         origin = {"checkpoint_sha256": given.snapshots[-1].metadata["source_sha256"]}
-    settings = {"model": snakemake.wildcards.model} | snakemake.params.settings
-    table = room(snakemake, "compute").measure(given, **settings)
+    table = room(snakemake, "compute").measure(given, **snakemake.params.settings)
     room(snakemake, "table").TABLE.write(table, snakemake.output.table, origin)

@@ -6,6 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from tests.helpers import latents
+from tests.helpers.golden import Golden
+from tests.helpers.latents import GoldenLatents
 from vitscope.drawing.kinds import draw_kind
 from vitscope.drawing.saving import style
 
@@ -77,3 +80,11 @@ def laid_out(style_file):
         return figure
 
     return draw_it
+
+
+@pytest.fixture(scope="session", params=["resnet_50", "vit_ti"])
+def golden_latents(
+    golden: Golden, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
+) -> GoldenLatents:
+    """The latents of a golden network, which take seconds: once for all measures of them."""
+    return latents.golden_latents(golden, request.param, tmp_path_factory.mktemp("golden"))

@@ -11,6 +11,7 @@ import pytest
 from vitscope.errors import VitscopeError
 from vitscope.files.tables import Table
 from vitscope.measures import rooms
+from vitscope.settings.loading import BUNDLED_STUDIES, load_study
 
 HEAVY = ("torch", "torchvision", "timm", "numpy", "scipy", "pandas", "pyarrow", "matplotlib", "PIL")
 WITHOUT = """
@@ -49,15 +50,38 @@ def test_a_room_is_complete(name: str) -> None:
     if measure.needs == "latents":
         assert isinstance(table.PART, Table)
 
-    compute = import_module(rooms.module(name, "compute"))
     if measure.parts_of is None:
-        assert inspect.isfunction(compute.measure)
+        assert inspect.isfunction(import_module(rooms.module(name, "compute")).measure)
     else:
         assert measure.needs == "parts"
         assert measure.parts_of in rooms.names()
-        assert inspect.isfunction(compute.merge)
-    if measure.needs == "latents":
-        assert inspect.isfunction(compute.merge)
+    if measure.parts_of is not None or hasattr(table, "PART"):
+        # Other parts are merged by joining them.
+        assert rooms.has(name, "merge")
+    if rooms.has(name, "merge"):
+        assert measure.in_parts
+        assert inspect.isfunction(import_module(rooms.module(name, "merge")).merge)
+
+
+STUDY = load_study(BUNDLED_STUDIES / "mini.yaml")
+SHOWN = [(name, model) for name in rooms.names() for model in STUDY.models_of(name)]
+
+
+@pytest.mark.parametrize(("name", "model"), SHOWN)
+def test_functions_take_what_the_declaration_gives_them(name: str, model: str) -> None:
+    measure = rooms.declared(name)
+    given = {}
+    if measure.parts_of is None:
+        given["compute", "measure"] = measure.part(STUDY, model, 0)
+    if rooms.has(name, "merge"):
+        given["merge", "merge"] = measure.merging(STUDY, model)
+    for (module, function), settings in given.items():
+        found = getattr(import_module(rooms.module(name, module)), function)
+        inspect.signature(found).bind("what a job gives", **settings)
+
+
+def test_the_bundled_study_shows_every_room() -> None:
+    assert {name for name, _ in SHOWN} == set(rooms.names())
 
 
 def test_a_kind_of_figure_is_drawn_by_its_room() -> None:

@@ -3,23 +3,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.helpers.latents import written
 from vitscope.errors import VitscopeError
-from vitscope.files.tensors import TensorFile, TensorWriter
-from vitscope.measures import slices as pieces
-from vitscope.measures.slices import measure_pieces
+from vitscope.measures import slices
+from vitscope.measures.slices import measure_slices
 
 RNG = np.random.default_rng(0)
 MAPS = {
     "stem": RNG.normal(size=(7, 5, 6, 6)).astype(np.float32),
     "block": RNG.normal(size=(7, 3, 4, 4)).astype(np.float32),
 }
-
-
-def written(path: Path, maps: dict[str, np.ndarray], dtype: str = "F32") -> TensorFile:
-    with TensorWriter(path, {n: (dtype, m.shape) for n, m in maps.items()}, {}) as writer:
-        for name, values in maps.items():
-            writer.write(name, 0, values)
-    return TensorFile(path)
 
 
 def first_pixels(maps: np.ndarray) -> np.ndarray:
@@ -31,9 +24,9 @@ def first_pixels(maps: np.ndarray) -> np.ndarray:
 def test_every_image_is_measured_once_and_in_order(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, threads: int, images: float
 ) -> None:
-    monkeypatch.setattr(pieces, "PIECE_BYTES", int(images * MAPS["stem"][0].nbytes))
+    monkeypatch.setattr(slices, "SLICE_BYTES", int(images * MAPS["stem"][0].nbytes))
     latents = written(tmp_path / "file", MAPS)
-    values = measure_pieces(latents, dict.fromkeys(MAPS, first_pixels), 0, threads)
+    values = measure_slices(latents, dict.fromkeys(MAPS, first_pixels), 0, threads)
     assert list(values) == list(MAPS)
     for name, maps in MAPS.items():
         np.testing.assert_array_equal(values[name], first_pixels(maps))
@@ -41,14 +34,14 @@ def test_every_image_is_measured_once_and_in_order(
 
 def test_only_what_has_a_measure_is_read(tmp_path: Path) -> None:
     latents = written(tmp_path / "file", MAPS)
-    assert list(measure_pieces(latents, {"block": first_pixels}, 0)) == ["block"]
-    assert measure_pieces(latents, {}, 0) == {}
+    assert list(measure_slices(latents, {"block": first_pixels}, 0)) == ["block"]
+    assert measure_slices(latents, {}, 0) == {}
 
 
 def test_a_measure_gets_float32_of_bfloat16(tmp_path: Path) -> None:
     upper_half = (MAPS["stem"].view(np.uint32) >> 16).astype(np.uint16)
     latents = written(tmp_path / "file", {"stem": upper_half}, "BF16")
-    (values,) = measure_pieces(latents, {"stem": first_pixels}, 0).values()
+    (values,) = measure_slices(latents, {"stem": first_pixels}, 0).values()
     assert values.dtype == np.float32
     np.testing.assert_allclose(values, first_pixels(MAPS["stem"]), rtol=2**-7)
 
@@ -59,7 +52,7 @@ def test_what_is_not_finite_is_told_with_its_place(
 ) -> None:
     maps = {name: values.copy() for name, values in MAPS.items()}
     maps["block"][5, 1, 0, 0] = wrong
-    monkeypatch.setattr(pieces, "PIECE_BYTES", 2 * maps["block"][0].nbytes)
+    monkeypatch.setattr(slices, "SLICE_BYTES", 2 * maps["block"][0].nbytes)
     latents = written(tmp_path / "file", maps)
     with pytest.raises(VitscopeError, match=r"file: the feature map at block .* image 25:"):
-        measure_pieces(latents, dict.fromkeys(maps, first_pixels), 20, 2)
+        measure_slices(latents, dict.fromkeys(maps, first_pixels), 20, 2)

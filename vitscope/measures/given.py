@@ -69,6 +69,7 @@ class OnLoss:
 class OnWeights:
     """The weights of a model in training: recorded in its history, or its snapshots in order."""
 
+    model: str
     history: "pd.DataFrame | None" = None
     snapshots: "Sequence[TensorFile]" = ()
 

@@ -157,7 +157,7 @@ class Measure:
         return {}
 
     def merging(self, study: "Study", model: str) -> Given:
-        """Return what merging depends on: arguments of `merge` in compute.py."""
+        """Return what merging depends on: arguments of `merge` in merge.py."""
         return {}
 
     def work(

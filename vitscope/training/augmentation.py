@@ -99,7 +99,8 @@ class Epoch:
 
     def __init__(self, split: Split, recipe: Recipe, mean: list[float], std: list[float]) -> None:
         self._split, self._rows = split, training_rows(split, recipe)
-        self._batch_size, self._mean, self._std = recipe["batch_size"], mean, std
+        self._batch_size = int(recipe["batch_size"])
+        self._mean, self._std = mean, std
         self._augment, self._erase = augmentation(recipe, mean), erasing(recipe)
         self._mix = mixing(recipe, len(split.classes))
 

@@ -110,5 +110,6 @@ def _with_trajectory(history: list[Row], moments: Moments | None) -> list[Row]:
     if moments is None:
         return [row | {"radius": None, "angle": None} for row in history]
     # The first moment is before all epochs.
-    points = moments.polar()[["radius", "angle"]].iloc[1:].to_dict("records")
-    return [row | point for row, point in zip(history, points, strict=True)]
+    points = moments.polar().iloc[1:]
+    polar = zip(history, points["radius"], points["angle"], strict=True)
+    return [row | {"radius": radius, "angle": angle} for row, radius, angle in polar]

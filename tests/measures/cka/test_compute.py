@@ -1,3 +1,5 @@
+"""CKA: against the definition of the HSIC, its formula, and what theory says."""
+
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -9,17 +11,16 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.helpers.latents import rounded, written
 from vitscope.errors import VitscopeError
-from vitscope.files.tensors import TensorFile, TensorWriter
 from vitscope.measures.cka import compute as cka
-from vitscope.measures.cka.compute import gram, hsic, merge, shard_hsic, u_centred
-from vitscope.measures.cka.measure import MEASURE
-from vitscope.settings.loading import BUNDLED_STUDIES, load_study
-from vitscope.workflow.tables import find_table
+from vitscope.measures.cka.compute import gram, hsic, measure, shard_hsic, u_centred
+from vitscope.measures.cka.merge import mean_cka, merge
+from vitscope.measures.cka.table import PART, TABLE
+from vitscope.measures.given import OnLatents, Parts
 
 ROOT = Path(__file__).parents[3]
 RANDOM = np.random.default_rng(0)
@@ -71,21 +72,13 @@ def cka_by_formula(maps: Sequence[np.ndarray], batch: int) -> np.ndarray:
     return means / np.sqrt(np.outer(means.diagonal(), means.diagonal()))
 
 
-def written(path: Path, maps: Sequence[np.ndarray], dtype: str = "F32") -> TensorFile:
-    tensors = {f"map{index}": (dtype, values.shape) for index, values in enumerate(maps)}
-    with TensorWriter(path, tensors, {}) as writer:
-        for index, values in enumerate(maps):
-            writer.write(f"map{index}", 0, np.ascontiguousarray(values))
-    return TensorFile(path)
-
-
 def measured(folder: Path, maps: Sequence[np.ndarray], batch: int, shard: int) -> pd.DataFrame:
     """Measure and merge, in shards of so many images."""
     parts = []
     for first in range(0, len(maps[0]), shard):
         latents = written(folder / "latents", [each[first : first + shard] for each in maps])
         parts.append(shard_hsic(latents, first, batch))
-    return merge("net", parts)
+    return mean_cka("net", parts)
 
 
 def matrix(merged: pd.DataFrame, column: str = "cka") -> np.ndarray:
@@ -230,7 +223,7 @@ def test_any_sharding_gives_the_same(
         for first in range(0, 40, 8)
     ]
     random.shuffle(parts)
-    pd.testing.assert_frame_equal(merge("net", parts), whole, check_exact=True)
+    pd.testing.assert_frame_equal(mean_cka("net", parts), whole, check_exact=True)
 
 
 def test_rows_of_a_shard_say_which_batch_they_are_of(tmp_path: Path) -> None:
@@ -265,8 +258,8 @@ def test_maps_that_are_the_same_for_all_images_have_none(tmp_path: Path) -> None
     undefined = (merged["index"] == 1) | (merged["other_index"] == 1)
     assert merged["cka"].isna().tolist() == undefined.tolist()
     assert (merged.loc[undefined, "hsic"] == 0).all()
-    find_table("cka").write(merged, tmp_path / "table")
-    assert find_table("cka").read(tmp_path / "table")["cka"].isna().sum() == 5
+    TABLE.write(merged, tmp_path / "table")
+    assert TABLE.read(tmp_path / "table")["cka"].isna().sum() == 5
     expected = cka_by_formula([WIDE, NARROW], 10)
     np.testing.assert_allclose(matrix(merged)[::2, ::2], expected, rtol=1e-5)
 
@@ -279,10 +272,9 @@ def test_a_single_image_that_differs_is_no_similarity(tmp_path: Path) -> None:
 
 
 def test_bfloat16_latents_are_as_they_are_on_disk(tmp_path: Path) -> None:
-    rounded = [torch.from_numpy(each).bfloat16() for each in MAPS]
-    raw = [each.view(torch.uint16).numpy() for each in rounded]
-    merged = merge("net", [shard_hsic(written(tmp_path / "latents", raw, "BF16"), 0, 8)])
-    expected = cka_by_formula([each.float().numpy() for each in rounded], 8)
+    raw, values = zip(*map(rounded, MAPS), strict=True)
+    merged = mean_cka("net", [shard_hsic(written(tmp_path / "latents", raw, "BF16"), 0, 8)])
+    expected = cka_by_formula(values, 8)
     np.testing.assert_allclose(matrix(merged), expected, rtol=1e-5)
 
 
@@ -296,60 +288,18 @@ def test_values_that_are_not_finite_are_told(tmp_path: Path, value: float) -> No
 
 
 def test_torch_is_not_needed() -> None:
-    code = "import sys, vitscope.cka; sys.exit('torch' in sys.modules)"
+    modules = "vitscope.measures.cka.compute, vitscope.measures.cka.merge"
+    code = f"import sys, {modules}; sys.exit('torch' in sys.modules)"
     subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)
 
 
-# Settings
-
-
-def changed(folder: Path, analysis: dict[str, Any], kind: str = "cka") -> Path:
-    """The bundled study with one figure and other settings."""
-    study = yaml.safe_load((BUNDLED_STUDIES / "mini.yaml").read_text())
-    study["analysis"] = analysis
-    study["figures"] = {"one": {"kind": kind, "models": ["vit"]}}
-    path = folder / "own.yaml"
-    path.write_text(yaml.safe_dump(study))
-    return path
-
-
-@pytest.mark.parametrize(
-    ("images", "shard_size", "batch", "expected"),
-    [(1000, 250, 50, 50), (250, 250, 64, 64), (1000, 128, 64, 64), (30, 250, 64, 30)],
-)
-def test_batches_that_no_shard_cuts(
-    tmp_path: Path, images: int, shard_size: int, batch: int, expected: int
-) -> None:
-    analysis = {"images": images, "shard_size": shard_size, "cka": {"batch_size": batch}}
-    assert MEASURE.part(load_study(changed(tmp_path, analysis)), "vit", 0) == {
-        "batch_size": expected
-    }
-
-
-@pytest.mark.parametrize(
-    ("images", "shard_size"), [(1000, 250), (251, 250), (100, 96), (30, 20), (70, 32)]
-)
-def test_batches_that_a_shard_would_cut_are_told(
-    tmp_path: Path, images: int, shard_size: int
-) -> None:
-    path = changed(tmp_path, {"images": images, "shard_size": shard_size})
-    with pytest.raises(VitscopeError) as caught:
-        load_study(path)
-    assert str(caught.value) == (
-        f"{path}: analysis.cka.batch_size: found 64, allowed: a divisor of analysis.shard_size, "
-        f"which is {shard_size}."
-    )
-
-
-def test_too_few_images_are_told(tmp_path: Path) -> None:
-    path = changed(tmp_path, {"images": 3})
-    with pytest.raises(VitscopeError) as caught:
-        load_study(path)
-    assert str(caught.value) == (
-        f"{path}: models.vit is measured on too few images for a figure of the kind 'cka': "
-        "found 3, allowed: 4 or more."
-    )
-
-
-def test_other_figures_take_any_shards(tmp_path: Path) -> None:
-    load_study(changed(tmp_path, {"images": 3, "shard_size": 2}, "feature_variance"))
+def test_jobs_measure_their_shards_and_merge_them(tmp_path: Path) -> None:
+    shards = []
+    for first in (0, 20):
+        latents = written(tmp_path / "latents", [each[first : first + 20] for each in MAPS])
+        shards.append(measure(OnLatents(latents, first), batch_size=10))
+        PART.write(shards[-1], tmp_path / "part.parquet")
+    merged = merge(Parts("net", iter(shards), pd.DataFrame()))
+    TABLE.write(merged, tmp_path / "table.parquet")
+    expected = measured(tmp_path, MAPS, 10, 40)
+    pd.testing.assert_frame_equal(merged, expected, check_exact=True)

@@ -1,5 +1,6 @@
 """Error and training loss, against closed forms and another library."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,11 +10,11 @@ import torch
 from scipy.special import log_softmax
 from torch import Tensor, nn
 
+from tests.helpers.augmented import augmented
+from tests.helpers.splits import on_model, shapes
 from vitscope.errors import VitscopeError
-from vitscope.files.tensors import TensorWriter
-from vitscope.measures.fit.compute import fit_table, training_losses
+from vitscope.measures.fit.compute import fit_table, measure, training_losses
 from vitscope.measures.intervals import interval
-from vitscope.training.augmented import Augmented
 from vitscope.workflow.tables import find_table
 
 CLASSES = 5
@@ -67,11 +68,7 @@ def test_batches_do_not_matter_and_the_model_is_in_evaluation_mode() -> None:
 
 def test_it_reads_what_was_drawn(tmp_path: Path) -> None:
     pixels, targets = drawn(10)
-    tensors = {"images": ("F32", pixels.shape), "targets": ("F32", targets.shape)}
-    with TensorWriter(tmp_path / "drawn", tensors, {}) as writer:
-        writer.write("images", 0, pixels)
-        writer.write("targets", 0, targets)
-    found = training_losses(linear(), Augmented(tmp_path / "drawn").batches(4))
+    found = training_losses(linear(), augmented(tmp_path / "drawn", pixels, targets).batches(4))
     np.testing.assert_array_equal(found, training_losses(linear(), batches(pixels, targets, 4)))
 
 
@@ -116,3 +113,15 @@ def test_a_single_image_has_no_interval() -> None:
     table = fit_table(predictions(1, 1), np.ones(1), resamples=100, seed=0)
     assert table["value"].tolist() == [100, 1]
     assert table[["ci_low", "ci_high"]].isna().all(axis=None)
+
+
+def test_a_job_measures_augmented_images_beside_predictions(tmp_path: Path) -> None:
+    alike = augmented(tmp_path / "drawn", *drawn(10))
+    images = shapes(tmp_path / "split", 10)
+    given = on_model(linear(), images, alike=alike, predictions=predictions(3, 20))
+    losses = training_losses(linear(), alike.batches(7))
+    expected = fit_table(predictions(3, 20), losses, 100, 3).assign(model="net")
+    pd.testing.assert_frame_equal(measure(given, 100, 3), expected, check_exact=True)
+    for missing in ("alike", "predictions"):
+        with pytest.raises(ValueError, match="needs predictions and augmented images"):
+            measure(replace(given, **{missing: None}), 100, 3)

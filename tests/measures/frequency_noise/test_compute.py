@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from hypothesis import given
@@ -13,17 +14,13 @@ from hypothesis import settings as limits
 from hypothesis import strategies as st
 from scipy.stats import binom
 from torch import Tensor, nn
+from vitscope.networks.image_rows import rows_to_classify
 
 from tests.helpers.networks import mini
+from tests.helpers.splits import CENTER, SPREAD, on_model, shapes
 from vitscope.errors import VitscopeError
-from vitscope.measures.frequency_noise.compute import (
-    half_plane,
-    measure,
-    noise_table,
-    noises,
-    ring,
-    signs,
-)
+from vitscope.measures.frequency_noise.compute import measure, noise_table, shares_found
+from vitscope.measures.frequency_noise.noise import half_plane, noises, ring, signs
 from vitscope.measures.frequency_noise.rings import sides
 from vitscope.settings.loading import BUNDLED_STUDIES, load_study
 from vitscope.workflow.tables import find_table
@@ -90,9 +87,9 @@ def naive_ring(frequency: float, width: float, size: int) -> np.ndarray:
     The square of side 2 s around it holds the frequencies from -s to s - 1, in both directions.
     """
 
-    def within(border: float, *places: int) -> bool:
+    def within(border: float, *positions: int) -> bool:
         reach = int(round(border * size / 2, 9))
-        return all(-reach <= place < reach for place in places)
+        return all(-reach <= place < reach for place in positions)
 
     middle = size // 2
     return np.array(
@@ -247,14 +244,14 @@ def measured(
     model: nn.Module, images: np.ndarray, labels: np.ndarray, **changes: Any
 ) -> tuple[np.ndarray, np.ndarray]:
     rows = range(len(images))
-    return measure(model, batches(images), rows, labels, {**NOISE, **changes})
+    return shares_found(model, batches(images), rows, labels, {**NOISE, **changes})
 
 
 @pytest.mark.parametrize(("y", "x"), [(2, 1), (0, 7), (5, 11), (14, 3)])
 def test_only_noise_of_its_frequency_disturbs_a_probe(y: int, x: int) -> None:
     """It sees one component of channel 0, of which the images hold next to nothing."""
-    places = np.arange(32)
-    wave = np.cos(2 * np.pi * (y * places[:, None] + x * places) / 32)
+    positions = np.arange(32)
+    wave = np.cos(2 * np.pi * (y * positions[:, None] + x * positions) / 32)
     pattern = np.stack([wave, np.zeros_like(wave), np.zeros_like(wave)])
     images = np.tile(1e-3 * pattern, (200, 1, 1, 1))
     clean, shares = measured(Probe(pattern), images, np.ones(200, int))
@@ -327,7 +324,7 @@ def test_every_model_gets_the_noise_as_it_is_drawn() -> None:
     settings = {**NOISE, "frequencies": [0.2, 0.9]}
     for size in (1, 3, 7):
         model = Recorder()
-        measure(model, batches(images, size), rows, np.zeros(7, int), settings)
+        shares_found(model, batches(images, size), rows, np.zeros(7, int), settings)
         per_batch = 1 + 2 * 2
         passes = [np.concatenate(model.seen[first::per_batch]) for first in range(per_batch)]
         np.testing.assert_array_equal(passes[0], images)
@@ -348,7 +345,7 @@ def test_batches_and_the_order_of_frequencies_do_not_matter() -> None:
     assert clean.all()
     assert 0.2 < shares.mean() < 0.95
     backwards = {**noise, "frequencies": [0.9, 0.4, 0.1]}
-    again = measure(model, batches(images, 5), range(12), labels, backwards)
+    again = shares_found(model, batches(images, 5), range(12), labels, backwards)
     np.testing.assert_array_equal(again[1], shares[:, ::-1])
 
 
@@ -358,9 +355,23 @@ def test_logits_that_are_not_finite_are_told(value: float) -> None:
         measured(Given([0, value]), BLANK, np.zeros(5, int))
 
 
+def test_a_job_measures_the_chosen_images(tmp_path: Path) -> None:
+    images = shapes(tmp_path / "split", 30)
+    network, _ = mini("vit")
+    bootstrap = {"resamples": 100, "seed": 3}
+    noise = NOISE | {"frequencies": [0.3, 0.1]}
+    table = measure(on_model(network, images), {"images": 12, "seed": 1}, noise, bootstrap)
+    rows = rows_to_classify(images, 12, 1)
+    pixels = images.normalized(rows, CENTER, SPREAD).split(12)
+    found = shares_found(network, pixels, rows, images.labels[rows], noise)
+    expected = noise_table("net", *found, noise, 32, bootstrap)
+    pd.testing.assert_frame_equal(table, expected, check_exact=True)
+    find_table("frequency_noise").write(table, tmp_path / "table.parquet")
+
+
 def test_images_that_are_missing_are_noticed() -> None:
     with pytest.raises(ValueError, match="got 5 images, expected 6"):
-        measure(Given([0, 1]), batches(BLANK), range(6), np.zeros(6, int), NOISE)
+        shares_found(Given([0, 1]), batches(BLANK), range(6), np.zeros(6, int), NOISE)
 
 
 # The table

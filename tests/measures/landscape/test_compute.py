@@ -16,10 +16,10 @@ from scipy.special import logsumexp
 from scipy.stats import kstest
 from torch import Tensor, nn
 
+from tests.helpers.augmented import augmented
 from tests.helpers.networks import MINI, mini
 from vitscope.errors import VitscopeError
-from vitscope.files.tensors import TensorWriter
-from vitscope.measures.classification.compute import summarized
+from vitscope.measures.given import OnLoss
 from vitscope.measures.landscape.compute import (
     FAST_BFLOAT16,
     Point,
@@ -27,11 +27,13 @@ from vitscope.measures.landscape.compute import (
     direction,
     grid,
     l2_terms,
+    losses_at,
     measure,
     pick_precision,
     plane,
 )
 from vitscope.measures.landscape.measure import MEASURE
+from vitscope.measures.scores import scores_of
 from vitscope.networks.predictions import predict
 from vitscope.settings.loading import load_study
 from vitscope.training.augmented import Augmented
@@ -50,20 +52,11 @@ FAMILIES = {entry["family"]: name for name, entry in MINI.items()}
 every_family = pytest.mark.parametrize("name", FAMILIES.values())
 
 
-def written(path: Path, images: Array, targets: Array, clean: bool = False) -> Augmented:
-    tensors = {"images": images.astype(np.float32), "targets": targets.astype(np.float32)}
-    shapes = {name: ("F32", values.shape) for name, values in tensors.items()}
-    with TensorWriter(path, shapes, {"data_sha256": "ab", "clean": str(clean)}) as writer:
-        for name, values in tensors.items():
-            writer.write(name, 0, values)
-    return Augmented(path)
-
-
 @pytest.fixture
 def images(tmp_path: Path) -> Augmented:
     rng = np.random.default_rng(0)
     targets = rng.dirichlet(np.full(10, 0.2), 40)
-    return written(tmp_path / "images", rng.normal(size=(40, 3, 32, 32)), targets)
+    return augmented(tmp_path / "images", rng.normal(size=(40, 3, 32, 32)), targets)
 
 
 @pytest.fixture
@@ -71,7 +64,7 @@ def small(tmp_path: Path) -> Augmented:
     """Images of 12 pixels, of which as many as no batch divides."""
     rng = np.random.default_rng(1)
     targets = rng.dirichlet(np.ones(4), 37)
-    return written(tmp_path / "small", rng.normal(size=(37, 3, 2, 2)), targets)
+    return augmented(tmp_path / "small", rng.normal(size=(37, 3, 2, 2)), targets)
 
 
 def linear(scale: float = 1.0) -> nn.Module:
@@ -252,7 +245,7 @@ def by_hand(model: nn.Module, images: Augmented, x: float, y: float) -> dict[str
 
 def test_a_linear_model_has_the_loss_that_follows_by_hand(small: Augmented) -> None:
     model = linear()
-    table = measure(model, small, grid(5, 2.0), **SETTINGS)
+    table = losses_at(model, small, grid(5, 2.0), **SETTINGS)
     expected = pd.DataFrame([by_hand(model, small, x, y) for x, y in grid(5, 2.0)])
     np.testing.assert_array_equal(table[["x", "y"]], grid(5, 2.0))
     for column in expected:
@@ -277,11 +270,11 @@ def test_at_the_origin_all_scores_are_those_of_the_model_to_the_bit(
     name: str, images: Augmented
 ) -> None:
     model, _ = mini(name)
-    (row,) = measure(model, images, [(0.0, 0.0)], **SETTINGS).to_dict("records")
+    (row,) = losses_at(model, images, [(0.0, 0.0)], **SETTINGS).to_dict("records")
     targets = images.rows(0, 40)[1]
     batches = [pixels for pixels, _ in images.batches(16)]
     predictions = predict(model, batches, targets.argmax(1).numpy())
-    for score, value in summarized(predictions, 10).items():
+    for score, value in scores_of(predictions, 10).items():
         if score != "nll":
             np.testing.assert_equal(row[score], value, err_msg=score)
     with torch.inference_mode():
@@ -293,7 +286,7 @@ def test_at_the_origin_all_scores_are_those_of_the_model_to_the_bit(
 def test_statistics_of_batch_normalization_stay(images: Augmented) -> None:
     model, _ = mini("resnet")
     before = {key: value.clone() for key, value in model.named_buffers()}
-    measure(model.train(), images, grid(3, 1.0), **SETTINGS)
+    losses_at(model.train(), images, grid(3, 1.0), **SETTINGS)
     assert len(before) > 10
     assert all(torch.equal(value, before[key]) for key, value in model.named_buffers())
 
@@ -308,7 +301,7 @@ def test_without_weights_that_move_all_points_are_alike(small: Augmented) -> Non
         def forward(self, pixels: Tensor) -> Tensor:
             return self.bias + self.pos_embed.sum(0) * pixels.mean((1, 2, 3))[:, None]
 
-    table = measure(Biased(), small, grid(3, 1.0), **SETTINGS)
+    table = losses_at(Biased(), small, grid(3, 1.0), **SETTINGS)
     assert (table.drop(columns=["x", "y"]).nunique() <= 1).all()
 
 
@@ -316,7 +309,7 @@ def test_opposite_steps_mirror_a_symmetric_loss(tmp_path: Path) -> None:
     # With zero weights a step and its opposite turn every logit round, and every image has both.
     rng = np.random.default_rng(2)
     half = rng.normal(size=(10, 3, 2, 2))
-    both = written(tmp_path / "both", np.concatenate([half, -half]), np.full((20, 4), 0.25))
+    both = augmented(tmp_path / "both", np.concatenate([half, -half]), np.full((20, 4), 0.25))
     model = linear()
     with torch.no_grad():
         model[1].bias.zero_()
@@ -325,7 +318,7 @@ def test_opposite_steps_mirror_a_symmetric_loss(tmp_path: Path) -> None:
     for sign in (1, -1):
         with torch.no_grad():
             model[1].weight.copy_(sign * weight)
-        table = measure(model, both, [(sign * 0.6, sign * -0.3)], **SETTINGS)
+        table = losses_at(model, both, [(sign * 0.6, sign * -0.3)], **SETTINGS)
         values.append(table["nll"][0])
     # The directions are scaled by norms, which the sign leaves.
     assert values[0] == pytest.approx(values[1], rel=1e-6)
@@ -338,25 +331,27 @@ def test_opposite_steps_mirror_a_symmetric_loss(tmp_path: Path) -> None:
 @given(st.lists(st.booleans(), min_size=8, max_size=8))
 def test_any_parts_give_the_same_bits(small: Augmented, cuts: list[bool]) -> None:
     points = grid(3, 1.0)
-    whole = measure(linear(), small, points, **SETTINGS)
+    whole = losses_at(linear(), small, points, **SETTINGS)
     parts: list[list[Point]] = [[]]
     for point, cut in zip(points, [*cuts, False], strict=True):
         parts[-1].append(point)
         if cut:
             parts.append([])
-    tables = [measure(linear(), small, part, **SETTINGS) for part in parts if part]
+    tables = [losses_at(linear(), small, part, **SETTINGS) for part in parts if part]
     pd.testing.assert_frame_equal(pd.concat(tables, ignore_index=True), whole, check_exact=True)
 
 
 def test_bfloat16_is_near_and_never_uses_the_weights_of_another_point(images: Augmented) -> None:
     model, _ = mini("vit")
     points = [(0.0, 0.0), (0.5, -0.5), (1.0, 1.0)]
-    exact = measure(model, images, points, **SETTINGS)
-    fast = measure(model, images, points, precision="bfloat16", **SETTINGS)
+    exact = losses_at(model, images, points, **SETTINGS)
+    fast = losses_at(model, images, points, precision="bfloat16", **SETTINGS)
     assert not (fast["nll"] == exact["nll"]).any()
     np.testing.assert_allclose(fast["nll"], exact["nll"], rtol=0.01)
     np.testing.assert_array_equal(fast["l2"], exact["l2"])
-    alone = [measure(mini("vit")[0], images, [p], precision="bfloat16", **SETTINGS) for p in points]
+    alone = [
+        losses_at(mini("vit")[0], images, [p], precision="bfloat16", **SETTINGS) for p in points
+    ]
     np.testing.assert_array_equal(pd.concat(alone)["nll"], fast["nll"])
     assert set(fast["precision"]) == {"bfloat16"}
     assert set(exact["precision"]) == {"float32"}
@@ -373,7 +368,7 @@ def test_auto_is_bfloat16_where_the_processor_has_it(monkeypatch: pytest.MonkeyP
 
 
 def test_where_logits_overflow_scores_are_null(small: Augmented, tmp_path: Path) -> None:
-    table = measure(linear(1e18), small, [(0.0, 0.0), (1e21, 1e21)], **SETTINGS)
+    table = losses_at(linear(1e18), small, [(0.0, 0.0), (1e21, 1e21)], **SETTINGS)
     find_table("landscape").write(table.assign(model="net"), tmp_path / "table")
     inside, outside = find_table("landscape").read(tmp_path / "table").to_dict("records")
     assert inside["nll"] > 1e16
@@ -389,7 +384,7 @@ def test_a_loss_that_is_not_finite_at_the_trained_weights_is_told(small: Augment
     with torch.no_grad():
         model[1].weight.fill_(3e38)
     with pytest.raises(VitscopeError) as caught:
-        measure(model, small, grid(3, 1.0), **SETTINGS)
+        losses_at(model, small, grid(3, 1.0), **SETTINGS)
     assert str(caught.value) == (
         "The loss of the Sequential on augmented images is not finite at its trained weights: give "
         "a checkpoint of a training that did not diverge."
@@ -398,8 +393,8 @@ def test_a_loss_that_is_not_finite_at_the_trained_weights_is_told(small: Augment
 
 
 def test_the_table_says_what_the_loss_is_of(tmp_path: Path) -> None:
-    clean = written(tmp_path / "clean", np.ones((5, 3, 2, 2)), np.eye(4)[:1].repeat(5, 0), True)
-    table = measure(linear(), clean, [(0.0, 0.0)], **SETTINGS | {"weight_decay": 0})
+    clean = augmented(tmp_path / "clean", np.ones((5, 3, 2, 2)), np.eye(4)[:1].repeat(5, 0), True)
+    table = losses_at(linear(), clean, [(0.0, 0.0)], **SETTINGS | {"weight_decay": 0})
     (row,) = table.to_dict("records")
     assert row["clean"]
     assert row["images"] == 5
@@ -410,8 +405,16 @@ def test_the_table_says_what_the_loss_is_of(tmp_path: Path) -> None:
 
 def test_progress_is_told(small: Augmented) -> None:
     told: list[str] = []
-    measure(linear(), small, grid(3, 1.0), **SETTINGS | {"say": told.append})
+    losses_at(linear(), small, grid(3, 1.0), **SETTINGS | {"say": told.append})
     assert told[-1].startswith("9 of 9 points")
+
+
+def test_a_job_measures_some_rows_of_the_grid(small: Augmented, tmp_path: Path) -> None:
+    job = OnLoss(linear(), small, CPU)
+    table = measure(job, 5, 2.0, (1, 3), "float32", **SETTINGS)
+    expected = losses_at(linear(), small, grid(5, 2.0, range(1, 3)), **SETTINGS)
+    pd.testing.assert_frame_equal(table, expected, check_exact=True)
+    find_table("landscape").write(table.assign(model="net"), tmp_path / "table")
 
 
 # Studies

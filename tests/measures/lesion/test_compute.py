@@ -15,12 +15,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
+from vitscope.networks.image_rows import rows_to_classify
 
 from tests.helpers.networks import mini
+from tests.helpers.splits import CENTER, SPREAD, on_model, shapes
 from tests.networks.families.test_cut_points import ARCHS
 from vitscope.errors import VitscopeError
 from vitscope.measures.intervals import interval
-from vitscope.measures.lesion.compute import branches_of, correctness, lesion_table, lesioned
+from vitscope.measures.lesion.compute import (
+    branches_of,
+    correctness,
+    lesion_table,
+    lesioned,
+    measure,
+)
+from vitscope.networks.block_table import CUT_POINT
 from vitscope.networks.blocks import block_table
 from vitscope.networks.cut_points import CutPoint
 from vitscope.networks.family import find_family
@@ -375,9 +384,9 @@ def test_the_table(tmp_path: Path) -> None:
     find_table("lesion").write(table, tmp_path / "table")
     read = find_table("lesion").read(tmp_path / "table")
     assert read["index"].tolist() == units
-    shared_columns = list(set(blocks.columns) - {"parameters"})
-    expected = blocks[blocks["index"].isin(units)][shared_columns].reset_index(drop=True)
-    pd.testing.assert_frame_equal(read[shared_columns], expected, check_dtype=False)
+    columns = list(CUT_POINT)
+    expected = blocks[blocks["index"].isin(units)][columns].reset_index(drop=True)
+    pd.testing.assert_frame_equal(read[columns], expected, check_dtype=False)
     assert (read["images"] == 50).all()
     np.testing.assert_allclose(read["clean_accuracy"], clean.mean(), rtol=1e-15)
     np.testing.assert_allclose(read["accuracy"], without.mean(axis=0), rtol=1e-15)
@@ -396,6 +405,21 @@ def test_a_single_image_has_no_interval() -> None:
     table = lesion_table(blocks, units, np.ones(1, bool), np.zeros((1, 24), bool), 100, 0)
     assert table["change"].tolist() == [-100] * 24
     assert table[["ci_low", "ci_high"]].isna().all(axis=None)
+
+
+def test_a_job_measures_the_chosen_images(tmp_path: Path) -> None:
+    images = shapes(tmp_path / "split", 20)
+    network, cut_points = mini("vit")
+    blocks = block_table("net", network, cut_points, 32)
+    given = on_model(network, images, cut_points=cut_points, blocks=blocks)
+    bootstrap = {"resamples": 100, "seed": 3}
+    table = measure(given, {"images": 9, "seed": 1}, bootstrap)
+    rows = rows_to_classify(images, 9, 1)
+    branches = branches_of("net", network, cut_points)
+    pixels = images.normalized(rows, CENTER, SPREAD).split(7)
+    found = correctness(network, list(branches.values()), pixels, images.labels[rows])
+    expected = lesion_table(blocks, list(branches), *found, **bootstrap)
+    pd.testing.assert_frame_equal(table, expected, check_exact=True)
 
 
 # Bad input.

@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import bootstrap
 
-from vitscope.data.building import build
-from vitscope.data.split import Split
+from tests.helpers.splits import built, shapes
 from vitscope.errors import VitscopeError
-from vitscope.measures.shape_texture.compute import biases, cues
+from vitscope.measures.given import OnPredictions
+from vitscope.measures.shape_texture.compute import cues, measure, shape_biases
 from vitscope.workflow.tables import find_table
 
 CLASSES = ["disk", "ring", "star", "heart"]
@@ -32,7 +32,7 @@ def drawn(images: int, shape_share: float, texture_share: float, seed: int = 0) 
 
 def measured(prediction: Any, shape: Any, texture: Any, resamples: int = 200) -> pd.DataFrame:
     arrays = (np.asarray(values) for values in (prediction, shape, texture))
-    return biases(*arrays, CLASSES, resamples, 0)
+    return shape_biases(*arrays, CLASSES, resamples, 0)
 
 
 def test_by_hand() -> None:
@@ -153,21 +153,8 @@ def test_no_conflict_at_all_is_told() -> None:
 # The cues of an artefact
 
 
-def built(folder: Path, source: dict[str, Any], split: str, classes: int = 10) -> Split:
-    dataset = {
-        "source": source,
-        "classes": classes,
-        "image_size": 32,
-        "resize": None,
-        "interpolation": "bicubic",
-        "splits": {split: {"images": None if source["kind"] == "npz" else 120, "seed": 0}},
-    }
-    build("mine", dataset, split, folder / "split")
-    return Split(folder / "split")
-
-
 def test_cues_are_those_of_the_rows(tmp_path: Path) -> None:
-    images = built(tmp_path, {"kind": "shapes32", "seed": 0}, "conflict")
+    images = shapes(tmp_path / "split", 120, "conflict")
     shape, texture = cues(images, [3, 5, 100])
     assert shape.tolist() == images.column("shape")[[3, 5, 100]].tolist()
     assert texture.tolist() == images.column("texture")[[3, 5, 100]].tolist()
@@ -176,11 +163,23 @@ def test_cues_are_those_of_the_rows(tmp_path: Path) -> None:
     assert (everything[0] != everything[1]).all()
 
 
+def test_a_job_compares_predictions_with_the_cues(tmp_path: Path) -> None:
+    images = shapes(tmp_path / "split", 120, "conflict")
+    rows = np.arange(5, 100)
+    prediction = np.random.default_rng(0).integers(10, size=len(rows))
+    predictions = pd.DataFrame({"image": rows, "prediction": prediction})
+    table = measure(OnPredictions("vit", predictions, images), 100, 3)
+    shape, texture = cues(images, range(5, 100))
+    expected = shape_biases(prediction, shape, texture, images.classes, 100, 3)
+    pd.testing.assert_frame_equal(table, expected.assign(model="vit"), check_exact=True)
+    find_table("shape_texture").write(table, tmp_path / "table.parquet")
+
+
 def test_images_that_do_not_say_their_cues_are_told(tmp_path: Path) -> None:
     pixels = np.zeros((4, 32, 32, 3), np.uint8)
     np.savez(tmp_path / "images.npz", images=pixels, labels=np.arange(4))
     source = {"kind": "npz", "path": str(tmp_path / "images.npz")}
-    images = built(tmp_path, source, "test", classes=4)
+    images = built(tmp_path / "split", source, classes=4)
     with pytest.raises(VitscopeError) as caught:
         cues(images, [0, 1])
     assert str(caught.value) == (

@@ -4,13 +4,13 @@ import numpy as np
 import pandas as pd
 import pytest
 from matplotlib.patches import Rectangle
-from vitscope.measures.spectrum.compute import BANDS
 
 from tests.helpers.tiers import some_of
 from vitscope.drawing.figure import Member
 from vitscope.drawing.kinds import draw_kind
 from vitscope.drawing.saving import style
 from vitscope.errors import VitscopeError
+from vitscope.measures.fourier.plane import BANDS
 
 RESNET = Member("resnet", "ResNet-50", "resnet")
 VIT = Member("vit", "ViT-Ti", "vit")

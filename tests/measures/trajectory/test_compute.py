@@ -6,11 +6,15 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from hypothesis import given as drawn_from
+from hypothesis import strategies as st
 from safetensors.torch import load_file
 
 from vitscope.errors import VitscopeError
 from vitscope.files.tensors import TensorFile
-from vitscope.measures.trajectory.compute import recorded, traced
+from vitscope.measures.given import OnWeights
+from vitscope.measures.trajectory import compute as trajectories
+from vitscope.measures.trajectory.compute import measure, recorded, traced
 from vitscope.networks.empty import parameter_names
 from vitscope.networks.weights_file import write_weights
 from vitscope.settings.loading import BUNDLED_STUDIES, load_study
@@ -20,6 +24,43 @@ from vitscope.workflow.tables import find_table
 MINI = load_study(BUNDLED_STUDIES / "mini.yaml")
 FOLDER = Path(__file__).parents[3] / "resources" / "checkpoints" / "mini"
 SNAPSHOTS = ("init", "warmup", "end")
+
+
+@drawn_from(
+    st.lists(st.tuples(st.floats(0.01, 5), st.floats(0, np.pi)), min_size=1, max_size=9),
+    st.floats(0.01, 100),
+)
+def test_points_of_a_plane_come_back(points: list[tuple[float, float]], scale: float) -> None:
+    generator = np.random.default_rng(0)
+    end = generator.normal(size=50)
+    x, y = np.linalg.qr(generator.normal(size=(50, 2)))[0].T
+    placed = [end + scale * r * (np.cos(a) * x + np.sin(a) * y) for r, a in [(1, 0), *points]]
+    found = polar([*placed, end])
+    np.testing.assert_allclose(found["radius"], [1, *(r for r, _ in points), 0], atol=1e-9)
+    # Near 0 and pi the arc cosine has half the digits.
+    np.testing.assert_allclose(found["angle"], [0, *(a for _, a in points), 0], atol=1e-5)
+
+
+def test_pieces_do_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
+    moments = list(np.random.default_rng(1).normal(size=(4, 1000)).astype(np.float32))
+    whole = polar(moments)
+    monkeypatch.setattr(trajectories, "PIECE", 7)
+    np.testing.assert_allclose(polar(moments), whole, rtol=1e-12, atol=1e-7)
+
+
+def test_a_moment_that_is_the_end_has_the_angle_0() -> None:
+    start, end = np.ones(3), np.zeros(3)
+    assert polar([start, end, end])["angle"].tolist() == [0, 0, 0]
+
+
+def test_two_moments_are_no_trajectory() -> None:
+    with pytest.raises(VitscopeError, match=r"needs 3 moments at least.*there are 2"):
+        polar([np.ones(3), np.zeros(3)])
+
+
+def test_the_same_first_and_last_weights_are_told() -> None:
+    with pytest.raises(VitscopeError, match="are the same weights"):
+        polar([np.ones(3), np.zeros(3), np.ones(3)])
 
 
 # From snapshots
@@ -98,6 +139,32 @@ def test_both_sources_fit_the_documented_table(tmp_path: Path) -> None:
         assert len(find_table("trajectory").read(tmp_path / "table.parquet")) == len(table)
 
 
+def bundled(folder: Path, model: str) -> dict[str, TensorFile]:
+    """Convert the bundled snapshots of a model."""
+    files = {}
+    for name in SNAPSHOTS:
+        write_weights(folder / name, load_file(FOLDER / model / f"{name}.safetensors"), {})
+        files[name] = TensorFile(folder / name)
+    return files
+
+
+def test_a_job_takes_what_was_recorded_or_the_snapshots(tmp_path: Path) -> None:
+    record = history([1.2, 0.5, 0.0], [0.3, 0.2, 0.0])
+    table = measure(OnWeights("vit", history=record), "1")
+    expected = recorded(record, "1", "vit").assign(model="vit")
+    pd.testing.assert_frame_equal(table, expected, check_exact=True)
+
+    files = bundled(tmp_path, "vit")
+    network = MINI.network("vit")
+    given = OnWeights("vit", snapshots=[*files.values()])
+    table = measure(given, "warmup", SNAPSHOTS, network)
+    parameters = parameter_names(
+        network["family"], network["arch"], network["classes"], network["image_size"]
+    )
+    expected = traced(files, parameters, "warmup").assign(model="vit")
+    pd.testing.assert_frame_equal(table, expected, check_exact=True)
+
+
 def test_a_history_without_a_trajectory_is_told() -> None:
     with pytest.raises(VitscopeError, match=r"^h\.parquet records no trajectory: train with"):
         recorded(history([None, None], [None, None]), "1", "h.parquet")
@@ -112,11 +179,7 @@ def test_one_epoch_is_no_trajectory() -> None:
 def test_bundled_histories_agree_with_bundled_snapshots(tmp_path: Path, model: str) -> None:
     entry = MINI.models[model]
     parameters = parameter_names(entry.family, entry.arch, 10, 32)
-    files = {}
-    for name in SNAPSHOTS:
-        write_weights(tmp_path / name, load_file(FOLDER / model / f"{name}.safetensors"), {})
-        files[name] = TensorFile(tmp_path / name)
-    found = traced(files, parameters, "warmup")
+    found = traced(bundled(tmp_path, model), parameters, "warmup")
     warmup = str(MINI.recipe(model).warmup_epochs)
     read = find_table("training_history").read(FOLDER / model / "history.parquet")
     expected = recorded(read, warmup, model)

@@ -1,8 +1,8 @@
 """Linear CKA of all pairs of cut points, from batches of images, so that shards merge exactly.
 
-The HSIC of a batch is the unbiased one of Song et al. (2012). It is the inner product of the two
-Gram matrices, each U-centred: so each is centred once, and all pairs are one product of matrices.
-The CKA is that of Nguyen et al. (2021), from means over batches.
+The HSIC of a batch is the unbiased estimate of Song et al. (2012): the inner product of two
+U-centred Gram matrices. So every Gram matrix is centred once, and one matrix product gives all
+pairs. The CKA is computed from the means of the HSIC over batches, as in Nguyen et al. (2021).
 """
 
 from typing import Any
@@ -18,19 +18,20 @@ from vitscope.measures.given import OnLatents
 
 Array = npt.NDArray[Any]
 
-# Gram matrices are of single precision: one that is this much smaller once it is centred is nothing
-# but rounding.
+# Gram matrices are computed in single precision. If centring leaves less than this share of a
+# matrix's norm, what is left is rounding error, and counts as zero.
 ROUNDING = 1e-6
 
-# Features are copied out of the memory map in pieces that stay in a cache.
+# Features are copied out of the memory map piece by piece, each small enough for the cache.
 PIECE_BYTES = 1 << 22
 
 
 def gram(features: Array, dtype: str = "F32") -> Array:
-    """Return the Gram matrix of the rows of (N, D), less a vector that is common to all of them.
+    """Return the Gram matrix of the rows of (N, D), after subtracting the mean row from each.
 
-    The HSIC is the same whichever vector that is. Without the mean, little cancels; without the
-    first row before, nothing at all is left of rows that are equal.
+    The HSIC does not change when the same vector is subtracted from all rows. Subtracting the mean
+    keeps the numbers small, so that centring loses few digits. The first row is subtracted before:
+    rows that are all equal then become exactly zero, which rounding of their mean would prevent.
     """
     images, width = features.shape
     step = max(1, PIECE_BYTES // (4 * images))
@@ -44,10 +45,7 @@ def gram(features: Array, dtype: str = "F32") -> Array:
 
 
 def u_centred(grams: Array) -> Array:
-    """Return Gram matrices (..., N, N) without their diagonals and then without row means.
-
-    Each row and each column of the result adds up to zero, its diagonal being zero.
-    """
+    """Return Gram matrices (..., N, N) U-centred: diagonals are zero, and so is each row sum."""
     images = grams.shape[-1]
     off_diagonal = np.where(np.eye(images, dtype=bool), 0, grams)
     rows = off_diagonal.sum(axis=-1, keepdims=True) / (images - 2)
@@ -95,7 +93,8 @@ def shard_hsic(latents: TensorFile, first_image: int, batch_size: int) -> pd.Dat
     count = len(latents.names)
     index, other = np.triu_indices(count)
     images = latents.shape(latents.names[0])[0]
-    # Batches need not hold every image: one more pass costs little beside the products.
+    # Batches may leave out the last images, so checksums are checked in a pass of their own; it is
+    # short compared to the matrix products.
     latents.verify()
     batches = range(0, images - batch_size + 1, batch_size)
     values = [hsic(_grams(latents, first, batch_size))[index, other] for first in batches]
@@ -111,5 +110,5 @@ def shard_hsic(latents: TensorFile, first_image: int, batch_size: int) -> pd.Dat
 
 
 def measure(given: OnLatents, batch_size: int) -> pd.DataFrame:
-    """Measure a shard."""
+    """Return the HSIC of all pairs of cut points, for each batch of a shard."""
     return shard_hsic(given.latents, given.first_image, batch_size)

@@ -9,9 +9,9 @@ from vitscope.measures.given import Parts
 
 
 def mean_cka(model: str, shards: Iterable[pd.DataFrame]) -> pd.DataFrame:
-    """Merge the shards of one model to the CKA of all pairs of cut points, in both orders.
+    """Return the CKA of all pairs of cut points, each pair in both orders, from all shards.
 
-    A cut point whose maps are the same for all images has none: NaN.
+    It is NaN where one of the two cut points has the same map for all images.
     """
     rows = pd.concat(shards)
     batches = rows.pivot(index="first_image", columns=["index", "other_index"], values="hsic")
@@ -37,5 +37,5 @@ def mean_cka(model: str, shards: Iterable[pd.DataFrame]) -> pd.DataFrame:
 
 
 def merge(parts: Parts) -> pd.DataFrame:
-    """Merge the shards of a model."""
+    """Return the CKA of a model from its shards."""
     return mean_cka(parts.model, parts.tables)

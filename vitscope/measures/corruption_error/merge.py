@@ -7,7 +7,7 @@ from vitscope.measures.given import Parts
 
 
 def corruption_error(table: pd.DataFrame) -> pd.DataFrame:
-    """Return the errors of one model by corruption, mean over severities, and their mean."""
+    """Return the error for each corruption, averaged over severities, and the mean of these."""
     clean = table["corruption"] == CLEAN
     clean_error = 1 - table.loc[clean, "accuracy"].item()
     accuracy = table[~clean].groupby("corruption", sort=False)["accuracy"].mean()
@@ -26,5 +26,5 @@ def corruption_error(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def merge(parts: Parts) -> pd.DataFrame:
-    """Average the parts of the robustness of a model."""
+    """Return the corruption errors of a model from all parts of its robustness table."""
     return corruption_error(pd.concat(parts.tables, ignore_index=True))

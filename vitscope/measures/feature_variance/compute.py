@@ -1,4 +1,4 @@
-"""Feature map variance: over space, then its mean over channels and images."""
+"""The variance of feature maps over space, averaged over channels, for each image."""
 
 from typing import Any
 
@@ -11,14 +11,14 @@ from vitscope.measures.given import OnLatents
 
 Array = npt.NDArray[Any]
 
-# The maps are copied out of the memory map in pieces that stay in a core's second-level cache.
+# Maps are copied out of the memory map piece by piece, each small enough for the L2 cache.
 PIECE_BYTES = 1 << 20
 
 
-def map_variance(maps: Array) -> Array:
-    """Return the unbiased variance over space of each image of (N, C, H, W), mean over channels.
+def spatial_variance(maps: Array) -> Array:
+    """Return the unbiased variance over space for each image of (N, C, H, W), mean over channels.
 
-    Maps of a single pixel have no variance: NaN.
+    It is NaN for maps of a single pixel.
     """
     images, channels, height, width = maps.shape
     pixels = height * width
@@ -39,7 +39,7 @@ def _variance_of(latents: TensorFile, name: str) -> Array:
     for start in range(0, len(maps), step):
         piece = maps[start : start + step]
         total += checksum(piece, start)
-        pieces.append(map_variance(as_float(piece, dtype)))
+        pieces.append(spatial_variance(as_float(piece, dtype)))
     latents.check(name, total)
     return np.concatenate(pieces)
 
@@ -66,5 +66,5 @@ def shard_variance(latents: TensorFile, first_image: int) -> pd.DataFrame:
 
 
 def measure(given: OnLatents) -> pd.DataFrame:
-    """Measure a shard."""
+    """Return the variance of every image of a shard at every cut point."""
     return shard_variance(given.latents, given.first_image)

@@ -10,7 +10,7 @@ from vitscope.measures.intervals import interval
 
 
 def mean_variance(shards: Iterable[pd.DataFrame], resamples: int, seed: int) -> pd.DataFrame:
-    """Merge the shards of one model: mean over images and a 95 % interval, per cut point."""
+    """Return the mean over the images of all shards and its 95 % interval, for each cut point."""
     per_image = pd.concat(
         shard.pivot(index="image", columns="index", values="variance") for shard in shards
     )
@@ -28,6 +28,6 @@ def mean_variance(shards: Iterable[pd.DataFrame], resamples: int, seed: int) -> 
 
 
 def merge(parts: Parts, resamples: int, seed: int) -> pd.DataFrame:
-    """Merge the shards of a model, and say which cut point each row is of."""
+    """Return the variance of a model at each cut point, with what is known of the cut point."""
     merged = mean_variance(parts.tables, resamples, seed)
     return parts.cut_points.merge(merged, on="index", validate="one_to_one")

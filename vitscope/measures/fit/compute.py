@@ -49,8 +49,8 @@ def fit_table(
 ) -> pd.DataFrame:
     """Return a row for the error on test images and one for the loss on training images.
 
-    The loss has no interval: its images are mixed and augmented in batches, and all models see the
-    same ones.
+    The loss has no bootstrap interval: its images are not independent, since they are mixed with
+    others of their batch. All models see the same ones, so that their losses compare all the same.
     """
     wrong = 100.0 * (predictions["prediction"] != predictions["label"]).to_numpy()
     low, high = interval(wrong[:, None], resamples, seed)
@@ -68,7 +68,7 @@ def fit_table(
 
 
 def measure(given: OnModel, resamples: int, seed: int) -> pd.DataFrame:
-    """Measure the loss on augmented images, beside the error of the predictions."""
+    """Return the error of the predictions, and the loss on augmented training images."""
     if given.alike is None or given.predictions is None:
         raise ValueError("the fit needs predictions and augmented images")
     losses = training_losses(given.network, given.alike.batches(given.batch_size), given.device)

@@ -1,7 +1,7 @@
-"""Log amplitudes of the Fourier-transformed feature maps, from frequency 0 to the highest.
+"""What is measured of Fourier-transformed feature maps: log amplitudes, and variances in bands.
 
-Along the half-diagonal, as the authors of the paper measure them, and as means over the rings of a
-whole transform, of which the variance in bands of frequency is measured too.
+The log amplitudes along the half-diagonal are what the authors of the paper measure. Those on rings
+and the variances in bands of frequency come from the transform of the whole map.
 """
 
 from collections.abc import Iterator, Sequence
@@ -15,15 +15,16 @@ from vitscope.files.tensors import TensorFile
 from vitscope.measures.fourier.diagonal import HalfDiagonal, diagonal_steps
 from vitscope.measures.fourier.plane import BANDS, Plane, WholeSpectrum
 from vitscope.measures.given import OnLatents
-from vitscope.measures.slices import measure_pieces
+from vitscope.measures.slices import measure_slices
 
 Array = npt.NDArray[Any]
 
 
 class Transforms:
-    """Measure all that is wanted of the transforms of the maps at one cut point.
+    """Measure the maps at one cut point.
 
-    Maps that are not square have no diagonal. Without `edges`, no whole map is transformed.
+    The diagonal is measured if maps are square, bands if there are `edges` between them, and rings
+    if `radial` is set too.
     """
 
     def __init__(self, shape: tuple[int, ...], radial: bool, edges: Sequence[float] | None) -> None:
@@ -38,18 +39,20 @@ class Transforms:
         self._bands = len(BANDS) if edges is not None else 0
 
     def __call__(self, maps: Array) -> Array:
-        """Return the values of each image of (N, C, H, W): the diagonal, the bands, the rings."""
+        """Return a row for each image of (N, C, H, W): its diagonal, its bands, its rings."""
         found = [measure(maps).astype(np.float64) for measure in self._measures]
         return np.concatenate([np.empty((len(maps), 0)), *found], axis=1)
 
     def named(self, values: Array) -> Iterator[tuple[str, Array]]:
-        """Yield what was measured by its name; NaN for a diagonal or a band that is undefined."""
+        """Yield each quantity by its name, (N, steps).
+
+        The diagonal of maps that are not square is NaN, and so are bands of a single pixel.
+        """
         after = self.steps + self._bands
         nothing = np.full((len(values), 1), np.nan)
         yield "diagonal", values[:, : self.steps] if self.steps else nothing
         if self._bands:
             for band, column in zip(BANDS, values[:, self.steps : after].T, strict=True):
-                # A map of a single pixel has no variance.
                 yield band, column[:, None] if self.pixels > 1 else nothing
         if values.shape[1] > after:
             yield "radial", values[:, after:]
@@ -69,7 +72,7 @@ def shard_transforms(
     transforms = {
         name: Transforms(latents.shape(name)[1:], radial, edges) for name in latents.names
     }
-    measured = measure_pieces(latents, transforms, first_image, threads)
+    measured = measure_slices(latents, transforms, first_image, threads)
     rows = [
         _rows(index, quantity, values, first_image)
         for index, name in enumerate(latents.names)
@@ -92,5 +95,5 @@ def _rows(index: int, quantity: str, values: Array, first_image: int) -> pd.Data
 
 
 def measure(given: OnLatents, radial: bool, edges: Sequence[float] | None) -> pd.DataFrame:
-    """Measure a shard."""
+    """Return the amplitudes and band variances of every image of a shard."""
     return shard_transforms(given.latents, given.first_image, radial, edges, given.threads)

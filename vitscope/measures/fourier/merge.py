@@ -8,20 +8,23 @@ import pandas as pd
 from vitscope.measures.given import Parts
 from vitscope.measures.intervals import interval
 
-# What is measured of a frequency; of a band it is the variance.
+# The quantities of a part that are log amplitudes; the others are variances in bands.
 AMPLITUDES = ("diagonal", "radial")
 
 
 def _frequencies(measure: str, points: pd.DataFrame) -> pd.Series:
-    """Return the frequency of every step, in units of pi; `points` has the sizes of the maps."""
+    """Return the frequency of each row in units of pi, from its step and the size of its map."""
     if measure == "radial":
         return 2 * points["step"] / points[["height", "width"]].max(axis=1)
-    # The authors call the last step 1.0 pi, whichever it is.
+    # The authors label the last step 1.0 pi, whatever frequency it really has.
     return points["step"] / points.groupby("index")["step"].transform("max").clip(lower=1)
 
 
 def _means(per_image: pd.DataFrame, resamples: int, seed: int) -> pd.DataFrame:
-    """Return the mean amplitudes over images; `per_image` has a column for each index and step."""
+    """Return the mean over images of each amplitude, and of its difference to frequency 0.
+
+    `per_image` has a row for each image, and a column for each index and step.
+    """
     per_image = per_image.sort_index().sort_index(axis=1)
     values = per_image.to_numpy(np.float64)
     steps = per_image.columns.get_level_values("step").to_numpy()
@@ -42,7 +45,8 @@ def _means(per_image: pd.DataFrame, resamples: int, seed: int) -> pd.DataFrame:
 
 
 def _per_image(tables: Iterable[pd.DataFrame]) -> pd.DataFrame:
-    # Table by table: a row per image is a fifth of the memory of a row per value.
+    # Each table is reshaped before the next is read: a row for each image takes a fifth of the
+    # memory that a row for each value takes.
     return pd.concat(
         table[table["quantity"].isin(AMPLITUDES)].pivot(
             index="image", columns=["quantity", "index", "step"], values="value"
@@ -52,7 +56,7 @@ def _per_image(tables: Iterable[pd.DataFrame]) -> pd.DataFrame:
 
 
 def merge(parts: Parts, resamples: int, seed: int) -> pd.DataFrame:
-    """Merge the amplitudes of all shards: mean over images and a 95 % interval."""
+    """Return the amplitudes of a model: means over all images, and their 95 % intervals."""
     per_image = _per_image(parts.tables)
     merged = []
     for quantity in AMPLITUDES:

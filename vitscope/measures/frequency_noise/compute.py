@@ -31,10 +31,11 @@ def shares_found(
     noise: Noise,
     device: "torch.device | None" = None,
 ) -> tuple[Array, Array]:
-    """Tell whether the class of each image is found, (N,), and in which share of the draws, (N, K).
+    """Tell for each image whether its class is found, (N,), and how often under noise, (N, K).
 
-    `batches` are the normalized images of `rows` of the artefact; `noise` has the K `frequencies`,
-    their `width`, `eps` and the number of `seeds`.
+    The latter is a share of the draws of noise, for each of K frequencies. `batches` are the
+    normalized images of `rows` of the split; `noise` has the `frequencies`, their `width`, `eps`
+    and the number of `seeds`.
     """
     import torch
 
@@ -85,7 +86,7 @@ def _share_of_draws(
 def noise_table(
     model: str, clean: Array, shares: Array, noise: Noise, size: int, bootstrap: Mapping[str, int]
 ) -> pd.DataFrame:
-    """Return the table of one model, from what `shares_found` tells of images of `size` pixels."""
+    """Return the table of one model from the results of `shares_found`; images are `size` wide."""
     frequencies, width = noise["frequencies"], noise["width"]
     table = pd.DataFrame(
         {
@@ -106,7 +107,7 @@ def noise_table(
 def measure(
     given: OnModel, chosen: Mapping[str, Any], noise: Noise, bootstrap: Mapping[str, int]
 ) -> pd.DataFrame:
-    """Measure what noise of each frequency costs a model; `chosen` says of which images."""
+    """Return the change of accuracy by noise of each frequency, on the `chosen` images."""
     rows = rows_to_classify(given.images, chosen["images"], chosen["seed"])
     labels = known_labels(given.images, rows)
     clean, shares = shares_found(

@@ -12,14 +12,14 @@ from vitscope.measures.hessian.operator import Hessian
 from vitscope.progress import Progress, Say
 from vitscope.training.augmented import Augmented
 
-# Images that the Hessian is checked on before any spectrum: whether it can be trusted does not
-# depend on how many there are.
+# Before anything is measured, the Hessian is checked on this many images. A few are enough: what
+# the check finds is a property of the model, not of the images.
 CHECKED = 8
 
 
 @dataclass(frozen=True)
 class Loss:
-    """The loss whose Hessian is measured: of which model, on what, with which weight decay."""
+    """The loss whose Hessian is measured: of a model on batches of images, with weight decay."""
 
     model: nn.Module
     images: Augmented
@@ -28,7 +28,7 @@ class Loss:
     device: torch.device | None = None
 
     def hessian(self, batch: int, images: int | None = None) -> Hessian:
-        """Return the Hessian on a batch, or on the first images of it."""
+        """Return the Hessian on a batch, or on its first `images` images."""
         first = batch * self.batch_size
         pixels, targets = self.images.rows(first, first + (images or self.batch_size))
         return operator.of_model(
@@ -42,6 +42,7 @@ class Loss:
 def over_batches(
     loss: Loss, batches: Sequence[int], measure: Callable[[int, Hessian], pd.DataFrame], say: Say
 ) -> pd.DataFrame:
+    """Return what `measure` makes of the Hessian on each batch, after checking the Hessian."""
     checked = min(CHECKED, loss.batch_size)
     operator.require_deterministic(lambda: loss.hessian(batches[0], checked))
     progress = Progress(len(batches), "batches", say)

@@ -1,8 +1,9 @@
-"""Eigenvalues of a large symmetric operator that is known by its products with vectors alone.
+"""Eigenvalues of a large symmetric operator that can only be multiplied with vectors.
 
-Every new vector is made orthogonal to all before it, twice: so no eigenvalue comes up again as a
-copy of itself, and the residual that the recurrence implies is the true one, to rounding. Vectors
-have the precision of the operator; the projected operator, which is small, is of double precision.
+This is Lanczos with full orthogonalization: each new vector is made orthogonal to all that are
+kept, twice. Without it, rounding lets eigenvalues that were already found appear again. With it,
+the residuals that the recurrence gives are the true ones, up to rounding. Vectors have the
+precision of the operator; the projected operator, which is small, has double precision.
 """
 
 from collections.abc import Callable
@@ -16,24 +17,28 @@ from torch import Tensor
 Apply = Callable[[Tensor], Tensor]
 Array = npt.NDArray[np.float64]
 
-# Vectors in memory, however many steps it takes: when there are that many, those that span the best
-# approximations stay.
+# How many vectors are kept in memory. When there are that many, it restarts: half of them are kept,
+# which span the best approximations so far, and further steps fill up the rest.
 LARGEST_BASIS = 64
 
-# An image has nothing new if this is left of it without the basis, in units of rounding.
+# After a product is made orthogonal to the basis, what is left counts as zero if its norm is at
+# most this many times the rounding error of the product.
 ROUNDING = 20
 
 
 @dataclass(frozen=True)
 class Start:
-    """Where a process starts: at a vector of random signs, the same one on every device."""
+    """The random first vector of a Lanczos process, which is the same one on every device.
+
+    It has `size` entries, which depend on `seed` alone; `like` has their device and precision.
+    """
 
     size: int
     seed: tuple[int, ...]
     like: Tensor
 
     def chance(self) -> np.random.Generator:
-        """Return the generator of all vectors of a process."""
+        """Return a new generator, from which all random vectors of a process are drawn."""
         return np.random.default_rng(self.seed)
 
     def signs(self, chance: np.random.Generator) -> Tensor:
@@ -46,7 +51,10 @@ class Start:
 
 
 class _Krylov:
-    """An orthonormal basis that grows by one vector per step, and the operator projected on it."""
+    """An orthonormal basis that grows by one vector with each step, and the operator within it.
+
+    `coupling` is the norm of what the last product had outside of the basis.
+    """
 
     def __init__(self, apply: Apply, start: Start, capacity: int) -> None:
         self._apply, self._start, self._chance = apply, start, start.chance()
@@ -61,7 +69,10 @@ class _Krylov:
 
     @property
     def closed(self) -> bool:
-        """Tell whether the space of the basis is the operator's own: its eigenvalues are exact."""
+        """Tell whether the operator maps the span of the basis to itself.
+
+        Then the eigenvalues of the projected operator are exact eigenvalues of the operator.
+        """
         return self.coupling == 0
 
     @property
@@ -71,46 +82,54 @@ class _Krylov:
 
     @property
     def complete(self) -> bool:
-        """Tell whether the basis is one of the whole space."""
+        """Tell whether the basis spans the whole space."""
         return self.length == self._start.size
 
     def _orthogonalize(self, vector: Tensor) -> tuple[Array, float]:
-        """Take from a vector what it has of the basis; return that, and the norm of the rest."""
+        """Make a vector orthogonal to the basis, in place.
+
+        Return the coordinates in the basis of what was subtracted, and the norm of what is left.
+        """
         basis = self._basis[: self.length]
-        had = torch.zeros_like(basis[:, 0])
+        subtracted = torch.zeros_like(basis[:, 0])
         for _ in range(2):
-            share = basis @ vector
-            vector -= share @ basis
-            had += share
-        return had.double().cpu().numpy(), float(torch.linalg.vector_norm(vector))
+            coordinates = basis @ vector
+            vector -= coordinates @ basis
+            subtracted += coordinates
+        return subtracted.double().cpu().numpy(), float(torch.linalg.vector_norm(vector))
 
     def step(self) -> None:
-        """Apply the operator to the last vector, and take what is new in its image as the next."""
-        image = self._apply(self._basis[self.length])
-        smallest = self._rounding * float(torch.linalg.vector_norm(image))
+        """Multiply the last vector; what its product has outside of the basis is the next one."""
+        product = self._apply(self._basis[self.length])
+        smallest = self._rounding * float(torch.linalg.vector_norm(product))
         self.length += 1
         self.steps += 1
-        column, left = self._orthogonalize(image)
+        column, left = self._orthogonalize(product)
         self._projected[: self.length, self.length - 1] = column
         self._projected[self.length - 1, : self.length] = column
         self.coupling = 0.0 if self.complete or left <= smallest else left
         if self.complete:
             return
+        following = product
         if self.closed:
-            image = self._start.noise(self._chance)
-            _, left = self._orthogonalize(image)
-        self._basis[self.length] = image / left
+            # Nothing is left of the product: go on from a random vector outside of the basis.
+            following = self._start.noise(self._chance)
+            _, left = self._orthogonalize(following)
+        self._basis[self.length] = following / left
 
     def ritz(self) -> tuple[Array, Array, Array]:
-        """Return approximate eigenvalues, ascending, their coordinates, and their residuals."""
+        """Return approximate eigenvalues in ascending order, their vectors, and their residuals.
+
+        Vectors are columns of coordinates in the basis.
+        """
         values, coordinates = np.linalg.eigh(self._projected[: self.length, : self.length])
         return values, coordinates, self.coupling * np.abs(coordinates[-1])
 
     def keep(self, values: Array, coordinates: Array) -> None:
-        """Go on from some of the approximations alone, and from the vector that comes next."""
+        """Restart: the basis is then some of the approximate eigenvectors, and the next vector."""
         count = len(values)
-        turn = torch.from_numpy(np.ascontiguousarray(coordinates.T)).to(self._basis)
-        self._basis[:count] = turn @ self._basis[: self.length]
+        rotation = torch.from_numpy(np.ascontiguousarray(coordinates.T)).to(self._basis)
+        self._basis[:count] = rotation @ self._basis[: self.length]
         self._basis[count] = self._basis[self.length]
         self._projected[:count, :count] = np.diag(values)
         self.length = count
@@ -131,8 +150,9 @@ class Spectrum:
 def largest(apply: Apply, start: Start, count: int, tolerance: float, most_steps: int) -> Spectrum:
     """Return the `count` eigenvalues of the largest magnitude, by thick-restart Lanczos.
 
-    It ends when all residuals are within the tolerance, or else after `most_steps` products, or
-    `count` if that is more. Of eigenvalues that are exactly equal, it may find one alone.
+    It ends as soon as all residuals are within the tolerance, and at the latest after `most_steps`
+    products, or after `count` if that is more. If eigenvalues are exactly equal, it may find only
+    one of them.
     """
     count = min(count, start.size)
     krylov = _Krylov(apply, start, max(LARGEST_BASIS, 3 * count))
@@ -155,9 +175,9 @@ def largest(apply: Apply, start: Start, count: int, tolerance: float, most_steps
 def quadrature(apply: Apply, start: Start, steps: int) -> tuple[Array, Array]:
     """Return nodes and weights of a Gauss quadrature of the density of all eigenvalues.
 
-    The weights add up to 1. For a polynomial of a degree below twice the steps, the weighted sum
-    over nodes is what the start makes of it, and the mean of that over starts is the mean over
-    eigenvalues.
+    The weights add up to 1. For any polynomial p of a degree below 2 * `steps`, the weighted sum of
+    p over the nodes is exactly v . p(A) v, where A is the operator and v the normalized first
+    vector. Its mean over random first vectors is the mean of p over all eigenvalues.
     """
     krylov = _Krylov(apply, start, steps)
     krylov.step()

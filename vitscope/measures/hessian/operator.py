@@ -1,8 +1,8 @@
-"""The Hessian of the loss on one batch, known by its products with vectors.
+"""The Hessian of the loss on one batch, which is never formed: it is multiplied with vectors.
 
-The graph of the gradient is built once per batch, and every product is one more backward pass
-through it. Measured, that takes less time than the forward derivative of the gradient, which
-computes the loss anew for every vector, and than many vectors at once.
+The graph of the gradient is built once for each batch, and each product is one backward pass
+through it. That was measured to be faster than forward-mode derivatives of the gradient, which
+compute the loss again for every vector, and than multiplying with several vectors at once.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -18,12 +18,15 @@ from vitscope.measures.hessian.lanczos import Start
 from vitscope.networks.plain_attention import plain_attention
 from vitscope.training.weight_decay import weight_decay_groups
 
-# How far two evaluations of the same product may differ, in units of rounding.
+# How far two evaluations of the same product may differ, as a multiple of the rounding error.
 DRIFT = 100
 
 
 class Hessian:
-    """The Hessian of a loss in some parameters, and of `decay` / 2 times their squares."""
+    """The Hessian, in some parameters, of a loss plus `decay` / 2 times their squares.
+
+    Each parameter tensor has a `decay` of its own.
+    """
 
     def __init__(self, loss: Tensor, parameters: Sequence[Tensor], decay: Sequence[float]) -> None:
         self._parameters = list(parameters)
@@ -31,7 +34,8 @@ class Hessian:
         gradient = torch.autograd.grad(
             loss, self._parameters, create_graph=True, materialize_grads=True
         )
-        # What is linear in all parameters, or has none, has no second derivative.
+        # Where a parameter enters the loss linearly or not at all, its part of the gradient is a
+        # constant, which cannot be differentiated: it adds nothing to a product.
         self._curved = [index for index, part in enumerate(gradient) if part.requires_grad]
         self._gradient = [gradient[index] for index in self._curved]
         self._decay = torch.cat(
@@ -47,7 +51,7 @@ class Hessian:
         return sum(self._sizes)
 
     def start(self, *seed: int) -> Start:
-        """Return where a process starts that takes products with this Hessian."""
+        """Return the first vector of a Lanczos process with this Hessian."""
         return Start(self.size, seed, self._decay)
 
     def __call__(self, vector: Tensor) -> Tensor:
@@ -76,7 +80,7 @@ class Hessian:
 
 
 def _nodes(root: Node | None) -> Iterator[Node]:
-    """Yield every node of a graph once."""
+    """Yield each node of the autograd graph below `root` once."""
     pending, seen = [root], set[Node]()
     while pending:
         node = pending.pop()
@@ -98,8 +102,8 @@ def _require_second_derivatives(loss: Tensor) -> None:
 def of_model(model: nn.Module, images: Tensor, targets: Tensor, weight_decay: float) -> Hessian:
     """Return the Hessian of a model's loss on a batch, in evaluation mode.
 
-    The loss is the mean cross-entropy of the targets, which are probabilities, and the term that
-    weight decay adds: half of the sum of squares, of those parameters that decay in training.
+    The loss is the mean cross-entropy with the targets, which are probabilities, plus
+    `weight_decay` / 2 times the sum of squares of the parameters that decay in training.
     """
     parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
     decay = {
@@ -120,14 +124,15 @@ def of_model(model: nn.Module, images: Tensor, targets: Tensor, weight_decay: fl
 
 
 def _off(one: Tensor, other: Tensor, scale: Tensor) -> float:
-    """Return how far two values differ, over a scale, in units of rounding."""
+    """Return how far two values differ, as a multiple of the rounding error at some scale."""
     difference = torch.linalg.vector_norm(one - other)
     return float(difference / (scale * torch.finfo(one.dtype).eps)) if difference else 0.0
 
 
 def require_deterministic(build: Callable[[], Hessian]) -> None:
-    """Refuse a Hessian that is another one when it is built again, or that is not symmetric."""
-    # One after the other: the graph of a large model fills much of the memory.
+    """Refuse a Hessian that differs when it is built again, or that is not symmetric."""
+    # The first Hessian is deleted before the second is built: the graph of a large model may fill
+    # most of the memory.
     hessian = build()
     start = hessian.start(0)
     chance = start.chance()

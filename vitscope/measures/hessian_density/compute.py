@@ -15,7 +15,7 @@ from vitscope.progress import Say
 def density(
     loss: Loss, batches: Sequence[int], *, probes: int, steps: int, say: Say = print
 ) -> pd.DataFrame:
-    """Return nodes and weights of the density of all eigenvalues of each batch, for each probe."""
+    """Return the density of all eigenvalues of each batch: nodes and weights for each probe."""
 
     def measure(batch: int, hessian: Hessian) -> pd.DataFrame:
         tables = []
@@ -31,6 +31,6 @@ def density(
 def measure(
     given: OnLoss, batches: Sequence[int], batch_size: int, weight_decay: float, **settings: Any
 ) -> pd.DataFrame:
-    """Measure some batches."""
+    """Return the density of all eigenvalues of some batches."""
     loss = Loss(given.network, given.images, batch_size, weight_decay, given.device)
     return density(loss, batches, **settings)

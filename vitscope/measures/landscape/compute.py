@@ -1,7 +1,7 @@
 """The loss on a plane through the trained weights, which two random directions span.
 
-The directions are normalized by filter (Li et al. 2018), as the authors do it. What is measured is
-what training descends: the loss of augmented images, and the weight decay term.
+The directions are normalized by filter (Li et al. 2018), as the authors do it. The loss is that of
+augmented images plus a weight decay term, as in training.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -23,10 +23,10 @@ from vitscope.networks.predictions import scores_of_images
 from vitscope.progress import Progress, Say
 from vitscope.training.augmented import Augmented
 
-# A position is no filter: its weights stay where they are.
+# Parts of the names of position embeddings. Their rows are not filters, so they are not moved.
 POSITIONS = ("pos_embed", "relative_position")
 EPSILON = 1e-7
-# What a processor has that multiplies bfloat16 faster than float32, on x86 and on ARM.
+# A processor with one of these features, on x86 or ARM, multiplies bfloat16 faster than float32.
 FAST_BFLOAT16 = ("amx_bf16", "avx512_bf16", "sve_bf16")
 # Convolutions in bfloat16 are faster where channels come last.
 LAYOUTS = {"float32": torch.contiguous_format, "bfloat16": torch.channels_last}
@@ -35,7 +35,7 @@ Point = tuple[float, float]
 
 
 def coordinates(points: int, radius: float) -> list[float]:
-    """Return the steps along an axis, an odd number of them: that in the middle is 0."""
+    """Return the positions along an axis; `points` is odd, so that the middle one is exactly 0."""
     half = (points - 1) // 2
     return [radius * step / half for step in range(-half, half + 1)]
 
@@ -47,10 +47,10 @@ def grid(points: int, radius: float, rows: range | None = None) -> list[Point]:
 
 
 def direction(name: str, weights: Tensor, seed: int, axis: int) -> Tensor:
-    """Draw the direction of a parameter along one of the axes 0 and 1, and scale it.
+    """Return the direction in which a parameter moves along axis 0 or 1: random, and normalized.
 
-    It depends on the seed, on the parameter's name and values, and on nothing else. A parameter
-    that does not move has none: zeros.
+    It depends on the seed, the axis, and the parameter's name and values, and on nothing else. It
+    is zero for parameters that are not moved: vectors and position embeddings.
     """
     if weights.ndim < 2 or any(part in name for part in POSITIONS):
         return torch.zeros_like(weights)
@@ -59,7 +59,7 @@ def direction(name: str, weights: Tensor, seed: int, axis: int) -> Tensor:
     drawn = torch.from_numpy(rng.standard_normal(tuple(weights.shape), np.float32))
     values = weights.detach().to("cpu", torch.float32).contiguous()
     scale = values.norm(dim=0, keepdim=True) / (drawn.norm(dim=0, keepdim=True) + EPSILON)
-    # The direction lies in memory as the weights do, so that they are added up in one sweep.
+    # In the memory layout of the weights, so that adding it to them is fast.
     return torch.empty_like(weights).copy_(drawn * scale)
 
 
@@ -67,7 +67,8 @@ def direction(name: str, weights: Tensor, seed: int, axis: int) -> Tensor:
 def plane(model: nn.Module, seed: int) -> Iterator[Callable[[float, float], None]]:
     """Give a function that moves the weights of a model to a point; in the end they move back.
 
-    They move in their own memory, each time from where they were: rounding does not add up.
+    Weights are changed in place, and each move starts from a copy of the trained ones, so that
+    rounding errors do not add up.
     """
     named = {name: parameter.detach() for name, parameter in model.named_parameters()}
     directions = [[direction(*each, seed, axis) for each in named.items()] for axis in (0, 1)]
@@ -115,7 +116,7 @@ def _autocast(device: torch.device, precision: str) -> AbstractContextManager[No
 
 
 def _scored(logits: Tensor, targets: Tensor) -> dict[str, Tensor]:
-    """Return the scores of each image, by its likeliest class, and its loss, by all of them."""
+    """Return the scores of each image for its likeliest target, and its loss for all targets."""
     log_probability = logits.double().log_softmax(1)
     loss = -(targets.double() * log_probability).sum(1)
     return scores_of_images(logits, targets.argmax(1)) | {"loss": loss}
@@ -126,10 +127,10 @@ def scores(
 ) -> dict[str, float]:
     """Return the loss of the images, as `nll`, and their other scores, in one pass.
 
-    Where a logit is not finite there is no probability: `nll` is NaN then, and the only one.
+    If any logit is not finite, only `nll` is returned, and it is NaN.
     """
     scored = []
-    # Weights that autocast has converted are kept until its end: it ends before the next point.
+    # Autocast caches the weights that it converts: it must end before the weights move again.
     with torch.inference_mode(), _autocast(device, precision):
         for batch, targets in images.batches(batch_size):
             logits = model(batch.to(device, memory_format=LAYOUTS[precision])).float().cpu()
@@ -155,7 +156,7 @@ def losses_at(
 ) -> pd.DataFrame:
     """Return the rows of a landscape table at some points, without the name of the model.
 
-    A `weight_decay` of 0 leaves the L2 term out of the loss.
+    With a `weight_decay` of 0 the loss has no L2 term.
     """
     device = device or torch.device("cpu")
     model = model.eval().to(device, memory_format=LAYOUTS[precision])  # type: ignore[call-overload]
@@ -179,7 +180,7 @@ def losses_at(
 def _completed(
     rows: pd.DataFrame, images: Augmented, weight_decay: float, precision: str
 ) -> pd.DataFrame:
-    """Add what follows from the rows, or is the same in all; scores that none has are NaN."""
+    """Return the rows with all columns of the table; scores that were not measured are NaN."""
     columns = [column for column in TABLE.columns if column != "model"]
     return rows.assign(
         images=len(images),
@@ -194,9 +195,9 @@ def _completed(
 def measure(
     given: OnLoss, points: int, radius: float, rows: Sequence[int], precision: str, **settings: Any
 ) -> pd.DataFrame:
-    """Measure some rows of the grid."""
-    places = grid(points, radius, range(*rows))
+    """Return the loss at the points of the grid from `rows[0]` to before `rows[1]`."""
+    wanted = grid(points, radius, range(*rows))
     precision = pick_precision(precision, given.device)
     return losses_at(
-        given.network, given.images, places, device=given.device, precision=precision, **settings
+        given.network, given.images, wanted, device=given.device, precision=precision, **settings
     )

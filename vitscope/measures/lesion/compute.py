@@ -1,8 +1,8 @@
 """Lesions: the accuracy of a model without one of its residual branches.
 
-Without a branch, the model runs its own forward pass again, in which the branch gives zeros. What
-had ended before the branch began cannot differ from the clean pass, so it is not computed again:
-each module beside the way to the branch returns what it returned in the clean pass.
+For each lesion, the model runs its own forward pass again, in which the branch returns zeros.
+Modules that ended before the branch began cannot differ from the clean pass, so they are not
+computed again: they return what they returned in the clean pass.
 """
 
 from collections import Counter, defaultdict
@@ -46,7 +46,7 @@ def branches_of(name: str, model: nn.Module, cut_points: Sequence[CutPoint]) -> 
 
 
 def _versions(value: object) -> list[int]:
-    """Return how often each of some tensors was written to: torch counts in no inference mode."""
+    """Return how often each tensor was changed in place; torch does not count in inference mode."""
     if isinstance(value, Tensor):
         return [value._version]
     if isinstance(value, tuple | list):
@@ -56,18 +56,18 @@ def _versions(value: object) -> list[int]:
 
 @dataclass(frozen=True)
 class _Kept:
-    """What a module returned, and in which state."""
+    """What a module returned, and how often its tensors had been changed in place by then."""
 
     output: Any
     versions: list[int]
 
     def intact(self) -> bool:
-        """Tell whether nothing has changed it since."""
+        """Tell whether nothing has changed the tensors since."""
         return _versions(self.output) == self.versions
 
 
 class _CleanPass:
-    """A forward pass that keeps what lesions can use again."""
+    """The clean forward pass, and the outputs of modules that lesions use again."""
 
     def __init__(self, model: nn.Module, branches: Sequence[str], images: Tensor) -> None:
         self._finished: dict[nn.Module, _Kept] = {}
@@ -104,14 +104,17 @@ class _CleanPass:
 
     def _leave(self, module: nn.Module, inputs: tuple[Any, ...], output: object) -> None:
         self._calls[module] += 1
-        # A module that works in place on its input does more than to return something.
+        # If a module changes its input in place, returning its output again would not be enough.
         if _versions(inputs) == self._entered[module] and _of_tensors(output):
             for inner in module.modules():
                 self._finished.pop(inner, None)
             self._finished[module] = _Kept(output, _versions(output))
 
     def take(self, branch: nn.Module) -> dict[nn.Module, Callable[..., Any]]:
-        """Return what modules do while a branch is silent, and keep it no longer."""
+        """Return what modules do instead of their forward pass while a branch gives zeros.
+
+        What was kept for the branch is forgotten.
+        """
         device = self.logits.device
         zeros = iter([torch.zeros_like(like, device=device) for like in self._given[branch]])
         answers: dict[nn.Module, Callable[..., Any]] = {
@@ -127,16 +130,17 @@ def _answer(output: object) -> Callable[..., Any]:
 
 
 def _of_tensors(output: object) -> bool:
-    """Tell whether an output is made of tensors, in what nobody can change."""
+    """Tell whether an output is a tensor, or a tuple of tensors: a list could be changed."""
     return isinstance(output, Tensor) or (
         isinstance(output, tuple) and all(isinstance(item, Tensor) for item in output)
     )
 
 
 def _worth_keeping(model: nn.Module, branches: Sequence[str]) -> list[nn.Module]:
-    """Return the modules beside and on the ways to the branches that have a matrix.
+    """Return the modules whose outputs are kept: those with a matrix, next to the branches.
 
-    The others (normalizations, activations) take less time than their outputs take memory.
+    These are the children of the modules that contain a branch. The others, such as normalizations
+    and activations, save too little time for the memory that their outputs take.
     """
     parts = [branch.split(".") for branch in branches]
     on_the_ways = {".".join(path[:end]) for path in parts for end in range(len(path))}
@@ -146,7 +150,7 @@ def _worth_keeping(model: nn.Module, branches: Sequence[str]) -> list[nn.Module]
 
 @contextmanager
 def _doing(answers: Mapping[nn.Module, Callable[..., Any]]) -> Iterator[None]:
-    """Let modules return something instead of computing it."""
+    """Replace the forward passes of modules."""
     own = {module: vars(module).get("forward") for module in answers}
     try:
         for module, answer in answers.items():
@@ -163,13 +167,14 @@ def _doing(answers: Mapping[nn.Module, Callable[..., Any]]) -> Iterator[None]:
 def lesioned(
     model: nn.Module, branches: Sequence[str], images: Tensor
 ) -> tuple[Tensor, list[Tensor]]:
-    """Return the logits of a model for a batch, and those without each of some branches.
+    """Return the logits of a model for a batch, and the logits without each of some branches.
 
-    The model is ready for inference, and the batch is on its device.
+    The model must be in evaluation mode, and the batch on its device.
     """
     clean = _CleanPass(model, branches, images)
     without = []
-    # The last branch needs the most, and what none before it needs is let go.
+    # The last branch comes first: it uses the most outputs, and those that no earlier branch uses
+    # are freed after it.
     for branch in reversed(branches):
         with _doing(clean.take(model.get_submodule(branch))):
             without.append(model(images))
@@ -221,7 +226,7 @@ def lesion_table(
     resamples: int,
     seed: int,
 ) -> pd.DataFrame:
-    """Return one row per unit: its cut point, and the change of accuracy without it."""
+    """Return a row for each unit: its cut point, and the change of accuracy without it."""
     changes = accuracy_changes(clean, without, resamples, seed)
     changes = changes.assign(index=list(units), images=len(clean))
     return blocks[[*CUT_POINT]].merge(changes, on="index", validate="one_to_one")
@@ -230,7 +235,7 @@ def lesion_table(
 def measure(
     given: OnModel, chosen: Mapping[str, Any], bootstrap: Mapping[str, int]
 ) -> pd.DataFrame:
-    """Measure what each residual branch is worth; `chosen` says on which images."""
+    """Return the change of accuracy without each residual branch, on the `chosen` images."""
     if given.blocks is None:
         raise ValueError("lesions need the block table")
     rows = rows_to_classify(given.images, chosen["images"], chosen["seed"])

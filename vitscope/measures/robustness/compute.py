@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class View(NamedTuple):
-    """The same images as every other view, seen in one way, in batches."""
+    """The images in batches: as they are, or under one corruption of one severity."""
 
     corruption: str
     severity: int
@@ -34,14 +34,14 @@ def clean_view(
     mean: Sequence[float],
     std: Sequence[float],
 ) -> View:
-    """Return images as they are."""
+    """Return the view of images as they are."""
     return View(CLEAN, 0, images.batches(rows, batch_size, mean, std))
 
 
 def corrupted_views(
     corrupted: Corrupted, batch_size: int, mean: Sequence[float], std: Sequence[float]
 ) -> Iterator[View]:
-    """Yield images under one corruption, a view for each severity."""
+    """Yield a view for each severity of a corruption."""
     for severity in corrupted.severities:
         images = corrupted.images(severity)
         yield View(corrupted.corruption, severity, _batches(images, batch_size, mean, std))
@@ -70,13 +70,13 @@ def scored(model: str, view: View, predictions: pd.DataFrame, classes: int) -> p
 
 
 def measure(given: OnModel, corruptions: Sequence[str], clean: bool) -> pd.DataFrame:
-    """Classify images under some corruptions, and first of all as they are if that is wanted."""
+    """Return the scores of a model under some corruptions, and first on clean images if wanted."""
     rows = given.corrupted[0].rows.tolist()
     labels = known_labels(given.images, rows)
-    reading = (given.batch_size, given.settings["mean"], given.settings["std"])
-    views = [view for each in given.corrupted for view in corrupted_views(each, *reading)]
+    loading = (given.batch_size, given.settings["mean"], given.settings["std"])
+    views = [view for each in given.corrupted for view in corrupted_views(each, *loading)]
     if clean:
-        views.insert(0, clean_view(given.images, rows, *reading))
+        views.insert(0, clean_view(given.images, rows, *loading))
     classes = given.settings["classes"]
     return pd.concat(
         scored(

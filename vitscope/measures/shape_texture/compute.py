@@ -1,4 +1,4 @@
-"""Shape against texture: what a model goes by where the two are cues of different classes."""
+"""Shape bias: whether a model decides by shape or texture, where these show different classes."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -18,7 +18,7 @@ ALL = "all"
 
 
 def cues(images: Split, rows: Sequence[int]) -> tuple[Array, Array]:
-    """Return the classes of shape and of texture in rows of an artefact."""
+    """Return the class that the shape shows and that the texture shows, for rows of a split."""
     try:
         columns = [images.column(name) for name in ("shape", "texture")]
     except KeyError as error:
@@ -31,7 +31,7 @@ def cues(images: Split, rows: Sequence[int]) -> tuple[Array, Array]:
     return shape, texture
 
 
-def biases(
+def shape_biases(
     prediction: Array,
     shape: Array,
     texture: Array,
@@ -39,9 +39,9 @@ def biases(
     resamples: int,
     seed: int,
 ) -> pd.DataFrame:
-    """Return how often a model goes by shape and by texture: a row for all images and each shape.
+    """Return how often a model decides by shape and by texture, over all images and for each shape.
 
-    Images whose two cues are of one class are left out.
+    Images whose shape and texture show the same class are left out.
     """
     conflict = shape != texture
     if not conflict.any():
@@ -58,14 +58,17 @@ def biases(
 
 
 def _groups(shape: Array, classes: Sequence[str]) -> Iterator[tuple[str, Array]]:
-    """Yield the positions of all images, and of those of each shape that occurs."""
+    """Yield the positions of all images, then those of the images of each shape that occurs."""
     yield ALL, np.arange(len(shape))
     for number in np.unique(shape):
         yield classes[number], np.flatnonzero(shape == number)
 
 
 def _bias(found: Array, resamples: int, seed: int) -> dict[str, float]:
-    """Return the shares of images told by shape and by texture, (N, 2), and what follows."""
+    """Return the shares of decisions by shape and by texture, the shape bias and its interval.
+
+    `found` tells for each image whether the model named its shape, and whether its texture: (N, 2).
+    """
     shares = found.mean(axis=0)
     low, high = _bias_interval(found, resamples, seed)
     return {
@@ -78,16 +81,16 @@ def _bias(found: Array, resamples: int, seed: int) -> dict[str, float]:
 
 
 def _ratio(shares: Array) -> Array:
-    """Return the share of shape in decisions for either cue; NaN where there is none."""
+    """Return the share of shape among decisions by either cue; NaN if there are none of these."""
     either = shares.sum(axis=-1)
     result: Array = shares[..., 0] / np.where(either > 0, either, np.nan)
     return result
 
 
 def _bias_interval(found: Array, resamples: int, seed: int) -> tuple[float, float]:
-    """Return the 95 % interval of the ratio, by bootstrap over images.
+    """Return the 95 % interval of the shape bias, by bootstrap over images.
 
-    Resamples without a decision for either cue have no ratio and are left out.
+    Resamples without a decision by either cue are left out: they have no shape bias.
     """
     if len(found) == 1 or not found.any():
         return np.nan, np.nan
@@ -97,9 +100,9 @@ def _bias_interval(found: Array, resamples: int, seed: int) -> tuple[float, floa
 
 
 def measure(given: OnPredictions, resamples: int, seed: int) -> pd.DataFrame:
-    """Return how often a model goes by shape and by texture."""
+    """Return how often a model decides by shape and by texture."""
     predictions, images = given.predictions, given.images
     shape, texture = cues(images, predictions["image"].to_list())
     prediction = predictions["prediction"].to_numpy()
-    table = biases(prediction, shape, texture, images.classes, resamples, seed)
+    table = shape_biases(prediction, shape, texture, images.classes, resamples, seed)
     return table.assign(model=given.model)

@@ -15,16 +15,17 @@ Array = npt.NDArray[Any]
 
 
 def _shares(variance: Array) -> Array:
-    """Return the share of each band, the last axis, of all; NaN where there is no variance."""
+    """Return the share of each band in the sum over the last axis; NaN where that sum is 0."""
     total = variance.sum(axis=-1, keepdims=True)
     result: Array = np.divide(variance, total, out=np.full_like(variance, np.nan), where=total > 0)
     return result
 
 
 def _share_interval(variance: Array, resamples: int, seed: int) -> Array:
-    """Return the ends of the 95 % intervals of the shares from variances (images, points, bands).
+    """Return the ends of the 95 % interval of each share, from variances (images, points, bands).
 
-    They are shares of the mean over the images of a resample. A single image has none: NaN.
+    In each resample, variances are averaged over images first, and shares are taken of the means.
+    A single image has no interval: NaN.
     """
     images, *shape = variance.shape
     if images == 1:
@@ -35,10 +36,10 @@ def _share_interval(variance: Array, resamples: int, seed: int) -> Array:
 
 
 def merge(parts: Parts, edges: Sequence[float], resamples: int, seed: int) -> pd.DataFrame:
-    """Merge the bands of all shards: mean over images, share of each band and its 95 % interval.
+    """Return each band of a model: its mean variance over all images, its share and the interval.
 
-    A band without components has a variance of 0. Shares are of bands with components, where there
-    are two of these or more.
+    A band without components has a variance of 0 and no share. Nor has a band any that is the only
+    one with components.
     """
     bands = (table[table["quantity"].isin(BANDS)] for table in parts.tables)
     per_image = pd.concat(bands).pivot(index="image", columns=["index", "quantity"], values="value")
@@ -50,7 +51,7 @@ def merge(parts: Parts, edges: Sequence[float], resamples: int, seed: int) -> pd
     components = np.stack([Plane(height, width, edges).components for height, width in sizes])
     mean = variance.mean(axis=0)
     shares = np.stack([_shares(mean), *_share_interval(variance, resamples, seed)])
-    # The only band of a map has all of its variance, which says nothing of the map.
+    # Where only one band has components, its share is 1 whatever the map is: it tells nothing.
     defined = (components > 0) & ((components > 0).sum(axis=1, keepdims=True) > 1)
     shares[:, ~defined] = np.nan
     means = pd.DataFrame(

@@ -16,7 +16,7 @@ def traced(
 ) -> pd.DataFrame:
     """Return the trajectory through snapshots by their names, from first to last.
 
-    It is that of the `parameters` of the model: training does not move its buffers by gradients.
+    Only the `parameters` of the model count: buffers are not trained.
     """
     files = list(snapshots.values())
     tensors = ([file.array(name).ravel() for file in files] for name in parameters)
@@ -25,7 +25,10 @@ def traced(
 
 
 def recorded(history: pd.DataFrame, warmup: str | None, where: str) -> pd.DataFrame:
-    """Return the trajectory that training recorded at the end of every epoch, from its start."""
+    """Return the trajectory that training recorded after each epoch, and its start.
+
+    `where` is what an error calls the record.
+    """
     if history[["radius", "angle"]].isna().to_numpy().any():
         raise VitscopeError(
             f"{where} records no trajectory: train with `trajectory: true`, or leave out the "
@@ -40,22 +43,22 @@ def recorded(history: pd.DataFrame, warmup: str | None, where: str) -> pd.DataFr
 
 
 def _as_table(points: pd.DataFrame, names: Sequence[str], warmup: str | None) -> pd.DataFrame:
-    """Return the columns of a trajectory table that points in their order have."""
+    """Return points in their order as rows of a trajectory table, without model and source."""
     moments = points[["radius", "angle"]].assign(moment=names, order=range(len(points)))
-    # Without a warm-up there is no end of one.
+    # The first moment ends no warm-up, even if the recipe has 0 epochs of it.
     return moments.assign(ends_warmup=(moments["moment"] == warmup) & (moments["order"] > 0))
 
 
 def measure(
     given: OnWeights,
-    model: str,
     warmup: str | None,
     names: Sequence[str] = (),
     network: Mapping[str, Any] | None = None,
 ) -> pd.DataFrame:
     """Return the trajectory of a model, as recorded or through its snapshots by their `names`."""
     if given.history is not None:
-        return recorded(given.history, warmup, f"The history of {model}").assign(model=model)
+        where = f"The history of {given.model}"
+        return recorded(given.history, warmup, where).assign(model=given.model)
     if network is None:
         raise ValueError("a trajectory through snapshots needs the network")
     # Imported here: what was recorded in training is read without torch.
@@ -65,4 +68,4 @@ def measure(
         network["family"], network["arch"], network["classes"], network["image_size"]
     )
     snapshots = dict(zip(names, given.snapshots, strict=True))
-    return traced(snapshots, parameters, warmup).assign(model=model)
+    return traced(snapshots, parameters, warmup).assign(model=given.model)

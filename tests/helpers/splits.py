@@ -1,0 +1,47 @@
+"""Splits of images as a study builds them, and what a job on them is given."""
+
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from vitscope.data.building import build
+from vitscope.data.split import Split
+from vitscope.measures.given import OnModel
+
+CENTER, SPREAD = [0.5, 0.5, 0.5], [0.25, 0.25, 0.25]
+
+
+def built(
+    path: Path,
+    source: dict[str, Any],
+    split: str = "test",
+    *,
+    images: int | None = None,
+    seed: int | None = None,
+    classes: int = 10,
+) -> Split:
+    """Build a split of the data set `mine`, of images of 32 pixels."""
+    dataset = {
+        "source": source,
+        "classes": classes,
+        "image_size": 32,
+        "resize": None,
+        "interpolation": "bicubic",
+        "splits": {split: {"images": images, "seed": seed}},
+    }
+    build("mine", dataset, split, path)
+    return Split(path)
+
+
+def shapes(path: Path, images: int, split: str = "test") -> Split:
+    """Build a split of drawn shapes."""
+    return built(path, {"kind": "shapes32", "seed": 0}, split, images=images)
+
+
+def on_model(network: nn.Module, images: Split, **others: Any) -> OnModel:
+    """Return what a job of a measure of the model is given; by default it has no cut points."""
+    settings = {"mean": CENTER, "std": SPREAD, "classes": len(images.classes), "image_size": 32}
+    defaults = {"cut_points": [], "device": torch.device("cpu"), "batch_size": 7}
+    return OnModel("net", network, images=images, settings=settings, **(defaults | others))

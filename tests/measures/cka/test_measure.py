@@ -1,0 +1,63 @@
+"""The settings of CKA: batches that no shard cuts."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from vitscope.errors import VitscopeError
+from vitscope.measures.cka.measure import MEASURE
+from vitscope.settings.loading import BUNDLED_STUDIES, load_study
+
+
+def changed(folder: Path, analysis: dict[str, Any], kind: str = "cka") -> Path:
+    """The bundled study with one figure and other settings."""
+    study = yaml.safe_load((BUNDLED_STUDIES / "mini.yaml").read_text())
+    study["analysis"] = analysis
+    study["figures"] = {"one": {"kind": kind, "models": ["vit"]}}
+    path = folder / "own.yaml"
+    path.write_text(yaml.safe_dump(study))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("images", "shard_size", "batch", "expected"),
+    [(1000, 250, 50, 50), (250, 250, 64, 64), (1000, 128, 64, 64), (30, 250, 64, 30)],
+)
+def test_batches_that_no_shard_cuts(
+    tmp_path: Path, images: int, shard_size: int, batch: int, expected: int
+) -> None:
+    analysis = {"images": images, "shard_size": shard_size, "cka": {"batch_size": batch}}
+    assert MEASURE.part(load_study(changed(tmp_path, analysis)), "vit", 0) == {
+        "batch_size": expected
+    }
+
+
+@pytest.mark.parametrize(
+    ("images", "shard_size"), [(1000, 250), (251, 250), (100, 96), (30, 20), (70, 32)]
+)
+def test_batches_that_a_shard_would_cut_are_told(
+    tmp_path: Path, images: int, shard_size: int
+) -> None:
+    path = changed(tmp_path, {"images": images, "shard_size": shard_size})
+    with pytest.raises(VitscopeError) as caught:
+        load_study(path)
+    assert str(caught.value) == (
+        f"{path}: analysis.cka.batch_size: found 64, allowed: a divisor of analysis.shard_size, "
+        f"which is {shard_size}."
+    )
+
+
+def test_too_few_images_are_told(tmp_path: Path) -> None:
+    path = changed(tmp_path, {"images": 3})
+    with pytest.raises(VitscopeError) as caught:
+        load_study(path)
+    assert str(caught.value) == (
+        f"{path}: models.vit is measured on too few images for a figure of the kind 'cka': "
+        "found 3, allowed: 4 or more."
+    )
+
+
+def test_other_figures_take_any_shards(tmp_path: Path) -> None:
+    load_study(changed(tmp_path, {"images": 3, "shard_size": 2}, "feature_variance"))

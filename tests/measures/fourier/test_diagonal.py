@@ -1,0 +1,108 @@
+"""The half-diagonal against the transform of numpy, closed forms, and the published figure."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.measures.fourier.diagonals import amplitudes, log_amplitudes
+from vitscope.measures.fourier.diagonal import HalfDiagonal, diagonal_steps
+
+LEAST = np.log(np.float32(1e-6))
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(1, 40), st.integers(1, 4), st.floats(-100, 100), st.integers(0, 99))
+def test_it_is_the_diagonal_of_the_transform_of_numpy(
+    size: int, images: int, mean: float, seed: int
+) -> None:
+    maps = np.random.default_rng(seed).normal(mean, 1, (images, 1, size, size)).astype(np.float32)
+    ours = np.exp(HalfDiagonal(1, size)(maps).astype(np.float64)) - 1e-6
+    # Single precision, of the amplitude and of what all pixels add up to.
+    theirs = amplitudes(maps)[:, 0]
+    tolerance = 3e-7 * np.abs(maps).sum(axis=(1, 2, 3))[:, None] + 2e-6 * theirs
+    assert (np.abs(ours - theirs) <= tolerance).all()
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 4, 5, 7, 8, 13, 14, 16, 28, 31, 32, 56, 59])
+def test_of_even_and_of_odd_sizes(size: int) -> None:
+    maps = np.random.default_rng(size).normal(1, 2, (3, 6, size, size)).astype(np.float32)
+    ours = HalfDiagonal(6, size)(maps)
+    assert ours.shape == (3, diagonal_steps(size))
+    np.testing.assert_allclose(ours, log_amplitudes(maps), atol=2e-5)
+
+
+@pytest.mark.parametrize("channels", [1, 3, 37, 192, 2048])
+def test_of_any_number_of_channels(channels: int) -> None:
+    maps = np.random.default_rng(1).normal(1, 2, (2, channels, 8, 8)).astype(np.float32)
+    np.testing.assert_allclose(HalfDiagonal(channels, 8)(maps), log_amplitudes(maps), atol=2e-5)
+
+
+def test_of_a_wave_along_the_diagonal() -> None:
+    row, column = np.indices((16, 16))
+    wave = 5 + 3 * np.cos(2 * np.pi * 4 * (row + column) / 16)
+    expected = np.full(8, LEAST)
+    expected[[0, 4]] = np.log([5 * 256, 3 * 256 / 2])
+    ours = HalfDiagonal(1, 16)(wave[None, None].astype(np.float32))[0]
+    # But for rounding there is nothing at the other frequencies.
+    assert ours[[0, 4]] == pytest.approx(expected[[0, 4]], abs=1e-6)
+    assert (np.delete(ours, [0, 4]) < np.log(1e-3)).all()
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(1, 64), st.floats(-1e6, 1e6, width=32))
+def test_a_constant_map_has_frequency_0_alone(size: int, value: float) -> None:
+    ours = HalfDiagonal(3, size)(np.full((1, 3, size, size), value, np.float32))[0]
+    assert ours[0] == pytest.approx(np.log(abs(value) * size**2 + 1e-6), rel=1e-5, abs=1e-5)
+    np.testing.assert_allclose(ours[1:], LEAST, rtol=1e-6)
+
+
+@pytest.mark.parametrize("channels", [5, 96])
+@pytest.mark.parametrize("size", [3, 7, 8, 16, 32])
+def test_an_image_by_itself_has_the_same_values(channels: int, size: int) -> None:
+    maps = np.random.default_rng(2).normal(size=(5, channels, size, size)).astype(np.float32)
+    measure = HalfDiagonal(channels, size)
+    alone = np.concatenate([measure(maps[i : i + 1]) for i in range(5)])
+    np.testing.assert_array_equal(measure(maps), alone)
+
+
+def test_threads_of_the_library_of_products_do_not_matter() -> None:
+    code = (
+        "import hashlib, numpy as np\n"
+        "from vitscope.measures.fourier.diagonal import HalfDiagonal\n"
+        "for channels, size in ((192, 16), (64, 32), (512, 8), (3, 31)):\n"
+        "    rng = np.random.default_rng(0)\n"
+        "    maps = rng.normal(size=(2, channels, size, size)).astype(np.float32)\n"
+        "    values = HalfDiagonal(channels, size)(maps)\n"
+        "    print(hashlib.sha256(values.tobytes()).hexdigest())\n"
+    )
+    told = [
+        subprocess.run(
+            [sys.executable, "-c", code],
+            env=os.environ | {"OPENBLAS_NUM_THREADS": threads},
+            cwd=Path(__file__).parents[3],
+            capture_output=True,
+            check=True,
+        ).stdout
+        for threads in "14"
+    ]
+    assert told[0] == told[1]
+    assert len(told[0].split()) == 4
+
+
+def test_points_of_the_published_figure_are_as_many(points_of_fig2a: pd.DataFrame) -> None:
+    sizes = {"ResNet": [56] * 4 + [28] * 4 + [14] * 6 + [7] * 3, "ViT": [14] * 25}
+    for model, expected in sizes.items():
+        counts = points_of_fig2a[points_of_fig2a["model"] == model].groupby("index").size()
+        assert counts.tolist() == [diagonal_steps(size) for size in expected]
+
+
+@pytest.fixture
+def points_of_fig2a() -> pd.DataFrame:
+    return pd.read_csv(Path(__file__).parents[3] / "resources" / "published" / "fig2a.csv")

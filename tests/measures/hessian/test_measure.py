@@ -1,0 +1,78 @@
+"""Studies of the Hessian: which snapshots and images they are of."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from vitscope.errors import VitscopeError
+from vitscope.measures.hessian.measure import MEASURE, Settings
+from vitscope.settings.loading import BUNDLED_STUDIES, load_study
+
+every_kind = pytest.mark.parametrize("kind", ["hessian", "hessian_density"])
+
+
+def study_with(tmp_path: Path, figure: dict[str, Any], **changes: Any) -> Path:
+    """Write a study of one figure of the bundled models."""
+    study = yaml.safe_load((BUNDLED_STUDIES / "mini.yaml").read_text(encoding="utf-8"))
+    study["figures"] = {"fig": figure}
+    bundled = {"bundled": "resources/checkpoints/mini/vit/warmup.safetensors"}
+    study["models"]["vit"]["snapshots"] = {"warmup": bundled}
+    study["models"]["resnet"].pop("snapshots", None)
+    study["analysis"] = {"hessian": {"batches": 2, "batch_size": 10}}
+    for key, value in changes.items():
+        study["analysis"][key] = value
+    path = tmp_path / "own.yaml"
+    path.write_text(yaml.safe_dump(study), encoding="utf-8")
+    return path
+
+
+def test_snapshots_are_those_of_the_figures_in_the_order_of_training(tmp_path: Path) -> None:
+    figure = {"kind": "hessian", "models": ["vit"], "snapshots": ["end", "warmup"]}
+    study = load_study(study_with(tmp_path, figure))
+    assert study.snapshots_of("hessian", "vit") == ["warmup", "end"]
+    assert study.snapshots_of("hessian_density", "vit") == []
+    del figure["snapshots"]
+    study = load_study(study_with(tmp_path, figure))
+    assert study.snapshots_of("hessian", "vit") == ["end"]
+    assert MEASURE.split(study) == "train"
+
+
+@every_kind
+def test_a_snapshot_that_a_model_lacks_is_told(tmp_path: Path, kind: str) -> None:
+    figure = {"kind": kind, "models": ["vit", "resnet"], "snapshots": ["warmup"]}
+    with pytest.raises(VitscopeError) as caught:
+        load_study(study_with(tmp_path, figure))
+    assert str(caught.value).endswith(
+        "own.yaml: figures.fig.snapshots, for models.resnet: found 'warmup', allowed: end."
+    )
+
+
+def test_other_figures_show_no_snapshots(tmp_path: Path) -> None:
+    figure = {"kind": "feature_variance", "models": ["vit"], "snapshots": ["end"]}
+    with pytest.raises(VitscopeError, match=r"kinds 'hessian' and 'hessian_density' do: remove it"):
+        load_study(study_with(tmp_path, figure))
+
+
+@every_kind
+def test_too_few_augmented_images_are_told(tmp_path: Path, kind: str) -> None:
+    figure = {"kind": kind, "models": ["vit"]}
+    hessian = {"batches": 5, "batch_size": 30}
+    fitting = study_with(tmp_path, figure, hessian=hessian, augmented={"images": 150})
+    assert load_study(fitting).section("hessian", Settings).batches == 5
+    with pytest.raises(VitscopeError) as caught:
+        load_study(study_with(tmp_path, figure, hessian=hessian, augmented={"images": 149}))
+    assert str(caught.value).endswith(
+        "analysis.hessian.batches: found 5 of 30 images each, allowed: at most 4: "
+        "analysis.augmented.images is 149."
+    )
+
+
+def test_a_model_without_a_recipe_is_told(tmp_path: Path) -> None:
+    path = study_with(tmp_path, {"kind": "hessian", "models": ["vit"]})
+    study = yaml.safe_load(path.read_text(encoding="utf-8"))
+    del study["training"]
+    path.write_text(yaml.safe_dump(study), encoding="utf-8")
+    with pytest.raises(VitscopeError, match="the key 'training' is missing"):
+        load_study(path)

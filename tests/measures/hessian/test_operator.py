@@ -1,0 +1,163 @@
+"""The Hessian: against closed forms and exact second derivatives, and what cannot be measured."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from tests.helpers.networks import mini
+from tests.measures.hessian.networks import (
+    DECAY,
+    Dropping,
+    batch_of,
+    every_tiny,
+    exact,
+    tiny,
+)
+from vitscope.errors import VitscopeError
+from vitscope.measures.hessian.operator import Hessian, of_model, require_deterministic
+
+
+def matrix_of(apply: Callable[[Tensor], Tensor], size: int, dtype: torch.dtype) -> np.ndarray:
+    return torch.stack([apply(unit) for unit in torch.eye(size, dtype=dtype)], 1).numpy()
+
+
+def test_linear_regression_has_the_hessian_of_the_textbook() -> None:
+    torch.manual_seed(0)
+    features, values = torch.randn(40, 7, dtype=torch.float64), torch.randn(40, dtype=torch.float64)
+    weights = torch.randn(7, dtype=torch.float64, requires_grad=True)
+    loss = (features @ weights - values).square().mean()
+    own_matrix = matrix_of(Hessian(loss, [weights], [DECAY]), 7, torch.float64)
+    expected = 2 / 40 * features.T @ features + DECAY * torch.eye(7, dtype=torch.float64)
+    np.testing.assert_allclose(own_matrix, expected, rtol=1e-13, atol=1e-14)
+
+
+def test_softmax_regression_has_the_hessian_of_the_textbook() -> None:
+    torch.manual_seed(0)
+    model = nn.Linear(5, 4).double()
+    features, targets = torch.randn(30, 5).double(), torch.rand(30, 4).double().softmax(1)
+    operator = of_model(model, features, targets, DECAY)
+    probability = model(features).softmax(1).detach()
+    curvature = torch.diag_embed(probability) - probability[:, :, None] * probability[:, None]
+    extended = torch.cat([features, torch.ones(30, 1)], 1)
+    blocks = torch.einsum("nab,ni,nj->aibj", curvature, extended, extended) / 30
+    # Parameters come as the matrix, row by row, and then the biases, which do not decay.
+    order = [6 * row + column for row in range(4) for column in range(5)]
+    order += [6 * row + 5 for row in range(4)]
+    expected = blocks.reshape(24, 24)[order][:, order]
+    expected += torch.diag(torch.tensor([DECAY] * 20 + [0.0] * 4, dtype=torch.float64))
+    np.testing.assert_allclose(matrix_of(operator, 24, torch.float64), expected, atol=1e-15)
+
+
+@every_tiny
+def test_networks_have_the_exact_hessian(name: str) -> None:
+    model, images, targets = tiny(name)
+    expected = exact(model, images, targets, DECAY)
+    operator = of_model(model, images, targets, DECAY)
+    assert operator.size == len(expected) > 100
+    scale = np.abs(expected).max()
+    product = matrix_of(operator, operator.size, torch.float64)
+    np.testing.assert_allclose(product, expected, atol=1e-13 * scale)
+
+
+def test_products_are_differences_of_gradients() -> None:
+    # Of a network whose gradient has no steps, as that of ReLU has.
+    model, _ = mini("vit")
+    images, targets = batch_of((4, 3, 32, 32), 10)
+    operator = of_model(model, images, targets, 0.0)
+    begin = operator.start(5)
+    vector = begin.noise(begin.chance())
+    product = operator(vector)
+    model.double()
+    weights = list(model.parameters())
+    steps = vector.double().split([each.numel() for each in weights])
+
+    def gradient_at(step: float) -> Tensor:
+        with torch.no_grad():
+            for each, along in zip(weights, steps, strict=True):
+                each.add_(along.view_as(each), alpha=step)
+        loss = functional.cross_entropy(model(images.double()), targets.double())
+        return torch.cat([part.flatten() for part in torch.autograd.grad(loss, weights)])
+
+    ahead, behind = gradient_at(1e-6), gradient_at(-2e-6)
+    difference = (ahead - behind) / 2e-6
+    assert torch.linalg.vector_norm(product - difference) < 2e-6 * difference.norm()
+
+
+class Lopsided(torch.autograd.Function):
+    """The identity with a gradient that is none."""
+
+    @staticmethod
+    def forward(context: Any, values: Tensor) -> Tensor:
+        context.save_for_backward(values)
+        return values.clone()
+
+    @staticmethod
+    def backward(context: Any, gradient: Tensor) -> Tensor:
+        (values,) = context.saved_tensors
+        return gradient * values.roll(1)
+
+
+class Fused(nn.Module):
+    """A classifier with attention that has no switch."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = nn.Linear(6, 3)
+
+    def forward(self, images: Tensor) -> Tensor:
+        tokens = images.flatten(2)[:, None] * self.linear.weight
+        return functional.scaled_dot_product_attention(tokens, tokens, tokens).sum(3)[:, 0]
+
+
+def test_dropout_that_stays_on_is_told() -> None:
+    torch.manual_seed(0)
+    images, targets = batch_of((8, 3, 2, 2))
+    model = Dropping()
+    with pytest.raises(VitscopeError, match=r"another one each time .* dropout .* measured\.$"):
+        require_deterministic(lambda: of_model(model, images, targets, 0.0))
+
+
+def test_dropout_of_the_model_is_off() -> None:
+    images, targets = batch_of((8, 3, 2, 2))
+    model = nn.Sequential(nn.Flatten(), nn.Dropout(0.5), nn.Linear(12, 3)).train()
+    require_deterministic(lambda: of_model(model, images, targets, 0.0))
+
+
+def test_a_derivative_that_is_none_is_told() -> None:
+    weights = torch.rand(60, generator=torch.Generator().manual_seed(0), requires_grad=True)
+    cubes = weights.pow(3)
+    with pytest.raises(VitscopeError, match=r"^The Hessian is not symmetric: .* measured\.$"):
+        require_deterministic(lambda: Hessian(Lopsided.apply(cubes).exp().sum(), [weights], [0.0]))
+    require_deterministic(lambda: Hessian(cubes.exp().sum(), [weights], [0.0]))
+
+
+def test_attention_without_second_derivatives_is_told() -> None:
+    images, targets = batch_of((2, 3, 2, 3))
+    with pytest.raises(VitscopeError, match=r"ScaledDotProduct.* has no second derivative"):
+        of_model(Fused(), images, targets, 0.0)
+
+
+def test_a_network_that_diverged_is_told() -> None:
+    images, targets = batch_of((8, 3, 2, 2))
+    model = nn.Sequential(nn.Flatten(), nn.Linear(12, 3))
+    nn.init.constant_(model[1].weight, float("nan"))
+    with pytest.raises(VitscopeError, match=r"The loss of the Sequential .* is nan: give a check"):
+        of_model(model, images, targets, 0.0)
+
+
+def test_curvature_that_is_not_finite_is_told() -> None:
+    weights = torch.zeros(3, requires_grad=True)
+    operator = Hessian(weights.abs().pow(1.5).sum(), [weights], [0.0])
+    with pytest.raises(VitscopeError, match="values that are not finite"):
+        operator(torch.ones(3))
+
+
+def test_parameters_without_influence_have_no_curvature() -> None:
+    weights = [torch.ones(2, requires_grad=True) for _ in range(3)]
+    operator = Hessian(weights[0].pow(2).sum() + weights[1].sum(), weights, [0.0, 0.0, 0.5])
+    assert operator(torch.ones(6)).tolist() == [2, 2, 0, 0, 0.5, 0.5]

@@ -1,0 +1,47 @@
+"""Parts are merged to a table that says where all of them come from."""
+
+import runpy
+from pathlib import Path
+from types import SimpleNamespace
+
+import pandas as pd
+import pytest
+
+from vitscope.files.tables import read_metadata
+from vitscope.measures.hessian.table import TABLE
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_parts_of_several_snapshots_are_merged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    paths = []
+    for snapshot, what in (("warmup", "snapshot warmup"), ("end", "checkpoint")):
+        for batch in (0, 1):
+            row = dict.fromkeys(TABLE.columns, 1) | {"model": "vit", "snapshot": snapshot}
+            rows = pd.DataFrame([row | {"batch": batch, "converged": True}])
+            paths.append(tmp_path / f"{snapshot}{batch}.parquet")
+            facts = {"data_sha256": "d", f"{what}_sha256": f"digest of {snapshot}"}
+            TABLE.write(rows, paths[-1], facts)
+    room = "vitscope.measures.hessian"
+    modules = {"part": f"{room}.table", "table": f"{room}.table", "merge": f"{room}.merge"}
+    snakemake = SimpleNamespace(
+        input=SimpleNamespace(parts=paths),
+        output=SimpleNamespace(table=tmp_path / "hessian.parquet"),
+        params=SimpleNamespace(modules=modules | {"blocks": None}, settings={}),
+        wildcards=SimpleNamespace(model="vit"),
+        log=[tmp_path / "log.txt"],
+        threads=1,
+    )
+    monkeypatch.syspath_prepend(ROOT)
+    runpy.run_path(str(ROOT / "scripts" / "merge.py"), {"snakemake": snakemake})
+    merged = TABLE.read(snakemake.output.table)
+    assert merged["snapshot"].tolist() == ["warmup"] * 2 + ["end"] * 2
+    assert merged["batch"].tolist() == [0, 1] * 2
+    facts = read_metadata(snakemake.output.table)
+    assert {key: value for key, value in facts.items() if key.endswith("sha256")} == {
+        "data_sha256": "d",
+        "snapshot warmup_sha256": "digest of warmup",
+        "checkpoint_sha256": "digest of end",
+    }
