@@ -1,18 +1,7 @@
 """Checkpoints and snapshots: fetched where they are not here, verified, converted once."""
 
 
-def checkpoint_file(wildcards):
-    """The file that a checkpoint is converted from."""
-    download = rules.fetch_checkpoint.output.checkpoint.format(**wildcards)
-    entry = study_of(wildcards).models[wildcards.model].checkpoint
-    return named_file(wildcards, "checkpoint", entry, download)
-
-
-def snapshot_file(wildcards):
-    """The file that a snapshot is converted from."""
-    download = rules.fetch_snapshot.output.checkpoint.format(**wildcards)
-    entry = of_study(Study.snapshot, "model", "snapshot")(wildcards)
-    return named_file(wildcards, f"snapshots.{wildcards.snapshot}", entry, download)
+include: "helpers/checkpoints.smk"
 
 
 rule fetch_checkpoint:

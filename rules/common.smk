@@ -1,4 +1,4 @@
-"""What the rules of all stages share: the studies, and how a rule asks the library about them."""
+"""What all stages share: the studies, and how the library is asked about them."""
 
 import os
 import re
@@ -70,7 +70,7 @@ def study_of(wildcards):
 
 
 def of_study(function, *names):
-    """How a rule asks the library: about the study of its path, and what some wildcards name."""
+    """Ask the library about the study of a path, and about what some of its wildcards name."""
 
     def answer(wildcards):
         return clear(function, study_of(wildcards), *(getattr(wildcards, n) for n in names))
@@ -124,7 +124,7 @@ def all_models(path):
 
 
 def code_of(rule):
-    """A digest of the code that a job of a rule reaches: the rule runs again when it changes."""
+    """A digest of the code that a job reaches, which runs again when it changes."""
 
     def digest(wildcards):
         return clear(reach.digest, rule, study_of(wildcards), dict(wildcards.items()), SCRIPTS)

@@ -1,16 +1,7 @@
 """Data: fetch what is official and on the web, and cache one artefact per split."""
 
-from vitscope.data.source_files import archive_needed, existing, local_files
 
-
-def source_files(wildcards):
-    """The files that the artefact of a split is made from."""
-    study = study_of(wildcards)
-    source = study.data[wildcards.dataset].source
-    if archive_needed(source):
-        return collect(rules.fetch_archive.output, study=study.name, dataset=wildcards.dataset)
-    where = f"{study.path}: data.{wildcards.dataset}.source"
-    return clear(local_files, where, source, wildcards.split)
+include: "helpers/data.smk"
 
 
 rule fetch_archive:

@@ -3,24 +3,8 @@
 `figures/{study}/{figure}.pdf` is a figure of that study, `figures/{figure}.pdf` one of the default.
 """
 
-STYLE = str(ROOT / "resources" / "style.mplstyle")
 
-
-def tables_of_figure(wildcards):
-    """The tables of the models of a figure, by their names."""
-    study = study_of(wildcards)
-    figure = study.figures[wildcards.figure]
-    path = "<results>/{study}/{table}/{model}.parquet"
-    return {
-        table: collect(path, study=study.name, table=table, model=figure.models)
-        for table in rooms.kinds()[figure.kind].tables
-    }
-
-
-def published_of_figure(wildcards):
-    """The published points that a figure shows, if any."""
-    published = study_of(wildcards).figures[wildcards.figure].published
-    return [str(PUBLISHED / published.file)] if published else []
+include: "helpers/figures.smk"
 
 
 rule draw_figure:

@@ -1,13 +1,7 @@
 """Provenance: the resolved study, digests, versions, commit and seeds of a run."""
 
 
-def shown_splits(wildcards):
-    """The artefacts that the figures of a study are made from."""
-    study = study_of(wildcards)
-    return [
-        rules.build_split.output.images.format(study=study.name, dataset=dataset, split=split)
-        for dataset, split in params.shown_data(study)
-    ]
+include: "helpers/provenance.smk"
 
 
 rule record_run:

@@ -1,12 +1,7 @@
 """Tables: one of all models of a study from the tables of each."""
 
 
-def models_in_table(wildcards):
-    """The tables of all models of which a study makes one table; rules that make one write it here."""
-    study = study_of(wildcards)
-    models = study.models_of(wildcards.table)
-    path = "<results>/{study}/{table}/{model}.parquet"
-    return collect(path, study=study.name, table=wildcards.table, model=models)
+include: "helpers/tables.smk"
 
 
 rule tabulate:

@@ -1,6 +1,9 @@
 """Training: the models of a study from nothing, and the images that they are trained on."""
 
 
+include: "helpers/training.smk"
+
+
 rule train_model:
     input:
         train=split_for("train"),
@@ -72,12 +75,6 @@ use rule augment_images as augment_alike with:
         drawing=of_study(params.drawing_alike),
     message:
         "Augmenting training images for {wildcards.model} and models like it"
-
-
-def bundled_models(study):
-    """The models of a study whose weights are in this repository."""
-    models = STUDIES[study].models.items()
-    return [name for name, model in models if "bundled" in model.checkpoint]
 
 
 rule train_mini:

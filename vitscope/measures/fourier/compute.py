@@ -55,7 +55,8 @@ class Transforms:
             for band, column in zip(BANDS, values[:, self.steps : after].T, strict=True):
                 yield band, column[:, None] if self.pixels > 1 else nothing
         if values.shape[1] > after:
-            yield "radial", values[:, after:]
+            # In single precision, as the diagonal is measured.
+            yield "radial", values[:, after:].astype(np.float32)
 
 
 def shard_transforms(

@@ -1,0 +1,20 @@
+"""What the jobs of figures.smk are given, and where their inputs lie."""
+
+STYLE = str(ROOT / "resources" / "style.mplstyle")
+
+
+def tables_of_figure(wildcards):
+    """The tables of the models of a figure, by their names."""
+    study = study_of(wildcards)
+    figure = study.figures[wildcards.figure]
+    path = "<results>/{study}/{table}/{model}.parquet"
+    return {
+        table: collect(path, study=study.name, table=table, model=figure.models)
+        for table in rooms.kinds()[figure.kind].tables
+    }
+
+
+def published_of_figure(wildcards):
+    """The published points that a figure shows, if any."""
+    published = study_of(wildcards).figures[wildcards.figure].published
+    return [str(PUBLISHED / published.file)] if published else []

@@ -1,0 +1,91 @@
+"""What the jobs of measures.smk are given, and where their inputs lie."""
+
+
+def needing(needs, in_parts=False):
+    """A wildcard constraint: the measures that need something, in parts or as a whole."""
+    measures = map(rooms.declared, rooms.names())
+    return one_of(m.name for m in measures if m.needs == needs and m.in_parts == in_parts)
+
+
+def merged():
+    """A wildcard constraint: the measures that are made in parts."""
+    return one_of(name for name in rooms.names() if rooms.declared(name).in_parts)
+
+
+def measure_of(wildcards):
+    """What the measure of a path says of itself."""
+    return rooms.declared(wildcards.measure)
+
+
+def predictions_of(wildcards):
+    """What a model says of the images that a measure is about."""
+    study = study_of(wildcards)
+    split = measure_of(wildcards).split(study)
+    return rules.predict.output.predictions.format(
+        study=study.name, model=wildcards.model, split=split
+    )
+
+
+def images_of(wildcards):
+    """The images that a measure is about."""
+    return split_for(measure_of(wildcards).split)(wildcards)
+
+
+def corrupted_of(wildcards):
+    """The corrupted images of a part."""
+    study = study_of(wildcards)
+    given = clear(params.part, study, wildcards.measure, wildcards.model, wildcards.part)
+    return collect(
+        rules.corrupt_images.output.images,
+        study=study.name,
+        dataset=study.models[wildcards.model].data,
+        corruption=given["corruptions"],
+    )
+
+
+def alike_of(wildcards):
+    """Images that are augmented alike: one draw of all models that it fits."""
+    study = study_of(wildcards)
+    first = clear(params.draws_alike, study, wildcards.model)
+    return rules.augment_alike.output.images.format(study=study.name, model=first)
+
+
+# What measures of a model may read besides the model and its images, by the names they give it.
+READABLE = {"predictions": predictions_of, "corrupted": corrupted_of, "alike": alike_of}
+
+
+def read_besides(wildcards):
+    """What a measure of a model reads besides."""
+    reads = measure_of(wildcards).reads
+    return {name: path(wildcards) for name, path in READABLE.items() if name in reads}
+
+
+def moments_of(wildcards):
+    """The weights of a model in training: its history, or else its snapshots in order."""
+    model = study_of(wildcards).models[wildcards.model]
+    if model.history is not None:
+        return {"history": named_file(wildcards, "history", model.history)}
+    return {"snapshots": [weights_at(name, wildcards) for name in model.moments()]}
+
+
+def parts_of(wildcards):
+    """The parts that a table is merged from."""
+    study, measured = study_of(wildcards), reach.measured_by(measure_of(wildcards))
+    place = {"study": study.name, "measure": measured.name, "model": wildcards.model}
+    parts = range(measured.parts(study, wildcards.model))
+    if measured.needs == "loss":
+        snapshots = measured.snapshots(study, wildcards.model)
+        return collect(rules.measure_loss.output.part, snapshot=snapshots, part=parts, **place)
+    path = "<results>/{study}/{measure}/{model}/{part}.parquet"
+    return collect(path, part=parts, **place)
+
+
+def blocks_to_merge(wildcards):
+    """The block table of a model, where parts are merged at its cut points."""
+    blocks = rules.list_blocks.output.blocks.format(**wildcards)
+    return {"blocks": blocks} if measure_of(wildcards).merges_blocks else {}
+
+
+def batches_of(wildcards):
+    """The setting that says how many images are in memory at once."""
+    return measure_of(wildcards).batch_setting or "analysis.batch_size"

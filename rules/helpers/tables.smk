@@ -1,0 +1,9 @@
+"""What the jobs of tables.smk are given, and where their inputs lie."""
+
+
+def models_in_table(wildcards):
+    """The tables of all models of which a study makes one table; rules that make one write it here."""
+    study = study_of(wildcards)
+    models = study.models_of(wildcards.table)
+    path = "<results>/{study}/{table}/{model}.parquet"
+    return collect(path, study=study.name, table=wildcards.table, model=models)
