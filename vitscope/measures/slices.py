@@ -76,8 +76,8 @@ def measure_slices(
         if wrong.any():
             image = first_image + wanted.first + int(np.argmax(wrong))
             raise VitscopeError(
-                f"{latents.path}: the feature map at {wanted.name} is not finite, or too large, for "
-                f"image {image}: check the checkpoint and the model's mean and std."
+                f"{latents.path}: the feature map at {wanted.name} is not finite, or too large, "
+                f"for image {image}: check the checkpoint and the model's mean and std."
             )
         return values, total
 
