@@ -3,11 +3,10 @@ PYTHON ?= $(firstword $(foreach v,3.11 3.12 3.13,$(shell command -v python$(v)))
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet -c envs/constraints.txt
-FIGURE_FORMATS := pdf svg png
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup all report test test-slurm faults lint format regenerate accept train-mini bench \
+.PHONY: help setup all report test test-slurm nightly lint format regenerate accept train-mini bench \
 	bench-gpu fuzz plan profile clean FORCE
 
 help: ## list what there is
@@ -43,15 +42,16 @@ report: $(VENV)/.installed ## report.html: figures, claims and provenance on one
 	$(BIN)/snakemake
 	$(BIN)/snakemake --report report.html
 
-test: $(VENV)/.installed-dev ## run the tests
+test: $(VENV)/.installed-dev ## run the tests of every change
 	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 test-slurm: $(VENV)/.installed-dev ## run on a Slurm of two nodes, with faults (Debian, as root)
 	tests/slurm/install.sh
-	$(BIN)/python -m pytest -m slurm tests/slurm
+	$(BIN)/python -m pytest -m "" tests/slurm
 
-faults: $(VENV)/.installed-dev ## kill the default study 20 times, damage every kind of file (an hour)
-	$(BIN)/python -m pytest -m faults tests/faults
+nightly: $(VENV)/.installed-dev ## run all other tests: kills, full disks, dead nodes (some hours)
+	tests/slurm/install.sh
+	$(BIN)/python -m tests.nightly
 
 lint: $(VENV)/.installed-dev ## check style, types and workflow
 	$(BIN)/ruff check .

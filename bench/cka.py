@@ -15,7 +15,8 @@ import torch
 from bench.extraction import BATCH, IMAGES, MODELS, TURNS, _batches, _network, _seconds
 from bench.rows import Row
 from vitscope.files.tensors import TensorFile, TensorWriter
-from vitscope.measures.cka.compute import merge, shard_hsic
+from vitscope.measures.cka.compute import shard_hsic
+from vitscope.measures.cka.merge import mean_cka
 from vitscope.networks.latents import extract
 
 # As in a job of the workflow, which has one thread.
@@ -89,7 +90,7 @@ def _measure_merge() -> Row:
     shards = [part.assign(first_image=first) for first in range(0, MANY_IMAGES, BATCH)]
     return Row(
         f"merging the CKA of {MANY_IMAGES:,} images, 50 cut points",
-        _seconds(lambda: merge("net", shards)),
+        _seconds(lambda: mean_cka("net", shards)),
         "s",
         detail=f"{len(shards)} batches of {BATCH}",
     )
@@ -98,7 +99,7 @@ def _measure_merge() -> Row:
 def measure() -> list[Row]:
     """Compare CKA with the forward pass, in a process of one thread; then memory and merging."""
     process = subprocess.run(
-        [sys.executable, "-m", "tests.bench.cka"],
+        [sys.executable, "-m", "bench.cka"],
         capture_output=True,
         text=True,
         check=True,

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from bench.rows import Row
-from vitscope.measures.classification.compute import summarized
+from vitscope.measures.scores import scores_of
 from vitscope.networks.family import find_family
 from vitscope.networks.predictions import predict, scores_of_images
 from vitscope.settings.loading import BUNDLED_STUDIES, load_study
@@ -35,7 +35,7 @@ def _batches() -> Iterator[tuple[Tensor, Tensor]]:
         yield 3 * logits, labels
 
 
-def _told(logits: Tensor, labels: Tensor) -> pd.DataFrame:
+def _predictions(logits: Tensor, labels: Tensor) -> pd.DataFrame:
     return pd.DataFrame(
         {key: value.numpy() for key, value in scores_of_images(logits, labels).items()}
     )
@@ -72,11 +72,11 @@ def _by_confusion_matrices(predictions: pd.DataFrame) -> dict[str, float]:
 
 
 def _measure_scores() -> list[Row]:
-    predictions = pd.concat([_told(*batch) for batch in _batches()], ignore_index=True)
-    ours, theirs = summarized(predictions, CLASSES), _by_confusion_matrices(predictions)
+    predictions = pd.concat([_predictions(*batch) for batch in _batches()], ignore_index=True)
+    ours, theirs = scores_of(predictions, CLASSES), _by_confusion_matrices(predictions)
     # What differs is not worth a comparison.
     assert all(abs(ours[name] - value) < 1e-9 for name, value in theirs.items())
-    own = median(_seconds(lambda: summarized(predictions, CLASSES)) for _ in range(TURNS))
+    own = median(_seconds(lambda: scores_of(predictions, CLASSES)) for _ in range(TURNS))
     other = _seconds(lambda: _by_confusion_matrices(predictions))
     of = f"{IMAGES:,} images, {CLASSES:,} classes"
     return [

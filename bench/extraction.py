@@ -16,6 +16,7 @@ from bench.rows import Row
 from vitscope.files.tensors import TensorFile
 from vitscope.measures.feature_variance.compute import shard_variance
 from vitscope.networks.blocks import block_table
+from vitscope.networks.cut_points import CutPoint
 from vitscope.networks.family import find_family
 from vitscope.networks.latents import extract
 from vitscope.settings.loading import BUNDLED_STUDIES, load_study
@@ -24,7 +25,7 @@ IMAGES, BATCH, TURNS = 256, 64, 3
 MODELS = ("vit_ti", "resnet_50")
 
 
-def _network(study: str, name: str) -> tuple[nn.Module, list[families.CutPoint], list[tuple]]:
+def _network(study: str, name: str) -> tuple[nn.Module, list[CutPoint], list[tuple]]:
     loaded = load_study(BUNDLED_STUDIES / f"{study}.yaml")
     model, data = loaded.models[name], loaded.dataset_of(name)
     family = find_family(model.family)
@@ -127,7 +128,7 @@ def measure_memory() -> list[Row]:
         peaks = [
             float(
                 subprocess.run(
-                    [sys.executable, "-m", "tests.bench.extraction", name, str(images)],
+                    [sys.executable, "-m", "bench.extraction", name, str(images)],
                     capture_output=True,
                     text=True,
                     check=True,

@@ -6,12 +6,11 @@ from pathlib import Path
 from statistics import median
 
 import torch
-from vitscope.measures.spectrum.compute import shard_spectrum
 
 from bench.extraction import BATCH, IMAGES, MODELS, TURNS, _batches, _network, _seconds
 from bench.rows import Row
 from vitscope.files.tensors import TensorFile
-from vitscope.measures.fourier.compute import shard_diagonal
+from vitscope.measures.fourier.compute import shard_transforms
 from vitscope.networks.latents import extract
 
 THREADS = 2
@@ -58,10 +57,10 @@ def _measure_model(name: str, folder: Path) -> list[Row]:
                 network(batch)
 
     actions: dict[str, tuple[Callable[[], object], float | None]] = {
-        "half-diagonals": (lambda: shard_diagonal(latents, 0, THREADS), 0.05),
+        "half-diagonals": (lambda: shard_transforms(latents, 0, False, None, THREADS), 0.05),
         "the same by whole transforms in torch": (lambda: _whole_transforms(latents), None),
-        "radial profile and band variances": (
-            lambda: shard_spectrum(latents, 0, EDGES, True, THREADS),
+        "half-diagonals, radial profile and band variances": (
+            lambda: shard_transforms(latents, 0, True, EDGES, THREADS),
             None,
         ),
     }

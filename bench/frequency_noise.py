@@ -12,8 +12,8 @@ import torch
 from torch import nn
 
 from bench.rows import Row
-from vitscope.measures.frequency_noise.compute import half_plane, noises, ring, signs
 from vitscope.measures.frequency_noise.measure import Settings
+from vitscope.measures.frequency_noise.noise import half_plane, noises, ring, signs
 from vitscope.networks.family import find_family
 from vitscope.settings.loading import BUNDLED_STUDIES, load_study
 
@@ -57,17 +57,19 @@ def _measure_model(name: str) -> Row:
 
 
 def _measure_job(model: str) -> Row:
-    """Time a job of the bundled study, as Snakemake tells it."""
+    """Time a job of the bundled study, as Snakemake measures it."""
     with tempfile.TemporaryDirectory() as folder:
         command = [str(Path(sys.executable).with_name("snakemake")), "-s", str(ROOT / "Snakefile")]
         profile = ["--workflow-profile", str(ROOT / "profiles" / "default"), "--cores", "1"]
         target = f"results/mini/frequency_noise/{model}.parquet"
         subprocess.run([*command, *profile, target], cwd=folder, check=True, capture_output=True)
-        told = pd.read_csv(Path(folder) / f"benchmarks/mini/frequency_noise/{model}.tsv", sep="\t")
+        record = pd.read_csv(
+            Path(folder) / f"benchmarks/mini/frequency_noise/{model}.tsv", sep="\t"
+        )
     noise = load_study(BUNDLED_STUDIES / "mini.yaml").section("frequency_noise", Settings)
     passes = 1 + noise.seeds * len(noise.frequencies)
     detail = f"{noise.images} images, {passes} times, one thread"
-    return Row(f"mini {model}: the job of the noise", float(told["s"][0]), "s", None, detail)
+    return Row(f"mini {model}: the job of the noise", float(record["s"][0]), "s", None, detail)
 
 
 def measure() -> list[Row]:

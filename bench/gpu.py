@@ -17,8 +17,7 @@ from bench.rows import Row, as_table
 from bench.run import GPU, TARGET, machine, measured_before, page
 from vitscope.files.tensors import TensorWriter
 from vitscope.measures.hessian.operator import of_model
-from vitscope.measures.landscape import compute as landscape
-from vitscope.measures.landscape.compute import grid, pick_precision
+from vitscope.measures.landscape.compute import grid, losses_at, pick_precision
 from vitscope.networks.blocks import block_table
 from vitscope.networks.device import pick_device
 from vitscope.networks.family import Family, find_family
@@ -98,9 +97,9 @@ def _extraction(
     forward()
     plain, seconds = _seconds(device, forward), _seconds(device, whole)
     size = (folder / name).stat().st_size / 1e9
-    told = f"{images} images in batches of {batch}, {size:.2f} GB to disk{memory}"
+    detail = f"{images} images in batches of {batch}, {size:.2f} GB to disk{memory}"
     return [
-        Row(f"{name}: extraction of all cut points", images / seconds, "images/s", None, told),
+        Row(f"{name}: extraction of all cut points", images / seconds, "images/s", None, detail),
         Row(f"{name}: plain forward pass", images / plain, "images/s", None, "float32"),
     ]
 
@@ -111,7 +110,7 @@ def _landscape(name: str, device: torch.device, images: int, batch: int, folder:
     precision = pick_precision("auto", device)
 
     def measure() -> None:
-        landscape.measure(
+        losses_at(
             model,
             drawn,
             points,
@@ -124,9 +123,9 @@ def _landscape(name: str, device: torch.device, images: int, batch: int, folder:
         )
 
     memory = _peak(device, measure)
-    told = f"{images} images in batches of {batch}, {precision}{memory}"
+    detail = f"{images} images in batches of {batch}, {precision}{memory}"
     rate = len(points) / _seconds(device, measure)
-    return Row(f"{name}: landscape", rate, "grid points/s", None, told)
+    return Row(f"{name}: landscape", rate, "grid points/s", None, detail)
 
 
 def _hessian(name: str, device: torch.device, batch: int, products: int) -> Row:
@@ -144,8 +143,8 @@ def _hessian(name: str, device: torch.device, batch: int, products: int) -> Row:
 
     memory = _peak(device, apply)
     rate = products / _seconds(device, apply)
-    told = f"{batch} images, {hessian.size} parameters{memory}"
-    return Row(f"{name}: products of the Hessian with a vector", rate, "products/s", None, told)
+    detail = f"{batch} images, {hessian.size} parameters{memory}"
+    return Row(f"{name}: products of the Hessian with a vector", rate, "products/s", None, detail)
 
 
 def measure(device: torch.device, images: int, batch: int, products: int) -> list[Row]:
@@ -165,8 +164,8 @@ def main() -> None:
         sys.exit("bench-gpu: there is no CUDA device here: run it on a machine that has one.")
     device = pick_device("cuda")
     rows = measure(device, images=4096, batch=256, products=50)
-    told = f"*{torch.cuda.get_device_name(device)}, CUDA {torch.version.cuda}; host:* {machine()}"
-    body = "\n".join([told, "", *as_table(rows)])
+    where = f"*{torch.cuda.get_device_name(device)}, CUDA {torch.version.cuda}; host:* {machine()}"
+    body = "\n".join([where, "", *as_table(rows)])
     print(body)
     TARGET.write_text(page({**measured_before(), GPU: body}), encoding="utf-8")
 

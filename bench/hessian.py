@@ -96,7 +96,7 @@ def _compare(what: str, network: nn.Module, images: Tensor, targets: Tensor) -> 
     power = _seconds(lambda: powers.append(power_iteration(hessian, int(MOST_TIMES * steps))))
     values, residual, products = powers[0]
     stopped = len(values) < TOP or residual > TOLERANCE
-    told = f"{len(values)} of {TOP} eigenvalues within {residual:.1g}" if stopped else "the same"
+    reached = f"{len(values)} of {TOP} eigenvalues within {residual:.1g}" if stopped else "the same"
     return [
         Row(
             f"{what}: top {TOP} eigenvalues by Lanczos over power iteration with deflation",
@@ -105,7 +105,7 @@ def _compare(what: str, network: nn.Module, images: Tensor, targets: Tensor) -> 
             0.5,
             f"{len(images)} images; {steps} products, {lanczos:.1f} s to a residual of "
             f"{TOLERANCE:g}, against {products} and {power:.1f} s"
-            + (f", stopped there with {told}" if stopped else " to the same"),
+            + (f", stopped there with {reached}" if stopped else " to the same"),
         ),
         Row(
             f"{what}: a product with the Hessian over a forward and a backward pass",

@@ -18,12 +18,12 @@ from torch import Tensor, nn
 from bench.rows import Row
 from vitscope.data import building
 from vitscope.data.split import Split, normalized
-from vitscope.measures.landscape import compute as landscape
-from vitscope.measures.landscape.compute import LAYOUTS, grid, pick_precision
+from vitscope.measures.landscape.compute import LAYOUTS, grid, losses_at, pick_precision
 from vitscope.networks.family import find_family
 from vitscope.settings.loading import BUNDLED_STUDIES, load_study
 from vitscope.training.augmentation import augmentation, batches, erasing, mixing
 from vitscope.training.augmented import Augmented
+from vitscope.training.augmenting import augment_images
 from vitscope.training.recipe import training_rows
 
 IMAGES, TURNS = 192, 3
@@ -47,16 +47,15 @@ class _Bench:
         self.model = family.build(entry.arch, data.classes, data.image_size).eval()
         self.recipe, self.mean, self.std = asdict(study.recipe(name)), entry.mean, entry.std
         self.split = _split(folder / "split", data.classes)
-        augmented.build(
-            self.split, self.recipe, IMAGES, 0, folder / name, mean=self.mean, std=self.std
-        )
-        self.images = Augmented(folder / name)
+        path = folder / name
+        augment_images(self.split, self.recipe, IMAGES, 0, path, mean=self.mean, std=self.std)
+        self.images = Augmented(path)
 
     def points(self, precision: str) -> float:
         """Return the seconds per point of a landscape."""
         points = grid(5, 1.0)
         start = perf_counter()
-        landscape.measure(
+        losses_at(
             self.model,
             self.images,
             points,

@@ -15,7 +15,7 @@ from bench.rows import Row
 from vitscope.measures.lesion.compute import branches_of, lesioned
 
 IMAGES, TURNS = 64, 2
-# The models, and the most that keeping the prefix may take; None where it is only told.
+# The models, and the most that keeping the prefix may take; None where it is only reported.
 BOUNDS = {"vit_ti": 1 / 1.7, "resnet_50": None}
 
 
@@ -48,7 +48,7 @@ def _seconds(way: str, case: tuple[nn.Module, list[str], Tensor]) -> float:
 
 def _peak(name: str, way: str) -> float:
     """Return the peak memory in MiB of a process that goes one way."""
-    command = [sys.executable, "-m", "tests.bench.lesions", name, way]
+    command = [sys.executable, "-m", "bench.lesions", name, way]
     root = Path(__file__).parents[1]
     done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=root)
     return float(json.loads(done.stdout))

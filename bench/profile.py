@@ -1,8 +1,8 @@
-"""Where the time of the default study goes: every rule, and how much of it is not its work."""
+"""Where the time of the default study goes: every rule, and how much of it is imports."""
 
 import csv
-import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -15,7 +15,6 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from bench.rows import Row, as_table  # noqa: E402
-from scripts._times import WANTED  # noqa: E402
 from tests.runs.copies import copy_workflow  # noqa: E402
 
 # The most that may be start-up, of the time of all jobs.
@@ -38,70 +37,69 @@ OF_MAPS = (
 STAGES = {
     "a clean copy: the figures of feature maps and predictions": (
         [f"figures/{name}.pdf" for name in OF_MAPS],
-        300,
+        150,
     ),
-    "then `snakemake`: the figures of the loss, all tables, claims": ([], 480),
+    "then `snakemake`: the figures of the loss, all tables, claims": ([], 150),
 }
+
+
+# Python tells of every import of a job, in microseconds, without what that import imports in turn.
+# Snakemake's own process has started by then, and tells of none.
+IMPORT = re.compile(r"^import time: +(\d+) \|", re.MULTILINE)
+TELLING = """
+import os, sys
+from snakemake.cli import main
+os.environ["PYTHONPROFILEIMPORTTIME"] = "1"
+main(sys.argv[1:])
+"""
 
 
 @dataclass(frozen=True)
 class Job:
-    """A job: from the start of its process to the end, and its own lines without imports."""
+    """A job, from the start of its process to the end."""
 
     rule: str
     seconds: float
-    work: float
 
 
-def run_timed(root: Path, *arguments: str) -> float:
-    """Run Snakemake in a copy of the workflow; return its seconds, leave those of its jobs."""
-    command = [Path(sys.executable).with_name("snakemake"), *arguments]
-    command += ["--benchmark-extended", "--quiet", "all"]
-    times = root / "times.jsonl"
+def run_timed(root: Path, *arguments: str) -> tuple[float, float]:
+    """Run Snakemake in a copy of the workflow; return its seconds, and those of jobs' imports."""
+    command = [sys.executable, "-c", TELLING, *arguments, "--benchmark-extended", "--quiet", "all"]
     start = perf_counter()
-    subprocess.run(
+    done = subprocess.run(
         command,
         cwd=root,
         check=True,
         stdout=subprocess.DEVNULL,
-        env={**os.environ, "PYTHONPATH": str(root), WANTED: str(times)},
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(root)},
     )
-    return perf_counter() - start
+    return perf_counter() - start, sum(map(int, IMPORT.findall(done.stderr))) / 1e6
 
 
 def jobs_of(root: Path) -> list[Job]:
-    """Return the jobs of a run: Snakemake's own records beside those of the scripts."""
-    lines = (root / "times.jsonl").read_text(encoding="utf-8").splitlines()
-    work = {Path(log).with_suffix(""): seconds for log, seconds, *_ in map(json.loads, lines)}
+    """Return the jobs of a run, from Snakemake's own records."""
     jobs = []
     for path in sorted((root / "benchmarks").rglob("*.tsv")):
-        name = Path("logs", path.relative_to(root / "benchmarks")).with_suffix("")
         with path.open(encoding="utf-8", newline="") as rows:
             (record,) = csv.DictReader(rows, delimiter="\t")
-        jobs.append(Job(record["rule_name"], float(record["s"]), work[name]))
+        jobs.append(Job(record["rule_name"], float(record["s"])))
     return jobs
 
 
-def share_of_start_up(jobs: list[Job]) -> float:
-    """Return how much of the time of jobs is not work: interpreter, imports and end."""
-    return 1 - sum(job.work for job in jobs) / sum(job.seconds for job in jobs)
-
-
-def rows_of(jobs: list[Job]) -> list[Row]:
-    """Return the share of all, and the time of every rule, the longest first."""
-    rules: dict[str, list[Job]] = defaultdict(list)
+def rows_of(jobs: list[Job], imports: float) -> list[Row]:
+    """Return the share of imports in the time of all jobs, and the time of every rule."""
+    rules: dict[str, list[float]] = defaultdict(list)
     for job in jobs:
-        rules[job.rule].append(job)
+        rules[job.rule].append(job.seconds)
     total = sum(job.seconds for job in jobs)
-    start_up = 100 * share_of_start_up(jobs)
-    detail = f"{len(jobs)} jobs, {total:.0f} s one after another"
-    rows = [Row("start-up, of the time of all jobs", start_up, "%", 100 * BOUND, detail)]
-    for rule, of_rule in sorted(rules.items(), key=lambda item: -sum(j.seconds for j in item[1])):
-        seconds = [job.seconds for job in of_rule]
-        each = (sum(seconds) - sum(job.work for job in of_rule)) / len(of_rule)
-        detail = (
-            f"{len(of_rule)} jobs, the longest {max(seconds):.1f} s, {each:.2f} s each to start"
-        )
+    detail = f"{len(jobs)} jobs, {total:.0f} s one after another, {imports:.0f} s of it imports"
+    rows = [
+        Row("start-up, of the time of all jobs", 100 * imports / total, "%", 100 * BOUND, detail)
+    ]
+    for rule, seconds in sorted(rules.items(), key=lambda item: -sum(item[1])):
+        detail = f"{len(seconds)} jobs, the longest {max(seconds):.1f} s"
         rows.append(Row(f"rule {rule}", sum(seconds), "s", detail=detail))
     return rows
 
@@ -112,11 +110,12 @@ def measure(*targets: str) -> list[Row]:
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder) / "vitscope"
         copy_workflow(copy, Path(folder))
-        rows = [
-            Row(what, run_timed(copy, *wanted), "s", bound)
-            for what, (wanted, bound) in stages.items()
-        ]
-        return [*rows, *rows_of(jobs_of(copy))]
+        rows, imports = [], 0.0
+        for what, (wanted, bound) in stages.items():
+            seconds, of_imports = run_timed(copy, *wanted)
+            rows.append(Row(what, seconds, "s", bound))
+            imports += of_imports
+        return [*rows, *rows_of(jobs_of(copy), imports)]
 
 
 def main() -> None:

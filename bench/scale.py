@@ -2,7 +2,6 @@
 
 import argparse
 import json
-import os
 import subprocess
 import sys
 import tempfile
@@ -17,8 +16,8 @@ sys.path.insert(0, str(ROOT))
 import torch  # noqa: E402
 import yaml  # noqa: E402
 
+from bench.jobs import watched_jobs  # noqa: E402
 from bench.rows import Row, as_table  # noqa: E402
-from scripts._times import WANTED  # noqa: E402
 from tests.helpers.golden import ARCHS, MEAN, STD, Golden  # noqa: E402
 from tests.helpers.watching import watched  # noqa: E402
 from tests.runs.copies import Workflow, copy_workflow  # noqa: E402
@@ -66,18 +65,17 @@ def study_of(images: int, parquet: Path, checkpoint: Path) -> dict[str, Any]:
 def run(workflow: Workflow, cores: int) -> dict[str, Any]:
     """Make the tables; return the time, the most latents at once, and the records of the rules."""
     targets = [f"results/{STUDY}/{table}/{MODEL}.parquet" for table in TABLES]
-    times = workflow.root / "times.jsonl"
     start = perf_counter()
-    with watched(workflow.root / "results" / STUDY / "latents") as peak:
+    latents = workflow.root / "results" / STUDY / "latents"
+    with watched(latents) as peak, watched_jobs(workflow.root) as seen:
         arguments = ("--cores", str(cores), *targets)
         process = workflow.start(*arguments, default=STUDY, stdout=subprocess.PIPE)
         output, _ = process.communicate()
         if process.returncode:
             sys.exit(output)
     kinds: dict[str, list[list[float]]] = defaultdict(list)
-    for line in times.read_text(encoding="utf-8").splitlines():
-        log, _, processor, memory = json.loads(line)
-        kinds[kind_of(log)].append([processor, memory])
+    for log, job in seen.items():
+        kinds[kind_of(log)].append([job.processor, job.memory])
     return {"seconds": perf_counter() - start, "latents": peak.bytes, "kinds": kinds}
 
 
@@ -97,7 +95,6 @@ def measured(images: int, golden: Golden, folder: Path, cores: int) -> dict[str,
     workflow = copy_workflow(folder / "vitscope", folder / f"{STUDY}.yaml")
     with (workflow.root / "config" / "config.yaml").open("a", encoding="utf-8") as config:
         config.write(f"max_latents_gb: {MAX_LATENTS_GB}\n")
-    os.environ[WANTED] = str(workflow.root / "times.jsonl")
     return run(workflow, cores)
 
 

@@ -12,11 +12,10 @@ from pathlib import Path
 from types import ModuleType
 from typing import TextIO
 
-from scripts._times import timed
 from vitscope.errors import VitscopeError
 
-# Scripts import this first, and large libraries then: a third of the time that those take would go
-# into looking for garbage among what they are made of.
+# Large libraries are made of much that stays: a tenth of the time to import them would go into
+# looking for garbage among it.
 gc.disable()
 
 
@@ -74,7 +73,7 @@ def job(snakemake, batches: str | None = None) -> Iterator[None]:
         _lock(log)
         log.truncate(0)
         try:
-            with redirect_stdout(_Tee(sys.stdout, log)), timed(snakemake.log[0]):
+            with redirect_stdout(_Tee(sys.stdout, log)):
                 yield
         except VitscopeError as error:
             print(f"vitscope: {error}", file=log)

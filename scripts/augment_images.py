@@ -1,7 +1,6 @@
 """Draw augmented training images once, by the recipe that a model was trained by."""
 
 from scripts._job import job
-
 from vitscope.data.split import Split
 from vitscope.training.augmenting import augment_images
 

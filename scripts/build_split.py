@@ -3,7 +3,6 @@
 from pathlib import Path
 
 from scripts._job import job
-
 from vitscope.data.building import build
 
 with job(snakemake):

@@ -3,7 +3,6 @@
 from pathlib import Path
 
 from scripts._job import job
-
 from vitscope.files.whole import copy_file, sha256_of, write_text
 
 with job(snakemake):

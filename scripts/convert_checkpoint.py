@@ -3,7 +3,6 @@
 from pathlib import Path
 
 from scripts._job import job
-
 from vitscope.networks import weight_sources
 from vitscope.networks.conversion import convert
 

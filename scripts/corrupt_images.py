@@ -3,7 +3,6 @@
 from pathlib import Path
 
 from scripts._job import job
-
 from vitscope.corruptions.building import build
 from vitscope.data.split import Split
 

@@ -1,9 +1,8 @@
 """Count the claims of the paper that the figures of a study are about."""
 
-from scripts._job import job
-
 import pandas as pd
 
+from scripts._job import job
 from vitscope.claims.counting import (
     at_snapshots,
     count_claims,

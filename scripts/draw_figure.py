@@ -2,10 +2,9 @@
 
 from importlib import import_module
 
-from scripts._job import job
-
 import pandas as pd
 
+from scripts._job import job
 from vitscope.claims.published import read_published_of
 from vitscope.drawing.figure import Member, draw
 from vitscope.drawing.saving import save, style

@@ -1,12 +1,11 @@
 """Extract the latents of one shard of images at every cut point of a model."""
 
 from scripts._job import job
-
+from vitscope.data.image_rows import shard_rows
 from vitscope.data.split import Split
 from vitscope.networks.block_table import BLOCKS
 from vitscope.networks.device import pick_device
 from vitscope.networks.family import find_family
-from vitscope.networks.image_rows import shard_rows
 from vitscope.networks.latents import extract
 from vitscope.networks.loading import load_model, read_origin
 

@@ -3,7 +3,6 @@
 from pathlib import Path
 
 from scripts._job import job
-
 from vitscope.data.downloading import download
 
 with job(snakemake):

@@ -1,7 +1,6 @@
 """Write the block table of a model."""
 
 from scripts._job import job
-
 from vitscope.networks.block_table import BLOCKS, head_metadata
 from vitscope.networks.blocks import list_blocks
 from vitscope.networks.empty import empty_network

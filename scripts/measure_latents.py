@@ -1,7 +1,6 @@
 """Measure a shard of latents."""
 
 from scripts._job import job, room
-
 from vitscope.files.tensors import TensorFile
 from vitscope.measures.given import OnLatents
 

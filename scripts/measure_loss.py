@@ -1,7 +1,6 @@
 """Measure the loss of a model on augmented images of its training, at a moment of it."""
 
 from scripts._job import job, room
-
 from vitscope.measures.given import OnLoss
 from vitscope.networks.device import pick_device
 from vitscope.networks.loading import load_model, read_origin

@@ -1,7 +1,6 @@
 """Measure a model on images, as a whole or a part of what there is to measure."""
 
 from scripts._job import job, room
-
 from vitscope.corruptions.corrupted import Corrupted
 from vitscope.data.split import Split
 from vitscope.measures.given import OnModel

@@ -1,7 +1,6 @@
 """Measure what a model says of images."""
 
 from scripts._job import job, room
-
 from vitscope.data.split import Split
 from vitscope.files.tables import read_metadata
 from vitscope.measures.given import OnPredictions

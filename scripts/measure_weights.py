@@ -1,7 +1,6 @@
 """Measure the weights of a model in training, as recorded there or through its snapshots."""
 
 from scripts._job import job, room
-
 from vitscope.files.tensors import TensorFile
 from vitscope.files.whole import sha256_of
 from vitscope.measures.given import OnWeights

@@ -2,10 +2,9 @@
 
 from importlib import import_module
 
-from scripts._job import job
-
 import pandas as pd
 
+from scripts._job import job
 from vitscope.files.tables import read_metadata
 from vitscope.measures.given import Parts
 

@@ -1,10 +1,9 @@
 """Classify the images of a split by a model."""
 
 from scripts._job import job
-
+from vitscope.data.image_rows import known_labels, rows_to_classify
 from vitscope.data.split import Split
 from vitscope.networks.device import pick_device
-from vitscope.networks.image_rows import known_labels, rows_to_classify
 from vitscope.networks.loading import load_model, read_origin
 from vitscope.networks.prediction_table import PREDICTIONS
 from vitscope.networks.predictions import predict

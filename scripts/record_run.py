@@ -1,7 +1,6 @@
 """Write down what made the results of a study."""
 
 from scripts._job import job
-
 from vitscope.files.pages import text_as_html
 from vitscope.files.whole import write_text
 from vitscope.workflow.provenance import run_record

@@ -2,9 +2,9 @@
 
 from importlib import import_module
 
-from scripts._job import job
-
 import pandas as pd
+
+from scripts._job import job
 
 with job(snakemake):
     columns = import_module(snakemake.params.columns)

@@ -2,10 +2,9 @@
 
 from pathlib import Path
 
-from scripts._job import job
-
 import pandas as pd
 
+from scripts._job import job
 from vitscope.data.split import Split
 from vitscope.networks.device import pick_device
 from vitscope.networks.family import find_family

@@ -1,21 +1,28 @@
 """What tests of several parts share."""
 
+import fcntl
 import os
+import shutil
 from pathlib import Path
 
 import pytest
 import torch
 
 from tests.helpers.golden import Golden
+from tests.runs.copies import MADE, TINY, Workflow, copy_workflow, write_studies, write_weights
+
+# What takes longest comes first, so that two processes end at about the same time; the first of it
+# makes the run that others look at.
+FIRST = ("tests/slurm", "tests/runs/test_golden_study", "tests/runs", "tests/faults")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put what takes longest first, so that two processes end at about the same time."""
-    items.sort(key=lambda item: ("test_golden_study" not in item.nodeid, not _is_long(item)))
-
-
-def _is_long(item: pytest.Item) -> bool:
-    return item.get_closest_marker("workflow") is not None
+    """Put tests of the workflow before those of the library."""
+    items.sort(
+        key=lambda item: next(
+            (place for place, part in enumerate(FIRST) if item.nodeid.startswith(part)), len(FIRST)
+        )
+    )
 
 
 @pytest.fixture(scope="session")
@@ -30,6 +37,69 @@ def golden(shared: Path) -> Golden:
     if not (shared / "golden").is_dir():
         pytest.skip(f"needs the golden values, in {shared} or where VITSCOPE_SHARED says")
     return Golden(shared)
+
+
+@pytest.fixture(scope="session")
+def at_hand(tmp_path_factory: pytest.TempPathFactory) -> Workflow:
+    """A copy of the workflow and the studies that tests share, for all processes of the tests."""
+    base = tmp_path_factory.getbasetemp()
+    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "everything"
+    folder.mkdir(exist_ok=True)
+    workflow = Workflow(folder / "copy", folder / "studies")
+    with (folder / "lock").open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not workflow.root.exists():
+            weights = write_weights(folder / "weights")
+            write_studies(workflow.studies, weights)
+            copy_workflow(workflow.root, workflow.studies)
+    return workflow
+
+
+@pytest.fixture(scope="session")
+def weights(at_hand: Workflow) -> dict[str, Path]:
+    """The checkpoints of the shared studies: of a ResNet, and of a ViT at three moments."""
+    return {
+        path.name.partition(".")[0]: path for path in (at_hand.root.parent / "weights").iterdir()
+    }
+
+
+@pytest.fixture(scope="session")
+def studies(at_hand: Workflow) -> Path:
+    """A folder of studies: `tiny` shows everything, `whole` has one model in one shard."""
+    return at_hand.studies
+
+
+@pytest.fixture(scope="session")
+def made(at_hand: Workflow) -> Workflow:
+    """A copy in which `tiny`, as the default study, and the variance of `whole` were made, once.
+
+    The first process that asks makes it, the others wait; no test changes anything in it.
+    """
+    log = at_hand.root / "run.log"
+    with (at_hand.root.parent / "lock").open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not log.exists():
+            log.write_text(at_hand.make("--cores", "2", *MADE, default=TINY))
+    return at_hand
+
+
+@pytest.fixture(scope="session")
+def finished(made: Workflow, tmp_path_factory: pytest.TempPathFactory) -> Workflow:
+    """A copy of that one for this process, dates and Snakemake's records included."""
+    return copy_made(made, tmp_path_factory.mktemp("finished"))
+
+
+@pytest.fixture
+def victim(made: Workflow, tmp_path: Path) -> Workflow:
+    """A copy of that one for a single test."""
+    return copy_made(made, tmp_path / "victim")
+
+
+def copy_made(made: Workflow, folder: Path) -> Workflow:
+    """Copy a workflow in which something was made, and its studies."""
+    shutil.copytree(made.root, folder / "copy", symlinks=True)
+    shutil.copytree(made.studies, folder / "studies")
+    return Workflow(folder / "copy", folder / "studies")
 
 
 @pytest.fixture(autouse=True)

@@ -9,9 +9,10 @@ import pytest
 import yaml
 
 import vitscope
-from vitscope.data.split import build
+from vitscope.data.building import build
 from vitscope.measures import rooms
-from vitscope.networks import checkpoints, families
+from vitscope.networks.conversion import convert
+from vitscope.networks.family import arch_schema, family_names
 from vitscope.settings.generated_docs import GENERATED, regenerated
 from vitscope.settings.generated_docs import PAGES as PAGES_WITH_PARTS
 from vitscope.settings.loading import ROOT, load_config, load_study, study_schema
@@ -54,7 +55,7 @@ def test_every_setting_family_and_table_has_its_part() -> None:
     }
     assert columns <= {*pages[ROOT / "docs" / "tables.md"].splitlines()}
     settings = pages[ROOT / "config" / "README.md"]
-    assert re.findall("^#### (.+)$", settings, re.MULTILINE) == families.names()
+    assert re.findall("^#### (.+)$", settings, re.MULTILINE) == family_names()
     for name in rooms.names():
         for setting in fields(rooms.declared(name).settings or Nothing):
             assert f"| `{name}.{setting.name}` | " in settings
@@ -141,7 +142,7 @@ def test_the_notebook_of_the_readme_measures_a_model(tmp_path: Path, monkeypatch
     vit, data = study.models["vit"], study.dataset_of("vit")
     few = asdict(replace(data, splits={"test": replace(data.splits["test"], images=64)}))
     build("shapes32", few, "test", Path("results/mini/data/shapes32/test.safetensors"))
-    checkpoints.convert(
+    convert(
         Path(vit.checkpoint["bundled"]),
         study.network("vit"),
         Path("results/mini/checkpoints/vit.safetensors"),

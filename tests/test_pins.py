@@ -15,7 +15,9 @@ from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
+from tests.helpers.every_job import choices, everything
 from tests.helpers.rules import ROOT, rules
+from vitscope.workflow import reach
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 EXTRAS = PROJECT["optional-dependencies"]
@@ -141,12 +143,15 @@ def test_an_environment_has_what_its_scripts_import(environment: Path) -> None:
         for module, owners in packages_distributions().items()
         if not available & set(map(canonicalize_name, owners)) and module != "vitscope"
     ]
-    scripts = [script for script, used in environments_of_scripts().items() if used == environment]
-    assert scripts
+    sources = sources_of(environment)
+    assert sources
     lines = [HIDE.format(hidden=hidden)]
-    for script in scripts:
-        tree = ast.parse((ROOT / "scripts" / script).read_text(encoding="utf-8"))
-        lines += [ast.unparse(node) for node in tree.body if isinstance(node, IMPORTS)]
+    for source in sorted(sources):
+        if source.is_relative_to(ROOT / "scripts"):
+            tree = ast.parse(source.read_text(encoding="utf-8"))
+            lines += [ast.unparse(node) for node in tree.body if isinstance(node, IMPORTS)]
+        else:
+            lines.append(f"import {'.'.join(source.relative_to(ROOT).with_suffix('').parts)}")
     subprocess.run([sys.executable, "-c", "\n".join(lines)], cwd=ROOT, check=True)
 
 
@@ -181,11 +186,20 @@ def reached_from(sources: Iterable[Path]) -> set[str]:
     return names.union(*(BY_A_CALL[name] for name in names & BY_A_CALL.keys()))
 
 
-def imported_by_computed_names() -> list[Path]:
-    """Return the modules of measures, families and sources that jobs import."""
-    library = ROOT / "vitscope"
-    rooms = [file for file in library.glob("measures/*/*.py") if file.stem != "measure"]
-    return [*rooms, *library.glob("networks/families/*.py"), *library.glob("data/sources/*.py")]
+def sources_of(environment: Path) -> set[Path]:
+    """Return the scripts of an environment, and the modules that they import by computed names."""
+    study, found = everything(), set[Path]()
+    for name, rule in rules().items():
+        if rule.name_in("conda") != environment.stem:
+            continue
+        found.add(ROOT / "scripts" / f"{rule.name_in('script')}.py")
+        for chosen in choices(reach.SCRIPTS.get(name, name)):
+            for model in study.models:
+                modules = reach.modules(name, study, {"model": model} | chosen)
+                found |= {
+                    ROOT.joinpath(*module.split(".")).with_suffix(".py") for module in modules
+                }
+    return found
 
 
 def packages_of(modules: Iterable[str]) -> set[str]:
@@ -196,14 +210,12 @@ def packages_of(modules: Iterable[str]) -> set[str]:
 
 @pytest.mark.parametrize("environment", ENVIRONMENTS, ids=lambda path: path.stem)
 def test_an_environment_has_nothing_that_its_jobs_never_import(environment: Path) -> None:
-    scripts = [script for script, used in environments_of_scripts().items() if used == environment]
-    sources = [*(ROOT / "scripts" / script for script in scripts), *imported_by_computed_names()]
-    assert pins_of(environment)[1].keys() - packages_of(reached_from(sources)) == set()
+    needed = packages_of(reached_from(sources_of(environment)))
+    assert pins_of(environment)[1].keys() - needed == set()
 
 
 def test_jobs_read_no_studies() -> None:
-    names = reached_from([*(ROOT / "scripts" / each for each in environments_of_scripts())])
-    names |= reached_from(imported_by_computed_names())
+    names = reached_from(set[Path]().union(*map(sources_of, ENVIRONMENTS)))
     assert [name for name in names if name.startswith("vitscope.settings")] == []
     assert packages_of(names) & {"jsonschema", "msgspec"} == set()
     assert {"jsonschema", "msgspec"} <= packages_of(reached_from([ROOT / "scripts" / "plan.py"]))

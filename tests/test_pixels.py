@@ -42,6 +42,7 @@ def test_every_figure_of_the_default_study_has_a_reference() -> None:
     assert {path.stem for path in EXPECTED.glob("*.png")} == {f"test_figure_{n}" for n in NAMES}
 
 
+@pytest.mark.nightly
 def test_the_same_pixels_pass(figures: Path) -> None:
     done = compare(figures)
     assert done.returncode == 0, done.stdout
@@ -58,6 +59,7 @@ def test_a_figure_that_moved_by_a_pixel_fails(figures: Path) -> None:
     assert "RMS Value" in done.stdout
 
 
+@pytest.mark.nightly
 def test_a_figure_that_is_missing_is_told(figures: Path) -> None:
     (figures / "fig1b.png").unlink()
     assert "fig1b.png is missing: run `snakemake` first." in compare(figures).stdout

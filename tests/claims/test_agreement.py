@@ -4,9 +4,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from vitscope.claims.counting import CLAIMS, score_agreement
+from tests.helpers.claims import EVIDENCE
+from vitscope.claims.counting import score_agreement
 from vitscope.claims.published import Published, read_published
-from vitscope.drawing.kinds import KINDS
+from vitscope.measures.rooms import kinds
 from vitscope.settings.loading import PUBLISHED
 
 # A kind of figure, its file of published points, and the table that they are points of.
@@ -21,7 +22,9 @@ VALUES = ["variance", "delta_log_amplitude", "change"]
 
 
 def published(kind: str, file: str, series: str) -> dict[str, Published]:
-    return read_published(PUBLISHED / file, KINDS[kind].published, {"m": series}, same_models=True)
+    return read_published(
+        PUBLISHED / file, kinds()[kind].published, {"m": series}, same_models=True
+    )
 
 
 def as_measured(kind: str, points: pd.DataFrame) -> pd.DataFrame:
@@ -38,18 +41,18 @@ def as_measured(kind: str, points: pd.DataFrame) -> pd.DataFrame:
 
 def score(kind: str, table: str, rows: pd.DataFrame, theirs: dict[str, Published]) -> dict:
     tables = {table: rows, "blocks": rows}
-    (row,) = score_agreement("fig", kind, tables, theirs).to_dict("records")
+    (row,) = score_agreement("fig", EVIDENCE[kind], tables, theirs).to_dict("records")
     return row
 
 
 def test_every_kind_with_a_published_curve_is_here():
-    scored = {kind for kind, basis in CLAIMS.items() if basis.curve and KINDS[kind].published}
+    scored = {kind for kind, found in EVIDENCE.items() if found.curve and kinds()[kind].published}
     assert {case[0] for case in CASES} == scored
 
 
 def test_what_has_no_curve_is_not_scored():
     theirs = published("fit", "fig5.csv", "ViT")
-    assert score_agreement("fig", "fit", {"fit": theirs["m"].points}, theirs).empty
+    assert score_agreement("fig", EVIDENCE["fit"], {"fit": theirs["m"].points}, theirs).empty
 
 
 @pytest.mark.parametrize(("kind", "file", "series", "table"), CASES)
@@ -114,4 +117,4 @@ def test_curves_over_frequency_meet_by_interpolation():
 
 def test_kinds_without_published_points_have_no_score():
     theirs = {"m": Published("Theirs", pd.DataFrame({"index": [0]}), True)}
-    assert score_agreement("fig", "cka", {}, theirs).empty
+    assert score_agreement("fig", EVIDENCE["cka"], {}, theirs).empty

@@ -9,16 +9,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import vitscope.claims
-from vitscope.claims.counting import as_sections, introduction
+from tests.helpers.claims import EVIDENCE
+from vitscope.claims import counting
 from vitscope.claims.published import Published, read_published
-from vitscope.drawing.kinds import KINDS
-from vitscope.files.pages import as_markdown
+from vitscope.claims.report import introduction, sections
+from vitscope.files.pages import Section, as_markdown
+from vitscope.measures import rooms
 from vitscope.workflow.tables import find_table
 
 ROOT = Path(__file__).parents[2]
 FIG9 = ROOT / "resources" / "published" / "fig9.csv"
-NEEDED = KINDS["feature_variance"].published
+NEEDED = rooms.kinds()["feature_variance"].published
 
 
 def measured(model: str, kinds: list[str], sizes: list[int], variance) -> pd.DataFrame:
@@ -39,12 +40,16 @@ def measured(model: str, kinds: list[str], sizes: list[int], variance) -> pd.Dat
 def count_claims(figure, kind, table, models, theirs) -> pd.DataFrame:
     """Count on one table, which has the columns of the blocks too."""
     tables = {"feature_variance": table, "blocks": table}
-    return vitscope.claims.count_claims(figure, kind, tables, models, theirs)
+    return counting.count_claims(figure, EVIDENCE[kind], tables, models, theirs)
 
 
 def score_agreement(figure, kind, table, theirs) -> pd.DataFrame:
-    tables = {"feature_variance": table}
-    return vitscope.claims.score_agreement(figure, kind, tables, theirs)
+    tables = {"feature_variance": table, "blocks": table}
+    return counting.score_agreement(figure, EVIDENCE[kind], tables, theirs)
+
+
+def sections_of(claims, agreement, labels) -> list[Section]:
+    return sections(claims, agreement, labels, EVIDENCE.values())
 
 
 def published(depth, variance, same_model=True) -> dict[str, Published]:
@@ -225,19 +230,22 @@ def test_a_study_without_published_points_has_an_empty_table(tmp_path):
 
 def test_the_text_says_what_was_counted(both):
     text = introduction(both[0])
-    text = as_markdown("Claims of mini", text, as_sections(*both, {"m": "My model"}))
+    text = as_markdown("Claims of mini", text, sections_of(*both, {"m": "My model"}))
     assert "more than half" in text
     lines = text.splitlines()
     statement = "Convs that do not subsample increase the feature map variance"
     assert f"| My model | {statement} | 2 of 2 | 1 of 1 | yes |" in lines
     assert "| My model | MSAs reduce the feature map variance | – | 0 of 1 | no |" in lines
     assert "| fig9 | My model | Theirs, 3 points | 1.000 | 0.000 |" in lines
-    alone = as_sections(both[0], both[1].iloc[:0], {"m": "My model"})
+    alone = sections_of(both[0], both[1].iloc[:0], {"m": "My model"})
     assert [section.heading for section in alone] == ["fig9"]
 
 
 def test_counting_needs_neither_torch_nor_matplotlib():
-    code = "import sys, vitscope.claims; sys.exit(bool({'torch', 'matplotlib'} & set(sys.modules)))"
+    code = (
+        "import sys, vitscope.claims.counting, vitscope.claims.report, tests.helpers.claims;"
+        "sys.exit(bool({'torch', 'matplotlib'} & set(sys.modules)))"
+    )
     subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)
 
 
@@ -275,24 +283,24 @@ def comparison(**values) -> pd.DataFrame:
         ),
     ],
 )
-def test_comparisons_are_told_with_their_sign(values, cells):
+def test_the_page_gives_differences_with_their_sign(values, cells):
     claims = comparison(**values)
     labels = {"vit": "ViT-Ti", "resnet": "ResNet-50"}
-    sections = as_sections(claims, pd.DataFrame(), labels)
-    text = as_markdown("Claims", introduction(claims), sections)
+    found = sections_of(claims, pd.DataFrame(), labels)
+    text = as_markdown("Claims", introduction(claims), found)
     assert f"| ViT-Ti against ResNet-50 | MSAs go by shape | {cells} |" in text.splitlines()
-    assert sections[0].text.startswith("The paper infers this from Fig. 2b")
+    assert found[0].text.startswith("The paper infers this from Fig. 2b")
 
 
-def test_a_moment_of_training_is_told():
+def test_the_page_names_the_snapshot():
     claims = comparison(snapshot="warmup")
-    (section,) = as_sections(claims, pd.DataFrame(), {"vit": "ViT-Ti", "resnet": "ResNet-50"})
+    (section,) = sections_of(claims, pd.DataFrame(), {"vit": "ViT-Ti", "resnet": "ResNet-50"})
     assert section.rows[0][0] == "ViT-Ti against ResNet-50, snapshot warmup"
 
 
 def test_each_figure_says_once_what_it_counts():
     table = measured("m", ["stem", "conv", "msa"], [8] * 3, [1, 2, 3])
     claims = count_claims("fig9", "feature_variance", table, ["m"], {})
-    (section,) = as_sections(claims, pd.DataFrame(), {"m": "M"})
+    (section,) = sections_of(claims, pd.DataFrame(), {"m": "M"})
     assert len(section.rows) == 2
     assert section.text.count("Counted are blocks of one kind") == 1

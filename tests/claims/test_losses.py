@@ -5,10 +5,12 @@ import pandas as pd
 import pytest
 from scipy.stats import binom, bootstrap
 
-from vitscope.claims.counting import as_sections, at_snapshots, count_claims
+from tests.helpers.claims import EVIDENCE
+from vitscope.claims.counting import at_snapshots, count_claims
 from vitscope.claims.published import read_published
-from vitscope.drawing.kinds import KINDS
+from vitscope.claims.report import sections
 from vitscope.measures.landscape.claims import curvature, spread
+from vitscope.measures.rooms import kinds
 from vitscope.settings.loading import PUBLISHED
 
 KINDS_OF = {
@@ -24,13 +26,13 @@ BLOCKS = pd.DataFrame(
 
 def count(kind: str, table: pd.DataFrame, theirs=None) -> pd.DataFrame:
     models = list(dict.fromkeys(table["model"]))
-    tables = {KINDS[kind].tables[0]: table, "blocks": BLOCKS}
-    claims = count_claims("fig", kind, tables, models, theirs or {})
+    tables = {kinds()[kind].tables[0]: table, "blocks": BLOCKS}
+    claims = count_claims("fig", EVIDENCE[kind], tables, models, theirs or {})
     return claims.set_index(["claim", "model"])
 
 
 def published(kind: str, file: str, **series: str):
-    return read_published(PUBLISHED / file, KINDS[kind].published, series)
+    return read_published(PUBLISHED / file, kinds()[kind].published, series)
 
 
 def surface(model: str, a: float, b: float, points: int = 21) -> pd.DataFrame:
@@ -93,10 +95,10 @@ def test_published_values_are_those_of_the_authors_grids(shared, name, file):
     grid = pd.read_csv(path, header=None).iloc[:, :5]
     grid.columns = ["x", "y", "l1", "l2", "nll"]
     grid = grid.round({"x": 6, "y": 6}).assign(loss=grid["nll"] + 0.05 * grid["l2"])
-    told = pd.read_csv(PUBLISHED / "fig1a.csv").query(f"model == '{name}'")
-    told = told.set_index("measure")["value"]
-    assert told["curvature"] == pytest.approx(curvature(grid), rel=2e-6)
-    assert told["nll_spread"] == pytest.approx(spread(grid), rel=2e-6)
+    printed = pd.read_csv(PUBLISHED / "fig1a.csv").query(f"model == '{name}'")
+    printed = printed.set_index("measure")["value"]
+    assert printed["curvature"] == pytest.approx(curvature(grid), rel=2e-6)
+    assert printed["nll_spread"] == pytest.approx(spread(grid), rel=2e-6)
     # What the page of claims says of the NLL alone.
     alone = {"ResNet": 25.2, "ViT": 38.7}[name]
     assert curvature(grid.assign(loss=grid["nll"])) == pytest.approx(alone, abs=0.05)
@@ -211,7 +213,7 @@ def test_each_moment_is_counted_alone():
         ]
     )
     shown = at_snapshots({"hessian": table, "blocks": BLOCKS}, ["warmup", "end"])
-    claims = count_claims("fig", "hessian", shown, ["resnet", "vit"], {})
+    claims = count_claims("fig", EVIDENCE["hessian"], shown, ["resnet", "vit"], {})
     more = claims[claims["claim"] == "msa_has_more_negative_eigenvalues"]
     # Counted together, one of four would stand against one of four.
     assert more[["snapshot", "measured_value", "holds"]].to_numpy().tolist() == [
@@ -230,7 +232,7 @@ def test_only_the_moments_that_a_figure_shows_are_counted():
     assert list(late["hessian"]["eigenvalue"]) == [1, 1, 1]
     assert late["blocks"] is BLOCKS
     assert len(at_snapshots(tables, [])["hessian"]) == 5
-    claims = count_claims("fig", "hessian", late, ["vit"], {}).set_index("claim")
+    claims = count_claims("fig", EVIDENCE["hessian"], late, ["vit"], {}).set_index("claim")
     assert claims.loc["msa_has_negative_eigenvalues", "measured_value"] == 0
     assert not claims.loc["msa_has_negative_eigenvalues", "holds"]
 
@@ -248,7 +250,8 @@ def test_the_published_spectra_have_the_shares_of_the_paper():
     claims = count("hessian", spectrum("vit", 1.0), few)
     assert claims["published_value"].iloc[0] == pytest.approx(0.34, abs=0.005)
     assert pd.isna(claims["published_total"].iloc[0])
-    (section,) = as_sections(claims.reset_index(), pd.DataFrame(), {"vit": "ViT (6 %)"})
+    labels = {"vit": "ViT (6 %)"}
+    (section,) = sections(claims.reset_index(), pd.DataFrame(), labels, EVIDENCE.values())
     assert section.rows[0][2:4] == ("34 %", "0 of 1")
     assert section.rows[0][0] == "ViT (6 %), snapshot end"
 

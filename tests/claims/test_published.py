@@ -5,12 +5,12 @@ import pandas as pd
 import pytest
 
 from vitscope.claims.published import read_published
-from vitscope.drawing.kinds import KINDS
 from vitscope.errors import VitscopeError
+from vitscope.measures.rooms import kinds
 
 FOLDER = Path(__file__).parents[2] / "resources" / "published"
 FIG9 = FOLDER / "fig9.csv"
-NEEDED = KINDS["feature_variance"].published
+NEEDED = kinds()["feature_variance"].published
 
 
 def test_curves_come_by_model_and_in_order():
@@ -61,7 +61,7 @@ def test_every_file_is_a_table_that_the_readme_names():
 
 
 @pytest.mark.parametrize(
-    ("file", "series", "told"),
+    ("file", "series", "message"),
     [
         ("fig9.csv", "VIT", r"no series 'VIT' for the model m, only ResNet, ViT\."),
         ("fig9.csv", "Vit", "Did you mean 'ViT'"),
@@ -69,13 +69,13 @@ def test_every_file_is_a_table_that_the_readme_names():
         ("fig99.csv", "ViT", "Cannot read the published points .*fig99.csv"),
     ],
 )
-def test_what_is_wrong_is_told(file, series, told):
-    with pytest.raises(VitscopeError, match=told):
+def test_errors_say_what_is_wrong_with_a_file(file, series, message):
+    with pytest.raises(VitscopeError, match=message):
         read_published(FOLDER / file, NEEDED, {"m": series})
 
 
 @pytest.mark.parametrize("content", [b"", b"\x89PNG\r\n\x1a\n\xff\xfe"])
-def test_a_file_that_is_no_table_is_told(tmp_path, content):
+def test_a_file_that_is_no_table_is_refused_by_name(tmp_path, content):
     file = tmp_path / "points.csv"
     file.write_bytes(content)
     with pytest.raises(VitscopeError, match=r"points\.csv"):

@@ -6,12 +6,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from vitscope.claims.counting import CLAIMS, as_sections, count_claims, introduction, together
+from tests.helpers.claims import EVIDENCE
+from vitscope.claims.counting import count_claims, joined
 from vitscope.claims.published import Published, read_published
-from vitscope.drawing.kinds import KINDS
+from vitscope.claims.report import introduction, sections
+from vitscope.claims.tables import AGREEMENT, CLAIMS
 from vitscope.measures.cka.claims import within_over_between
+from vitscope.measures.rooms import kinds
 from vitscope.settings.loading import PUBLISHED
-from vitscope.workflow.tables import find_table
 
 KINDS_OF = {
     "vit": ["stem", "msa", "mlp"],
@@ -31,14 +33,14 @@ def blocks(**kinds_of: list[str]) -> pd.DataFrame:
 
 
 def published(kind: str, file: str, **series: str) -> dict[str, Published]:
-    return read_published(PUBLISHED / file, KINDS[kind].published, series)
+    return read_published(PUBLISHED / file, kinds()[kind].published, series)
 
 
 def count(kind: str, tables: dict[str, pd.DataFrame], models: list[str], theirs=None):
-    return count_claims("fig", kind, tables, models, theirs or {})
+    return count_claims("fig", EVIDENCE[kind], tables, models, theirs or {})
 
 
-def told(claims: pd.DataFrame) -> dict[tuple[str, ...], tuple]:
+def verdicts(claims: pd.DataFrame) -> dict[tuple[str, ...], tuple]:
     """Return count, total and verdict, by claim and whom it is about."""
     claims = claims.astype(object).where(claims.notna(), None)
     return {
@@ -85,7 +87,7 @@ def test_fig_8_is_counted_as_by_hand():
     claims = in_fourier(
         "fourier_depth", fourier("vit", KINDS_OF_VIT, [14] * 25, curve), theirs=theirs
     )
-    assert told(claims) == {
+    assert verdicts(claims) == {
         ("msa_reduces_high_frequency", "vit"): (9, 12, True),
         ("mlp_increases_high_frequency", "vit"): (8, 12, True),
     }
@@ -101,7 +103,7 @@ def test_the_highest_frequency_of_the_diagonal_is_counted(kind):
     kinds = ["stem", "conv", "conv", "msa", "mlp"]
     diagonal = fourier("m", kinds, [8, 8, 4, 4, 4], [-5, -4, -3, -3.5, -3])
     radial = fourier("m", kinds, [8, 8, 4, 4, 4], [-1, -2, -3, -2, -3], measure="radial")
-    assert told(in_fourier(kind, diagonal, radial)) == {
+    assert verdicts(in_fourier(kind, diagonal, radial)) == {
         ("msa_reduces_high_frequency", "m"): (1, 1, True),
         ("conv_increases_high_frequency", "m"): (1, 1, True),
         ("mlp_increases_high_frequency", "m"): (1, 1, True),
@@ -112,12 +114,12 @@ def test_the_highest_frequency_of_the_diagonal_is_counted(kind):
 def test_claims_about_frequencies_can_fail():
     kinds = ["stem", "conv", "conv", "msa", "mlp"]
     table = fourier("m", kinds, [8, 8, 4, 4, 4], [-3, -4, -5, -4, -5])
-    assert {verdict for _, _, verdict in told(in_fourier("fourier", table)).values()} == {False}
+    assert {verdict for _, _, verdict in verdicts(in_fourier("fourier", table)).values()} == {False}
 
 
 def test_a_map_of_one_position_has_no_high_frequency():
     table = fourier("m", ["stem", "mlp", "mlp", "pool", "mlp"], [4, 4, 4, 1, 1], [-3, -2, -4, 0, 0])
-    assert told(in_fourier("fourier", table)) == {
+    assert verdicts(in_fourier("fourier", table)) == {
         ("mlp_increases_high_frequency", "m"): (1, 2, False)
     }
 
@@ -133,7 +135,7 @@ def test_fig_2a_is_counted_as_by_hand():
     vit = fourier("vit", KINDS_OF_VIT, [14] * 25, [0.0] * 25)
     claims = in_fourier("fourier_curves", table, vit, theirs=theirs)
     # The 17 curves have 17 x 16 / 2 pairs.
-    assert told(claims) == {("conv_model_raises_high_frequency", "resnet"): (126, 136, True)}
+    assert verdicts(claims) == {("conv_model_raises_high_frequency", "resnet"): (126, 136, True)}
     assert claims["published_count"].tolist() == [126]
     assert claims["published_total"].tolist() == [136]
 
@@ -142,7 +144,7 @@ def test_fig_2a_is_counted_as_by_hand():
 @given(st.permutations(range(7)))
 def test_pairs_are_counted_as_kendall_counts_them(ranks):
     table = fourier("m", ["stem"] + ["conv"] * 6, [4] * 7, [-float(rank + 1) for rank in ranks])
-    ((count, total, holds),) = told(in_fourier("fourier_curves", table)).values()
+    ((count, total, holds),) = verdicts(in_fourier("fourier_curves", table)).values()
     # Of n (n - 1) / 2 pairs, tau is the share in favour less that against.
     tau = pd.Series([-rank for rank in ranks]).corr(pd.Series(range(7)), method="kendall")
     assert (count, total) == (pytest.approx(21 * (1 + tau) / 2), 21)
@@ -187,7 +189,7 @@ def test_fig_2b_is_counted_as_by_hand():
     theirs = published("frequency_noise", "fig2b.csv", resnet="ResNet", vit="ViT")
     claims = count("frequency_noise", tables, ["resnet", "vit"], theirs)
     expected = {(HIGH, "vit", "resnet"): (4, 4, True), (LOW, "vit", "resnet"): (4, 4, True)}
-    assert told(claims) == expected
+    assert verdicts(claims) == expected
     assert claims[["published_count", "published_total"]].to_numpy().tolist() == [[4, 4], [4, 4]]
     assert claims["published_series"].tolist() == ["ViT, ResNet"] * 2
 
@@ -198,7 +200,7 @@ def test_noise_is_judged_by_frequency():
         vit=[-1, -5, -9, -3, -2, -1],
         resnet=[-2, -4, -1, -3, -3, -2],
     )
-    assert told(count("frequency_noise", tables, ["vit", "resnet"])) == {
+    assert verdicts(count("frequency_noise", tables, ["vit", "resnet"])) == {
         (HIGH, "vit", "resnet"): (2, 3, True),
         (LOW, "vit", "resnet"): (1, 2, False),
     }
@@ -207,7 +209,7 @@ def test_noise_is_judged_by_frequency():
 def test_noise_compares_every_model_that_attends_with_every_convolutional_one():
     models = ["mixer", "alternet", "resnet", "vit"]
     tables = noise([0.1, 0.9], **{model: [-1, -1] for model in models})
-    assert list(told(count("frequency_noise", tables, models))) == [
+    assert list(verdicts(count("frequency_noise", tables, models))) == [
         (claim, model, "resnet") for model in ("alternet", "vit") for claim in (HIGH, LOW)
     ]
 
@@ -219,7 +221,7 @@ def test_noise_compares_every_model_that_attends_with_every_convolutional_one():
 )
 def test_noise_that_says_nothing_is_judged_neither_way(frequencies, vit):
     tables = noise(frequencies, vit=vit, resnet=[-1.0] * len(frequencies))
-    assert told(count("frequency_noise", tables, ["vit", "resnet"])) == {
+    assert verdicts(count("frequency_noise", tables, ["vit", "resnet"])) == {
         (HIGH, "vit", "resnet"): (None, None, None),
         (LOW, "vit", "resnet"): (None, None, None),
     }
@@ -252,7 +254,7 @@ def lesion(
 
 
 def in_lesion(units: list[tuple[str, int, float]]) -> dict[tuple[str, ...], tuple]:
-    return told(count("lesion", lesion(units), ["m"]))
+    return verdicts(count("lesion", lesion(units), ["m"]))
 
 
 def test_fig_10b_is_counted_as_by_hand():
@@ -301,23 +303,23 @@ def test_units_that_subsample_do_not_count():
     # By hand: without the unit that begins it, the second stage has -1 and -2, the third -3 alone.
     units = [*stage(1, "conv", -5, -1), *stage(2, "conv", -9, -1, -2), *stage(3, "conv", -9, -3)]
     tables = lesion(units, [32, 32, 32, 16, 16, 16, 8, 8])
-    found = told(count("lesion", tables, ["m"]))
+    found = verdicts(count("lesion", tables, ["m"]))
     assert found == {("first_conv_of_stage_matters", "m"): (1, 2, False)}
     # Where a pool, which cannot be removed, has subsampled already, the unit after it counts.
     merging = {"model": "m", "index": 2.5, "kind": "pool", "stage": 2, "height": 16, "width": 16}
     tables["blocks"] = pd.concat([tables["blocks"], pd.DataFrame([merging])])
-    found = told(count("lesion", tables, ["m"]))
+    found = verdicts(count("lesion", tables, ["m"]))
     assert found == {("first_conv_of_stage_matters", "m"): (2, 2, True)}
 
 
 def test_a_model_whose_stages_have_nothing_else_has_no_claim_about_stages():
     units = [*stage(1, "conv", -5), *stage(2, "conv", -9, -1), *stage(3, "conv", -9, -3)]
-    assert told(count("lesion", lesion(units, [32, 32, 16, 16, 8, 8]), ["m"])) == {}
+    assert verdicts(count("lesion", lesion(units, [32, 32, 16, 16, 8, 8]), ["m"])) == {}
 
 
 def test_one_stage_of_several_counts_where_the_others_have_nothing_else():
     units = [*stage(1, "conv", -5, -1), *stage(2, "conv", -9)]
-    found = told(count("lesion", lesion(units, [32, 32, 32, 16]), ["m"]))
+    found = verdicts(count("lesion", lesion(units, [32, 32, 32, 16]), ["m"]))
     assert found == {("first_conv_of_stage_matters", "m"): (1, 1, True)}
 
 
@@ -426,7 +428,7 @@ def shape(**biases: tuple[float, float, float]) -> dict[str, pd.DataFrame]:
 def test_shape_biases_are_compared(vit, value, holds, apart):
     tables = shape(vit=vit, resnet=(0.4, 0.35, 0.45), mixer=(0.9, 0.8, 1.0))
     claims = count("shape_texture", tables, ["mixer", "resnet", "vit"])
-    assert list(told(claims)) == [("msa_goes_by_shape", "vit", "resnet")]
+    assert list(verdicts(claims)) == [("msa_goes_by_shape", "vit", "resnet")]
     (row,) = claims.astype(object).where(claims.notna(), None).to_dict("records")
     assert row["measured_value"] == (None if value is None else pytest.approx(value))
     assert (row["holds"], row["apart"]) == (holds, apart)
@@ -449,7 +451,9 @@ def corrupted(**errors: float) -> dict[str, pd.DataFrame]:
 def test_hybrids_are_to_be_more_robust_than_convs_alone(error, holds):
     tables = corrupted(resnet=0.3, vit=0.1, alternet=error, mixer=0.1)
     claims = count("robustness", tables, ["resnet", "vit", "alternet", "mixer"])
-    assert told(claims) == {("msa_makes_convs_robust", "alternet", "resnet"): (None, None, holds)}
+    assert verdicts(claims) == {
+        ("msa_makes_convs_robust", "alternet", "resnet"): (None, None, holds)
+    }
     if holds is not None:
         assert claims["measured_value"].tolist() == [pytest.approx(0.3 - error)]
 
@@ -533,7 +537,7 @@ def models_of(tables: dict[str, pd.DataFrame]) -> list[str]:
     return list(dict.fromkeys(tables["blocks"]["model"]))
 
 
-@pytest.mark.parametrize("kind", CLAIMS)
+@pytest.mark.parametrize("kind", EVIDENCE)
 @pytest.mark.parametrize("seed", range(3))
 def test_the_order_of_rows_does_not_matter(kind, seed):
     tables = everything()[kind]
@@ -542,13 +546,13 @@ def test_the_order_of_rows_does_not_matter(kind, seed):
     pd.testing.assert_frame_equal(count(kind, shuffled, models), count(kind, tables, models))
 
 
-@pytest.mark.parametrize("kind", CLAIMS)
+@pytest.mark.parametrize("kind", EVIDENCE)
 def test_every_row_keeps_its_promises(kind, tmp_path):
     tables = everything()[kind]
     claims = count(kind, tables, models_of(tables))
     assert len(claims)
-    find_table("claims").write(claims, tmp_path / "claims")
-    back = find_table("claims").read(tmp_path / "claims")
+    CLAIMS.write(claims, tmp_path / "claims")
+    back = CLAIMS.read(tmp_path / "claims")
     for row in back.to_dict("records"):
         assert row["holds"] == (row["measured_value"] > row["holds_above"])
         assert row["measure"].startswith(("share of ", "difference of "))
@@ -563,22 +567,22 @@ def test_every_row_keeps_its_promises(kind, tmp_path):
 
 
 def test_kinds_and_tables_are_those_of_figures():
-    for kind, basis in CLAIMS.items():
-        assert basis.table in KINDS[kind].tables
-        assert set(find_table(basis.table).columns) >= {"model"}
+    for kind, evidence in EVIDENCE.items():
+        assert evidence.table.name in kinds()[kind].tables
+        assert set(evidence.table.columns) >= {"model"}
 
 
 def test_claims_have_names_of_their_own_and_say_how_they_are_counted():
-    claims = {claim for basis in CLAIMS.values() for claim in basis.claims}
+    claims = {claim for evidence in EVIDENCE.values() for claim in evidence.claims}
     assert len({claim.name for claim in claims}) == len(claims)
     assert all(claim.rule.endswith(".") and "paper" in claim.rule for claim in claims)
     assert all(not claim.statement.endswith(".") for claim in claims)
 
 
 def test_a_study_without_claims_says_so(tmp_path):
-    claims, agreement = together("claims", []), together("agreement", [])
-    for name, frame in (("claims", claims), ("agreement", agreement)):
-        find_table(name).write(frame, tmp_path / name)
-        assert find_table(name).read(tmp_path / name).empty
-    assert as_sections(claims, agreement, {}) == []
+    claims, agreement = joined(CLAIMS, []), joined(AGREEMENT, [])
+    for table, frame in ((CLAIMS, claims), (AGREEMENT, agreement)):
+        table.write(frame, tmp_path / table.name)
+        assert table.read(tmp_path / table.name).empty
+    assert sections(claims, agreement, {}, []) == []
     assert introduction(claims).startswith("None of this study's figures")

@@ -147,6 +147,7 @@ def test_severity_takes_photographs_further_away(corruption: str, cifar100: np.n
     assert (np.diff([0, *distances(cifar100, corruption)]) > 0).all()
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("corruption", CORRUPTIONS)
 def test_severity_takes_a_large_photograph_further_away(corruption: str) -> None:
     from matplotlib.cbook import get_sample_data

@@ -6,11 +6,12 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.faults.everything import NAME
 from tests.helpers.web import Site, running_site, whole
 from tests.runs.copies import SETTINGS, copy_workflow, edited, write_study
 
-pytestmark = pytest.mark.workflow
+pytestmark = pytest.mark.nightly
+
+NAME = "own"
 
 
 class User:
@@ -59,8 +60,8 @@ def cache(tmp_path: Path) -> Path:
     return folder
 
 
-def test_users_share_what_they_download(tmp_path, vit, site: Site, cache):
-    data = vit["end"].read_bytes()
+def test_users_share_what_they_download(tmp_path, weights, site: Site, cache):
+    data = weights["vit"].read_bytes()
     url = site.at("/vit.pth", whole(data))
     one, other = User(tmp_path / "one", "vit", url), User(tmp_path / "other", "mine", url, True)
     for user in (one, other):
@@ -75,27 +76,27 @@ def test_users_share_what_they_download(tmp_path, vit, site: Site, cache):
 
     # Code that changed does not take what the code before it had fetched.
     third = User(tmp_path / "third", "vit", url)
-    with edited(third.workflow.root / "vitscope/downloads.py", lambda text: f"{text}\n"):
+    with edited(third.workflow.root / "vitscope/web/downloads.py", lambda text: f"{text}\n"):
         assert third.convert(cache)[0] == 0
     assert len(site.asked("/vit.pth")) == 2
 
 
-def test_without_the_option_nothing_is_shared(tmp_path, vit, site: Site):
-    url = site.at("/vit.pth", whole(vit["end"].read_bytes()))
+def test_without_the_option_nothing_is_shared(tmp_path, weights, site: Site):
+    url = site.at("/vit.pth", whole(weights["vit"].read_bytes()))
     user = User(tmp_path / "one", "vit", url)
     code, output = user.convert(None)
     assert code == 0, output
     assert not user.download.is_symlink()
 
 
-def test_what_changed_in_the_cache_is_refused(tmp_path, vit, site: Site, cache):
-    url = site.at("/vit.pth", whole(vit["end"].read_bytes()))
+def test_what_changed_in_the_cache_is_refused(tmp_path, weights, site: Site, cache):
+    url = site.at("/vit.pth", whole(weights["vit"].read_bytes()))
     one, other = User(tmp_path / "one", "vit", url), User(tmp_path / "other", "vit", url)
     code, output = one.convert(cache)
     assert code == 0, output
     (entry,) = (path for path in cache.iterdir() if path.is_file())
     whole_entry = entry.read_bytes()
-    shutil.copy(vit["warmup"], entry)
+    shutil.copy(weights["warmup"], entry)
     shutil.copy(one.lock, other.lock)
     code, output = other.convert(cache)
     assert code != 0

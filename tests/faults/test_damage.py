@@ -7,10 +7,8 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from vitscope.measures.spectrum.compute import shard_spectrum
 
-from tests.faults.everything import NAME, SOME, targets
-from tests.runs.copies import SETTINGS, Workflow
+from tests.runs.copies import SETTINGS, SOME, TINY, Workflow
 from vitscope.corruptions.building import build as corrupt
 from vitscope.corruptions.corrupted import Corrupted
 from vitscope.data.split import Split
@@ -19,15 +17,15 @@ from vitscope.files.tables import read_metadata
 from vitscope.files.tensors import TensorFile
 from vitscope.measures.cka.compute import shard_hsic
 from vitscope.measures.feature_variance.compute import shard_variance
-from vitscope.measures.fourier.compute import shard_diagonal
+from vitscope.measures.fourier.compute import shard_transforms
 from vitscope.networks.foreign import read_foreign
 from vitscope.networks.loading import load_model
 from vitscope.networks.weights_file import write_weights
 from vitscope.training.augmented import Augmented
 from vitscope.workflow.tables import find_table
 
-pytestmark = pytest.mark.workflow
-
+# Reads all tables.
+RECORD = f"results/{TINY}/run.yaml"
 FLIPS = 40
 NETWORK = {
     "family": "vit",
@@ -62,8 +60,8 @@ KINDS: dict[str, tuple[str, list[Callable[[Path], object]]]] = {
         "latents/vit/0.safetensors",
         [
             lambda path: shard_variance(TensorFile(path), 0),
-            lambda path: shard_diagonal(TensorFile(path), 0),
-            lambda path: shard_spectrum(TensorFile(path), 0, [0.5, 1], True),
+            lambda path: shard_transforms(TensorFile(path), 0, False, None),
+            lambda path: shard_transforms(TensorFile(path), 0, True, [0.5, 1]),
             lambda path: shard_hsic(TensorFile(path), 0, 4),
         ],
     ),
@@ -88,15 +86,15 @@ KINDS: dict[str, tuple[str, list[Callable[[Path], object]]]] = {
 
 
 @pytest.fixture(scope="module")
-def written(undisturbed: Workflow, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def written(made: Workflow, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The results of a study, and besides what is not kept or what it has no need of."""
     folder = tmp_path_factory.mktemp("written") / "results"
-    results = undisturbed.root / "results" / NAME
+    results = made.root / "results" / TINY
     for path, _ in KINDS.values():
         if (results / path).exists():
             (folder / path).parent.mkdir(parents=True, exist_ok=True)
             (folder / path).write_bytes((results / path).read_bytes())
-    (augmented,) = (path for path in results.rglob("*.safetensors") if "augment" in str(path))
+    augmented = min(results.glob("augmented/*.safetensors"))
     (folder / "alike.safetensors").write_bytes(augmented.read_bytes())
     corrupt(
         Split(results / "data/shapes32/test.safetensors"),
@@ -160,39 +158,40 @@ DAMAGED = (
 )
 
 
+@pytest.mark.nightly
 def test_a_run_names_what_is_damaged_and_makes_it_again(victim: Workflow) -> None:
     before = victim.digests("results", "figures")
-    results = victim.root / "results" / NAME
+    results = victim.root / "results" / TINY
     for name in DAMAGED:
         flip(results / name)
-    code, output = victim.run("--keep-going", *targets(SOME), default=NAME)
+    code, output = victim.run("--keep-going", *SOME, RECORD, default=TINY)
     assert code != 0
     assert "Traceback" not in output
     for name in DAMAGED:
-        assert f"vitscope: results/{NAME}/{name} is damaged: " in output
+        assert f"vitscope: results/{TINY}/{name} is damaged: " in output
         assert output.count("delete it and run again.") >= len(DAMAGED)
         (results / name).unlink()
     # By name: Snakemake leaves out what no target needs any more.
-    victim.make(*sorted(before), default=NAME)
+    victim.make(*sorted(before), default=TINY)
     assert victim.digests("results", "figures") == before
 
 
-@pytest.mark.faults
+@pytest.mark.nightly
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if "/" in KINDS[kind][0]])
 @pytest.mark.parametrize("cut", [False, True], ids=["flipped", "truncated"])
 def test_a_run_uses_no_kind_of_damaged_file(victim: Workflow, kind: str, cut: bool) -> None:
     before = victim.digests("results", "figures")
-    name = f"results/{NAME}/{KINDS[kind][0]}"
+    name = f"results/{TINY}/{KINDS[kind][0]}"
     path = victim.root / name
     if cut:
         os.truncate(path, path.stat().st_size // 2)
     else:
         flip(path)
-    code, output = victim.run("--keep-going", *targets(SOME), default=NAME)
+    code, output = victim.run("--keep-going", *SOME, RECORD, default=TINY)
     assert code != 0
     assert "Traceback" not in output
     assert f"vitscope: {name} " in output
     path.unlink()
     # By name: Snakemake leaves out what no target needs any more.
-    victim.make(*sorted(before), default=NAME)
+    victim.make(*sorted(before), default=TINY)
     assert victim.digests("results", "figures") == before

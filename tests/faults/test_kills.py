@@ -10,13 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults.everything import NAME, SOME, targets, write_everything
-from tests.runs.copies import Workflow, copy_workflow
-from vitscope.drawing.kinds import KINDS
+from tests.runs.copies import MADE, TINY, Workflow, copy_workflow
 
-pytestmark = pytest.mark.workflow
+pytestmark = pytest.mark.nightly
 
-SECONDS = 3.0
+KILLS, SECONDS = 20, 3.0
 # First with all its jobs, as by a power cut, then alone: then its jobs live on beside the next run.
 WAYS = (os.killpg, os.kill)
 
@@ -31,23 +29,21 @@ def finished_in(output: str) -> list[Job]:
     return [(rule, told[job]) for job, rule in done if rule != "all"]
 
 
-def killed(
-    workflow: Workflow, wanted: list[str], default: str, jobs: int, kills: int, seed: int
-) -> list[Job]:
+def killed(workflow: Workflow, wanted: tuple[str, ...], default: str, jobs: int) -> list[Job]:
     """Kill a run at random moments spread over its life, let it end, and return what it did.
 
     Every life is as long as it takes until the next share of all jobs is done, and a random time.
     """
-    chance = random.Random(seed)
+    chance = random.Random(KILLS)
     done: list[Job] = []
-    for number in range(kills):
+    for number in range(KILLS):
         log = workflow.root / "life.log"
         with log.open("w") as output:
             process = workflow.start(
                 "--cores", "2", *wanted, default=default, start_new_session=True, stdout=output
             )
             while process.poll() is None:
-                if len(done) + log.read_text().count("Finished jobid: ") >= jobs * number // kills:
+                if len(done) + log.read_text().count("Finished jobid: ") >= jobs * number // KILLS:
                     break
                 time.sleep(0.05)
             time.sleep(chance.uniform(0, SECONDS))
@@ -69,22 +65,14 @@ def check(workflow: Workflow, expected: Workflow, done: list[Job], jobs: list[Jo
     print(f"{len(jobs)} jobs, of which {len(set(done))} told that they ended, none of them twice")
 
 
-def test_killed_runs_end_with_the_same_bytes(tmp_path: Path, some: Path, undisturbed: Workflow):
-    jobs = finished_in((undisturbed.root / "run.log").read_text())
-    workflow = copy_workflow(tmp_path / "copy", some)
-    done = killed(workflow, targets(SOME), NAME, len(jobs), kills=4, seed=9)
-    check(workflow, undisturbed, done, jobs)
+def test_runs_of_everything_that_are_killed_20_times(tmp_path: Path, made: Workflow) -> None:
+    jobs = finished_in((made.root / "run.log").read_text())
+    workflow = copy_workflow(tmp_path / "copy", made.studies)
+    check(workflow, made, killed(workflow, MADE, TINY, len(jobs)), jobs)
 
 
-@pytest.mark.faults
-@pytest.mark.parametrize("study", [NAME, "mini"])
-def test_runs_of_every_figure_that_are_killed_20_times(tmp_path: Path, vit, study: str):
-    studies = tmp_path / "studies"
-    studies.mkdir()
-    write_everything(studies, vit, tuple(KINDS))
-    wanted = ["all"] if study == "mini" else targets(tuple(KINDS))
+def test_runs_of_the_default_study_that_are_killed_20_times(tmp_path: Path, studies: Path) -> None:
     calm = copy_workflow(tmp_path / "calm", studies)
-    jobs = finished_in(calm.make("--cores", "2", *wanted, default=study))
+    jobs = finished_in(calm.make("--cores", "2", "all"))
     workflow = copy_workflow(tmp_path / "copy", studies)
-    done = killed(workflow, wanted, study, len(jobs), kills=20, seed=20)
-    check(workflow, calm, done, jobs)
+    check(workflow, calm, killed(workflow, ("all",), "mini", len(jobs)), jobs)

@@ -1,15 +1,16 @@
-"""Servers that misbehave, as a user of the workflow meets them; tests/test_downloads has more."""
+"""Servers that misbehave, as a user of the workflow meets them; tests/web has more."""
 
 from pathlib import Path
 
 import pytest
 import yaml
 
-from tests.faults.everything import NAME
 from tests.helpers.web import Answer, broken, ranged, running_site, stalling, whole
 from tests.runs.copies import SETTINGS, Workflow, copy_workflow, write_study
 
-pytestmark = pytest.mark.workflow
+pytestmark = pytest.mark.nightly
+
+NAME = "own"
 
 
 def html(handler) -> None:
@@ -18,9 +19,7 @@ def html(handler) -> None:
     handler.wfile.write(page)
 
 
-def fetched(
-    root: Path, vit: dict[str, Path], answers: dict[str, list[Answer]]
-) -> tuple[Workflow, str]:
+def fetched(root: Path, answers: dict[str, list[Answer]]) -> tuple[Workflow, str]:
     """Fetch a checkpoint of each name from a server that answers so; return what was printed."""
     root.mkdir(exist_ok=True)
     with running_site() as site:
@@ -41,12 +40,11 @@ def fetched(
     return workflow, output
 
 
-def test_servers_that_misbehave(tmp_path: Path, vit: dict[str, Path]) -> None:
-    one, other = vit["end"].read_bytes(), vit["warmup"].read_bytes()
+def test_servers_that_misbehave(tmp_path: Path, weights: dict[str, Path]) -> None:
+    one, other = weights["vit"].read_bytes(), weights["warmup"].read_bytes()
     half = len(one) // 2
     workflow, output = fetched(
         tmp_path,
-        vit,
         {
             "dropped": [broken(one, half, ETag='"1"'), ranged(one, '"1"')],
             "changed": [broken(one, half, ETag='"1"'), ranged(other, '"2"')],
@@ -64,11 +62,10 @@ def test_servers_that_misbehave(tmp_path: Path, vit: dict[str, Path]) -> None:
     assert {entry["bytes"] for entry in lock.values()} == {len(one), len(other)}
 
 
-@pytest.mark.faults
-def test_a_server_that_stalls(tmp_path: Path, vit: dict[str, Path]) -> None:
-    one = vit["end"].read_bytes()
+def test_a_server_that_stalls(tmp_path: Path, weights: dict[str, Path]) -> None:
+    one = weights["vit"].read_bytes()
     answers = {"stalled": [stalling(one, len(one) // 2), whole(one)]}
-    workflow, output = fetched(tmp_path, vit, answers)
+    workflow, output = fetched(tmp_path, answers)
     assert "sent nothing for 30 s: next attempt, 2 of 5" in output
     downloaded = workflow.root / "results" / NAME / "downloads" / "stalled.checkpoint"
     assert downloaded.read_bytes() == one

@@ -9,6 +9,7 @@ import torch
 from bench import gpu, run
 
 
+@pytest.mark.nightly
 def test_every_row_is_measured() -> None:
     rows = gpu.measure(torch.device("cpu"), images=4, batch=2, products=1)
     assert len(rows) == 4 * len(gpu.MODELS)
@@ -18,7 +19,7 @@ def test_every_row_is_measured() -> None:
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device")
 def test_without_a_device_the_command_says_so() -> None:
-    command = [sys.executable, "-m", "tests.bench.gpu"]
+    command = [sys.executable, "-m", "bench.gpu"]
     done = subprocess.run(command, cwd=run.ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert done.stderr.splitlines() == [

@@ -24,21 +24,24 @@ import torch
 from torch import nn
 
 from tests.helpers.networks import MINI, every_mini
+from vitscope.data.building import build
+from vitscope.data.image_rows import known_labels
 from vitscope.data.split import Split
 from vitscope.files.tensors import TensorFile
 from vitscope.measures.cka import compute as cka
 from vitscope.measures.feature_variance.compute import shard_variance
 from vitscope.measures.fit.compute import training_losses
-from vitscope.measures.fourier import compute as fourier
-from vitscope.measures.frequency_noise import compute as frequency_noise
-from vitscope.measures.hessian.compute import Loss, density, largest_eigenvalues
-from vitscope.measures.landscape import compute as landscape
+from vitscope.measures.fourier.compute import shard_transforms
+from vitscope.measures.frequency_noise.compute import shares_found
+from vitscope.measures.hessian.batches import Loss
+from vitscope.measures.hessian.compute import largest_eigenvalues
+from vitscope.measures.hessian_density.compute import density
+from vitscope.measures.landscape.compute import losses_at
 from vitscope.measures.lesion.compute import branches_of, correctness
 from vitscope.networks.blocks import block_table
 from vitscope.networks.conversion import convert
 from vitscope.networks.device import pick_device
 from vitscope.networks.family import find_family
-from vitscope.networks.image_rows import known_labels
 from vitscope.networks.latents import extract
 from vitscope.networks.loading import load_model
 from vitscope.networks.plain_attention import plain_attention
@@ -46,11 +49,14 @@ from vitscope.networks.predictions import predict
 from vitscope.settings.loading import BUNDLED_STUDIES, ROOT, load_study
 from vitscope.settings.study import Study
 from vitscope.training.augmented import Augmented
+from vitscope.training.augmenting import augment_images
 
 NUMBERS, ACCURACY, EIGENVALUES, GRADIENT = 1e-4, 0.02, 1e-3, 1e-3
 IMAGES, BATCH, OTHER_BATCH = 48, 16, 12
 
 Array = npt.NDArray[Any]
+pytestmark = pytest.mark.nightly
+
 # A device, and the images of a batch on it.
 Side = tuple[str, int]
 
@@ -62,12 +68,9 @@ some_models = pytest.mark.parametrize("name", ["vit", "resnet"])
         pytest.param(
             ("cuda", BATCH),
             id="cuda",
-            marks=[
-                pytest.mark.gpu,
-                pytest.mark.skipif(
-                    not torch.cuda.is_available(), reason="needs a CUDA device, and there is none"
-                ),
-            ],
+            marks=pytest.mark.skipif(
+                not torch.cuda.is_available(), reason="needs a CUDA device, and there is none"
+            ),
         ),
         pytest.param(("cpu", OTHER_BATCH), id="cpu"),
     ]
@@ -87,7 +90,7 @@ def study() -> Study:
 def split(study: Study, tmp_path_factory: pytest.TempPathFactory) -> Split:
     path = tmp_path_factory.mktemp("data") / "test.safetensors"
     dataset = asdict(study.data["shapes32"]) | {"splits": {"test": {"images": IMAGES, "seed": 0}}}
-    artefact.build("shapes32", dataset, "test", path)
+    build("shapes32", dataset, "test", path)
     return Split(path)
 
 
@@ -96,7 +99,7 @@ def drawn(study: Study, split: Split, tmp_path_factory: pytest.TempPathFactory) 
     path = tmp_path_factory.mktemp("drawn") / "images.safetensors"
     entry = study.models["vit"]
     recipe = asdict(study.recipe("vit")) | {"images": None, "batch_size": BATCH}
-    augmented.build(split, recipe, IMAGES, 0, path, mean=entry.mean, std=entry.std)
+    augment_images(split, recipe, IMAGES, 0, path, mean=entry.mean, std=entry.std)
     return Augmented(path)
 
 
@@ -149,7 +152,8 @@ def test_latents_and_what_is_measured_of_them(
     variance = [shard_variance(latents, 0)["variance"].to_numpy() for latents in (theirs, ours)]
     assert_close(*variance, NUMBERS)
     amplitude = [
-        fourier.shard_diagonal(latents, 0)["log_amplitude"].to_numpy() for latents in (theirs, ours)
+        shard_transforms(latents, 0, radial=False, edges=None)["value"].to_numpy()
+        for latents in (theirs, ours)
     ]
     assert_close(*amplitude, NUMBERS)
     hsic = [cka.shard_hsic(latents, 0, BATCH)["hsic"].to_numpy() for latents in (theirs, ours)]
@@ -187,7 +191,7 @@ def test_noise_of_one_frequency(study: Study, split: Split, other: Side, name: s
     noise = {"frequencies": [0.2, 0.6], "width": 0.1, "eps": 2.0, "seeds": 1}
     labels = known_labels(split, range(IMAGES))
     (clean, shares), (other_clean, other_shares) = (
-        frequency_noise.measure(
+        shares_found(
             trained(study, name),
             batches(study, split, size),
             list(range(IMAGES)),
@@ -205,7 +209,7 @@ def test_noise_of_one_frequency(study: Study, split: Split, other: Side, name: s
 def test_the_landscape(study: Study, drawn: Augmented, other: Side, name: str) -> None:
     points = [(0.0, 0.0), (0.3, -0.2)]
     ours, theirs = (
-        landscape.measure(
+        losses_at(
             trained(study, name),
             drawn,
             points,

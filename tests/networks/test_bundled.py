@@ -9,7 +9,10 @@ from safetensors import safe_open
 
 from vitscope.data.building import build
 from vitscope.data.split import Split
+from vitscope.networks.conversion import convert
+from vitscope.networks.loading import load_model
 from vitscope.settings.loading import BUNDLED_STUDIES, load_study
+from vitscope.training.history import HISTORY
 from vitscope.training.loop import accuracy
 
 ROOT = Path(__file__).parents[2]
@@ -61,8 +64,8 @@ def test_trained_models_are_small_and_find_the_class(
     entry, network = MINI.models[model], MINI.network(model)
     converted = tmp_path / "model.safetensors"
     source = ROOT / entry.checkpoint["bundled"]
-    checkpoints.convert(source, network, converted, label=model, origin="bundled")
-    loaded = checkpoints.load_model(converted, network)
+    convert(source, network, converted, label=model, origin="bundled")
+    loaded = load_model(converted, network)
     assert sum(parameter.numel() for parameter in loaded.parameters()) <= 500_000
     found = accuracy(loaded, test_split, entry.mean, entry.std)
     # On 6 % of the images a ViT learns, and less than on all of them.
@@ -84,7 +87,7 @@ def test_snapshots_say_what_they_are(model: str) -> None:
 
 @pytest.mark.parametrize("model", [name for name in BUNDLED if MINI.models[name].history])
 def test_histories_are_of_the_whole_training(model: str) -> None:
-    history = find_table("training_history").read(FOLDER / model / "history.parquet")
+    history = HISTORY.read(FOLDER / model / "history.parquet")
     assert history["epoch"].tolist() == list(range(1, MINI.recipe(model).epochs + 1))
     assert history[["radius", "angle"]].iloc[-1].tolist() == [0, 0]
     assert history["radius"].between(0, 1).all()

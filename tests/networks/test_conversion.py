@@ -80,7 +80,8 @@ def test_the_choice_of_averaged_weights_is_told(tmp_path, capsys):
 
 def test_conversions_in_other_processes_give_the_same_bytes(converted, tmp_path):
     code = (
-        "import json, sys; from pathlib import Path; from vitscope.networks.conversion import convert;"
+        "import json, sys; from pathlib import Path;"
+        "from vitscope.networks.conversion import convert;"
         "convert(Path(sys.argv[1]), json.loads(sys.argv[2]), Path(sys.argv[3]), label='ResNet',"
         " origin='https://host/source.pth')"
     )

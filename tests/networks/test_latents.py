@@ -91,6 +91,7 @@ print(re.search(r"VmHWM:\s+(\d+)", Path("/proc/self/status").read_text())[1])
 """
 
 
+@pytest.mark.nightly
 def test_memory_does_not_grow_with_the_images(tmp_path: Path) -> None:
     """The latents of 1,024 images are 280 MiB larger than those of 64."""
 

@@ -14,9 +14,9 @@ from torch.nn.functional import cross_entropy
 
 from tests.helpers.golden import Golden
 from vitscope.data.building import build
+from vitscope.data.image_rows import known_labels, rows_to_classify
 from vitscope.data.split import Split
 from vitscope.errors import VitscopeError
-from vitscope.networks.image_rows import known_labels, rows_to_classify
 from vitscope.networks.prediction_table import PREDICTIONS
 from vitscope.networks.predictions import predict, scores_of_images
 

@@ -28,6 +28,7 @@ def test_torchvision_and_timm_can_be_imported() -> None:
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.nightly
 def test_operators_are_declared_only_where_they_are_missing(fits: bool) -> None:
     done = run(
         "from vitscope.networks import timm_import as ops\n"
@@ -38,6 +39,7 @@ def test_operators_are_declared_only_where_they_are_missing(fits: bool) -> None:
     assert done.stdout.strip() == ("0" if fits else "1"), done.stderr
 
 
+@pytest.mark.nightly
 def test_what_is_declared_already_stays() -> None:
     done = run(
         "import torch\n"
@@ -52,6 +54,7 @@ def test_what_is_declared_already_stays() -> None:
     assert done.stdout.strip() == "True"
 
 
+@pytest.mark.nightly
 def test_the_help_is_needed_where_we_say_so(fits: bool) -> None:
     if fits:
         pytest.skip("torchvision fits the torch of this environment")
@@ -78,6 +81,7 @@ def test_timm_is_imported_without_the_compiler_of_torch() -> None:
     assert done.stdout.splitlines() == ["[]", "False", "True True"]
 
 
+@pytest.mark.nightly
 def test_a_compiler_that_is_there_already_stays() -> None:
     done = run(
         "import sys\n"

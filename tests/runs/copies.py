@@ -13,7 +13,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import torch
 import yaml
+
+from vitscope.measures import rooms
+from vitscope.networks.family import find_family
 
 REPOSITORY = Path(__file__).parents[2]
 PARTS = ("config", "envs", "profiles", "report", "resources", "rules", "scripts", "vitscope")
@@ -64,8 +68,78 @@ SETTINGS: dict[str, Any] = {
 }
 
 
-ALL_MADE = ("all", "figures/tiny/fig9.pdf", "results/sharded/feature_variance/vit.parquet")
-TINY = ("figures/tiny/fig9.pdf", "results/tiny/tables/claims.parquet", "results/tiny/run.yaml")
+# The study of everything, and what tests look at of it and of a study that keeps no latents.
+TINY = "tiny"
+SHOWN = (
+    f"figures/{TINY}/fig9.pdf",
+    "figures/fig9.pdf",
+    "results/whole/feature_variance/vit.parquet",
+)
+MADE = ("all", *SHOWN)
+# One figure at least for every kind of file that lies between the data and a figure.
+SOME = (
+    *(f"figures/{TINY}/{name}.pdf" for name in ("fig9", "reliability", "fit")),
+    f"results/{TINY}/tables/feature_variance.parquet",
+)
+MOMENTS = ("init", "warmup", "end")
+
+
+def kinds() -> dict[str, str]:
+    """Return every kind of figure, by the name of the figure of `tiny` that is of this kind."""
+    return {"fig9" if kind == "feature_variance" else kind: kind for kind in rooms.kinds()}
+
+
+def write_weights(folder: Path) -> dict[str, Path]:
+    """Write checkpoints as others would save them: a ResNet, and a ViT at three moments."""
+    folder.mkdir()
+    paths = {}
+    for seed, (name, moment) in enumerate([("resnet", "end"), *(("vit", m) for m in MOMENTS)]):
+        torch.manual_seed(seed)
+        model = SETTINGS["models"][name]
+        network = find_family(model["family"]).build(model["arch"], 10, 32)
+        key = name if moment == "end" else moment
+        paths[key] = folder / f"{key}.pth.tar"
+        torch.save({"state_dict": network.state_dict()}, paths[key])
+    return paths
+
+
+def add_everything(settings: dict[str, Any], weights: dict[str, Path]) -> None:
+    """Add a figure of every kind, as small as can be; all that jobs share have two parts."""
+    for name, model in settings["models"].items():
+        model["checkpoint"] = {"path": str(weights[name])}
+    moments = {name: {"path": str(weights[name])} for name in MOMENTS if name != "end"}
+    settings["models"]["vit"]["snapshots"] = moments
+    settings["data"]["shapes32"]["splits"]["conflict"] = {"images": 16}
+    settings["analysis"] |= {
+        "shard_size": 8,
+        "keep_latents": True,
+        "cka": {"batch_size": 4},
+        "robustness": {"images": 4, "corruptions": ["fog", "jpeg_compression"]},
+        "augmented": {"images": 16},
+        "fit": {"images": 16},
+        "lesion": {"images": 8},
+        "frequency_noise": {"images": 8},
+        "landscape": {"points": 3, "rows_per_job": 2, "precision": "float32"},
+        "hessian": {"batches": 2, "batch_size": 8, "batches_per_job": 1, "top": 1},
+    }
+    for name, kind in kinds().items():
+        if name not in settings["figures"]:
+            settings["figures"][name] = {"kind": kind, "models": ["vit"]}
+        if rooms.kinds()[kind].snapshots:
+            settings["figures"][name]["snapshots"] = ["end"]
+
+
+def write_studies(folder: Path, weights: dict[str, Path]) -> None:
+    """Write `tiny`, and `whole`: one model of it, its images in one shard, latents not kept."""
+
+    def one_shard(settings: dict[str, Any]) -> None:
+        del settings["models"]["resnet"]
+        settings["models"]["vit"]["checkpoint"] = {"path": str(weights["vit"])}
+        settings["figures"]["fig9"]["models"] = ["vit"]
+
+    folder.mkdir()
+    write_study(folder / f"{TINY}.yaml", lambda settings: add_everything(settings, weights))
+    write_study(folder / "whole.yaml", one_shard)
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,6 @@ import yaml
 from tests.helpers.web import Site, broken, running_site, status, whole
 from tests.runs.copies import SETTINGS, Workflow, write_study
 
-pytestmark = pytest.mark.workflow
-
 
 @pytest.fixture(scope="module")
 def site():
@@ -31,6 +29,10 @@ def with_models(folder: Path, checkpoints: dict[str, dict[str, Any]], **changes:
     write_study(folder / "broken.yaml", change)
 
 
+def checkpoint(model: str) -> str:
+    return f"results/broken/checkpoints/{model}.safetensors"
+
+
 def failures(workflow: Workflow, folder: Path, *targets: str) -> str:
     """Run what must fail; return what it printed, when no part of an output was left."""
     code, output = Workflow(workflow.root, folder).run("--keep-going", *targets)
@@ -43,7 +45,7 @@ def failures(workflow: Workflow, folder: Path, *targets: str) -> str:
 
 
 def test_checkpoints_that_cannot_be_used(fresh, weights, tmp_path):
-    good = weights / "vit.pth.tar"
+    good = weights["vit"]
     halved = tmp_path / "halved.pth.tar"
     halved.write_bytes(good.read_bytes()[: good.stat().st_size // 2])
     page = tmp_path / "page.pth.tar"
@@ -54,16 +56,18 @@ def test_checkpoints_that_cannot_be_used(fresh, weights, tmp_path):
             "halved": {"path": str(halved)},
             "page": {"path": str(page)},
             "other": {"path": str(good), "sha256": "f" * 64},
-            "foreign": {"path": str(weights / "resnet.pth.tar")},
+            "foreign": {"path": str(weights["resnet"])},
         },
     )
     models = ("halved", "page", "other", "foreign")
-    output = failures(fresh, tmp_path, *(f"results/broken/blocks/{m}.parquet" for m in models))
+    output = failures(
+        fresh, tmp_path, *(f"results/broken/checkpoints/{m}.safetensors" for m in models)
+    )
     for sentence in (
         f"vitscope: halved: {halved} is damaged or is not a checkpoint",
         f"vitscope: page: {page} is a web page and not a checkpoint",
         f"vitscope: other: {good} has the SHA-256",
-        f"vitscope: foreign: {weights / 'resnet.pth.tar'} does not fit the model (missing: ",
+        f"vitscope: foreign: {weights['resnet']} does not fit the model (missing: ",
     ):
         # Once when it happens, and once more with the log of the job.
         assert output.count(sentence) == 2
@@ -81,14 +85,14 @@ def test_a_checkpoint_that_does_not_exist(fresh, tmp_path):
 
 def test_an_arch_that_does_not_fit_the_checkpoint(fresh, weights, tmp_path):
     arch = SETTINGS["models"]["vit"]["arch"] | {"embed_dim": 32}
-    with_models(tmp_path, {"vit": {"path": str(weights / "vit.pth.tar")}}, arch=arch)
-    output = failures(fresh, tmp_path, "results/broken/blocks/vit.parquet")
+    with_models(tmp_path, {"vit": {"path": str(weights["vit"])}}, arch=arch)
+    output = failures(fresh, tmp_path, checkpoint("vit"))
     assert "cls_token (has 1x1x24, needs 1x1x32)" in output
     assert "correct the family, the arch or the number of classes, or `image_size`" in output
 
 
 def test_downloads_that_fail(fresh, weights, tmp_path, site: Site):
-    data = (weights / "vit.pth.tar").read_bytes()
+    data = weights["vit"].read_bytes()
     with_models(
         tmp_path,
         {
@@ -97,7 +101,9 @@ def test_downloads_that_fail(fresh, weights, tmp_path, site: Site):
         },
     )
     models = ("gone", "other")
-    output = failures(fresh, tmp_path, *(f"results/broken/blocks/{m}.parquet" for m in models))
+    output = failures(
+        fresh, tmp_path, *(f"results/broken/checkpoints/{m}.safetensors" for m in models)
+    )
     assert "404" in output
     assert f"{'f' * 64}" in output
     assert not (tmp_path / "broken.lock.yaml").exists()
@@ -109,7 +115,7 @@ def test_a_data_set_that_cannot_be_downloaded(fresh, weights, tmp_path, site: Si
     def change(settings: dict[str, Any]) -> None:
         settings["data"]["shapes32"]["source"] = {"kind": "cifar10", "url": url}
         for model in settings["models"].values():
-            model["checkpoint"] = {"path": str(weights / "vit.pth.tar")}
+            model["checkpoint"] = {"path": str(weights["vit"])}
 
     write_study(tmp_path / "broken.yaml", change)
     output = failures(fresh, tmp_path, "results/broken/data/shapes32/test.safetensors")
@@ -120,7 +126,7 @@ def test_a_data_set_that_cannot_be_downloaded(fresh, weights, tmp_path, site: Si
 def test_a_first_download_is_written_down_and_a_later_one_must_match(
     fresh, weights, tmp_path, site: Site
 ):
-    data = (weights / "vit.pth.tar").read_bytes()
+    data = weights["vit"].read_bytes()
     url = site.at("/vit.pth", broken(data, len(data) // 2), whole(data), whole(data + b"more"))
     with_models(tmp_path, {"vit": {"url": url}})
     downloaded = "results/broken/downloads/vit.checkpoint"

@@ -16,7 +16,7 @@ from tests.helpers.web import running_site, whole
 from tests.runs.copies import REPOSITORY, Workflow, copy_workflow
 from vitscope.workflow.tables import find_table
 
-pytestmark = pytest.mark.workflow
+pytestmark = pytest.mark.nightly
 
 MODELS = ("resnet_50", "vit_ti", "pit_ti", "swin_ti")
 CUT_POINTS = {"resnet_50": 17, "vit_ti": 25, "pit_ti": 27, "swin_ti": 28}
@@ -72,7 +72,7 @@ IN_PLACE_OF = {
 
 
 @pytest.fixture(scope="module")
-def made(golden: Golden, tmp_path_factory: pytest.TempPathFactory) -> Workflow:
+def golden_run(golden: Golden, tmp_path_factory: pytest.TempPathFactory) -> Workflow:
     """A copy of the workflow in which the study was made from a server."""
     folder = tmp_path_factory.mktemp("golden")
     with running_site() as site:
@@ -89,9 +89,9 @@ def made(golden: Golden, tmp_path_factory: pytest.TempPathFactory) -> Workflow:
     return workflow
 
 
-def test_table_holds_the_authors_values(made: Workflow, golden: Golden) -> None:
+def test_table_holds_the_authors_values(golden_run: Workflow, golden: Golden) -> None:
     table = find_table("feature_variance").read(
-        made.root / "results/golden/tables/feature_variance.parquet"
+        golden_run.root / "results/golden/tables/feature_variance.parquet"
     )
     assert table.groupby("model").size().to_dict() == CUT_POINTS
     for name in ("resnet_50", "vit_ti"):
@@ -99,8 +99,8 @@ def test_table_holds_the_authors_values(made: Workflow, golden: Golden) -> None:
         assert measured == pytest.approx(golden.expected[name]["variance"], rel=1e-5)
 
 
-def test_amplitudes_are_those_of_the_authors(made: Workflow, golden: Golden) -> None:
-    table = find_table("fourier").read(made.root / "results/golden/tables/fourier.parquet")
+def test_amplitudes_are_those_of_the_authors(golden_run: Workflow, golden: Golden) -> None:
+    table = find_table("fourier").read(golden_run.root / "results/golden/tables/fourier.parquet")
     diagonal = table[table["measure"] == "diagonal"]
     for name in ("resnet_50", "vit_ti"):
         expected = golden.expected[name]["delta_log_amplitude"]
@@ -109,26 +109,28 @@ def test_amplitudes_are_those_of_the_authors(made: Workflow, golden: Golden) -> 
             assert measured == pytest.approx(expected[index], abs=1e-4)
 
 
-def test_likelihoods_are_those_of_the_authors(made: Workflow, golden: Golden) -> None:
-    path = made.root / "results/golden/tables/classification.parquet"
+def test_likelihoods_are_those_of_the_authors(golden_run: Workflow, golden: Golden) -> None:
+    path = golden_run.root / "results/golden/tables/classification.parquet"
     nll = find_table("classification").read(path).set_index("model")["nll"]
     for name in ("resnet_50", "vit_ti"):
         assert nll[name] == pytest.approx(golden.expected[name]["nll"], rel=1e-5)
 
 
-def test_digests_of_first_downloads_are_locked(made: Workflow) -> None:
-    lock = made.studies / "golden.lock.yaml"
+def test_digests_of_first_downloads_are_locked(golden_run: Workflow) -> None:
+    lock = golden_run.studies / "golden.lock.yaml"
     assert lock.read_text(encoding="utf-8").count("sha256:") == len(MODELS)
 
 
-def test_curves_are_scored_against_the_published_ones(made: Workflow) -> None:
-    scores = find_table("agreement").read(made.root / "results/golden/tables/agreement.parquet")
+def test_curves_are_scored_against_the_published_ones(golden_run: Workflow) -> None:
+    scores = find_table("agreement").read(
+        golden_run.root / "results/golden/tables/agreement.parquet"
+    )
     of_fig9 = scores[scores["figure"] == "fig9"]
     assert of_fig9["model"].to_list() == ["resnet_50", "vit_ti"]
     assert of_fig9["rank_correlation"].between(-1, 1).all()
 
 
-def test_every_figure_of_the_study_is_there(made: Workflow) -> None:
-    study = yaml.safe_load((made.studies / "golden.yaml").read_text(encoding="utf-8"))
+def test_every_figure_of_the_study_is_there(golden_run: Workflow) -> None:
+    study = yaml.safe_load((golden_run.studies / "golden.yaml").read_text(encoding="utf-8"))
     for figure in study["figures"]:
-        assert Path(made.root, "figures", f"{figure}.pdf").read_bytes().startswith(b"%PDF")
+        assert Path(golden_run.root, "figures", f"{figure}.pdf").read_bytes().startswith(b"%PDF")

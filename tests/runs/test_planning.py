@@ -7,11 +7,20 @@ from pathlib import Path
 
 import pytest
 
-from tests.runs.copies import Workflow, edited
+from tests.runs.copies import TINY, Workflow, edited
+from vitscope.files.tables import read_metadata
 from vitscope.settings.loading import load_study
-from vitscope.workflow.plan import Job, written
+from vitscope.workflow.costs import Job, network_of
+from vitscope.workflow.plan import written
+from vitscope.workflow.tables import find_table
 
-pytestmark = pytest.mark.workflow
+WHOLE = "results/whole/feature_variance/vit.parquet"
+FOLDERS = """
+pathvars:
+  results: kept/results
+  figures: kept/results/figures
+  benchmarks: kept/times
+"""
 
 
 def planned(workflow: Workflow, *arguments: str) -> str:
@@ -26,55 +35,61 @@ def counts(plan: str) -> dict[str, int]:
     return {rule: int(jobs.replace(",", "")) for rule, jobs in found if rule != "all"}
 
 
+def jobs_in(plan: str) -> dict[str, int]:
+    """Return how many jobs of each rule all studies of a plan take."""
+    found: dict[str, int] = {}
+    for part in plan.split("Plan of ")[1:]:
+        for rule, jobs in counts(part).items():
+            found[rule] = found.get(rule, 0) + jobs
+    return found
+
+
 def test_the_jobs_are_those_of_a_dry_run(fresh: Workflow) -> None:
-    target = "results/sharded/feature_variance/vit.parquet"
-    for targets in (["--study", "tiny"], [target, "figures/tiny/fig9.pdf"]):
-        plan = planned(fresh, *targets)
-        default = "tiny" if "--study" in targets else "mini"
-        expected = fresh.plan(*targets[2 * ("--study" in targets) :], default=default)
-        expected.pop("all", None)
-        found: dict[str, int] = {}
-        for part in plan.split("Plan of ")[1:]:
-            for rule, jobs in counts(part).items():
-                found[rule] = found.get(rule, 0) + jobs
-        assert found == expected
+    targets = (WHOLE, f"figures/{TINY}/fig9.pdf")
+    assert jobs_in(planned(fresh, *targets)) == fresh.plan(*targets)
 
 
-SHARD = "results/sharded/feature_variance/vit.parquet"
-FOLDERS = """
-pathvars:
-  results: kept/results
-  figures: kept/results/figures
-  benchmarks: kept/times
-"""
+@pytest.mark.nightly
+def test_the_jobs_of_a_study_are_those_of_a_dry_run(fresh: Workflow) -> None:
+    expected = fresh.plan(default=TINY)
+    del expected["all"]
+    assert jobs_in(planned(fresh, "--study", TINY)) == expected
 
 
+@pytest.mark.nightly
 def test_results_and_records_may_lie_anywhere(fresh: Workflow) -> None:
-    usual = counts(planned(fresh, "--study", "tiny"))
+    usual = counts(planned(fresh, "--study", "whole"))
     for record in ("figures/default_fig9.tsv", "feature_variance/vit.tsv"):
-        path = fresh.root / "kept" / "times" / "tiny" / record
+        path = fresh.root / "kept" / "times" / "whole" / record
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("s\th:m:s\n7200\t2:00:00\n", encoding="utf-8")
     with edited(fresh.root / "config" / "config.yaml", lambda text: text + FOLDERS):
-        plan = planned(fresh, "--study", "tiny")
+        plan = planned(fresh, "--study", "whole")
     assert counts(plan) == usual
     hours = dict(re.findall(r"^(\w+) .* ([\d.]+)  earlier runs$", plan, re.MULTILINE))
-    assert hours == {"draw_default_figure": "2.000", "merge_variance": "4.000"}
+    assert hours == {"draw_default_figure": "2.000", "merge": "2.000"}
 
 
 def test_the_bytes_are_those_of_the_files(finished: Workflow) -> None:
-    study = load_study(finished.studies / "tiny.yaml")
-    results = finished.root / "results"
-    files = {
-        "extract_kept_latents": sorted(results.glob("tiny/latents/*/*.safetensors")),
-        "build_split": sorted(results.glob("tiny/data/*/test.safetensors")),
-    }
-    for rule, made in files.items():
-        assert made
-        for file in made:
-            size = written(study, Job(rule, (file.relative_to(results),)))
-            # Headers, and the labels of images, are beside what is counted.
-            assert size == pytest.approx(file.stat().st_size, rel=0.1)
+    study = load_study(finished.studies / f"{TINY}.yaml")
+    results = finished.root / "results" / TINY
+    files = [
+        (path, "extract_kept_latents", {"model": path.parent.name, "part": path.stem})
+        for path in results.glob("latents/*/*.safetensors")
+    ]
+    files += [
+        (path, "build_split", {"dataset": path.parent.name, "split": path.stem})
+        for path in results.glob("data/*/test.safetensors")
+    ]
+    assert len(files) == 2 * 2 + 1
+    for path, rule, names in files:
+        network = None
+        if "model" in names:
+            blocks = results / "blocks" / f"{names['model']}.parquet"
+            network = network_of(find_table("blocks").read(blocks), read_metadata(blocks))
+        # Headers, and the labels of images, are beside what is counted.
+        size = path.stat().st_size
+        assert written(Job(rule, study, names, network)) == pytest.approx(size, rel=0.1)
 
 
 def test_examples_of_the_slurm_profile_are_accepted(fresh: Workflow) -> None:
@@ -83,7 +98,7 @@ def test_examples_of_the_slurm_profile_are_accepted(fresh: Workflow) -> None:
     assert len(example.findall(profile.read_text(encoding="utf-8"))) >= 14
     with edited(profile, lambda text: example.sub(r"\1\2", text)):
         # Values that rules of a group do not share would end even a dry run.
-        plan = fresh.make("-n", "--workflow-profile", "profiles/slurm", SHARD)
+        plan = fresh.make("-n", "--workflow-profile", "profiles/slurm", WHOLE)
     assert "extract_latents" in plan
 
 

@@ -3,6 +3,7 @@
 import os
 import random
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,62 +12,80 @@ import pytest
 import yaml
 from PIL import Image
 
-from tests.runs.copies import ALL_MADE, Workflow, copy_workflow, edited, write_study
+from tests.runs.copies import MADE, SHOWN, TINY, Workflow, copy_workflow, edited, write_study
+from vitscope.measures import rooms
 
-pytestmark = pytest.mark.workflow
-
-DRAWN = {"draw_figure": 1, "draw_default_figure": 1, "all": 1}
-RECORDED = {"record_run": 1, "all": 1}
-CLAIMED = RECORDED | {"count_claims": 1}
-TABULATED = DRAWN | CLAIMED | {"tabulate": 1}
-# A job for each of the two models of one study, and for seven shards of one model of the other.
-MERGED = TABULATED | {"merge_variance": 2 + 1}
-MEASURED = MERGED | {"measure_variance": 2 + 7}
+# Of one figure under two names, with two models in two shards, and of one model in one shard.
+DRAWN = {"draw_figure": 1, "draw_default_figure": 1}
+MERGED = DRAWN | {"merge": 2 + 1}
+MEASURED = MERGED | {"measure_latents": 2 * 2 + 1}
 # Latents that were kept are measured again as they are; those that were not must be extracted.
-MEASURED_AGAIN = MEASURED | {"extract_latents": 7}
-EXTRACTED = MEASURED_AGAIN | {"extract_kept_latents": 2}
+MEASURED_AGAIN = MEASURED | {"extract_latents": 1}
+EXTRACTED = MEASURED_AGAIN | {"extract_kept_latents": 2 * 2}
 CONVERTED_VIT = {
     "convert_checkpoint": 1 + 1,
     "list_blocks": 1 + 1,
-    "extract_kept_latents": 1,
-    "extract_latents": 7,
-    "measure_variance": 1 + 7,
-    "merge_variance": 1 + 1,
+    "extract_kept_latents": 2,
+    "extract_latents": 1,
+    "measure_latents": 2 + 1,
+    "merge": 1 + 1,
 }
+# What is told of the whole study.
+TOLD = (f"results/{TINY}/tables/claims.parquet", f"results/{TINY}/run.yaml")
+RECORDED = {"record_run": 1}
+CLAIMED = RECORDED | {"count_claims": 1}
 
 
-def planned(workflow: Workflow) -> dict[str, int]:
-    return workflow.plan(*ALL_MADE, default="tiny")
+def planned(workflow: Workflow, *targets: str) -> dict[str, int]:
+    return workflow.plan(*(targets or SHOWN), default=TINY)
 
 
 def one_more_line(text: str) -> str:
     return f"{text}\n"
 
 
+def nightly(*values: object) -> object:
+    return pytest.param(*values, marks=pytest.mark.nightly)
+
+
+# Which rules an edit of a module reaches is in tests/expected/reruns.csv; these show that it is so.
 @pytest.mark.parametrize(
     ("file", "rebuilt"),
     [
-        ("vitscope/figures/feature_variance.py", DRAWN),
-        ("vitscope/figures/canvas.py", DRAWN),
-        ("scripts/draw_figure.py", DRAWN),
         ("resources/style.mplstyle", DRAWN),
-        ("resources/published/fig9.csv", DRAWN | CLAIMED),
-        ("resources/published/fig8.csv", {}),
-        ("vitscope/claims/__init__.py", CLAIMED),
-        ("scripts/tabulate.py", CLAIMED | {"tabulate": 1}),
-        ("scripts/merge_variance.py", MERGED),
-        ("vitscope/variance.py", MEASURED_AGAIN),
-        ("vitscope/latents.py", EXTRACTED),
-        ("vitscope/families/vit.py", TABULATED | CONVERTED_VIT),
-        ("vitscope/families/swin.py", {}),
-        ("vitscope/data/shapes32.py", EXTRACTED | {"build_split": 2}),
-        ("vitscope/training.py", {}),
-        ("config/studies/mini.yaml", {}),
+        ("resources/published/fig9.csv", DRAWN),
+        ("vitscope/measures/feature_variance/compute.py", MEASURED_AGAIN),
+        ("vitscope/measures/fourier/compute.py", {}),
+        ("vitscope/networks/latents.py", EXTRACTED),
+        ("vitscope/networks/families/vit.py", DRAWN | CONVERTED_VIT),
+        nightly("vitscope/measures/feature_variance/figure.py", DRAWN),
+        nightly("vitscope/drawing/canvas.py", DRAWN),
+        nightly("scripts/draw_figure.py", DRAWN),
+        nightly("resources/published/fig8.csv", {}),
+        nightly("scripts/merge.py", MERGED),
+        nightly("vitscope/networks/families/swin.py", {}),
+        nightly("vitscope/data/sources/shapes32.py", EXTRACTED | {"build_split": 2}),
+        nightly("vitscope/training/loop.py", {}),
+        nightly("config/studies/mini.yaml", {}),
     ],
 )
 def test_an_edit_of_a_file(finished, file, rebuilt):
     with edited(finished.root / file, one_more_line):
         assert planned(finished) == rebuilt
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize(
+    ("file", "rebuilt"),
+    [
+        ("resources/published/fig9.csv", CLAIMED),
+        ("vitscope/claims/counting.py", CLAIMED),
+        ("scripts/tabulate.py", CLAIMED | {"tabulate": len(rooms.names())}),
+    ],
+)
+def test_an_edit_of_what_claims_are_counted_by(finished, file, rebuilt):
+    with edited(finished.root / file, one_more_line):
+        assert planned(finished, *TOLD) == rebuilt
 
 
 def test_every_rule_runs_again_when_what_all_scripts_share_is_edited(finished):
@@ -79,29 +98,9 @@ def test_every_rule_runs_again_when_what_all_scripts_share_is_edited(finished):
     }
 
 
-@pytest.mark.parametrize(
-    ("keys", "value", "rebuilt"),
-    [
-        (("description",), "other words", RECORDED),
-        (("training", "epochs"), 3, RECORDED),
-        (("title",), "another title", DRAWN | CLAIMED),
-        (("models", "vit", "label"), "Another", DRAWN | CLAIMED),
-        (("analysis", "bootstrap"), {"seed": 1}, TABULATED | {"merge_variance": 2}),
-        (
-            ("analysis", "images"),
-            12,
-            TABULATED | {"extract_kept_latents": 2, "measure_variance": 2, "merge_variance": 2},
-        ),
-        (
-            ("models", "vit", "mean"),
-            [0.4, 0.4, 0.4],
-            TABULATED
-            | dict.fromkeys(("convert_checkpoint", "list_blocks", "extract_kept_latents"), 1)
-            | {"measure_variance": 1, "merge_variance": 1},
-        ),
-    ],
-)
-def test_an_edit_of_a_study(finished, keys, value, rebuilt):
+def setting(*keys: str, value: Any) -> Callable[[str], str]:
+    """Give a setting of a study another value."""
+
     def change(text: str) -> str:
         settings = yaml.safe_load(text)
         entry = settings
@@ -110,46 +109,86 @@ def test_an_edit_of_a_study(finished, keys, value, rebuilt):
         entry[keys[-1]] = value
         return yaml.safe_dump(settings, sort_keys=False)
 
-    with edited(finished.studies / "tiny.yaml", change):
+    return change
+
+
+@pytest.mark.parametrize(
+    ("keys", "value", "rebuilt"),
+    [
+        (("analysis", "bootstrap"), {"seed": 1}, DRAWN | {"merge": 2}),
+        nightly(
+            ("analysis", "images"),
+            12,
+            DRAWN | {"extract_kept_latents": 4, "measure_latents": 4, "merge": 2},
+        ),
+        (
+            ("models", "vit", "mean"),
+            [0.4, 0.4, 0.4],
+            DRAWN
+            | {"convert_checkpoint": 1, "list_blocks": 1, "extract_kept_latents": 2}
+            | {"measure_latents": 2, "merge": 1},
+        ),
+        nightly(("models", "vit", "label"), "Another", DRAWN),
+        nightly(("training", "epochs"), 3, {}),
+    ],
+)
+def test_an_edit_of_a_study(finished, keys, value, rebuilt):
+    with edited(finished.studies / "tiny.yaml", setting(*keys, value=value)):
         assert planned(finished) == rebuilt
 
 
-def with_spectra(text: str) -> str:
-    settings = yaml.safe_load(text)
-    models = list(settings["models"])
-    settings["figures"]["fig2a"] = {"kind": "fourier_curves", "models": models}
-    return yaml.safe_dump(settings, sort_keys=False)
+@pytest.mark.parametrize(
+    ("keys", "value", "rebuilt"),
+    [
+        (("description",), "other words", RECORDED),
+        nightly(("training", "epochs"), 3, RECORDED),
+        nightly(("title",), "another title", CLAIMED),
+        nightly(("models", "vit", "label"), "Another", CLAIMED),
+    ],
+)
+def test_an_edit_of_what_is_told_of_a_study(finished, keys, value, rebuilt):
+    with edited(finished.studies / "tiny.yaml", setting(*keys, value=value)):
+        assert planned(finished, *TOLD) == rebuilt
 
 
+@pytest.mark.nightly
 def test_a_figure_that_is_added_measures_the_latents_that_were_kept(finished):
-    with edited(finished.studies / "tiny.yaml", with_spectra):
-        plan = finished.plan("figures/tiny/fig2a.pdf", default="tiny")
-    measured = dict.fromkeys(("measure_diagonal", "measure_spectrum", "merge_fourier"), 2)
-    assert plan == measured | {"draw_figure": 1}
+    curves = {"kind": "fourier_curves", "models": ["resnet"]}
+    with edited(finished.studies / "tiny.yaml", setting("figures", "fig2a", value=curves)):
+        plan = planned(finished, "figures/tiny/fig2a.pdf")
+    assert plan == {"measure_latents": 2, "merge": 1, "draw_figure": 1}
 
 
 def test_a_figure_that_is_added_extracts_once_what_was_not_kept(finished):
-    with edited(finished.studies / "sharded.yaml", with_spectra):
-        plan = finished.plan("results/sharded/fourier/vit.parquet", default="tiny")
-    measured = dict.fromkeys(("extract_latents", "measure_diagonal", "measure_spectrum"), 7)
-    assert plan == measured | {"merge_fourier": 1}
+    curves = {"kind": "fourier_curves", "models": ["vit"]}
+    with edited(finished.studies / "whole.yaml", setting("figures", "fig2a", value=curves)):
+        plan = planned(finished, "results/whole/fourier/vit.parquet")
+    assert plan == {"extract_latents": 1, "measure_latents": 1, "merge": 1}
 
 
-def test_nothing_is_made_again_after_every_file_was_touched(finished):
-    assert planned(finished) == {}
+@pytest.mark.nightly
+def test_without_the_radial_profile_what_needs_the_transform_is_measured_again(finished):
+    off = setting("analysis", "fourier", value={"radial": False})
+    with edited(finished.studies / "tiny.yaml", off):
+        plan = planned(finished, "figures/tiny/fourier.pdf")
+    assert plan == {"measure_latents": 2, "merge": 1, "draw_figure": 1}
+
+
+def test_nothing_is_made_again_after_every_file_was_touched(finished, weights):
+    assert planned(finished, *MADE) == {}
     files = [path for path in finished.root.rglob("*") if path.is_file()]
     files = sorted(path for path in files if ".snakemake" not in path.parts)
-    files += sorted(finished.studies.parent.parent.rglob("*.pth.tar"))
+    files += weights.values()
     random.Random(0).shuffle(files)
     for second, path in enumerate(files, start=int(time.time()) - len(files)):
         os.utime(path, (second, second))
-    assert planned(finished) == {}
+    assert planned(finished, *MADE) == {}
 
 
 def test_nothing_is_made_again_after_the_folder_was_moved(finished):
     moved = finished.root.rename(finished.root.with_name("moved"))
     try:
-        assert planned(Workflow(moved, finished.studies)) == {}
+        assert planned(Workflow(moved, finished.studies), *MADE) == {}
     finally:
         moved.rename(finished.root)
 
@@ -162,12 +201,16 @@ def test_a_new_style_draws_the_figures_again_and_nothing_else(finished):
         return f"{text}\nxtick.color: red\n"
 
     with edited(finished.root / "resources/style.mplstyle", redder):
-        finished.make("all", default="tiny")
+        finished.make(*SHOWN, default=TINY)
         during = finished.digests("figures")
         assert {path: path.stat().st_mtime_ns for path in results(finished)} == made
-    finished.make("all", default="tiny")
+    finished.make(*SHOWN, default=TINY)
     changed = {path for path in before if during[path] != before[path]}
-    assert changed == {f"figures/fig9.{suffix}" for suffix in ("pdf", "svg", "png")}
+    assert changed == {
+        f"figures/{name}.{suffix}"
+        for name in ("fig9", f"{TINY}/fig9")
+        for suffix in ("pdf", "svg", "png")
+    }
     assert finished.digests("figures") == before
 
 
@@ -183,6 +226,7 @@ def painted(file: Path, seed: int) -> Path:
     return file
 
 
+@pytest.mark.nightly
 def test_a_folder_of_images_is_read_again_when_a_file_in_it_changes(tmp_path):
     folder, studies = tmp_path / "images", tmp_path / "studies"
     for seed, name in enumerate(("cat/0.bmp", "cat/1.bmp", "dog/0.bmp")):

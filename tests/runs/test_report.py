@@ -7,9 +7,7 @@ import pytest
 from PIL import Image
 
 from tests.runs.browser import browser, visit
-from tests.runs.copies import Workflow
-
-pytestmark = pytest.mark.workflow
+from tests.runs.copies import TINY, Workflow
 
 SEE_FIGURE = """
   await click(named("Figures"));
@@ -39,7 +37,7 @@ READ_PAGE = """
 @pytest.fixture(scope="module")
 def report(finished: Workflow) -> Path:
     browser()
-    finished.make("--report", "report.html", default="tiny")
+    finished.make("--report", "report.html", default=TINY)
     return finished.root / "report.html"
 
 

@@ -3,11 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from tests.runs.copies import Workflow, edited, write_study
-
-pytestmark = pytest.mark.workflow
 
 
 def refusal(workflow: Workflow, studies: Path | str, *targets: str, default: str = "mini") -> str:
@@ -55,7 +51,7 @@ def test_a_study_that_is_no_yaml(fresh: Workflow, tmp_path: Path) -> None:
 
 def test_a_study_that_does_not_exist(fresh: Workflow, studies: Path) -> None:
     assert refusal(fresh, studies, default="mimi") == (
-        "config/config.yaml or --config: study: found 'mimi', allowed: mini, paper, sharded, tiny. "
+        "config/config.yaml or --config: study: found 'mimi', allowed: mini, paper, tiny, whole. "
         "Did you mean 'mini'?"
     )
 

@@ -2,13 +2,10 @@
 
 from typing import Any
 
-import pytest
 from safetensors import safe_open
 
 from tests.runs.copies import Workflow, write_study
 from vitscope.workflow.tables import find_table
-
-pytestmark = pytest.mark.workflow
 
 SNAPSHOTS = ("init", "warmup", "end")
 
@@ -16,7 +13,7 @@ SNAPSHOTS = ("init", "warmup", "end")
 def test_training_writes_snapshots_and_history_the_same_every_time(fresh, weights, tmp_path):
     def change(settings: dict[str, Any]) -> None:
         for name, model in settings["models"].items():
-            model["checkpoint"] = {"path": str(weights / f"{name}.pth.tar")}
+            model["checkpoint"] = {"path": str(weights[name])}
 
     for study in ("once", "twice"):
         write_study(tmp_path / f"{study}.yaml", change)

@@ -178,10 +178,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--target", help="fuzz one reader, write no page")
     parser.add_argument("--runs", type=int, default=RUNS, help="files for each reader")
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument(
+        "--seed", help="a number; or `today`, for other files than yesterday, no page"
+    )
     options = parser.parse_args()
+    today = options.seed == "today"
+    seed = datetime.now(UTC).toordinal() if today else int(options.seed or 0)
     if options.target:
-        _child(options.target, options.runs, options.seed)
+        _child(options.target, options.runs, seed)
         return
     from tests.security.targets import TARGETS
 
@@ -189,11 +193,13 @@ def main() -> None:
     engine = "atheris, guided by coverage" if guided else "random damage (atheris is not installed)"
     outcomes = {}
     for name in TARGETS:
-        outcomes[name] = _counts(name, options.runs, options.seed)
-        print(f"{name}: {outcomes[name]}", flush=True)
+        outcomes[name] = _counts(name, options.runs, seed)
+        print(f"{name}, seed {seed}: {outcomes[name]}", flush=True)
+    if today:
+        return
     text = PAGE.read_text(encoding="utf-8")
     before, rest = text.split(BEGIN)
-    told = part(outcomes, options.runs, options.seed, engine)
+    told = part(outcomes, options.runs, seed, engine)
     PAGE.write_text(before + told + rest.split(END)[1], encoding="utf-8")
 
 

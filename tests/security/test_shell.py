@@ -11,8 +11,6 @@ from tests.runs.copies import SETTINGS, Workflow, copy_workflow, write_study
 from tests.security.test_secrets import SECRET
 from vitscope.networks.family import find_family
 
-pytestmark = pytest.mark.workflow
-
 SHELL = "$(touch ran) `touch ran` ; touch ran | touch ran & 'touch ran' \"touch ran\" > ran"
 PAGE = (
     "<script>alert(1)</script> {{ 7 * 7 }} .. raw:: html %(x)s {model} {wildcards.model} \\ * _ |"

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from vitscope.errors import VitscopeError
 from vitscope.measures import rooms
+from vitscope.networks.family import arch_schema, family_names
 from vitscope.settings.loading import (
     BUNDLED_STUDIES,
     ROOT,

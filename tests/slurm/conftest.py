@@ -19,7 +19,7 @@ LARGE = {"patch_size": 1, "embed_dim": 384, "depth": 1, "num_heads": 4}
 def slurm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """A running cluster; `snakemake` finds it through the environment."""
     if missing():
-        pytest.skip(f"needs Slurm, which `make test-slurm` installs; missing: {missing()}")
+        pytest.skip(f"needs Slurm, which tests/slurm/install.sh installs; missing: {missing()}")
     with (
         cluster(tmp_path_factory.mktemp("slurm")) as running,
         pytest.MonkeyPatch.context() as patch,

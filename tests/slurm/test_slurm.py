@@ -8,9 +8,8 @@ from collections import Counter
 
 import pytest
 
+from tests.runs.copies import TINY, copy_workflow
 from tests.slurm.cluster import wait_for
-
-pytestmark = pytest.mark.slurm
 
 # The profile as it is, but for what this cluster lacks, accounting, and to wait less.
 SLURM = (
@@ -21,11 +20,10 @@ SLURM = (
     "--slurm-init-seconds-before-status-checks",
     "1",
 )
-# Of the shard of ViT all that is measured of latents: more at a time than a node has cores.
-OF_VIT = tuple(f"results/mini/{table}/vit.parquet" for table in ("fourier", "spectrum", "cka"))
-MINI = ("figures/fig9.pdf", *OF_VIT, "results/mini/landscape/pit.parquet")
-SHARD = "group_shard_extract_latents"
-OF_SHARD = ("cka", "diagonal", "spectrum", "variance")
+# Of the shards of ViT all that is measured of latents: more at a time than a node has cores.
+OF_VIT = ("fourier", "spectrum", "cka", "landscape")
+TARGETS = ("figures/fig9.pdf", *(f"results/{TINY}/{table}/vit.parquet" for table in OF_VIT))
+SHARD = "group_shard_extract_latents_measure_latents"
 SHARDED = "results/sharded/feature_variance/vit.parquet"
 LARGE = "results/large/feature_variance/vit.parquet"
 SHARDS = 4
@@ -66,32 +64,37 @@ def running(slurm, wanted, folder):
     return found
 
 
-def test_the_tables_are_those_of_one_machine(slurm, local, remote):
-    local.make("--cores", "2", *MINI)
+def test_the_tables_are_those_of_one_machine(slurm, made, tmp_path):
+    remote = copy_workflow(tmp_path / "copy", made.studies)
     before = len(slurm.finished())
-    output = remote.make(*MINI, *SLURM)
-    assert remote.digests("results/mini", "figures") == local.digests("results/mini", "figures")
+    output = remote.make(*TARGETS, *SLURM, default=TINY)
+    found = remote.digests(f"results/{TINY}", "figures")
+    assert {path.rpartition("/")[0] for path in found} >= {
+        "figures",
+        *(f"results/{TINY}/{table}" for table in OF_VIT),
+    }
+    assert found.items() <= made.digests(f"results/{TINY}", "figures").items()
     jobs = slurm.finished()[before:]
     assert states(jobs) == {"COMPLETED": len(jobs)}
     kinds = submitted(output)
     assert kinds.keys() == {job.number for job in jobs}
-    # Of the short jobs and of those that need the network, none was sent to a node.
-    assert Counter(kinds.values()) == {
+    # Of the short jobs and of those that need the network, none was sent to a node; of each of two
+    # models there are two shards.
+    assert Counter("shard" if "group_shard" in kind else kind for kind in kinds.values()) == {
         "rule_build_split": 2,
         "rule_augment_images": 1,
-        "rule_measure_landscape": 2,
-        f"{SHARD}_measure_variance": 1,
-        "_".join([SHARD, *(f"measure_{table}" for table in OF_SHARD)]): 1,
+        "rule_measure_loss": 2,
+        "shard": 2 * 2,
     }
     assert {job.node for job in jobs} == {"n1", "n2"}
-    asked = {kinds[job.number]: job.asked for job in jobs}
-    assert all(set(each) == {"cpu", "mem", "node", "billing"} for each in asked.values())
-    cores = {kind: each["cpu"] for kind, each in asked.items()}
-    assert cores == {kind: "2" if "measure_cka" in kind else "1" for kind in cores}
-    assert asked["rule_build_split"]["mem"] == "900M"
-    assert asked["rule_augment_images"]["mem"] == "1300M"
+    assert all(set(job.asked) == {"cpu", "mem", "node", "billing"} for job in jobs)
+    of_shards = [job.asked["cpu"] for job in jobs if "group_shard" in kinds[job.number]]
+    assert sorted(of_shards) == ["1", "1", "2", "2"]
+    assert {job.asked["cpu"] for job in jobs if "group_shard" not in kinds[job.number]} == {"1"}
+    assert all(300 < int(job.asked["mem"].removesuffix("M")) < 3000 for job in jobs)
 
 
+@pytest.mark.nightly
 def test_a_cancelled_job_and_a_dead_node(slurm, local, remote):
     local.make("--cores", "2", SHARDED)
     before = len(slurm.finished())
@@ -114,10 +117,11 @@ def test_a_cancelled_job_and_a_dead_node(slurm, local, remote):
     kinds = submitted(output)
     assert Counter(kinds[job.number] for job in jobs if job.state == "COMPLETED") == {
         "rule_build_split": 1,
-        f"{SHARD}_measure_variance": SHARDS,
+        SHARD: SHARDS,
     }
 
 
+@pytest.mark.nightly
 def test_a_killed_run_goes_on(slurm, local, remote):
     local.make("--cores", "2", SHARDED)
     before = len(slurm.finished())
@@ -158,6 +162,7 @@ def test_a_killed_run_goes_on(slurm, local, remote):
     assert states(jobs) == {"CANCELLED": 2, "COMPLETED": 1 + SHARDS}
 
 
+@pytest.mark.nightly
 def test_a_job_over_its_memory_gets_more(slurm, local, remote):
     local.make("--cores", "2", LARGE)
     before = len(slurm.finished())

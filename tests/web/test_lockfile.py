@@ -102,6 +102,7 @@ def _record_many(lock: Path, worker: int) -> None:
         record(lock, f"https://host/{worker}/{index}", Entry(f"{worker:064x}", index))
 
 
+@pytest.mark.nightly
 def test_processes_that_write_at_once_lose_nothing(tmp_path):
     lock = tmp_path / "paper.lock.yaml"
     context = multiprocessing.get_context("fork")

@@ -20,7 +20,7 @@ def copy(tmp_path: Path) -> Path:
 def digest(root: Path, script: str, *modules: str) -> str:
     """Return the digest as a workflow in `root` sees it."""
     code = (
-        "import sys; from pathlib import Path; from vitscope.digests import code_digest\n"
+        "import sys; from pathlib import Path; from vitscope.workflow.digests import code_digest\n"
         "print(code_digest(Path(sys.argv[1]), *sys.argv[2:]))\n"
     )
     command = [sys.executable, "-c", code, f"scripts/{script}.py", *modules]
@@ -39,32 +39,61 @@ def changes(root: Path, edited: str, script: str, *modules: str) -> bool:
     return during != before
 
 
+ROOM = "vitscope.measures.feature_variance"
+
+
 @pytest.mark.parametrize(
-    ("edited", "script", "changed"),
+    ("edited", "script", "modules", "changed"),
     [
-        ("scripts/measure_variance.py", "measure_variance", True),
-        ("vitscope/variance.py", "measure_variance", True),
-        ("vitscope/tensorfile.py", "measure_variance", True),
-        ("vitscope/__init__.py", "measure_variance", True),
-        ("vitscope/hooks.py", "measure_variance", False),
-        ("scripts/merge_variance.py", "measure_variance", False),
-        ("vitscope/variance.py", "extract_latents", False),
-        ("vitscope/hooks.py", "extract_latents", True),
-        ("vitscope/families/vit.py", "extract_latents", False),
-        ("vitscope/figures/canvas.py", "merge_variance", False),
-        ("vitscope/figures/canvas.py", "draw_figure", True),
+        ("scripts/measure_latents.py", "measure_latents", (), True),
+        ("vitscope/files/tensors.py", "measure_latents", (), True),
+        ("vitscope/__init__.py", "measure_latents", (), True),
+        ("vitscope/networks/capture.py", "measure_latents", (), False),
+        ("scripts/merge.py", "measure_latents", (), False),
+        ("vitscope/networks/capture.py", "extract_latents", (), True),
+        ("vitscope/drawing/looks.py", "merge", (), False),
+        ("vitscope/drawing/saving.py", "draw_figure", (), True),
+        # What is imported by a computed name is named.
+        ("vitscope/measures/feature_variance/compute.py", "measure_latents", (), False),
+        (
+            "vitscope/measures/feature_variance/compute.py",
+            "measure_latents",
+            (f"{ROOM}.compute",),
+            True,
+        ),
+        (
+            "vitscope/measures/feature_variance/merge.py",
+            "measure_latents",
+            (f"{ROOM}.compute", f"{ROOM}.table"),
+            False,
+        ),
+        (
+            "vitscope/networks/families/vit.py",
+            "extract_latents",
+            ("vitscope.networks.families.vit",),
+            True,
+        ),
+        (
+            "vitscope/networks/families/swin.py",
+            "extract_latents",
+            ("vitscope.networks.families.vit",),
+            False,
+        ),
     ],
 )
 def test_an_edit_of_what_is_reached_changes_it(
-    copy: Path, edited: str, script: str, changed: bool
+    copy: Path, edited: str, script: str, modules: tuple[str, ...], changed: bool
 ) -> None:
-    assert changes(copy, edited, script) is changed
+    assert changes(copy, edited, script, *modules) is changed
 
 
-def test_a_module_that_is_imported_by_its_name(copy: Path) -> None:
-    vit = ("extract_latents", "vitscope.networks.families.vit")
-    assert changes(copy, "vitscope/families/vit.py", *vit)
-    assert not changes(copy, "vitscope/families/swin.py", *vit)
+def test_what_is_imported_for_types_alone_changes_nothing(copy: Path) -> None:
+    goal, start = copy / "vitscope" / "goal.py", copy / "vitscope" / "start.py"
+    goal.write_text("x = 1\n", encoding="utf-8")
+    lines = "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from vitscope.goal import x\n"
+    start.write_text(lines, encoding="utf-8")
+    (copy / "scripts" / "go.py").write_text("import vitscope.start\n", encoding="utf-8")
+    assert not changes(copy, "vitscope/goal.py", "go")
 
 
 IMPORTS = {

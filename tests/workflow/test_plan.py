@@ -1,6 +1,7 @@
 """What jobs will cost: counted by hand for the default study, and told from records of runs."""
 
 import re
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -8,17 +9,19 @@ import pytest
 
 from scripts.plan import earlier, records_of
 from tests.helpers.rules import ROOT, rules
+from vitscope.measures import rooms
+from vitscope.measures.lesion.measure import SHARE_OF_LESION
 from vitscope.settings.loading import BUNDLED_STUDIES, load_study
 from vitscope.settings.study import Study
-from vitscope.workflow.plan import PASSES as COUNTS
+from vitscope.workflow import costs
 from vitscope.workflow.plan import (
-    SECONDS_PER_GB,
     Cost,
-    Job,
+    Planned,
     as_text,
     by_rule,
     calibrated,
-    costs,
+    costs_of,
+    network_of,
     written,
 )
 
@@ -28,42 +31,53 @@ def mini() -> Study:
     return load_study(BUNDLED_STUDIES / "mini.yaml")
 
 
-def job(rule: str, *outputs: str) -> Job:
-    return Job(rule, tuple(Path("mini", output) for output in outputs))
+def planned(rule: str, *outputs: str) -> Planned:
+    return Planned(rule, tuple(Path("mini", output) for output in outputs))
+
+
+def counted(study: Study, rule: str, output: str) -> costs.Job:
+    """Return a job as plans have it, with its network."""
+    job = planned(rule, output).job(study)
+    return replace(job, network=network_of(study, job.names["model"]))
 
 
 @pytest.mark.parametrize(
     ("rule", "output", "passes"),
     [
         ("extract_latents", "latents/vit/0.safetensors", 256),
-        ("list_blocks", "blocks/vit.parquet", 1),
         ("predict", "predictions/vit/test.parquet", 2000),
         ("predict", "predictions/vit/conflict.parquet", 2000),
-        # Twelve blocks of an MSA and an MLP each, and the whole.
-        ("measure_lesions", "lesion/vit.parquet", 1000 * 25),
+        # The whole, and without each of its units: at most the cut points.
+        ("measure_model", "lesion/vit.parquet", 1000 * (1 + 25 * SHARE_OF_LESION)),
         # Nine frequencies, three draws, and clean images.
-        ("measure_frequency_noise", "frequency_noise/vit.parquet", 500 * 28),
+        ("measure_model", "frequency_noise/vit.parquet", 500 * 28),
         # Fifteen corruptions, five severities, and clean images.
-        ("measure_robustness", "robustness/vit/0.parquet", 200 * 76),
-        ("measure_fit", "fit/vit.parquet", 2000),
+        ("measure_model_part", "robustness/vit/0.parquet", 200 * 76),
+        ("measure_model", "fit/vit.parquet", 2000),
         # Nine rows of seventeen points, then the eight that are left.
-        ("measure_landscape", "landscape/vit/0.parquet", 9 * 17 * 256),
-        ("measure_landscape", "landscape/vit/1.parquet", 8 * 17 * 256),
+        ("measure_loss", "landscape/vit/end/0.parquet", 9 * 17 * 256),
+        ("measure_loss", "landscape/vit/end/1.parquet", 8 * 17 * 256),
+        # Six batches of 32 images: 200 steps of Lanczos at most, or 40 from each probe.
+        ("measure_loss", "hessian/vit/end/0.parquet", 6 * 32 * 200 * 6),
+        ("measure_loss", "hessian_density/vit/end/0.parquet", 6 * 32 * 40 * 6),
         ("train_model", "training/resnet/end.safetensors", 3 * 8 * 20000),
     ],
 )
 def test_forward_passes_are_those_of_the_settings(
-    mini: Study, rule: str, output: str, passes: int
+    mini: Study, rule: str, output: str, passes: float
 ) -> None:
-    assert COUNTS[rule](mini, job(rule, output)) == passes
+    work = costs.work(counted(mini, rule, output))
+    assert work is not None
+    assert work.passes == passes
 
 
 def test_bytes_are_those_of_the_settings(mini: Study) -> None:
-    latents = job("extract_latents", "latents/vit/0.safetensors")
     # The stem and 24 residual branches, of 64 tokens of 48 channels.
-    assert written(mini, latents) == 256 * 25 * 64 * 48 * 4
-    assert written(mini, job("build_split", "data/shapes32/test.safetensors")) == 2000 * 3 * 32**2
-    assert written(mini, job("tabulate", "tables/fit.parquet")) is None
+    latents = counted(mini, "extract_latents", "latents/vit/0.safetensors")
+    assert written(latents) == 256 * 25 * 64 * 48 * 4
+    split = planned("build_split", "data/shapes32/test.safetensors").job(mini)
+    assert written(split) == 2000 * 3 * 32**2
+    assert written(planned("tabulate", "tables/fit.parquet").job(mini)) is None
 
 
 def record(path: Path, seconds: float) -> None:
@@ -73,22 +87,24 @@ def record(path: Path, seconds: float) -> None:
 
 def test_seconds_are_those_of_the_same_job(tmp_path: Path) -> None:
     known = partial(earlier, tmp_path, "mini")
-    record(tmp_path / "mini/landscape/vit/0.tsv", 40)
-    record(tmp_path / "mini/landscape/vit/1.tsv", 20)
-    assert known(job("measure_landscape", "landscape/vit/0.parquet")) == 40
+    record(tmp_path / "mini/landscape/vit/end/0.tsv", 40)
+    record(tmp_path / "mini/landscape/vit/end/1.tsv", 20)
+    assert known(planned("measure_loss", "landscape/vit/end/0.parquet")) == 40
     # A job that never ran is like its siblings; one of another folder is not.
-    assert known(job("measure_landscape", "landscape/vit/2.parquet")) == 30
-    assert known(job("measure_landscape", "landscape/pit/0.parquet")) is None
+    assert known(planned("measure_loss", "landscape/vit/end/2.parquet")) == 30
+    assert known(planned("measure_loss", "landscape/pit/end/0.parquet")) is None
     # Any output of a job may have the name of its record.
-    both = job("measure_spectrum", "fourier/vit/radial/1.parquet", "landscape/vit/1.parquet")
+    both = planned("any", "fourier/vit/1.parquet", "landscape/vit/end/1.parquet")
     assert known(both) == 20
 
 
 def test_seconds_of_figures_and_of_training_are_their_own(tmp_path: Path) -> None:
     known = partial(earlier, tmp_path, "mini")
-    default = Job("draw_default_figure", (Path("fig9.pdf"), Path("fig9.png")))
-    named = Job("draw_figure", (Path("mini/fig9.pdf"), Path("mini/fig9.png")))
-    training = job("train_model", "training/vit/init.safetensors", "training/vit/end.safetensors")
+    default = Planned("draw_default_figure", (Path("fig9.pdf"), Path("fig9.png")))
+    named = Planned("draw_figure", (Path("mini/fig9.pdf"), Path("mini/fig9.png")))
+    training = planned(
+        "train_model", "training/vit/init.safetensors", "training/vit/end.safetensors"
+    )
     # No sibling of a figure, though it lies where the figure would have a record beside itself.
     record(tmp_path / "mini/run.tsv", 0.2)
     assert [known(each) for each in (default, named, training)] == [None] * 3
@@ -111,7 +127,7 @@ def test_records_are_looked_for_where_the_rule_writes_them(name: str) -> None:
     outputs = rule.paths("output", **NAMES)
     (written_to,) = rule.paths("benchmark", **NAMES)
     assert outputs
-    assert written_to in records_of(Job(name, tuple(outputs)), "mini")
+    assert written_to in records_of(Planned(name, tuple(outputs)), "mini")
 
 
 def test_no_record_is_that_of_another_rule() -> None:
@@ -122,41 +138,45 @@ def test_no_record_is_that_of_another_rule() -> None:
     for name, place in places.items():
         outputs = tuple(rules()[name].paths("output", **NAMES))
         others = {places[other] for other in places if rules()[other].parent != name}
-        assert not (others - {place}) & set(records_of(Job(name, outputs), "mini")), name
+        assert not (others - {place}) & set(records_of(Planned(name, outputs), "mini")), name
 
 
-def test_where_seconds_come_from(mini: Study, tmp_path: Path) -> None:
+def test_where_seconds_come_from(mini: Study) -> None:
     jobs = [
-        job("measure_fit", "fit/vit.parquet"),
-        job("predict", "predictions/vit/test.parquet"),
-        job("tabulate", "tables/fit.parquet"),
-        job("measure_hessian", "hessian/vit/end/0.parquet"),
+        planned("measure_model", "fit/vit.parquet"),
+        planned("predict", "predictions/vit/test.parquet"),
+        planned("tabulate", "tables/fit.parquet"),
+        planned("measure_loss", "hessian/vit/end/0.parquet"),
+        planned("measure_latents", "cka/vit/0.parquet"),
     ]
-    known = {"measure_fit": 7.0}
-    found = costs(
-        mini, jobs, lambda job: known.get(job.rule), lambda _, model: {"vit": 0.25}[model]
-    )
-    assert [cost.source for cost in found] == ["earlier runs", "calibration", "defaults", "unknown"]
+    known = {"measure_model": 7.0}
+    found = costs_of(mini, jobs, lambda job: known.get(job.rule), lambda _, model: 0.25)
+    sources = ["earlier runs", "calibration", "defaults", "calibration, at most", "defaults"]
+    assert [cost.source for cost in found] == sources
     assert found[0].seconds == 7
     assert found[1].seconds == pytest.approx(2000 * 0.25, rel=0.01)
-    assert found[3].seconds is None
+
+
+def test_what_nobody_knows_is_unknown(mini: Study) -> None:
+    splits = mini.data["shapes32"].splits
+    data = replace(
+        mini.data["shapes32"], splits=splits | {"test": replace(splits["test"], images=None)}
+    )
+    study = replace(mini, data={"shapes32": data})
+    job = planned("predict", "predictions/vit/test.parquet")
+    (cost,) = costs_of(study, [job], lambda job: None, lambda _, model: 0.25)
+    assert (cost.seconds, cost.source) == (None, "unknown")
 
 
 def test_seconds_per_gb_are_those_that_were_measured() -> None:
     text = (ROOT / "docs" / "scale.md").read_text(encoding="utf-8")
-    names = {
-        "variance": "measure_variance",
-        "half-diagonals": "measure_diagonal",
-        "whole spectrum": "measure_spectrum",
-        "CKA": "measure_cka",
-    }
-    rows = re.findall(r"^\| ([\w -]+): .*, ([\d.]+) s \|$", text, re.MULTILINE)
-    measured = {names[row]: float(seconds) for row, seconds in rows if row in names}
-    assert measured.keys() == SECONDS_PER_GB.keys()
+    rows = re.findall(r"^\| `(\w+)`: .*, ([\d.]+) s \|$", text, re.MULTILINE)
+    measured = {row: float(seconds) for row, seconds in rows}
+    declared = {name: rooms.declared(name).seconds_per_gb for name in rooms.names()}
+    assert measured.keys() == {name for name in declared if rooms.declared(name).needs == "latents"}
     (shard,) = map(float, re.findall(r"the most latents at once \| ([\d.]+) GB", text))
-    for rule, seconds in measured.items():
-        assert SECONDS_PER_GB[rule] == pytest.approx(seconds / shard, abs=0.1)
-    assert sum(SECONDS_PER_GB.values()) == pytest.approx(3.0, abs=0.05)
+    for name, seconds in measured.items():
+        assert declared[name] == pytest.approx(seconds / shard, abs=0.15)
 
 
 def test_a_network_is_timed(mini: Study) -> None:

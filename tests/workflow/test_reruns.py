@@ -5,18 +5,15 @@
 
 import ast
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
 import pytest
 
+from tests.helpers.every_job import choices, everything
 from tests.helpers.rules import ROOT, rules
-from vitscope.data import opening
 from vitscope.measures import rooms
 from vitscope.networks.family import family_names, module_of
-from vitscope.settings.loading import BUNDLED_STUDIES, load_study
-from vitscope.settings.study import Figure, Study
 from vitscope.workflow import reach
 from vitscope.workflow.digests import reached
 from vitscope.workflow.tables import OTHERS
@@ -25,41 +22,6 @@ EXPECTED = ROOT / "tests" / "expected" / "reruns.csv"
 # What every job needs: its errors, its files, and where there is one, its study.
 EVERYWHERE = ("vitscope", "vitscope.errors", "vitscope.files", "vitscope.settings")
 MOST = 1 / 3
-
-
-def everything() -> Study:
-    """Return a study with a source, a model and a figure of every kind, each named by its kind."""
-    mini = load_study(BUNDLED_STUDIES / "mini.yaml")
-    model, data = mini.models["vit"], mini.data["shapes32"]
-    return replace(
-        mini,
-        data={kind: replace(data, source={"kind": kind}) for kind in opening.names()},
-        models={name: replace(model, family=name, history=None) for name in family_names()},
-        figures={kind: Figure(kind, ["vit"]) for kind in rooms.kinds()},
-    )
-
-
-def choices(rule: str) -> list[dict[str, str]]:
-    """Return what a job of a rule can be about, apart from the family of its model."""
-    measures = {name: rooms.declared(name) for name in rooms.names()}
-    needs = {
-        "measure_latents": "latents",
-        "measure_predictions": "predictions",
-        "measure_model": "model",
-        "measure_loss": "loss",
-        "measure_weights": "weights",
-    }
-    if rule in needs:
-        return [{"measure": name} for name, m in measures.items() if m.needs == needs[rule]]
-    if rule == "merge":
-        return [{"measure": name} for name, m in measures.items() if m.in_parts]
-    if rule == "tabulate":
-        return [{"table": name} for name in (*measures, "blocks")]
-    if rule == "draw_figure":
-        return [{"figure": kind} for kind in rooms.kinds()]
-    if rule == "build_split":
-        return [{"dataset": kind} for kind in opening.names()]
-    return [{}]
 
 
 def job_kinds() -> Iterator[tuple[str, set[str]]]:

@@ -27,7 +27,7 @@ from vitscope.workflow.tables import find_table
 ROOT = Path(__file__).parents[2]
 PAGES = (
     ROOT / "config" / "README.md",
-    *(ROOT / "docs" / f"{page}.md" for page in ("figures", "tables")),
+    *(ROOT / "docs" / f"{page}.md" for page in ("claims", "figures", "tables")),
 )
 GENERATED = re.compile(r"(<!-- generated: (.+?) -->\n).*?(<!-- end -->)", re.DOTALL)
 # How a schema's bounds read behind its type.
@@ -59,6 +59,8 @@ def _part(name: str) -> str:
         return "".join(map(_measure, rooms.names()))
     if kind == "captions":
         return captions.manual()
+    if kind == "claims":
+        return "".join(map(_claims, rooms.names()))
     if kind == "table":
         return _columns(what)
     if kind == "families":
@@ -86,6 +88,19 @@ def _measure(measure: str) -> str:
     if parts != measure:
         path = f"`results/{{study}}/{measure}/{{model}}/{{part}}.parquet`"
         lines.append(f"\nParts, {path}, are tables `{parts}`:\n\n{_columns(parts)}")
+    return "".join(lines)
+
+
+def _claims(measure: str) -> str:
+    """Describe the claims that figures of a measure show."""
+    if not rooms.has(measure, "claims"):
+        return ""
+    lines = []
+    for kind, evidence in import_module(rooms.module(measure, "claims")).CLAIMS.items():
+        rows = ((f"`{c.name}`", c.statement, c.source, c.measure) for c in evidence.claims)
+        table = _table(("claim", "statement", "source", "what is counted"), rows)
+        rules = "\n\n".join(dict.fromkeys(claim.rule for claim in evidence.claims))
+        lines.append(f"\n### {kind}\n\n{table}\n{rules}\n")
     return "".join(lines)
 
 

@@ -10,10 +10,10 @@ from PIL import Image
 from torch import Tensor
 from torch.nn import functional
 
-from vitscope.data.split import Split
+from vitscope.data.split import Split, normalized
 from vitscope.errors import VitscopeError
 from vitscope.networks.timm_import import import_timm
-from vitscope.training.recipe import Recipe
+from vitscope.training.recipe import Recipe, training_rows
 
 Pixels = npt.NDArray[np.uint8]
 Augment = Callable[[Pixels], Pixels]
@@ -92,3 +92,23 @@ def erasing(recipe: Recipe) -> Callable[[Tensor], Tensor]:
         share, mode="pixel", device="cpu"
     )
     return erase
+
+
+class Epoch:
+    """The batches of an epoch of training; whoever iterates over it again gets another draw."""
+
+    def __init__(self, split: Split, recipe: Recipe, mean: list[float], std: list[float]) -> None:
+        self._split, self._rows = split, training_rows(split, recipe)
+        self._batch_size = int(recipe["batch_size"])
+        self._mean, self._std = mean, std
+        self._augment, self._erase = augmentation(recipe, mean), erasing(recipe)
+        self._mix = mixing(recipe, len(split.classes))
+
+    def __len__(self) -> int:
+        return len(self._rows) // self._batch_size
+
+    def __iter__(self) -> Iterator[tuple[Tensor, Tensor]]:
+        """Yield normalized images and their soft targets."""
+        for pixels, labels in batches(self._split, self._rows, self._batch_size, self._augment):
+            images = normalized(pixels, self._mean, self._std)
+            yield self._mix(self._erase(images), torch.tensor(labels))

@@ -8,31 +8,15 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from vitscope.data.split import Split, normalized, select
+from vitscope.data.image_rows import known_labels
+from vitscope.data.split import Split, select
 from vitscope.errors import VitscopeError
 from vitscope.files.tensors import TensorWriter
-from vitscope.networks.image_rows import known_labels
-from vitscope.training.augmentation import Pixels, augmentation, batches, erasing, mixing
+from vitscope.training.augmentation import Epoch
 from vitscope.training.recipe import Recipe, check_even_batches, training_rows
 from vitscope.training.seeding import seeded
 
 CLEAN_BATCH = 256
-
-Drawn = tuple[Pixels, npt.NDArray[np.int64]]
-
-
-def _drawn(
-    split: Split, rows: npt.NDArray[np.int64], images: int, recipe: Recipe, mean: list[float]
-) -> Iterator[Drawn]:
-    """Yield batches as in training, epoch after epoch, until there are enough images."""
-    augment, size = augmentation(recipe, mean), recipe["batch_size"]
-    drawn = 0
-    while drawn < images:
-        for pixels, labels in batches(split, rows, size, augment):
-            yield pixels, labels
-            drawn += len(labels)
-            if drawn >= images:
-                return
 
 
 def augment_images(
@@ -58,13 +42,14 @@ def augment_images(
     tensors = {"images": ("F32", shape), "targets": ("F32", (images, len(split.classes)))}
     metadata = {"data_sha256": split.digest, "seed": str(seed), "clean": str(clean)}
     with TensorWriter(path, tensors, metadata) as writer, seeded(seed):
-        first = 0
         drawn = (
             _clean(split, rows, images, seed, mean, std)
             if clean
-            else _mixed(split, rows, images, recipe, mean, std)
+            else _drawn(split, recipe, mean, std)
         )
-        for pixels, targets in drawn:
+        first = 0
+        while first < images:
+            pixels, targets = next(drawn)
             count = min(len(pixels), images - first)
             writer.write("images", first, pixels[:count].numpy())
             writer.write("targets", first, targets[:count].numpy())
@@ -82,18 +67,14 @@ def _check_batches(recipe: Recipe, there: int) -> None:
     check_even_batches(recipe)
 
 
-def _mixed(
-    split: Split,
-    rows: npt.NDArray[np.int64],
-    images: int,
-    recipe: Recipe,
-    mean: list[float],
-    std: list[float],
+def _drawn(
+    split: Split, recipe: Recipe, mean: list[float], std: list[float]
 ) -> Iterator[tuple[Tensor, Tensor]]:
-    mix, erase = mixing(recipe, len(split.classes)), erasing(recipe)
-    for pixels, labels in _drawn(split, rows, images, recipe, mean):
-        mixed, targets = mix(erase(normalized(pixels, mean, std)), torch.tensor(labels))
-        yield mixed, targets.float()
+    """Yield batches as in training, epoch after epoch, without an end."""
+    epoch = Epoch(split, recipe, mean, std)
+    while True:
+        for images, targets in epoch:
+            yield images, targets.float()
 
 
 def _clean(

@@ -10,8 +10,8 @@ import pandas as pd
 import torch
 from torch import nn
 
-from vitscope.measures.trajectory.compute import polar
 from vitscope.networks.weights_file import write_weights
+from vitscope.training.polar import polar
 from vitscope.training.recipe import Recipe
 
 

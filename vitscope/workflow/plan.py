@@ -161,7 +161,8 @@ def _cost(
         found = costs.seconds(job)
         return Cost(job.rule, None, written(job), found, "unknown" if found is None else "defaults")
     found = costs.seconds(job, per_pass=rate(job.names["model"]))
-    return Cost(job.rule, passes, written(job), found, "calibration")
+    source = "calibration, at most" if doing.most else "calibration"
+    return Cost(job.rule, passes, written(job), found, source)
 
 
 @dataclass(frozen=True)

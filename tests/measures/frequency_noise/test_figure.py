@@ -9,6 +9,7 @@ import pytest
 from matplotlib.colors import to_hex
 from matplotlib.offsetbox import AnnotationBbox
 
+from tests.helpers.tiers import some_of
 from vitscope.claims.published import read_published
 from vitscope.drawing.figure import Member
 from vitscope.drawing.looks import looks_of
@@ -199,7 +200,7 @@ LABELS = ["ResNet-50", "ViT-Ti", "PiT-Ti", "Swin-Ti", "AlterNet", "MLP-Mixer", "
 
 
 @pytest.mark.parametrize("same_models", [True, False])
-@pytest.mark.parametrize("count", range(1, 8))
+@pytest.mark.parametrize("count", some_of(range(1, 8), 2, 7))
 def test_nothing_overlaps_and_nothing_is_cut_off(drawn, count, same_models):
     families = ["resnet", "vit", "pit", "swin", "alternet", "mixer", "vit"]
     members = [Member(f"m{i}", LABELS[i], families[i]) for i in range(count)]

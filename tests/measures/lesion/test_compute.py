@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
+from vitscope.networks.image_rows import rows_to_classify
 
 from tests.helpers.networks import mini
 from tests.helpers.splits import CENTER, SPREAD, on_model, shapes
@@ -32,7 +33,6 @@ from vitscope.networks.block_table import CUT_POINT
 from vitscope.networks.blocks import block_table
 from vitscope.networks.cut_points import CutPoint
 from vitscope.networks.family import find_family
-from vitscope.networks.image_rows import rows_to_classify
 from vitscope.networks.timm_import import import_timm
 from vitscope.workflow.tables import find_table
 
@@ -140,6 +140,7 @@ def flops(action: Callable[[], object]) -> int:
     return int(counter.get_total_flops())
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", ["resnet", "vit", "pit", "swin", "alternet", "mixer"])
 def test_the_prefix_is_not_computed_again(name: str) -> None:
     model, cut_points = mini(name)

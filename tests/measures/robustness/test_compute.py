@@ -14,6 +14,7 @@ from vitscope.corruptions import CORRUPTIONS
 from vitscope.corruptions.building import build
 from vitscope.corruptions.corrupted import Corrupted
 from vitscope.corruptions.registry import corrupt
+from vitscope.data.image_rows import known_labels
 from vitscope.data.split import Split, normalized
 from vitscope.errors import VitscopeError
 from vitscope.measures.robustness.compute import (
@@ -23,7 +24,6 @@ from vitscope.measures.robustness.compute import (
     measure,
     scored,
 )
-from vitscope.networks.image_rows import known_labels
 from vitscope.networks.predictions import predict
 from vitscope.workflow.tables import find_table
 

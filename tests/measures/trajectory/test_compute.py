@@ -1,4 +1,4 @@
-"""Trajectories in polar coordinates, against plane geometry and what training recorded."""
+"""Trajectories through snapshots, against what training recorded."""
 
 from pathlib import Path
 
@@ -14,10 +14,11 @@ from vitscope.errors import VitscopeError
 from vitscope.files.tensors import TensorFile
 from vitscope.measures.given import OnWeights
 from vitscope.measures.trajectory import compute as trajectories
-from vitscope.measures.trajectory.compute import measure, polar, recorded, traced
+from vitscope.measures.trajectory.compute import measure, recorded, traced
 from vitscope.networks.empty import parameter_names
 from vitscope.networks.weights_file import write_weights
 from vitscope.settings.loading import BUNDLED_STUDIES, load_study
+from vitscope.training.polar import polar
 from vitscope.workflow.tables import find_table
 
 MINI = load_study(BUNDLED_STUDIES / "mini.yaml")

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from vitscope.data.image_rows import known_labels, rows_to_classify
 from vitscope.errors import VitscopeError
 from vitscope.measures.frequency_noise.noise import Array, half_plane, noises, ring, signs
 from vitscope.measures.given import OnModel
 from vitscope.measures.intervals import accuracy_changes
-from vitscope.networks.image_rows import known_labels, rows_to_classify
 
 if TYPE_CHECKING:
     import torch

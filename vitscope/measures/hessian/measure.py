@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from math import ceil
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from vitscope.errors import VitscopeError
 from vitscope.measures.augmented import check_augmented
@@ -56,6 +56,8 @@ class OfHessian(Measure):
     """What is measured of the Hessian of the training loss, on some batches for each job."""
 
     needs = "loss"
+    # Whether products end where the result has converged.
+    converges: ClassVar[bool] = False
     in_parts = True
     batch_setting = "analysis.hessian.batch_size"
 
@@ -90,7 +92,7 @@ class OfHessian(Measure):
         batches = len(self.part(study, model, part)["batches"])
         products, vectors = self.products(settings)
         count = batches * settings.batch_size * products * PASSES_OF_A_PRODUCT
-        return Work(count, settings.batch_size, "product", vectors)
+        return Work(count, settings.batch_size, "product", vectors, most=self.converges)
 
     def check(self, study: "Study") -> None:
         """Refuse what check_augmented does, and more batches than there are augmented images."""
@@ -107,6 +109,8 @@ class OfHessian(Measure):
 
 class Hessian(OfHessian):
     """The largest eigenvalues."""
+
+    converges = True
 
     settings = Settings
 

@@ -9,10 +9,10 @@ import pandas as pd
 
 from vitscope.corruptions import CLEAN
 from vitscope.corruptions.corrupted import Corrupted
+from vitscope.data.image_rows import known_labels
 from vitscope.data.split import Split, normalized
 from vitscope.measures.given import OnModel
 from vitscope.measures.scores import scores_of
-from vitscope.networks.image_rows import known_labels
 from vitscope.networks.predictions import predict
 
 if TYPE_CHECKING:

@@ -5,10 +5,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from vitscope.data.split import DIGEST, NO_DIGEST, Split
+from vitscope.data.building import NO_DIGEST
+from vitscope.data.image_rows import known_labels, rows_to_classify, shard_rows
+from vitscope.data.split import DIGEST, Split
 from vitscope.errors import VitscopeError
 from vitscope.files.tensors import TensorWriter
-from vitscope.networks.image_rows import known_labels, rows_to_classify, shard_rows
 
 
 def test_shards_cut_the_selection() -> None:
@@ -54,7 +55,7 @@ def test_all_images_are_classified_or_some(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("seed", [None, 0])
-def test_more_images_than_there_are_is_told(tmp_path: Path, seed: int | None) -> None:
+def test_more_images_than_there_are_are_refused(tmp_path: Path, seed: int | None) -> None:
     images = split_of(tmp_path / "split", [0, 1] * 10)
     with pytest.raises(VitscopeError) as caught:
         rows_to_classify(images, 21, seed)
@@ -71,7 +72,7 @@ def test_labels_are_those_of_the_rows(tmp_path: Path) -> None:
     assert labels.dtype == np.int64
 
 
-def test_images_without_a_label_are_told(tmp_path: Path) -> None:
+def test_images_without_a_label_are_refused(tmp_path: Path) -> None:
     images = split_of(tmp_path / "split", [0, -1, 1, -1])
     with pytest.raises(VitscopeError) as caught:
         known_labels(images, range(4))
@@ -81,7 +82,7 @@ def test_images_without_a_label_are_told(tmp_path: Path) -> None:
     )
 
 
-def test_labels_outside_the_classes_are_told(tmp_path: Path) -> None:
+def test_labels_outside_the_classes_are_refused(tmp_path: Path) -> None:
     images = split_of(tmp_path / "split", [0, 1, 2])
     with pytest.raises(VitscopeError, match=r"data\.mine: 1 of 3 images .* the 2 classes"):
         known_labels(images, range(3))

@@ -1,0 +1,293 @@
+"""What jobs ask of a cluster: at most one GPU, and enough by what was measured, not too much."""
+
+import re
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import yaml
+from torch.utils.flop_counter import FlopCounterMode
+
+from tests.helpers.rules import ROOT, rules
+from vitscope.files.tables import read_metadata
+from vitscope.measures.hessian.lanczos import LARGEST_BASIS
+from vitscope.measures.hessian.measure import LEAST_VECTORS
+from vitscope.networks.block_table import BLOCKS, head_metadata
+from vitscope.networks.blocks import list_blocks
+from vitscope.networks.empty import empty_network
+from vitscope.networks.family import find_family
+from vitscope.settings.loading import BUNDLED_STUDIES, load_study
+from vitscope.settings.study import Study
+from vitscope.workflow import costs, plan
+from vitscope.workflow.costs import LEAST_MINUTES, ON_A_NODE, Job
+
+MINI, PAPER = (load_study(BUNDLED_STUDIES / f"{name}.yaml") for name in ("mini", "paper"))
+# A request is of this many times what was measured at least, and at most.
+LEAST, MOST = 1.5, 4
+
+
+def profile(name: str) -> dict[str, Any]:
+    text = (ROOT / "profiles" / name / "config.yaml").read_text(encoding="utf-8")
+    settings: dict[str, Any] = yaml.safe_load(text)
+    return settings
+
+
+@cache
+def network(study: str, model: str) -> costs.Network:
+    return plan.network_of({"mini": MINI, "paper": PAPER}[study], model)
+
+
+def job(study: Study, rule: str, images: int | None = None, **names: str) -> Job:
+    """Return a job of a model whose network is known."""
+    return Job(rule, study, names, network(study.name, names["model"]), images)
+
+
+def with_section(study: Study, section: str, **settings: Any) -> Study:
+    """Return a study with other settings of a measure."""
+    changed = {section: study.sections[section] | settings}
+    return replace(study, sections={**study.sections, **changed})
+
+
+def file_of(path: Path, size: int) -> str:
+    """Make a file of so many bytes, which take no room."""
+    with path.open("wb") as file:
+        file.truncate(size)
+    return str(path)
+
+
+def test_every_job_is_short_or_says_what_it_takes() -> None:
+    for name, rule in rules().items():
+        if rule.parent is None and "script:" in rule.text:
+            local = "localrule: True" in rule.text
+            asks = "mem_mb=" in rule.text and "runtime=" in rule.text
+            assert local != asks, name
+
+
+def test_rules_ask_for_what_their_own_jobs_take() -> None:
+    for name, rule in rules().items():
+        asked = re.findall(r'(?:megabytes|minutes)_of\("(\w+)"\)', rule.text)
+        assert set(asked) <= {name}, name
+
+
+def test_rules_that_inherit_are_as_local_as_what_they_inherit_from() -> None:
+    # Snakemake itself hands on neither `localrule`, nor resources that it finds replaced.
+    for name, rule in rules().items():
+        if rule.parent is not None:
+            local = ["localrule: True" in each.text for each in (rule, rules()[rule.parent])]
+            assert len(set(local)) == 1, name
+            # What is inherited asks for both.
+            asked = rule.part("resources")
+            assert ("mem_mb=" in asked) == ("runtime=" in asked), name
+
+
+def test_what_needs_the_network_is_local() -> None:
+    fetching = {name: rule.text for name, rule in rules().items() if name.startswith("fetch_")}
+    assert {"fetch_archive", "fetch_checkpoint", "fetch_snapshot"} <= fetching.keys()
+    assert all("localrule: True" in text for text in fetching.values())
+
+
+def test_what_runs_a_model_may_have_a_gpu_and_nothing_else() -> None:
+    for name, rule in rules().items():
+        if rule.parent is None:
+            assert ("gpu=gpu_of" in rule.text) == ("device=device_of" in rule.text), name
+
+
+def test_rules_that_run_a_network_are_those_that_costs_know() -> None:
+    running = {name for name, rule in rules().items() if "gpu=gpu_of" in rule.part("resources")}
+    assert running == {*costs.RUNS_NETWORK}
+
+
+def test_requests_double_at_every_attempt() -> None:
+    text = (ROOT / "rules" / "requests.smk").read_text(encoding="utf-8")
+    assert text.count("* 2 ** (attempt - 1)") == 2
+
+
+@pytest.mark.parametrize(
+    ("study", "name"),
+    [(study, name) for study in (MINI, PAPER) for name in study.models],
+    ids=lambda value: value if isinstance(value, str) else value.name,
+)
+def test_operations_of_a_pass_are_those_that_torch_counts(study: Study, name: str) -> None:
+    settings = study.network(name)
+    model = empty_network(settings).eval().requires_grad_(False)
+    size = settings["image_size"]
+    with FlopCounterMode(display=False) as counter, torch.no_grad():
+        model(torch.zeros(1, 3, size, size, device="meta"))
+    # It counts sums beside products.
+    assert network(study.name, name).operations == counter.get_total_flops() / 2
+
+
+def test_a_network_is_read_from_its_block_table(tmp_path: Path) -> None:
+    settings = MINI.network("vit")
+    model = empty_network(settings)
+    points = find_family("vit").cut_points(model)
+    blocks = list_blocks("vit", model, points, settings["image_size"])
+    path = tmp_path / "blocks.parquet"
+    BLOCKS.write(blocks.table, path, head_metadata(blocks.head))
+    read = costs.network_of(BLOCKS.read(path), read_metadata(path))
+    assert read == network("mini", "vit")
+    assert read.weights == 4 * sum(p.numel() for p in model.parameters())
+    asking = costs.informed(
+        Job("predict", MINI, {"model": "vit", "split": "test"}), {"blocks": path}
+    )
+    assert asking.network == read
+
+
+def test_images_are_counted_by_the_size_of_their_file(tmp_path: Path) -> None:
+    # Labels, places and sums are of 24 bytes for an image; there is a header besides.
+    images = file_of(tmp_path / "split", 2000 * (3 * 32**2 + 24) + 1000)
+    asking = costs.informed(
+        Job("predict", MINI, {"model": "vit", "split": "test"}), {"images": images}
+    )
+    assert asking.images == pytest.approx(2000, rel=0.01)
+
+
+# Seconds of one image on one thread of the machine that rates are of, an AMD EPYC of two cores:
+# processor time of the scripts but for their start, on 64 or 128 images. A pass; all lesions of an
+# image; a point of a landscape, in bfloat16.
+SECONDS = {
+    "resnet_50": (0.032, 0.147, 0.0110),
+    "vit_ti": (0.047, 0.584, 0.0256),
+    "pit_ti": (0.026, 0.257, 0.0175),
+    "swin_ti": (0.043, 0.439, 0.0148),
+}
+
+
+@pytest.mark.parametrize("name", SECONDS)
+def test_models_of_the_paper_have_the_time_that_they_take(name: str) -> None:
+    one, lesions, point = SECONDS[name]
+    taken = {
+        ("extract_latents", ""): 250 * one,
+        ("predict", ""): 10_000 * one,
+        ("measure_model", "frequency_noise"): 10_000 * 28 * one,
+        ("measure_model", "lesion"): 10_000 * lesions,
+        ("measure_model_part", "robustness"): 10_000 * 6 * one,
+        # Three rows of 21 points.
+        ("measure_loss", "landscape"): 1024 * 63 * point,
+    }
+    for (rule, measure), seconds in taken.items():
+        names = {"model": name, "split": "test", "part": "0", "measure": measure, "snapshot": "end"}
+        asked = 60 * (costs.minutes(job(PAPER, rule, 10_000, **names)) - LEAST_MINUTES)
+        # Requests are of whole minutes, and a job has its start besides.
+        assert LEAST * seconds <= asked <= MOST * (seconds + costs.START_WITH_TORCH) + 60, measure
+
+
+def test_a_large_model_has_the_time_that_it_takes_on_paper() -> None:
+    """ViT-B/16 on all of ImageNet's validation images: 9.8 hours, by docs/scale.md."""
+    model = replace(PAPER.models["vit_tiny_imagenet"], arch={"name": "vit_base_patch16_224"})
+    study = replace(PAPER, name="large", models={"large": model})
+    asking = Job("predict", study, {"model": "large", "split": "test"})
+    asking = replace(asking, network=plan.network_of(study, "large"), images=50_000)
+    assert LEAST * 9.8 <= costs.minutes(asking) / 60 <= MOST * 9.8
+
+
+def imagenet(images: int | None) -> Study:
+    """Return a study of some images of ImageNet, or of all."""
+    data = PAPER.data["imagenet"]
+    selection = replace(data.splits["test"], images=images)
+    return replace(PAPER, data={"imagenet": replace(data, splits={"test": selection})})
+
+
+PIXELS = {"dataset": "imagenet", "split": "test", "corruption": "glass_blur"}
+
+
+def test_all_images_of_imagenet_have_the_time_to_be_corrupted() -> None:
+    asking = Job("corrupt_images", imagenet(None), PIXELS, images=50_000)
+    # Of 4 images, at all severities, each took 0.15 seconds.
+    taken = 50_000 * 0.15
+    assert LEAST * taken <= 60 * costs.minutes(asking) <= MOST * taken
+
+
+def test_few_small_images_have_the_least_time() -> None:
+    names = {"dataset": "shapes32", "split": "test", "corruption": "fog"}
+    for rule in ("corrupt_images", "build_split"):
+        asked = costs.minutes(Job(rule, MINI, names, images=2000))
+        assert LEAST_MINUTES <= asked <= LEAST_MINUTES + 2
+    asked = costs.minutes(Job("augment_images", MINI, {"model": "vit"}))
+    assert LEAST_MINUTES <= asked <= LEAST_MINUTES + 2
+
+
+def test_images_without_a_model_have_time_by_their_pixels() -> None:
+    # A photograph of 500x400 pixels took 2.5 ms; one of 4000x3000 took 0.13 s, 50,000 two hours.
+    building = costs.minutes(Job("build_split", imagenet(None), PIXELS)) - LEAST_MINUTES
+    assert 60 * building >= LEAST * 50_000 * 0.0025
+    assert 4 * building >= 50_000 * 0.13 / 60
+    few = costs.minutes(Job("build_split", imagenet(10_000), PIXELS)) - LEAST_MINUTES
+    assert building == pytest.approx(5 * few, abs=5)
+    # An image of 32 pixels took 0.11 ms, one of 224 pixels 0.83.
+    study = with_section(PAPER, "fit", images=1_000_000)
+    for name, seconds in {"vit_ti": 0.000_11, "vit_tiny_imagenet": 0.000_83}.items():
+        asked = costs.minutes(Job("augment_alike", study, {"model": name})) - LEAST_MINUTES
+        assert 60 * asked >= LEAST * 1e6 * seconds, name
+
+
+def test_training_has_time_by_the_images_that_there_are() -> None:
+    asked = [
+        costs.minutes(replace(job(MINI, "train_model", count, model="vit"))) - LEAST_MINUTES
+        for count in (20_000, 10_000)
+    ]
+    assert asked[0] == pytest.approx(2 * asked[1], abs=1)
+    # 16 epochs of 20,000 images took 730 seconds.
+    assert 60 * asked[0] >= LEAST * 730
+
+
+# Megabytes that scripts took at their peak: batches of 64 images, and 32 of landscapes in float32.
+@pytest.mark.parametrize(
+    ("study", "model", "rule", "measure", "measured"),
+    [
+        (PAPER, "vit_ti", "predict", "", 700),
+        (PAPER, "swin_ti", "predict", "", 1159),
+        (MINI, "vit", "predict", "", 460),
+        (PAPER, "vit_ti", "measure_model", "lesion", 1102),
+        (PAPER, "resnet_50", "measure_model", "lesion", 1211),
+        (PAPER, "swin_ti", "measure_model", "lesion", 1352),
+        (PAPER, "pit_ti", "measure_model", "lesion", 859),
+        (MINI, "vit", "measure_model", "lesion", 493),
+        (PAPER, "vit_ti", "measure_loss", "landscape", 606),
+        (PAPER, "swin_ti", "measure_loss", "landscape", 1251),
+        (MINI, "vit", "measure_loss", "landscape", 478),
+        # 32 images; products with the Hessian.
+        (MINI, "vit", "measure_loss", "hessian", 978),
+    ],
+)
+def test_batches_have_the_memory_that_they_took(
+    study: Study, model: str, rule: str, measure: str, measured: int
+) -> None:
+    sixty_four = replace(study, analysis=replace(study.analysis, batch_size=64))
+    names = {"model": model, "split": "test", "part": "0", "measure": measure, "snapshot": "end"}
+    asked = costs.megabytes(job(sixty_four, rule, 10_000, **names)) - ON_A_NODE
+    assert measured * 1.08 <= asked <= MOST * measured
+
+
+def test_larger_batches_of_a_landscape_ask_for_more() -> None:
+    names = {"model": "vit_ti", "part": "0", "measure": "landscape", "snapshot": "end"}
+    asked = [
+        costs.megabytes(job(study, "measure_loss", **names))
+        for study in (
+            with_section(PAPER, "landscape", batch_size=32),
+            with_section(PAPER, "landscape", batch_size=128),
+        )
+    ]
+    # What ViT-Ti took more for 128 images than for 32.
+    assert asked[1] - asked[0] >= 245 * 1.1
+
+
+def test_vectors_of_the_hessian_are_those_that_lanczos_keeps() -> None:
+    assert LEAST_VECTORS == LARGEST_BASIS
+
+
+def test_what_reads_latents_is_in_one_job_with_what_makes_them() -> None:
+    line = re.compile(r"^        latents=", re.MULTILINE)
+    making = {name for name, rule in rules().items() if line.search(rule.text)}
+    grouped = dict(entry.split("=") for entry in profile("slurm")["groups"])
+    assert grouped == dict.fromkeys(making, "shard")
+
+
+def test_profiles_agree_where_no_site_differs() -> None:
+    ours, theirs = profile("default"), profile("slurm")
+    assert {key: theirs.get(key) for key in ours.keys() - {"cores"}} == {
+        key: value for key, value in ours.items() if key != "cores"
+    }

@@ -1,0 +1,63 @@
+"""The way of the weights in training, in polar coordinates around where it ended."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from vitscope.errors import VitscopeError
+
+Array = npt.NDArray[Any]
+
+# Weights are read in pieces of so many numbers, so that no copy of all moments is in memory.
+PIECE = 1 << 18
+
+
+def polar(moments: Sequence[Array]) -> pd.DataFrame:
+    """Return radius and angle of each moment of the weights, flat vectors from first to last.
+
+    With d_t = w_t - w_end, the radius is |d_t| / |d_0| and the angle that between d_t and d_0, in
+    radians. At the end both are 0: d_end has no direction of its own.
+    """
+    return polar_by_tensor(len(moments), [moments])
+
+
+def polar_by_tensor(count: int, tensors: Iterable[Sequence[Array]]) -> pd.DataFrame:
+    """Return the same from flat tensors of the weights one by one, each at all `count` moments."""
+    check_count(count)
+    squares, products = _inner_products(count, tensors)
+    start = squares[0]
+    if start == 0:
+        raise VitscopeError(
+            "The first and the last snapshot of the trajectory are the same weights: name the "
+            "`snapshots` of a model from its initialization to its end."
+        )
+    lengths = np.sqrt(squares)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        cosines = products / (lengths * lengths[0])
+    angles = np.arccos(np.clip(cosines, -1, 1))
+    angles[squares == 0] = 0
+    return pd.DataFrame({"radius": lengths / lengths[0], "angle": angles})
+
+
+def check_count(moments: int) -> None:
+    """Refuse a way that has nothing between its ends."""
+    if moments < 3:
+        raise VitscopeError(
+            f"A trajectory needs 3 moments at least, the first, the last and one between them, "
+            f"and there are {moments}: name more `snapshots` of the model, or train for longer."
+        )
+
+
+def _inner_products(count: int, tensors: Iterable[Sequence[Array]]) -> tuple[Array, Array]:
+    """Return d_t . d_t and d_t . d_0 of every moment, in double precision."""
+    squares, products = np.zeros(count), np.zeros(count)
+    for moments in tensors:
+        for first in range(0, moments[0].size, PIECE):
+            piece = np.stack([m[first : first + PIECE].astype(np.float64) for m in moments])
+            piece -= piece[-1].copy()
+            squares += np.vecdot(piece, piece)
+            products += np.vecdot(piece, piece[0])
+    return squares, products
