@@ -3,7 +3,6 @@ from itertools import combinations
 import numpy as np
 import pandas as pd
 import pytest
-from vitscope.measures.corruption_error.compute import corruption_error
 
 from vitscope.corruptions import CORRUPTIONS, GROUPS
 from vitscope.drawing.figure import Member

@@ -6,14 +6,11 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from hypothesis import given as drawn_from
-from hypothesis import strategies as st
 from safetensors.torch import load_file
 
 from vitscope.errors import VitscopeError
 from vitscope.files.tensors import TensorFile
 from vitscope.measures.given import OnWeights
-from vitscope.measures.trajectory import compute as trajectories
 from vitscope.measures.trajectory.compute import measure, recorded, traced
 from vitscope.networks.empty import parameter_names
 from vitscope.networks.weights_file import write_weights
@@ -24,43 +21,6 @@ from vitscope.workflow.tables import find_table
 MINI = load_study(BUNDLED_STUDIES / "mini.yaml")
 FOLDER = Path(__file__).parents[3] / "resources" / "checkpoints" / "mini"
 SNAPSHOTS = ("init", "warmup", "end")
-
-
-@drawn_from(
-    st.lists(st.tuples(st.floats(0.01, 5), st.floats(0, np.pi)), min_size=1, max_size=9),
-    st.floats(0.01, 100),
-)
-def test_points_of_a_plane_come_back(points: list[tuple[float, float]], scale: float) -> None:
-    generator = np.random.default_rng(0)
-    end = generator.normal(size=50)
-    x, y = np.linalg.qr(generator.normal(size=(50, 2)))[0].T
-    placed = [end + scale * r * (np.cos(a) * x + np.sin(a) * y) for r, a in [(1, 0), *points]]
-    found = polar([*placed, end])
-    np.testing.assert_allclose(found["radius"], [1, *(r for r, _ in points), 0], atol=1e-9)
-    # Near 0 and pi the arc cosine has half the digits.
-    np.testing.assert_allclose(found["angle"], [0, *(a for _, a in points), 0], atol=1e-5)
-
-
-def test_pieces_do_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
-    moments = list(np.random.default_rng(1).normal(size=(4, 1000)).astype(np.float32))
-    whole = polar(moments)
-    monkeypatch.setattr(trajectories, "PIECE", 7)
-    np.testing.assert_allclose(polar(moments), whole, rtol=1e-12, atol=1e-7)
-
-
-def test_a_moment_that_is_the_end_has_the_angle_0() -> None:
-    start, end = np.ones(3), np.zeros(3)
-    assert polar([start, end, end])["angle"].tolist() == [0, 0, 0]
-
-
-def test_two_moments_are_no_trajectory() -> None:
-    with pytest.raises(VitscopeError, match=r"needs 3 moments at least.*there are 2"):
-        polar([np.ones(3), np.zeros(3)])
-
-
-def test_the_same_first_and_last_weights_are_told() -> None:
-    with pytest.raises(VitscopeError, match="are the same weights"):
-        polar([np.ones(3), np.zeros(3), np.ones(3)])
 
 
 # From snapshots
