@@ -40,6 +40,7 @@ def test_every_setting_family_and_table_has_its_part() -> None:
     assert parts == {
         "config",
         "captions",
+        "claims",
         "study",
         *(f"study {key}" for key in sections),
         "families",

@@ -34,8 +34,9 @@ def test_every_table_comes_back(tmp_path: Path, name: str) -> None:
 
 
 def test_every_column_is_described() -> None:
-    for columns in tables().values():
-        assert all(description and description[-1] != "." for _, description in columns.values())
+    for table in tables().values():
+        described = [description for _, description in table.columns.values()]
+        assert all(description and description[-1] != "." for description in described)
 
 
 def test_what_has_no_value_stays_so(tmp_path: Path) -> None:
@@ -131,7 +132,7 @@ def test_other_readers_read_a_table(tmp_path: Path) -> None:
 
 def test_a_table_of_another_writer_is_read(tmp_path: Path) -> None:
     table = pa.Table.from_pandas(FRAME, schema=find_table(NAME).schema, preserve_index=False)
-    pq.find_table(table).write(tmp_path / "table")
+    pq.write_table(table, tmp_path / "table")
     find_table(NAME).write(FRAME, tmp_path / "ours")
     pd.testing.assert_frame_equal(
         find_table(NAME).read(tmp_path / "table"), find_table(NAME).read(tmp_path / "ours")
