@@ -14,10 +14,10 @@ from hypothesis import settings as limits
 from hypothesis import strategies as st
 from scipy.stats import binom
 from torch import Tensor, nn
-from vitscope.networks.image_rows import rows_to_classify
 
 from tests.helpers.networks import mini
 from tests.helpers.splits import CENTER, SPREAD, on_model, shapes
+from vitscope.data.image_rows import rows_to_classify
 from vitscope.errors import VitscopeError
 from vitscope.measures.frequency_noise.compute import measure, noise_table, shares_found
 from vitscope.measures.frequency_noise.noise import half_plane, noises, ring, signs

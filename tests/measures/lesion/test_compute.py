@@ -15,11 +15,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
-from vitscope.networks.image_rows import rows_to_classify
 
 from tests.helpers.networks import mini
 from tests.helpers.splits import CENTER, SPREAD, on_model, shapes
 from tests.networks.families.test_cut_points import ARCHS
+from vitscope.data.image_rows import rows_to_classify
 from vitscope.errors import VitscopeError
 from vitscope.measures.intervals import interval
 from vitscope.measures.lesion.compute import (
