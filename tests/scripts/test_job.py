@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from vitscope.measures import rooms
 from vitscope.settings.loading import BUNDLED_STUDIES, load_study
 
 ROOT = Path(__file__).parents[2]
@@ -89,16 +90,16 @@ def test_too_little_memory_is_one_sentence(
 
 def test_scripts_that_run_models_name_the_setting_of_their_batches() -> None:
     settings = load_study(BUNDLED_STUDIES / "mini.yaml").settings
-    named = {}
+    named = {m.batch_setting for m in map(rooms.declared, rooms.names()) if m.batch_setting}
+    assert "analysis.hessian.batch_size" in named
     for script in (ROOT / "scripts").glob("*.py"):
         text = script.read_text(encoding="utf-8")
-        key = re.search(r'with job\(snakemake, batches="([\w.]+)"\)', text)
+        key = re.search(r'with job\(snakemake, batches=("[\w.]+"|snakemake.params.batches)\)', text)
         assert key or "pick_device(" not in text, script
-        if key:
-            named[script.stem] = key[1]
-    for key in named.values():
-        assert isinstance(reduce(getitem, key.split("."), settings), int), key
-    assert named["measure_hessian"] == "analysis.hessian.batch_size"
+        if key and key[1].startswith('"'):
+            named.add(key[1].strip('"'))
+    for each in named:
+        assert isinstance(reduce(getitem, each.split("."), settings), int), each
 
 
 def test_a_job_waits_for_one_that_outlived_its_run_and_says_so(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ import subprocess
 import sys
 
 from tests.helpers.rules import ROOT, rules
+from vitscope.measures import rooms
 
 
 def scripts_of(*environments: str) -> list[str]:
@@ -30,9 +31,20 @@ for name in {names}:
 
 def test_scripts_of_rules_without_torch_import_none() -> None:
     names = scripts_of("base", "figures")
-    assert {"tabulate", "draw_figure", "merge_variance", "measure_cka"} <= set(names)
+    assert {"tabulate", "draw_figure", "merge", "measure_latents"} <= set(names)
     done = run(IMPORTS_OF.format(module="torch", names=names))
     assert done.returncode == 0, done.stderr
+
+
+def test_rooms_of_rules_without_torch_import_none() -> None:
+    declared = [rooms.declared(name) for name in rooms.names()]
+    computing = [m.name for m in declared if m.needs in ("latents", "predictions")]
+    merging = [name for name in rooms.names() if rooms.has(name, "merge")]
+    modules = [rooms.module(name, "compute") for name in computing]
+    modules += [rooms.module(name, "merge") for name in merging]
+    assert len(modules) > 8
+    code = f"import sys, {', '.join(modules)}\nsys.exit('torch' in sys.modules)"
+    assert run(code).returncode == 0
 
 
 def test_a_script_that_imports_torch_is_noticed() -> None:

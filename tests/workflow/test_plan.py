@@ -49,17 +49,16 @@ def counted(study: Study, rule: str, output: str) -> costs.Job:
         ("predict", "predictions/vit/conflict.parquet", 2000),
         # The whole, and without each of its units: at most the cut points.
         ("measure_model", "lesion/vit.parquet", 1000 * (1 + 25 * SHARE_OF_LESION)),
-        # Nine frequencies, three draws, and clean images.
-        ("measure_model", "frequency_noise/vit.parquet", 500 * 28),
-        # Fifteen corruptions, five severities, and clean images.
-        ("measure_model_part", "robustness/vit/0.parquet", 200 * 76),
+        # Nine frequencies, one draw, and clean images.
+        ("measure_model", "frequency_noise/vit.parquet", 500 * 10),
+        # Fifteen corruptions, three severities, and clean images.
+        ("measure_model_part", "robustness/vit/0.parquet", 200 * 46),
         ("measure_model", "fit/vit.parquet", 2000),
-        # Nine rows of seventeen points, then the eight that are left.
-        ("measure_loss", "landscape/vit/end/0.parquet", 9 * 17 * 256),
-        ("measure_loss", "landscape/vit/end/1.parquet", 8 * 17 * 256),
-        # Six batches of 32 images: 200 steps of Lanczos at most, or 40 from each probe.
+        # Eleven rows of eleven points.
+        ("measure_loss", "landscape/vit/end/0.parquet", 11 * 11 * 256),
+        # Six batches of 32 images: 200 steps of Lanczos at most, or 20 from each probe.
         ("measure_loss", "hessian/vit/end/0.parquet", 6 * 32 * 200 * 6),
-        ("measure_loss", "hessian_density/vit/end/0.parquet", 6 * 32 * 40 * 6),
+        ("measure_loss", "hessian_density/vit/end/0.parquet", 6 * 32 * 20 * 6),
         ("train_model", "training/resnet/end.safetensors", 3 * 8 * 20000),
     ],
 )
@@ -69,6 +68,15 @@ def test_forward_passes_are_those_of_the_settings(
     work = costs.work(counted(mini, rule, output))
     assert work is not None
     assert work.passes == passes
+
+
+def test_the_last_rows_of_a_landscape_are_what_is_left(mini: Study) -> None:
+    landscape = mini.sections["landscape"] | {"points": 17, "rows_per_job": 9}
+    study = replace(mini, sections={**mini.sections, "landscape": landscape})
+    for part, rows in (("0", 9), ("1", 8)):
+        work = costs.work(counted(study, "measure_loss", f"landscape/vit/end/{part}.parquet"))
+        assert work is not None
+        assert work.passes == rows * 17 * 256
 
 
 def test_bytes_are_those_of_the_settings(mini: Study) -> None:

@@ -48,7 +48,7 @@ def test_of_a_square_map_everything_is_measured() -> None:
     whole = WholeSpectrum(Plane(8, 8, EDGES), radial=True)(MAPS)
     bands = np.concatenate([found[band] for band in BANDS], axis=1)
     np.testing.assert_array_equal(bands, whole[:, :3])
-    np.testing.assert_array_equal(found["radial"], whole[:, 3:])
+    np.testing.assert_array_equal(found["radial"], whole[:, 3:].astype(np.float32))
 
 
 def test_of_a_map_that_is_not_square_the_diagonal_is_undefined() -> None:
@@ -59,7 +59,7 @@ def test_of_a_map_that_is_not_square_the_diagonal_is_undefined() -> None:
     whole = WholeSpectrum(Plane(8, 7, EDGES), radial=True)(OBLONG)
     bands = np.concatenate([found[band] for band in BANDS], axis=1)
     np.testing.assert_array_equal(bands, whole[:, :3])
-    np.testing.assert_array_equal(found["radial"], whole[:, 3:])
+    np.testing.assert_array_equal(found["radial"], whole[:, 3:].astype(np.float32))
 
 
 def test_of_a_single_pixel_the_bands_are_undefined() -> None:
@@ -124,7 +124,7 @@ def test_rows_of_bands_and_rings_say_what_they_are_of(tmp_path: Path) -> None:
         rows = rows_of(frame, "radial", index)
         assert rows["image"].tolist() == [image for image in images for _ in range(rings)]
         assert rows["step"].tolist() == [*range(rings)] * 6
-        np.testing.assert_array_equal(rows["value"], measured[:, 3:].ravel())
+        np.testing.assert_array_equal(rows["value"], measured[:, 3:].ravel().astype(np.float32))
 
 
 def test_without_the_radial_profile_the_bands_are_the_same(tmp_path: Path) -> None:
