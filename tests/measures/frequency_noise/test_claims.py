@@ -37,7 +37,7 @@ def test_fig_2b_is_counted_as_by_hand():
     assert claims["published_series"].tolist() == ["ViT, ResNet"] * 2
 
 
-def test_noise_is_judged_by_frequency():
+def test_noise_is_counted_by_frequency():
     tables = noise(
         [0.2, 0.3, 0.5, 0.7, 0.8, 0.9],
         vit=[-1, -5, -9, -3, -2, -1],
@@ -62,7 +62,7 @@ def test_noise_compares_every_model_that_attends_with_every_convolutional_one():
     [([0.5], [-1.0]), ([0.9, 0.1], [np.nan, np.nan])],
     ids=["the middle", "no value"],
 )
-def test_noise_that_says_nothing_is_judged_neither_way(frequencies, vit):
+def test_noise_that_says_nothing_has_no_verdict(frequencies, vit):
     tables = noise(frequencies, vit=vit, resnet=[-1.0] * len(frequencies))
     assert verdicts(count("frequency_noise", tables, ["vit", "resnet"])) == {
         (HIGH, "vit", "resnet"): (None, None, None),
