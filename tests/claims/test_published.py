@@ -6,28 +6,28 @@ import pytest
 
 from vitscope.claims.published import read_published
 from vitscope.errors import VitscopeError
-from vitscope.measures.rooms import kinds
+from vitscope.measures import rooms
 
 FOLDER = Path(__file__).parents[2] / "resources" / "published"
 FIG9 = FOLDER / "fig9.csv"
-NEEDED = kinds()["feature_variance"].published
+COLUMNS = rooms.kinds()["feature_variance"].published
 
 
 def test_curves_come_by_model_and_in_order():
     curves = read_published(
-        FIG9, NEEDED, {"my_vit": "ViT", "my_resnet": "ResNet"}, same_models=True
+        FIG9, COLUMNS, {"my_vit": "ViT", "my_resnet": "ResNet"}, same_models=True
     )
     assert list(curves) == ["my_vit", "my_resnet"]
     vit, resnet = curves.values()
     assert (vit.series, vit.same_model, len(vit.points)) == ("ViT", True, 25)
     assert resnet.points["variance"].tolist()[:2] == [0.0922, 0.2008]
     assert vit.points["depth"].tolist() == pytest.approx([i / 24 for i in range(25)], abs=1e-6)
-    assert not read_published(FIG9, NEEDED, {"my_vit": "ViT"})["my_vit"].same_model
+    assert not read_published(FIG9, COLUMNS, {"my_vit": "ViT"})["my_vit"].same_model
 
 
 def test_series_are_listed_in_the_order_of_the_file():
     with pytest.raises(VitscopeError, match="only ResNet, ViT\\."):
-        read_published(FIG9, NEEDED, {"m": "DeiT"})
+        read_published(FIG9, COLUMNS, {"m": "DeiT"})
 
 
 def test_kinds_of_blocks_agree_with_the_published_bands():
@@ -69,14 +69,14 @@ def test_every_file_is_a_table_that_the_readme_names():
         ("fig99.csv", "ViT", "Cannot read the published points .*fig99.csv"),
     ],
 )
-def test_errors_say_what_is_wrong_with_a_file(file, series, message):
+def test_a_file_or_series_that_is_wrong_is_named(file, series, message):
     with pytest.raises(VitscopeError, match=message):
-        read_published(FOLDER / file, NEEDED, {"m": series})
+        read_published(FOLDER / file, COLUMNS, {"m": series})
 
 
 @pytest.mark.parametrize("content", [b"", b"\x89PNG\r\n\x1a\n\xff\xfe"])
-def test_a_file_that_is_no_table_is_refused_by_name(tmp_path, content):
+def test_a_file_that_is_no_table_is_named(tmp_path, content):
     file = tmp_path / "points.csv"
     file.write_bytes(content)
     with pytest.raises(VitscopeError, match=r"points\.csv"):
-        read_published(file, NEEDED, {"m": "ViT"})
+        read_published(file, COLUMNS, {"m": "ViT"})

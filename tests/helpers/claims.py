@@ -1,10 +1,115 @@
-"""The claims of every kind of figure, as its measure declares them."""
+"""Claims, counted on tables that are made for a test.
 
-from vitscope.claims.counting import evidence_of
+The test of a measure's claims has `EXAMPLES`: for each kind of figure, tables that its claims can
+be counted on, for the tests of all kinds.
+"""
+
+import numpy as np
+import pandas as pd
+
+from vitscope.claims.counting import count_claims, evidence_of, score_agreement
+from vitscope.claims.evidence import Evidence
+from vitscope.claims.published import Published, read_published
 from vitscope.measures import rooms
+from vitscope.settings.loading import PUBLISHED
 
-EVIDENCE = {
-    kind: evidence
-    for kind, figure in rooms.kinds().items()
-    if (evidence := evidence_of(figure.measure, kind))
+# The cut points of models whose claims are not about single blocks.
+KINDS_OF = {
+    "vit": ["stem", "msa", "mlp"],
+    "resnet": ["stem", "conv", "conv"],
+    "alternet": ["stem", "conv", "msa"],
+    "mixer": ["stem", "mlp", "mlp"],
 }
+# Models of which no two are a model with attention, or a hybrid, and a convolutional one.
+WITHOUT_PAIR = [["vit", "mixer"], ["resnet"], ["alternet", "vit"]]
+
+
+def blocks(*models: str) -> pd.DataFrame:
+    """Return the block table of some models."""
+    rows = [
+        {"model": model, "index": index, "kind": kind, "stage": min(index, 1)}
+        for model in models
+        for index, kind in enumerate(KINDS_OF[model])
+    ]
+    return pd.DataFrame(rows)
+
+
+def variances(model: str, kinds: list[str], sizes: list[int], variance) -> pd.DataFrame:
+    """Return a table of feature map variances, which has the columns of the blocks too."""
+    count = len(kinds)
+    return pd.DataFrame(
+        {
+            "model": model,
+            "index": range(count),
+            "kind": kinds,
+            "depth": np.arange(count) / (count - 1),
+            "height": sizes,
+            "width": sizes,
+            "variance": np.asarray(variance, dtype=float),
+        }
+    )
+
+
+def published_variances(depth, variance, same_model: bool = True) -> dict[str, Published]:
+    """Return a published curve of Convs, for the model `m`."""
+    points = pd.DataFrame({"index": range(len(depth)), "depth": depth, "variance": variance})
+    points = points.assign(kind="conv", subsampling=False)
+    return {"m": Published("Theirs", points, same_model)}
+
+
+def count_variances(table: pd.DataFrame, theirs=None) -> pd.DataFrame:
+    """Count the claims of a table of variances."""
+    models = list(dict.fromkeys(table["model"]))
+    return count("feature_variance", {"feature_variance": table, "blocks": table}, models, theirs)
+
+
+def kinds_with_claims() -> list[str]:
+    """Return the kinds of figures that have claims."""
+    kinds = rooms.kinds()
+    return [kind for kind in kinds if evidence_of(kinds[kind].measure, kind)]
+
+
+def evidence(kind: str) -> Evidence:
+    """Return what the claims of a kind of figure are counted on."""
+    found = evidence_of(rooms.kinds()[kind].measure, kind)
+    assert found is not None
+    return found
+
+
+def published(
+    kind: str, file: str, series: dict[str, str], same_models: bool = False
+) -> dict[str, Published]:
+    """Read published curves of a kind of figure."""
+    return read_published(PUBLISHED / file, rooms.kinds()[kind].published, series, same_models)
+
+
+def count(kind: str, tables: dict[str, pd.DataFrame], models: list[str], theirs=None):
+    """Count the claims of a figure."""
+    return count_claims("fig", evidence(kind), tables, models, theirs or {})
+
+
+def count_alone(kind: str, table: pd.DataFrame, theirs=None) -> pd.DataFrame:
+    """Count the claims of a figure on one table; return them by claim and model."""
+    tables = {evidence(kind).table.name: table, "blocks": blocks(*KINDS_OF)}
+    models = list(dict.fromkeys(table["model"]))
+    return count(kind, tables, models, theirs).set_index(["claim", "model"])
+
+
+def agreement(kind: str, table: pd.DataFrame, theirs: dict[str, Published]) -> pd.DataFrame:
+    """Score one table, which has the columns of the blocks too."""
+    found = evidence(kind)
+    tables = {found.table.name: table, "blocks": table}
+    return score_agreement("fig", found, tables, theirs)
+
+
+def verdicts(claims: pd.DataFrame) -> dict[tuple[str, ...], tuple]:
+    """Return count, total and verdict, by claim and the models that it is about."""
+    claims = claims.astype(object).where(claims.notna(), None)
+    return {
+        tuple(row[key] for key in ("claim", "model", "versus") if row[key]): (
+            row["measured_count"],
+            row["measured_total"],
+            row["holds"],
+        )
+        for row in claims.to_dict("records")
+    }

@@ -5,8 +5,8 @@ from dataclasses import replace
 from vitscope.data import opening
 from vitscope.measures import rooms
 from vitscope.networks.family import family_names
-from vitscope.settings.loading import BUNDLED_STUDIES, load_study
-from vitscope.settings.study import Figure, Study
+from vitscope.settings.loading import BUNDLED_STUDIES, Figure, load_study
+from vitscope.settings.study import Study
 
 
 def everything() -> Study:

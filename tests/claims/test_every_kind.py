@@ -1,0 +1,74 @@
+"""What is true of the claims of every kind of figure."""
+
+from importlib import import_module
+
+import pandas as pd
+import pytest
+
+from tests.helpers.claims import count, evidence, kinds_with_claims
+from vitscope.claims.tables import CLAIMS
+from vitscope.measures import rooms
+
+KINDS = kinds_with_claims()
+
+
+def example(kind: str) -> dict[str, pd.DataFrame]:
+    """Return tables that the claims of a kind can be counted on, from the test of its claims."""
+    measure = rooms.kinds()[kind].measure
+    tables: dict[str, pd.DataFrame] = import_module(
+        f"tests.measures.{measure}.test_claims"
+    ).EXAMPLES[kind]
+    return tables
+
+
+def models_of(tables: dict[str, pd.DataFrame]) -> list[str]:
+    return list(dict.fromkeys(tables["blocks"]["model"]))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("seed", range(3))
+def test_the_order_of_rows_does_not_matter(kind, seed):
+    tables = example(kind)
+    shuffled = {name: table.sample(frac=1, random_state=seed) for name, table in tables.items()}
+    models = models_of(tables)
+    pd.testing.assert_frame_equal(count(kind, shuffled, models), count(kind, tables, models))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_row_keeps_its_promises(kind, tmp_path):
+    tables = example(kind)
+    claims = count(kind, tables, models_of(tables))
+    assert len(claims)
+    CLAIMS.write(claims, tmp_path / "claims")
+    back = CLAIMS.read(tmp_path / "claims")
+    for row in back.to_dict("records"):
+        assert row["holds"] == (row["measured_value"] > row["holds_above"])
+        assert row["measure"].startswith(("share of ", "difference of "))
+        if row["measure"].startswith("share of "):
+            assert row["measured_value"] == row["measured_count"] / row["measured_total"]
+        elif pd.notna(row["measured_total"]):
+            theirs = row["versus_count"] / row["versus_total"]
+            ours = row["measured_count"] / row["measured_total"]
+            assert row["measured_value"] == pytest.approx(ours - theirs)
+        if pd.notna(row["ci_low"]):
+            assert row["ci_low"] <= row["measured_value"] <= row["ci_high"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_tables_are_those_of_figures(kind):
+    assert evidence(kind).table.name in rooms.kinds()[kind].tables
+    assert {*evidence(kind).table.columns} >= {"model"}
+
+
+@pytest.mark.parametrize("file", sorted(rooms.HERE.glob("*/claims.py")))
+def test_a_measure_has_claims_of_its_own_figures_alone(file):
+    measure = file.parent.name
+    declared = import_module(rooms.module(measure, "claims")).CLAIMS
+    assert {rooms.kinds()[kind].measure for kind in declared} == {measure}
+
+
+def test_claims_have_names_of_their_own_and_say_how_they_are_counted():
+    claims = {claim for kind in KINDS for claim in evidence(kind).claims}
+    assert len({claim.name for claim in claims}) == len(claims)
+    assert all(claim.rule.endswith(".") and "paper" in claim.rule for claim in claims)
+    assert all(not claim.statement.endswith(".") for claim in claims)

@@ -1,0 +1,131 @@
+"""The page of claims, and the tables that it is made of."""
+
+import pandas as pd
+import pytest
+
+from tests.helpers.claims import (
+    agreement,
+    count_variances,
+    evidence,
+    kinds_with_claims,
+    published_variances,
+    variances,
+)
+from vitscope.claims import report
+from vitscope.claims.counting import joined
+from vitscope.claims.report import introduction
+from vitscope.claims.tables import AGREEMENT, CLAIMS
+from vitscope.files.pages import as_markdown
+
+NAMES = {"vit": "ViT-Ti", "resnet": "ResNet-50"}
+
+
+def sections(claims: pd.DataFrame, scores: pd.DataFrame, labels: dict[str, str]):
+    return report.sections(claims, scores, labels, [evidence(kind) for kind in kinds_with_claims()])
+
+
+def plain(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return a table in which None says that there is no value."""
+    return frame.astype(object).where(frame.notna(), None)
+
+
+@pytest.fixture
+def both():
+    table = variances("m", ["stem", "conv", "msa"], [8] * 3, [1, 2, 3])
+    theirs = published_variances([0, 0.5, 1], [1.0, 2.0, 3.0])
+    claims = count_variances(table, theirs)
+    return claims, agreement("feature_variance", table, theirs)
+
+
+def test_both_tables_are_the_documented_ones(both, tmp_path):
+    for table, frame in zip((CLAIMS, AGREEMENT), both, strict=True):
+        path = tmp_path / f"{table.name}.parquet"
+        table.write(frame, path)
+        again = table.read(path)
+        pd.testing.assert_frame_equal(plain(again), plain(frame), check_dtype=False)
+    claims = CLAIMS.read(tmp_path / "claims.parquet")
+    assert claims["published_count"].isna().tolist() == [True, False]
+
+
+def test_a_study_without_published_points_has_an_empty_table(tmp_path):
+    table = variances("m", ["stem", "conv"], [8] * 2, [1, 2])
+    AGREEMENT.write(agreement("feature_variance", table, {}), tmp_path / "a")
+    assert AGREEMENT.read(tmp_path / "a").empty
+
+
+def test_the_text_says_what_was_counted(both):
+    text = introduction(both[0])
+    text = as_markdown("Claims of mini", text, sections(*both, {"m": "My model"}))
+    assert "more than half" in text
+    lines = text.splitlines()
+    statement = "Convs that do not subsample increase the feature map variance"
+    assert f"| My model | {statement} | 2 of 2 | 1 of 1 | yes |" in lines
+    assert "| My model | MSAs reduce the feature map variance | – | 0 of 1 | no |" in lines
+    assert "| fig | My model | Theirs, 3 points | 1.000 | 0.000 |" in lines
+    alone = sections(both[0], both[1].iloc[:0], {"m": "My model"})
+    assert [section.heading for section in alone] == ["fig"]
+
+
+def comparison(**values) -> pd.DataFrame:
+    row = {"figure": "shape", "model": "vit", "versus": "resnet", "claim": "msa_goes_by_shape"}
+    row |= {"statement": "MSAs go by shape", "measured_value": 0.25, "holds": True}
+    row |= {"measure": "difference of shape bias"}
+    return pd.DataFrame([row | values], columns=list(CLAIMS.columns))
+
+
+@pytest.mark.parametrize(
+    ("values", "cells"),
+    [
+        ({}, "– | +0.250 | yes"),
+        ({"apart": True}, "– | +0.250, intervals of each model alone are apart | yes"),
+        ({"apart": False}, "– | +0.250, intervals of each model alone overlap | yes"),
+        ({"ci_low": -0.125, "ci_high": 0.5}, "– | +0.250 (-0.125 to +0.500) | yes"),
+        (
+            {"measured_count": 3, "measured_total": 6, "versus_count": 2, "versus_total": 8},
+            "– | 3 of 6 against 2 of 8, +0.250 | yes",
+        ),
+        ({"measured_value": -0.5, "holds": False}, "– | -0.500 | no"),
+        ({"measured_value": None, "holds": None}, "– | – | –"),
+        ({"published_value": 0.5}, "+0.500 | +0.250 | yes"),
+        ({"published_value": 0.5, "measure": "share of shapes"}, "50 % | 25 % | yes"),
+        (
+            {
+                "measure": "share of shapes",
+                "measured_count": 1,
+                "measured_total": 4,
+                "ci_low": 0.0,
+                "ci_high": 0.5,
+            },
+            "– | 1 of 4 (0 % to 50 %) | yes",
+        ),
+    ],
+)
+def test_comparisons_have_a_sign(values, cells):
+    claims = comparison(**values)
+    (section,) = sections(claims, pd.DataFrame(), NAMES)
+    text = as_markdown("Claims", introduction(claims), [section])
+    assert f"| ViT-Ti against ResNet-50 | MSAs go by shape | {cells} |" in text.splitlines()
+    assert section.text.startswith("The paper infers this from Fig. 2b")
+
+
+def test_the_snapshot_is_named():
+    claims = comparison(snapshot="warmup")
+    (section,) = sections(claims, pd.DataFrame(), NAMES)
+    assert section.rows[0][0] == "ViT-Ti against ResNet-50, snapshot warmup"
+
+
+def test_each_figure_says_once_what_it_counts():
+    table = variances("m", ["stem", "conv", "msa"], [8] * 3, [1, 2, 3])
+    claims = count_variances(table)
+    (section,) = sections(claims, pd.DataFrame(), {"m": "M"})
+    assert len(section.rows) == 2
+    assert section.text.count("Counted are blocks of one kind") == 1
+
+
+def test_a_study_without_claims_says_so(tmp_path):
+    claims, scores = joined(CLAIMS, []), joined(AGREEMENT, [])
+    for table, frame in ((CLAIMS, claims), (AGREEMENT, scores)):
+        table.write(frame, tmp_path / table.name)
+        assert table.read(tmp_path / table.name).empty
+    assert sections(claims, scores, {}) == []
+    assert introduction(claims).startswith("None of this study's figures")

@@ -1,0 +1,91 @@
+"""Claims about the feature map variance, by hand on Fig. 9 and on tables made for it."""
+
+import csv
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from tests.helpers.claims import agreement, count_variances, published, variances
+from vitscope.settings.loading import PUBLISHED
+
+KINDS = ["stem", "conv", "conv", "msa", "mlp"]
+EXAMPLES = {
+    "feature_variance": dict.fromkeys(
+        ("feature_variance", "blocks"), variances("m", KINDS, [8, 8, 8, 4, 4], [1, 2, 5, 4, 3])
+    )
+}
+
+
+def counts(table) -> dict[str, tuple[int, int]]:
+    claims = count_variances(table)
+    return {
+        row["claim"]: (row["measured_count"], row["measured_total"])
+        for row in claims.to_dict("records")
+    }
+
+
+def test_the_published_figure_is_counted_as_by_hand():
+    with (PUBLISHED / "fig9.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    curve = {
+        name: [float(r["variance"]) for r in rows if r["model"] == name]
+        for name in ("ResNet", "ViT")
+    }
+    vit, resnet = curve["ViT"], curve["ResNet"]
+    falls = sum(vit[i] < vit[i - 1] for i in range(1, 25, 2))
+    rises = sum(vit[i] > vit[i - 1] for i in range(2, 25, 2))
+    convs = [i for i in range(1, 17) if i not in (4, 8, 14)]
+    grows = sum(resnet[i] > resnet[i - 1] for i in convs)
+    assert (falls, rises, grows) == (12, 8, 12)
+
+    table = pd.concat(
+        [
+            variances("vit", ["stem"] + ["msa", "mlp"] * 12, [16] * 25, vit),
+            variances(
+                "resnet", ["stem"] + ["conv"] * 16, [32] * 4 + [16] * 4 + [8] * 6 + [4] * 3, resnet
+            ),
+        ]
+    )
+    series = {"vit": "ViT", "resnet": "ResNet"}
+    theirs = published("feature_variance", "fig9.csv", series, same_models=True)
+    claims = count_variances(table, theirs)
+    found = {
+        (row["model"], row["claim"]): tuple(
+            row[f"{side}_{what}"]
+            for side in ("published", "measured")
+            for what in ("count", "total")
+        )
+        for row in claims.to_dict("records")
+    }
+    assert found == {
+        ("resnet", "conv_increases_variance"): (12, 13, 12, 13),
+        ("resnet", "subsampling_reduces_variance"): (3, 3, 3, 3),
+        ("vit", "msa_reduces_variance"): (12, 12, 12, 12),
+        ("vit", "mlp_increases_variance"): (8, 12, 8, 12),
+    }
+    assert claims["holds"].all()
+    scores = agreement("feature_variance", table, theirs)
+    assert scores["rank_correlation"].tolist() == pytest.approx([1, 1])
+    assert scores["normalized_rmse"].tolist() == pytest.approx([0, 0], abs=1e-6)
+    assert scores["published_points"].tolist() == [25, 17]
+
+
+def test_subsampling_blocks_count_for_subsampling_only():
+    kinds = ["stem", "conv", "conv", "msa", "pool", "msa"]
+    table = variances("m", kinds, [8, 8, 4, 4, 4, 2], [1, 2, 1, 3, 2, 5])
+    assert counts(table) == {
+        "conv_increases_variance": (1, 1),
+        "msa_reduces_variance": (0, 1),
+        "subsampling_reduces_variance": (2, 3),
+    }
+
+
+def test_no_change_is_in_favour_of_nothing():
+    table = variances("m", ["stem", "msa", "mlp"], [8] * 3, [1, 1, 1])
+    assert counts(table) == {"msa_reduces_variance": (0, 1), "mlp_increases_variance": (0, 1)}
+
+
+def test_blocks_without_a_value_are_not_counted():
+    table = variances("m", ["stem", "mlp", "mlp", "mlp"], [8] * 4, [1, 2, np.nan, np.nan])
+    assert counts(table) == {"mlp_increases_variance": (1, 1)}

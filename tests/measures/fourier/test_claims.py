@@ -1,0 +1,127 @@
+"""Claims about high frequencies, by hand on Fig. 2a and 8 and on spectra made for it."""
+
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.helpers.claims import count, published, verdicts
+from vitscope.settings.loading import PUBLISHED
+
+
+def fourier(model, kinds, sizes, components, measure="diagonal") -> pd.DataFrame:
+    """Return spectra that are `components` at the highest frequency and less extreme below."""
+    rows = []
+    for index, (kind, size, component) in enumerate(zip(kinds, sizes, components, strict=True)):
+        for step in range(size // 2 + 1):
+            frequency = step / (size // 2) if size > 1 else 0.0
+            value = component * frequency**2 if size > 1 else 0.0
+            rows.append((index, kind, size, size, measure, frequency, value))
+    columns = ["index", "kind", "height", "width", "measure", "frequency", "delta_log_amplitude"]
+    points = pd.DataFrame(rows, columns=columns).assign(model=model)
+    return points.assign(depth=points["index"] / max(len(kinds) - 1, 1))
+
+
+KINDS_OF_VIT = ["stem"] + ["msa", "mlp"] * 12
+CONVS = fourier("m", ["conv"] * 3, [4] * 3, [1, 3, 2])
+SPECTRA = fourier("m", ["stem", "conv", "conv", "msa", "mlp"], [8, 8, 8, 4, 4], [1, 3, 2, 1, 4])
+EXAMPLES = {
+    kind: {"fourier": table, "blocks": table}
+    for kind, table in {
+        "fourier_curves": CONVS,
+        "fourier_depth": SPECTRA,
+        "fourier": SPECTRA,
+    }.items()
+}
+
+
+def in_fourier(kind: str, *tables: pd.DataFrame, theirs=None) -> pd.DataFrame:
+    table = pd.concat(tables)
+    models = list(dict.fromkeys(table["model"]))
+    return count(kind, {"fourier": table, "blocks": table}, models, theirs)
+
+
+def test_fig_8_is_counted_as_by_hand():
+    curve = pd.read_csv(PUBLISHED / "fig8.csv")["delta_log_amplitude"].tolist()
+    falls = sum(curve[i] < curve[i - 1] for i in range(1, 25, 2))
+    rises = sum(curve[i] > curve[i - 1] for i in range(2, 25, 2))
+    assert (falls, rises) == (9, 8)
+    theirs = published("fourier_depth", "fig8.csv", {"vit": "ViT"})
+    claims = in_fourier(
+        "fourier_depth", fourier("vit", KINDS_OF_VIT, [14] * 25, curve), theirs=theirs
+    )
+    assert verdicts(claims) == {
+        ("msa_reduces_high_frequency", "vit"): (9, 12, True),
+        ("mlp_increases_high_frequency", "vit"): (8, 12, True),
+    }
+    assert claims["published_count"].tolist() == [9, 8]
+    assert (
+        claims["published_value"].tolist() == claims["measured_value"].tolist() == [9 / 12, 8 / 12]
+    )
+    assert claims["published_series"].tolist() == ["ViT", "ViT"]
+
+
+@pytest.mark.parametrize("kind", ["fourier_depth", "fourier"])
+def test_the_highest_frequency_of_the_diagonal_is_counted(kind):
+    kinds = ["stem", "conv", "conv", "msa", "mlp"]
+    diagonal = fourier("m", kinds, [8, 8, 4, 4, 4], [-5, -4, -3, -3.5, -3])
+    radial = fourier("m", kinds, [8, 8, 4, 4, 4], [-1, -2, -3, -2, -3], measure="radial")
+    assert verdicts(in_fourier(kind, diagonal, radial)) == {
+        ("msa_reduces_high_frequency", "m"): (1, 1, True),
+        ("conv_increases_high_frequency", "m"): (1, 1, True),
+        ("mlp_increases_high_frequency", "m"): (1, 1, True),
+        ("subsampling_increases_high_frequency", "m"): (1, 1, True),
+    }
+
+
+def test_claims_about_frequencies_can_fail():
+    kinds = ["stem", "conv", "conv", "msa", "mlp"]
+    table = fourier("m", kinds, [8, 8, 4, 4, 4], [-3, -4, -5, -4, -5])
+    assert {verdict for _, _, verdict in verdicts(in_fourier("fourier", table)).values()} == {False}
+
+
+def test_a_map_of_one_position_has_no_high_frequency():
+    table = fourier("m", ["stem", "mlp", "mlp", "pool", "mlp"], [4, 4, 4, 1, 1], [-3, -2, -4, 0, 0])
+    assert verdicts(in_fourier("fourier", table)) == {
+        ("mlp_increases_high_frequency", "m"): (1, 2, False)
+    }
+
+
+def test_fig_2a_is_counted_as_by_hand():
+    frame = pd.read_csv(PUBLISHED / "fig2a.csv").query("model == 'ResNet' and frequency == 1")
+    curve = frame.sort_values("index")["delta_log_amplitude"].tolist()
+    higher = sum(curve[j] > curve[i] for i in range(17) for j in range(i + 1, 17))
+    assert (len(curve), higher) == (17, 126)
+    sizes = [56] * 4 + [28] * 4 + [14] * 6 + [8] * 3
+    table = fourier("resnet", ["stem"] + ["conv"] * 16, sizes, curve)
+    theirs = published("fourier_curves", "fig2a.csv", {"resnet": "ResNet", "vit": "ViT"})
+    vit = fourier("vit", KINDS_OF_VIT, [14] * 25, [0.0] * 25)
+    claims = in_fourier("fourier_curves", table, vit, theirs=theirs)
+    # The 17 curves have 17 x 16 / 2 pairs.
+    assert verdicts(claims) == {("conv_model_raises_high_frequency", "resnet"): (126, 136, True)}
+    assert claims["published_count"].tolist() == [126]
+    assert claims["published_total"].tolist() == [136]
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.permutations(range(7)))
+def test_pairs_are_counted_as_kendall_counts_them(ranks):
+    table = fourier("m", ["stem"] + ["conv"] * 6, [4] * 7, [-float(rank + 1) for rank in ranks])
+    ((count, total, holds),) = verdicts(in_fourier("fourier_curves", table)).values()
+    # Of n (n - 1) / 2 pairs, tau is the share in favour less that against.
+    tau = pd.Series([-rank for rank in ranks]).corr(pd.Series(range(7)), method="kendall")
+    assert (count, total) == (pytest.approx(21 * (1 + tau) / 2), 21)
+    assert holds == (count > 10.5)
+
+
+@pytest.mark.parametrize(
+    "kinds", [["stem", "msa", "mlp"], ["stem", "conv", "msa"], ["stem", "mlp"]]
+)
+def test_only_convolutional_models_are_to_raise_high_frequencies(kinds):
+    assert in_fourier(
+        "fourier_curves", fourier("m", kinds, [4] * len(kinds), range(len(kinds)))
+    ).empty
+
+
+def test_one_curve_has_no_depth():
+    assert in_fourier("fourier_curves", fourier("m", ["conv", "conv"], [4, 1], [-1, 0])).empty

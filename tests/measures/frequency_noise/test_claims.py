@@ -1,0 +1,85 @@
+"""Claims about noise of one frequency, by hand on Fig. 2b and on tables made for it."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from tests.helpers.claims import WITHOUT_PAIR, blocks, count, published, verdicts
+from vitscope.settings.loading import PUBLISHED
+
+HIGH, LOW = "msa_withstands_high_frequency_noise", "conv_withstands_low_frequency_noise"
+
+
+def noise(frequencies: list[float], **changes: list[float]) -> dict[str, pd.DataFrame]:
+    table = pd.concat(
+        pd.DataFrame({"model": model, "frequency": frequencies, "change": values})
+        for model, values in changes.items()
+    )
+    return {"frequency_noise": table, "blocks": blocks(*changes)}
+
+
+EXAMPLES = {"frequency_noise": noise([0.1, 0.2, 0.9], vit=[-1, -2, -3], resnet=[-2, -1, -4])}
+
+
+def test_fig_2b_is_counted_as_by_hand():
+    curves = pd.read_csv(PUBLISHED / "fig2b.csv").pivot(
+        index="frequency", columns="model", values="change"
+    )
+    vit_loses_less = (curves["ViT"] > curves["ResNet"]).tolist()
+    assert vit_loses_less == [False] * 5 + [True] * 4
+    frequencies = curves.index.tolist()
+    tables = noise(frequencies, resnet=curves["ResNet"].tolist(), vit=curves["ViT"].tolist())
+    theirs = published("frequency_noise", "fig2b.csv", {"resnet": "ResNet", "vit": "ViT"})
+    claims = count("frequency_noise", tables, ["resnet", "vit"], theirs)
+    expected = {(HIGH, "vit", "resnet"): (4, 4, True), (LOW, "vit", "resnet"): (4, 4, True)}
+    assert verdicts(claims) == expected
+    assert claims[["published_count", "published_total"]].to_numpy().tolist() == [[4, 4], [4, 4]]
+    assert claims["published_series"].tolist() == ["ViT, ResNet"] * 2
+
+
+def test_noise_is_counted_by_frequency():
+    tables = noise(
+        [0.2, 0.3, 0.5, 0.7, 0.8, 0.9],
+        vit=[-1, -5, -9, -3, -2, -1],
+        resnet=[-2, -4, -1, -3, -3, -2],
+    )
+    assert verdicts(count("frequency_noise", tables, ["vit", "resnet"])) == {
+        (HIGH, "vit", "resnet"): (2, 3, True),
+        (LOW, "vit", "resnet"): (1, 2, False),
+    }
+
+
+def test_noise_compares_every_model_that_attends_with_every_convolutional_one():
+    models = ["mixer", "alternet", "resnet", "vit"]
+    tables = noise([0.1, 0.9], **{model: [-1, -1] for model in models})
+    assert list(verdicts(count("frequency_noise", tables, models))) == [
+        (claim, model, "resnet") for model in ("alternet", "vit") for claim in (HIGH, LOW)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("frequencies", "vit"),
+    [([0.5], [-1.0]), ([0.9, 0.1], [np.nan, np.nan])],
+    ids=["the middle", "no value"],
+)
+def test_noise_that_says_nothing_has_no_verdict(frequencies, vit):
+    tables = noise(frequencies, vit=vit, resnet=[-1.0] * len(frequencies))
+    assert verdicts(count("frequency_noise", tables, ["vit", "resnet"])) == {
+        (HIGH, "vit", "resnet"): (None, None, None),
+        (LOW, "vit", "resnet"): (None, None, None),
+    }
+
+
+def test_both_published_curves_are_needed_for_a_comparison():
+    tables = noise([0.1, 0.9], vit=[-2, -1], resnet=[-1, -2])
+    theirs = published("frequency_noise", "fig2b.csv", {"vit": "ViT"})
+    claims = count("frequency_noise", tables, ["vit", "resnet"], theirs)
+    assert claims["holds"].tolist() == [True, True]
+    assert claims[["published_series", "published_value"]].isna().all(axis=None)
+
+
+@pytest.mark.parametrize("models", WITHOUT_PAIR)
+def test_without_a_pair_there_is_no_comparison(models):
+    assert count(
+        "frequency_noise", noise([0.1, 0.9], **{model: [-1, -2] for model in models}), models
+    ).empty

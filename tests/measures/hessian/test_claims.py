@@ -1,0 +1,162 @@
+"""Claims about spectra of the Hessian, on spectra made for it and on published ones."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import binom, bootstrap
+
+from tests.helpers.claims import KINDS_OF, blocks, count, count_alone, evidence, published
+from vitscope.claims.counting import at_snapshots
+from vitscope.claims.report import sections
+
+
+def spectrum(model: str, *eigenvalues: float, snapshot: str = "end", top: int = 1) -> pd.DataFrame:
+    """Return the `top` largest eigenvalues of each batch."""
+    batch = np.arange(len(eigenvalues)) // top
+    table = pd.DataFrame({"batch": batch, "eigenvalue": np.array(eigenvalues, dtype=float)})
+    return table.assign(model=model, snapshot=snapshot)
+
+
+EXAMPLES = {
+    "hessian": {
+        "hessian": pd.concat([spectrum("vit", -1, 2, 3), spectrum("resnet", 20, 30)]),
+        "blocks": blocks("vit", "resnet"),
+    }
+}
+
+
+def test_eigenvalues_are_counted_by_sign_and_magnitude():
+    table = pd.concat([spectrum("resnet", 1000, 100, 10), spectrum("vit", 10, 1, 10, -5)])
+    claims = count_alone("hessian", table)
+    values = claims["measured_value"].xs("vit", level="model")
+    assert values["msa_has_negative_eigenvalues"] == pytest.approx(1 / 4)
+    claim = claims.loc[("msa_has_negative_eigenvalues", "vit")]
+    assert (claim["measured_count"], claim["measured_total"]) == (1, 4)
+    assert values["msa_has_more_negative_eigenvalues"] == pytest.approx(1 / 4)
+    claim = claims.loc[("msa_has_more_negative_eigenvalues", "vit")]
+    assert (claim["measured_count"], claim["measured_total"]) == (1, 4)
+    assert (claim["versus_count"], claim["versus_total"]) == (0, 3)
+    assert values["msa_has_smaller_positive_eigenvalues"] == pytest.approx(2 - 2 / 3)
+    assert claims["holds"].all()
+
+
+def test_a_spectrum_without_positive_eigenvalues_has_no_magnitude():
+    claims = count_alone("hessian", pd.concat([spectrum("resnet", 10), spectrum("vit", -10)]))
+    claim = claims.loc[("msa_has_smaller_positive_eigenvalues", "vit")]
+    assert pd.isna(claim["measured_value"])
+    assert pd.isna(claim["holds"])
+    assert claims.loc[("msa_has_more_negative_eigenvalues", "vit"), "measured_value"] == 1
+
+
+def signs(model: str, negative: int, batches: int, top: int = 1, size: float = 1.0):
+    """Return a spectrum of batches in which all eigenvalues are negative, or none."""
+    by_batch = np.where(np.arange(batches) < negative, -size, size)
+    return spectrum(model, *np.repeat(by_batch, top), top=top)
+
+
+def quantiles(masses: np.ndarray) -> tuple[int, int]:
+    low, high = np.searchsorted(np.cumsum(masses), [0.025, 0.975])
+    return int(low), int(high)
+
+
+@pytest.mark.parametrize("top", [1, 5])
+def test_the_interval_of_a_share_is_that_of_whole_batches(top):
+    claims = count_alone("hessian", signs("vit", 8, 20, top))
+    claim = claims.loc[("msa_has_negative_eigenvalues", "vit")]
+    # Batches that are all of one sign are drawn as by a binomial, whatever the number in each.
+    low, high = quantiles(binom.pmf(range(21), 20, 8 / 20))
+    assert (claim["ci_low"], claim["ci_high"]) == pytest.approx((low / 20, high / 20))
+
+
+def test_the_interval_of_a_difference_of_shares_resamples_both_models():
+    table = pd.concat([signs("resnet", 4, 16, size=100), signs("vit", 7, 16)])
+    claim = count_alone("hessian", table).loc[("msa_has_more_negative_eigenvalues", "vit")]
+    ours, theirs = (binom.pmf(range(17), 16, count / 16) for count in (7, 4))
+    low, high = quantiles(np.convolve(ours, theirs[::-1]))
+    assert claim["ci_low"] == pytest.approx((low - 16) / 16)
+    assert claim["ci_high"] == pytest.approx((high - 16) / 16)
+    assert (claim["ci_low"] < 0, claim["holds"]) == (True, True)
+
+
+def test_the_interval_of_a_difference_of_decades_is_that_of_another_library():
+    generator = np.random.default_rng(5)
+    ours, theirs = (10 ** generator.normal(size=12) for _ in range(2))
+    table = pd.concat([spectrum("resnet", *theirs), spectrum("vit", *ours)])
+    claim = count_alone("hessian", table).loc[("msa_has_smaller_positive_eigenvalues", "vit")]
+    expected = bootstrap(
+        (np.log10(theirs), np.log10(ours)),
+        lambda x, y, axis: x.mean(axis) - y.mean(axis),
+        n_resamples=20_000,
+        method="percentile",
+        rng=np.random.default_rng(6),
+    ).confidence_interval
+    assert (claim["ci_low"], claim["ci_high"]) == pytest.approx(tuple(expected), abs=0.06)
+    assert claim["ci_low"] < claim["measured_value"] < claim["ci_high"]
+
+
+def test_a_single_batch_and_one_that_has_no_ratio_have_no_interval():
+    alone = pd.concat([spectrum("resnet", 1, 2, top=2), spectrum("vit", -1, 2, top=2)])
+    assert count_alone("hessian", alone)[["ci_low", "ci_high"]].isna().all(axis=None)
+    # A resample of negative eigenvalues alone has no mean of positive ones.
+    some = pd.concat([spectrum("resnet", 1, 2), spectrum("vit", -1, 2)])
+    claims = count_alone("hessian", some).xs("vit", level="model")["ci_low"].isna()
+    assert claims.to_dict() == {
+        "msa_has_negative_eigenvalues": False,
+        "msa_has_more_negative_eigenvalues": False,
+        "msa_has_smaller_positive_eigenvalues": True,
+    }
+
+
+def test_each_snapshot_is_counted_alone():
+    table = pd.concat(
+        [
+            spectrum("resnet", -9, 9, snapshot="warmup"),
+            spectrum("vit", 1, 1, snapshot="warmup"),
+            spectrum("resnet", 9, 9),
+            spectrum("vit", -1, 1),
+        ]
+    )
+    shown = at_snapshots({"hessian": table, "blocks": blocks(*KINDS_OF)}, ["warmup", "end"])
+    claims = count("hessian", shown, ["resnet", "vit"])
+    more = claims[claims["claim"] == "msa_has_more_negative_eigenvalues"]
+    # Counted together, one of four would stand against one of four.
+    assert more[["snapshot", "measured_value", "holds"]].to_numpy().tolist() == [
+        ["warmup", -0.5, False],
+        ["end", 0.5, True],
+    ]
+    assert claims["snapshot"].tolist() == ["warmup"] * 3 + ["end"] * 3
+
+
+def test_only_the_snapshots_that_a_figure_shows_are_counted():
+    table = pd.concat(
+        [spectrum("vit", -1, 1, snapshot="warmup"), spectrum("vit", 1, 1), spectrum("resnet", 1)]
+    )
+    cut_points = blocks(*KINDS_OF)
+    tables = {"hessian": table, "blocks": cut_points}
+    late = at_snapshots(tables, ["end"])
+    assert list(late["hessian"]["eigenvalue"]) == [1, 1, 1]
+    assert late["blocks"] is cut_points
+    assert len(at_snapshots(tables, [])["hessian"]) == 5
+    claims = count("hessian", late, ["vit"]).set_index("claim")
+    assert claims.loc["msa_has_negative_eigenvalues", "measured_value"] == 0
+    assert not claims.loc["msa_has_negative_eigenvalues", "holds"]
+
+
+def test_the_published_spectra_have_the_shares_of_the_paper():
+    theirs = published("hessian", "fig4_hessian.csv", {"resnet": "ResNet", "vit": "ViT"})
+    table = pd.concat([spectrum("resnet", 1.0), spectrum("vit", 1.0)])
+    values = count_alone("hessian", table, theirs)["published_value"].xs("vit", level="model")
+    # About 9 % of ViT's are negative, and none of ResNet's.
+    assert values["msa_has_negative_eigenvalues"] == pytest.approx(0.09, abs=0.005)
+    assert values["msa_has_more_negative_eigenvalues"] == pytest.approx(0.09, abs=0.005)
+    # ResNet's peak lies near 450, ViT's near 30: a decade apart.
+    assert values["msa_has_smaller_positive_eigenvalues"] == pytest.approx(1.0, abs=0.1)
+    few = published("hessian", "fig4_hessian.csv", {"vit": "ViT (6%)"})
+    claims = count_alone("hessian", spectrum("vit", 1.0), few)
+    assert claims["published_value"].iloc[0] == pytest.approx(0.34, abs=0.005)
+    assert pd.isna(claims["published_total"].iloc[0])
+    (section,) = sections(
+        claims.reset_index(), pd.DataFrame(), {"vit": "ViT (6 %)"}, [evidence("hessian")]
+    )
+    assert section.rows[0][2:4] == ("34 %", "0 of 1")
+    assert section.rows[0][0] == "ViT (6 %), snapshot end"

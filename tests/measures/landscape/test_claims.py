@@ -1,0 +1,98 @@
+"""Claims about loss landscapes, on surfaces of known shape and on published ones."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from tests.helpers.claims import blocks, count_alone, published
+from vitscope.measures.landscape.claims import curvature, spread
+from vitscope.settings.loading import PUBLISHED
+
+
+def surface(model: str, a: float, b: float, points: int = 21) -> pd.DataFrame:
+    """Return the loss 3 + a x² + b y², with an NLL that is 2 less."""
+    steps = np.linspace(-1, 1, points)
+    x, y = (each.ravel() for each in np.meshgrid(steps, steps))
+    nll = 1 + a * x**2 + b * y**2
+    return pd.DataFrame({"model": model, "x": x, "y": y, "nll": nll, "loss": nll + 2})
+
+
+EXAMPLES = {
+    "landscape": {
+        "landscape": pd.concat([surface("vit", 2, 4, 5), surface("resnet", 3, 6, 5)]),
+        "blocks": blocks("vit", "resnet"),
+    }
+}
+
+
+@pytest.mark.parametrize("points", [5, 9, 17, 21])
+def test_the_curvature_of_a_paraboloid_is_known(points):
+    grid = surface("vit", 3, 5, points)
+    assert curvature(grid) == pytest.approx((2 * 3 + 2 * 5) / 2, rel=1e-9)
+
+
+def test_the_curvature_is_that_of_the_loss_and_not_of_the_nll_alone():
+    grid = surface("vit", 3, 5)
+    grid["loss"] += grid["x"] ** 2 + grid["y"] ** 2
+    assert curvature(grid) == pytest.approx(8 + 2, rel=1e-9)
+
+
+def test_the_spread_is_taken_on_a_ring():
+    # By hand, with steps of 0.5: four points lie at 0.5 from the middle and four at 0.707, within
+    # the quarter that half a step is.
+    assert spread(surface("vit", 3, 5, 5)) == pytest.approx((3 + 5) * 0.25 - 3 * 0.25)
+    # A paraboloid that is round is as high all along a ring, but for the width of the ring.
+    assert spread(surface("vit", 4, 4)) < 4 * (0.55**2 - 0.45**2)
+
+
+def test_a_loss_that_overflows_near_the_middle_has_no_claims():
+    grid = surface("vit", 3, 5)
+    near = np.hypot(grid["x"], grid["y"]) < 0.6
+    grid.loc[near & (grid["x"] > 0), ["nll", "loss"]] = np.inf
+    claims = count_alone("landscape", pd.concat([surface("resnet", 30, 50), grid]))
+    assert claims["measured_value"].isna().all()
+    assert claims["holds"].isna().all()
+
+
+def test_the_flatter_landscape_wins():
+    table = pd.concat([surface("resnet", 30, 50), surface("vit", 3, 5)])
+    claims = count_alone("landscape", table)
+    assert list(claims["versus"]) == ["resnet", "resnet"]
+    found = claims["measured_value"].xs("vit", level="model")
+    assert found["msa_flattens_loss_at_minimum"] == pytest.approx(80 - 8)
+    assert found["msa_flattens_loss"] == pytest.approx(
+        spread(surface("resnet", 30, 50)) - spread(surface("vit", 3, 5))
+    )
+    assert claims["holds"].all()
+    steep = count_alone("landscape", pd.concat([surface("resnet", 3, 5), surface("vit", 30, 50)]))
+    assert not steep["holds"].any()
+
+
+@pytest.mark.parametrize(
+    ("name", "file"), [("ResNet", "landscape_resnet_50.csv"), ("ViT", "landscape_vit_ti.csv")]
+)
+def test_published_values_are_those_of_the_authors_grids(shared, name, file):
+    if not (path := shared / "published" / file).exists():
+        pytest.skip(f"needs the published grid {path}")
+    grid = pd.read_csv(path, header=None).iloc[:, :5]
+    grid.columns = ["x", "y", "l1", "l2", "nll"]
+    grid = grid.round({"x": 6, "y": 6}).assign(loss=grid["nll"] + 0.05 * grid["l2"])
+    expected = pd.read_csv(PUBLISHED / "fig1a.csv").query(f"model == '{name}'")
+    expected = expected.set_index("measure")["value"]
+    assert expected["curvature"] == pytest.approx(curvature(grid), rel=2e-6)
+    assert expected["nll_spread"] == pytest.approx(spread(grid), rel=2e-6)
+    # What the page of claims says of the NLL alone.
+    alone = {"ResNet": 25.2, "ViT": 38.7}[name]
+    assert curvature(grid.assign(loss=grid["nll"])) == pytest.approx(alone, abs=0.05)
+
+
+def test_published_landscapes_by_hand():
+    theirs = published("landscape", "fig1a.csv", {"resnet": "ResNet", "vit": "ViT"})
+    claims = count_alone(
+        "landscape", pd.concat([surface("resnet", 1, 1), surface("vit", 1, 1)]), theirs
+    )
+    values = claims["published_value"].xs("vit", level="model")
+    assert values["msa_flattens_loss_at_minimum"] == pytest.approx(64.7698 - 62.2860)
+    assert values["msa_flattens_loss"] == pytest.approx(0.973713 - 0.539696)
+    # What is equal is not flatter.
+    assert not claims["holds"].any()

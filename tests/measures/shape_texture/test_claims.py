@@ -1,0 +1,49 @@
+"""The claim about shape bias, on tables made for it."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from tests.helpers.claims import WITHOUT_PAIR, blocks, count, verdicts
+
+
+def shape(**values: tuple[float, float, float]) -> dict[str, pd.DataFrame]:
+    rows = [
+        {"model": model, "class_name": name, "shape_bias": bias, "ci_low": low, "ci_high": high}
+        for model, (bias, low, high) in values.items()
+        for name in ("circle", "all")
+    ]
+    table = pd.DataFrame(rows)
+    # The rows of single classes say the opposite.
+    classes = table["class_name"] != "all"
+    table.loc[classes, "shape_bias"] = 1 - table.loc[classes, "shape_bias"]
+    return {"shape_texture": table, "blocks": blocks(*values)}
+
+
+EXAMPLES = {"shape_texture": shape(vit=(0.7, 0.6, 0.8), resnet=(0.4, 0.3, 0.5))}
+
+
+@pytest.mark.parametrize(
+    ("vit", "value", "holds", "apart"),
+    [
+        ((0.7, 0.65, 0.75), 0.3, True, True),
+        ((0.45, 0.4, 0.5), 0.05, True, False),
+        ((0.4, 0.35, 0.45), 0.0, False, False),
+        ((0.2, 0.15, 0.25), -0.2, False, True),
+        ((0.7, np.nan, np.nan), 0.3, True, None),
+        ((np.nan, np.nan, np.nan), None, None, None),
+    ],
+)
+def test_shape_biases_are_compared(vit, value, holds, apart):
+    tables = shape(vit=vit, resnet=(0.4, 0.35, 0.45), mixer=(0.9, 0.8, 1.0))
+    claims = count("shape_texture", tables, ["mixer", "resnet", "vit"])
+    assert list(verdicts(claims)) == [("msa_goes_by_shape", "vit", "resnet")]
+    (row,) = claims.astype(object).where(claims.notna(), None).to_dict("records")
+    assert row["measured_value"] == (None if value is None else pytest.approx(value))
+    assert (row["holds"], row["apart"]) == (holds, apart)
+    assert (row["measured_count"], row["measured_total"]) == (None, None)
+
+
+@pytest.mark.parametrize("models", WITHOUT_PAIR)
+def test_without_a_pair_there_is_no_comparison(models):
+    assert count("shape_texture", shape(**dict.fromkeys(models, (0.5, 0.4, 0.6))), models).empty
