@@ -1,4 +1,4 @@
-"""Measures: parts from latents, predictions, a model or its loss, then merged to a table.
+"""Measures: of latents, predictions, a model, its loss or its weights; parts are merged to a table.
 
 The wildcard `measure` is the name of a folder of vitscope/measures/, and of the table that it makes.
 """

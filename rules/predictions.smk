@@ -1,4 +1,4 @@
-"""Predictions: what a model says of every image of a split."""
+"""Predictions: what a model says of the images of a split that are classified."""
 
 
 rule predict:

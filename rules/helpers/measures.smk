@@ -32,7 +32,7 @@ def images_of(wildcards):
 
 
 def corrupted_of(wildcards):
-    """The corrupted images of a part."""
+    """The corrupted images that a part is measured on."""
     study = study_of(wildcards)
     given = clear(params.part, study, wildcards.measure, wildcards.model, wildcards.part)
     return collect(
@@ -56,8 +56,7 @@ READABLE = {"predictions": predictions_of, "corrupted": corrupted_of, "alike": a
 
 def read_besides(wildcards):
     """What a measure of a model reads besides."""
-    reads = measure_of(wildcards).reads
-    return {name: path(wildcards) for name, path in READABLE.items() if name in reads}
+    return {name: READABLE[name](wildcards) for name in measure_of(wildcards).reads}
 
 
 def moments_of(wildcards):
@@ -88,4 +87,6 @@ def blocks_to_merge(wildcards):
 
 def batches_of(wildcards):
     """The setting that says how many images are in memory at once."""
-    return measure_of(wildcards).batch_setting or "analysis.batch_size"
+    measure = measure_of(wildcards)
+    default = None if measure.needs == "latents" else "analysis.batch_size"
+    return measure.batch_setting or default

@@ -2,7 +2,7 @@
 
 
 def models_in_table(wildcards):
-    """The tables of all models of which a study makes one table; rules that make one write it here."""
+    """The table of each model that is joined; every rule that makes such a table writes it here."""
     study = study_of(wildcards)
     models = study.models_of(wildcards.table)
     path = "<results>/{study}/{table}/{model}.parquet"

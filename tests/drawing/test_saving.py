@@ -26,7 +26,7 @@ import pandas as pd
 from tests.measures.conftest import resnet, vit
 from vitscope.claims.published import read_published
 from vitscope.drawing.figure import Member
-from vitscope.drawing.kinds import draw_kind
+from tests.helpers.drawing import draw_kind
 from vitscope.drawing.saving import save, style
 root, *targets = sys.argv[1:]
 members = [Member("resnet", "ResNet", "resnet"), Member("vit", "ViT", "vit")]

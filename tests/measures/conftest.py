@@ -7,9 +7,9 @@ import pandas as pd
 import pytest
 
 from tests.helpers import latents
+from tests.helpers.drawing import draw_kind
 from tests.helpers.golden import Golden
 from tests.helpers.latents import GoldenLatents
-from vitscope.drawing.kinds import draw_kind
 from vitscope.drawing.saving import style
 
 ROOT = Path(__file__).parents[2]

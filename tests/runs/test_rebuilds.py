@@ -59,7 +59,7 @@ def nightly(*values: object) -> object:
         ("vitscope/networks/latents.py", EXTRACTED),
         ("vitscope/networks/families/vit.py", DRAWN | CONVERTED_VIT),
         nightly("vitscope/measures/feature_variance/figure.py", DRAWN),
-        nightly("vitscope/drawing/canvas.py", DRAWN),
+        nightly("vitscope/drawing/layout.py", DRAWN),
         nightly("scripts/draw_figure.py", DRAWN),
         nightly("resources/published/fig8.csv", {}),
         nightly("scripts/merge.py", MERGED),

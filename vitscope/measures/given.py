@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class OnLatents:
-    """The latents of some images; `first_image` is the position of the first of all measured."""
+    """The latents of some images; `first_image` is the position of the first among all measured."""
 
     latents: "TensorFile"
     first_image: int

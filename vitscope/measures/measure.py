@@ -79,7 +79,7 @@ class Measure:
     parts_of: ClassVar[str | None] = None
     # What a job of a measure of the model reads besides, by the names of the workflow's inputs.
     reads: ClassVar[tuple[str, ...]] = ()
-    # Whether parts are merged at the cut points, whose table is then read.
+    # Whether merging needs the cut points, which it gets from the block table.
     merges_blocks: ClassVar[bool] = False
     # The dataclass of its own settings, if it has any: the section of its name in `analysis`.
     settings: ClassVar[type | None] = None

@@ -26,8 +26,8 @@ WITH_TORCH = 520
 
 # How often the weights are in memory: as read, as held, and changed on their way.
 COPIES_OF_WEIGHTS = 4
-# Bytes of memory for each byte that the network computes of an image; measured are the shares in
-# docs/benchmarks.md. At the peak of a pass, where allocators keep what was used before; of all that
+# Bytes of memory for each byte that the network computes of an image; docs/cluster.md has what was
+# measured. At the peak of a pass, where allocators keep what was used before; of all that
 # lesions keep; of all that a backward pass needs, and two for a product with the Hessian.
 PEAKS_OF_PASS = 2.0
 SHARE_KEPT_FOR_LESIONS = 0.1
@@ -44,8 +44,9 @@ LEAST_MINUTES = 15
 START_WITH_TORCH, START = 2.5, 0.5
 # Training goes forward and backward.
 PASSES_OF_TRAINING = 3
-# Seconds for a million pixels. Of the slowest corruption, glass_blur at 224 pixels; of a photograph
-# of 3 million pixels that is cut to 224x224, those of ImageNet take a tenth; of RandAugment at 32.
+# Seconds for a million pixels written: by glass_blur at 224 pixels, the slowest corruption;
+# by cutting photographs of 3 million pixels to 224x224, where those of ImageNet take a tenth; by
+# RandAugment at 32 pixels.
 SECONDS_OF_CORRUPTION = 0.6
 SECONDS_OF_BUILDING = 0.6
 SECONDS_OF_AUGMENTING = 0.11
@@ -54,7 +55,8 @@ UNCOUNTED_IMAGES = 50_000
 # Bytes of a value of latents.
 VALUE_BYTES = {"float32": 4, "bfloat16": 2}
 
-BUILDS_IMAGES = ("build_split", "corrupt_images", "augment_images", "augment_alike")
+AUGMENTS = ("augment_images", "augment_alike")
+BUILDS_IMAGES = ("build_split", "corrupt_images", *AUGMENTS)
 EXTRACTS = ("extract_latents", "extract_kept_latents")
 MEASURES_MODEL = ("measure_model", "measure_model_part", "measure_loss")
 RUNS_NETWORK = (*EXTRACTS, *MEASURES_MODEL, "predict", "train_model")
@@ -171,7 +173,7 @@ def megapixels(job: Job) -> float:
         settings = corrupted(study)
         images = [count for count in (settings["images"], there) if count is not None]
         there = min(images, default=UNCOUNTED_IMAGES) * len(settings["severities"])
-    elif job.rule in ("augment_images", "augment_alike"):
+    elif job.rule in AUGMENTS:
         from vitscope.workflow.params import drawing, drawing_alike
 
         drawn = drawing if job.rule == "augment_images" else drawing_alike
@@ -239,7 +241,7 @@ def megabytes(job: Job) -> int:
     """Return the memory that a job asks a cluster for."""
     doing = work(job)
     if doing is None or job.network is None:
-        torch = runs_network(job) or job.rule in ("augment_images", "augment_alike")
+        torch = runs_network(job) or job.rule in AUGMENTS
         return ON_A_NODE + (WITH_TORCH if torch else WITHOUT_TORCH)
     kept = {
         "pass": 0.0,

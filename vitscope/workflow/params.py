@@ -8,6 +8,7 @@ from typing import Any
 
 from vitscope.data.opening import declared, local_path
 from vitscope.data.source_files import listing_digest
+from vitscope.drawing.captions import caption_of
 from vitscope.errors import VitscopeError
 from vitscope.measures import rooms
 from vitscope.networks import weight_sources
@@ -243,5 +244,4 @@ def columns_of(table: str) -> str:
 
 def caption(study: Study, figure: str) -> str:
     """Return what a figure of its kind shows, and how to read it."""
-    shown = rooms.kinds()[study.figures[figure].kind]
-    return (rooms.HERE / shown.measure / shown.caption).read_text(encoding="utf-8")
+    return caption_of(rooms.kinds()[study.figures[figure].kind])

@@ -15,10 +15,10 @@ from matplotlib.image import AxesImage
 from matplotlib.transforms import Bbox
 from PIL import Image
 
+from tests.helpers.drawing import draw_kind
 from tests.helpers.tiers import some_of
 from vitscope.drawing.bands import COLORS
 from vitscope.drawing.figure import Member
-from vitscope.drawing.kinds import draw_kind
 from vitscope.drawing.saving import save, style
 from vitscope.errors import VitscopeError
 

@@ -9,10 +9,10 @@ from matplotlib.artist import Artist
 from matplotlib.colors import to_hex, to_rgb
 from matplotlib.patches import Rectangle
 
+from tests.helpers.drawing import draw_kind
 from tests.helpers.tiers import some_of
 from vitscope.claims.published import read_published
 from vitscope.drawing.figure import Member
-from vitscope.drawing.kinds import draw_kind
 from vitscope.drawing.looks import depth_color
 from vitscope.drawing.saving import style
 from vitscope.errors import VitscopeError

@@ -12,8 +12,8 @@ from matplotlib.contour import QuadContourSet
 from matplotlib.path import Path as Outline
 from mpl_toolkits.mplot3d.art3d import Poly3DCollection
 
+from tests.helpers.drawing import draw_kind
 from vitscope.drawing.figure import Member
-from vitscope.drawing.kinds import draw_kind
 from vitscope.drawing.saving import style
 from vitscope.errors import VitscopeError
 from vitscope.measures.landscape.above_minimum import above_minimum, common_cut

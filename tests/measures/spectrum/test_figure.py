@@ -5,9 +5,9 @@ import pandas as pd
 import pytest
 from matplotlib.patches import Rectangle
 
+from tests.helpers.drawing import draw_kind
 from tests.helpers.tiers import some_of
 from vitscope.drawing.figure import Member
-from vitscope.drawing.kinds import draw_kind
 from vitscope.drawing.saving import style
 from vitscope.errors import VitscopeError
 from vitscope.measures.fourier.plane import BANDS

@@ -12,7 +12,7 @@ from vitscope.settings.section import setting
 if TYPE_CHECKING:
     from vitscope.settings.study import Study
 
-# The least of vectors that the largest eigenvalues take: LARGEST_BASIS in lanczos.py.
+# The fewest vectors that Lanczos keeps: LARGEST_BASIS in lanczos.py, which imports torch.
 LEAST_VECTORS = 64
 # What a product with the Hessian takes, in forward passes.
 PASSES_OF_A_PRODUCT = 6
@@ -71,7 +71,7 @@ class OfHessian(Measure):
         return ceil(settings.batches / settings.batches_per_job)
 
     def part(self, study: "Study", model: str, part: int) -> Given:
-        """Return the loss, and the batches of augmented images that are measured."""
+        """Return which batches of augmented images are measured, and the weight decay."""
         settings = study.section("hessian", Settings)
         first = part * settings.batches_per_job
         return {
@@ -120,7 +120,7 @@ class Hessian(OfHessian):
         return {"hessian": self.kind(published=published, snapshots=True)}
 
     def part(self, study: "Study", model: str, part: int) -> Given:
-        """Return the loss, the batches, and how many eigenvalues are found how well."""
+        """Return the batches, the weight decay, how many eigenvalues are found, how precisely."""
         settings = study.section("hessian", Settings)
         keys = ("top", "tolerance", "iterations")
         return super().part(study, model, part) | {key: getattr(settings, key) for key in keys}

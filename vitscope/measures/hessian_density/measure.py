@@ -17,7 +17,7 @@ class HessianDensity(OfHessian):
         return {"hessian_density": self.kind(snapshots=True)}
 
     def part(self, study: "Study", model: str, part: int) -> Given:
-        """Return the loss, the batches, and how the density is estimated."""
+        """Return the batches, the weight decay, and how the density is estimated."""
         settings = study.section("hessian", Settings)
         probing = {"probes": settings.density_probes, "steps": settings.density_steps}
         return super().part(study, model, part) | probing

@@ -69,7 +69,7 @@ class Robustness(Measure):
         return {"robustness": self.kind(tables=("corruption_error",))}
 
     def corrupted(self, study: "Study") -> Given:
-        """Return of how many images there are which severities."""
+        """Return how many images are corrupted, and at which severities."""
         settings = study.section("robustness", Settings)
         return {"images": settings.images, "severities": settings.severities}
 

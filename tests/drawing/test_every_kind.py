@@ -9,10 +9,10 @@ import pandas as pd
 import pytest
 from matplotlib.colors import to_hex
 
+from tests.helpers.drawing import draw_kind, module_of
 from tests.helpers.tiers import some_of
 from vitscope.claims.published import read_published
 from vitscope.drawing.figure import Member
-from vitscope.drawing.kinds import draw_kind, module_of
 from vitscope.drawing.saving import style
 from vitscope.errors import VitscopeError
 from vitscope.measures.rooms import kinds
@@ -101,7 +101,8 @@ def look_of(line):
 
 def test_the_kinds_are_known_without_matplotlib():
     code = (
-        "import sys; from vitscope.drawing import figure, kinds; kinds.rooms.kinds();"
+        "import sys; from vitscope.drawing import figure; from vitscope.measures import rooms;"
+        "rooms.kinds();"
         "sys.exit('matplotlib' in sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)
