@@ -187,7 +187,6 @@ def test_seconds_per_gb_are_those_that_were_measured() -> None:
     found = re.findall(r"^\| ([\w -]+): .*, ([\d.]+) s \|$", text, re.MULTILINE)
     measured = {row: float(seconds) for row, seconds in found}
     declared = {name: rooms.declared(name) for name in rooms.names()}
-    assert rows.keys() == {name for name, each in declared.items() if each.needs == "latents"}
     (shard,) = map(float, re.findall(r"the most latents at once \| ([\d.]+) GB", text))
     for name, of_measure in rows.items():
         seconds = sum(measured[row] for row in of_measure)

@@ -1,4 +1,4 @@
-"""The block table: its columns, those that measures have of it, and what follows its last row."""
+"""The block table: its columns, and what follows its last row."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -6,18 +6,7 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from vitscope.files.tables import Columns, Table
-
-CUT_POINT: Columns = {
-    "model": (pa.string(), "model, as the study names it"),
-    "index": (pa.int32(), "position of the cut point, 0 for the stem"),
-    "name": (pa.string(), "name of the cut point in the model"),
-    "kind": (pa.string(), "stem, conv, msa, mlp, pool or head"),
-    "stage": (pa.int32(), "stage of the model, 0 for the stem"),
-    "depth": (pa.float64(), "normalized depth: index over the largest index"),
-    "channels": (pa.int32(), "channels of the feature map"),
-    "height": (pa.int32(), "height of the feature map"),
-    "width": (pa.int32(), "width of the feature map"),
-}
+from vitscope.networks.cut_point_columns import CUT_POINT
 
 # The costs of what lies between a cut point and the one before, in the order of `Part`.
 COSTS: Columns = {

@@ -15,7 +15,7 @@ from vitscope.measures.feature_variance.compute import measure, shard_variance, 
 from vitscope.measures.feature_variance.merge import mean_variance, merge
 from vitscope.measures.feature_variance.table import PART, TABLE
 from vitscope.measures.given import OnLatents, Parts
-from vitscope.networks.block_table import CUT_POINT
+from vitscope.networks.cut_point_columns import CUT_POINT
 
 MAPS = np.random.default_rng(0).normal(3, 2, (6, 5, 8, 7)).astype(np.float32)
 

@@ -29,8 +29,8 @@ from vitscope.measures.lesion.compute import (
     lesioned,
     measure,
 )
-from vitscope.networks.block_table import CUT_POINT
 from vitscope.networks.blocks import block_table
+from vitscope.networks.cut_point_columns import CUT_POINT
 from vitscope.networks.cut_points import CutPoint
 from vitscope.networks.family import find_family
 from vitscope.networks.timm_import import import_timm

@@ -21,7 +21,7 @@ from vitscope.data.image_rows import known_labels, rows_to_classify
 from vitscope.errors import VitscopeError
 from vitscope.measures.given import OnModel
 from vitscope.measures.intervals import accuracy_changes
-from vitscope.networks.block_table import CUT_POINT
+from vitscope.networks.cut_point_columns import CUT_POINT
 from vitscope.networks.cut_points import CutPoint
 
 Array = npt.NDArray[np.bool_]
