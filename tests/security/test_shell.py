@@ -35,6 +35,7 @@ def below(folder: Path, *places: str) -> list[Path]:
     return [file for file in files if file.is_file()]
 
 
+@pytest.mark.nightly
 def test_no_text_of_a_study_reaches_a_shell(workflow: Workflow) -> None:
     # A folder of the name of a command; a slash would make it several.
     strange = workflow.root / SHELL.replace("/", "") / "%s *.d"

@@ -140,6 +140,7 @@ def test_the_density_of_a_diagonal_operator_is_its_spectrum() -> None:
     np.testing.assert_allclose(weights, np.array([*spectrum.values()]) / 100, atol=1e-12)
 
 
+@pytest.mark.nightly
 def test_curvlinops_and_arpack_find_the_same() -> None:
     # Of a ResNet alone: the product of curvlinops 3.0.1 with torch 2.13 is 0.2 % off where there is
     # layer normalization, also by finite differences.
