@@ -3,13 +3,13 @@
 from pathlib import Path
 
 from scripts._job import job
-from vitscope.networks import weight_sources
+from vitscope.networks.weight_download import download
 
 with job(snakemake):
     wildcards = snakemake.wildcards
     snapshot = wildcards.get("snapshot")
     moment = f", snapshot {snapshot}" if snapshot else ""
-    weight_sources.download(
+    download(
         snakemake.params.checkpoint,
         Path(snakemake.output.checkpoint),
         Path(snakemake.config["locks"][wildcards.study]),

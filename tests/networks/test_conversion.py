@@ -18,7 +18,7 @@ from tests.helpers.golden import ARCHS
 from tests.helpers.web import running_site, whole
 from vitscope.errors import VitscopeError
 from vitscope.files.tensors import TensorFile
-from vitscope.networks import weight_sources
+from vitscope.networks import weight_download, weight_sources
 from vitscope.networks.conversion import convert
 from vitscope.networks.empty import build_empty
 from vitscope.networks.family import find_family
@@ -278,7 +278,7 @@ def test_a_published_layout_comes_from_the_web_to_a_model(tmp_path, monkeypatch,
     source, lock = tmp_path / "source", tmp_path / "paper.lock.yaml"
     with running_site() as site:
         checkpoint = {"url": site.at(f"/{name}.pth.tar", whole(served.read_bytes()))}
-        weight_sources.download(checkpoint, source, lock, label=name)
+        weight_download.download(checkpoint, source, lock, label=name)
     origin = weight_sources.described(checkpoint)
     convert(source, network, tmp_path / "model", label=name, origin=origin)
     model = load_model(tmp_path / "model", network)

@@ -9,7 +9,8 @@ import pytest
 
 from tests.helpers.web import Site, running_site, status, whole
 from vitscope.errors import VitscopeError
-from vitscope.networks.weight_sources import address, confirm, described, download, local_file
+from vitscope.networks.weight_download import download
+from vitscope.networks.weight_sources import address, confirm, described, local_file
 from vitscope.web.lockfile import Entry, known
 
 DATA, OTHER = b"weights" * 1000, b"others!" * 1000

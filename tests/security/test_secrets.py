@@ -12,7 +12,7 @@ from tests.security.test_settings import STUDY
 from vitscope.data.archives import official
 from vitscope.data.sources import cifar10
 from vitscope.errors import VitscopeError
-from vitscope.networks import weight_sources
+from vitscope.networks import weight_download, weight_sources
 from vitscope.settings.loading import load_study
 from vitscope.web.redaction import redacted
 from vitscope.workflow.provenance import run_record
@@ -51,7 +51,7 @@ def test_a_download_with_a_token_leaves_no_trace_of_it(site: Site, tmp_path: Pat
     said: list[str] = []
     lock, target = tmp_path / "own.lock.yaml", tmp_path / "a.checkpoint"
     for _ in range(2):
-        weight_sources.download(entry, target, lock, label="ViT", say=said.append)
+        weight_download.download(entry, target, lock, label="ViT", say=said.append)
     assert target.read_bytes() == b"weights"
     assert "a.pth?X-Signature=~" in lock.read_text()
     texts = [*said, lock.read_text(), weight_sources.described(entry)]
@@ -65,7 +65,7 @@ def test_a_failed_download_does_not_tell_its_token(site: Site, tmp_path: Path, c
     said: list[str] = []
     options = {"attempts": 2, "pause": 0.0, "say": said.append}
     with pytest.raises(VitscopeError) as caught:
-        weight_sources.download(
+        weight_download.download(
             {"url": f"{site.root}/a.pth{QUERY}"},
             tmp_path / "a",
             tmp_path / "lock",
