@@ -8,6 +8,7 @@ from pathlib import Path
 from vitscope.errors import VitscopeError
 from vitscope.files.strict_yaml import load_yaml
 from vitscope.measures import rooms
+from vitscope.networks.weight_sources import local_file
 from vitscope.settings.loading import load_config
 from vitscope.settings.study import Study
 from vitscope.training.snapshots import END
@@ -88,7 +89,7 @@ def named_file(wildcards, key, entry, download=None):
     if any(made.match(entry.get("path", "")) for made in rules.train_model.output):
         return entry["path"]
     where = f"{study_of(wildcards).path}: models.{wildcards.model}.{key}"
-    local = clear(params.weight_sources.local_file, where, entry, ROOT)
+    local = clear(local_file, where, entry, ROOT)
     return download if local is None else str(local)
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from vitscope.measures import rooms
 from vitscope.measures.measure import Work, passes
 from vitscope.settings.study import Study
+from vitscope.workflow import params
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -147,9 +148,7 @@ def work(job: Job) -> Work | None:
     if job.rule in EXTRACTS:
         return Work(shard_images(job), batch)
     if job.rule == "predict":
-        from vitscope.workflow.params import classified
-
-        wanted = classified(study, names["split"])["wanted"]
+        wanted = params.classified(study, names["split"])["wanted"]
         return passes(1, wanted, job.images, batch)
     if job.rule == "train_model":
         recipe = study.recipe(names["model"])
@@ -168,15 +167,11 @@ def megapixels(job: Job) -> float:
     if job.rule == "build_split":
         there = study.data[job.names["dataset"]].splits[job.names["split"]].images or there
     elif job.rule == "corrupt_images":
-        from vitscope.workflow.params import corrupted
-
-        settings = corrupted(study)
+        settings = params.corrupted(study)
         images = [count for count in (settings["images"], there) if count is not None]
         there = min(images, default=UNCOUNTED_IMAGES) * len(settings["severities"])
     elif job.rule in AUGMENTS:
-        from vitscope.workflow.params import drawing, drawing_alike
-
-        drawn = drawing if job.rule == "augment_images" else drawing_alike
+        drawn = params.drawing if job.rule == "augment_images" else params.drawing_alike
         there = drawn(study)["images"]
     return (there or UNCOUNTED_IMAGES) * image_size(job) ** 2 / 1e6
 
