@@ -57,6 +57,12 @@ def _memory_errors() -> tuple[type[BaseException], ...]:
     return (MemoryError, torch.OutOfMemoryError) if torch else (MemoryError,)
 
 
+def _told_of_own_code(error: Exception) -> str | None:
+    """Return the sentence of an error in a user's network, if the job runs one."""
+    running = sys.modules.get("vitscope.networks.own_run")
+    return running.told(error) if running else None
+
+
 @contextmanager
 def job(snakemake, batches: str | None = None) -> Iterator[None]:
     """Run a script: print to its log too, and end an expected failure in one sentence.
@@ -83,7 +89,10 @@ def job(snakemake, batches: str | None = None) -> Iterator[None]:
             message = f"vitscope: not enough memory: {less}."
             print(message, file=log)
             sys.exit(message)
-        except Exception:
+        except Exception as error:
+            if sentence := _told_of_own_code(error):
+                print(f"vitscope: {sentence}", file=log)
+                sys.exit(f"vitscope: {sentence}")
             traceback.print_exc(file=log)
             raise
         finally:

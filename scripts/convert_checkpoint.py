@@ -4,17 +4,16 @@ from pathlib import Path
 
 from scripts._job import job
 from vitscope.networks import weight_sources
-from vitscope.networks.conversion import convert
+from vitscope.networks.conversion import convert, convert_made
 
 with job(snakemake):
     entry, label = snakemake.params.checkpoint, snakemake.params.label
-    source = Path(snakemake.input.source)
-    lock = Path(snakemake.config["locks"][snakemake.wildcards.study])
-    convert(
-        source,
-        snakemake.params.model,
-        Path(snakemake.output.checkpoint),
-        label=label,
-        origin=weight_sources.described(entry),
-        sha256=weight_sources.confirm(entry, source, lock, label=label),
-    )
+    network, target = snakemake.params.model, Path(snakemake.output.checkpoint)
+    origin = weight_sources.described(entry)
+    if "made" in entry:
+        convert_made(network, target, label=label, origin=origin)
+    else:
+        source = Path(snakemake.input.source)
+        lock = Path(snakemake.config["locks"][snakemake.wildcards.study])
+        sha256 = weight_sources.confirm(entry, source, lock, label=label)
+        convert(source, network, target, label=label, origin=origin, sha256=sha256)

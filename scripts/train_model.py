@@ -16,7 +16,7 @@ with job(snakemake, batches="training.batch_size"):
     network, recipe = snakemake.params.model, snakemake.params.recipe
     with seeded(recipe["seed"]):
         model = find_family(network["family"]).build(
-            network["arch"], network["classes"], network["image_size"]
+            network["arch"], network["classes"], network["image_size"], len(network["mean"])
         )
     history = train(
         model.to(pick_device(snakemake.params.device)),

@@ -2,9 +2,11 @@
 
 
 def checkpoint_file(wildcards):
-    """The file that a checkpoint is converted from."""
+    """The file that a checkpoint is converted from; none where the network brings its weights."""
     download = rules.fetch_checkpoint.output.checkpoint.format(**wildcards)
     entry = study_of(wildcards).models[wildcards.model].checkpoint
+    if "made" in entry:
+        return []
     return named_file(wildcards, "checkpoint", entry, download)
 
 

@@ -32,6 +32,7 @@ NETWORK = {
     "arch": SETTINGS["models"]["vit"]["arch"],
     "classes": 10,
     "image_size": 32,
+    "mean": [0.5, 0.5, 0.5],
 }
 
 

@@ -13,6 +13,7 @@ NETWORK = {
     "arch": {"block": "basic", "blocks": [1, 1, 1, 1], "width": 4},
     "classes": 10,
     "image_size": 32,
+    "mean": [0.5, 0.5, 0.5],
 }
 
 

@@ -53,7 +53,8 @@ def golden_latents(golden: Golden, name: str, folder: Path) -> GoldenLatents:
     source, converted = folder / "published.pth.tar", folder / "converted.safetensors"
     torch.save(golden.state_dict(name), source)
     family, arch = ARCHS[name]
-    network = {"family": family, "arch": arch, "classes": 100, "image_size": 32}
+    data = {"classes": 100, "image_size": 32, "mean": [0.5, 0.5, 0.5]}
+    network = {"family": family, "arch": arch, **data}
     convert(source, network, converted, label=name, origin="golden")
     model = load_model(converted, network)
     cut_points = find_family(family).cut_points(model)

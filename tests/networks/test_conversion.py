@@ -158,6 +158,7 @@ VIT = {
     "arch": {"patch_size": 8, "embed_dim": 24, "depth": 2, "num_heads": 2},
     "classes": 10,
     "image_size": 32,
+    "mean": [0.5, 0.5, 0.5],
 }
 
 
@@ -193,6 +194,7 @@ def test_foreign_names_may_have_something_before_them_too(tmp_path):
         },
         "classes": 10,
         "image_size": 32,
+        "mean": [0.5, 0.5, 0.5],
     }
     weights = find_family("swin").build(network["arch"], 10, 32).state_dict()
     older = {
@@ -274,7 +276,8 @@ def test_a_published_layout_comes_from_the_web_to_a_model(tmp_path, monkeypatch,
     served = tmp_path / "served.pth.tar"
     subprocess.run([sys.executable, str(script), name, str(served)], check=True)
     family, arch = ARCHS[name]
-    network = {"family": family, "arch": arch, "classes": 100, "image_size": 32}
+    data = {"classes": 100, "image_size": 32, "mean": [0.5, 0.5, 0.5]}
+    network = {"family": family, "arch": arch, **data}
     source, lock = tmp_path / "source", tmp_path / "paper.lock.yaml"
     with running_site() as site:
         checkpoint = {"url": site.at(f"/{name}.pth.tar", whole(served.read_bytes()))}

@@ -176,7 +176,7 @@ def test_a_missing_key_is_told(tmp_path: Path, key: str, within: str, missing: s
 
 
 KINDS = ", ".join(sorted(rooms.kinds()))
-FAMILIES = "alternet, convnext, mixer, pit, resnet, swin, timm_resnet, vit"
+FAMILIES = "alternet, convnext, mixer, pit, python, resnet, swin, timm, timm_resnet, vit"
 
 
 @pytest.mark.parametrize(
@@ -307,13 +307,13 @@ FAMILIES = "alternet, convnext, mixer, pit, resnet, swin, timm_resnet, vit"
             "models.net.checkpoint",
             {},
             "models.net.checkpoint: found none of these keys, allowed: exactly one of 'bundled' or "
-            "'path' or 'url' or 'timm'.",
+            "'path' or 'url' or 'timm' or 'made'.",
         ),
         (
             "models.net.checkpoint.url",
             "https://host/x",
             "models.net.checkpoint: found 'path' and 'url', allowed: exactly one of 'bundled' or "
-            "'path' or 'url' or 'timm'.",
+            "'path' or 'url' or 'timm' or 'made'.",
         ),
         (
             "models.former.checkpoint.url",
@@ -353,7 +353,7 @@ FAMILIES = "alternet, convnext, mixer, pit, resnet, swin, timm_resnet, vit"
             "models.net.snapshots",
             {"init": {}},
             "models.net.snapshots.init: found none of these keys, allowed: exactly one of "
-            "'bundled' or 'path' or 'url' or 'timm'.",
+            "'bundled' or 'path' or 'url' or 'timm' or 'made'.",
         ),
         (
             "models.net.snapshots",
@@ -367,6 +367,17 @@ FAMILIES = "alternet, convnext, mixer, pit, resnet, swin, timm_resnet, vit"
             "models.net.history.bundled: found 'resources/checkpoints/mini/vit/histori.parquet', "
             "allowed: a file of this repository, relative to its root. Did you mean "
             "'resources/checkpoints/mini/vit/history.parquet'?",
+        ),
+        (
+            "models.net.checkpoint",
+            {"made": False},
+            "models.net.checkpoint.made: found false, allowed: true.",
+        ),
+        (
+            "models.net.checkpoint",
+            {"made": True},
+            "models.net.checkpoint.made: only the `checkpoint` of a model of the family python can "
+            "be made by its function: say where the file is.",
         ),
         (
             "models.net.history",
@@ -507,7 +518,7 @@ def test_figures_know_their_splits(tmp_path: Path) -> None:
     assert splits["trajectory"] == []
 
 
-@pytest.mark.parametrize("family", family_names())
+@pytest.mark.parametrize("family", sorted({*family_names()} - {"python", "timm"}))
 def test_every_family_refuses_a_key_that_its_arch_does_not_have(
     tmp_path: Path, family: str
 ) -> None:
@@ -515,6 +526,58 @@ def test_every_family_refuses_a_key_that_its_arch_does_not_have(
     message = refusal(tmp_path, **changes)
     known = ", ".join(sorted(arch_schema(family)["properties"]))
     assert message == f"models.net.arch.quux: unknown key, allowed: {known}."
+
+
+def own_network(folder: Path, **checkpoint: object) -> dict[str, object]:
+    """Return changes of the study by which `net` is the user's own; its code may not run."""
+    (folder / "nets").mkdir()
+    (folder / "nets" / "mine.py").write_text("import parts\nraise SystemExit\ndef net(n): ...\n")
+    (folder / "nets" / "parts.py").write_text("")
+    return {
+        "models.net.family": "python",
+        "models.net.arch": {"file": "nets/mine.py", "make": "net", "n": 3},
+        "models.net.checkpoint": checkpoint,
+    }
+
+
+def test_a_network_of_ones_own_is_found_beside_the_study_and_its_code_decides(
+    tmp_path: Path,
+) -> None:
+    changes = own_network(tmp_path, made=True)
+    study = loaded(tmp_path, **changes)
+    network = study.network("net")
+    assert network["arch"]["file"] == str(tmp_path / "nets" / "mine.py")
+    assert loaded(tmp_path, **changes).network("net") == network
+    # The record of a run says the study as it was written.
+    assert study.settings["models"]["net"]["arch"] == changes["models.net.arch"]
+    (tmp_path / "nets" / "parts.py").write_text("x = 1")
+    edited = loaded(tmp_path, **changes)
+    assert edited.network("net")["arch"] | {"code": network["arch"]["code"]} == network["arch"]
+    assert edited.network("net") != network
+    assert edited.network("former") == study.network("former")
+
+
+def test_what_is_wrong_with_a_network_of_ones_own_is_told_with_its_place(tmp_path: Path) -> None:
+    changes = own_network(tmp_path, made=True)
+    changes["models.net.arch"] = {"file": "nets/mine.py", "make": "nett"}
+    assert refusal(tmp_path, **changes) == (
+        f"models.net.arch.make: {tmp_path}/nets/mine.py has no function 'nett'; it has net. "
+        "Did you mean 'net'?"
+    )
+    timm = {"models.net.family": "timm", "models.net.arch": {"name": "resnet5O"}}
+    assert refusal(tmp_path, **timm).startswith(
+        "models.net.arch.name: timm has no model 'resnet5O'. Did you mean 'resnet5"
+    )
+
+
+def test_weights_that_are_made_are_no_file_and_no_snapshot(tmp_path: Path) -> None:
+    changes = own_network(tmp_path, made=True, sha256="0" * 64)
+    assert refusal(tmp_path, **changes) == (
+        "models.net.checkpoint.sha256: weights that are made are no file: remove the key."
+    )
+    changes |= {"models.net.checkpoint": {"made": True}}
+    changes |= {"models.net.snapshots": {"init": {"made": True}}}
+    assert refusal(tmp_path, **changes).startswith("models.net.snapshots.init.made: only the")
 
 
 def places(value: Any) -> list[tuple[Any, ...]]:

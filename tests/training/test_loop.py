@@ -28,6 +28,7 @@ NETWORK: dict[str, Any] = {
     "arch": {"block": "basic", "blocks": [1, 1], "width": 8},
     "classes": 10,
     "image_size": 32,
+    "mean": MEAN,
 }
 RECIPE: dict[str, Any] = {
     "epochs": 4,

@@ -13,7 +13,7 @@ from vitscope.networks.empty import Network, empty_network
 from vitscope.networks.family import StateDict, find_family
 from vitscope.networks.foreign import DEEPEST_NESTING, read_foreign
 from vitscope.networks.matching import check_names
-from vitscope.networks.weights_file import write_weights
+from vitscope.networks.weights_file import sha256_of, write_weights
 
 
 def convert(
@@ -38,18 +38,37 @@ def convert(
     model = empty_network(network)
     translated = _translated(foreign.weights, network, model)
     fitted = _fitted(translated, model.state_dict(), network, f"{label}: {source}")
-    metadata = {
+    metadata = _about(network, model) | {"source": origin, "source_sha256": foreign.sha256}
+    if foreign.place:
+        metadata["weights"] = foreign.place
+    write_weights(target, fitted, metadata)
+
+
+def convert_made(network: Network, target: Path, *, label: str, origin: str) -> None:
+    """Write the weights that a user's function gives its network, for all that reads a checkpoint.
+
+    What it draws by torch's own random numbers is the same every time.
+    """
+    with torch.random.fork_rng(devices=()):
+        torch.manual_seed(0)
+        model = find_family(network["family"]).build(
+            network["arch"], network["classes"], network["image_size"], len(network["mean"])
+        )
+    weights = {name: tensor.detach().cpu() for name, tensor in model.state_dict().items()}
+    _check_finite(weights, label)
+    metadata = _about(network, model) | {"source": origin, "source_sha256": sha256_of(weights)}
+    write_weights(target, weights, metadata)
+
+
+def _about(network: Network, model: nn.Module) -> dict[str, str]:
+    """Return what the metadata of a checkpoint say of its network."""
+    return {
         "arch": json.dumps(network["arch"], sort_keys=True),
         "classes": str(network["classes"]),
         "family": str(network["family"]),
         "image_size": str(network["image_size"]),
         "parameters": str(sum(parameter.numel() for parameter in model.parameters())),
-        "source": origin,
-        "source_sha256": foreign.sha256,
     }
-    if foreign.place:
-        metadata["weights"] = foreign.place
-    write_weights(target, fitted, metadata)
 
 
 def _is_counter(name: str) -> bool:
@@ -87,10 +106,14 @@ def _fitted(
     weights = {name: torch.zeros_like(wanted[name], device="cpu") for name in counters} | weights
     check_names(weights, wanted, network, what)
     fitted = {name: weights[name].to(tensor.dtype) for name, tensor in wanted.items()}
-    for name, tensor in fitted.items():
+    _check_finite(fitted, what)
+    return fitted
+
+
+def _check_finite(weights: StateDict, what: str) -> None:
+    for name, tensor in weights.items():
         if not torch.isfinite(tensor).all():
             raise VitscopeError(
                 f"{what} holds values in {name} that are not finite: give a checkpoint of a "
                 f"training that did not diverge."
             )
-    return fitted

@@ -1,6 +1,7 @@
 """Models that get their weights from a file, built without time spent on initialization."""
 
 from collections.abc import Mapping
+from itertools import chain
 from typing import Any
 
 import torch
@@ -8,38 +9,46 @@ from torch import Tensor, nn
 
 from vitscope.networks.family import find_family
 
-# What a study says of a network: `family`, `arch`, `classes` and `image_size`.
+# What a study says of a network: `family`, `arch`, `classes`, `image_size`, and by the length of
+# `mean` its channels.
 Network = Mapping[str, Any]
 
 
 def build_empty(
-    family: str, arch: Mapping[str, Any], num_classes: int, image_size: int
+    family: str, arch: Mapping[str, Any], num_classes: int, image_size: int, channels: int = 3
 ) -> nn.Module:
-    """Build a model that has names and shapes and no values."""
-    with torch.device("meta"):
-        return find_family(family).build(arch, num_classes, image_size)
+    """Build a model that has names and shapes and, where its family can, no values."""
+    found = find_family(family)
+    device = torch.device("meta" if found.without_values else "cpu")
+    with torch.random.fork_rng(devices=()), device:
+        return found.build(arch, num_classes, image_size, channels)
 
 
 def empty_network(network: Network) -> nn.Module:
-    """Build the network of a model of a study, without values."""
+    """Build the network of a model of a study, to be filled."""
     return build_empty(
-        network["family"], network["arch"], network["classes"], network["image_size"]
+        network["family"],
+        network["arch"],
+        network["classes"],
+        network["image_size"],
+        len(network["mean"]),
     )
 
 
-def parameter_names(
-    family: str, arch: Mapping[str, Any], num_classes: int, image_size: int
-) -> list[str]:
+def parameter_names(network: Network) -> list[str]:
     """Return the names of what training changes: of the weights, all that are no buffers."""
-    model = build_empty(family, arch, num_classes, image_size)
-    return [name for name, _ in model.named_parameters()]
+    return [name for name, _ in empty_network(network).named_parameters()]
 
 
 def fill(model: nn.Module, state_dict: Mapping[str, Tensor]) -> nn.Module:
-    """Give an empty model its weights, and return it ready for inference."""
-    model.to_empty(device="cpu")
-    for module in model.modules():
-        _compute_buffers(module)
+    """Give a model its weights, and return it ready for inference.
+
+    What no checkpoint stores is there already in a model with values, and computed in one without.
+    """
+    if any(tensor.is_meta for tensor in chain(model.parameters(), model.buffers())):
+        model.to_empty(device="cpu")
+        for module in model.modules():
+            _compute_buffers(module)
     model.load_state_dict(state_dict)
     return model.eval()
 

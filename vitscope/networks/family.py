@@ -1,8 +1,9 @@
 """Families of networks: how to build one, where to read it, how to load foreign weights.
 
 Every module of `vitscope.networks.families` whose name has no leading underscore is a family. It
-holds a literal `ARCH`, the JSON schema of the family's `arch`, and `FAMILY`. docs/families.md shows
-how to add one.
+holds a literal `ARCH`, the JSON schema of the family's `arch`, and `FAMILY`. Where a schema cannot
+say all, a literal `PREPARED_BY` names the module, without torch, whose function `prepared` checks
+`arch` further when a study is read. docs/families.md shows how to add one.
 """
 
 import ast
@@ -24,6 +25,11 @@ if TYPE_CHECKING:
 StateDict = dict[str, "Tensor"]
 
 
+def nowhere(model: "nn.Module") -> list[CutPoint]:
+    """List no cut points."""
+    return []
+
+
 def unchanged(state_dict: StateDict, model: "nn.Module") -> StateDict:
     """Translate nothing: the keys are the model's own."""
     return state_dict
@@ -31,16 +37,23 @@ def unchanged(state_dict: StateDict, model: "nn.Module") -> StateDict:
 
 @dataclass(frozen=True)
 class Family:
-    """What the rest of the project knows about a kind of network."""
+    """What the rest of the project knows about a kind of network.
 
-    network: Callable[[Mapping[str, Any], int, int], "nn.Module"]
-    cut_points: Callable[["nn.Module"], list[CutPoint]]
+    `network` builds one from `arch`, a number of classes, the side of images and their channels;
+    `without_values` says whether that works on the meta device.
+    """
+
+    network: Callable[[Mapping[str, Any], int, int, int], "nn.Module"]
+    cut_points: Callable[["nn.Module"], list[CutPoint]] = nowhere
     translate: Callable[[StateDict, "nn.Module"], StateDict] = unchanged
+    without_values: bool = True
 
-    def build(self, arch: Mapping[str, Any], num_classes: int, image_size: int) -> "nn.Module":
+    def build(
+        self, arch: Mapping[str, Any], num_classes: int, image_size: int, channels: int = 3
+    ) -> "nn.Module":
         """Build the network that `arch` describes, with its random initialization."""
         try:
-            return self.network(arch, num_classes, image_size)
+            return self.network(arch, num_classes, image_size, channels)
         except VitscopeError:
             raise
         except Exception as error:  # Networks refuse dimensions with errors of many types.
@@ -62,18 +75,37 @@ def module_of(name: str) -> str:
     return f"{families.__name__}.{name}"
 
 
-@cache
 def arch_schema(name: str) -> dict[str, Any]:
     """Return the JSON schema of a family's `arch`, read from its source without running it."""
-    _check(name)
-    spec = importlib.util.find_spec(module_of(name))
+    schema: dict[str, Any] | None = _literal(name, "ARCH")
+    if schema is None:
+        raise VitscopeError(f"The model family '{name}' has no literal ARCH: add one.")
+    return schema
+
+
+def prepared(name: str, arch: Mapping[str, Any], folder: Path, where: str) -> dict[str, Any]:
+    """Check what the schema of `arch` cannot, and return it as jobs take it.
+
+    Paths in it are relative to `folder`, that of the study; `where` is its place there.
+    """
+    module: str | None = _literal(name, "PREPARED_BY")
+    if module is None:
+        return {**arch}
+    found: dict[str, Any] = importlib.import_module(module).prepared(arch, folder, where)
+    return found
+
+
+@cache
+def _literal(family: str, name: str) -> Any:
+    """Return what a name is in the source of a family, without running it; None if it is not."""
+    _check(family)
+    spec = importlib.util.find_spec(module_of(family))
     if spec is None or spec.origin is None:
-        raise VitscopeError(f"The source of the model family '{name}' cannot be found.")
+        raise VitscopeError(f"The source of the model family '{family}' cannot be found.")
     for node in ast.parse(Path(spec.origin).read_text(encoding="utf-8")).body:
-        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "ARCH":
-            schema: dict[str, Any] = ast.literal_eval(node.value)
-            return schema
-    raise VitscopeError(f"The model family '{name}' has no literal ARCH in {spec.origin}; add one.")
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == name:
+            return ast.literal_eval(node.value)
+    return None
 
 
 def find_family(name: str) -> Family:

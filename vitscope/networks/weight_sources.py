@@ -1,6 +1,7 @@
 """Where the weights of a model come from: the `checkpoint` entry of a study.
 
-A bundled file and a path are on this machine; a URL and a tag of timm's hub are downloaded.
+A bundled file and a path are on this machine; a URL and a tag of timm's hub are downloaded; and a
+function of the user's may return a network with its weights.
 """
 
 import os
@@ -13,7 +14,7 @@ from vitscope.files.whole import sha256_of
 from vitscope.web import lockfile
 from vitscope.web.redaction import redacted
 
-PLACES = ("bundled", "path", "url", "timm")
+PLACES = ("bundled", "path", "url", "timm", "made")
 HUB = "https://huggingface.co"
 
 
@@ -48,6 +49,8 @@ def local_file(where: str, checkpoint: Mapping[str, Any], root: Path) -> Path | 
 def described(checkpoint: Mapping[str, Any]) -> str:
     """Say where a checkpoint comes from, without folders of this machine and without secrets."""
     place = _place(checkpoint)
+    if place == "made":
+        return "made by the function of its network"
     named = str(checkpoint[place])
     if place == "url":
         return redacted(named)

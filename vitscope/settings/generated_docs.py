@@ -115,8 +115,10 @@ def _family(family: str) -> str:
     """Describe what the `arch` of a family takes."""
     schema, about = arch_schema(family), _docstring(module_of(family))
     summary = " ".join(about.partition("\n\n")[0].split())
-    keys = _settings(_within(schema, schema, ""))
-    return f"\n#### {family}\n\n{summary}\n\n{keys}{_choice(schema)}"
+    keys = [*_within(schema, schema, "")]
+    if others := schema.get("additionalProperties"):
+        keys.append(Setting("any other", "", "", others["description"]))
+    return f"\n#### {family}\n\n{summary}\n\n{_settings(keys)}{_choice(schema)}"
 
 
 def _docstring(module: str) -> str:

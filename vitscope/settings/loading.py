@@ -6,6 +6,7 @@ allowed.
 
 import csv
 from collections.abc import Mapping, Set
+from dataclasses import replace
 from functools import cache
 from os.path import normpath
 from pathlib import Path
@@ -15,10 +16,10 @@ from vitscope.data import opening
 from vitscope.errors import VitscopeError, nearest
 from vitscope.files.strict_yaml import load_yaml
 from vitscope.measures import rooms
-from vitscope.networks.family import arch_schema, family_names
+from vitscope.networks.family import arch_schema, family_names, prepared
 from vitscope.settings.schema import check, fill, listed, unknown
 from vitscope.settings.section import Schema, schema_of
-from vitscope.settings.study import LOCK_SUFFIX, Figure, Settings, Study, typed
+from vitscope.settings.study import LOCK_SUFFIX, Figure, Model, Settings, Study, typed
 from vitscope.training.snapshots import END
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -81,6 +82,19 @@ def _check_models(path: Path, settings: Settings) -> None:
         check(path, model["training"], recipe, within=("models", name, "training"))
 
 
+def _prepared(study: Study) -> Study:
+    """Return a study whose models have the `arch` that jobs take, checked beyond its schema."""
+    folder = study.path.parent
+    models = {
+        name: replace(
+            model,
+            arch=prepared(model.family, model.arch, folder, f"{study.path}: models.{name}.arch"),
+        )
+        for name, model in study.models.items()
+    }
+    return replace(study, models=models)
+
+
 def _check_files(study: Study) -> None:
     for name, model in study.models.items():
         if END in model.snapshots:
@@ -89,8 +103,21 @@ def _check_files(study: Study) -> None:
                 f"`checkpoint` of the model itself: remove the key."
             )
         for key, entry in model.files().items():
+            if "made" in entry:
+                _check_made(f"{study.path}: models.{name}.{key}", key, entry, model)
             if "bundled" in entry:
                 _check_bundled(study.path, f"models.{name}.{key}.bundled", entry["bundled"])
+
+
+def _check_made(where: str, key: str, entry: Settings, model: Model) -> None:
+    """Refuse weights that are made, where there is no function of the user's to make them."""
+    if model.family != "python" or key != "checkpoint":
+        raise VitscopeError(
+            f"{where}.made: only the `checkpoint` of a model of the family python can be made by "
+            f"its function: say where the file is."
+        )
+    if len(entry) > 1:
+        raise VitscopeError(f"{where}.sha256: weights that are made are no file: remove the key.")
 
 
 def _check_bundled(path: Path, key: str, bundled: str) -> None:
@@ -184,7 +211,7 @@ def load_study(path: Path, results: str = "results") -> Study:
     check(path, settings, schema)
     fill(settings, schema, schema)
     _check_models(path, settings)
-    study = typed(path.stem, path, settings)
+    study = _prepared(typed(path.stem, path, settings))
     _check_files(study)
     _check_figures(study)
     check(path, path.stem, schema["$defs"]["name"], within=("name of the file",))

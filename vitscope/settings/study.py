@@ -76,16 +76,16 @@ class Model:
     mean: Channels
     std: Channels
     label: str
-    checkpoint: dict[str, str]
+    checkpoint: Settings
     training: Settings
-    snapshots: dict[str, dict[str, str]]
-    history: dict[str, str] | None = None
+    snapshots: dict[str, Settings]
+    history: Settings | None = None
 
     def moments(self) -> list[str]:
         """Return the names of the snapshots and of the end, from first to last."""
         return [*self.snapshots, END]
 
-    def files(self) -> dict[str, dict[str, str]]:
+    def files(self) -> dict[str, Settings]:
         """Return the entries that name a file of its own, by their keys."""
         history = {} if self.history is None else {"history": self.history}
         snapshots = {f"snapshots.{name}": entry for name, entry in self.snapshots.items()}
@@ -215,7 +215,7 @@ class Study:
             )
         return msgspec.convert(asdict(self.training) | self.models[model].training, Recipe)
 
-    def snapshot(self, model: str, name: str) -> dict[str, str]:
+    def snapshot(self, model: str, name: str) -> Settings:
         """Return where a snapshot of a model comes from."""
         entries = self.models[model].snapshots
         if name not in entries:

@@ -64,23 +64,23 @@ def _declared_images(job: Job) -> int | None:
 
 
 @cache
-def _counted(name: str, family: str, arch: str, classes: int, size: int) -> Network:
+def _counted(name: str, settings: str) -> Network:
     # Imported here: plans of figures that need no network take no torch.
     from vitscope.networks.block_table import head_metadata
     from vitscope.networks.blocks import list_blocks
-    from vitscope.networks.empty import build_empty
+    from vitscope.networks.empty import empty_network
     from vitscope.networks.family import find_family
 
-    network = build_empty(family, json.loads(arch), classes, size).eval()
-    blocks = list_blocks(name, network, find_family(family).cut_points(network), size)
+    entry = json.loads(settings)
+    network = empty_network(entry).eval()
+    points = find_family(entry["family"]).cut_points(network)
+    blocks = list_blocks(name, network, points, entry["image_size"])
     return costs.network_of(blocks.table, head_metadata(blocks.head))
 
 
 def network_of(study: Study, model: str) -> Network:
     """Return what a network takes for one image, counted without weights."""
-    network = study.network(model)
-    arch = json.dumps(network["arch"], sort_keys=True)
-    return _counted(model, network["family"], arch, network["classes"], network["image_size"])
+    return _counted(model, json.dumps(study.network(model), sort_keys=True))
 
 
 def written(job: Job) -> int | None:
@@ -101,11 +101,12 @@ def calibrated(study: Study, model: str) -> float:
     from vitscope.networks.family import find_family
 
     entry = study.network(model)
-    size = entry["image_size"]
-    network = find_family(entry["family"]).build(entry["arch"], entry["classes"], size).eval()
+    size, channels = entry["image_size"], len(entry["mean"])
+    family = find_family(entry["family"])
+    network = family.build(entry["arch"], entry["classes"], size, channels).eval()
 
     def seconds(count: int) -> float:
-        images = torch.zeros(count, 3, size, size)
+        images = torch.zeros(count, channels, size, size)
         start = perf_counter()
         network(images)
         return perf_counter() - start

@@ -118,10 +118,7 @@ def test_a_job_takes_what_was_recorded_or_the_snapshots(tmp_path: Path) -> None:
     network = MINI.network("vit")
     given = OnWeights("vit", snapshots=[*files.values()])
     table = measure(given, "warmup", SNAPSHOTS, network)
-    parameters = parameter_names(
-        network["family"], network["arch"], network["classes"], network["image_size"]
-    )
-    expected = traced(files, parameters, "warmup").assign(model="vit")
+    expected = traced(files, parameter_names(network), "warmup").assign(model="vit")
     pd.testing.assert_frame_equal(table, expected, check_exact=True)
 
 
@@ -137,8 +134,7 @@ def test_one_epoch_is_no_trajectory() -> None:
 
 @pytest.mark.parametrize("model", ["resnet", "vit", "vit_6"])
 def test_bundled_histories_agree_with_bundled_snapshots(tmp_path: Path, model: str) -> None:
-    entry = MINI.models[model]
-    parameters = parameter_names(entry.family, entry.arch, 10, 32)
+    parameters = parameter_names(MINI.network(model))
     found = traced(bundled(tmp_path, model), parameters, "warmup")
     warmup = str(MINI.recipe(model).warmup_epochs)
     read = find_table("training_history").read(FOLDER / model / "history.parquet")
@@ -151,8 +147,7 @@ def test_bundled_histories_agree_with_bundled_snapshots(tmp_path: Path, model: s
 
 
 def test_parameters_are_not_buffers() -> None:
-    entry = MINI.models["resnet"]
-    names = parameter_names(entry.family, entry.arch, 10, 32)
+    names = parameter_names(MINI.network("resnet"))
     assert not [name for name in names if "running" in name or "num_batches" in name]
     left_out = set(load_file(FOLDER / "resnet" / "end.safetensors")) - set(names)
     assert left_out

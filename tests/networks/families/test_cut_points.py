@@ -80,7 +80,7 @@ def read(model: nn.Module, cut_points: list[CutPoint]) -> tuple[Tensor, list[Ten
 
 
 def test_every_family_is_here() -> None:
-    assert {name.split()[0] for name in ARCHS} == set(family_names())
+    assert {name.split()[0] for name in ARCHS} == set(family_names()) - {"python", "timm"}
 
 
 def test_names_are_unique_and_the_stem_is_first(built: Built) -> None:

@@ -3,6 +3,7 @@
 import re
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -11,25 +12,49 @@ from jsonschema import Draft202012Validator
 
 from vitscope.networks import families
 from vitscope.networks.blocks import block_table
-from vitscope.networks.family import arch_schema, family_names, find_family
+from vitscope.networks.family import arch_schema, family_names, find_family, prepared
 
 DOCS = Path(__file__).parents[3] / "docs" / "families.md"
 
 
-def fenced(language: str) -> str:
-    """Return the one code block of a language in the page."""
-    (block,) = re.findall(rf"```{language}\n(.*?)```", DOCS.read_text(), re.DOTALL)
-    return block
+def fenced(language: str) -> list[str]:
+    """Return the code blocks of a language in the page."""
+    return re.findall(rf"```{language}\n(.*?)```", DOCS.read_text(), re.DOTALL)
+
+
+def models() -> dict[str, dict[str, Any]]:
+    """Return the models of the page."""
+    return {
+        name: entry
+        for block in fenced("yaml")
+        for name, entry in yaml.safe_load(block)["models"].items()
+    }
+
+
+@pytest.mark.parametrize("name", ["efficientnet", "ours"])
+def test_the_examples_of_any_network_are_built(tmp_path: Path, name: str) -> None:
+    (tmp_path / "my_net.py").write_text(
+        "from torch import nn\n"
+        "def resnet20(width, num_classes):\n"
+        "    head = nn.Linear(width, num_classes)\n"
+        "    return nn.Sequential(nn.Conv2d(3, width, 32), nn.Flatten(), head)\n"
+    )
+    entry = models()[name]
+    family = entry["family"]
+    Draft202012Validator(arch_schema(family)).validate(entry["arch"])
+    arch = prepared(family, entry["arch"], tmp_path, "own.yaml")
+    model = find_family(family).build(arch, 10, 32).eval()
+    assert model(torch.zeros(1, 3, 32, 32)).shape == (1, 10)
 
 
 def test_the_example_is_a_family(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    code = fenced("python")
+    (code,) = fenced("python")
     assert len(code.splitlines()) < 40
     (tmp_path / "convformer.py").write_text(code)
     monkeypatch.setattr(families, "__path__", [*families.__path__, str(tmp_path)])
     monkeypatch.delitem(sys.modules, "vitscope.networks.families.convformer", raising=False)
 
-    entry = yaml.safe_load(fenced("yaml"))["models"]["convformer"]
+    entry = models()["convformer"]
     assert "convformer" in family_names()
     Draft202012Validator(arch_schema("convformer")).validate(entry["arch"])
     family = find_family(entry["family"])
@@ -52,5 +77,7 @@ def test_every_family_is_in_the_table() -> None:
         "swin",
         "mixer",
         "convnext",
+        "timm",
+        "python",
     ]
-    assert len(family_names()) == 8
+    assert len(family_names()) == 10

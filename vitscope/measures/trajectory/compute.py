@@ -64,8 +64,5 @@ def measure(
     # Imported here: what was recorded in training is read without torch.
     from vitscope.networks.empty import parameter_names
 
-    parameters = parameter_names(
-        network["family"], network["arch"], network["classes"], network["image_size"]
-    )
     snapshots = dict(zip(names, given.snapshots, strict=True))
-    return traced(snapshots, parameters, warmup).assign(model=given.model)
+    return traced(snapshots, parameter_names(network), warmup).assign(model=given.model)

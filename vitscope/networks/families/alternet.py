@@ -225,9 +225,9 @@ class Classifier(nn.Module):
 class Stem(nn.Module):
     """A single 3x3 convolution."""
 
-    def __init__(self, channels: int) -> None:
+    def __init__(self, in_channels: int, channels: int) -> None:
         super().__init__()
-        self.layer0 = nn.Sequential(nn.Conv2d(3, channels, 3, padding=1, bias=False))
+        self.layer0 = nn.Sequential(nn.Conv2d(in_channels, channels, 3, padding=1, bias=False))
 
     def forward(self, x: Tensor) -> Tensor:
         """Return the first feature map."""
@@ -238,10 +238,10 @@ class Stem(nn.Module):
 class AlterNet(nn.Module):
     """A network whose module names are those of the authors' checkpoints."""
 
-    def __init__(self, arch: Mapping[str, Any], num_classes: int) -> None:
+    def __init__(self, arch: Mapping[str, Any], num_classes: int, in_channels: int) -> None:
         super().__init__()
         width, channels = arch["width"], arch["width"]
-        self.layer0 = Stem(width)
+        self.layer0 = Stem(in_channels, width)
         for stage in range(len(arch["blocks"])):
             layers: list[nn.Module] = []
             for index, attends in enumerate(alternation(arch, stage)):
@@ -272,7 +272,7 @@ def alternation(arch: Mapping[str, Any], stage: int) -> list[bool]:
     return [False] * plain + [False, True] * attending
 
 
-def network(arch: Mapping[str, Any], num_classes: int, image_size: int) -> nn.Module:
+def network(arch: Mapping[str, Any], num_classes: int, image_size: int, channels: int) -> nn.Module:
     """Build a network of a published depth, or one of the given blocks."""
     full = {**DEFAULTS, **DEPTHS.get(arch.get("depth", 0), {}), **arch}
     for stage, attending in enumerate(full["attention"]):
@@ -280,7 +280,7 @@ def network(arch: Mapping[str, Any], num_classes: int, image_size: int) -> nn.Mo
             raise ValueError(f"at most half of the blocks of stage {stage + 1} can attend")
         if attending and image_size // 2**stage % full["window"] != 0:
             raise ValueError(f"the maps of stage {stage + 1} do not divide into windows")
-    return AlterNet(full, num_classes)
+    return AlterNet(full, num_classes, channels)
 
 
 def cut_points(model: nn.Module) -> list[CutPoint]:

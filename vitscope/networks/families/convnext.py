@@ -48,10 +48,10 @@ ARCH = {
 }
 
 
-def network(arch: Mapping[str, Any], num_classes: int, image_size: int) -> nn.Module:
+def network(arch: Mapping[str, Any], num_classes: int, image_size: int, channels: int) -> nn.Module:
     """Build one of timm's models, or one of the given dimensions."""
     convnext = import_timm("timm.models.convnext").ConvNeXt
-    return build_timm(convnext, arch, num_classes=num_classes)
+    return build_timm(convnext, arch, num_classes=num_classes, in_chans=channels)
 
 
 def cut_points(model: Any) -> list[CutPoint]:

@@ -59,10 +59,12 @@ ARCH = {
 }
 
 
-def network(arch: Mapping[str, Any], num_classes: int, image_size: int) -> nn.Module:
+def network(arch: Mapping[str, Any], num_classes: int, image_size: int, channels: int) -> nn.Module:
     """Build one of timm's models, or one of the given dimensions."""
     transformer = import_timm("timm.models.pit").PoolingVisionTransformer
-    return build_timm(transformer, arch, num_classes=num_classes, img_size=image_size)
+    return build_timm(
+        transformer, arch, num_classes=num_classes, img_size=image_size, in_chans=channels
+    )
 
 
 def cut_points(model: Any) -> list[CutPoint]:

@@ -114,10 +114,12 @@ class Classifier(nn.Module):
 class ResNet(nn.Module):
     """A residual network whose module names are those of the published checkpoints."""
 
-    def __init__(self, block: str, blocks: Sequence[int], width: int, num_classes: int) -> None:
+    def __init__(
+        self, block: str, blocks: Sequence[int], width: int, num_classes: int, in_channels: int
+    ) -> None:
         super().__init__()
         kind = BLOCKS[block]
-        self.layer0 = nn.Sequential(*conv_bn(3, width, 3), nn.ReLU())
+        self.layer0 = nn.Sequential(*conv_bn(in_channels, width, 3), nn.ReLU())
         channels = width
         for stage, depth in enumerate(blocks):
             layers = []
@@ -135,10 +137,10 @@ class ResNet(nn.Module):
         return x
 
 
-def network(arch: Mapping[str, Any], num_classes: int, image_size: int) -> nn.Module:
+def network(arch: Mapping[str, Any], num_classes: int, image_size: int, channels: int) -> nn.Module:
     """Build a network of a published depth, or one of the given blocks."""
     block, blocks = DEPTHS[arch["depth"]] if "depth" in arch else (arch["block"], arch["blocks"])
-    return ResNet(block, blocks, arch.get("width", 64), num_classes)
+    return ResNet(block, blocks, arch.get("width", 64), num_classes, channels)
 
 
 def cut_points(model: nn.Module) -> list[CutPoint]:

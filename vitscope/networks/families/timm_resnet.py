@@ -34,12 +34,12 @@ ARCH = {
 }
 
 
-def network(arch: Mapping[str, Any], num_classes: int, image_size: int) -> nn.Module:
+def network(arch: Mapping[str, Any], num_classes: int, image_size: int, channels: int) -> nn.Module:
     """Build one of timm's models, or one of the given blocks."""
     resnet = import_timm("timm.models.resnet")
     blocks = {"basic": resnet.BasicBlock, "bottleneck": resnet.Bottleneck}
     options = {**arch, "block": blocks[arch["block"]]} if "block" in arch else arch
-    return build_timm(resnet.ResNet, options, num_classes=num_classes)
+    return build_timm(resnet.ResNet, options, num_classes=num_classes, in_chans=channels)
 
 
 def cut_points(model: nn.Module) -> list[CutPoint]:

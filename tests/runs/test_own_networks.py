@@ -1,0 +1,65 @@
+"""A network of the user's own in a run: its code decides what runs again."""
+
+from pathlib import Path
+from typing import Any
+
+import safetensors.torch
+
+from tests.runs.copies import Workflow, edited, write_study
+
+NET = """
+from torch import nn
+from {name}_parts import head
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.stem = nn.Conv2d(3, 10, 4, 4)
+
+    def forward(self, x):
+        return head(self.stem(x))
+
+def net():
+    return Net()
+"""
+PARTS = """
+def head(x):
+    return x.mean((2, 3))
+"""
+CONVERTED = {name: f"results/own/checkpoints/{name}.safetensors" for name in ("one", "two")}
+
+
+def written(folder: Path) -> None:
+    """Write a study of two networks, each of a file and of one that it imports."""
+
+    def change(settings: dict[str, Any]) -> None:
+        model = {"family": "python", "data": "shapes32", "checkpoint": {"made": True}}
+        settings["models"] = {
+            name: model | {"arch": {"file": f"nets/{name}.py", "make": "net"}} for name in CONVERTED
+        }
+        settings["figures"] = {"fig9": {"kind": "feature_variance", "models": [*CONVERTED]}}
+
+    write_study(folder / "own.yaml", change)
+    (folder / "nets").mkdir()
+    for name in CONVERTED:
+        (folder / "nets" / f"{name}.py").write_text(NET.format(name=name))
+        (folder / "nets" / f"{name}_parts.py").write_text(PARTS)
+
+
+def test_code_decides_what_is_made_again(fresh: Workflow, tmp_path: Path) -> None:
+    written(tmp_path)
+    workflow = Workflow(fresh.root, tmp_path)
+    workflow.make(*CONVERTED.values())
+    weights = safetensors.torch.load_file(fresh.root / CONVERTED["one"])
+    assert weights["stem.weight"].shape == (10, 3, 4, 4)
+    parts = tmp_path / "nets" / "one_parts.py"
+    parts.touch()
+    (tmp_path / "nets" / "another.py").write_text("")
+    assert workflow.plan(*CONVERTED.values()) == {}
+    with edited(parts, lambda text: text + "# another\n"):
+        assert workflow.plan(*CONVERTED.values()) == {"convert_checkpoint": 1}
+    with edited(parts, lambda text: text.replace("(2, 3)", "(2, 7)")):
+        code, output = workflow.run("results/own/blocks/one.parquet")
+    assert code != 0
+    assert f"vitscope: {parts}, line 3, in head: IndexError: Dimension out of range" in output
+    assert "Traceback" not in output

@@ -1,0 +1,71 @@
+"""What modules of Python import, read from their sources: nothing is run."""
+
+import ast
+from collections.abc import Callable, Iterable, Iterator
+from functools import cache
+from importlib.util import resolve_name
+from pathlib import Path
+
+
+def reached(modules: Iterable[str], file_of: Callable[[str], Path | None]) -> dict[str, Path]:
+    """Return the files of modules, and of all that they import and `file_of` finds.
+
+    Modules that are imported by a computed name are not seen in the source.
+    """
+    found: dict[str, Path] = {}
+    pending = list(modules)
+    while pending:
+        for name in _with_parents(pending.pop()):
+            path = file_of(name)
+            if path and name not in found:
+                found[name] = path
+                pending.extend(imported(path, name))
+    return found
+
+
+def imported(path: Path, module: str) -> tuple[str, ...]:
+    """Return what the source of a module may import: modules, and names that may be modules."""
+    package = module if path.name == "__init__.py" else module.rpartition(".")[0]
+    return _imported(path.read_bytes(), package, str(path))
+
+
+# Parsing is most of the cost of a digest, and the modules that most scripts share are parsed once.
+@cache
+def _imported(source: bytes, package: str, path: str) -> tuple[str, ...]:
+    names: list[str] = []
+    for node in _run(ast.parse(source, path)):
+        if isinstance(node, ast.Import):
+            names += [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and (base := _base(node, package)):
+            names += [base, *(f"{base}.{alias.name}" for alias in node.names)]
+    return tuple(names)
+
+
+def _base(node: ast.ImportFrom, package: str) -> str | None:
+    """Return what names are imported from; None where nothing is above, as Python itself says."""
+    try:
+        return resolve_name("." * node.level + (node.module or ""), package)
+    except ImportError:
+        return None
+
+
+def module_file(stem: Path) -> Path | None:
+    """Return the file of a module whose path without suffix is known: a package's, or its own."""
+    for path in (stem / "__init__.py", stem.with_name(f"{stem.name}.py")):
+        if path.is_file():
+            return path
+    return None
+
+
+def _run(tree: ast.AST) -> Iterator[ast.AST]:
+    """Yield what is run of a module: what is imported for types alone changes no result."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            continue
+        yield node
+        yield from _run(node)
+
+
+def _with_parents(module: str) -> list[str]:
+    parts = module.split(".")
+    return [".".join(parts[: i + 1]) for i in range(len(parts))]
