@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from importlib.machinery import ModuleSpec, PathFinder
 from importlib.util import find_spec
+from os.path import normpath
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ INSTALLED = ("site-packages", "dist-packages", Path(sysconfig.get_path("stdlib")
 
 @dataclass(frozen=True)
 class OwnCode:
-    """A module of the user's: its file, and its name where imports begin."""
+    """A module of the user's: its absolute file, and its name where imports begin."""
 
     file: Path
     module: str
@@ -64,19 +65,42 @@ def keywords(arch: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in arch.items() if key not in OWN_KEYS}
 
 
+def shown(file: Path) -> str:
+    """Return the path of a file as messages say it: from the working directory, if it is below."""
+    here = Path.cwd()
+    return str(file.relative_to(here) if file.is_relative_to(here) else file)
+
+
 def located(arch: Mapping[str, Any], folder: Path, where: str) -> OwnCode:
     """Find the module that `arch` names; a file is relative to `folder`, the study's."""
     if "file" not in arch:
         return _module(arch["module"], folder, f"{where}.module")
-    file = folder / Path(arch["file"]).expanduser()
-    if not file.is_file() or file.suffix != ".py":
-        there = [path.name for path in file.parent.glob("*.py")]
-        problem = f"{file} is no file of Python" if file.exists() else f"there is no file {file}"
+    file = _absolute(_joined(folder, arch["file"]))
+    there = _files_in(file.parent)
+    if file.name not in there:
         raise VitscopeError(
-            f"{where}.file: {problem}: give the path of a file NAME.py, relative to the study or "
-            f"absolute.{nearest(file.name, there)}"
+            f"{where}.file: {shown(file)} is not a file of Python: give the path of a file NAME.py "
+            f"that is there, relative to the study or absolute.{nearest(file.name, there)}"
         )
     return OwnCode(file, arch.get("module") or _name_in_packages(file, f"{where}.file"))
+
+
+def _files_in(folder: Path) -> list[str]:
+    try:
+        return [path.name for path in folder.glob("*.py") if path.is_file()]
+    except OSError:
+        # Not to be read, or with a name that no folder has.
+        return []
+
+
+def _joined(folder: Path, file: str) -> Path:
+    # Other homes than the user's own are left to be told as files that are not there.
+    return folder / (Path(file).expanduser() if file.startswith("~/") else file)
+
+
+def _absolute(path: Path) -> Path:
+    # What is above it decides which package it is in: no `..` may be left.
+    return Path(normpath(path.absolute()))
 
 
 def prepared(arch: Mapping[str, Any], folder: Path, where: str) -> dict[str, Any]:
@@ -86,32 +110,47 @@ def prepared(arch: Mapping[str, Any], folder: Path, where: str) -> dict[str, Any
     """
     own = located(arch, folder, where)
     code = _digest(own, where)
+    _check_function(own, arch, where)
+    # As it was said: what lies in a folder that moves is what it was.
+    said = _joined(folder, arch["file"]) if "file" in arch else _below(folder, own.file)
+    return {**arch, "file": str(said), "module": own.module, "code": code}
+
+
+def _check_function(own: OwnCode, arch: Mapping[str, Any], where: str) -> None:
+    """Refuse an `arch` whose function the source does not have, or that it does not fit."""
+    make, file = arch["make"], shown(own.file)
     if (hiding := own.files().get(own.module)) != own.file:
-        raise VitscopeError(f"{where}: {own.file} cannot be imported beside {hiding}: rename it.")
+        raise VitscopeError(f"{where}: {file} cannot be imported beside {hiding}: rename it.")
     tree = ast.parse(own.file.read_bytes())
-    names = dict(_defined(tree.body))
-    if arch["make"] not in names and not _makes_names(tree):
-        own_names = [name for name, node in names.items() if _is_made_here(node)]
+    defined = [*_defined(tree.body)]
+    makes = [node for name, node in defined if name == make]
+    if not makes and not _makes_names(tree):
+        there = [name for name, node in defined if _is_made_here(node)]
         raise VitscopeError(
-            f"{where}.make: {own.file} has no function {quoted(arch['make'])}; it has "
-            f"{', '.join(own_names) or 'none'}.{nearest(arch['make'], own_names)}"
+            f"{where}.make: {file} has no function {quoted(make)}; it has "
+            f"{', '.join(there) or 'none'}.{nearest(make, there)}"
         )
-    made = names.get(arch["make"])
-    if isinstance(made, ast.FunctionDef) and not made.decorator_list:
-        _check_keywords(made, keywords(arch), f"{where}: {own.file}, line {made.lineno}")
-    return {**arch, "file": str(own.file), "module": own.module, "code": code}
+    # One that is wrapped, or defined in more ways, may take other keywords.
+    (function, *others) = makes or [tree]
+    if isinstance(function, ast.FunctionDef) and not (function.decorator_list or others):
+        _check_keywords(function, keywords(arch), f"{where}: {file}, line {function.lineno}")
+
+
+def _below(folder: Path, file: Path) -> Path:
+    start = _absolute(folder)
+    return folder / file.relative_to(start) if file.is_relative_to(start) else file
 
 
 def _name_in_packages(file: Path, where: str) -> str:
     """Return the name of a module within the packages that its folder is one of."""
     parts = [] if file.name == "__init__.py" else [file.stem]
-    folder = file.absolute().parent
+    folder = file.parent
     while (folder / "__init__.py").is_file():
         parts.insert(0, folder.name)
         folder = folder.parent
     if any("." in part for part in parts):
         raise VitscopeError(
-            f"{where}: {file} cannot be imported, because of the dot in its name: rename it."
+            f"{where}: {shown(file)} cannot be imported, because of the dot in its name: rename it."
         )
     return ".".join(parts)
 
@@ -119,7 +158,7 @@ def _name_in_packages(file: Path, where: str) -> str:
 def _module(name: str, folder: Path, where: str) -> OwnCode:
     """Find a module beside the study, or else in the environment, without importing any."""
     top, *inner = name.split(".")
-    spec = PathFinder.find_spec(top, [str(folder.absolute())]) or _installed(top)
+    spec = PathFinder.find_spec(top, [str(_absolute(folder))]) or _installed(top)
     found = top
     for part in inner:
         places = spec.submodule_search_locations if spec else None
@@ -132,7 +171,7 @@ def _module(name: str, folder: Path, where: str) -> OwnCode:
             f"{where}: the module {name} {problem}: give one that lies beside the study or is "
             f"installed, or the path of its file as `file`."
         )
-    return OwnCode(Path(origin), name)
+    return OwnCode(_absolute(Path(origin)), name)
 
 
 def _installed(name: str) -> ModuleSpec | None:
@@ -148,11 +187,12 @@ def _digest(own: OwnCode, where: str) -> str:
     try:
         files = own.files()
     except SyntaxError as error:
-        place = f"{error.filename}, line {error.lineno}"
+        place = f"{shown(Path(error.filename or own.file))}, line {error.lineno}"
         raise VitscopeError(f"{where}: {place}: {error.msg}: correct it.") from error
     except (ValueError, RecursionError, OSError) as error:
         raise VitscopeError(
-            f"{where}: {own.file}, or a file that it imports, cannot be read ({error}): correct it."
+            f"{where}: {shown(own.file)}, or a file that it imports, cannot be read ({error}): "
+            f"correct it."
         ) from error
     digest = hashlib.sha256()
     for name in sorted(files):

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from vitscope.errors import VitscopeError
-from vitscope.networks.own_code import OwnCode, located
+from vitscope.networks.own_code import OwnCode, located, shown
 
-# The files of the code that runs, by their absolute paths, as messages name them.
-_FILES: dict[Path, Path] = {}
+# The files of the code that runs, as Python names them and as messages do.
+_FILES: dict[Path, str] = {}
 # The folder that its imports begin in, if it is none that is installed.
 _FOLDERS: list[str] = []
 
@@ -28,17 +28,17 @@ def call(arch: Mapping[str, Any], keywords: Mapping[str, Any]) -> object:
     except (VitscopeError, MemoryError):
         raise
     except (Exception, SystemExit) as error:
-        what = f"{own.file}: {arch['make']}"
+        what = f"{shown(own.file)}: {arch['make']}"
         raise VitscopeError(told(error) or f"{what}: {_reason(error)}.") from error
 
 
 def told(error: BaseException) -> str | None:
     """Return the sentence of an error whose traceback leads through a user's code, if it does."""
-    if isinstance(error, SyntaxError) and (shown := _FILES.get(Path(error.filename or ""))):
-        return f"{shown}, line {error.lineno}: {_reason(error)}."
+    if isinstance(error, SyntaxError) and (file := _FILES.get(Path(error.filename or ""))):
+        return f"{file}, line {error.lineno}: {_reason(error)}."
     for frame in reversed(traceback.extract_tb(error.__traceback__)):
-        if shown := _FILES.get(Path(frame.filename)):
-            return f"{shown}, line {frame.lineno}, in {frame.name}: {_reason(error)}."
+        if file := _FILES.get(Path(frame.filename)):
+            return f"{file}, line {frame.lineno}, in {frame.name}: {_reason(error)}."
     return None
 
 
@@ -54,19 +54,18 @@ def _enter(own: OwnCode) -> None:
     Networks may have files of the same name: those of the last folder are imported.
     """
     files = own.files()
-    folder = own.root.resolve()
-    if not own.is_installed and [str(folder)] != _FOLDERS:
+    if not own.is_installed and [str(own.root)] != _FOLDERS:
         _leave()
-        sys.path.insert(0, str(folder))
-        _FOLDERS.append(str(folder))
-    _FILES.update({folder / file.relative_to(own.root): file for file in files.values()})
+        sys.path.insert(0, str(own.root))
+        _FOLDERS.append(str(own.root))
+    _FILES.update({file: shown(file) for file in files.values()})
     importlib.invalidate_caches()
     for name, file in files.items():
         loaded = sys.modules.get(name)
         origin = getattr(loaded, "__file__", None)
         if loaded is not None and (origin is None or not file.samefile(origin)):
             raise VitscopeError(
-                f"{file} has the name of the module {name}, which is loaded already from "
+                f"{shown(file)} has the name of the module {name}, which is loaded already from "
                 f"{origin or 'Python itself'}: rename the file, or the folder that it lies in."
             )
 

@@ -177,6 +177,25 @@ def test_a_file_in_a_package_imports_as_part_of_it(tmp_path: Path) -> None:
     assert code(tmp_path, **ARCH | {"file": "models/net.py"}) != by_file["code"]
 
 
+def test_a_study_within_the_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    files = {
+        "pack/__init__": "",
+        "pack/net": dedent(NET).replace("from layers", "from .deeper.layers"),
+        "pack/deeper/__init__": "",
+        "pack/deeper/layers": LAYERS,
+    }
+    monkeypatch.chdir(write(tmp_path, **files) / "pack" / "deeper")
+    arch = ready(Path(), **ARCH | {"file": "../net.py"})
+    assert (arch["file"], arch["module"]) == ("../net.py", "pack.net")
+    assert isinstance(find_family("python").build(arch, 5, 16), nn.Module)
+
+
+def test_a_function_that_is_defined_in_two_ways_may_take_any_keyword(tmp_path: Path) -> None:
+    write(tmp_path, net="try:\n    def net(a): ...\nexcept ImportError:\n    def net(b): ...")
+    for key in ("a", "b"):
+        assert ready(tmp_path, file="net.py", make="net", **{key: 1})
+
+
 def test_an_installed_module() -> None:
     arch = ready(Path(), module="torchvision.models.resnet", make="resnet18", num_classes=7)
     model = find_family("python").build(arch, 7, 32).eval()
@@ -208,10 +227,12 @@ def test_nothing_is_written_beside_the_code(folder: Path) -> None:
     [
         (
             {"file": "ne.py"},
-            ".file: there is no file ne.py: give the path of a file NAME.py, relative to the study "
-            "or absolute. Did you mean 'net.py'?",
+            ".file: ne.py is not a file of Python: give the path of a file NAME.py that is there, "
+            "relative to the study or absolute. Did you mean 'net.py'?",
         ),
-        ({"file": "."}, ".file: {folder} is no file of Python: give the path of a file"),
+        ({"file": "."}, ".file: {folder} is not a file of Python: give the path of a file"),
+        ({"file": "x" * 5000}, ".file: x"),
+        ({"file": "~nobody/net.py"}, ".file: ~nobody/net.py is not a file of Python: give the"),
         ({"make": "nett"}, ".make: net.py has no function 'nett'; it has Net, net. Did you mean"),
         ({"widht": 3}, ": net.py, line 20: net takes no 'widht', it takes width, classes. Did you"),
         ({"classes": None}, ": net.py, line 20: net needs classes: add it to the arch."),

@@ -4,12 +4,14 @@ Keywords of the model may stand beside the name, and change it as they would in 
 """
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from torch import nn
 
 from vitscope.networks.family import Family
 from vitscope.networks.timm_import import import_timm
+from vitscope.networks.timm_names import prepared
 
 ARCH = {
     "type": "object",
@@ -36,7 +38,7 @@ PREPARED_BY = "vitscope.networks.timm_names"
 def network(arch: Mapping[str, Any], num_classes: int, image_size: int, channels: int) -> nn.Module:
     """Build a model of timm, for images of this size where it depends on that."""
     timm = import_timm()
-    options = {**arch, "num_classes": num_classes, "in_chans": channels}
+    options = prepared(arch, Path(), "arch") | {"num_classes": num_classes, "in_chans": channels}
     model: nn.Module
     try:
         model = timm.create_model(options.pop("name"), img_size=image_size, **options)
