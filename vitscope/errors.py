@@ -14,7 +14,12 @@ class VitscopeError(Exception):
     """
 
     def __init__(self, sentence: str) -> None:
-        super().__init__(_shortened("".join(map(_visible, sentence))))
+        super().__init__(_shortened(visible(sentence)))
+
+
+def visible(text: str) -> str:
+    """Return a text on one line that a terminal shows as it is."""
+    return "".join(map(_visible, text))
 
 
 def _visible(character: str) -> str:

@@ -209,6 +209,37 @@ def test_what_there_is_not_is_told(corruption: str, severity: int, message: str)
 def test_images_are_bytes() -> None:
     with pytest.raises(ValueError, match="expected uint8"):
         corrupt(SHAPES[:1].astype(np.float32), "fog", 1, [0])  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match=r"expected uint8 \(N, 3, H, W\) or \(N, 1, H, W\)"):
+        corrupt(SHAPES[:1, :2], "fog", 1, [0])
+
+
+# Grey images
+
+
+GREY = SHAPES[:40, 1:2].copy()
+
+
+@pytest.mark.parametrize("severity", [1, 5])
+@pytest.mark.parametrize("corruption", CORRUPTIONS)
+def test_a_grey_image_is_corrupted_as_the_same_image_in_colour(
+    corruption: str, severity: int
+) -> None:
+    """The first channel of noise is the same draw; ice is as light as it seems in colour."""
+    rows = np.arange(len(GREY))
+    grey = corrupt(GREY, corruption, severity, rows, seed=1)
+    colour = corrupt(GREY.repeat(3, axis=1), corruption, severity, rows, seed=1)
+    assert grey.shape == GREY.shape
+    if corruption == "frost":
+        expected = np.stack([light(image) for image in colour])
+    else:
+        expected = colour[:, :1]
+    # What is cut off above white differs by the colour of ice, what is compressed by rounding.
+    distance = np.abs(grey.astype(int) - expected.astype(int))
+    assert distance.max() <= {"frost": 6, "jpeg_compression": 2, "snow": 1}.get(corruption, 0)
+
+
+def light(image: np.ndarray) -> np.ndarray:
+    return np.asarray(Image.fromarray(image.transpose(1, 2, 0)).convert("L"))[None]
 
 
 # Noise

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
+from tests.helpers.splits import write_folder
 from vitscope.data.building import build, preprocessed
 from vitscope.data.sources.shapes32 import draw
 from vitscope.data.split import Split
@@ -128,6 +129,91 @@ def test_memory_does_not_grow_with_the_number_of_images(tmp_path: Path) -> None:
     assert peaks[1] < peaks[0] + images[:50].nbytes
 
 
+ALL = {"test": {"images": None, "seed": None}}
+
+
+def test_labels_follow_the_names_that_the_study_gives(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    splits = {"test": {"images": 60, "seed": None}}
+    build("shapes", dataset(GENERATED, splits=splits), "test", tmp_path / "drawn")
+    drawn = Split(tmp_path / "drawn")
+    source = write_folder(drawn, tmp_path / "images")
+    capsys.readouterr()
+
+    def labels_of(**keys: Any) -> dict[bytes, int]:
+        build("own", dataset(source, splits=ALL) | keys, "test", tmp_path / "own")
+        own = Split(tmp_path / "own")
+        assert len(own.classes) == keys.get("classes", 10)
+        return {own.images([row])[0].tobytes(): own.labels[row] for row in range(60)}
+
+    true = {drawn.images([row])[0].tobytes(): drawn.labels[row] for row in range(60)}
+    assert labels_of(class_names=drawn.classes) == true
+    counts = np.bincount(drawn.labels)
+    said = capsys.readouterr().out
+    assert said.startswith("data.own.splits.test: classes: 0 striped disk (")
+    assert f"9 {drawn.classes[9]} ({counts[9]} images)\n" in said
+    index = {name: 7 * number + 3 for number, name in enumerate(drawn.classes)}
+    mapped = labels_of(class_index=index, classes=100)
+    assert mapped == {image: 7 * label + 3 for image, label in true.items()}
+    assert Split(tmp_path / "own").classes[3:5] == ["striped disk", "4"]
+    by_name = labels_of()
+    order = sorted(drawn.classes)
+    assert by_name == {image: order.index(drawn.classes[n]) for image, n in true.items()}
+
+
+def test_numbers_beyond_the_names_of_a_source_are_refused(tmp_path: Path) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    source = pictures(tmp_path / "flat", (40, 40))
+    image = {"bytes": (tmp_path / "flat" / "0.png").read_bytes()}
+    facts = '{"info": {"features": {"label": {"names": ["ant", "bee"]}}}}'
+    table = pa.table({"image": [image], "label": [2]})
+    pq.write_table(table.replace_schema_metadata({"huggingface": facts}), tmp_path / "data.parquet")
+    source = {"kind": "parquet", "path": str(tmp_path / "data.parquet")}
+    entry = dataset(source, classes=9, class_index={"ant": 4, "bee": 8}, splits=ALL)
+    with pytest.raises(VitscopeError, match=r"has the label 2 and names 2 classes, which are"):
+        build("own", entry, "test", tmp_path / "own")
+
+
+@pytest.mark.parametrize("mode", ["L", "RGB", "RGBA", "P", "1"])
+def test_images_of_every_mode_become_grey(tmp_path: Path, mode: str) -> None:
+    """Grey images keep their values, whatever the file; others become as light as they are."""
+    source = pictures(tmp_path / "flat", (40, 36), mode=mode)
+    entry = dataset(source, classes=3, channels=1, splits=ALL)
+    build("flat", entry, "test", tmp_path / "test")
+    split = Split(tmp_path / "test")
+    assert split.shape == (1, 32, 32)
+    with Image.open(tmp_path / "flat" / "0.png") as image:
+        expected = np.asarray(image.convert("RGB").convert("L"))[2:34, 4:36]
+        if mode == "L":
+            np.testing.assert_array_equal(expected, np.asarray(image)[2:34, 4:36])
+    np.testing.assert_array_equal(split.images([0])[0, 0], expected)
+    (batch,) = split.batches([0], 1, [0.4], [0.2])
+    wanted = (expected.astype(np.float32) / 255 - np.float32(0.4)) / np.float32(0.2)
+    np.testing.assert_array_equal(batch[0, 0].numpy(), wanted)
+
+
+def test_grey_arrays_and_grey_parquet_are_the_same_images(tmp_path: Path) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    pictures(tmp_path / "flat", (32, 32), (32, 32), mode="L")
+    files = sorted((tmp_path / "flat").iterdir())
+    arrays = np.stack([np.asarray(Image.open(file)) for file in files])
+    np.savez(tmp_path / "data.npz", images=arrays, labels=[0, 1])
+    rows = [{"bytes": file.read_bytes()} for file in files]
+    pq.write_table(pa.table({"image": rows, "label": [0, 1]}), tmp_path / "data.parquet")
+    for kind in ("npz", "parquet"):
+        source = {"kind": kind, "path": str(tmp_path / f"data.{kind}")}
+        entry = dataset(source, classes=2, channels=1, splits=ALL)
+        build("grey", entry, "test", tmp_path / "test")
+        split = Split(tmp_path / "test")
+        np.testing.assert_array_equal(split.images([0, 1])[:, 0], arrays)
+        assert split.labels.tolist() == [0, 1]
+
+
 def test_images_without_labels(tmp_path: Path) -> None:
     source = pictures(tmp_path / "flat", (40, 60), (50, 35), mode="L")
     path = tmp_path / "test.safetensors"
@@ -149,7 +235,8 @@ def test_images_without_labels(tmp_path: Path) -> None:
         (
             {"classes": 1000},
             "the source has 10 classes and the study says 1000: correct `classes` of the data "
-            "set, or put all images in one folder, without labels.",
+            "set, say in `class_index` which number each has, or put all images in one folder, "
+            "without labels.",
         ),
         ({"splits": {"test": {"images": 10_001, "seed": 0}}}, "asks for 10001 images and .* 10000"),
     ],

@@ -4,23 +4,27 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from PIL import Image
 from torch import nn
 
 from vitscope.data.building import build
 from vitscope.data.split import Split
 from vitscope.measures.given import OnModel
 
+Source = dict[str, Any]
+
 CENTER, SPREAD = [0.5, 0.5, 0.5], [0.25, 0.25, 0.25]
 
 
 def built(
     path: Path,
-    source: dict[str, Any],
+    source: Source,
     split: str = "test",
     *,
     images: int | None = None,
     seed: int | None = None,
     classes: int = 10,
+    **others: Any,
 ) -> Split:
     """Build a split of the data set `mine`, of images of 32 pixels."""
     dataset = {
@@ -30,9 +34,24 @@ def built(
         "resize": None,
         "interpolation": "bicubic",
         "splits": {split: {"images": images, "seed": seed}},
+        **others,
     }
     build("mine", dataset, split, path)
     return Split(path)
+
+
+# Two classes of shapes, each under the name of the other.
+SWAPPED = {"meshed triangle": "rippled square", "rippled square": "meshed triangle"}
+
+
+def write_folder(split: Split, folder: Path, renamed: dict[str, str] | None = None) -> Source:
+    """Write images to a folder for each class, which may get another name; return the source."""
+    for row, label in enumerate(split.labels.tolist()):
+        name = split.classes[label]
+        file = folder / (renamed or {}).get(name, name) / f"{row}.png"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(split.images([row])[0].transpose(1, 2, 0)).save(file)
+    return {"kind": "folder", "path": str(folder)}
 
 
 def shapes(path: Path, images: int, split: str = "test") -> Split:

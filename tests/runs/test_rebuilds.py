@@ -237,6 +237,7 @@ def test_a_folder_of_images_is_read_again_when_a_file_in_it_changes(tmp_path):
         data = settings["data"]["shapes32"]
         data |= {"source": {"kind": "folder", "path": str(folder)}, "classes": 2}
         data["splits"] = {"test": {}}
+        settings["analysis"]["images"] = 2
         for name, model in settings["models"].items():
             model["checkpoint"] = {"path": f"{name}.pth"}
 

@@ -44,29 +44,29 @@ def disagreement(type_: Any, schema: Schema, at: str) -> list[str]:
     origin, inner = get_origin(type_), get_args(type_)
     if is_dataclass(type_) and schema["type"] == "object":
         return differing_keys(type_, schema, at)
-    if origin in (Union, UnionType) and schema.get("type") in ("object", "array"):
-        # What a file may leave out is None then.
+    allowed = schema.get("type", [])
+    deep = {"object", "array"} & {*([allowed] if isinstance(allowed, str) else allowed)}
+    if origin in (Union, UnionType) and deep:
+        # What a file may leave out is None then; text names a file that is read.
         (given,) = set(inner) - {NoneType}
-        return disagreement(given, schema, at)
+        return disagreement(given, schema | {"type": deep.pop()}, at)
     if origin is Literal:
         return [] if list(inner) == schema.get("enum") else [f"{at}: {inner}"]
     if origin is list:
         same = schema.get("type") == "array"
         return disagreement(inner[0], schema["items"], at) if same else [at]
     if origin is tuple:
-        same = schema.get("minItems") == schema.get("maxItems") == len(inner)
-        faults = [disagreement(each, schema["items"], at) for each in inner]
-        return sum(faults, [] if same else [f"{at}: not {len(inner)} entries"])
+        same = schema.get("type") == "array" and inner[1] is ...
+        return disagreement(inner[0], schema["items"], at) if same else [at]
     if origin is dict:
         same = schema.get("type") == "object" and inner[0] is str
         values = schema.get("additionalProperties")
         if inner[1] is str and "properties" in schema:
             texts = [resolved(each, SCHEMA)["type"] for each in schema["properties"].values()]
             return [] if same and {*texts} == {"string"} else [at]
-        deep = disagreement(inner[1], values, at) if isinstance(values, dict) else []
-        return deep if same else [at]
+        faults = disagreement(inner[1], values, at) if isinstance(values, dict) else []
+        return faults if same else [at]
     named = [PLAIN[each] for each in (inner if origin in (Union, UnionType) else (type_,))]
-    allowed = schema.get("type")
     return (
         [] if named == ([allowed] if isinstance(allowed, str) else allowed) else [f"{at}: {named}"]
     )

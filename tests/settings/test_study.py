@@ -230,7 +230,8 @@ FAMILIES = "alternet, convnext, mixer, pit, python, resnet, swin, timm, timm_res
         (
             "data.generated.mean",
             [0.5, 0.5],
-            "data.generated.mean: found [0.5, 0.5], allowed: at least 3 entries.",
+            "data.generated.mean: found [0.5, 0.5], allowed: a list of three numbers, or of one "
+            "for grey images.",
         ),
         (
             "data.generated.std",

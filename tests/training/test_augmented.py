@@ -125,6 +125,16 @@ def test_without_augmentation_images_are_those_of_the_split(split: Split, tmp_pa
     np.testing.assert_allclose(targets, expected, rtol=1e-6)
 
 
+def test_grey_images_are_augmented_by_all_that_there_is(tmp_path: Path) -> None:
+    source = {"source": {"kind": "shapes32", "seed": 0}}
+    grey = artefact_of(tmp_path / "train", "shapes32", channels=1, **source)
+    path = tmp_path / "augmented"
+    augment_images(grey, RECIPE, 60, 3, path, mean=[0.4], std=[0.2])
+    images, targets = Augmented(path).rows(0, 60)
+    assert images.shape == (60, 1, 32, 32)
+    torch.testing.assert_close(targets.sum(1), torch.ones(60))
+
+
 def test_more_images_than_the_split_has_are_drawn_in_epochs(split: Split, tmp_path: Path) -> None:
     images = drawn(split, tmp_path, PLAIN | {"batch_size": 40}, images=250)
     rows = rows_of(images, split)

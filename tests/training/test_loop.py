@@ -203,6 +203,19 @@ def test_randaugment_changes_images_and_keeps_their_form() -> None:
     assert len({image.tobytes() for image in images}) > 10
 
 
+@pytest.mark.parametrize("policy", ["rand-m9-n2-mstd0.5", "rand-m9-n3-mstd0.5-inc1"])
+def test_a_grey_image_is_augmented_as_the_same_image_in_colour(policy: str) -> None:
+    pixels = np.random.default_rng(0).integers(0, 256, (32, 32, 1), dtype=np.uint8)
+    recipe = PLAIN | {"randaugment": policy, "shift": 2, "flip": True}
+    grey, colour = augmentation(recipe, [0.4]), augmentation(recipe, [0.4] * 3)
+    for seed in range(100):
+        with seeded(seed):
+            one = grey(pixels)
+        with seeded(seed):
+            three = colour(pixels.repeat(3, axis=2))
+        np.testing.assert_array_equal(three, one.repeat(3, axis=2))
+
+
 @pytest.mark.parametrize("mixed", [True, False])
 def test_targets_are_smoothed_labels(mixed: bool) -> None:
     recipe = PLAIN | ({"mixup": 0.8, "mixing_probability": 0.0} if mixed else {})

@@ -43,6 +43,14 @@ def test_the_study_and_its_seeds(tmp_path: Path) -> None:
     assert record(tmp_path)["study"] == {"name": "tiny", **SETTINGS}
 
 
+def test_which_class_has_which_number(tmp_path: Path) -> None:
+    named = tensor_file(tmp_path / "own" / "test.st", {"classes": '["0", "ant", "2", "b\\u00e9e"]'})
+    unnamed = tensor_file(tmp_path / "own" / "train.st", {"classes": '["0", "1"]'})
+    data = record(tmp_path, data=[named, unnamed])["data"]
+    assert data["own/test"]["classes"] == {1: "ant", 3: "bée"}
+    assert data["own/train"]["classes"] == '["0", "1"]'
+
+
 def test_settings_that_are_shared_are_written_in_full(tmp_path: Path) -> None:
     text = run_record("tiny", SETTINGS, [], [], [], str(tmp_path))
     assert "&" not in text

@@ -9,6 +9,7 @@ from scipy import ndimage
 
 from vitscope.corruptions.blur import gaussian
 from vitscope.corruptions.images import Draws, Images, Maps, along_both_axes, drawn
+from vitscope.files.images import as_picture, as_pixels
 
 
 def contrast(images: Images, draws: Draws, kept: float) -> Images:
@@ -83,5 +84,5 @@ def jpeg_compression(images: Images, draws: Draws, quality: int) -> Images:
 def _each(images: Images, change: Callable[[Image.Image], Image.Image]) -> Images:
     """Change each image as a picture of bytes."""
     pixels = np.rint(255 * images).astype(np.uint8).transpose(0, 2, 3, 1)
-    changed = np.stack([np.asarray(change(Image.fromarray(picture))) for picture in pixels])
+    changed = np.stack([as_pixels(change(as_picture(each))) for each in pixels])
     return changed.transpose(0, 3, 1, 2).astype(np.float32) / 255

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_array
 
-# Float32 from 0 to 1, (n, 3, height, width).
+# Float32 from 0 to 1, (n, channels, height, width): three channels, or one of grey images.
 Images = npt.NDArray[Any]
 Maps = npt.NDArray[Any]
 # One generator for each image.

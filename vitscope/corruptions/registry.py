@@ -54,7 +54,7 @@ def corrupt(
     rows: Sequence[int] | npt.NDArray[np.int64],
     seed: int = 0,
 ) -> npt.NDArray[np.uint8]:
-    """Corrupt images of bytes, (N, 3, H, W).
+    """Corrupt images of bytes, (N, C, H, W), in colour or grey.
 
     What becomes of an image depends on the corruption, the severity, the image's row and the seed,
     and not on the other images.
@@ -66,8 +66,10 @@ def corrupt(
         )
     if severity not in SEVERITIES:
         raise VitscopeError(f"There is no severity {severity} of {corruption}, only 1 to 5.")
-    if images.dtype != np.uint8 or images.ndim != 4 or images.shape[1] != 3:
-        raise ValueError(f"images are {images.dtype}{images.shape}, expected uint8 (N, 3, H, W)")
+    if images.dtype != np.uint8 or images.ndim != 4 or images.shape[1] not in {1, 3}:
+        raise ValueError(
+            f"images are {images.dtype}{images.shape}, expected uint8 (N, 3, H, W) or (N, 1, H, W)"
+        )
     corrupted = np.empty_like(images)
     step = min(AT_ONCE, max(1, VALUES_AT_ONCE // images[0].size)) if len(images) else 1
     for first in range(0, len(images), step):

@@ -13,6 +13,14 @@ from vitscope.corruptions.images import Draws, Images, Maps, along_both_axes, dr
 LIGHTNESS = np.array([0.299, 0.587, 0.114], np.float32)[:, None, None]
 
 
+def lightness(images: Images) -> Images:
+    """Return how light images seem, (..., 1, height, width); grey ones are as light as they are."""
+    if images.shape[-3] == 1:
+        return images
+    light: Images = (LIGHTNESS * images).sum(axis=-3, keepdims=True)
+    return light
+
+
 def snow(
     images: Images,
     draws: Draws,
@@ -31,7 +39,7 @@ def snow(
     flakes = np.where(flakes < threshold, 0, flakes).clip(0, 1)
     angles = drawn(lambda draw: np.asarray(draw.uniform(-135, -45)), draws)
     flakes = smeared(flakes, angles, radius, blur)
-    light = (LIGHTNESS * images).sum(axis=1, keepdims=True)
+    light = lightness(images)
     white = np.maximum(images, 1.5 * light + 0.5)
     snowy: Images = clear * images + (1 - clear) * white + flakes + flakes[..., ::-1, ::-1]
     return snowy
@@ -41,6 +49,8 @@ def frost(images: Images, draws: Draws, image: float, ice: float) -> Images:
     """Look through a piece of a frosted pane."""
     height, width = images.shape[-2:]
     pieces = drawn(lambda draw: frost_plates.piece(draw, height, width), draws)
+    # On a grey image a pane is as light as it would seem in colour.
+    pieces = pieces if images.shape[1] == 3 else lightness(pieces)
     return np.float32(image) * images + np.float32(ice) * pieces
 
 

@@ -10,14 +10,19 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
+from vitscope.data.class_numbers import Numbering, listed, numbering
+from vitscope.data.counts import check_taken
 from vitscope.data.opening import open_source
 from vitscope.data.source import Sample, Source
 from vitscope.data.split import DIGEST, UNKNOWN_LABEL, select
 from vitscope.errors import VitscopeError
+from vitscope.files.images import as_pixels
 from vitscope.files.tensors import TensorWriter, row_sums
 
 Integers = npt.NDArray[np.int64]
 
+# How Pillow calls images of one channel and of three.
+MODES = {1: "L", 3: "RGB"}
 INTERPOLATIONS = {"bilinear": Image.Resampling.BILINEAR, "bicubic": Image.Resampling.BICUBIC}
 ROWS_PER_WRITE = 256
 NO_DIGEST = "0" * 64
@@ -28,47 +33,46 @@ def build(
 ) -> None:
     """Write the file of a split of a study's data set.
 
-    `download` is the archive of the source, if the study names no path.
+    `download` is the archive of the source, if the study names no path. Images have three
+    `channels`, and classes the numbers that the source gives them, unless `dataset` says otherwise.
     """
     source = open_source(dataset["source"], split, download)
     settings = dataset["splits"][split]
     where = f"data.{name}.splits.{split}"
-    _check_counts(where, source, dataset["classes"], settings["images"])
+    classes = numbering(where, source.classes, dataset)
+    check_taken(where, settings["images"], len(source))
     rows = select(len(source), settings["images"], settings["seed"])
-    metadata = _metadata(name, dataset, split, source)
+    metadata = _metadata(name, dataset, split, source, classes)
     digest = sha256(json.dumps(metadata, sort_keys=True).encode())
-    tensors = _tensors(len(rows), dataset["image_size"], source.extra)
+    shape = (dataset.get("channels", 3), dataset["image_size"], dataset["image_size"])
+    tensors = _tensors(len(rows), shape, source.extra)
+    images_of = np.zeros(dataset["classes"], np.int64)
     with TensorWriter(path, tensors, metadata | {DIGEST: NO_DIGEST}) as writer:
-        for tensor, first, values in _written(where, source, rows, dataset):
+        for tensor, first, values in _written(where, source, rows, dataset, classes):
             writer.write(tensor, first, values)
             digest.update(values.data)
+            if tensor == "labels":
+                images_of += np.bincount(values[values >= 0], minlength=len(images_of))
         writer.amend(DIGEST, digest.hexdigest())
+    _say_classes(where, classes.names, images_of)
 
 
-def _check_counts(where: str, source: Source, classes: int, images: int | None) -> None:
-    if source.classes and len(source.classes) != classes:
-        # A folder may hold images of fewer classes than the model tells apart: without labels, it
-        # can still be measured.
-        fewer = ", or put all images in one folder, without labels"
-        raise VitscopeError(
-            f"{where}: the source has {len(source.classes)} classes and the study says {classes}: "
-            f"correct `classes` of the data set{fewer if len(source.classes) < classes else ''}."
-        )
-    if len(source) == 0:
-        raise VitscopeError(f"{where}: the source holds no images: correct its path.")
-    if images is not None and images > len(source):
-        raise VitscopeError(
-            f"{where}: the study asks for {images} images and the source has {len(source)}: "
-            f"lower `images`, or set it to null for all."
-        )
+def _say_classes(where: str, names: list[str], images_of: Integers) -> None:
+    """Say which class has which number: where that is wrong, every accuracy is."""
+    there = {
+        number: f"{names[number]} ({images_of[number]} images)"
+        for number in np.flatnonzero(images_of).tolist()
+    }
+    print(f"{where}: classes: {listed(there) or 'no image has a label'}")
 
 
-def _metadata(name: str, dataset: Mapping[str, Any], split: str, source: Source) -> dict[str, str]:
-    classes = source.classes or [str(label) for label in range(dataset["classes"])]
+def _metadata(
+    name: str, dataset: Mapping[str, Any], split: str, source: Source, classes: Numbering
+) -> dict[str, str]:
     return {
         "dataset": name,
         "split": split,
-        "classes": json.dumps(classes),
+        "classes": json.dumps(classes.names),
         "source_images": str(len(source)),
         "resize": json.dumps(dataset["resize"]),
         "interpolation": dataset["interpolation"],
@@ -77,15 +81,15 @@ def _metadata(name: str, dataset: Mapping[str, Any], split: str, source: Source)
 
 
 def _tensors(
-    count: int, size: int, extra: tuple[str, ...]
+    count: int, shape: tuple[int, ...], extra: tuple[str, ...]
 ) -> dict[str, tuple[str, tuple[int, ...]]]:
     """Return the type and the shape of every tensor of the file."""
     numbers = ("labels", "index", "sums", *extra)
-    return {"images": ("U8", (count, 3, size, size)), **dict.fromkeys(numbers, ("I64", (count,)))}
+    return {"images": ("U8", (count, *shape)), **dict.fromkeys(numbers, ("I64", (count,)))}
 
 
 def _written(
-    where: str, source: Source, rows: Integers, dataset: Mapping[str, Any]
+    where: str, source: Source, rows: Integers, dataset: Mapping[str, Any], classes: Numbering
 ) -> Iterator[tuple[str, int, npt.NDArray[Any]]]:
     """Yield what the file holds, piece by piece: a tensor's name, the first row, the values."""
     yield "index", 0, rows
@@ -96,27 +100,32 @@ def _written(
         pixels = np.stack([preprocessed(sample.image, dataset, where) for sample in chosen])
         yield "images", first, pixels
         yield "sums", first, row_sums(pixels).view(np.int64)
-        yield "labels", first, _checked_labels(where, chosen, dataset["classes"])
+        yield "labels", first, _labels(where, chosen, classes)
         for column, extra in enumerate(source.extra):
             yield extra, first, np.array([sample.extra[column] for sample in chosen])
 
 
-def _checked_labels(where: str, samples: list[Sample], classes: int) -> Integers:
-    """Return the labels; refuse any that is neither a class nor unknown."""
+def _labels(where: str, samples: list[Sample], classes: Numbering) -> Integers:
+    """Return the numbers of classes; refuse a label that is neither a class nor unknown."""
     labels = np.array([sample.label for sample in samples], np.int64)
-    if labels.min() < UNKNOWN_LABEL or labels.max() >= classes:
+    known = len(classes.names if classes.numbers is None else classes.numbers)
+    if labels.min() < UNKNOWN_LABEL or labels.max() >= known:
         raise VitscopeError(
-            f"{where}: the source has the label {labels.max()} and the study says {classes} "
+            f"{where}: the source has the label {labels.max()} and "
+            f"{'the study says' if classes.numbers is None else 'names'} {known} "
             f"classes, which are numbered from 0: correct `classes` of the data set."
         )
-    return labels
+    if classes.numbers is None:
+        return labels
+    numbers: Integers = np.array([*classes.numbers, UNKNOWN_LABEL])[labels]
+    return numbers
 
 
 def preprocessed(
     image: Image.Image, dataset: Mapping[str, Any], where: str
 ) -> npt.NDArray[np.uint8]:
-    """Resize the shorter side, cut out the centre, and return (3, size, size), as torchvision."""
-    image = image.convert("RGB")
+    """Resize the shorter side, cut out the centre, and return (C, size, size), as torchvision."""
+    image = image.convert(MODES[dataset.get("channels", 3)])
     size, resize = dataset["image_size"], dataset["resize"]
     if resize is not None:
         shorter = min(image.size)
@@ -129,5 +138,5 @@ def preprocessed(
             f"`resize` of the data set to at least {size}."
         )
     left, top = round((width - size) / 2), round((height - size) / 2)
-    pixels = np.asarray(image.crop((left, top, left + size, top + size)))
+    pixels = as_pixels(image.crop((left, top, left + size, top + size)))
     return np.ascontiguousarray(pixels.transpose(2, 0, 1))

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from vitscope.data.counts import check_measured
 from vitscope.data.split import Split, select
 from vitscope.errors import VitscopeError
 
@@ -13,11 +14,7 @@ def shard_rows(
     available: int, shard: int, images: int, seed: int | None, shard_size: int
 ) -> list[int]:
     """Return the rows of a split that make up a shard of the images that are measured."""
-    if images > available:
-        raise VitscopeError(
-            f"analysis.images: the study measures {images} images and the split has {available}: "
-            f"lower analysis.images, or say in the split how many `images` it has."
-        )
+    check_measured("analysis.images", images, available)
     first = shard * shard_size
     rows: list[int] = select(available, images, seed)[first : first + shard_size].tolist()
     return rows

@@ -11,13 +11,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from vitscope.data import sources
 from vitscope.errors import VitscopeError, nearest
 
 if TYPE_CHECKING:
-    from vitscope.data.source import Source
+    from vitscope.data.source import Glance, Source
 
 
 @dataclass(frozen=True)
@@ -26,7 +27,8 @@ class Declaration:
 
     `keys` are the keys that it takes in a study beside `kind`, each with its JSON schema, which may
     refer to the schema of studies. `archive` is the official archive that is downloaded where a
-    study names no path: see `archives.py`.
+    study names no path: see `archives.py`. Where `glanced` is set, the module has a function
+    `glance`, by which a study is checked as it is read.
     """
 
     meaning: str
@@ -34,6 +36,7 @@ class Declaration:
     required: tuple[str, ...] = ()
     archive: dict[str, Any] | None = None
     generated: bool = False
+    glanced: bool = False
 
 
 def names() -> list[str]:
@@ -56,9 +59,26 @@ def declared(kind: str) -> Declaration:
 def open_source(source: Mapping[str, Any], split: str, download: Path | None = None) -> "Source":
     """Open a split of a source; `download` is its archive, if the study names no path."""
     _check(source["kind"])
-    module = importlib.import_module(f"{sources.__name__}.{source['kind']}")
-    opened: Source = module.open_split(source, split, local_path(source, split) or download)
+    opened: Source = _module(source["kind"]).open_split(
+        source, split, local_path(source, split) or download
+    )
     return opened
+
+
+def glance(source: Mapping[str, Any], split: str, most: int) -> "Glance | None":
+    """Return what is seen of a split at a glance, of whose images no more than `most` are counted.
+
+    None where nothing is seen: what a path holds may be put there later.
+    """
+    path = local_path(source, split)
+    if not declared(source["kind"]).glanced or path is None or not path.exists():
+        return None
+    seen: Glance = _module(source["kind"]).glance(path, most)
+    return seen
+
+
+def _module(kind: str) -> ModuleType:
+    return importlib.import_module(f"{sources.__name__}.{kind}")
 
 
 def local_path(source: Mapping[str, Any], split: str) -> Path | None:

@@ -19,6 +19,13 @@ class Sample(NamedTuple):
     extra: tuple[int, ...] = ()
 
 
+class Glance(NamedTuple):
+    """What the names of files alone tell of a split: its classes, and how many images there are."""
+
+    classes: list[str]
+    images: int
+
+
 class Source(Protocol):
     """One split of a data set, read image by image.
 

@@ -52,11 +52,11 @@ class Split:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The shape of an image: (3, H, W)."""
+        """The shape of an image: (C, H, W), of one channel or three."""
         return self._file.shape("images")[1:]
 
     def images(self, rows: Rows) -> npt.NDArray[np.uint8]:
-        """Return images, (N, 3, H, W), of which every byte was checked."""
+        """Return images, (N, C, H, W), of which every byte was checked."""
         chosen = np.ascontiguousarray(self._images[rows])
         wrong = row_sums(chosen) != self._sums[rows]
         if wrong.any():
@@ -82,7 +82,7 @@ class Split:
         return self._file.array(name)
 
     def normalized(self, rows: Rows, mean: Sequence[float], std: Sequence[float]) -> "Tensor":
-        """Return images as a model expects them, float32 (N, 3, H, W)."""
+        """Return images as a model expects them, float32 (N, C, H, W)."""
         return normalized(self.images(rows), mean, std)
 
     def batches(
@@ -100,5 +100,5 @@ def normalized(
     import torch
 
     scaled = torch.tensor(np.array(images)).float().div_(255)
-    center, spread = (torch.tensor(value).view(3, 1, 1) for value in (mean, std))
+    center, spread = (torch.tensor(value).view(-1, 1, 1) for value in (mean, std))
     return scaled.sub_(center).div_(spread)

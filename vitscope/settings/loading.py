@@ -17,6 +17,7 @@ from vitscope.errors import VitscopeError, nearest
 from vitscope.files.strict_yaml import load_yaml
 from vitscope.measures import rooms
 from vitscope.networks.family import arch_schema, family_names, prepared
+from vitscope.settings.data_sets import check_data, with_class_names
 from vitscope.settings.schema import check, fill, listed, unknown
 from vitscope.settings.section import Schema, schema_of
 from vitscope.settings.study import LOCK_SUFFIX, Figure, Model, Settings, Study, typed
@@ -211,9 +212,11 @@ def load_study(path: Path, results: str = "results") -> Study:
     check(path, settings, schema)
     fill(settings, schema, schema)
     _check_models(path, settings)
+    settings["data"] = with_class_names(path, settings["data"])
     study = _prepared(typed(path.stem, path, settings))
     _check_files(study)
     _check_figures(study)
+    check_data(study)
     check(path, path.stem, schema["$defs"]["name"], within=("name of the file",))
     for measure in rooms.names():
         rooms.declared(measure).check(study)

@@ -114,7 +114,7 @@ _EXPECTED: dict[str, Callable[[Any], str]] = {
 
 
 def _expected(error: ValidationError) -> str:
-    if error.validator in {"const", "pattern", "not"} and "title" in error.schema:
+    if error.validator in {"const", "pattern", "not", "oneOf"} and "title" in error.schema:
         # The title of what has no words of its own says it.
         return str(error.schema["title"])
     words = _EXPECTED.get(str(error.validator))

@@ -16,7 +16,8 @@ from vitscope.training.snapshots import END
 LOCK_SUFFIX = ".lock.yaml"
 
 Settings = dict[str, Any]
-Channels = tuple[float, float, float]
+# Of each channel: one of grey images, three of others.
+Channels = tuple[float, ...]
 Section = TypeVar("Section")
 
 
@@ -34,6 +35,8 @@ class Dataset:
 
     source: Settings
     classes: int
+    class_names: list[str] | None
+    class_index: dict[str, int] | None
     image_size: int
     resize: int | None
     interpolation: Literal["bilinear", "bicubic"]
@@ -41,6 +44,11 @@ class Dataset:
     std: Channels
     corrupted: str | None
     splits: dict[str, Selection]
+
+    @property
+    def channels(self) -> int:
+        """How many channels its images have."""
+        return len(self.mean)
 
 
 @dataclass(frozen=True)

@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import numpy.typing as npt
 import torch
-from PIL import Image
 from torch import Tensor
 from torch.nn import functional
 
 from vitscope.data.split import Split, normalized
 from vitscope.errors import VitscopeError
+from vitscope.files.images import as_picture, as_pixels
 from vitscope.networks.timm_import import import_timm
 from vitscope.training.recipe import Recipe, training_rows
 
@@ -20,7 +20,7 @@ Augment = Callable[[Pixels], Pixels]
 
 
 def augmentation(recipe: Recipe, mean: list[float]) -> Augment:
-    """Return what is done to each image, (H, W, 3): shift, flip, RandAugment."""
+    """Return what is done to each image, (H, W, C): shift, flip, RandAugment."""
     policy = None
     if recipe["randaugment"]:
         auto_augment = import_timm("timm.data.auto_augment")
@@ -44,8 +44,7 @@ def augmentation(recipe: Recipe, mean: list[float]) -> Augment:
         if recipe["flip"] and random.random() < 0.5:
             pixels = pixels[:, ::-1]
         if policy is not None:
-            image = Image.fromarray(np.ascontiguousarray(pixels))
-            pixels = np.asarray(policy(image))
+            pixels = as_pixels(policy(as_picture(pixels)))
         return pixels
 
     return augment

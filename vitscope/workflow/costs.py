@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from vitscope.measures import rooms
 from vitscope.measures.measure import Work, passes
-from vitscope.settings.study import Study
+from vitscope.settings.study import Dataset, Study
 from vitscope.workflow import params
 
 if TYPE_CHECKING:
@@ -123,17 +123,18 @@ def informed(job: Job, inputs: Mapping[str, Any]) -> Job:
         job = replace(job, network=_read_network(path, Path(path).stat().st_mtime_ns))
     images = inputs.get("train") or inputs.get("images")
     if isinstance(images, str):
-        # A byte for every colour of every pixel, and little besides.
-        there = Path(images).stat().st_size // (3 * image_size(job) ** 2)
+        # A byte for every channel of every pixel, and little besides.
+        data = dataset(job)
+        there = Path(images).stat().st_size // (data.channels * data.image_size**2)
         job = replace(job, images=there)
     return job
 
 
-def image_size(job: Job) -> int:
-    """Return the side of the images of a job, in pixels."""
+def dataset(job: Job) -> Dataset:
+    """Return the data set that the images of a job are of."""
     if "model" in job.names:
-        return job.study.dataset_of(job.names["model"]).image_size
-    return job.study.data[job.names["dataset"]].image_size
+        return job.study.dataset_of(job.names["model"])
+    return job.study.data[job.names["dataset"]]
 
 
 def shard_images(job: Job) -> int:
@@ -173,7 +174,7 @@ def megapixels(job: Job) -> float:
     elif job.rule in AUGMENTS:
         drawn = params.drawing if job.rule == "augment_images" else params.drawing_alike
         there = drawn(study)["images"]
-    return (there or UNCOUNTED_IMAGES) * image_size(job) ** 2 / 1e6
+    return (there or UNCOUNTED_IMAGES) * dataset(job).image_size ** 2 / 1e6
 
 
 def _seconds_of_images(job: Job) -> float:

@@ -6,12 +6,14 @@ A workflow that compares these values knows when a job has to run again.
 from dataclasses import asdict
 from typing import Any
 
+from vitscope.data.class_numbers import listed
 from vitscope.data.opening import declared, local_path
 from vitscope.data.source_files import listing_digest
 from vitscope.drawing.captions import caption_of
 from vitscope.errors import VitscopeError
 from vitscope.measures import rooms
 from vitscope.networks import weight_sources
+from vitscope.settings.data_sets import named_classes
 from vitscope.settings.study import Model, Study
 
 Values = dict[str, Any]
@@ -32,11 +34,23 @@ AUGMENTING = (
 )
 TRAINED_ON = ("images", "seed")
 
+# How many classes the caption of a figure lists; the record of the run has all.
+SHOWN_CLASSES = 20
+
 
 def split(study: Study, dataset: str, name: str) -> Values:
     """Return what the artefact of a split is made by."""
     data = study.data[dataset]
-    keys = ("source", "classes", "image_size", "resize", "interpolation")
+    keys = (
+        "source",
+        "classes",
+        "class_names",
+        "class_index",
+        "channels",
+        "image_size",
+        "resize",
+        "interpolation",
+    )
     splits = {name: asdict(data.splits[name])}
     return {key: getattr(data, key) for key in keys} | {"splits": splits}
 
@@ -72,6 +86,11 @@ def classified(study: Study, name: str) -> Values:
     if len(wanted) != 1:
         raise VitscopeError(f"{study.path}: nothing says which images of '{name}' are classified.")
     return {"wanted": wanted.pop(), "seed": study.analysis.seed}
+
+
+def labels_are_truth(study: Study, name: str) -> bool:
+    """Return whether a model should find the labels of a split: where cues conflict, it may not."""
+    return name == study.analysis.split
 
 
 def recipe(study: Study, model: str) -> Values:
@@ -159,9 +178,21 @@ def facts(study: Study, figure: str) -> dict[str, str]:
     splits = " and ".join(measure.splits(study))
     made_from = [*data, f"{splits} images"] if splits else data
     found = {"Study": title(study), "Data": ", ".join(made_from)}
+    for name in data:
+        found |= _classes_of(study, name, measure.splits(study))
     for model in models:
         found |= _weights_behind(measure.needs, model)
     return found
+
+
+def _classes_of(study: Study, dataset: str, splits: list[str]) -> dict[str, str]:
+    """Return which class has which number, where the order of folders or the study decides it."""
+    entry = study.data[dataset]
+    for name in splits:
+        classes = named_classes(entry, name) if name in entry.splits else {}
+        if classes:
+            return {f"Classes of {dataset}": listed(classes, SHOWN_CLASSES)}
+    return {}
 
 
 def _weights_behind(needs: str, model: Model) -> dict[str, str]:

@@ -90,7 +90,7 @@ def written(job: Job) -> int | None:
     if job.rule == "build_split":
         data = job.study.data[job.names["dataset"]]
         images = data.splits[job.names["split"]].images
-        return None if images is None else images * 3 * data.image_size**2
+        return None if images is None else images * data.channels * data.image_size**2
     return None
 
 

@@ -1,5 +1,6 @@
 """The record of a run: what it takes to make the same results again."""
 
+import json
 import platform
 import subprocess
 from collections.abc import Iterable, Mapping
@@ -62,6 +63,13 @@ def _without_secrets(settings: Any) -> Any:
     return settings
 
 
+def _numbered_classes(facts: Mapping[str, str]) -> dict[str, Any]:
+    """Return the metadata of a split, in which it is seen which class has which number."""
+    names = enumerate(json.loads(facts.get("classes", "[]")))
+    named = {number: name for number, name in names if name != str(number)}
+    return {**facts, **({"classes": named} if named else {})}
+
+
 def run_record(
     name: str,
     settings: Mapping[str, Any],
@@ -83,7 +91,7 @@ def run_record(
         "data": {
             f"{Path(path).parent.name}/{Path(path).stem}": {
                 "sha256": sha256_of(path),
-                **TensorFile(path).metadata,
+                **_numbered_classes(TensorFile(path).metadata),
             }
             for path in data
         },

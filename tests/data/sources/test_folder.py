@@ -7,6 +7,7 @@ import pytest
 from PIL import Image
 
 from tests.helpers.sources import open_path
+from vitscope.data.opening import glance
 from vitscope.data.source import Source
 from vitscope.errors import VitscopeError
 
@@ -62,6 +63,21 @@ def test_folders_that_cannot_be_meant(tmp_path: Path) -> None:
     image(tmp_path / "ant" / "a.png", 1)
     with pytest.raises(VitscopeError, match=r"holds both images and folders of images \(ant\)"):
         open_path("folder", tmp_path)
+
+
+def test_a_glance_opens_no_file_and_counts_no_more_than_it_must(tmp_path: Path) -> None:
+    for name in ("zebra/1.PNG", "ant/b.png", "ant/a.bmp", "ant/notes.txt", "empty/.hidden.png"):
+        (tmp_path / "own" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "own" / name).touch()
+    source = {"kind": "folder", "path": f"{tmp_path}/{{split}}"}
+    assert glance(source, "own", 9) == (["ant", "zebra"], 3)
+    assert glance(source, "own", 2) == (["ant", "zebra"], 2)
+    (tmp_path / "flat").mkdir()
+    (tmp_path / "flat" / "a.png").touch()
+    assert glance(source, "flat", 9) == ([], 1)
+    # What is not there yet, and what cannot be seen at a glance.
+    assert glance(source, "nowhere", 9) is None
+    assert glance({"kind": "npz", "path": str(tmp_path)}, "own", 9) is None
 
 
 @pytest.mark.parametrize("kept", [0, 20, 50])

@@ -27,8 +27,9 @@ def test_images_are_read_one_by_one(tmp_path: Path, save: Any, labels: Any) -> N
         np.testing.assert_array_equal(np.asarray(sample.image), IMAGES[row])
 
 
-def test_gray_images(tmp_path: Path) -> None:
-    np.savez(tmp_path / "data.npz", images=IMAGES[..., 0])
+@pytest.mark.parametrize("channels", [0, slice(1)])
+def test_gray_images(tmp_path: Path, channels: int | slice) -> None:
+    np.savez(tmp_path / "data.npz", images=IMAGES[..., channels])
     (sample,) = Npz(tmp_path / "data.npz").samples(np.array([2]))
     np.testing.assert_array_equal(np.asarray(sample.image), IMAGES[2, ..., 0])
 

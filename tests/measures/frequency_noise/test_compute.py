@@ -335,6 +335,16 @@ def test_every_model_gets_the_noise_as_it_is_drawn() -> None:
                 np.testing.assert_array_equal(passes[1 + 2 * seed + position], images + noise)
 
 
+def test_grey_images_get_noise_of_one_channel() -> None:
+    (grey,), (colour,) = signs(3, [5], 8, channels=1), signs(3, [5], 8)
+    np.testing.assert_array_equal(grey, colour[:1])
+    images = np.random.default_rng(0).normal(size=(4, 1, 32, 32)).astype(np.float32)
+    model = nn.Sequential(nn.Flatten(), nn.Linear(32 * 32, 10))
+    rows, labels = [0, 1, 2, 3], np.zeros(4, int)
+    clean, shares = shares_found(model, batches(images, 3), rows, labels, NOISE)
+    assert (clean.shape, shares.shape) == ((4,), (4, len(NOISE["frequencies"])))
+
+
 def test_batches_and_the_order_of_frequencies_do_not_matter() -> None:
     images = np.random.default_rng(1).normal(size=(12, 3, 32, 32))
     model, _ = mini("vit")

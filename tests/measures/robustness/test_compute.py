@@ -1,6 +1,7 @@
 """Robustness: the views of images, their scores, and the mean corruption error."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -69,6 +70,19 @@ def measured(views: Iterator[View] | list[View], split: Split, rows: list[int]) 
         [scored("linear", view, predict(model, view.batches, labels), 10) for view in views],
         ignore_index=True,
     )
+
+
+def test_grey_images_under_every_corruption(tmp_path: Path) -> None:
+    source = {"kind": "shapes32", "seed": 0}
+    grey = built(tmp_path / "grey", source, images=8, channels=1)
+    network = nn.Sequential(nn.Flatten(), nn.Linear(32 * 32, 10))
+    for name in CORRUPTIONS:
+        build(grey, None, name, [5], 0, tmp_path / name)
+    views = [Corrupted(tmp_path / name) for name in CORRUPTIONS]
+    given = on_model(network, grey, corrupted=views)
+    given = replace(given, settings=given.settings | {"mean": [0.5], "std": [0.2]})
+    table = measure(given, CORRUPTIONS, clean=True)
+    assert table["corruption"].tolist() == ["none", *CORRUPTIONS]
 
 
 def test_views_show_the_same_images(split: Split, corrupted: list[Corrupted]) -> None:

@@ -2,11 +2,12 @@
 
 import hashlib
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
-from vitscope.data.source import required
+from vitscope.data.source import Glance, required
 from vitscope.data.sources._image_files import ImageFiles
 from vitscope.data.split import UNKNOWN_LABEL
 from vitscope.errors import VitscopeError
@@ -15,6 +16,7 @@ SOURCE: dict[str, Any] = {
     "meaning": "image files, in a sub-folder per class, or flat and without labels",
     "keys": {"path": {"$ref": "#/$defs/source_path"}},
     "required": ("path",),
+    "glanced": True,
 }
 
 SUFFIXES = frozenset({".bmp", ".jpeg", ".jpg", ".png", ".ppm", ".tif", ".tiff", ".webp"})
@@ -23,24 +25,24 @@ SUFFIXES = frozenset({".bmp", ".jpeg", ".jpg", ".png", ".ppm", ".tif", ".tiff", 
 def open_split(source: Mapping[str, Any], split: str, file: Path | None) -> ImageFiles:
     """Open the images of a folder; those that lie in it directly have no labels."""
     folder = required(file, source)
-    if not folder.is_dir():
-        raise VitscopeError(f"{folder} is not a folder: correct the path of the data set.")
-    loose, by_class = _images_in(folder), _images_by_class(folder)
-    if loose and by_class:
-        raise VitscopeError(
-            f"{folder} holds both images and folders of images ({', '.join(by_class)}): put "
-            f"every image in the folder of its class, or all in {folder}."
-        )
-    if not loose and not by_class:
-        raise VitscopeError(
-            f"{folder} holds no images ({', '.join(sorted(SUFFIXES))}): correct the path of the "
-            f"data set."
-        )
-    files = [(image, UNKNOWN_LABEL) for image in loose]
-    for label, images in enumerate(by_class.values()):
-        files += [(image, label) for image in images]
+    classes = _classes(folder)
+    files = [(image, UNKNOWN_LABEL) for image in sorted(_images_in(folder))]
+    for label, each in enumerate(classes):
+        files += [(image, label) for image in sorted(_images_in(each))]
     provenance = {"source": folder.name, "source_listing_sha256": _listing(folder, files)}
-    return ImageFiles(files, list(by_class), provenance)
+    return ImageFiles(files, [each.name for each in classes], provenance)
+
+
+def glance(folder: Path, most: int) -> Glance:
+    """Return the names of the classes, and how many images there are, counted up to `most`."""
+    try:
+        classes = _classes(folder)
+        images = chain.from_iterable(map(_images_in, [folder, *classes]))
+        return Glance([each.name for each in classes], sum(1 for _ in islice(images, most)))
+    except OSError as error:
+        raise VitscopeError(
+            f"{folder} cannot be read ({error.strerror}, {error.filename}): make it readable."
+        ) from error
 
 
 def _listing(folder: Path, files: list[tuple[Path, int]]) -> str:
@@ -49,16 +51,34 @@ def _listing(folder: Path, files: list[tuple[Path, int]]) -> str:
     return hashlib.sha256(os.fsencode("\n".join(lines))).hexdigest()
 
 
-def _images_in(folder: Path) -> list[Path]:
-    return sorted(
-        file
-        for file in folder.iterdir()
-        if file.suffix.lower() in SUFFIXES and not file.name.startswith(".") and file.is_file()
-    )
+def _classes(folder: Path) -> list[Path]:
+    """Return the sub-folders that hold images, in the order of their names."""
+    if not folder.is_dir():
+        raise VitscopeError(f"{folder} is not a folder: correct the path of the data set.")
+    classes = [each for each in sorted(folder.iterdir()) if each.is_dir() and _holds_images(each)]
+    loose = _holds_images(folder)
+    if loose and classes:
+        raise VitscopeError(
+            f"{folder} holds both images and folders of images "
+            f"({', '.join(each.name for each in classes)}): put every image in the folder of its "
+            f"class, or all in {folder}."
+        )
+    if not loose and not classes:
+        raise VitscopeError(
+            f"{folder} holds no images ({', '.join(sorted(SUFFIXES))}): correct the path of the "
+            f"data set."
+        )
+    return classes
 
 
-def _images_by_class(path: Path) -> dict[str, list[Path]]:
-    """Return the images of each sub-folder that has any, in the order of their names."""
-    folders = sorted(folder for folder in path.iterdir() if folder.is_dir())
-    images = {folder.name: _images_in(folder) for folder in folders}
-    return {name: files for name, files in images.items() if files}
+def _holds_images(folder: Path) -> bool:
+    return next(_images_in(folder), None) is not None
+
+
+def _images_in(folder: Path) -> Iterator[Path]:
+    """Yield the images of a folder as they come; of many, the first is found at once."""
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            suffix = Path(entry.name).suffix.lower()
+            if suffix in SUFFIXES and not entry.name.startswith(".") and entry.is_file():
+                yield Path(entry.path)

@@ -18,7 +18,10 @@ from vitscope.files.npy import read_header
 from vitscope.files.whole import sha256_of
 
 SOURCE: dict[str, Any] = {
-    "meaning": "arrays `images`, (N, H, W, 3) or (N, H, W) and 8-bit, and `labels`, which may lack",
+    "meaning": (
+        "8-bit arrays `images`, (N, H, W, 3), (N, H, W, 1) or (N, H, W), and `labels`, which may "
+        "lack"
+    ),
     "keys": {"path": {"$ref": "#/$defs/source_path"}},
     "required": ("path",),
 }
@@ -37,7 +40,7 @@ def open_split(source: Mapping[str, Any], split: str, file: Path | None) -> "Npz
 
 
 class Npz:
-    """The arrays `images`, (n, h, w, 3) or (n, h, w) of bytes, and `labels`, which may lack."""
+    """The arrays `images` and `labels` of an archive, of which the second may lack."""
 
     extra = ()
 
@@ -68,6 +71,7 @@ class Npz:
     def samples(self, indices: npt.NDArray[np.int64]) -> Iterator[Sample]:
         """Yield images with their label; no more than one image is in memory."""
         size, position = prod(self._shape[1:]), 0
+        shape = self._shape[1:] if self._shape[3:] == (3,) else self._shape[1:3]
         try:
             with zipfile.ZipFile(self._path) as archive, archive.open(IMAGES) as file:
                 _image_shape(file)
@@ -76,7 +80,7 @@ class Npz:
                     # are read too.
                     for _ in range(position, index):
                         file.read(size)
-                    row = np.frombuffer(file.read(size), np.uint8).reshape(self._shape[1:])
+                    row = np.frombuffer(file.read(size), np.uint8).reshape(shape)
                     yield Sample(Image.fromarray(row), int(self._labels[index]))
                     position = index + 1
         except Exception as error:
@@ -101,7 +105,7 @@ def _sound(archive: zipfile.ZipFile, name: str) -> zipfile.ZipInfo:
 def _image_shape(file: IO[bytes]) -> Shape:
     """Read the header of an array of images and return its shape."""
     shape, by_column, dtype = read_header(file)
-    is_images = len(shape) in {3, 4} and shape[3:] in {(), (3,)} and min(shape[1:]) > 0
+    is_images = len(shape) in {3, 4} and shape[3:] in {(), (1,), (3,)} and min(shape[1:]) > 0
     if dtype != np.uint8 or by_column or not is_images or not 0 <= shape[0] <= MOST_IMAGES:
         raise ValueError(f"images are {dtype} {shape}")
     if prod(shape[1:3]) > LARGEST_IMAGE:

@@ -67,7 +67,7 @@ def _found(model: "nn.Module", images: "Tensor", labels: Array) -> Array:
 def _share_of_draws(
     model: "nn.Module", images: "Tensor", rows: Sequence[int], labels: Array, noise: Noise
 ) -> Array:
-    size = images.shape[-1]
+    channels, size = images.shape[1], images.shape[-1]
     factors = [
         noise["eps"] * half_plane(ring(frequency, noise["width"], size))
         for frequency in noise["frequencies"]
@@ -75,7 +75,7 @@ def _share_of_draws(
     found = [
         [
             _found(model, images + images.new_tensor(filtered), labels)
-            for filtered in noises(signs(seed, rows, size), factors)
+            for filtered in noises(signs(seed, rows, size, channels), factors)
         ]
         for seed in range(noise["seeds"])
     ]

@@ -14,8 +14,6 @@ from vitscope.measures.frequency_noise.rings import sides
 
 Array = npt.NDArray[Any]
 
-CHANNELS = 3
-
 
 def ring(frequency: float, width: float, size: int) -> Array:
     """Return which components lie in the ring, (size, size), with frequency 0 in the centre.
@@ -46,19 +44,19 @@ def half_plane(mask: Array) -> Array:
     return ((kept + mirrored) / 2)[:, : len(mask) // 2 + 1]
 
 
-def signs(seed: int, rows: Sequence[int], size: int) -> Array:
-    """Return 1 or -1, each as likely, as float32 (N, 3, size, size).
+def signs(seed: int, rows: Sequence[int], size: int, channels: int = 3) -> Array:
+    """Return 1 or -1, each as likely, as float32 (N, channels, size, size).
 
     Those of an image depend on the seed and on its row in the artefact, and on nothing else.
     """
-    count = CHANNELS * size * size
+    count = channels * size * size
     words = [
         np.random.Philox(key=np.array([seed, row], np.uint64)).random_raw(ceil(count / 64))
         for row in rows
     ]
     raw = np.stack(words).astype("<u8").view(np.uint8)
     bits = np.unpackbits(raw, axis=1, count=count).astype(np.float32)
-    return (2 * bits - 1).reshape(len(rows), CHANNELS, size, size)
+    return (2 * bits - 1).reshape(len(rows), channels, size, size)
 
 
 def noises(images: Array, factors: Iterable[Array]) -> Iterator[Array]:

@@ -1,0 +1,210 @@
+"""Data sets against what their folders hold, told when the study is read."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from PIL import Image
+
+from tests.settings.test_study import MISSING, loaded, refusal
+from vitscope.errors import VitscopeError
+from vitscope.settings.data_sets import named_classes
+from vitscope.settings.loading import ROOT
+from vitscope.settings.study import Study
+from vitscope.workflow import params
+
+CLASSES = ("ant", "bee", "cat", "dog", "eel")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Three images of each of five classes; the data set `folder` of the study is read from it."""
+    for name in CLASSES:
+        for number in range(3):
+            file = tmp_path / "images" / name / f"{number}.png"
+            file.parent.mkdir(parents=True, exist_ok=True)
+            Image.new("L", (8, 8), number).save(file)
+    return tmp_path / "images"
+
+
+def changes(folder: Path, **more: object) -> dict[str, object]:
+    """Return a study that measures the folder and asks for no more than it has."""
+    few = {"data.folder.source.path": str(folder), "analysis.images": 15}
+    return few | {f"data.folder.{key}": value for key, value in more.items()}
+
+
+def test_what_is_there_is_read(tmp_path: Path, folder: Path) -> None:
+    study = loaded(tmp_path, **changes(folder))
+    assert named_classes(study.data["folder"], "test") == dict(enumerate(CLASSES))
+    assert named_classes(study.data["generated"], "test") == {}
+
+
+def test_more_images_than_a_folder_has(tmp_path: Path, folder: Path) -> None:
+    assert refusal(tmp_path, **changes(folder) | {"analysis.images": 16}) == (
+        "analysis.images: the study measures 16 images and data.folder.splits.test has 15: lower "
+        "analysis.images, or say in the split how many `images` it has."
+    )
+    # What is left out is 256.
+    left_out = {"data.folder.source.path": str(folder)}
+    assert "measures 256 images" in refusal(tmp_path, **left_out)
+    assert refusal(tmp_path, **changes(folder, splits={"test": {"images": 16}})) == (
+        "data.folder.splits.test: the study asks for 16 images and the source has 15: lower "
+        "`images`, or set it to null for all."
+    )
+
+
+def test_fewer_images_are_enough_where_no_figure_measures_more(
+    tmp_path: Path, folder: Path
+) -> None:
+    many = changes(folder) | {"analysis.images": 16}
+    study = loaded(tmp_path, **many | {"data.folder.splits": {"test": {"images": 15}}})
+    assert study.images("former") == 15
+    loaded(tmp_path, **many | {"figures.one.models": ["net"]})
+    loaded(tmp_path, **many | {"figures.one": {"kind": "robustness", "models": ["former"]}})
+
+
+def test_a_folder_that_will_be_put_there_later(tmp_path: Path) -> None:
+    study = loaded(tmp_path, **changes(tmp_path / "nowhere", class_names=[*"edcba"]))
+    assert named_classes(study.data["folder"], "test") == dict(enumerate("edcba"))
+
+
+def test_names_in_a_file_are_those_of_the_study(tmp_path: Path, folder: Path) -> None:
+    file = tmp_path / "names.txt"
+    file.write_text("\n".join(reversed(CLASSES)))
+    study = loaded(tmp_path, **changes(folder, class_names=str(file)))
+    assert study.data["folder"].class_names == [*reversed(CLASSES)]
+    assert study.settings["data"]["folder"]["class_names"] == [*reversed(CLASSES)]
+    made_by = params.split(study, "folder", "test")
+    assert made_by["class_names"] == [*reversed(CLASSES)]
+
+
+def test_a_caption_says_which_class_is_which(tmp_path: Path, folder: Path) -> None:
+    index = {name: 3 * number for number, name in enumerate(CLASSES)}
+    plain = loaded(tmp_path, **changes(folder))
+    mapped = loaded(tmp_path, **changes(folder, class_index=index, classes=1000))
+    key = "Classes of folder"
+    assert params.facts(plain, "one")[key] == "0 ant, 1 bee, 2 cat, 3 dog, 4 eel"
+    assert params.facts(mapped, "one")[key] == "0 ant, 3 bee, 6 cat, 9 dog, 12 eel"
+    assert key not in params.facts(plain, "two")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "sentence"),
+    [
+        (
+            {"classes": 7},
+            "data.folder.splits.test: the source has 5 classes and the study says 7: correct "
+            "`classes` of the data set, say in `class_index` which number each has, or put all "
+            "images in one folder, without labels.",
+        ),
+        (
+            {"class_names": ["ant", "bee", "cat", "dog", "eels"]},
+            "data.folder.splits.test: the source has the class 'eel' and class_names names ant, "
+            "bee, cat, dog, eels: add it there, or take its images away. Did you mean 'eels'?",
+        ),
+        (
+            {"class_names": [*"abcde"], "class_index": {"ant": 0}},
+            "data.folder: found 'class_names' and 'class_index', allowed: one of them: the first "
+            "where every class of the network has a name, the second where some have.",
+        ),
+        (
+            {"class_names": "nowhere.txt"},
+            "data.folder.class_names: nowhere.txt cannot be read (No such file or directory): "
+            "correct the path.",
+        ),
+        (
+            {"class_names": [0, 1]},
+            "data.folder.class_names.0: found 0, allowed: text.",
+        ),
+        (
+            {"class_index": {"ant": 5}},
+            "data.folder: class_index.ant: found 5, allowed: 0 to 4, for the study says 5 classes.",
+        ),
+        (
+            {"class_index": {"ant": -1}},
+            "data.folder.class_index.ant: found -1, allowed: a number from 0 on.",
+        ),
+        (
+            {"std": [1]},
+            "data.folder.std: found 1 numbers, allowed: 3, as many as `mean` has: one for each "
+            "channel.",
+        ),
+        (
+            {"mean": [0.5], "std": [0.5], "corrupted": "CIFAR-10-C.tar"},
+            "data.folder.corrupted: found 'CIFAR-10-C.tar', allowed: null where `mean` is of one "
+            "channel: the official images have three; vitscope corrupts grey ones itself.",
+        ),
+    ],
+)
+def test_what_cannot_be_meant(
+    tmp_path: Path, folder: Path, wrong: dict[str, Any], sentence: str
+) -> None:
+    assert refusal(tmp_path, **changes(folder, **wrong)) == sentence
+
+
+def test_a_folder_that_cannot_be_meant(tmp_path: Path, folder: Path) -> None:
+    Image.new("L", (8, 8)).save(folder / "loose.png")
+    with pytest.raises(VitscopeError, match=r"holds both images and folders of images \(ant, bee"):
+        loaded(tmp_path, **changes(folder))
+
+
+GREY = {"mean": [0.5], "std": [0.25]}
+
+
+def test_a_model_has_as_many_channels_as_its_images(tmp_path: Path, folder: Path) -> None:
+    grey = changes(folder, **GREY) | {"models.former.std": MISSING}
+    assert refusal(tmp_path, **grey) == (
+        "models.former: found a network that takes 3 channels, allowed: 1, as many as the images "
+        "of data.folder have, which is said by the length of its `mean`: choose a network, or a "
+        "data set, that fits."
+    )
+    assert refusal(tmp_path, **grey | {"models.former.mean": [0.1, 0.2, 0.3]}) == (
+        "models.former.mean: found 3 numbers, allowed: 1, one for each channel of the images of "
+        "data.folder: give the model a data set of its own."
+    )
+    assert refusal(tmp_path, **changes(folder, **GREY)) == (
+        "models.former.std: found 3 numbers, allowed: 1, as many as `mean` has: one for each "
+        "channel."
+    )
+
+
+def test_the_network_may_say_its_channels(
+    tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a family does that passes any keyword on."""
+    for module in ("data_sets", "loading"):
+        monkeypatch.setattr(f"vitscope.settings.{module}.arch_schema", lambda _: {"type": "object"})
+    grey = changes(folder, **GREY) | {"models.former.std": MISSING}
+    for arch in ({"in_chans": 1}, {}):
+        study = loaded(tmp_path, **grey | {"models.former.arch": arch})
+        assert study.network("former")["mean"] == [0.5]
+        assert params.split(study, "folder", "test")["channels"] == 1
+    message = refusal(tmp_path, **grey | {"models.former.arch": {"in_chans": 3}})
+    assert message.startswith("models.former: found a network that takes 3 channels, allowed: 1")
+
+
+def test_the_examples_of_the_manual(tmp_path: Path) -> None:
+    text = (ROOT / "docs" / "data.md").read_text(encoding="utf-8")
+    for name in ("ant", "bee", "zebra"):
+        (tmp_path / "images" / name).mkdir(parents=True)
+        Image.new("RGB", (8, 8)).save(tmp_path / "images" / name / "0.png")
+    found = re.findall(r"^((?:    (?:class|mean|std).*\n)+)", text, re.MULTILINE)
+    names, index, grey = (yaml.safe_load(each) for each in found)
+    few = changes(tmp_path / "images") | {"analysis.images": 3}
+
+    def read(**more: object) -> Study:
+        return loaded(tmp_path, **few | {f"data.folder.{key}": more[key] for key in more})
+
+    study = read(classes=3, **names)
+    assert named_classes(study.data["folder"], "test") == {0: "zebra", 1: "ant", 2: "bee"}
+    study = read(**index)
+    assert named_classes(study.data["folder"], "test") == {309: "bee", 310: "ant", 340: "zebra"}
+    with pytest.raises(VitscopeError, match="takes 3 channels, allowed: 1"):
+        loaded(
+            tmp_path,
+            **few
+            | changes(tmp_path / "images", classes=3, **grey)
+            | {"analysis.images": 3, "models.former.std": MISSING},
+        )

@@ -1,0 +1,160 @@
+"""Which class has which number, so that labels mean what the outputs of a network mean.
+
+A source numbers its classes by their place: folders in the order of their names. `class_names` of a
+data set gives another order, and `class_index` the number of each class by its name.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from vitscope.errors import VitscopeError, nearest, quoted, visible
+
+# No list of names is longer; what is longer is another file.
+LARGEST_LIST = 10_000_000
+# How many classes a log lists.
+SHOWN = 100
+
+
+class Numbering(NamedTuple):
+    """The names of all classes by their numbers, and the numbers of the classes of the source.
+
+    Numbers are as the source has them where `numbers` is None.
+    """
+
+    names: list[str]
+    numbers: list[int] | None
+
+
+def numbering(where: str, found: Sequence[str], dataset: Mapping[str, Any]) -> Numbering:
+    """Return which class has which number; `found` are the names that a source has, if it has any.
+
+    `dataset` is the entry of a study, `class_names` a list by now.
+    """
+    classes = dataset["classes"]
+    names, index = dataset.get("class_names"), dataset.get("class_index")
+    if index is not None:
+        return _by_index(where, found, classes, index)
+    if names is not None:
+        return _by_names(where, found, classes, names)
+    if found and len(found) != classes:
+        # A folder may hold images of fewer classes than the model tells apart.
+        fewer = (
+            ", say in `class_index` which number each has, or put all images in one folder, "
+            "without labels"
+        )
+        raise VitscopeError(
+            f"{where}: the source has {len(found)} classes and the study says {classes}: "
+            f"correct `classes` of the data set{fewer if len(found) < classes else ''}."
+        )
+    return Numbering([*found] or numbered_names(classes), None)
+
+
+def numbered_names(classes: int) -> list[str]:
+    """Return what to call classes that have no names."""
+    return [str(number) for number in range(classes)]
+
+
+def _by_names(where: str, found: Sequence[str], classes: int, names: list[str]) -> Numbering:
+    check_distinct(where, names)
+    if len(names) != classes:
+        raise VitscopeError(
+            f"{where}: class_names has {len(names)} names and the study says {classes} classes: "
+            f"name every class, in the order of the outputs of the network."
+        )
+    for name in found:
+        if name not in names:
+            raise _no_number(where, name, "class_names", names)
+    place = {name: number for number, name in enumerate(names)}
+    return Numbering(names, [place[name] for name in found] if found else None)
+
+
+def check_distinct(where: str, names: Iterable[str]) -> None:
+    """Refuse a name that stands for two classes."""
+    for name, count in Counter(names).items():
+        if count > 1:
+            raise VitscopeError(
+                f"{where}: class_names has {quoted(name)} {count} times: name each class once."
+            )
+
+
+def _by_index(
+    where: str, found: Sequence[str], classes: int, index: Mapping[str, int]
+) -> Numbering:
+    if not found:
+        raise VitscopeError(
+            f"{where}: class_index goes by the names of classes, which this source does not have: "
+            f"put the images of each class in a folder of its name, or remove the key."
+        )
+    for name in index:
+        if name not in found:
+            raise VitscopeError(
+                f"{where}: class_index.{name}: the source has no class of this name, only "
+                f"{_some(found)}: correct the name.{nearest(name, found)}"
+            )
+    for name in found:
+        if name not in index:
+            raise _no_number(where, name, "class_index", index)
+    check_index(where, classes, index)
+    names = numbered_names(classes)
+    for name, number in index.items():
+        names[number] = name
+    return Numbering(names, [index[name] for name in found])
+
+
+def check_index(where: str, classes: int, index: Mapping[str, int]) -> None:
+    """Refuse a number that no output has, or that two classes have."""
+    owner: dict[int, str] = {}
+    for name, number in index.items():
+        if number >= classes:
+            raise VitscopeError(
+                f"{where}: class_index.{name}: found {number}, allowed: 0 to {classes - 1}, for "
+                f"the study says {classes} classes."
+            )
+        if owner.setdefault(number, name) != name:
+            raise VitscopeError(
+                f"{where}: class_index.{name}: found {number}, which {quoted(owner[number])} has: "
+                f"give each class a number of its own."
+            )
+
+
+def _no_number(where: str, name: str, key: str, known: Iterable[str]) -> VitscopeError:
+    known = list(known)
+    return VitscopeError(
+        f"{where}: the source has the class {quoted(name)} and {key} names {_some(known)}: add it "
+        f"there, or take its images away.{nearest(name, known)}"
+    )
+
+
+def _some(names: Sequence[str], most: int = 20) -> str:
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
+
+
+def read_names(where: str, path: Path) -> list[str]:
+    """Read the names of classes from a text file, one a line, the first of class 0."""
+    try:
+        with path.open("rb") as file:
+            data = file.read(LARGEST_LIST + 1)
+        text = data.decode("utf-8-sig")
+    except OSError as error:
+        raise VitscopeError(
+            f"{where}: {path} cannot be read ({error.strerror}): correct the path."
+        ) from error
+    except UnicodeDecodeError as error:
+        raise VitscopeError(
+            f"{where}: {path} is not text in UTF-8 (byte {error.start}): save it as UTF-8."
+        ) from error
+    names = [line.strip() for line in text.rstrip().split("\n")]
+    if len(data) > LARGEST_LIST or "" in names or "\0" in text:
+        raise VitscopeError(
+            f"{where}: {path} is no list of names: write one name a line, and no empty line."
+        )
+    return names
+
+
+def listed(names: Mapping[int, str], most: int = SHOWN) -> str:
+    """Say which class has which number, on one line; of many the first ones and the last."""
+    said = [visible(f"{number} {name}") for number, name in names.items()]
+    return ", ".join(said if len(said) <= most else [*said[: most - 1], "...", said[-1]])
