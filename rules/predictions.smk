@@ -22,6 +22,7 @@ rule predict:
         code=code_of("predict"),
         model=of_study(Study.network, "model"),
         selection=of_study(params.classified, "split"),
+        labels_are_truth=of_study(params.labels_are_truth, "split"),
         batch_size=lambda wildcards: study_of(wildcards).analysis.batch_size,
         device=device_of,
     message:

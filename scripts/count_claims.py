@@ -11,9 +11,10 @@ from vitscope.claims.counting import (
     score_agreement,
 )
 from vitscope.claims.published import read_published_of
-from vitscope.claims.report import introduction, sections
+from vitscope.claims.report import doubts, introduction, sections
 from vitscope.claims.tables import AGREEMENT, CLAIMS
 from vitscope.files.pages import as_html, as_markdown
+from vitscope.files.tables import read_warnings
 from vitscope.files.whole import write_text
 from vitscope.networks.block_table import BLOCKS
 
@@ -44,7 +45,10 @@ with job(snakemake):
     page = (
         f"Claims of the paper: {snakemake.params.study}",
         introduction(claims),
-        sections(claims, agreement, snakemake.params.labels, evidence.values()),
+        [
+            *doubts(read_warnings(p for p in snakemake.input if p.endswith(".parquet"))),
+            *sections(claims, agreement, snakemake.params.labels, evidence.values()),
+        ],
     )
     write_text(snakemake.output.text, as_markdown(*page))
     write_text(snakemake.output.page, as_html(*page))

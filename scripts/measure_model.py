@@ -3,6 +3,7 @@
 from scripts._job import job, room
 from vitscope.corruptions.corrupted import Corrupted
 from vitscope.data.split import Split
+from vitscope.files.tables import read_warnings, warned
 from vitscope.measures.given import OnModel
 from vitscope.networks.block_table import BLOCKS
 from vitscope.networks.device import pick_device
@@ -35,6 +36,8 @@ with job(snakemake, batches=snakemake.params.batches):
         "data_sha256": images.digest,
         "checkpoint_sha256": read_origin(inputs.checkpoint)["source_sha256"],
     }
+    if predictions:
+        origin |= warned(read_warnings([predictions]))
     if alike:
         origin["training_sha256"] = alike.metadata["data_sha256"]
     room(snakemake, "table").TABLE.write(table, snakemake.output.table, origin)

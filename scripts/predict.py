@@ -3,7 +3,9 @@
 from scripts._job import job
 from vitscope.data.image_rows import known_labels, rows_to_classify
 from vitscope.data.split import Split
+from vitscope.files.tables import warned
 from vitscope.networks.device import pick_device
+from vitscope.networks.label_doubts import warnings_of
 from vitscope.networks.loading import load_model, read_origin
 from vitscope.networks.prediction_table import PREDICTIONS
 from vitscope.networks.predictions import predict
@@ -17,8 +19,16 @@ with job(snakemake, batches="analysis.batch_size"):
     digest = read_origin(snakemake.input.checkpoint)["source_sha256"]
     batches = images.batches(rows, snakemake.params.batch_size, settings["mean"], settings["std"])
     predictions = predict(model, batches, labels, pick_device(snakemake.params.device))
+    warnings = []
+    if snakemake.params.labels_are_truth:
+        found = predictions["prediction"].to_numpy()
+        warnings = warnings_of(
+            snakemake.wildcards.model, images.metadata, labels, found, images.classes
+        )
+    for warning in warnings:
+        print(f"vitscope: warning: {warning}")
     PREDICTIONS.write(
         predictions.assign(image=rows),
         snakemake.output.predictions,
-        {"data_sha256": images.digest, "checkpoint_sha256": digest},
+        {"data_sha256": images.digest, "checkpoint_sha256": digest} | warned(warnings),
     )

@@ -53,6 +53,13 @@ def test_a_study_without_published_points_has_an_empty_table(tmp_path):
     assert AGREEMENT.read(tmp_path / "a").empty
 
 
+def test_what_is_doubted_is_told_above_the_claims():
+    assert report.doubts([]) == []
+    text = as_markdown("Claims", "", report.doubts(["vit is wrong | always", "cat"]))
+    assert "## Warnings" in text
+    assert "| vit is wrong \\| always |\n| cat |" in text
+
+
 def test_the_text_says_what_was_counted(both):
     text = introduction(both[0])
     text = as_markdown("Claims of mini", text, sections(*both, {"m": "My model"}))

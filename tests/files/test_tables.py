@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from vitscope.errors import VitscopeError
-from vitscope.files.tables import read_metadata
+from vitscope.files.tables import read_metadata, read_warnings, warned
 from vitscope.workflow.tables import find_table, tables
 
 NAME = "variance_per_image"
@@ -51,6 +51,14 @@ def test_metadata(tmp_path: Path) -> None:
     )
     metadata = {"checkpoint_sha256": "ab", "table": NAME}
     assert read_metadata(tmp_path / "table") == metadata
+
+
+def test_warnings_of_several_tables(tmp_path: Path) -> None:
+    told = {"one": ["a", "b"], "other": ["b", "c"], "sound": []}
+    for name, warnings in told.items():
+        find_table(NAME).write(FRAME, tmp_path / name, warned(warnings))
+    assert read_warnings(tmp_path / name for name in told) == ["a", "b", "c"]
+    assert "warnings" not in read_metadata(tmp_path / "sound")
 
 
 def test_same_table_same_bytes(tmp_path: Path) -> None:

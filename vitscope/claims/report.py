@@ -1,6 +1,6 @@
 """The page that says what the paper claims, what was measured, and whether it holds."""
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
@@ -22,6 +22,18 @@ _AGREEMENT_RULE = (
     "where the published points lie. The rank correlation is Spearman's; the error is the root "
     "mean square difference over the range of the published values."
 )
+
+
+_DOUBTS = (
+    "What makes the accuracy of these models doubtful, and all that is compared with it. Each is "
+    "told with confidence: of networks that are of use it would be told of one in a hundred."
+)
+
+
+def doubts(warnings: Sequence[str]) -> list[Section]:
+    """Return a section of warnings, or none."""
+    rows = [(warning,) for warning in warnings]
+    return [Section("Warnings", _DOUBTS, ("warning",), rows)] if rows else []
 
 
 def introduction(claims: pd.DataFrame) -> str:

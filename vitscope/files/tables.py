@@ -5,8 +5,9 @@ table carries a seal, the CRC-32 of all else in the file, between its pages and 
 other readers do not look.
 """
 
+import json
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +24,8 @@ Columns = dict[str, tuple[pa.DataType, str]]
 SEAL, SEAL_BYTES = b"vitscope", 12
 # Tells in the metadata of a table that there must be a seal; bundled histories are older than that.
 SEALED = "sealed"
+# What makes the values of a table doubtful, in its metadata.
+WARNINGS = "warnings"
 
 
 @dataclass(frozen=True)
@@ -120,3 +123,14 @@ def read_metadata(path: Path | str) -> dict[str, str]:
         metadata = file.schema_arrow.metadata or {}
     facts = {key.decode(): value.decode() for key, value in metadata.items()}
     return {key: value for key, value in facts.items() if key != SEALED}
+
+
+def warned(warnings: Sequence[str]) -> dict[str, str]:
+    """Return the metadata of a table whose values are doubtful for these reasons, if any."""
+    return {WARNINGS: json.dumps(warnings)} if warnings else {}
+
+
+def read_warnings(paths: Iterable[Path | str]) -> list[str]:
+    """Return what makes values of tables doubtful, each reason once."""
+    found = (json.loads(read_metadata(path).get(WARNINGS, "[]")) for path in paths)
+    return list(dict.fromkeys(reason for reasons in found for reason in reasons))
