@@ -36,8 +36,7 @@ with job(snakemake, batches=snakemake.params.batches):
         "data_sha256": images.digest,
         "checkpoint_sha256": read_origin(inputs.checkpoint)["source_sha256"],
     }
-    if predictions:
-        origin |= warned(read_warnings([predictions]))
+    origin |= warned([*read_warnings([predictions] if predictions else []), *given.warnings])
     if alike:
         origin["training_sha256"] = alike.metadata["data_sha256"]
     room(snakemake, "table").TABLE.write(table, snakemake.output.table, origin)

@@ -5,7 +5,7 @@ from vitscope.data.image_rows import known_labels, rows_to_classify
 from vitscope.data.split import Split
 from vitscope.files.tables import warned
 from vitscope.networks.device import pick_device
-from vitscope.networks.label_doubts import warnings_of
+from vitscope.networks.label_doubts import told_of
 from vitscope.networks.loading import load_model, read_origin
 from vitscope.networks.prediction_table import PREDICTIONS
 from vitscope.networks.predictions import predict
@@ -21,12 +21,7 @@ with job(snakemake, batches="analysis.batch_size"):
     predictions = predict(model, batches, labels, pick_device(snakemake.params.device))
     warnings = []
     if snakemake.params.labels_are_truth:
-        found = predictions["prediction"].to_numpy()
-        warnings = warnings_of(
-            snakemake.wildcards.model, images.metadata, labels, found, images.classes
-        )
-    for warning in warnings:
-        print(f"vitscope: warning: {warning}")
+        warnings = told_of(snakemake.wildcards.model, images, predictions)
     PREDICTIONS.write(
         predictions.assign(image=rows),
         snakemake.output.predictions,

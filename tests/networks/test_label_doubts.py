@@ -4,6 +4,7 @@ from math import log, sqrt
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import stats
 from torch import nn
@@ -20,7 +21,7 @@ from vitscope.networks.label_doubts import (
     skill,
     surely_above,
     taken_places,
-    warnings_of,
+    told_of,
 )
 from vitscope.networks.loading import load_model
 from vitscope.networks.predictions import predict
@@ -216,11 +217,6 @@ def test_sentences() -> None:
     assert places.count("; ") == 5
     assert places.endswith("; so it is with 3 classes more")
     assert doubts(labels, labels, [*"abcdefgh"]) == []
-    (warning, _) = warnings_of(
-        "vit", {"dataset": "own", "split": "val"}, labels, (labels + 1) % 8, [*"abcdefgh"]
-    )
-    assert warning.startswith("vit on the split 'val' of data.own: it is right about 0 of 320")
-    assert "`class_names`" in warning
 
 
 # Real images in real folders, and a network that was trained on them
@@ -262,6 +258,17 @@ def test_folders_in_the_order_of_the_outputs(
     assert accuracy < 0.3
     assert len(found) == 1 or "no better than chance" in found[0]
     assert "it is right about" in found[-1]
+
+
+def test_warnings_are_said_and_returned(original: Split) -> None:
+    table = pd.DataFrame({"label": np.repeat(np.arange(10), 20)})
+    said: list[str] = []
+    wrong = table.assign(prediction=(table["label"] + 1) % 10)
+    found = told_of("vit", original, wrong, said.append)
+    assert said == [f"vitscope: warning: {warning}" for warning in found]
+    assert found[0].startswith("vit on the split 'test' of data.mine: it is right about 0 of 200 ")
+    assert "class 0 (striped disk) it is right about 0, and takes 20 for class 1" in found[1]
+    assert told_of("vit", original, table.assign(prediction=table["label"]), said.append) == []
 
 
 def test_two_folders_whose_names_were_swapped(

@@ -9,7 +9,7 @@ from scipy import ndimage
 
 from vitscope.corruptions.blur import gaussian
 from vitscope.corruptions.images import Draws, Images, Maps, along_both_axes, drawn
-from vitscope.files.images import as_picture, as_pixels
+from vitscope.files.pictures import as_picture, as_pixels
 
 
 def contrast(images: Images, draws: Draws, kept: float) -> Images:

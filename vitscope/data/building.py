@@ -16,7 +16,7 @@ from vitscope.data.opening import open_source
 from vitscope.data.source import Sample, Source
 from vitscope.data.split import DIGEST, UNKNOWN_LABEL, select
 from vitscope.errors import VitscopeError
-from vitscope.files.images import as_pixels
+from vitscope.files.pictures import as_pixels
 from vitscope.files.tensors import TensorWriter, row_sums
 
 Integers = npt.NDArray[np.int64]

@@ -1,7 +1,7 @@
 """What jobs give to a measure: objects, not paths, so that any caller can make them."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -49,6 +49,8 @@ class OnModel:
     predictions: "pd.DataFrame | None" = None
     corrupted: "Sequence[Corrupted]" = ()
     alike: "Augmented | None" = None
+    # What a measure finds that makes its values doubtful.
+    warnings: list[str] = field(default_factory=list)
 
     def batches(self, rows: Sequence[int]) -> "Iterator[Tensor]":
         """Yield some images in batches, as the model expects them."""

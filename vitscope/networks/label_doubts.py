@@ -21,12 +21,15 @@ place is outdone in the same way: then the two, or more, may have each other's n
 
 from collections.abc import Iterator, Sequence
 from math import inf, log, sqrt
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 
+from vitscope.data.split import Split
 from vitscope.errors import visible
+from vitscope.progress import Say
 
 Integers = npt.NDArray[np.int64]
 
@@ -151,14 +154,17 @@ def _sentences(taken: Sequence[Taken], names: Sequence[str]) -> Iterator[str]:
         yield f"so it is with {len(ordered) - SHOWN} classes more"
 
 
-def warnings_of(
-    model: str, where: dict[str, Any], labels: Integers, predictions: Integers, names: Sequence[str]
-) -> list[str]:
-    """Return what to tell a reader of the predictions of a model on a split."""
-    return [
+def told_of(model: str, images: Split, predictions: pd.DataFrame, say: Say = print) -> list[str]:
+    """Say what makes predictions on images of a split doubtful, and return it."""
+    where, columns = images.metadata, ("label", "prediction")
+    labels, found = (predictions[name].to_numpy(np.int64) for name in columns)
+    warnings = [
         f"{model} on the split '{where['split']}' of data.{where['dataset']}: {doubt}: compare the "
         f"numbers of the classes, which the record of the run has, with the order of the outputs "
         f"of the network (`class_names` and `class_index` of the data set), its checkpoint, and "
         f"`mean` and `std`."
-        for doubt in doubts(labels, predictions, names)
+        for doubt in doubts(labels, found, images.classes)
     ]
+    for warning in warnings:
+        say(f"vitscope: warning: {warning}")
+    return warnings

@@ -11,7 +11,7 @@ from torch.nn import functional
 
 from vitscope.data.split import Split, normalized
 from vitscope.errors import VitscopeError
-from vitscope.files.images import as_picture, as_pixels
+from vitscope.files.pictures import as_picture, as_pixels
 from vitscope.networks.timm_import import import_timm
 from vitscope.training.recipe import Recipe, training_rows
 

@@ -85,6 +85,17 @@ def test_grey_images_under_every_corruption(tmp_path: Path) -> None:
     assert table["corruption"].tolist() == ["none", *CORRUPTIONS]
 
 
+def test_wrong_labels_are_noticed_on_images_as_they_are(tmp_path: Path) -> None:
+    images = shapes(tmp_path / "images", 200)
+    build(images, None, "fog", [5], 0, tmp_path / "fog")
+    corrupted = [Corrupted(tmp_path / "fog")]
+    for clean in (True, False):
+        given = on_model(Linear(), images, corrupted=corrupted)
+        measure(given, ["fog"], clean)
+        assert len(given.warnings) == clean
+        assert all("no better than chance" in warning for warning in given.warnings)
+
+
 def test_views_show_the_same_images(split: Split, corrupted: list[Corrupted]) -> None:
     rows = corrupted[0].rows
     assert all(each.rows.tolist() == rows.tolist() for each in corrupted)

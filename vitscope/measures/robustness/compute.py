@@ -13,6 +13,7 @@ from vitscope.data.image_rows import known_labels
 from vitscope.data.split import Split, normalized
 from vitscope.measures.given import OnModel
 from vitscope.measures.scores import scores_of
+from vitscope.networks.label_doubts import told_of
 from vitscope.networks.predictions import predict
 
 if TYPE_CHECKING:
@@ -77,10 +78,10 @@ def measure(given: OnModel, corruptions: Sequence[str], clean: bool) -> pd.DataF
     views = [view for each in given.corrupted for view in corrupted_views(each, *loading)]
     if clean:
         views.insert(0, clean_view(given.images, rows, *loading))
-    classes = given.settings["classes"]
-    return pd.concat(
-        scored(
-            given.model, view, predict(given.network, view.batches, labels, given.device), classes
-        )
-        for view in views
-    )
+    classes, tables = given.settings["classes"], []
+    for view in views:
+        predictions = predict(given.network, view.batches, labels, given.device)
+        if view.corruption == CLEAN:
+            given.warnings.extend(told_of(given.model, given.images, predictions))
+        tables.append(scored(given.model, view, predictions, classes))
+    return pd.concat(tables)
