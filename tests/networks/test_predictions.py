@@ -13,10 +13,13 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from tests.helpers.golden import Golden
+from tests.helpers.networks import MINI, every_mini
+from tests.helpers.splits import built
 from vitscope.data.building import build
 from vitscope.data.image_rows import known_labels, rows_to_classify
 from vitscope.data.split import Split
 from vitscope.errors import VitscopeError
+from vitscope.networks.family import find_family
 from vitscope.networks.prediction_table import PREDICTIONS
 from vitscope.networks.predictions import predict, scores_of_images
 
@@ -166,3 +169,12 @@ def test_likelihoods_of_the_authors(golden: Golden, name: str) -> None:
     images, labels = golden.images(16)
     predictions = predict(golden.model(name), images.split(8), labels.numpy())
     assert predictions["nll"].mean() == pytest.approx(golden.expected[name]["nll"], rel=1e-5)
+
+
+@every_mini
+def test_grey_images_go_through_networks_of_one_channel(name: str, tmp_path: Path) -> None:
+    grey = built(tmp_path / "grey", {"kind": "shapes32", "seed": 0}, images=6, channels=1)
+    entry = MINI[name]
+    network = find_family(entry["family"]).build(entry["arch"], 10, 32, grey.shape[0])
+    batches = grey.batches(range(6), 4, [0.5], [0.25])
+    assert len(predict(network, batches, np.array(grey.labels))) == 6

@@ -9,8 +9,7 @@ from vitscope.data.class_numbers import check_distinct, check_index, numbering, 
 from vitscope.data.counts import check_measured, check_taken
 from vitscope.errors import VitscopeError, quoted
 from vitscope.measures import rooms
-from vitscope.networks.family import arch_schema
-from vitscope.settings.study import Dataset, Model, Settings, Study
+from vitscope.settings.study import Dataset, Settings, Study
 
 
 def with_class_names(path: Path, data: Mapping[str, Settings]) -> dict[str, Settings]:
@@ -70,24 +69,6 @@ def _check_model(study: Study, name: str) -> None:
         )
     if len(model.std) != channels:
         raise _lengths(where, channels, len(model.std))
-    taken = _channels_taken(model)
-    if taken not in {None, channels}:
-        raise VitscopeError(
-            f"{where}: found a network that takes {taken} channels, allowed: {channels}, as many "
-            f"as {images} have, which is said by the length of its `mean`: choose a network, or "
-            f"a data set, that fits."
-        )
-
-
-def _channels_taken(model: Model) -> int | None:
-    """Return how many channels the network of a model takes, if its `arch` says that."""
-    schema = arch_schema(model.family)
-    if "in_chans" in model.arch:
-        taken: int = model.arch["in_chans"]
-        return taken
-    # A family that has no key for it builds networks for images in colour.
-    says_all = schema.get("additionalProperties", True) is False
-    return 3 if says_all and "in_chans" not in schema.get("properties", {}) else None
 
 
 def _check_classes(where: str, dataset: Dataset) -> None:
