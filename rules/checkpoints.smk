@@ -16,7 +16,7 @@ rule fetch_checkpoint:
     params:
         # No more than this: users of one cache share what they download from the same address.
         code=code_of("fetch_checkpoint"),
-        checkpoint=lambda wildcards: study_of(wildcards).models[wildcards.model].checkpoint,
+        checkpoint=of_study(params.download, "model"),
     message:
         "Downloading the checkpoint of {wildcards.model}"
     script:
@@ -54,7 +54,7 @@ use rule fetch_checkpoint as fetch_snapshot with:
     cache: "omit-software"
     localrule: True
     params:
-        checkpoint=of_study(Study.snapshot, "model", "snapshot"),
+        checkpoint=of_study(params.snapshot_download, "model", "snapshot"),
     message:
         "Downloading the snapshot {wildcards.snapshot} of {wildcards.model}"
 

@@ -15,5 +15,13 @@ with job(snakemake):
     else:
         source = Path(snakemake.input.source)
         lock = Path(snakemake.config["locks"][snakemake.wildcards.study])
-        sha256 = weight_sources.confirm(entry, source, lock, label=label)
-        convert(source, network, target, label=label, origin=origin, sha256=sha256)
+        convert(
+            source,
+            network,
+            target,
+            label=label,
+            origin=origin,
+            sha256=weight_sources.confirm(entry, source, lock, label=label),
+            key=entry.get("key"),
+            ignore=entry.get("ignore", ()),
+        )

@@ -1,6 +1,6 @@
 """Errors that a user can cause, each explained in one sentence."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 
 LONGEST = 2000
@@ -35,6 +35,12 @@ def nearest(found: str, allowed: Iterable[str]) -> str:
     """Return a suggestion to append to a message, empty when nothing is close."""
     close = get_close_matches(str(found), list(allowed), n=1, cutoff=0.5)
     return f" Did you mean '{close[0]}'?" if close else ""
+
+
+def first_of(names: Sequence[str], shown: int) -> str:
+    """Return the first of some names for a message, and how many more there are."""
+    more = f" and {len(names) - shown} more" if len(names) > shown else ""
+    return ", ".join(names[:shown]) + more
 
 
 def quoted(value: object) -> str:

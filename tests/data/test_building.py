@@ -249,6 +249,18 @@ def test_a_source_that_is_not_what_the_study_says(
     assert not list(tmp_path.iterdir())
 
 
+def test_without_classes_no_label_is_looked_at(tmp_path: Path) -> None:
+    images = np.zeros((4, 32, 32, 3), np.uint8)
+    np.savez(tmp_path / "data.npz", images=images, labels=np.arange(4) * 1000)
+    source = {"kind": "npz", "path": str(tmp_path / "data.npz")}
+    path = tmp_path / "split"
+    entry = dataset(source, splits={"test": {"images": None, "seed": None}})
+    build("mine", entry | {"classes": None}, "test", path)
+    split = Split(path)
+    assert split.classes == []
+    assert split.labels[:].tolist() == [-1] * 4
+
+
 def test_labels_beyond_the_classes(tmp_path: Path) -> None:
     images = np.zeros((4, 32, 32, 3), np.uint8)
     np.savez(tmp_path / "data.npz", images=images, labels=[0, 1, 2, 3])

@@ -105,7 +105,7 @@ def written(made: Workflow, tmp_path_factory: pytest.TempPathFactory) -> Path:
         0,
         folder / "fog.safetensors",
     )
-    weights = read_foreign(results / "checkpoints/vit.safetensors", "vit").weights
+    weights = read_foreign(results / "checkpoints/vit.safetensors", "vit").places[0].weights
     write_weights(folder / "training.safetensors", weights, {"snapshot": "end"})
     return folder
 

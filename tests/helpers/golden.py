@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from vitscope.networks import empty as models
 from vitscope.networks.family import Family, find_family
+from vitscope.networks.translation import translate
 
 ARCHS: dict[str, tuple[str, dict[str, Any]]] = {
     "resnet_50": ("resnet", {"depth": 50}),
@@ -75,7 +76,7 @@ class Golden:
     def model(self, name: str) -> nn.Module:
         """Return the model with the published layout loaded, every key used."""
         model = models.build_empty(*ARCHS[name], num_classes=100, image_size=32)
-        return models.fill(model, self.family(name).translate(self.state_dict(name), model))
+        return models.fill(model, translate(self.state_dict(name), model).weights)
 
     def images(self, count: int) -> tuple[Tensor, Tensor]:
         """Return the first test images of CIFAR-100, normalised, and their classes."""

@@ -23,6 +23,7 @@ from vitscope.networks.conversion import convert
 from vitscope.networks.empty import build_empty
 from vitscope.networks.family import find_family
 from vitscope.networks.loading import load_model, read_origin
+from vitscope.networks.translation import translate
 from vitscope.networks.weights_file import write_weights
 from vitscope.web.lockfile import known
 
@@ -232,10 +233,76 @@ def test_a_missing_classifier_is_told(tmp_path, network, weights, classifier, ou
     assert len(body) == len(whole_network) - 2
     sentence = misfit(tmp_path, body, network)
     assert f"has no classifier that fits the model (missing: {classifier}):" in sentence
-    assert "measurements need one for now" in sentence
+    assert "give `classes: null` to the model if only its feature maps are looked at" in sentence
     # Of a network that was trained to fill in its images.
     decoder = body | {f"{outer}decoder.weight": torch.ones(3)}
-    assert "; left over: decoder.weight):" in misfit(tmp_path, decoder, network)
+    assert f"; left over: {outer}decoder.weight):" in misfit(tmp_path, decoder, network)
+
+
+HEADLESS = [
+    ({**NETWORK, "classes": None}, network_weights),
+    ({**VIT, "classes": None}, vit_weights),
+]
+
+
+@pytest.mark.parametrize(("network", "weights"), HEADLESS, ids=["resnet", "vit"])
+def test_a_network_without_a_classifier_is_what_lies_before_it(tmp_path, capsys, network, weights):
+    network, whole_network = {**network, "classes": None}, weights()
+    model = find_family(network["family"]).build(network["arch"], 10, 32)
+    model.load_state_dict(whole_network)
+    head = model.head if network["family"] == "vit" else model.classifier[0].dense
+    body = {n: value for n, value in whole_network.items() if "head" not in n and "dense" not in n}
+    images = torch.randn(2, 3, 32, 32)
+    seen = []
+    head.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0]))
+    model.eval()(images)
+    for number, stored in enumerate((whole_network, body)):
+        source, target = saved(tmp_path / f"{number}.pth", stored), tmp_path / f"{number}"
+        convert(source, network, target, label="Model", origin="a")
+        assert same(safetensors.torch.load_file(target), body)
+        assert read_origin(target)["classes"] == "null"
+        assert torch.equal(load_model(target, network)(images), seen[0])
+        # What the file has and the network has not is told.
+        told = "holds what the network has no use for: " in capsys.readouterr().out
+        assert told == (number == 0)
+
+
+def test_the_first_weights_that_fit_are_read(tmp_path, capsys):
+    # The teacher of a distillation is no average but a network of its own.
+    teacher = {"fc.weight": torch.ones(3)}
+    both = {"teacher": teacher, "student": network_weights()}
+    source, target = saved(tmp_path / "both.pth", both), tmp_path / "resnet"
+    convert(source, NETWORK, target, label="ResNet", origin="a")
+    assert same(safetensors.torch.load_file(target), network_weights())
+    assert read_origin(target)["weights"] == "student"
+    assert "those in 'student' are read, those in 'teacher' are not." in capsys.readouterr().out
+    # Where none fits, what is said is of the first.
+    sentence = misfit(tmp_path, {"teacher": teacher, "student": dict(teacher)})
+    assert "left over: fc.weight; the file holds 'teacher' (1 weight), 'student' " in sentence
+    assert "(1 weight), of which `checkpoint.key` chooses):" in sentence
+
+
+def test_what_dino_saves_is_converted(tmp_path):
+    """As its training code saves it: a student and a teacher, each with a head of its own."""
+    network = {**VIT, "classes": None}
+    body = {name: value for name, value in vit_weights().items() if "head" not in name}
+    heads = {"head.mlp.0.weight": torch.ones(4, 24), "head.last_layer.weight_g": torch.ones(4, 1)}
+
+    def part(scale: float) -> dict[str, torch.Tensor]:
+        backbone = {f"backbone.{name}": value * scale for name, value in body.items()}
+        return {f"module.{name}": value for name, value in (backbone | heads).items()}
+
+    dino = {"student": part(1.0), "teacher": part(2.0), "optimizer": {"state": {}}, "epoch": 3}
+    sentence = misfit(tmp_path, dino, network)
+    assert "(left over: module.head.mlp.0.weight, module.head.last_layer.weight_g; " in sentence
+    assert "give their names, or patterns of them, to `checkpoint.ignore`" in sentence
+    source, target = saved(tmp_path / "dino.pth", dino), tmp_path / "vit"
+    for key, scale in ((None, 2.0), ("teacher", 2.0), ("student", 1.0)):
+        options = {"key": key, "ignore": ["module.head.*"]}
+        convert(source, network, target, label="DINO", origin="a", **options)
+        expected = {name: value * scale for name, value in body.items()}
+        assert same(safetensors.torch.load_file(target), expected)
+        assert read_origin(target)["weights"] == (key or "teacher")
 
 
 def test_more_than_the_classifier_that_is_missing_is_no_case_of_its_own(tmp_path):
@@ -291,8 +358,7 @@ def test_a_published_layout_comes_from_the_web_to_a_model(tmp_path, monkeypatch,
     assert read_origin(tmp_path / "model")["source_sha256"] == digest
     assert read_origin(tmp_path / "model")["source"] == checkpoint["url"]
     published = torch.load(served, weights_only=True)["state_dict"]
-    expected = find_family(family).translate(published, model)
-    assert same(dict(model.state_dict()), expected)
+    assert same(dict(model.state_dict()), translate(published, model).weights)
     if name in ("resnet_50", "vit_ti"):
         count = golden.expected[name]["params"]
         assert read_origin(tmp_path / "model")["parameters"] == str(count)

@@ -26,8 +26,8 @@ from vitscope.data.source import Source
 from vitscope.data.sources.npz import Npz
 from vitscope.data.sources.parquet import Parquet
 from vitscope.files.tensors import TensorFile, TensorWriter
-from vitscope.networks.family import family_names, find_family
 from vitscope.networks.foreign import read_foreign
+from vitscope.networks.translation import translate
 from vitscope.settings.loading import load_study
 from vitscope.web import lockfile
 
@@ -169,15 +169,19 @@ def _official() -> list[bytes]:
 
 
 def _read_keys(path: Path) -> None:
-    """Give tensors the names that the lines of a file are, in every family."""
+    """Give tensors the names that the lines of a file are, for a network of every family."""
     names = path.read_bytes().decode("utf-8", "surrogateescape").split("\n")
-    model = torch.nn.Identity()
-    for name in family_names():
-        find_family(name).translate(dict.fromkeys(names, torch.zeros(1)), model)
+    for model in _networks():
+        translate({name: torch.zeros(1) for name in names}, model)
+
+
+@cache
+def _networks() -> list[torch.nn.Module]:
+    return [mini(name)[0] for name in MINI]
 
 
 def _keys() -> list[bytes]:
-    own = ["\n".join(mini(name)[0].state_dict()).encode() for name in MINI]
+    own = ["\n".join(model.state_dict()).encode() for model in _networks()]
     foreign = (
         b"pools.0.conv.weight\ndownsample_layers.0.0.weight\nlayers.0.downsample.reduction.weight"
     )

@@ -2,6 +2,7 @@
 
 import contextlib
 import io
+import re
 from pathlib import Path
 
 import pytest
@@ -15,8 +16,11 @@ from tests.security.contained import check_sentence, told_or_read
 from tests.security.fuzz import Reading, by_seed
 from tests.security.targets import TARGETS
 from vitscope.errors import VitscopeError
-from vitscope.networks.family import family_names, find_family
+from vitscope.networks.entries import WRAPPERS
 from vitscope.networks.foreign import PLAIN, read_foreign
+from vitscope.networks.layouts import LAYOUTS, Layout, find_layout
+from vitscope.networks.timm_filters import watching
+from vitscope.networks.translation import translate
 
 RUNS = 150
 
@@ -66,7 +70,7 @@ STATE_DICTS = st.dictionaries(NAMES, TENSORS, min_size=1, max_size=4)
 def test_every_state_dict_is_read_as_it_was_saved(
     tmp_path_factory: pytest.TempPathFactory, form: str, drawn: dict[str, tuple[torch.dtype, list]]
 ) -> None:
-    wrappers = {"state_dict_ema", "model_ema", "ema", "state_dict", "model", "__metadata__"}
+    wrappers = {*WRAPPERS, "__metadata__"}
     weights = {
         name: torch.ones(shape).to(dtype)
         for name, (dtype, shape) in drawn.items()
@@ -79,7 +83,7 @@ def test_every_state_dict_is_read_as_it_was_saved(
         torch.save(weights, path, _use_new_zipfile_serialization=form == "zip")
     if not weights:
         return
-    found = read_foreign(path, "ViT").weights
+    found = read_foreign(path, "ViT").places[0].weights
     assert found.keys() == weights.keys()
     for name, tensor in weights.items():
         assert found[name].dtype == tensor.dtype
@@ -87,29 +91,39 @@ def test_every_state_dict_is_read_as_it_was_saved(
 
 
 PARTS = "pools transformers layers stages downsample downsample_layers pool head norm conv dwconv "
-PARTS += "pwconv1 weight bias 0 1 12 ٣ reduction fc attn_mask relative_position_index blocks"
+PARTS += "pwconv1 weight bias 0 1 12 ٣ reduction fc attn_mask relative_position_index blocks vit "
+PARTS += "embeddings encoder layer attention query q_proj key value self features layer_scale"
 KEYS = st.lists(st.sampled_from([*PARTS.split(), "", "\n", "9" * 20]), min_size=1, max_size=6).map(
     ".".join
 )
 
 
-@pytest.mark.parametrize("family", family_names())
+@pytest.mark.parametrize("layout", LAYOUTS, ids=lambda layout: layout.name)
 @settings(max_examples=60, deadline=None)
-@given(extra=st.sets(KEYS, max_size=12), own=st.booleans())
-def test_translation_loses_no_weights_and_makes_none(
-    family: str, extra: set[str], own: bool
-) -> None:
-    name = next((name for name in MINI if MINI[name]["family"] == family), None)
-    names = [*extra, *(mini(name)[0].state_dict() if own and name else [])]
-    given_weights = {key: torch.zeros(1) for key in names}
+@given(extra=st.sets(KEYS, max_size=12))
+def test_a_layout_loses_no_weights_and_makes_none(layout: Layout, extra: set[str]) -> None:
+    given_weights = {key: torch.zeros(1) for key in extra}
     with contextlib.suppress(VitscopeError):
-        found = find_family(family).translate(given_weights, torch.nn.Identity())
-        # Swin's are computed anew, as its checkpoints differ in whether they hold them.
-        dropped = (".relative_position_index", ".attn_mask") if family == "swin" else ()
-        kept = {id(tensor) for key, tensor in given_weights.items() if not key.endswith(dropped)}
-        assert {id(tensor) for tensor in found.values()} == (
-            kept if dropped else {id(tensor) for tensor in given_weights.values()}
-        )
+        found, used = watching(layout.translate, given_weights)
+        kept = {id(t) for key, t in given_weights.items() if not re.search(layout.without, key)}
+        made = {id(tensor) for tensor in found.values()} - kept
+        assert {id(tensor) for tensor in found.values()} | used >= kept
+        assert not made or used
+
+
+@pytest.mark.parametrize("name", MINI)
+@settings(max_examples=20, deadline=None)
+@given(extra=st.sets(KEYS, max_size=6))
+def test_translation_loses_no_weights_and_makes_none(name: str, extra: set[str]) -> None:
+    model = mini(name)[0]
+    own = model.state_dict()
+    given_weights = {key: torch.zeros(1) for key in extra - own.keys()} | own
+    with contextlib.suppress(VitscopeError):
+        found = translate(given_weights, model)
+        assert all(found.weights[key] is tensor for key, tensor in own.items())
+        there = {id(tensor) for tensor in found.weights.values()}
+        there |= {id(given_weights[key]) for key in found.left_out}
+        assert there == {id(tensor) for tensor in given_weights.values()}
 
 
 def test_a_name_that_two_weights_would_get_is_told() -> None:
@@ -117,13 +131,15 @@ def test_a_name_that_two_weights_would_get_is_told() -> None:
         "pools.0.conv.weight": torch.zeros(1),
         "transformers.0.pool.conv.weight": torch.ones(1),
     }
+    layout = find_layout(weights)
+    assert layout is not None
     with pytest.raises(VitscopeError, match="which are the same weights"):
-        find_family("pit").translate(weights, torch.nn.Identity())
+        layout.translate(weights)
 
 
 def test_prefixes_do_not_merge_two_weights(tmp_path: Path) -> None:
     stream = io.BytesIO()
     torch.save({"module.a": torch.zeros(1), "module.module.a": torch.ones(1)}, stream)
     (tmp_path / "a.pth").write_bytes(stream.getvalue())
-    found = read_foreign(tmp_path / "a.pth", "ViT").weights
+    found = read_foreign(tmp_path / "a.pth", "ViT").places[0].weights
     assert set(found) == {"a", "module.a"}

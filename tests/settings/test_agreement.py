@@ -27,7 +27,7 @@ SETTINGS = {measure.name: measure.settings for measure in MEASURES if measure.se
 PLAIN = {bool: "boolean", int: "integer", float: "number", str: "string", NoneType: "null"}
 # The study says these of itself, or of a model what its data set says or its name.
 OF_THE_STUDY = {"name", "path", "sections", "settings"}
-DERIVED = {"label", "mean", "std"}
+DERIVED = {"label", "classes", "mean", "std"}
 
 
 def part(*keys: str) -> Schema:

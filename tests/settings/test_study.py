@@ -23,6 +23,7 @@ from vitscope.settings.loading import (
     study_schema,
 )
 from vitscope.settings.study import Study
+from vitscope.workflow import params
 
 STUDY: dict[str, Any] = {
     "title": "own",
@@ -145,6 +146,99 @@ def test_a_typo_of_a_key_is_told_at_every_level(tmp_path: Path, key: str, meant:
     assert message.startswith(f"{key}: unknown key, allowed: ")
     assert meant in message.split("allowed: ")[1].split(". Did")[0].split(", ")
     assert message.endswith(f". Did you mean '{meant}'?")
+
+
+# Networks without a classifier
+
+
+def test_a_model_has_the_classes_of_its_data_set_or_its_own(tmp_path: Path) -> None:
+    study = loaded(tmp_path, **{"models.former.classes": None, "models.unseen.classes": 1000})
+    assert [model.classes for model in study.models.values()] == [10, None, 1000]
+    assert [study.network(name)["classes"] for name in study.models] == [10, None, 1000]
+    study = loaded(tmp_path, **{"data.folder.classes": None})
+    assert [model.classes for model in study.models.values()] == [10, None, 10]
+
+
+FEATURES = {"feature_variance", "cka", "fourier", "fourier_curves", "fourier_depth", "spectrum"}
+WHAT_IT_TAKES = {
+    "models.former.data": "generated",
+    "models.former.snapshots": {"init": {"path": "a"}, "warmup": {"path": "b"}},
+    "data.generated.splits.conflict": {"images": 10},
+    "models.unseen.checkpoint": {"path": "c"},
+    "figures": {"one": {"kind": "cka", "models": ["net"]}},
+}
+
+
+@pytest.mark.parametrize("kind", rooms.kinds())
+@pytest.mark.parametrize("without", ["models.former.classes", "data.generated.classes"])
+def test_figures_of_classes_are_refused_for_a_network_without(
+    tmp_path: Path, kind: str, without: str
+) -> None:
+    figure = {"kind": kind, "models": ["former"]}
+    changes = WHAT_IT_TAKES | {"figures.shown": figure}
+    loaded(tmp_path, **changes)
+    changes = changes | {without: None}
+    if kind in FEATURES | {"trajectory"}:
+        loaded(tmp_path, **changes)
+        return
+    assert refusal(tmp_path, **changes) == (
+        f"figures.shown: a figure of the kind '{kind}' needs what a model says of classes, and "
+        "models.former has no classifier (`classes: null`): leave the model out of the figure, or "
+        "give it a checkpoint that tells the classes of its data set apart."
+    )
+
+
+def test_figures_of_classes_are_refused_for_a_network_of_others(tmp_path: Path) -> None:
+    changes = WHAT_IT_TAKES | {"models.former.classes": 1000}
+    loaded(tmp_path, **changes)
+    figure = {"kind": "lesion", "models": ["net", "former"]}
+    assert (
+        "figures.shown: a figure of the kind 'lesion' needs what a model says of classes, and "
+        "models.former tells 1000 classes apart where data.generated has 10 classes: leave"
+    ) in refusal(tmp_path, **changes | {"figures.shown": figure})
+    changes |= {"data.generated.classes": None, "figures.shown": {**figure, "models": ["former"]}}
+    assert "where data.generated has no classes: leave" in refusal(tmp_path, **changes)
+
+
+@pytest.mark.parametrize("classes", [None, 1000])
+def test_a_model_that_is_trained_tells_the_classes_apart(tmp_path: Path, classes: Any) -> None:
+    path = "results/own/training/net/end.safetensors"
+    changes = {"models.net.checkpoint": {"path": path}, "models.net.classes": classes}
+    found = "nothing" if classes is None else classes
+    assert refusal(tmp_path, **changes) == (
+        f"models.net.classes: found {found}, allowed: the classes of data.generated, as a number: "
+        "the model is trained to tell them apart."
+    )
+    study = loaded(tmp_path, **{"models.net.classes": classes})
+    with pytest.raises(VitscopeError, match="the model is trained to tell them apart"):
+        params.recipe(study, "net")
+
+
+@pytest.mark.parametrize("classes", [1, 0, "null", 10.0])
+def test_classes_are_a_number_or_null(tmp_path: Path, classes: Any) -> None:
+    for key in ("models.net.classes", "data.generated.classes"):
+        assert refusal(tmp_path, **{key: classes}).startswith(f"{key}: found ")
+
+
+def test_what_is_read_of_a_file_does_not_decide_which_file_it_is(tmp_path: Path) -> None:
+    place = {"url": "https://host/a.pth", "sha256": "a" * 64}
+    entry = place | {"key": "ema.model", "ignore": ["decoder.*", "mask_token"]}
+    study = loaded(
+        tmp_path, **{"models.net.checkpoint": entry, "models.net.snapshots.init": dict(entry)}
+    )
+    assert study.models["net"].checkpoint == entry
+    assert params.download(study, "net") == place
+    assert params.snapshot_download(study, "net", "init") == place
+    assert study.snapshot("net", "init") == entry
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("key", ""), ("key", 3), ("ignore", []), ("ignore", "a"), ("ignore", ["a", "a"])],
+)
+def test_a_key_is_text_and_patterns_are_a_list(tmp_path: Path, key: str, value: object) -> None:
+    message = refusal(tmp_path, **{f"models.net.checkpoint.{key}": value})
+    assert message.startswith(f"models.net.checkpoint.{key}: found ")
 
 
 def test_a_key_with_a_typo_is_told_before_the_one_that_it_was_meant_to_be(tmp_path: Path) -> None:

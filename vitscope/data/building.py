@@ -46,7 +46,7 @@ def build(
     digest = sha256(json.dumps(metadata, sort_keys=True).encode())
     shape = (dataset.get("channels", 3), dataset["image_size"], dataset["image_size"])
     tensors = _tensors(len(rows), shape, source.extra)
-    images_of = np.zeros(dataset["classes"], np.int64)
+    images_of = np.zeros(len(classes.names), np.int64)
     with TensorWriter(path, tensors, metadata | {DIGEST: NO_DIGEST}) as writer:
         for tensor, first, values in _written(where, source, rows, dataset, classes):
             writer.write(tensor, first, values)
@@ -106,7 +106,12 @@ def _written(
 
 
 def _labels(where: str, samples: list[Sample], classes: Numbering) -> Integers:
-    """Return the numbers of classes; refuse a label that is neither a class nor unknown."""
+    """Return the numbers of classes; refuse a label that is neither a class nor unknown.
+
+    Without classes nobody looks at labels: none is known.
+    """
+    if not classes.names:
+        return np.full(len(samples), UNKNOWN_LABEL, np.int64)
     labels = np.array([sample.label for sample in samples], np.int64)
     known = len(classes.names if classes.numbers is None else classes.numbers)
     if labels.min() < UNKNOWN_LABEL or labels.max() >= known:

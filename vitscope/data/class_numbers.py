@@ -20,7 +20,7 @@ SHOWN = 100
 class Numbering(NamedTuple):
     """The names of all classes by their numbers, and the numbers of the classes of the source.
 
-    Numbers are as the source has them where `numbers` is None.
+    Numbers are as the source has them where `numbers` is None. Without classes there are no names.
     """
 
     names: list[str]
@@ -33,6 +33,8 @@ def numbering(where: str, found: Sequence[str], dataset: Mapping[str, Any]) -> N
     `dataset` is the entry of a study, `class_names` a list by now.
     """
     classes = dataset["classes"]
+    if classes is None:
+        return Numbering([], None)
     names, index = dataset.get("class_names"), dataset.get("class_index")
     if index is not None:
         return _by_index(where, found, classes, index)

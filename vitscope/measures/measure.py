@@ -98,6 +98,11 @@ class Measure:
         """Whether a model has to classify images for it."""
         return self.needs == "predictions" or "predictions" in self.reads
 
+    @property
+    def needs_classes(self) -> bool:
+        """Whether it is about what a model says of classes, and not of its features or weights."""
+        return self.needs in ("predictions", "model", "loss")
+
     def figures(self) -> dict[str, FigureKind]:
         """Return the kinds of figures that are drawn of it."""
         return {}

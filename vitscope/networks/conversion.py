@@ -1,18 +1,20 @@
 """Convert a checkpoint: the weights of a foreign file under a network's own names, in one file."""
 
 import json
-from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Sequence
 from pathlib import Path
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
-from vitscope.errors import VitscopeError, quoted
+from vitscope.errors import VitscopeError, first_of, quoted
 from vitscope.networks.empty import Network, empty_network
-from vitscope.networks.family import StateDict, find_family
-from vitscope.networks.foreign import DEEPEST_NESTING, read_foreign
-from vitscope.networks.matching import check_names
+from vitscope.networks.entries import StateDict
+from vitscope.networks.family import find_family
+from vitscope.networks.foreign import Foreign, Place, read_foreign
+from vitscope.networks.layouts import find_layout
+from vitscope.networks.matching import SHOWN, check_names, classifier_names
+from vitscope.networks.translation import Translated, suits, translate
 from vitscope.networks.weights_file import sha256_of, write_weights
 
 
@@ -24,23 +26,25 @@ def convert(
     label: str,
     origin: str,
     sha256: str | None = None,
+    key: str | None = None,
+    ignore: Sequence[str] = (),
 ) -> None:
     """Write the weights of a foreign file as the safetensors file of a network's own names.
 
-    `origin` says in the metadata where the file came from.
+    `origin` says in the metadata where the file came from; `key` and `ignore` which of its weights
+    are meant.
     """
-    foreign = read_foreign(source, label, sha256)
-    if foreign.others:
-        print(
-            f"{label}: {source} holds weights more than once: those in '{foreign.place}' are "
-            f"read, those in {', '.join(map(quoted, foreign.others))} are not."
-        )
+    foreign = read_foreign(source, label, sha256, key=key, ignore=ignore)
     model = empty_network(network)
-    translated = _translated(foreign.weights, network, model)
-    fitted = _fitted(translated, model.state_dict(), network, f"{label}: {source}")
+    place, translated = _chosen(foreign, network, model)
+    where = f"{label}: {source}"
+    _tell(place, foreign, translated, where)
+    fitted = _fitted(place, foreign, translated, network, model, where)
     metadata = _about(network, model) | {"source": origin, "source_sha256": foreign.sha256}
-    if foreign.place:
-        metadata["weights"] = foreign.place
+    if place.key:
+        metadata["weights"] = place.key
+    if translated.by:
+        metadata["translation"] = translated.by
     write_weights(target, fitted, metadata)
 
 
@@ -64,47 +68,52 @@ def _about(network: Network, model: nn.Module) -> dict[str, str]:
     """Return what the metadata of a checkpoint say of its network."""
     return {
         "arch": json.dumps(network["arch"], sort_keys=True),
-        "classes": str(network["classes"]),
+        "classes": json.dumps(network["classes"]),
         "family": str(network["family"]),
         "image_size": str(network["image_size"]),
         "parameters": str(sum(parameter.numel() for parameter in model.parameters())),
     }
 
 
-def _is_counter(name: str) -> bool:
-    """Tell whether a weight counts batches: old checkpoints lack it, and inference ignores it."""
-    return name.endswith(".num_batches_tracked")
+def _chosen(foreign: Foreign, network: Network, model: nn.Module) -> tuple[Place, Translated]:
+    """Return the first weights of a file that fit a network, or else the first."""
+    classifier = classifier_names(network) if network["classes"] is None else ()
+    found = []
+    for place in foreign.places:
+        found.append((place, translate(place.weights, model, classifier)))
+        if found[-1][1].fits:
+            return found[-1]
+    return found[0]
 
 
-def _translated(weights: StateDict, network: Network, model: nn.Module) -> StateDict:
-    """Return weights under the network's own names.
-
-    A network may be saved as a part of something larger, so that its names begin with `backbone.`
-    or the like. We drop the first word that most names begin with, up to four times, and keep the
-    attempt that finds most names of the network. Two weights must not get the same name by that.
-    """
-    needed = {name for name in model.state_dict() if not _is_counter(name)}
-    translate = find_family(network["family"]).translate
-    best = translate(weights, model)
-    for _ in range(DEEPEST_NESTING):
-        if needed <= best.keys():
-            break
-        ((outer, _),) = Counter(name.partition(".")[0] for name in weights).most_common(1)
-        inner = {name.removeprefix(f"{outer}."): value for name, value in weights.items()}
-        if len(inner) < len(weights):
-            break
-        weights = inner
-        best = min(best, translate(weights, model), key=lambda found: len(needed - found.keys()))
-    return best
+def _tell(place: Place, foreign: Foreign, translated: Translated, where: str) -> None:
+    """Say which weights of a file are read, who translated their names, and which have no use."""
+    others = [quoted(each.key) for each in foreign.places if each is not place]
+    if others:
+        print(
+            f"{where} holds weights more than once: those in {quoted(place.key)} are read, those "
+            f"in {', '.join(others)} are not."
+        )
+    if translated.by:
+        print(f"{where} has the names of {translated.by}, which are translated.")
+    if translated.left_out:
+        names = [place.before + name for name in translated.left_out]
+        print(f"{where} holds what the network has no use for: {first_of(names, SHOWN)}.")
 
 
 def _fitted(
-    weights: StateDict, wanted: Mapping[str, Tensor], network: Network, what: str
+    place: Place,
+    foreign: Foreign,
+    translated: Translated,
+    network: Network,
+    model: nn.Module,
+    what: str,
 ) -> StateDict:
-    """Return the wanted weights in the model's order and types, or say what does not fit."""
-    counters = [name for name in wanted if _is_counter(name)]
-    weights = {name: torch.zeros_like(wanted[name], device="cpu") for name in counters} | weights
-    check_names(weights, wanted, network, what)
+    """Return the weights of a model in its order and types, or say what does not fit."""
+    weights, wanted = translated.weights, model.state_dict()
+    named = {id(tensor): place.before + name for name, tensor in place.weights.items()}
+    about = _known(place, foreign, network, model)
+    check_names(weights, wanted, network, what, named=named, about=about)
     fitted = {name: weights[name].to(tensor.dtype) for name, tensor in wanted.items()}
     _check_finite(fitted, what)
     return fitted
@@ -117,3 +126,17 @@ def _check_finite(weights: StateDict, what: str) -> None:
                 f"{what} holds values in {name} that are not finite: give a checkpoint of a "
                 f"training that did not diverge."
             )
+
+
+def _known(place: Place, foreign: Foreign, network: Network, model: nn.Module) -> str:
+    """Say of weights that do not fit what is known of them, and where in the file others are."""
+    about = ""
+    layout = find_layout(place.weights)
+    if layout is not None:
+        about += f"; its names are those of {layout.name}"
+        if not suits(layout, model):
+            about += f", which no model of the family {quoted(network['family'])} has"
+    if len(foreign.entries) > 1:
+        held = first_of(foreign.entries, SHOWN)
+        about += f"; the file holds {held}, of which `checkpoint.key` chooses"
+    return about

@@ -15,7 +15,11 @@ Network = Mapping[str, Any]
 
 
 def build_empty(
-    family: str, arch: Mapping[str, Any], num_classes: int, image_size: int, channels: int = 3
+    family: str,
+    arch: Mapping[str, Any],
+    num_classes: int | None,
+    image_size: int,
+    channels: int = 3,
 ) -> nn.Module:
     """Build a model that has names and shapes and, where its family can, no values."""
     found = find_family(family)

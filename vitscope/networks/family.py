@@ -1,4 +1,4 @@
-"""Families of networks: how to build one, where to read it, how to load foreign weights.
+"""Families of networks: how to build one, and where to read it.
 
 Every module of `vitscope.networks.families` whose name has no leading underscore is a family. It
 holds a literal `ARCH`, the JSON schema of the family's `arch`, and `FAMILY`. Where a schema cannot
@@ -20,19 +20,12 @@ from vitscope.networks import families
 from vitscope.networks.cut_points import CutPoint
 
 if TYPE_CHECKING:
-    from torch import Tensor, nn
-
-StateDict = dict[str, "Tensor"]
+    from torch import nn
 
 
 def nowhere(model: "nn.Module") -> list[CutPoint]:
     """List no cut points."""
     return []
-
-
-def unchanged(state_dict: StateDict, model: "nn.Module") -> StateDict:
-    """Translate nothing: the keys are the model's own."""
-    return state_dict
 
 
 @dataclass(frozen=True)
@@ -45,21 +38,24 @@ class Family:
 
     network: Callable[[Mapping[str, Any], int, int, int], "nn.Module"]
     cut_points: Callable[["nn.Module"], list[CutPoint]] = nowhere
-    translate: Callable[[StateDict, "nn.Module"], StateDict] = unchanged
     without_values: bool = True
 
     def build(
-        self, arch: Mapping[str, Any], num_classes: int, image_size: int, channels: int = 3
+        self, arch: Mapping[str, Any], num_classes: int | None, image_size: int, channels: int = 3
     ) -> "nn.Module":
-        """Build the network that `arch` describes, with its random initialization."""
+        """Build the network that `arch` describes, with its random initialization.
+
+        Without classes it has no classifier, which networks are told as a number of 0.
+        """
         try:
-            return self.network(arch, num_classes, image_size, channels)
+            return self.network(arch, num_classes or 0, image_size, channels)
         except VitscopeError:
             raise
         except Exception as error:  # Networks refuse dimensions with errors of many types.
             reason = str(error).rstrip(".") or type(error).__name__
+            classes = num_classes or "no"
             raise VitscopeError(
-                f"No network can be built from arch {dict(arch)} for {num_classes} classes and "
+                f"No network can be built from arch {dict(arch)} for {classes} classes and "
                 f"{image_size}x{image_size} images: {reason}."
             ) from error
 

@@ -3,7 +3,9 @@
 import argparse
 import re
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext, suppress
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -11,18 +13,20 @@ import safetensors
 import safetensors.torch
 import torch
 from safetensors import SafetensorError
-from torch import Tensor
 
-from vitscope.errors import VitscopeError, quoted
+from vitscope.errors import VitscopeError, first_of, quoted
 from vitscope.files.disguises import disguise_of
 from vitscope.files.tensors import CHECKSUMS, TensorFile
 from vitscope.files.whole import sha256_of
-from vitscope.networks.family import StateDict
+from vitscope.networks.entries import (
+    DEEPEST_NESTING,
+    SHOWN,
+    StateDict,
+    entries_with_weights,
+    find_weights,
+)
 
-# Averaged weights are the ones that training codes evaluate and publish: they come first.
-WRAPPERS = ("state_dict_ema", "model_ema", "ema", "state_dict", "model")
 PREFIXES = ("module.", "_orig_mod.")
-DEEPEST_NESTING = 4
 # Weights do not compress, and torch.save does not try.
 LARGEST_EXPANSION = 4
 # Besides tensors and plain values. Many codes save their options, a bare namespace, with the model.
@@ -35,22 +39,41 @@ PLAIN = frozenset(
 )
 
 
-class Foreign(NamedTuple):
-    """The weights of a foreign file, its SHA-256, and where in the file they are.
+class Place(NamedTuple):
+    """An entry of a file that holds weights.
 
-    `place` is empty if the file is a state dict; `others` are places that were passed over.
+    `key` is empty if the file itself is a state dict. `before` stood before every name.
     """
 
+    key: str
     weights: StateDict
+    before: str
+
+
+class Foreign(NamedTuple):
+    """What a foreign file holds: its SHA-256, and the places of weights in it.
+
+    The first place is that of what a training code would evaluate. `entries` are all that hold
+    weights of anything, as a message lists them.
+    """
+
+    places: tuple[Place, ...]
     sha256: str
-    place: str
-    others: tuple[str, ...]
+    entries: tuple[str, ...]
 
 
-def read_foreign(path: Path, label: str, sha256: str | None = None) -> Foreign:
+def read_foreign(
+    path: Path,
+    label: str,
+    sha256: str | None = None,
+    *,
+    key: str | None = None,
+    ignore: Sequence[str] = (),
+) -> Foreign:
     """Read the weights of a file of torch.save or safetensors.
 
-    Nothing in the file is run; if it should have another SHA-256, it is not even read.
+    Nothing in the file is run; if it should have another SHA-256, it is not even read. `key` says
+    which entry holds the weights, `ignore` has patterns of names that are left out.
     """
     _check_readable(path, label)
     digest = sha256_of(path)
@@ -60,12 +83,17 @@ def read_foreign(path: Path, label: str, sha256: str | None = None) -> Foreign:
             f"another file or a damaged one, so get it again or correct the digest."
         )
     loaded = _load_safetensors(path, label) if _is_safetensors(path) else _load_torch(path, label)
-    inner, place, others = _unwrapped(loaded)
-    weights = _without_prefixes(_dense_tensors(inner))
-    if not weights:
-        raise VitscopeError(f"{label}: {path} holds no weights: give the file of a state dict.")
-    _check_plain(weights, f"{label}: {path}")
-    return Foreign(weights, digest, place, others)
+    where = f"{label}: {path}"
+    found = find_weights(loaded, key, where)
+    _check_patterns(ignore, found, where)
+    places: list[Place] = []
+    for place, tensors in found.items():
+        kept = {n: t for n, t in tensors.items() if not any(fnmatchcase(n, p) for p in ignore)}
+        # Of places that are passed over nobody needs to hear.
+        with suppress(VitscopeError) if places else nullcontext():
+            _check_plain(kept, where)
+            places.append(Place(place, *_without_prefixes(kept)))
+    return Foreign(tuple(places), digest, tuple(entries_with_weights(loaded)))
 
 
 def _check_readable(path: Path, label: str) -> None:
@@ -138,28 +166,20 @@ def _load_torch(path: Path, label: str) -> object:
         ) from None
 
 
-def _unwrapped(loaded: object) -> tuple[object, str, tuple[str, ...]]:
-    """Return the innermost state dict of what a training code saved, and its and others' places."""
-    place, others = "", []
-    for _ in range(DEEPEST_NESTING):
-        if not isinstance(loaded, Mapping):
-            break
-        found = [w for w in WRAPPERS if isinstance(loaded.get(w), Mapping)]
-        if not found:
-            break
-        others += [f"{place}{other}" for other in found[1:] if _dense_tensors(loaded[other])]
-        loaded, place = loaded[found[0]], f"{place}{found[0]}."
-    return loaded, place.removesuffix("."), tuple(others)
-
-
-def _dense_tensors(loaded: object) -> StateDict:
-    if not isinstance(loaded, Mapping):
-        return {}
-    return {
-        name: value.detach()
-        for name, value in loaded.items()
-        if isinstance(name, str) and isinstance(value, Tensor) and value.layout is torch.strided
-    }
+def _check_patterns(ignore: Sequence[str], places: Mapping[str, StateDict], where: str) -> None:
+    """Refuse a pattern that no name matches, and patterns that leave nothing."""
+    names = [name for tensors in places.values() for name in tensors]
+    for pattern in ignore:
+        if not any(fnmatchcase(name, pattern) for name in names):
+            raise VitscopeError(
+                f"{where} has no name that matches {quoted(pattern)}: it has "
+                f"{first_of(names, SHOWN)}: correct `checkpoint.ignore`."
+            )
+    (first, *_) = places.values()
+    if all(any(fnmatchcase(name, pattern) for pattern in ignore) for name in first):
+        raise VitscopeError(
+            f"{where} has no weights that `checkpoint.ignore` leaves: give fewer patterns."
+        )
 
 
 def _check_plain(weights: StateDict, what: str) -> None:
@@ -178,9 +198,11 @@ def _check_plain(weights: StateDict, what: str) -> None:
             )
 
 
-def _without_prefixes(weights: StateDict) -> StateDict:
+def _without_prefixes(weights: StateDict) -> tuple[StateDict, str]:
     """Drop what wrappers of a model, for several devices or compiled, put before every key."""
+    before = ""
     for _ in range(DEEPEST_NESTING):
         shared = next((p for p in PREFIXES if all(name.startswith(p) for name in weights)), "")
         weights = {name.removeprefix(shared): value for name, value in weights.items()}
-    return weights
+        before += shared
+    return weights, before

@@ -18,6 +18,11 @@ PLACES = ("bundled", "path", "url", "timm", "made")
 HUB = "https://huggingface.co"
 
 
+def fetched(checkpoint: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what of an entry decides which file it is, and not what is read of that."""
+    return {key: checkpoint[key] for key in (*PLACES, "sha256") if key in checkpoint}
+
+
 def _place(checkpoint: Mapping[str, Any]) -> str:
     """Return which of the places an entry names."""
     named = [place for place in PLACES if place in checkpoint]

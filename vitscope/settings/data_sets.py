@@ -19,6 +19,12 @@ def with_class_names(path: Path, data: Mapping[str, Settings]) -> dict[str, Sett
 
 def _named(where: str, entry: Settings) -> Settings:
     names = entry["class_names"]
+    for key in ("class_names", "class_index"):
+        if entry["classes"] is None and entry[key] is not None:
+            raise VitscopeError(
+                f"{where}.{key}: found names of classes, allowed: null where `classes` is: say how "
+                f"many classes there are, or remove the key."
+            )
     if names is not None and entry["class_index"] is not None:
         raise VitscopeError(
             f"{where}: found 'class_names' and 'class_index', allowed: one of them: the first "
@@ -76,7 +82,7 @@ def _check_classes(where: str, dataset: Dataset) -> None:
     if dataset.class_names is not None:
         check_distinct(where, dataset.class_names)
         numbering(where, [], _entry(dataset))
-    if dataset.class_index is not None:
+    if dataset.class_index is not None and dataset.classes is not None:
         check_index(where, dataset.classes, dataset.class_index)
 
 
@@ -115,7 +121,7 @@ def _reads_latents(measure: str) -> bool:
 def named_classes(dataset: Dataset, split: str) -> dict[int, str]:
     """Return the names of the classes that a split has, by their numbers, if they are known yet."""
     seen = opening.glance(dataset.source, split, 0)
-    found = seen.classes if seen else []
+    found = seen.classes if seen and dataset.classes is not None else []
     if not found:
         return dict(enumerate(dataset.class_names or []))
     numbers = numbering(f"the split '{split}'", found, _entry(dataset)).numbers

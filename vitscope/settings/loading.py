@@ -141,6 +141,7 @@ def _check_figures(study: Study) -> None:
             if model not in study.models:
                 raise unknown(study.path, f"{key}.models", model, study.models)
         _check_shown(study, key, figure)
+        _check_classes(study, key, figure)
         if figure.published is not None:
             _check_published(study.path, f"{key}.published", figure)
 
@@ -159,6 +160,34 @@ def _check_shown(study: Study, key: str, figure: Figure) -> None:
             if snapshot not in moments:
                 at = f"{key}.snapshots, for models.{model}"
                 raise unknown(study.path, at, snapshot, moments)
+
+
+def _check_classes(study: Study, key: str, figure: Figure) -> None:
+    """Refuse a model that says nothing of the classes of its data, where a figure is about that."""
+    needing = [name for name in rooms.kinds()[figure.kind].tables if _needs_classes(name)]
+    for name in figure.models if needing else ():
+        model, data = study.models[name], study.dataset_of(name)
+        if model.classes is not None and model.classes == data.classes:
+            continue
+        known = "no" if data.classes is None else data.classes
+        found = (
+            "has no classifier (`classes: null`)"
+            if model.classes is None
+            else f"tells {model.classes} classes apart where data.{model.data} has {known} classes"
+        )
+        raise VitscopeError(
+            f"{study.path}: {key}: a figure of the kind '{figure.kind}' needs what a model says of "
+            f"classes, and models.{name} {found}: leave the model out of the figure, or give it a "
+            f"checkpoint that tells the classes of its data set apart."
+        )
+
+
+def _needs_classes(table: str) -> bool:
+    """Tell whether a table is about what models say of classes."""
+    if table not in rooms.names():
+        return False
+    measure = rooms.declared(table)
+    return rooms.declared(measure.parts_of or table).needs_classes
 
 
 def _check_published(path: Path, key: str, figure: Figure) -> None:
@@ -197,6 +226,8 @@ def _check_training(study: Study, results: str) -> None:
         folder = f"{results}/{study.name}/training/{name}/"
         splits = study.dataset_of(name).splits
         trained = any(entry.get("path", "").startswith(folder) for entry in files)
+        if trained:
+            study.check_trainable(name)
         if trained and not splits.keys() >= {*TRAINING_SPLITS}:
             raise VitscopeError(
                 f"{study.path}: data.{model.data}.splits: found {listed(splits)}, allowed: "

@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeVar
 
 import msgspec
 
-from vitscope.errors import VitscopeError
+from vitscope.errors import VitscopeError, quoted
 from vitscope.measures import rooms
 from vitscope.settings.schema import unknown
 from vitscope.training.snapshots import END
@@ -34,7 +34,7 @@ class Dataset:
     """A data set; what its `source` holds is the affair of the source."""
 
     source: Settings
-    classes: int
+    classes: int | None
     class_names: list[str] | None
     class_index: dict[str, int] | None
     image_size: int
@@ -76,11 +76,15 @@ class Figure:
 
 @dataclass(frozen=True)
 class Model:
-    """A model; `checkpoint`, each of `snapshots` and `history` say where a file comes from."""
+    """A model; `checkpoint`, each of `snapshots` and `history` say where a file comes from.
+
+    Without `classes` it has no classifier.
+    """
 
     family: str
     arch: Settings
     data: str
+    classes: int | None
     mean: Channels
     std: Channels
     label: str
@@ -201,7 +205,7 @@ class Study:
             "arch": entry.arch,
             "mean": list(entry.mean),
             "std": list(entry.std),
-            "classes": data.classes,
+            "classes": entry.classes,
             "image_size": data.image_size,
         }
 
@@ -222,6 +226,15 @@ class Study:
                 f"{self.path}: top level: the key 'training' is missing: add it to train {model}."
             )
         return msgspec.convert(asdict(self.training) | self.models[model].training, Recipe)
+
+    def check_trainable(self, model: str) -> None:
+        """Refuse to train a model that does not tell the classes of its data set apart."""
+        classes, data = self.models[model].classes, self.models[model].data
+        if classes is None or classes != self.data[data].classes:
+            raise VitscopeError(
+                f"{self.path}: models.{model}.classes: found {quoted(classes)}, allowed: the "
+                f"classes of data.{data}, as a number: the model is trained to tell them apart."
+            )
 
     def snapshot(self, model: str, name: str) -> Settings:
         """Return where a snapshot of a model comes from."""
@@ -257,12 +270,16 @@ class Study:
         return [name for name in self.models[model].moments() if name in shown]
 
 
+def _of_data(dataset: Settings) -> Settings:
+    """Return what a model has of its data set where it says nothing else."""
+    return {key: dataset[key] for key in ("classes", "mean", "std")}
+
+
 def typed(name: str, path: Path, settings: Settings) -> Study:
     """Return a study from settings that follow the schema, whose defaults are filled in."""
-    data = settings["data"]
     models = {
-        key: {"label": key, "mean": data[m["data"]]["mean"], "std": data[m["data"]]["std"], **m}
-        for key, m in settings["models"].items()
+        key: {"label": key, **_of_data(settings["data"][model["data"]]), **model}
+        for key, model in settings["models"].items()
     }
     own = Analysis.__dataclass_fields__
     analysis = settings["analysis"]
@@ -272,7 +289,7 @@ def typed(name: str, path: Path, settings: Settings) -> Study:
         title=settings["title"],
         description=settings["description"],
         device=settings["device"],
-        data=msgspec.convert(data, dict[str, Dataset]),
+        data=msgspec.convert(settings["data"], dict[str, Dataset]),
         models=msgspec.convert(models, dict[str, Model]),
         figures=msgspec.convert(settings["figures"], dict[str, Figure]),
         analysis=msgspec.convert({key: analysis[key] for key in own}, Analysis),

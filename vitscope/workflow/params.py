@@ -93,8 +93,19 @@ def labels_are_truth(study: Study, name: str) -> bool:
     return name == study.analysis.split
 
 
+def download(study: Study, model: str) -> Values:
+    """Return the checkpoint of a model as a file that is fetched."""
+    return weight_sources.fetched(study.models[model].checkpoint)
+
+
+def snapshot_download(study: Study, model: str, snapshot: str) -> Values:
+    """Return a snapshot of a model as a file that is fetched."""
+    return weight_sources.fetched(study.snapshot(model, snapshot))
+
+
 def recipe(study: Study, model: str) -> Values:
     """Return the recipe that a model is trained by."""
+    study.check_trainable(model)
     return asdict(study.recipe(model))
 
 

@@ -167,35 +167,3 @@ def test_alternets(depth: int, blocks: int, attending: int) -> None:
     assert len(kinds) == blocks + 1
     # Every stage that attends ends with attention.
     assert kinds[-1] == "msa"
-
-
-def test_convnext_keys_of_the_original_checkpoints() -> None:
-    family = find_family("convnext")
-    arch = {"patch_size": 2, "depths": [1, 2, 1, 1], "dims": [4, 8, 8, 8]}
-    model = family.build(arch, num_classes=3, image_size=32)
-    own = model.state_dict()
-    original = {
-        "downsample_layers.0.0.weight": "stem.0.weight",
-        "downsample_layers.0.1.bias": "stem.1.bias",
-        "downsample_layers.1.1.weight": "stages.1.downsample.1.weight",
-        "stages.1.1.gamma": "stages.1.blocks.1.gamma",
-        "stages.1.1.dwconv.weight": "stages.1.blocks.1.conv_dw.weight",
-        "stages.1.1.pwconv2.bias": "stages.1.blocks.1.mlp.fc2.bias",
-        "norm.weight": "head.norm.weight",
-        "head.bias": "head.fc.bias",
-    }
-    translated = family.translate({old: own[new] for old, new in original.items()}, model)
-    assert list(translated) == list(original.values())
-    assert family.translate(own, model) is own
-
-
-def test_pit_keys_of_the_original_checkpoints() -> None:
-    family = find_family("pit")
-    tensor = torch.zeros(1)
-    old = {"pools.0.conv.weight": tensor, "pools.1.fc.bias": tensor, "norm.bias": tensor}
-    translated = family.translate(old, torch.nn.Identity())
-    assert list(translated) == [
-        "transformers.1.pool.conv.weight",
-        "transformers.2.pool.fc.bias",
-        "norm.bias",
-    ]

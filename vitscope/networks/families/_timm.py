@@ -1,15 +1,13 @@
 """What the families have in common that timm implements."""
 
-import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
 from torch import nn
 
-from vitscope.errors import VitscopeError, nearest, quoted
+from vitscope.errors import VitscopeError, nearest
 from vitscope.networks.cut_points import CutPoint, Kind, Layout
-from vitscope.networks.family import StateDict
 from vitscope.networks.timm_import import import_timm
 
 ATTENTION_AND_MLP: tuple[tuple[str, Kind], tuple[str, Kind]] = (("attn", "msa"), ("mlp", "mlp"))
@@ -63,18 +61,3 @@ def sub_blocks(
         CutPoint(middle, first_kind, stage, f"{block}.norm2", "input", between, middle),
         CutPoint(last, second_kind, stage, block, "output", after, last),
     ]
-
-
-def rename(
-    state_dict: StateDict, pattern: str, new: str | Callable[[re.Match[str]], str]
-) -> StateDict:
-    """Replace what matches `pattern` in the keys, of which no two may become the same."""
-    renamed: dict[str, str] = {}
-    for key in state_dict:
-        other = renamed.setdefault(re.sub(pattern, new, key), key)
-        if other != key:
-            raise VitscopeError(
-                f"The checkpoint holds both {quoted(other)} and {quoted(key)}, which are the same "
-                f"weights: give the file as it was published."
-            )
-    return {name: state_dict[key] for name, key in renamed.items()}

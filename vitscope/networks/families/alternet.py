@@ -208,13 +208,13 @@ CONV_BLOCKS: dict[str, type[BasicBlock | Bottleneck]] = {
 
 
 class Classifier(nn.Module):
-    """The last normalization and activation, global average pooling and a linear layer."""
+    """The last normalization and activation, global average pooling and a linear layer, if any."""
 
     def __init__(self, channels: int, num_classes: int) -> None:
         super().__init__()
         self.bn = nn.BatchNorm2d(channels)
         self.relu = nn.ReLU()
-        self.dense = nn.Linear(channels, num_classes)
+        self.dense = nn.Linear(channels, num_classes) if num_classes else nn.Identity()
 
     def forward(self, x: Tensor) -> Tensor:
         """Return the logits."""

@@ -6,8 +6,8 @@ from typing import Any
 from torch import nn
 
 from vitscope.networks.cut_points import CutPoint, Layout
-from vitscope.networks.families._timm import build_timm, rename
-from vitscope.networks.family import Family, StateDict
+from vitscope.networks.families._timm import build_timm
+from vitscope.networks.family import Family
 from vitscope.networks.timm_import import import_timm
 
 ARCH = {
@@ -69,21 +69,4 @@ def cut_points(model: Any) -> list[CutPoint]:
     return points
 
 
-def translate(state_dict: StateDict, model: nn.Module) -> StateDict:
-    """Rename the keys of the original checkpoints; timm's own stay as they are."""
-    if "downsample_layers.0.0.weight" not in state_dict:
-        return state_dict
-    for pattern, new in (
-        (r"^downsample_layers\.0\.", "stem."),
-        (r"^downsample_layers\.(\d+)\.", r"stages.\1.downsample."),
-        (r"^stages\.(\d+)\.(\d+)\.", r"stages.\1.blocks.\2."),
-        (r"\.dwconv\.", ".conv_dw."),
-        (r"\.pwconv(\d)\.", r".mlp.fc\1."),
-        (r"^norm\.", "head.norm."),
-        (r"^head\.(weight|bias)$", r"head.fc.\1"),
-    ):
-        state_dict = rename(state_dict, pattern, new)
-    return state_dict
-
-
-FAMILY = Family(network, cut_points, translate)
+FAMILY = Family(network, cut_points)

@@ -6,8 +6,8 @@ from typing import Any
 from torch import nn
 
 from vitscope.networks.cut_points import CutPoint, Layout
-from vitscope.networks.families._timm import build_timm, rename, sub_blocks
-from vitscope.networks.family import Family, StateDict
+from vitscope.networks.families._timm import build_timm, sub_blocks
+from vitscope.networks.family import Family
 from vitscope.networks.timm_import import import_timm
 
 ARCH = {
@@ -87,16 +87,4 @@ def cut_points(model: Any) -> list[CutPoint]:
     return points
 
 
-def translate(state_dict: StateDict, model: nn.Module) -> StateDict:
-    """Move each pooling from the end of a stage, where it used to be, to the start of the next."""
-    state_dict = rename(state_dict, r"^pools\.(\d+)\.", r"transformers.\1.pool.")
-    if "transformers.0.pool.conv.weight" not in state_dict:
-        return state_dict
-    return rename(
-        state_dict,
-        r"^transformers\.(\d+)\.pool\.",
-        lambda match: f"transformers.{int(match[1]) + 1}.pool.",
-    )
-
-
-FAMILY = Family(network, cut_points, translate)
+FAMILY = Family(network, cut_points)

@@ -99,11 +99,11 @@ BLOCKS: dict[str, type[BasicBlock | Bottleneck]] = {"basic": BasicBlock, "bottle
 
 
 class Classifier(nn.Module):
-    """Global average pooling and a linear layer."""
+    """Global average pooling and a linear layer, if there are classes."""
 
     def __init__(self, channels: int, num_classes: int) -> None:
         super().__init__()
-        self.dense = nn.Linear(channels, num_classes)
+        self.dense = nn.Linear(channels, num_classes) if num_classes else nn.Identity()
 
     def forward(self, x: Tensor) -> Tensor:
         """Return the logits."""

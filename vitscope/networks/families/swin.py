@@ -6,8 +6,8 @@ from typing import Any
 from torch import nn
 
 from vitscope.networks.cut_points import CutPoint, Layout
-from vitscope.networks.families._timm import build_timm, rename, sub_blocks
-from vitscope.networks.family import Family, StateDict
+from vitscope.networks.families._timm import build_timm, sub_blocks
+from vitscope.networks.family import Family
 from vitscope.networks.timm_import import import_timm
 
 ARCH = {
@@ -90,20 +90,4 @@ def cut_points(model: Any) -> list[CutPoint]:
     return points
 
 
-def translate(state_dict: StateDict, model: nn.Module) -> StateDict:
-    """Move each merging from the end of a stage to the start of the next, and drop the buffers."""
-    kept = {
-        key: tensor
-        for key, tensor in state_dict.items()
-        if not key.endswith((".relative_position_index", ".attn_mask"))
-    }
-    if "layers.0.downsample.reduction.weight" in kept:
-        kept = rename(
-            kept,
-            r"^layers\.(\d+)\.downsample\.",
-            lambda match: f"layers.{int(match[1]) + 1}.downsample.",
-        )
-    return rename(kept, r"^head\.(weight|bias)$", r"head.fc.\1")
-
-
-FAMILY = Family(network, cut_points, translate)
+FAMILY = Family(network, cut_points)
