@@ -369,3 +369,16 @@ def test_timm_may_not_resize_tables() -> None:
 def test_names_of_nobody_known() -> None:
     assert find_layout(["a.weight", "fc.bias"]) is None
     assert find_layout(timm_weights("vit", VIT_ARCH)) is None
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("module", timm.list_modules())
+def test_every_network_of_timm_has_a_classifier_that_can_be_left_out(module: str) -> None:
+    name, *_ = timm.list_models(module=module)
+    with torch.device("meta"):
+        whole, body = (timm.create_model(name, num_classes=classes) for classes in (7, 0))
+    classifier = whole.state_dict().keys() - body.state_dict().keys()
+    found = translate(whole.state_dict(), body, classifier)
+    assert (found.by, found.misfit) == ("", (0, 0))
+    assert {*found.left_out} == classifier
+    assert classifier

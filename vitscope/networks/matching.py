@@ -9,6 +9,7 @@ from vitscope.errors import VitscopeError, first_of
 from vitscope.networks.empty import Network, empty_network
 
 SHOWN = 4
+SOME_CLASSES = 2
 
 
 class Misfits(NamedTuple):
@@ -74,12 +75,9 @@ def check_names(
 
 
 def classifier_names(network: Network) -> set[str]:
-    """Return the names of the weights whose shape depends on the number of classes."""
-    some = network["classes"] or 2
-    fewer, more = (
-        empty_network({**network, "classes": classes}).state_dict() for classes in (some, some + 1)
-    )
-    return {name for name, tensor in fewer.items() if more[name].shape != tensor.shape}
+    """Return the names of the weights that a network has only where it tells classes apart."""
+    some = empty_network({**network, "classes": network["classes"] or SOME_CLASSES})
+    return some.state_dict().keys() - empty_network({**network, "classes": None}).state_dict()
 
 
 def _shape(tensor: Tensor) -> str:
