@@ -52,6 +52,13 @@ def renamed(weights: dict[str, Tensor], *pairs: tuple[str, str]) -> dict[str, Te
     return found
 
 
+def model_of_a_study(
+    family: str, arch: dict[str, Any], classes: int | None = CLASSES
+) -> dict[str, Any]:
+    data = {"image_size": SIZE, "mean": [0.5] * 3, "std": [0.25] * 3}
+    return {"family": family, "arch": arch, "classes": classes} | data
+
+
 def images() -> Tensor:
     return torch.randn(2, 3, SIZE, SIZE, generator=torch.Generator().manual_seed(1))
 
@@ -169,7 +176,7 @@ def test_logits_of_a_converted_file_are_those_of_its_own_network(
 ) -> None:
     layout, build, family, arch = CLASSIFYING[case]
     network = disturbed(build())
-    model = {"family": family, "arch": arch, "classes": CLASSES, "image_size": SIZE}
+    model = model_of_a_study(family, arch)
     for file in files_of(network, tmp_path):
         capsys.readouterr()
         convert(file, model, tmp_path / "converted", label="Model", origin="a")
@@ -250,6 +257,17 @@ def test_networks_that_timm_has_under_other_names_compute_the_same(
             assert left_out <= {"pooler", "mask_token"}
 
 
+def test_a_network_of_timm_by_its_name_takes_weights_of_other_names(tmp_path: Path) -> None:
+    _, build, _ = HEADLESS["DINOv2"]
+    network = disturbed(build())
+    arch = VIT_ARCH | {"name": "vit_small_patch14_dinov2", "init_values": 1.0}
+    model = model_of_a_study("timm", arch, classes=None)
+    network.save_pretrained(tmp_path)
+    convert(tmp_path / "model.safetensors", model, tmp_path / "own", label="DINO", origin="a")
+    found = output(load_model(tmp_path / "own", model))
+    assert torch.allclose(found, output(network), rtol=0, atol=1e-5)
+
+
 def test_the_first_files_of_torchvision_name_the_layers_of_mlps_otherwise(tmp_path: Path) -> None:
     _, build, family, arch = CLASSIFYING["torchvision's ViT"]
     weights = disturbed(build()).state_dict()
@@ -267,8 +285,7 @@ def test_a_file_of_another_kind_of_network_is_told_by_whose_names_it_has(
     tmp_path: Path, case: str
 ) -> None:
     layout, build, *_ = CLASSIFYING[case]
-    arch = {"patch_size": 4, "num_blocks": 1, "embed_dim": 8}
-    model = {"family": "mixer", "arch": arch, "classes": CLASSES, "image_size": SIZE}
+    model = model_of_a_study("mixer", {"patch_size": 4, "num_blocks": 1, "embed_dim": 8})
     file = saved(tmp_path / "a.pth", build().state_dict())
     with pytest.raises(VitscopeError) as caught:
         convert(file, model, tmp_path / "converted", label="Model", origin="a")

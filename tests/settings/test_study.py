@@ -652,6 +652,14 @@ def test_a_network_of_ones_own_is_found_beside_the_study_and_its_code_decides(
     assert edited.network("former") == study.network("former")
 
 
+@pytest.mark.parametrize(("key", "value"), [("key", "model"), ("ignore", ["head.*"])])
+def test_nothing_is_chosen_of_weights_that_are_made(
+    tmp_path: Path, key: str, value: object
+) -> None:
+    message = refusal(tmp_path, **own_network(tmp_path, made=True, **{key: value}))
+    assert message.startswith(f"models.net.checkpoint.{key}: weights that are made are in no file")
+
+
 def test_what_is_wrong_with_a_network_of_ones_own_is_told_with_its_place(tmp_path: Path) -> None:
     changes = own_network(tmp_path, made=True)
     changes["models.net.arch"] = {"file": "nets/mine.py", "make": "nett"}

@@ -117,6 +117,11 @@ def _check_made(where: str, key: str, entry: Settings, model: Model) -> None:
             f"{where}.made: only the `checkpoint` of a model of the family python can be made by "
             f"its function: say where the file is."
         )
+    for choice in entry.keys() & {"key", "ignore"}:
+        raise VitscopeError(
+            f"{where}.{choice}: weights that are made are in no file, of which this would choose "
+            f"some: remove the key."
+        )
     if len(entry) > 1:
         raise VitscopeError(f"{where}.sha256: weights that are made are no file: remove the key.")
 
