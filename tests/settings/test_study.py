@@ -214,6 +214,16 @@ def test_a_model_that_is_trained_tells_the_classes_apart(tmp_path: Path, classes
         params.recipe(study, "net")
 
 
+@pytest.mark.parametrize(
+    ("key", "value"), [("class_names", list("abcde")), ("class_index", {"a": 0})]
+)
+def test_classes_that_nobody_knows_have_no_names(tmp_path: Path, key: str, value: object) -> None:
+    changes = {f"data.folder.{key}": value, "data.folder.classes": None}
+    assert refusal(tmp_path, **changes).startswith(
+        f"data.folder.{key}: found names of classes, allowed: null where `classes` is: "
+    )
+
+
 @pytest.mark.parametrize("classes", [1, 0, "null", 10.0])
 def test_classes_are_a_number_or_null(tmp_path: Path, classes: Any) -> None:
     for key in ("models.net.classes", "data.generated.classes"):
