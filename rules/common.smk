@@ -48,6 +48,11 @@ def names_in(section):
     return {name for study in STUDIES.values() for name in getattr(study, section)}
 
 
+def pair_names():
+    """The names of all pairs of models that any study shows."""
+    return {pair for study in STUDIES.values() for pair in study.pairs()}
+
+
 def split_names():
     """The names of all splits of all data sets."""
     data = [data for study in STUDIES.values() for data in study.data.values()]

@@ -1,6 +1,7 @@
 """Measures: of latents, predictions, a model, its loss or its weights; parts are merged to a table.
 
 The wildcard `measure` is the name of a folder of vitscope/measures/, and of the table that it makes.
+A table of a pair of models has the name of the pair, as `resnet+vit`, where others have the model's.
 """
 
 
@@ -165,8 +166,7 @@ rule measure_weights:
 
 rule merge:
     input:
-        unpack(blocks_to_merge),
-        parts=parts_of,
+        unpack(to_merge),
     output:
         table="<results>/{study}/{measure}/{model}.parquet",
     log:
@@ -186,3 +186,10 @@ rule merge:
         "Merging {wildcards.measure} of {wildcards.model}"
     script:
         "../scripts/merge.py"
+
+
+use rule merge as merge_pair with:
+    wildcard_constraints:
+        measure=merged(of_pairs=True),
+        model=one_of(pair_names()),
+    localrule: True

@@ -6,7 +6,7 @@ include: "helpers/tables.smk"
 
 rule tabulate:
     input:
-        models=models_in_table,
+        subjects=subjects_in_table,
     output:
         table="<results>/{study}/tables/{table}.parquet",
     log:

@@ -1,6 +1,7 @@
 """Draw a figure from its tables, in every format."""
 
 from importlib import import_module
+from pathlib import Path
 
 import pandas as pd
 
@@ -10,6 +11,7 @@ from vitscope.drawing.figure import Member, draw
 from vitscope.drawing.saving import save, style
 from vitscope.drawing.text import literal
 from vitscope.files.tables import read_metadata
+from vitscope.settings.pairs import by_prefix, split_prefix
 
 with job(snakemake):
     params = snakemake.params
@@ -22,12 +24,14 @@ with job(snakemake):
         params.published, set(params.published_columns), snakemake.input.published
     )
     facts = dict(params.facts)
-    main = snakemake.input[next(iter(params.tables))]
-    for member, path in zip(params.members, main, strict=True):
+    labels = {member["model"]: member["label"] for member in params.members}
+    for path in snakemake.input[next(iter(params.tables))]:
+        # The name of a table says which model it is of, or which pair.
+        models = by_prefix(Path(path).stem)
         for key, digest in read_metadata(path).items():
             if key.endswith("_sha256"):
-                name = key.removesuffix("_sha256").capitalize()
-                facts[f"{name} SHA-256 of {member['label']}"] = digest
+                prefix, what = split_prefix(key.removesuffix("_sha256"))
+                facts[f"{what.capitalize()} SHA-256 of {labels[models[prefix]]}"] = digest
     with style(snakemake.input.style):
         figure = draw(params.module, tables, members, published, params.snapshots)
         for path in snakemake.output:

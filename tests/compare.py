@@ -38,6 +38,7 @@ TABLES = {
     "fourier": Expected(["model", "index", "measure", "frequency"], 1e-4, 1e-4),
     "spectrum": Expected(["model", "index", "band"], 1e-4, 1e-6),
     "cka": Expected(["model", "index", "other_index"], 1e-3, 1e-4),
+    "cka_between": Expected(["model", "other_model", "index", "other_index"], 1e-3, 1e-4),
     # Of 500 and of 1,000 images, in percentage points: two images, or three.
     "frequency_noise": Expected(["model", "frequency"], 0.01, 0.4),
     "lesion": Expected(["model", "index"], 0.01, 0.3),

@@ -4,12 +4,12 @@ STYLE = str(ROOT / "resources" / "style.mplstyle")
 
 
 def tables_of_figure(wildcards):
-    """The tables of the models of a figure, by their names."""
+    """The tables of the models of a figure, or of its pairs, by their names."""
     study = study_of(wildcards)
     figure = study.figures[wildcards.figure]
     path = "<results>/{study}/{table}/{model}.parquet"
     return {
-        table: collect(path, study=study.name, table=table, model=figure.models)
+        table: collect(path, study=study.name, table=table, model=figure.subjects(table))
         for table in rooms.kinds()[figure.kind].tables
     }
 

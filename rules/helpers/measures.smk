@@ -1,5 +1,7 @@
 """What the jobs of measures.smk are given, and where their inputs lie."""
 
+from vitscope.settings.pairs import by_prefix
+
 
 def needing(needs, in_parts=False):
     """A wildcard constraint: the measures that need something, in parts or as a whole."""
@@ -7,9 +9,10 @@ def needing(needs, in_parts=False):
     return one_of(m.name for m in measures if m.needs == needs and m.in_parts == in_parts)
 
 
-def merged():
-    """A wildcard constraint: the measures that are made in parts."""
-    return one_of(name for name in rooms.names() if rooms.declared(name).in_parts)
+def merged(of_pairs=False):
+    """A wildcard constraint: the measures that are made in parts, of models or of pairs of them."""
+    measures = map(rooms.declared, rooms.names())
+    return one_of(m.name for m in measures if m.in_parts and m.of_pairs == of_pairs)
 
 
 def measure_of(wildcards):
@@ -67,22 +70,31 @@ def moments_of(wildcards):
     return {"snapshots": [weights_at(name, wildcards) for name in model.moments()]}
 
 
-def parts_of(wildcards):
-    """The parts that a table is merged from."""
+def parts_of(wildcards, model):
+    """The parts of a model that a table is merged from."""
     study, measured = study_of(wildcards), reach.measured_by(measure_of(wildcards))
-    place = {"study": study.name, "measure": measured.name, "model": wildcards.model}
-    parts = range(measured.parts(study, wildcards.model))
+    place = {"study": study.name, "measure": measured.name, "model": model}
+    parts = range(measured.parts(study, model))
     if measured.needs == "loss":
-        snapshots = measured.snapshots(study, wildcards.model)
+        snapshots = measured.snapshots(study, model)
         return collect(rules.measure_loss.output.part, snapshot=snapshots, part=parts, **place)
     path = "<results>/{study}/{measure}/{model}/{part}.parquet"
     return collect(path, part=parts, **place)
 
 
-def blocks_to_merge(wildcards):
-    """The block table of a model, where parts are merged at its cut points."""
-    blocks = rules.list_blocks.output.blocks.format(**wildcards)
-    return {"blocks": blocks} if measure_of(wildcards).merges_blocks else {}
+def to_merge(wildcards):
+    """The parts that a table is merged from, of each model that it is of.
+
+    And where parts are merged at cut points, the block table.
+    """
+    found = {}
+    for prefix, model in by_prefix(wildcards.model).items():
+        found[f"{prefix}parts"] = parts_of(wildcards, model)
+        if measure_of(wildcards).merges_blocks:
+            found[f"{prefix}blocks"] = rules.list_blocks.output.blocks.format(
+                study=wildcards.study, model=model
+            )
+    return found
 
 
 def batches_of(wildcards):

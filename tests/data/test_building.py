@@ -34,6 +34,20 @@ def dataset(source: dict[str, Any], classes: int = 10, **others: Any) -> dict[st
 GENERATED = {"kind": "shapes32", "seed": 0}
 
 
+def test_images_of_another_size_are_the_same_by_position(tmp_path: Path) -> None:
+    labels, seen = [], []
+    for size, path in ((32, tmp_path / "as they are"), (64, tmp_path / "twice as large")):
+        build("shapes32", dataset(GENERATED, image_size=size, resize=size), "test", path)
+        tensors = safetensors.numpy.load_file(path)
+        labels.append(tensors["labels"])
+        images = tensors["images"].astype(float).reshape(300, 3, 32, size // 32, 32, size // 32)
+        seen.append(images.mean(axis=(3, 5)).reshape(300, -1))
+    np.testing.assert_array_equal(*labels)
+    # Each is most like itself.
+    small, large = (each / np.linalg.norm(each, axis=1, keepdims=True) for each in seen)
+    np.testing.assert_array_equal((small @ large.T).argmax(axis=1), np.arange(300))
+
+
 def pictures(folder: Path, *sizes: tuple[int, int], mode: str = "RGB") -> dict[str, Any]:
     """Write images of random pixels to a flat folder, and return the source."""
     rng = np.random.default_rng(0)

@@ -47,8 +47,19 @@ def table_of(name: str) -> pd.DataFrame:
         low = np.linspace(0, 0.9, 10)
         bins = {"low": low, "high": low + 0.1, "confidence": low + 0.05, "accuracy": low}
         return pd.DataFrame({**bins, "images": 10})
+    if name == "cka_between":
+        return table_of("cka")
+    if name == "cka_between":
+        # Of a model beside itself, as `rows_of` has it.
+        return table_of("cka")
     rows = pd.read_csv(ROOT / "tests" / "expected" / f"{name}.csv")
     return rows[rows["model"] == "resnet"]
+
+
+def rows_of(name: str, model: str) -> pd.DataFrame:
+    """A table of a model; what is of pairs, of the model beside itself."""
+    rows = table_of(name).assign(model=model)
+    return rows.assign(other_model=model) if name == "cka_between" else rows
 
 
 @cache
@@ -56,8 +67,7 @@ def draw_of(kind, style_file, count, compared):
     """A figure of the first members, some of them compared with published points."""
     members = MEMBERS[:count]
     tables = {
-        name: pd.concat([table_of(name).assign(model=m.model) for m in members])
-        for name in kinds()[kind].tables
+        name: pd.concat([rows_of(name, m.model) for m in members]) for name in kinds()[kind].tables
     }
     published = {}
     if compared:

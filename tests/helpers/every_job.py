@@ -17,8 +17,13 @@ def everything() -> Study:
         mini,
         data={kind: replace(data, source={"kind": kind}) for kind in opening.names()},
         models={name: replace(model, family=name, history=None) for name in family_names()},
-        figures={kind: Figure(kind, ["vit"]) for kind in rooms.kinds()},
+        figures={kind: Figure(kind, ["vit"], _pairs(kind)) for kind in rooms.kinds()},
     )
+
+
+def _pairs(kind: str) -> list[tuple[str, str]]:
+    of_pairs = rooms.declared(rooms.kinds()[kind].measure).of_pairs
+    return [("vit", "resnet")] if of_pairs else []
 
 
 def choices(rule: str) -> list[dict[str, str]]:

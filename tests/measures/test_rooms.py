@@ -55,7 +55,7 @@ def test_a_room_is_complete(name: str) -> None:
     else:
         assert measure.needs == "parts"
         assert measure.parts_of in rooms.names()
-    if measure.parts_of is not None or hasattr(table, "PART"):
+    if measure.of_pairs or measure.parts_of is not None or hasattr(table, "PART"):
         # Other parts are merged by joining them.
         assert rooms.has(name, "merge")
     if rooms.has(name, "merge"):
@@ -72,12 +72,13 @@ def test_functions_take_what_the_declaration_gives_them(name: str, model: str) -
     measure = rooms.declared(name)
     given = {}
     if measure.parts_of is None:
-        given["compute", "measure"] = measure.part(STUDY, model, 0)
+        given["compute", "measure"] = 1, measure.part(STUDY, model, 0)
     if rooms.has(name, "merge"):
-        given["merge", "merge"] = measure.merging(STUDY, model)
-    for (module, function), settings in given.items():
+        # The parts of the model, or of both models of a pair.
+        given["merge", "merge"] = 1 + measure.of_pairs, measure.merging(STUDY, model)
+    for (module, function), (count, settings) in given.items():
         found = getattr(import_module(rooms.module(name, module)), function)
-        inspect.signature(found).bind("what a job gives", **settings)
+        inspect.signature(found).bind(*["what a job gives"] * count, **settings)
 
 
 def test_the_bundled_study_shows_every_room() -> None:

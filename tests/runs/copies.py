@@ -124,7 +124,9 @@ def add_everything(settings: dict[str, Any], weights: dict[str, Path]) -> None:
     }
     for name, kind in kinds().items():
         if name not in settings["figures"]:
-            settings["figures"][name] = {"kind": kind, "models": ["vit"]}
+            of_pairs = rooms.declared(rooms.kinds()[kind].measure).of_pairs
+            shown = {"pairs": [["vit", "resnet"]]} if of_pairs else {"models": ["vit"]}
+            settings["figures"][name] = {"kind": kind, **shown}
         if rooms.kinds()[kind].snapshots:
             settings["figures"][name]["snapshots"] = ["end"]
 

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.nightly
 
 STUDY = "waves"
 IMAGES, SHARD = 128, 32
-TARGETS = (f"figures/{STUDY}/fig8.pdf", f"figures/{STUDY}/fig9.pdf")
+TARGETS = tuple(f"figures/{STUDY}/{figure}.pdf" for figure in ("fig8", "fig9", "between"))
 ARCHS: dict[str, dict[str, Any]] = {
     "resnet": {"block": "basic", "blocks": [1, 1, 1, 1], "width": 16},
     "vit": {"patch_size": 4, "embed_dim": 96, "depth": 2, "num_heads": 2},
@@ -25,18 +25,24 @@ ARCHS: dict[str, dict[str, Any]] = {
 
 @pytest.fixture(scope="module")
 def workflow(tmp_path_factory: pytest.TempPathFactory) -> Workflow:
-    """A copy with a study of two models whose shards are of different size."""
+    """A copy with a study of two models, one on larger images, so that its shards are larger."""
     folder = tmp_path_factory.mktemp("waves")
 
     def waves(settings: dict[str, Any]) -> None:
+        settings["data"]["shapes32"]["splits"]["test"]["images"] = IMAGES
+        large = {"image_size": 48, "resize": 48}
+        settings["data"]["large"] = settings["data"]["shapes32"] | large
+        settings["models"]["vit"]["data"] = "large"
         for name, model in settings["models"].items():
-            network = find_family(name).build(ARCHS[name], 10, 32)
+            size = settings["data"][model["data"]]["image_size"]
+            network = find_family(name).build(ARCHS[name], 10, size)
             file = folder / f"{name}.pth.tar"
             torch.save({"state_dict": network.state_dict()}, file)
             model |= {"arch": ARCHS[name], "checkpoint": {"path": str(file)}}
-        settings["data"]["shapes32"]["splits"]["test"]["images"] = IMAGES
         settings["analysis"] |= {"images": IMAGES, "shard_size": SHARD, "batch_size": SHARD}
         settings["figures"]["fig8"] = {"kind": "fourier_depth", "models": list(ARCHS)}
+        settings["figures"]["between"] = {"kind": "cka_between", "pairs": [list(ARCHS)]}
+        settings["analysis"]["cka"] = {"batch_size": SHARD}
 
     studies = folder / "studies"
     studies.mkdir()

@@ -4,10 +4,15 @@ import runpy
 from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 import pandas as pd
 import pytest
 
+from tests.helpers.latents import written
 from vitscope.files.tables import read_metadata
+from vitscope.measures.cka_between import table as between
+from vitscope.measures.cka_between.compute import measure
+from vitscope.measures.given import OnLatents
 from vitscope.measures.hessian.table import TABLE
 
 ROOT = Path(__file__).parents[2]
@@ -44,4 +49,40 @@ def test_parts_of_several_snapshots_are_merged(
         "data_sha256": "d",
         "snapshot warmup_sha256": "digest of warmup",
         "checkpoint_sha256": "digest of end",
+    }
+
+
+def test_parts_of_both_models_of_a_pair_are_merged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    paths: dict[str, list[Path]] = {}
+    for seed, name in enumerate(("parts", "other_parts")):
+        maps = np.random.default_rng(seed).normal(size=(2, 8, 3, 2, 2)).astype(np.float32)
+        latents = written(tmp_path / "latents", list(maps[: 2 - seed]))
+        paths[name] = [tmp_path / f"{name}.parquet"]
+        part = measure(OnLatents(latents, 0), batch_size=4)
+        facts = {"data_sha256": f"data of {name}", "checkpoint_sha256": f"weights of {name}"}
+        between.PART.write(part, paths[name][0], facts)
+    room = "vitscope.measures.cka_between"
+    modules = {"part": f"{room}.table", "table": f"{room}.table", "merge": f"{room}.merge"}
+    snakemake = SimpleNamespace(
+        input=SimpleNamespace(**paths),
+        output=SimpleNamespace(table=tmp_path / "resnet+vit.parquet"),
+        params=SimpleNamespace(modules=modules | {"blocks": None}, settings={}),
+        wildcards=SimpleNamespace(model="resnet+vit"),
+        log=[tmp_path / "log.txt"],
+        threads=1,
+    )
+    monkeypatch.syspath_prepend(ROOT)
+    runpy.run_path(str(ROOT / "scripts" / "merge.py"), {"snakemake": snakemake})
+    merged = between.TABLE.read(snakemake.output.table)
+    assert set(merged["model"]) == {"resnet"}
+    assert set(merged["other_model"]) == {"vit"}
+    assert merged[["index", "other_index"]].to_numpy().tolist() == [[0, 0], [1, 0]]
+    facts = read_metadata(snakemake.output.table)
+    assert {key: value for key, value in facts.items() if key.endswith("sha256")} == {
+        "data_sha256": "data of parts",
+        "checkpoint_sha256": "weights of parts",
+        "other_data_sha256": "data of other_parts",
+        "other_checkpoint_sha256": "weights of other_parts",
     }

@@ -25,9 +25,10 @@ SCHEMA = study_schema()
 MEASURES = [rooms.declared(name) for name in rooms.names()]
 SETTINGS = {measure.name: measure.settings for measure in MEASURES if measure.settings}
 PLAIN = {bool: "boolean", int: "integer", float: "number", str: "string", NoneType: "null"}
-# The study says these of itself, or of a model what its data set says or its name.
+# The study says these of itself, of a model what its data set says or its name, or of a figure the
+# models of its pairs.
 OF_THE_STUDY = {"name", "path", "sections", "settings"}
-DERIVED = {"label", "classes", "mean", "std"}
+DERIVED = {"label", "classes", "mean", "std", "models"}
 
 
 def part(*keys: str) -> Schema:
@@ -56,7 +57,8 @@ def disagreement(type_: Any, schema: Schema, at: str) -> list[str]:
         same = schema.get("type") == "array"
         return disagreement(inner[0], schema["items"], at) if same else [at]
     if origin is tuple:
-        same = schema.get("type") == "array" and inner[1] is ...
+        fixed = schema.get("minItems") == schema.get("maxItems") == len(inner)
+        same = schema.get("type") == "array" and (inner[1] is ... or fixed)
         return disagreement(inner[0], schema["items"], at) if same else [at]
     if origin is dict:
         same = schema.get("type") == "object" and inner[0] is str

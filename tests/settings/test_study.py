@@ -258,7 +258,9 @@ def test_a_key_with_a_typo_is_told_before_the_one_that_it_was_meant_to_be(tmp_pa
 
 def test_a_key_like_no_other_gets_no_suggestion(tmp_path: Path) -> None:
     message = refusal(tmp_path, **{"figures.one.zzz": 1})
-    assert message == "figures.one.zzz: unknown key, allowed: kind, models, published, snapshots."
+    assert message == (
+        "figures.one.zzz: unknown key, allowed: kind, models, pairs, published, snapshots."
+    )
 
 
 @pytest.mark.parametrize(
@@ -546,6 +548,118 @@ def test_what_is_wrong_is_told_in_a_sentence(
     tmp_path: Path, key: str, value: object, sentence: str
 ) -> None:
     assert refusal(tmp_path, **{key: value}) == sentence
+
+
+BETWEEN = "cka_between"
+
+
+@pytest.mark.parametrize(
+    ("figure", "sentence"),
+    [
+        (
+            {"kind": BETWEEN},
+            "figures.one: found none of these keys, allowed: exactly one of 'models' or 'pairs'.",
+        ),
+        (
+            {"kind": BETWEEN, "models": ["net"], "pairs": [["net", "unseen"]]},
+            "figures.one: found 'models' and 'pairs', allowed: exactly one of 'models' or 'pairs'.",
+        ),
+        (
+            {"kind": BETWEEN, "models": ["net", "unseen"]},
+            "figures.one: found 'models', allowed: 'pairs', which figures of the kind "
+            "'cka_between' are of.",
+        ),
+        (
+            {"kind": "cka", "pairs": [["net", "unseen"]]},
+            "figures.one: found 'pairs', allowed: 'models', which figures of the kind 'cka' are "
+            "of.",
+        ),
+        (
+            {"kind": BETWEEN, "pairs": [["net", "unsen"]]},
+            "figures.one.pairs: found 'unsen', allowed: former, net, unseen. "
+            "Did you mean 'unseen'?",
+        ),
+        (
+            {"kind": BETWEEN, "pairs": [["net", "net"]]},
+            "figures.one.pairs.0: found ['net', 'net'], allowed: entries that differ from each "
+            "other.",
+        ),
+        (
+            {"kind": BETWEEN, "pairs": [["net"]]},
+            "figures.one.pairs.0: found ['net'], allowed: at least 2 entries.",
+        ),
+        (
+            {"kind": BETWEEN, "pairs": ["net", "unseen"]},
+            "figures.one.pairs.0: found 'net', allowed: a list.",
+        ),
+        (
+            {"kind": BETWEEN, "pairs": []},
+            "figures.one.pairs: found [], allowed: at least 1 entry.",
+        ),
+        (
+            {"kind": BETWEEN, "pairs": [["net", "former"]]},
+            "figures.one.pairs: found 'net' on data.generated and 'former' on data.folder, "
+            "allowed: two models on the same images: data sets that differ in nothing but "
+            "class_index, class_names, classes, corrupted, image_size, interpolation, mean, "
+            "resize, std.",
+        ),
+    ],
+)
+def test_pairs_are_of_two_models_on_the_same_images(
+    tmp_path: Path, figure: dict[str, Any], sentence: str
+) -> None:
+    assert refusal(tmp_path, **{"figures.one": figure}) == sentence
+
+
+def pair_on(**changed: object) -> dict[str, object]:
+    """Changes to a study: a pair, of which one model is on the images of another data set."""
+    other = {**STUDY["data"]["generated"], **changed}
+    figure = {"kind": BETWEEN, "pairs": [["unseen", "net"]]}
+    return {"data.other": other, "models.unseen.data": "other", "figures.one": figure}
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"image_size": 64, "resize": 64, "interpolation": "bilinear"},
+        {"mean": [0, 0, 0], "std": [1, 1, 1]},
+        {"splits": {"test": {"images": 100}}},
+        {"class_names": list("abcdefghij")},
+    ],
+)
+def test_images_of_a_pair_may_look_different(tmp_path: Path, changed: dict[str, object]) -> None:
+    study = loaded(tmp_path, **pair_on(**changed))
+    assert study.figures["one"].models == ["unseen", "net"]
+    assert study.models_of(BETWEEN) == ["net", "unseen"]
+    assert study.subjects_of(BETWEEN) == ["unseen+net"]
+    assert study.pairs() == {"unseen+net"}
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"source": {"kind": "shapes32", "seed": 1}},
+        {"splits": {"test": {"images": 99}}},
+        {"splits": {"test": {"images": 100, "seed": 3}}},
+    ],
+)
+def test_images_of_a_pair_are_the_same(tmp_path: Path, changed: dict[str, object]) -> None:
+    message = refusal(tmp_path, **pair_on(**changed))
+    assert "found 'unseen' on data.other and 'net' on data.generated" in message
+
+
+def test_tables_are_of_the_models_or_of_the_pairs_that_are_shown(tmp_path: Path) -> None:
+    figures = {
+        "figures.one": {"kind": BETWEEN, "pairs": [["unseen", "net"], ["net", "unseen"]]},
+        "figures.two": {"kind": BETWEEN, "pairs": [["net", "unseen"]]},
+        "figures.three": {"kind": "cka", "models": ["former"]},
+    }
+    study = loaded(tmp_path, **figures)
+    assert study.subjects_of(BETWEEN) == ["unseen+net", "net+unseen"]
+    assert study.subjects_of("cka") == ["former"]
+    assert study.subjects_of("blocks") == ["net", "former", "unseen"]
+    assert study.figures["one"].subjects("blocks") == ["unseen", "net"]
+    assert study.figures["one"].subjects(BETWEEN) == ["unseen+net", "net+unseen"]
 
 
 def test_a_trajectory_needs_two_snapshots_or_a_history(tmp_path: Path) -> None:

@@ -75,6 +75,8 @@ class Measure:
     needs: ClassVar[Needs]
     # Whether it is measured in parts, each a job, that are merged to its table.
     in_parts: ClassVar[bool] = False
+    # Whether its table is of pairs of models: the parts, of each model, are merged for each pair.
+    of_pairs: ClassVar[bool] = False
     # The measure whose parts are merged, if it is another one.
     parts_of: ClassVar[str | None] = None
     # What a job of a measure of the model reads besides, by the names of the workflow's inputs.
@@ -162,7 +164,10 @@ class Measure:
         return {}
 
     def merging(self, study: "Study", model: str) -> Given:
-        """Return what merging depends on: arguments of `merge` in merge.py."""
+        """Return what merging depends on: arguments of `merge` in merge.py.
+
+        For a measure of pairs, `model` is the name of a pair.
+        """
         return {}
 
     def work(

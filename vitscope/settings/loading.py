@@ -6,7 +6,7 @@ allowed.
 
 import csv
 from collections.abc import Mapping, Set
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import cache
 from os.path import normpath
 from pathlib import Path
@@ -30,6 +30,18 @@ PUBLISHED = ROOT / "resources" / "published"
 SCHEMAS = ROOT / "config" / "schemas"
 SUFFIXES = (".yaml", ".yml")
 
+# What two data sets may differ in and still have the same images, in the same order.
+MAY_DIFFER = (
+    "class_index",
+    "class_names",
+    "classes",
+    "corrupted",
+    "image_size",
+    "interpolation",
+    "mean",
+    "resize",
+    "std",
+)
 # The splits that the rule train_model reads.
 TRAINING_SPLITS = ("train", "test")
 
@@ -142,13 +154,39 @@ def _check_figures(study: Study) -> None:
         key = f"figures.{name}"
         if figure.kind not in rooms.kinds():
             raise unknown(study.path, f"{key}.kind", figure.kind, rooms.kinds())
-        for model in figure.models:
-            if model not in study.models:
-                raise unknown(study.path, f"{key}.models", model, study.models)
+        _check_members(study, key, figure)
         _check_shown(study, key, figure)
         _check_classes(study, key, figure)
         if figure.published is not None:
             _check_published(study.path, f"{key}.published", figure)
+
+
+def _check_members(study: Study, key: str, figure: Figure) -> None:
+    """Refuse models that there are not, pairs where models are shown, and the other way round."""
+    of_pairs = rooms.declared(rooms.kinds()[figure.kind].measure).of_pairs
+    given, wanted = ("pairs", "models") if figure.pairs else ("models", "pairs")
+    if of_pairs != bool(figure.pairs):
+        raise VitscopeError(
+            f"{study.path}: {key}: found '{given}', allowed: '{wanted}', which figures of the kind "
+            f"'{figure.kind}' are of."
+        )
+    for model in figure.models:
+        if model not in study.models:
+            raise unknown(study.path, f"{key}.{given}", model, study.models)
+    for one, other in figure.pairs:
+        if _images_of(study, one) != _images_of(study, other):
+            raise VitscopeError(
+                f"{study.path}: {key}.pairs: found '{one}' on data.{study.models[one].data} and "
+                f"'{other}' on data.{study.models[other].data}, allowed: two models on the same "
+                f"images: data sets that differ in nothing but {listed(MAY_DIFFER)}."
+            )
+
+
+def _images_of(study: Study, model: str) -> Settings:
+    """Return what decides which images a model is measured on, in which order."""
+    data, split = asdict(study.dataset_of(model)), study.analysis.split
+    kept = {name: value for name, value in data.items() if name not in MAY_DIFFER}
+    return kept | {"splits": data["splits"][split]}
 
 
 def _check_shown(study: Study, key: str, figure: Figure) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from itertools import chain
 from math import ceil
 from pathlib import Path
 from typing import Any, Literal, TypeVar
@@ -10,6 +11,7 @@ import msgspec
 
 from vitscope.errors import VitscopeError, quoted
 from vitscope.measures import rooms
+from vitscope.settings.pairs import pair_name
 from vitscope.settings.schema import unknown
 from vitscope.training.snapshots import END
 
@@ -62,12 +64,21 @@ class Published:
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure: its kind, its models, and what else it shows."""
+    """A figure: its kind, its models, and what else it shows.
+
+    `pairs` are those of its models that it shows, if its kind is of pairs.
+    """
 
     kind: str
     models: list[str]
+    pairs: list[tuple[str, str]] = field(default_factory=list)
     snapshots: list[str] | None = None
     published: Published | None = None
+
+    def subjects(self, table: str) -> list[str]:
+        """Return what it shows of a table: models, or pairs of them by their names."""
+        of_pairs = table in rooms.names() and rooms.declared(table).of_pairs
+        return [*map(pair_name, self.pairs)] if of_pairs else self.models
 
     def shown_snapshots(self) -> list[str]:
         """Return the snapshots that it shows, in its order; none if it is not about them."""
@@ -263,6 +274,16 @@ class Study:
         names = {model for figure in shown for model in figure.models}
         return [name for name in self.models if name in names]
 
+    def subjects_of(self, table: str) -> list[str]:
+        """Return what a table has rows of: models in the study's order, or pairs of them."""
+        shown = [name for figure in self.figures_of(table) for name in figure.subjects(table)]
+        order = [name for name in self.models if name in shown]
+        return [*dict.fromkeys([*order, *shown])]
+
+    def pairs(self) -> set[str]:
+        """Return the names of all pairs of models that figures show."""
+        return {pair_name(pair) for figure in self.figures.values() for pair in figure.pairs}
+
     def snapshots_of(self, table: str, model: str) -> list[str]:
         """Return the snapshots of a model that figures of a table show, as training made them."""
         figures = [figure for figure in self.figures_of(table) if model in figure.models]
@@ -281,6 +302,10 @@ def typed(name: str, path: Path, settings: Settings) -> Study:
         key: {"label": key, **_of_data(settings["data"][model["data"]]), **model}
         for key, model in settings["models"].items()
     }
+    figures = {
+        key: {"models": [*dict.fromkeys(chain(*f.get("pairs", [])))], **f}
+        for key, f in settings["figures"].items()
+    }
     own = Analysis.__dataclass_fields__
     analysis = settings["analysis"]
     return Study(
@@ -291,7 +316,7 @@ def typed(name: str, path: Path, settings: Settings) -> Study:
         device=settings["device"],
         data=msgspec.convert(settings["data"], dict[str, Dataset]),
         models=msgspec.convert(models, dict[str, Model]),
-        figures=msgspec.convert(settings["figures"], dict[str, Figure]),
+        figures=msgspec.convert(figures, dict[str, Figure]),
         analysis=msgspec.convert({key: analysis[key] for key in own}, Analysis),
         sections={key: value for key, value in analysis.items() if key not in own},
         training=msgspec.convert(settings.get("training"), Recipe | None),

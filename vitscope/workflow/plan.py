@@ -27,6 +27,7 @@ PLACES = {
     "measure_loss": ("measure", "model", "snapshot", "part"),
     "measure_weights": ("measure", "model"),
     "merge": ("measure", "model"),
+    "merge_pair": ("measure", "pair"),
     "train_model": ("", "model"),
     "build_split": ("", "dataset", "split"),
     "corrupt_images": ("", "dataset", "corruption"),

@@ -25,6 +25,7 @@ SCRIPTS = {
     "measure_model_part": "measure_model",
     "draw_default_figure": "draw_figure",
     "train_mini": "bundle_weights",
+    "merge_pair": "merge",
 }
 
 

@@ -1,10 +1,11 @@
 """Linear CKA of all pairs of cut points, from batches of images, so that shards merge exactly.
 
 The HSIC of a batch is the unbiased estimate of Song et al. (2012): the inner product of two
-U-centred Gram matrices. So every Gram matrix is centred once, and one matrix product gives all
-pairs. The CKA is computed from the means of the HSIC over batches, as in Nguyen et al. (2021).
+U-centred Gram matrices. So every Gram matrix is centred once for all pairs. The CKA is computed
+from the means of the HSIC over batches, as in Nguyen et al. (2021).
 """
 
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -65,7 +66,8 @@ def hsic(grams: Array) -> Array:
     flat = u_centred(grams).reshape(count, images * images)
     size = np.linalg.norm(grams.reshape(flat.shape), axis=1)
     flat[np.linalg.norm(flat, axis=1) <= ROUNDING * size] = 0
-    result: Array = flat @ flat.T / (images * (images - 3))
+    # Pair by pair: a product of whole matrices has other last digits beside other cut points.
+    result: Array = np.stack([np.vecdot(flat, each) for each in flat]) / (images * (images - 3))
     return result
 
 
@@ -84,29 +86,44 @@ def _grams(latents: TensorFile, first: int, images: int) -> Array:
     return np.stack(grams)
 
 
-def shard_hsic(latents: TensorFile, first_image: int, batch_size: int) -> pd.DataFrame:
-    """Return the HSIC of all pairs of cut points over each whole batch of a shard.
+def batches_of(
+    latents: TensorFile, first_image: int, batch_size: int
+) -> Iterator[tuple[int, Array]]:
+    """Yield the Gram matrices of all cut points over each whole batch of a shard.
 
-    `first_image` is the position of the shard's first image among those measured. Images that fill
-    no batch are left out.
+    With each, the position of its first image among those measured; `first_image` is that of the
+    shard. Images that fill no batch are left out.
     """
-    count = len(latents.names)
-    index, other = np.triu_indices(count)
-    images = latents.shape(latents.names[0])[0]
     # Batches may leave out the last images, so checksums are checked in a pass of their own; it is
     # short compared to the matrix products.
     latents.verify()
-    batches = range(0, images - batch_size + 1, batch_size)
-    values = [hsic(_grams(latents, first, batch_size))[index, other] for first in batches]
+    images = latents.shape(latents.names[0])[0]
+    for first in range(0, images - batch_size + 1, batch_size):
+        yield first_image + first, _grams(latents, first, batch_size)
+
+
+def hsic_rows(count: int, batches: Iterable[tuple[int, Array]]) -> pd.DataFrame:
+    """Return the HSIC of all pairs of `count` cut points over batches.
+
+    With each, as `batches_of` yields them, the position of its first image.
+    """
+    index, other = np.triu_indices(count)
+    found = [(first, grams.shape[-1], hsic(grams)[index, other]) for first, grams in batches]
+    first_images, images, values = zip(*found, strict=True) if found else ((), (), ())
     return pd.DataFrame(
         {
-            "index": np.tile(index, len(batches)),
-            "other_index": np.tile(other, len(batches)),
-            "first_image": np.repeat(first_image + np.asarray(batches, np.int64), len(index)),
-            "images": batch_size,
-            "hsic": np.concatenate(values) if values else np.empty(0),
+            "index": np.tile(index, len(found)),
+            "other_index": np.tile(other, len(found)),
+            "first_image": np.repeat(np.asarray(first_images, np.int64), len(index)),
+            "images": np.repeat(np.asarray(images, np.int64), len(index)),
+            "hsic": np.concatenate(values) if found else np.empty(0),
         }
     )
+
+
+def shard_hsic(latents: TensorFile, first_image: int, batch_size: int) -> pd.DataFrame:
+    """Return the HSIC of all pairs of cut points over each whole batch of a shard."""
+    return hsic_rows(len(latents.names), batches_of(latents, first_image, batch_size))
 
 
 def measure(given: OnLatents, batch_size: int) -> pd.DataFrame:

@@ -26,18 +26,13 @@ class Settings:
     )
 
 
-class Cka(Measure):
-    """The similarity of the feature maps of all pairs of cut points."""
+class OfCka(Measure):
+    """What CKA of one network and between two have in common: batches of images."""
 
     needs = "latents"
     in_parts = True
     seconds_per_gb = 0.7
-    settings = Settings
     batch_setting = "analysis.cka.batch_size"
-
-    def figures(self) -> dict[str, FigureKind]:
-        """Return the kinds of figures that are drawn of it."""
-        return {"cka": self.kind(tables=("blocks",))}
 
     def part(self, study: "Study", model: str, part: int) -> Given:
         """Return how many images an estimate of the HSIC is of: all, if they fill no batch."""
@@ -48,18 +43,28 @@ class Cka(Measure):
         """Refuse batches whose bounds would depend on the shards, or of too few images."""
         wanted = study.section("cka", Settings).batch_size
         shard_size = study.analysis.shard_size
-        for model in study.models_of("cka"):
+        for model in study.models_of(self.name):
             images = study.images(model)
             if images < LEAST_BATCH:
                 raise VitscopeError(
                     f"{study.path}: models.{model} is measured on too few images for a figure of "
-                    f"the kind 'cka': found {images}, allowed: {LEAST_BATCH} or more."
+                    f"the kind '{self.name}': found {images}, allowed: {LEAST_BATCH} or more."
                 )
             if study.shards(model) > 1 and shard_size % self.part(study, model, 0)["batch_size"]:
                 raise VitscopeError(
                     f"{study.path}: analysis.cka.batch_size: found {wanted}, allowed: a divisor "
                     f"of analysis.shard_size, which is {shard_size}."
                 )
+
+
+class Cka(OfCka):
+    """The similarity of the feature maps of all pairs of cut points."""
+
+    settings = Settings
+
+    def figures(self) -> dict[str, FigureKind]:
+        """Return the kinds of figures that are drawn of it."""
+        return {"cka": self.kind(tables=("blocks",))}
 
 
 MEASURE = Cka()

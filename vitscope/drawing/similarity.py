@@ -1,0 +1,181 @@
+"""Maps of how similar cut points are: the cells, and what lies between cut points on both axes."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import floor
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.axis import Axis
+from matplotlib.figure import Figure
+from matplotlib.image import AxesImage
+from matplotlib.patches import Patch
+from matplotlib.transforms import offset_copy
+
+from vitscope.drawing import layout
+from vitscope.drawing.bands import COLORS, mark_entries
+from vitscope.drawing.layout import Panels
+from vitscope.drawing.legends import legend
+from vitscope.measures.depth_bands import subsamples
+
+Array = npt.NDArray[Any]
+
+_COLOR_MAP = "magma"
+_TICKS = (0, 0.5, 1)
+_UNDEFINED: dict[str, Any] = {
+    "facecolor": "#e6e6e6",
+    "edgecolor": "#8c8c8c",
+    "hatch": "//////",
+    "lw": 0,
+}
+_BOUNDARY: dict[str, Any] = {"color": "white", "lw": 0.6}
+
+# Points: the middle of the marks outside of a panel, their width, and where labels begin.
+_MARKS_AT, _MARKS_WIDTH, _LABELS_AT = 3.2, 3.4, 6.5
+
+# Inches: what the colour bar takes of the width, and how much higher than wide a panel is with all
+# that is written around it; and what the names of stages beside a panel take of its width.
+_BAR_WIDTH = 0.55
+_TEXT_HEIGHT = 0.2
+_NAMES_WIDTH = 0.2
+
+
+@dataclass(frozen=True)
+class SimilarityMap:
+    """The similarity of cut points, up and across, and the rows of both in the block table.
+
+    `across` is None where a network is compared with itself.
+    """
+
+    values: Array
+    up: pd.DataFrame
+    across: pd.DataFrame | None = None
+
+    def points(self) -> list[pd.DataFrame]:
+        """Return the cut points across and up."""
+        return [self.up if self.across is None else self.across, self.up]
+
+
+def panels_of_maps(count: int, between: bool = False) -> Panels:
+    """Return panels for so many maps, with room for a colour bar.
+
+    `between` tells that each is of two networks.
+    """
+    # What is narrower is as much less high.
+    return layout.square_panels(count, _BAR_WIDTH, _TEXT_HEIGHT - between * _NAMES_WIDTH)
+
+
+def draw_maps(panels: Panels, maps: Sequence[SimilarityMap], label: str) -> None:
+    """Draw a map in each panel, with the colour bar and the legend of all of them.
+
+    Panels must have their titles and labels already.
+    """
+    lowest = min(_lowest(each.values) for each in maps)
+    for axes, each in zip(panels.axes, maps, strict=True):
+        cells = _draw_map(panels.figure, axes, each, lowest)
+    bar = panels.figure.colorbar(cells, ax=panels.axes, label=label)
+    layout.without_edges(bar)
+    legend(panels, _entries(maps))
+    # Titles move above the names of the stages as these are drawn: only then can all be laid out.
+    panels.figure.draw_without_rendering()
+
+
+def _lowest(values: Array) -> float:
+    """Return the lower limit of the colours: 0, or the tenth below every value."""
+    return floor(10 * float(np.nanmin(values, initial=0))) / 10
+
+
+def _draw_map(figure: Figure, axes: Axes, drawn: SimilarityMap, lowest: float) -> AxesImage:
+    across, up = map(_edges, drawn.points())
+    cells = _draw_cells(axes, across, up, drawn.values, lowest)
+    _draw_stages(axes.axvline, across, drawn.points()[0])
+    _draw_stages(axes.axhline, up, drawn.up)
+    _name_stages(axes.secondary_xaxis("top").xaxis, across, drawn.points()[0])
+    if drawn.across is not None:
+        _name_stages(axes.secondary_yaxis("right").yaxis, up, drawn.up)
+    below = offset_copy(axes.get_xaxis_transform(), figure, y=-_MARKS_AT, units="points")
+    left = offset_copy(axes.get_yaxis_transform(), figure, x=-_MARKS_AT, units="points")
+    _draw_marks(axes.hlines, across, drawn.points()[0], below)
+    _draw_marks(axes.vlines, up, drawn.up, left)
+    axes.set(xticks=_TICKS, yticks=_TICKS, xlim=across[[0, -1]], ylim=up[[0, -1]])
+    axes.set_box_aspect(1)
+    axes.tick_params(length=0, pad=_LABELS_AT)
+    axes.spines[["left", "bottom"]].set_visible(False)
+    return cells
+
+
+def _edges(points: pd.DataFrame) -> Array:
+    """Return where the cell of each cut point begins, and where the last one ends."""
+    step = 1 / max(len(points) - 1, 1)
+    depth = points["depth"].to_numpy()
+    return np.append(depth, depth[-1] + step) - step / 2
+
+
+def _draw_cells(axes: Axes, across: Array, up: Array, values: Array, lowest: float) -> AxesImage:
+    if np.isnan(values).any():
+        axes.patch.set(**_UNDEFINED)
+    # A picture, not cells that lie side by side: viewers show hairs between these.
+    return axes.imshow(
+        np.ma.masked_invalid(values),
+        extent=(across[0], across[-1], up[0], up[-1]),
+        aspect="auto",
+        origin="lower",
+        interpolation="nearest",
+        cmap=_COLOR_MAP,
+        vmin=lowest,
+        vmax=1,
+    )
+
+
+def _starts(points: pd.DataFrame) -> Array:
+    """Return the positions of the cut points at which a stage begins."""
+    stage = points["stage"].to_numpy()
+    return np.flatnonzero(np.diff(stage, prepend=stage[0] - 1))
+
+
+def _draw_stages(draw_line: Callable[..., object], edges: Array, points: pd.DataFrame) -> None:
+    """Draw a line where a stage begins."""
+    for start in _starts(points)[1:]:
+        draw_line(edges[start], **_BOUNDARY)
+
+
+def _name_stages(names: Axis, edges: Array, points: pd.DataFrame) -> None:
+    """Name the stages along an axis beyond the panel."""
+    starts, stage = _starts(points), points["stage"].to_numpy()
+    ends = np.append(starts[1:], len(stage))
+    middles = (edges[starts] + edges[ends]) / 2
+    # The stem, stage 0, is one cell: too narrow for a name.
+    named = stage[starts] > 0
+    names.set_ticks(middles[named], [f"S{number}" for number in stage[starts][named]])
+    names.set_tick_params(length=0, pad=1)
+    for spine in names.axes.spines.values():
+        spine.set_visible(False)
+
+
+def _draw_marks(
+    draw_lines: Callable[..., object], edges: Array, points: pd.DataFrame, beside: Any
+) -> None:
+    """Mark cut points along an axis, outside of the panel."""
+    for kind, marked in _marked(points).items():
+        start, end = edges[:-1][marked], edges[1:][marked]
+        look: dict[str, Any] = {"colors": COLORS[kind], "lw": _MARKS_WIDTH, "clip_on": False}
+        draw_lines(np.zeros(len(start)), start, end, transform=beside, **look)
+
+
+def _marked(points: pd.DataFrame) -> dict[str, Array]:
+    """Return which cut points follow an MSA, and which a block that subsamples."""
+    attends, shrinks = points["kind"] == "msa", subsamples(points)
+    return {"msa": attends.to_numpy(bool), "subsampling": shrinks.to_numpy(bool)}
+
+
+def _entries(maps: Sequence[SimilarityMap]) -> dict[str, Any]:
+    """Return the legend: only what the figure shows."""
+    points = [points for each in maps for points in each.points()]
+    marked = [kind for each in points for kind, at in _marked(each).items() if at.any()]
+    entries: dict[str, Any] = mark_entries(marked)
+    if any(np.isnan(each.values).any() for each in maps):
+        entries["undefined"] = Patch(**_UNDEFINED)
+    return entries
