@@ -3,13 +3,23 @@
 import fcntl
 import os
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 import torch
 
 from tests.helpers.golden import Golden
-from tests.runs.copies import MADE, TINY, Workflow, copy_workflow, write_studies, write_weights
+from tests.runs.copies import (
+    EVERYTHING,
+    MADE,
+    TINY,
+    Workflow,
+    copy_workflow,
+    write_studies,
+    write_weights,
+)
 
 # What takes longest comes first, so that two processes end at about the same time; the first of it
 # makes the run that others look at.
@@ -43,16 +53,23 @@ def golden(shared: Path) -> Golden:
 def at_hand(tmp_path_factory: pytest.TempPathFactory) -> Workflow:
     """A copy of the workflow and the studies that tests share, for all processes of the tests."""
     base = tmp_path_factory.getbasetemp()
-    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "everything"
+    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "shared"
     folder.mkdir(exist_ok=True)
     workflow = Workflow(folder / "copy", folder / "studies")
-    with (folder / "lock").open("a") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with locked(folder):
         if not workflow.root.exists():
             weights = write_weights(folder / "weights")
             write_studies(workflow.studies, weights)
             copy_workflow(workflow.root, workflow.studies)
     return workflow
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Let one process of the tests at a time make something in a folder."""
+    with (folder / "lock").open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 @pytest.fixture(scope="session")
@@ -65,7 +82,7 @@ def weights(at_hand: Workflow) -> dict[str, Path]:
 
 @pytest.fixture(scope="session")
 def studies(at_hand: Workflow) -> Path:
-    """A folder of studies: `tiny` shows everything, `whole` has one model in one shard."""
+    """A folder of studies: see `write_studies`."""
     return at_hand.studies
 
 
@@ -76,11 +93,23 @@ def made(at_hand: Workflow) -> Workflow:
     The first process that asks makes it, the others wait; no test changes anything in it.
     """
     log = at_hand.root / "run.log"
-    with (at_hand.root.parent / "lock").open("a") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with locked(at_hand.root.parent):
         if not log.exists():
             log.write_text(at_hand.make("--cores", "2", *MADE, default=TINY))
     return at_hand
+
+
+@pytest.fixture(scope="session")
+def every_kind(at_hand: Workflow) -> Workflow:
+    """A copy in which every kind of figure was made, once, as the default study."""
+    folder = at_hand.root.parent
+    workflow = Workflow(folder / EVERYTHING, at_hand.studies)
+    log = workflow.root / "run.log"
+    with locked(folder):
+        if not log.exists():
+            copy_workflow(workflow.root, at_hand.studies)
+            log.write_text(workflow.make("--cores", "2", default=EVERYTHING))
+    return workflow
 
 
 @pytest.fixture(scope="session")

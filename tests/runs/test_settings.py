@@ -51,7 +51,8 @@ def test_a_study_that_is_no_yaml(fresh: Workflow, tmp_path: Path) -> None:
 
 def test_a_study_that_does_not_exist(fresh: Workflow, studies: Path) -> None:
     assert refusal(fresh, studies, default="mimi") == (
-        "config/config.yaml or --config: study: found 'mimi', allowed: mini, paper, tiny, whole. "
+        "config/config.yaml or --config: study: found 'mimi', allowed: everything, mini, "
+        "paper, tiny, whole. "
         "Did you mean 'mini'?"
     )
 
