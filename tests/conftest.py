@@ -3,7 +3,8 @@
 import fcntl
 import os
 import shutil
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -25,14 +26,44 @@ from tests.runs.copies import (
 # makes the run that others look at.
 FIRST = ("tests/slurm", "tests/runs/test_golden_study", "tests/runs", "tests/faults")
 
+SPENT, SINCE, LISTED = "processor seconds", pytest.StashKey[float](), 20
+Report = pytest.TestReport
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Put tests of the workflow before those of the library."""
+    config.stash[SINCE] = processor_seconds()
     items.sort(
         key=lambda item: next(
             (place for place, part in enumerate(FIRST) if item.nodeid.startswith(part)), len(FIRST)
         )
     )
+
+
+def processor_seconds() -> float:
+    """Return the processor time of this process, and of all that it started and that has ended."""
+    return sum(os.times()[:4])
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, Report, Report]:
+    """Note what a test has spent since its last report, wherever it runs."""
+    report = yield
+    now = processor_seconds()
+    report.user_properties.append((SPENT, now - item.config.stash[SINCE]))
+    item.config.stash[SINCE] = now
+    return report
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Print which files took the most processor time; a shared run counts where it was made."""
+    spent: Counter[str] = Counter()
+    for report in (each for kind in terminalreporter.stats.values() for each in kind):
+        if isinstance(report, Report):
+            spent[report.nodeid.partition("::")[0]] += dict(report.user_properties).get(SPENT, 0)
+    terminalreporter.section(f"processor time: {spent.total():.0f} s")
+    for file, seconds in spent.most_common(LISTED):
+        terminalreporter.write_line(f"{seconds:7.1f} s  {file}")
 
 
 @pytest.fixture(scope="session")

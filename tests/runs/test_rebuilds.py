@@ -63,10 +63,10 @@ def nightly(*values: object) -> object:
     ("file", "rebuilt"),
     [
         ("resources/style.mplstyle", DRAWN),
-        ("resources/published/fig9.csv", DRAWN),
         ("vitscope/measures/feature_variance/compute.py", MEASURED_AGAIN),
-        ("vitscope/measures/fourier/compute.py", {}),
-        ("vitscope/networks/latents.py", EXTRACTED),
+        nightly("resources/published/fig9.csv", DRAWN),
+        nightly("vitscope/measures/fourier/compute.py", {}),
+        nightly("vitscope/networks/latents.py", EXTRACTED),
         ("vitscope/networks/families/vit.py", DRAWN | CONVERTED_VIT),
         nightly("vitscope/measures/feature_variance/figure.py", DRAWN),
         nightly("vitscope/drawing/layout.py", DRAWN),
@@ -125,7 +125,7 @@ def setting(*keys: str, value: Any) -> Callable[[str], str]:
 @pytest.mark.parametrize(
     ("keys", "value", "rebuilt"),
     [
-        (("analysis", "bootstrap"), {"seed": 1}, DRAWN | {"merge": 2}),
+        nightly(("analysis", "bootstrap"), {"seed": 1}, DRAWN | {"merge": 2}),
         nightly(
             ("analysis", "images"),
             12,
@@ -195,6 +195,7 @@ def test_nothing_is_made_again_after_every_file_was_touched(finished, weights):
     assert planned(finished, *MADE) == {}
 
 
+@pytest.mark.nightly
 def test_nothing_is_made_again_after_the_folder_was_moved(finished):
     moved = finished.root.rename(finished.root.with_name("moved"))
     try:
@@ -203,6 +204,7 @@ def test_nothing_is_made_again_after_the_folder_was_moved(finished):
         moved.rename(finished.root)
 
 
+@pytest.mark.nightly
 def test_a_new_style_draws_the_figures_again_and_nothing_else(finished):
     made = {path: path.stat().st_mtime_ns for path in results(finished)}
     before = finished.digests("figures")
