@@ -3,26 +3,67 @@
 import fcntl
 import os
 import shutil
+from collections import Counter
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 import torch
 
 from tests.helpers.golden import Golden
-from tests.runs.copies import MADE, TINY, Workflow, copy_workflow, write_studies, write_weights
+from tests.runs.copies import (
+    EVERYTHING,
+    MADE,
+    TINY,
+    Workflow,
+    copy_workflow,
+    write_studies,
+    write_weights,
+)
 
 # What takes longest comes first, so that two processes end at about the same time; the first of it
 # makes the run that others look at.
 FIRST = ("tests/slurm", "tests/runs/test_golden_study", "tests/runs", "tests/faults")
 
+SPENT, SINCE, LISTED = "processor seconds", pytest.StashKey[float](), 20
+Report = pytest.TestReport
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Put tests of the workflow before those of the library."""
+    config.stash[SINCE] = processor_seconds()
     items.sort(
         key=lambda item: next(
             (place for place, part in enumerate(FIRST) if item.nodeid.startswith(part)), len(FIRST)
         )
     )
+
+
+def processor_seconds() -> float:
+    """Return the processor time of this process, and of all that it started and that has ended."""
+    return sum(os.times()[:4])
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, Report, Report]:
+    """Note what a test has spent since its last report, wherever it runs."""
+    report = yield
+    now = processor_seconds()
+    report.user_properties.append((SPENT, now - item.config.stash[SINCE]))
+    item.config.stash[SINCE] = now
+    return report
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Print which files took the most processor time; a shared run counts where it was made."""
+    spent: Counter[str] = Counter()
+    for report in (each for kind in terminalreporter.stats.values() for each in kind):
+        if isinstance(report, Report):
+            spent[report.nodeid.partition("::")[0]] += dict(report.user_properties).get(SPENT, 0)
+    terminalreporter.section(f"processor time: {spent.total():.0f} s")
+    for file, seconds in spent.most_common(LISTED):
+        terminalreporter.write_line(f"{seconds:7.1f} s  {file}")
 
 
 @pytest.fixture(scope="session")
@@ -43,16 +84,23 @@ def golden(shared: Path) -> Golden:
 def at_hand(tmp_path_factory: pytest.TempPathFactory) -> Workflow:
     """A copy of the workflow and the studies that tests share, for all processes of the tests."""
     base = tmp_path_factory.getbasetemp()
-    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "everything"
+    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "shared"
     folder.mkdir(exist_ok=True)
     workflow = Workflow(folder / "copy", folder / "studies")
-    with (folder / "lock").open("a") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with locked(folder):
         if not workflow.root.exists():
             weights = write_weights(folder / "weights")
             write_studies(workflow.studies, weights)
             copy_workflow(workflow.root, workflow.studies)
     return workflow
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Let one process of the tests at a time make something in a folder."""
+    with (folder / "lock").open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 @pytest.fixture(scope="session")
@@ -65,7 +113,7 @@ def weights(at_hand: Workflow) -> dict[str, Path]:
 
 @pytest.fixture(scope="session")
 def studies(at_hand: Workflow) -> Path:
-    """A folder of studies: `tiny` shows everything, `whole` has one model in one shard."""
+    """A folder of studies: see `write_studies`."""
     return at_hand.studies
 
 
@@ -76,11 +124,23 @@ def made(at_hand: Workflow) -> Workflow:
     The first process that asks makes it, the others wait; no test changes anything in it.
     """
     log = at_hand.root / "run.log"
-    with (at_hand.root.parent / "lock").open("a") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with locked(at_hand.root.parent):
         if not log.exists():
             log.write_text(at_hand.make("--cores", "2", *MADE, default=TINY))
     return at_hand
+
+
+@pytest.fixture(scope="session")
+def every_kind(at_hand: Workflow) -> Workflow:
+    """A copy in which every kind of figure was made, once, as the default study."""
+    folder = at_hand.root.parent
+    workflow = Workflow(folder / EVERYTHING, at_hand.studies)
+    log = workflow.root / "run.log"
+    with locked(folder):
+        if not log.exists():
+            copy_workflow(workflow.root, at_hand.studies)
+            log.write_text(workflow.make("--cores", "2", default=EVERYTHING))
+    return workflow
 
 
 @pytest.fixture(scope="session")

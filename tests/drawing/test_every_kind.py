@@ -129,12 +129,12 @@ def test_an_unknown_kind_is_refused_with_the_nearest():
         draw_kind("feature_varance", {}, [], {})
 
 
+@pytest.mark.parametrize("count", some_of((1, 3, 4, 6), 6))
 @pytest.mark.parametrize("kind", kinds())
-def test_no_figure_is_wider_than_a_page(drawn, kind):
-    for count in (1, 3, 4, 6):
-        assert drawn(kind, count).get_figwidth() <= 7
-        if kind in PUBLISHED:
-            assert drawn(kind, count, range(count)).get_figwidth() <= 7
+def test_no_figure_is_wider_than_a_page(drawn, kind, count):
+    assert drawn(kind, count).get_figwidth() <= 7
+    if kind in PUBLISHED:
+        assert drawn(kind, count, range(count)).get_figwidth() <= 7
 
 
 @pytest.mark.parametrize("kind", TOGETHER)

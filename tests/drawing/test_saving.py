@@ -53,6 +53,7 @@ def render(folder: Path, **environment: str) -> dict[str, bytes]:
     return {target.suffix: target.read_bytes() for target in targets}
 
 
+@pytest.mark.nightly
 def test_the_same_figure_gives_the_same_bytes_anywhere(tmp_path):
     settings = tmp_path / "matplotlibrc"
     settings.write_text("font.size: 20\nsvg.fonttype: path\naxes.grid: True\n")

@@ -72,5 +72,5 @@ def test_results_that_may_not_be_written(victim: Workflow, mount) -> None:
     assert code != 0
     assert "Traceback" not in output
     assert output.endswith(f"vitscope: results/{TINY} may not be written: make it writable.\n")
-    victim.make(f"figures/{TINY}/fit.pdf", "--forcerun", "draw_figure", default=TINY)
+    victim.make(f"figures/{TINY}/landscape.pdf", "--forcerun", "draw_figure", default=TINY)
     assert victim.digests("results", "figures") == before

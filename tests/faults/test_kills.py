@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.runs.copies import MADE, TINY, Workflow, copy_workflow
+from tests.runs.copies import EVERYTHING, Workflow, copy_workflow
 
 pytestmark = pytest.mark.nightly
 
@@ -65,10 +65,10 @@ def check(workflow: Workflow, expected: Workflow, done: list[Job], jobs: list[Jo
     print(f"{len(jobs)} jobs, of which {len(set(done))} told that they ended, none of them twice")
 
 
-def test_runs_of_everything_that_are_killed_20_times(tmp_path: Path, made: Workflow) -> None:
-    jobs = finished_in((made.root / "run.log").read_text())
-    workflow = copy_workflow(tmp_path / "copy", made.studies)
-    check(workflow, made, killed(workflow, MADE, TINY, len(jobs)), jobs)
+def test_runs_of_everything_that_are_killed_20_times(tmp_path: Path, every_kind: Workflow) -> None:
+    jobs = finished_in((every_kind.root / "run.log").read_text())
+    workflow = copy_workflow(tmp_path / "copy", every_kind.studies)
+    check(workflow, every_kind, killed(workflow, ("all",), EVERYTHING, len(jobs)), jobs)
 
 
 def test_runs_of_the_default_study_that_are_killed_20_times(tmp_path: Path, studies: Path) -> None:

@@ -17,6 +17,7 @@ def test_every_row_is_measured() -> None:
     assert all(row.value > 0 for row in rows)
 
 
+@pytest.mark.nightly
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device")
 def test_without_a_device_the_command_says_so() -> None:
     command = [sys.executable, "-m", "bench.gpu"]

@@ -245,6 +245,7 @@ def test_the_head_is_in_the_metadata(tmp_path: Path) -> None:
     assert head_of(read_metadata(tmp_path / "blocks")) == head
 
 
+@pytest.mark.nightly
 def test_counting_takes_no_compiler() -> None:
     code = (
         "import sys\n"

@@ -57,6 +57,7 @@ def test_they_take_16_megabytes_at_most() -> None:
     assert sum((FOLDER / name).stat().st_size for name in bundled_files()) <= 16e6
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("model", BUNDLED)
 def test_trained_models_are_small_and_find_the_class(
     test_split: Split, tmp_path: Path, model: str

@@ -79,6 +79,7 @@ def test_the_choice_of_averaged_weights_is_told(tmp_path, capsys):
     )
 
 
+@pytest.mark.nightly
 def test_conversions_in_other_processes_give_the_same_bytes(converted, tmp_path):
     code = (
         "import json, sys; from pathlib import Path;"

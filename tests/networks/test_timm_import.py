@@ -17,6 +17,7 @@ def fits() -> bool:
     return run("import torchvision").returncode == 0
 
 
+@pytest.mark.nightly
 def test_torchvision_and_timm_can_be_imported() -> None:
     done = run(
         "from vitscope.networks.timm_import import declare, import_timm\n"
@@ -61,20 +62,31 @@ def test_the_help_is_needed_where_we_say_so(fits: bool) -> None:
     assert "torchvision::nms" in run("import torchvision").stderr
 
 
+WITHOUT_COMPILER = (
+    "import sys\n"
+    "from vitscope.networks.timm_import import import_timm\n"
+    "import_timm()\n"
+    "print([name for name in sys.modules if name.startswith('torch._dynamo')])\n"
+    "import torch\n"
+    "from vitscope.networks.family import find_family\n"
+    "arch = {'patch_size': 8, 'embed_dim': 24, 'depth': 1, 'num_heads': 2}\n"
+    "model = find_family('vit').build(arch, 10, 32).eval()\n"
+    "images = torch.zeros(1, 3, 32, 32)\n"
+    "model(images)\n"
+    "print('torch._dynamo' in sys.modules)\n"
+)
+
+
 def test_timm_is_imported_without_the_compiler_of_torch() -> None:
+    done = run(WITHOUT_COMPILER)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == ["[]", "False"]
+
+
+@pytest.mark.nightly
+def test_the_compiler_can_be_imported_later() -> None:
     done = run(
-        "import sys\n"
-        "from vitscope.networks.timm_import import import_timm\n"
-        "import_timm()\n"
-        "print([name for name in sys.modules if name.startswith('torch._dynamo')])\n"
-        "import torch\n"
-        "from vitscope.networks.family import find_family\n"
-        "arch = {'patch_size': 8, 'embed_dim': 24, 'depth': 1, 'num_heads': 2}\n"
-        "model = find_family('vit').build(arch, 10, 32).eval()\n"
-        "images = torch.zeros(1, 3, 32, 32)\n"
-        "model(images)\n"
-        "print('torch._dynamo' in sys.modules)\n"
-        "compiled = torch.compile(model, backend='eager')(images)\n"
+        WITHOUT_COMPILER + "compiled = torch.compile(model, backend='eager')(images)\n"
         "print(torch.equal(compiled, model(images)), torch._dynamo.__file__ is not None)\n"
     )
     assert done.returncode == 0, done.stderr

@@ -63,18 +63,22 @@ def browser() -> str:
     return found
 
 
-def visit(page: Path, script: str, screenshot: Path) -> Any:
-    """Open a copy of `page`, run `script` in it; return what it returns, and take a picture."""
+def visit(page: Path, script: str, screenshot: Path | None = None) -> Any:
+    """Run `script` in a copy of `page`; return what it returns, and take a picture if asked to."""
     program = browser()
     before, end, after = page.read_text(encoding="utf-8").rpartition("</body>")
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder) / "page.html"
         copy.write_text(before + DRIVER % script + end + after, encoding="utf-8")
         command = [program, *FLAGS, f"--user-data-dir={folder}/profile", copy.as_uri()]
-        for output in ("--dump-dom", f"--screenshot={screenshot}"):
+
+        def run(output: str) -> str:
             done = subprocess.run([*command, output], capture_output=True, timeout=120, check=True)
-            if output == "--dump-dom":
-                dom = done.stdout.decode()
+            return done.stdout.decode()
+
+        dom = run("--dump-dom")
+        if screenshot:
+            run(f"--screenshot={screenshot}")
     note = re.search(r'<pre id="seen" hidden="">(.*?)</pre>', dom, re.DOTALL)
     assert note, dom[-2000:]
     return json.loads(unescape(note.group(1)))

@@ -6,10 +6,11 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -68,8 +69,11 @@ SETTINGS: dict[str, Any] = {
 }
 
 
-# The study of everything, and what tests look at of it and of a study that keeps no latents.
-TINY = "tiny"
+# A study of some kinds of figures, and one of every kind. `make regenerate` makes every kind with
+# every change, so that tests of runs need no more than one for every kind of file and every rule.
+TINY, EVERYTHING = "tiny", "everything"
+SOME_KINDS = ("feature_variance", "fourier", "spectrum", "cka", "landscape", "reliability")
+# What tests look at of the first, and of a study that keeps no latents.
 SHOWN = (
     f"figures/{TINY}/fig9.pdf",
     "figures/fig9.pdf",
@@ -78,15 +82,10 @@ SHOWN = (
 MADE = ("all", *SHOWN)
 # One figure at least for every kind of file that lies between the data and a figure.
 SOME = (
-    *(f"figures/{TINY}/{name}.pdf" for name in ("fig9", "reliability", "fit")),
+    *(f"figures/{TINY}/{name}.pdf" for name in ("fig9", "reliability", "landscape")),
     f"results/{TINY}/tables/feature_variance.parquet",
 )
 MOMENTS = ("init", "warmup", "end")
-
-
-def kinds() -> dict[str, str]:
-    """Return every kind of figure, by the name of the figure of `tiny` that is of this kind."""
-    return {"fig9" if kind == "feature_variance" else kind: kind for kind in rooms.kinds()}
 
 
 def write_weights(folder: Path) -> dict[str, Path]:
@@ -103,8 +102,8 @@ def write_weights(folder: Path) -> dict[str, Path]:
     return paths
 
 
-def add_everything(settings: dict[str, Any], weights: dict[str, Path]) -> None:
-    """Add a figure of every kind, as small as can be; all that jobs share have two parts."""
+def add_figures(settings: dict[str, Any], weights: dict[str, Path], kinds: Iterable[str]) -> None:
+    """Add a figure of each kind, as small as can be; all that jobs share have two parts."""
     for name, model in settings["models"].items():
         model["checkpoint"] = {"path": str(weights[name])}
     moments = {name: {"path": str(weights[name])} for name in MOMENTS if name != "end"}
@@ -122,17 +121,18 @@ def add_everything(settings: dict[str, Any], weights: dict[str, Path]) -> None:
         "landscape": {"points": 3, "rows_per_job": 2, "precision": "float32"},
         "hessian": {"batches": 2, "batch_size": 8, "batches_per_job": 1, "top": 1},
     }
-    for name, kind in kinds().items():
-        if name not in settings["figures"]:
-            of_pairs = rooms.declared(rooms.kinds()[kind].measure).of_pairs
-            shown = {"pairs": [["vit", "resnet"]]} if of_pairs else {"models": ["vit"]}
-            settings["figures"][name] = {"kind": kind, **shown}
+    for kind in kinds:
+        # The figure of this kind is there already, with published points.
+        name = "fig9" if kind == "feature_variance" else kind
+        of_pairs = rooms.declared(rooms.kinds()[kind].measure).of_pairs
+        shown = {"pairs": [["vit", "resnet"]]} if of_pairs else {"models": ["vit"]}
+        figure = settings["figures"].setdefault(name, {"kind": kind, **shown})
         if rooms.kinds()[kind].snapshots:
-            settings["figures"][name]["snapshots"] = ["end"]
+            figure["snapshots"] = ["end"]
 
 
 def write_studies(folder: Path, weights: dict[str, Path]) -> None:
-    """Write `tiny`, and `whole`: one model of it, its images in one shard, latents not kept."""
+    """Write `tiny` and `everything`, and `whole`: one model, in one shard, latents not kept."""
 
     def one_shard(settings: dict[str, Any]) -> None:
         del settings["models"]["resnet"]
@@ -140,7 +140,8 @@ def write_studies(folder: Path, weights: dict[str, Path]) -> None:
         settings["figures"]["fig9"]["models"] = ["vit"]
 
     folder.mkdir()
-    write_study(folder / f"{TINY}.yaml", lambda settings: add_everything(settings, weights))
+    for name, kinds in ((TINY, SOME_KINDS), (EVERYTHING, rooms.kinds())):
+        write_study(folder / f"{name}.yaml", partial(add_figures, weights=weights, kinds=kinds))
     write_study(folder / "whole.yaml", one_shard)
 
 

@@ -83,6 +83,7 @@ def test_a_checkpoint_that_does_not_exist(fresh, tmp_path):
     assert output.endswith(sentence)
 
 
+@pytest.mark.nightly
 def test_an_arch_that_does_not_fit_the_checkpoint(fresh, weights, tmp_path):
     arch = SETTINGS["models"]["vit"]["arch"] | {"embed_dim": 32}
     with_models(tmp_path, {"vit": {"path": str(weights["vit"])}}, arch=arch)
@@ -109,6 +110,7 @@ def test_downloads_that_fail(fresh, weights, tmp_path, site: Site):
     assert not (tmp_path / "broken.lock.yaml").exists()
 
 
+@pytest.mark.nightly
 def test_a_data_set_that_cannot_be_downloaded(fresh, weights, tmp_path, site: Site):
     url = site.at("/cifar-10-binary.tar.gz", status(404))
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.runs.copies import TINY, Workflow, edited
+from tests.runs.copies import EVERYTHING, TINY, Workflow, edited
 from vitscope.files.tables import read_metadata
 from vitscope.settings.loading import load_study
 from vitscope.workflow.costs import Job, network_of
@@ -45,15 +45,20 @@ def jobs_in(plan: str) -> dict[str, int]:
 
 
 def test_the_jobs_are_those_of_a_dry_run(fresh: Workflow) -> None:
-    targets = (WHOLE, f"figures/{TINY}/fig9.pdf")
-    assert jobs_in(planned(fresh, *targets)) == fresh.plan(*targets)
+    assert jobs_in(planned(fresh, WHOLE)) == fresh.plan(WHOLE)
 
 
 @pytest.mark.nightly
 def test_the_jobs_of_a_study_are_those_of_a_dry_run(fresh: Workflow) -> None:
-    expected = fresh.plan(default=TINY)
+    expected = fresh.plan(default=EVERYTHING)
     del expected["all"]
-    assert jobs_in(planned(fresh, "--study", TINY)) == expected
+    assert jobs_in(planned(fresh, "--study", EVERYTHING)) == expected
+
+
+@pytest.mark.nightly
+def test_jobs_of_two_studies_are_those_of_a_dry_run(fresh: Workflow) -> None:
+    targets = (WHOLE, f"figures/{TINY}/fig9.pdf")
+    assert jobs_in(planned(fresh, *targets)) == fresh.plan(*targets)
 
 
 @pytest.mark.nightly
@@ -102,6 +107,7 @@ def test_examples_of_the_slurm_profile_are_accepted(fresh: Workflow) -> None:
     assert "extract_latents" in plan
 
 
+@pytest.mark.nightly
 def test_what_is_made_is_not_in_the_plan(finished: Workflow) -> None:
     assert planned(finished, "figures/tiny/fig9.pdf") == "Nothing to be done.\n"
 

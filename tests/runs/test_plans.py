@@ -1,5 +1,6 @@
 """How many jobs of each rule the bundled studies take."""
 
+import pytest
 import yaml
 
 from vitscope.settings.loading import ROOT
@@ -59,10 +60,12 @@ def test_a_figure_from_the_published_checkpoints(fresh):
     }
 
 
+@pytest.mark.nightly
 def test_training_the_bundled_models(fresh):
     assert fresh.plan("train_mini") == {"build_split": 2, "train_model": 7, "train_mini": 1}
 
 
+@pytest.mark.nightly
 def test_what_the_monthly_workflow_makes_are_targets(fresh):
     text = (ROOT / ".github" / "workflows" / "paper.yml").read_text(encoding="utf-8")
     targets = yaml.safe_load(text)["env"]["ONE_PASS"].split()

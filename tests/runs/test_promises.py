@@ -6,41 +6,54 @@ import numpy as np
 import pytest
 import yaml
 
-from tests.runs.copies import TINY, Workflow, copy_workflow
+from tests.runs.copies import EVERYTHING, SOME_KINDS, TINY, Workflow, copy_workflow
 from vitscope.workflow.tables import find_table
 
-OF_TINY = (f"figures/{TINY}/fig9.pdf", f"results/{TINY}/run.yaml")
+OF_EVERYTHING = (f"figures/{EVERYTHING}/fig9.pdf", f"results/{EVERYTHING}/run.yaml")
 
 
 @pytest.fixture(scope="module")
 def alone(tmp_path_factory: pytest.TempPathFactory, studies: Path) -> Workflow:
-    """A second copy, in which only `tiny` was made, on one core, beside the default study."""
+    """A second copy, in which only `everything` was made, on one core, beside the default study."""
     workflow = copy_workflow(tmp_path_factory.mktemp("alone") / "copy", studies)
-    workflow.make("--cores", "1", *OF_TINY)
+    workflow.make("--cores", "1", *OF_EVERYTHING)
     return workflow
 
 
 @pytest.mark.nightly
-def test_two_clean_runs_on_one_core_and_on_two_give_the_same_bytes(alone, finished):
-    made = alone.digests(f"results/{TINY}", f"figures/{TINY}")
+def test_two_clean_runs_on_one_core_and_on_two_give_the_same_bytes(alone, every_kind):
+    made = alone.digests(f"results/{EVERYTHING}")
     suffixes = {Path(path).suffix for path in made}
-    assert suffixes >= {".pdf", ".svg", ".png", ".parquet", ".safetensors", ".yaml"}
-    assert made == finished.digests(f"results/{TINY}", f"figures/{TINY}")
+    assert suffixes >= {".parquet", ".safetensors", ".yaml"}
+    assert made == every_kind.digests(f"results/{EVERYTHING}")
+    figures = alone.digests(f"figures/{EVERYTHING}")
+    assert {Path(path).suffix for path in figures} == {".pdf", ".svg", ".png"}
+    of_default = every_kind.digests("figures")
+    for path, digest in figures.items():
+        assert of_default[path.replace(f"{EVERYTHING}/", "")] == digest
 
 
 @pytest.mark.nightly
 def test_a_study_outside_the_repository_leaves_all_others_alone(alone):
-    assert [path.name for path in (alone.root / "results").iterdir()] == [TINY]
-    assert [path.name for path in (alone.root / "figures").iterdir()] == [TINY]
-    record = yaml.safe_load((alone.root / f"results/{TINY}/run.yaml").read_text(encoding="utf-8"))
-    assert record["study"]["name"] == TINY
+    assert [path.name for path in (alone.root / "results").iterdir()] == [EVERYTHING]
+    assert [path.name for path in (alone.root / "figures").iterdir()] == [EVERYTHING]
+    path = alone.root / f"results/{EVERYTHING}/run.yaml"
+    record = yaml.safe_load(path.read_text(encoding="utf-8"))
+    assert record["study"]["name"] == EVERYTHING
 
 
-def test_everything_of_a_study_is_there(made):
-    settings = yaml.safe_load((made.studies / f"{TINY}.yaml").read_text(encoding="utf-8"))
+@pytest.mark.parametrize(
+    ("run", "study"),
+    [("made", TINY), pytest.param("every_kind", EVERYTHING, marks=pytest.mark.nightly)],
+)
+def test_everything_of_a_study_is_there(request, run, study):
+    workflow = request.getfixturevalue(run)
+    settings = yaml.safe_load((workflow.studies / f"{study}.yaml").read_text(encoding="utf-8"))
     for figure in settings["figures"]:
-        assert (made.root / f"figures/{figure}.pdf").read_bytes().startswith(b"%PDF")
-    for file in (made.root / "results" / TINY / "tables").glob("*.parquet"):
+        assert (workflow.root / f"figures/{figure}.pdf").read_bytes().startswith(b"%PDF")
+    tables = list((workflow.root / "results" / study / "tables").glob("*.parquet"))
+    assert len(tables) > len(SOME_KINDS)
+    for file in tables:
         table = find_table(file.stem).read(file)
         # Two blocks are too few to be scored against published ones.
         assert table.empty == (file.stem == "agreement"), file

@@ -12,8 +12,16 @@ import pytest
 import yaml
 from PIL import Image
 
-from tests.runs.copies import MADE, SHOWN, TINY, Workflow, copy_workflow, edited, write_study
-from vitscope.measures import rooms
+from tests.runs.copies import (
+    MADE,
+    SHOWN,
+    SOME_KINDS,
+    TINY,
+    Workflow,
+    copy_workflow,
+    edited,
+    write_study,
+)
 
 # Of one figure under two names, with two models in two shards, and of one model in one shard.
 DRAWN = {"draw_figure": 1, "draw_default_figure": 1}
@@ -34,6 +42,8 @@ CONVERTED_VIT = {
 TOLD = (f"results/{TINY}/tables/claims.parquet", f"results/{TINY}/run.yaml")
 RECORDED = {"record_run": 1}
 CLAIMED = RECORDED | {"count_claims": 1}
+# Of each kind of `tiny` one, and the block tables.
+TABLES = len(SOME_KINDS) + 1
 
 
 def planned(workflow: Workflow, *targets: str) -> dict[str, int]:
@@ -53,10 +63,10 @@ def nightly(*values: object) -> object:
     ("file", "rebuilt"),
     [
         ("resources/style.mplstyle", DRAWN),
-        ("resources/published/fig9.csv", DRAWN),
         ("vitscope/measures/feature_variance/compute.py", MEASURED_AGAIN),
-        ("vitscope/measures/fourier/compute.py", {}),
-        ("vitscope/networks/latents.py", EXTRACTED),
+        nightly("resources/published/fig9.csv", DRAWN),
+        nightly("vitscope/measures/fourier/compute.py", {}),
+        nightly("vitscope/networks/latents.py", EXTRACTED),
         ("vitscope/networks/families/vit.py", DRAWN | CONVERTED_VIT),
         nightly("vitscope/measures/feature_variance/figure.py", DRAWN),
         nightly("vitscope/drawing/layout.py", DRAWN),
@@ -80,7 +90,7 @@ def test_an_edit_of_a_file(finished, file, rebuilt):
     [
         ("resources/published/fig9.csv", CLAIMED),
         ("vitscope/claims/counting.py", CLAIMED),
-        ("scripts/tabulate.py", CLAIMED | {"tabulate": len(rooms.names())}),
+        ("scripts/tabulate.py", CLAIMED | {"tabulate": TABLES}),
     ],
 )
 def test_an_edit_of_what_claims_are_counted_by(finished, file, rebuilt):
@@ -115,7 +125,7 @@ def setting(*keys: str, value: Any) -> Callable[[str], str]:
 @pytest.mark.parametrize(
     ("keys", "value", "rebuilt"),
     [
-        (("analysis", "bootstrap"), {"seed": 1}, DRAWN | {"merge": 2}),
+        nightly(("analysis", "bootstrap"), {"seed": 1}, DRAWN | {"merge": 2}),
         nightly(
             ("analysis", "images"),
             12,
@@ -185,6 +195,7 @@ def test_nothing_is_made_again_after_every_file_was_touched(finished, weights):
     assert planned(finished, *MADE) == {}
 
 
+@pytest.mark.nightly
 def test_nothing_is_made_again_after_the_folder_was_moved(finished):
     moved = finished.root.rename(finished.root.with_name("moved"))
     try:
@@ -193,6 +204,7 @@ def test_nothing_is_made_again_after_the_folder_was_moved(finished):
         moved.rename(finished.root)
 
 
+@pytest.mark.nightly
 def test_a_new_style_draws_the_figures_again_and_nothing_else(finished):
     made = {path: path.stat().st_mtime_ns for path in results(finished)}
     before = finished.digests("figures")

@@ -59,8 +59,8 @@ def test_the_figure_is_seen(report: Path, tmp_path: Path) -> None:
     assert (pixels > 250).all(axis=2).mean() > 0.4
 
 
-def test_the_caption_is_read(report: Path, tmp_path: Path) -> None:
-    text = visit(report, READ_CAPTION, tmp_path / "report.png")
+def test_the_caption_is_read(report: Path) -> None:
+    text = visit(report, READ_CAPTION)
     assert "Each point is the state of the network after one block" in text
     assert "Models: ResNet, ViT." in " ".join(text.split())
     assert "How to read it. One panel per model. A band reaches" in " ".join(text.split())
@@ -68,24 +68,23 @@ def test_the_caption_is_read(report: Path, tmp_path: Path) -> None:
     assert "*" not in text.partition("DESCRIPTION")[2].partition("SIZE")[0]
 
 
-def test_claims_and_the_record_are_read(report: Path, tmp_path: Path) -> None:
-    claims = visit(report, READ_PAGE % "Claims of the paper", tmp_path / "claims.png")
+def test_claims_and_the_record_are_read(report: Path) -> None:
+    claims = visit(report, READ_PAGE % "Claims of the paper")
     assert "<td>MSAs reduce the feature map variance</td>" in claims
-    record = visit(report, READ_PAGE % "Record of the run", tmp_path / "record.png")
+    record = visit(report, READ_PAGE % "Record of the run")
     assert "packages:" in record
     assert "name: tiny" in record
 
 
-def test_the_text_of_the_report(report: Path, tmp_path: Path) -> None:
-    text = visit(report, READ_FRONT, tmp_path / "report.png")
+def test_the_text_of_the_report(report: Path) -> None:
+    text = visit(report, READ_FRONT)
     assert "How Do Vision Transformers Work?" in text
     assert "The default study is tiny." in text
 
 
-def test_it_asks_nothing_of_the_network(report: Path, tmp_path: Path) -> None:
+def test_it_asks_nothing_of_the_network(report: Path) -> None:
     seen = visit(
         report,
         "await wait(500); return performance.getEntriesByType('resource').map((r) => r.name);",
-        tmp_path / "report.png",
     )
     assert [name for name in seen if name.startswith("http")] == []

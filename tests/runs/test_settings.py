@@ -3,6 +3,8 @@
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.runs.copies import Workflow, edited, write_study
 
 
@@ -41,6 +43,7 @@ def test_a_typo_in_a_study(fresh: Workflow, tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.nightly
 def test_a_study_that_is_no_yaml(fresh: Workflow, tmp_path: Path) -> None:
     (tmp_path / "own.yaml").write_text("title: own\ntitle: other\n")
     assert refusal(fresh, tmp_path) == (
@@ -51,11 +54,13 @@ def test_a_study_that_is_no_yaml(fresh: Workflow, tmp_path: Path) -> None:
 
 def test_a_study_that_does_not_exist(fresh: Workflow, studies: Path) -> None:
     assert refusal(fresh, studies, default="mimi") == (
-        "config/config.yaml or --config: study: found 'mimi', allowed: mini, paper, tiny, whole. "
+        "config/config.yaml or --config: study: found 'mimi', allowed: everything, mini, "
+        "paper, tiny, whole. "
         "Did you mean 'mini'?"
     )
 
 
+@pytest.mark.nightly
 def test_a_study_without_a_name(fresh: Workflow, studies: Path) -> None:
     sentence = refusal(fresh, studies, default="")
     assert sentence == "config/config.yaml or --config: study: found nothing, allowed: text."
@@ -68,6 +73,7 @@ def test_a_folder_of_studies_that_does_not_exist(fresh: Workflow) -> None:
     )
 
 
+@pytest.mark.nightly
 def test_a_key_that_is_twice_in_the_configuration(fresh: Workflow, studies: Path) -> None:
     with edited(fresh.root / "config" / "config.yaml", lambda text: text + "study: paper\n"):
         sentence = refusal(fresh, studies)
@@ -87,6 +93,7 @@ def test_a_model_that_cannot_be_trained(fresh: Workflow, tmp_path: Path) -> None
     )
 
 
+@pytest.mark.nightly
 def test_studies_may_be_given_as_a_list(fresh: Workflow, studies: Path, tmp_path: Path) -> None:
     write_study(tmp_path / "own.yaml", with_path("net.pth"))
     places = f"[{studies}/tiny.yaml, {tmp_path}]"
@@ -94,6 +101,7 @@ def test_studies_may_be_given_as_a_list(fresh: Workflow, studies: Path, tmp_path
     assert plan["draw_figure"] == 1
 
 
+@pytest.mark.nightly
 def test_a_study_may_measure_what_it_trains(fresh: Workflow, tmp_path: Path) -> None:
     write_study(tmp_path / "own.yaml", with_path("results/own/training/vit/end.safetensors"))
     plan = Workflow(fresh.root, tmp_path).plan("results/own/feature_variance/vit.parquet")

@@ -102,6 +102,7 @@ def test_a_model_learns_and_its_snapshots_are_checkpoints(
     assert accuracies["init"] < 0.2
 
 
+@pytest.mark.nightly
 def test_the_seed_fixes_the_bytes(splits: tuple[Split, Split], tmp_path: Path) -> None:
     short = {"epochs": 2, "mixing_probability": 0.5}
     for folder, seed in (("one", 0), ("two", 0), ("other", 1)):

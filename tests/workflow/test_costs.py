@@ -107,7 +107,8 @@ def test_requests_double_at_every_attempt() -> None:
 
 @pytest.mark.parametrize(
     ("study", "name"),
-    [(study, name) for study in (MINI, PAPER) for name in study.models],
+    [(MINI, name) for name in MINI.models]
+    + [pytest.param(PAPER, name, marks=pytest.mark.nightly) for name in PAPER.models],
     ids=lambda value: value if isinstance(value, str) else value.name,
 )
 def test_operations_of_a_pass_are_those_that_torch_counts(study: Study, name: str) -> None:

@@ -52,13 +52,13 @@ def counted(study: Study, rule: str, output: str) -> costs.Job:
         # Nine frequencies, one draw, and clean images.
         ("measure_model", "frequency_noise/vit.parquet", 500 * 10),
         # Fifteen corruptions, three severities, and clean images.
-        ("measure_model_part", "robustness/vit/0.parquet", 200 * 46),
+        ("measure_model_part", "robustness/vit/0.parquet", 200 * 31),
         ("measure_model", "fit/vit.parquet", 2000),
         # Eleven rows of eleven points.
-        ("measure_loss", "landscape/vit/end/0.parquet", 11 * 11 * 256),
-        # Six batches of 32 images: 200 steps of Lanczos at most, or 20 from each probe.
-        ("measure_loss", "hessian/vit/end/0.parquet", 6 * 32 * 200 * 6),
-        ("measure_loss", "hessian_density/vit/end/0.parquet", 6 * 32 * 20 * 6),
+        ("measure_loss", "landscape/vit/end/0.parquet", 11 * 11 * 128),
+        # Three batches of 32 images: 200 steps of Lanczos at most, or 20 from each probe.
+        ("measure_loss", "hessian/vit/end/0.parquet", 3 * 32 * 200 * 6),
+        ("measure_loss", "hessian_density/vit/end/0.parquet", 3 * 32 * 20 * 6),
         ("train_model", "training/resnet/end.safetensors", 3 * 8 * 20000),
     ],
 )
@@ -76,7 +76,7 @@ def test_the_last_rows_of_a_landscape_are_what_is_left(mini: Study) -> None:
     for part, rows in (("0", 9), ("1", 8)):
         work = costs.work(counted(study, "measure_loss", f"landscape/vit/end/{part}.parquet"))
         assert work is not None
-        assert work.passes == rows * 17 * 256
+        assert work.passes == rows * 17 * 128
 
 
 def test_bytes_are_those_of_the_settings(mini: Study) -> None:

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 from scipy.stats import norm
 
+from tests.helpers.tiers import some_of
 from vitscope.drawing.figure import Member
 from vitscope.errors import VitscopeError
 from vitscope.measures.hessian_density.figure import KERNEL, smoothed
@@ -92,11 +93,12 @@ def check_that_labels_fit(figure) -> None:
     assert not any(one.overlaps(other) for one, other in combinations(boxes, 2))
 
 
-@pytest.mark.parametrize("count", range(1, 6))
+@pytest.mark.parametrize("count", some_of(range(1, 6), 1, 3))
 def test_labels_fit_into_the_figure(drawn, count) -> None:
     check_that_labels_fit(drawn_of(count, drawn))
 
 
+@pytest.mark.nightly
 def test_many_models_take_several_rows_each_with_all_snapshots(drawn) -> None:
     figure = drawn_of(6, drawn)
     check_that_labels_fit(figure)
