@@ -1,12 +1,17 @@
-"""Read a model's residual stream while the model runs its own forward pass."""
+"""Read a model's residual stream while the model runs its own forward pass, or silence a branch."""
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import Any
 
 from torch import Tensor, nn
-from torch.utils.hooks import RemovableHandle
+from torch.utils._python_dispatch import TorchDispatchMode
 
-from vitscope.networks.cut_points import CutPoint
+from vitscope.errors import VitscopeError, quoted
+from vitscope.networks.cut_points import Alike, CutPoint, Join, Recorded
+from vitscope.networks.dataflow import alike, first_tensor
+from vitscope.networks.operations import plain_name
 
 Sink = Callable[[int, Tensor], None]
 
@@ -15,27 +20,154 @@ Sink = Callable[[int, Tensor], None]
 def capturing(model: nn.Module, cut_points: Sequence[CutPoint], sink: Sink) -> Iterator[None]:
     """Call `sink(index, feature map)` at every cut point of each forward pass in the block.
 
-    The feature map is (N, C, H, W) and shares memory with the model: the sink only reads it.
+    The feature map is (N, C, H, W) and mostly shares memory with the model: the sink only reads it.
     """
-    handles: list[RemovableHandle] = []
-    try:
-        for index, cut_point in enumerate(cut_points):
-            handles.append(_attach(model, cut_point, index, sink))
-        yield
-    finally:
+    seen: list[int] = []
+
+    def read(index: int, tensor: Tensor) -> None:
+        _check_order(cut_points, seen, index)
+        seen.append(index)
+        sink(index, cut_points[index].layout.to_nchw(tensor))
+
+    def end(*_: Any) -> None:
+        _check_complete(cut_points, seen)
+        seen.clear()
+
+    by_operation = {
+        point.operation: index
+        for index, point in enumerate(cut_points)
+        if point.operation is not None
+    }
+    handles = [
+        _attach(model, point, index, read)
+        for index, point in enumerate(cut_points)
+        if point.operation is None
+    ]
+    with ExitStack() as stack:
         for handle in handles:
-            handle.remove()
+            stack.callback(handle.remove)
+        if by_operation:
+            reader = _Reader(by_operation, read)
+            stack.callback(model.register_forward_pre_hook(reader.start, with_kwargs=True).remove)
+            stack.enter_context(reader)
+        stack.callback(model.register_forward_hook(end).remove)
+        yield
 
 
-def _attach(model: nn.Module, cut_point: CutPoint, index: int, sink: Sink) -> RemovableHandle:
+def _attach(
+    model: nn.Module, point: CutPoint, index: int, read: Callable[[int, Tensor], None]
+) -> Any:
     # What a hook returns would replace the stream, so neither of these returns anything.
-    def read_input(module: nn.Module, inputs: tuple[Tensor, ...]) -> None:
-        sink(index, cut_point.layout.to_nchw(inputs[0]))
+    def read_input(module: nn.Module, args: Any, kwargs: Any) -> None:
+        read(index, _tensor(point, (args, kwargs)))
 
-    def read_output(module: nn.Module, inputs: tuple[Tensor, ...], output: Tensor) -> None:
-        sink(index, cut_point.layout.to_nchw(output))
+    def read_output(module: nn.Module, args: Any, output: Any) -> None:
+        read(index, _tensor(point, output))
 
-    module = model.get_submodule(cut_point.module)
-    if cut_point.at == "input":
-        return module.register_forward_pre_hook(read_input)
+    module = model.get_submodule(point.module or "")
+    if point.at == "input":
+        return module.register_forward_pre_hook(read_input, with_kwargs=True)
     return module.register_forward_hook(read_output)
+
+
+def _tensor(point: CutPoint, values: Any) -> Tensor:
+    tensor = first_tensor(values)
+    if tensor is None:
+        raise VitscopeError(f"The {point.at} of the module {quoted(point.module)} is no tensor.")
+    return tensor
+
+
+def _check_order(cut_points: Sequence[CutPoint], seen: Sequence[int], index: int) -> None:
+    if index != len(seen):
+        raise VitscopeError(
+            f"The network took another path than the one that was recorded: it came to the cut "
+            f"point {quoted(cut_points[index].name)} after {len(seen)} others, where it is number "
+            f"{index}. Networks that choose their path by the images cannot be read."
+        )
+
+
+def _check_complete(cut_points: Sequence[CutPoint], seen: Sequence[int]) -> None:
+    if len(seen) < len(cut_points):
+        raise VitscopeError(
+            f"The network took another path than the one that was recorded: it never came to the "
+            f"cut point {quoted(cut_points[len(seen)].name)}. Networks that choose their path by "
+            f"the images cannot be read."
+        )
+
+
+class OperationMode(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Counts those operations of a pass that are alike, by the names that it is to look at."""
+
+    def __init__(self, names: set[str]) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self._names = names
+        self._images = 1
+        self.counts: Counter[Alike] = Counter()
+
+    def start(self, module: nn.Module, args: Any, kwargs: Any) -> None:
+        """Begin a pass; a hook."""
+        images = first_tensor((args, kwargs))
+        self._images = 1 if images is None else len(images)
+        self.counts.clear()
+
+    def counted(self, name: str, tensor: Tensor) -> Recorded:
+        """Count an operation, and return which one it is."""
+        key = alike(name, tensor, self._images)
+        self.counts[key] += 1
+        return Recorded(key, self.counts[key] - 1)
+
+    def looks_at(self, function: Any) -> bool:
+        """Tell whether operations of this name are counted."""
+        return plain_name(function) in self._names
+
+
+class _Reader(OperationMode):
+    """Reads what operations return."""
+
+    def __init__(
+        self, wanted: Mapping[Recorded, int], read: Callable[[int, Tensor], None]
+    ) -> None:
+        super().__init__({operation.alike[0] for operation in wanted})
+        self._wanted = wanted
+        self._read = read
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
+    ) -> Any:
+        """Run an operation, and read what it returns if that is wanted."""
+        result = func(*args, **(kwargs or {}))
+        if self.looks_at(func):
+            tensor = first_tensor(result)
+            if tensor is not None:
+                index = self._wanted.get(self.counted(plain_name(func), tensor))
+                if index is not None:
+                    self._read(index, tensor)
+        return result
+
+
+class Silencing(OperationMode):
+    """Lets one join return the stream that it was to add a branch to."""
+
+    def __init__(self, names: set[str], join: Join | None) -> None:
+        super().__init__(names)
+        self._join = join
+        self.done = join is None
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
+    ) -> Any:
+        """Run an operation, unless it is the join."""
+        if not self.looks_at(func):
+            return func(*args, **(kwargs or {}))
+        name = plain_name(func)
+        in_place = func.overloadpacket.__name__ != name
+        # What is added in place would be lost.
+        result = args[0] if in_place else func(*args, **(kwargs or {}))
+        operation = self.counted(name, result)
+        if self._join is None or operation != self._join.operation:
+            return func(*args, **(kwargs or {})) if in_place else result
+        self.done = True
+        stream = args[self._join.stream]
+        if not in_place:
+            return stream.clone()
+        return args[0] if self._join.stream == 0 else args[0].copy_(stream)
