@@ -1,8 +1,9 @@
 """Read a model's residual stream while the model runs its own forward pass, or silence a branch."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from typing import Any
 
 from torch import Tensor, nn
@@ -12,6 +13,7 @@ from vitscope.errors import VitscopeError, quoted
 from vitscope.networks.cut_points import Alike, CutPoint, Join, Recorded
 from vitscope.networks.dataflow import alike, first_tensor
 from vitscope.networks.operations import plain_name
+from vitscope.networks.plain_attention import without_fast_path
 
 Sink = Callable[[int, Tensor], None]
 
@@ -29,9 +31,11 @@ def capturing(model: nn.Module, cut_points: Sequence[CutPoint], sink: Sink) -> I
         seen.append(index)
         sink(index, cut_points[index].layout.to_nchw(tensor))
 
+    def begin(*_: Any) -> None:
+        seen.clear()
+
     def end(*_: Any) -> None:
         _check_complete(cut_points, seen)
-        seen.clear()
 
     by_operation = {
         point.operation: index
@@ -43,15 +47,23 @@ def capturing(model: nn.Module, cut_points: Sequence[CutPoint], sink: Sink) -> I
         for index, point in enumerate(cut_points)
         if point.operation is None
     ]
+    handles.append(model.register_forward_pre_hook(begin))
     with ExitStack() as stack:
+        stack.enter_context(without_fast_path())
         for handle in handles:
             stack.callback(handle.remove)
         if by_operation:
             reader = _Reader(by_operation, read)
-            stack.callback(model.register_forward_pre_hook(reader.start, with_kwargs=True).remove)
+            start = partial(_begin, reader)
+            stack.callback(model.register_forward_pre_hook(start, with_kwargs=True).remove)
             stack.enter_context(reader)
         stack.callback(model.register_forward_hook(end).remove)
         yield
+
+
+def _begin(reader: "_Reader", module: nn.Module, args: Any, kwargs: Any) -> None:
+    images = first_tensor((args, kwargs))
+    reader.begin(1 if images is None else len(images))
 
 
 def _attach(
@@ -98,16 +110,15 @@ def _check_complete(cut_points: Sequence[CutPoint], seen: Sequence[int]) -> None
 class OperationMode(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Counts those operations of a pass that are alike, by the names that it is to look at."""
 
-    def __init__(self, names: set[str]) -> None:
+    def __init__(self, names: Set[str]) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        self._names = names
-        self._images = 1
+        self.names = names
         self.counts: Counter[Alike] = Counter()
+        self._images = 1
 
-    def start(self, module: nn.Module, args: Any, kwargs: Any) -> None:
-        """Begin a pass; a hook."""
-        images = first_tensor((args, kwargs))
-        self._images = 1 if images is None else len(images)
+    def begin(self, images: int) -> None:
+        """Begin a pass of so many images."""
+        self._images = images
         self.counts.clear()
 
     def counted(self, name: str, tensor: Tensor) -> Recorded:
@@ -116,17 +127,11 @@ class OperationMode(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self.counts[key] += 1
         return Recorded(key, self.counts[key] - 1)
 
-    def looks_at(self, function: Any) -> bool:
-        """Tell whether operations of this name are counted."""
-        return plain_name(function) in self._names
 
-
-class _Reader(OperationMode):
+class _Reader(OperationMode):  # type: ignore[no-untyped-call]
     """Reads what operations return."""
 
-    def __init__(
-        self, wanted: Mapping[Recorded, int], read: Callable[[int, Tensor], None]
-    ) -> None:
+    def __init__(self, wanted: Mapping[Recorded, int], read: Callable[[int, Tensor], None]) -> None:
         super().__init__({operation.alike[0] for operation in wanted})
         self._wanted = wanted
         self._read = read
@@ -136,7 +141,7 @@ class _Reader(OperationMode):
     ) -> Any:
         """Run an operation, and read what it returns if that is wanted."""
         result = func(*args, **(kwargs or {}))
-        if self.looks_at(func):
+        if plain_name(func) in self.names:
             tensor = first_tensor(result)
             if tensor is not None:
                 index = self._wanted.get(self.counted(plain_name(func), tensor))
@@ -145,29 +150,38 @@ class _Reader(OperationMode):
         return result
 
 
-class Silencing(OperationMode):
+class Silencing(OperationMode):  # type: ignore[no-untyped-call]
     """Lets one join return the stream that it was to add a branch to."""
 
-    def __init__(self, names: set[str], join: Join | None) -> None:
+    def __init__(self, names: Set[str], join: Join | None = None) -> None:
         super().__init__(names)
         self._join = join
-        self.done = join is None
+        self._done = False
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
     ) -> Any:
         """Run an operation, unless it is the join."""
-        if not self.looks_at(func):
-            return func(*args, **(kwargs or {}))
         name = plain_name(func)
+        if name not in self.names:
+            return func(*args, **(kwargs or {}))
         in_place = func.overloadpacket.__name__ != name
         # What is added in place would be lost.
         result = args[0] if in_place else func(*args, **(kwargs or {}))
         operation = self.counted(name, result)
         if self._join is None or operation != self._join.operation:
             return func(*args, **(kwargs or {})) if in_place else result
-        self.done = True
+        self._done = True
         stream = args[self._join.stream]
         if not in_place:
             return stream.clone()
         return args[0] if self._join.stream == 0 else args[0].copy_(stream)
+
+    def check(self) -> None:
+        """Refuse a pass in which the join was never met."""
+        if self._join is not None and not self._done:
+            raise VitscopeError(
+                f"The network took another path than the one that was recorded: it never came to "
+                f"an addition in {quoted(self._join.module)}. Networks that choose their path by "
+                f"the images cannot be measured without one of their branches."
+            )

@@ -7,6 +7,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 Kind = Literal["stem", "conv", "msa", "mlp", "pool", "head"]
+At = Literal["input", "output"]
 # What counts as the same operation: its name, and the dimensions and values of an image's result.
 Alike = tuple[str, int, int]
 
@@ -40,7 +41,8 @@ class Layout:
         if moved.ndim > 3 or (self.count and moved.shape[1] != self.count):
             moved = moved.reshape(-1, self.count, moved.shape[-1])
         kept = moved[:, self.prefix :] if self.tokens is None else moved[:, list(self.tokens)]
-        return kept.transpose(1, 2).unflatten(2, self.grid)
+        tokens = kept.transpose(1, 2)
+        return tokens.view(*tokens.shape[:2], *self.grid)
 
 
 @dataclass(frozen=True)
@@ -53,10 +55,14 @@ class Recorded:
 
 @dataclass(frozen=True)
 class Join:
-    """An addition that joins a branch to the stream; `stream` is the operand that is no branch."""
+    """An addition that joins a branch to the stream, and the module that does it.
+
+    `stream` says which operand is no branch.
+    """
 
     operation: Recorded
     stream: int
+    module: str
 
 
 @dataclass(frozen=True)
@@ -64,14 +70,14 @@ class CutPoint:
     """A place where the residual stream of a model is read.
 
     It is the input or the output of a `module`, or what an `operation` returns. `join` is the
-    addition by which a branch just joined the stream, and `branch` what that branch is.
+    addition by which a branch just joined the stream.
     """
 
     name: str
     kind: Kind
     stage: int
     module: str | None
-    at: Literal["input", "output"]
+    at: At
     layout: Layout
     operation: Recorded | None = None
     join: Join | None = None

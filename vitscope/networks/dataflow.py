@@ -5,7 +5,7 @@ can be recorded. The pass runs where the tensors are; on the meta device it comp
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,9 +15,10 @@ from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map
 
-from vitscope.networks.cut_points import Alike
+from vitscope.networks.cut_points import Alike, At
 from vitscope.networks.operations import plain_name
 from vitscope.networks.outputs import logits_of
+from vitscope.networks.plain_attention import without_fast_path
 
 
 @dataclass(frozen=True)
@@ -68,7 +69,7 @@ class Passage:
 
     value: Value
     module: str
-    at: str
+    at: At
     call: int
 
 
@@ -116,11 +117,13 @@ def alike(name: str, tensor: Tensor, images: int) -> Alike:
 
 
 @torch.no_grad()
-def record(model: nn.Module, images: Tensor) -> Dataflow:
-    """Record what `model` computes from `images`."""
+def record(
+    model: nn.Module, images: Tensor, run: Callable[[Tensor], Any] | None = None
+) -> Dataflow:
+    """Record what `model` computes from `images`; `run` runs it, if not the model itself."""
     recorder = _Recorder(images)
-    with _following(model, recorder), recorder:
-        output = model(images)
+    with without_fast_path(), _following(model, recorder), recorder:
+        output = (run or model)(images)
     return recorder.finish(logits_of(output))
 
 
@@ -203,7 +206,7 @@ class _Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
             )
             self._name(tensor, Value(index))
 
-    def note(self, module: str, at: str, tensor: Tensor | None, call: int) -> None:
+    def note(self, module: str, at: At, tensor: Tensor | None, call: int) -> None:
         """Note that a module is called with a tensor, or returns it."""
         value = None if tensor is None else self._values.get(id(tensor))
         if value is not None:

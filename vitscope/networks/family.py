@@ -1,4 +1,4 @@
-"""Families of networks: how to build one, where to read it, how to load foreign weights.
+"""Families of networks: how to build one, and how to load foreign weights.
 
 Every module of `vitscope.networks.families` whose name has no leading underscore is a family. It
 holds a literal `ARCH`, the JSON schema of the family's `arch`, and `FAMILY`. Where a schema cannot
@@ -17,17 +17,11 @@ from typing import TYPE_CHECKING, Any
 
 from vitscope.errors import VitscopeError, nearest
 from vitscope.networks import families
-from vitscope.networks.cut_points import CutPoint
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
 StateDict = dict[str, "Tensor"]
-
-
-def nowhere(model: "nn.Module") -> list[CutPoint]:
-    """List no cut points."""
-    return []
 
 
 def unchanged(state_dict: StateDict, model: "nn.Module") -> StateDict:
@@ -44,7 +38,6 @@ class Family:
     """
 
     network: Callable[[Mapping[str, Any], int, int, int], "nn.Module"]
-    cut_points: Callable[["nn.Module"], list[CutPoint]] = nowhere
     translate: Callable[[StateDict, "nn.Module"], StateDict] = unchanged
     without_values: bool = True
 

@@ -109,6 +109,6 @@ def _each(positions: Positions) -> tuple[Tensor, Tensor, Tensor]:
 def _ranks(coordinates: Tensor) -> Tensor:
     """Return the rank of each coordinate among all different ones, -1 where there is none."""
     rounded = torch.round(coordinates.double(), decimals=DIGITS)
-    different = rounded[~rounded.isnan()].unique()
+    different = torch.unique(rounded[~rounded.isnan()])
     ranks = torch.searchsorted(different, rounded.nan_to_num(-1.0).contiguous())
     return torch.where(rounded.isnan(), -1, ranks)

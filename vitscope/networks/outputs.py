@@ -17,10 +17,8 @@ def logits_of(output: Any) -> Tensor:
     """
     if isinstance(output, Tensor):
         return output
-    if isinstance(output, Mapping):
-        named = output.get("logits")
-    else:
-        named = getattr(output, "logits", None)
+    mapped = isinstance(output, Mapping)
+    named = output.get("logits") if mapped else getattr(output, "logits", None)
     if isinstance(named, Tensor):
         return named
     for leaf in tree_leaves(output):

@@ -1,4 +1,4 @@
-"""Where in the image the values of a tensor lie, found by moving coordinates as the network moves values.
+"""Where in the image the values of a tensor lie: coordinates are moved as values are moved.
 
 What merely moves values is done again to their coordinates; what computes from a value and its
 channels leaves it where it is; a convolution or a pooling gives a new map, that fills the image.
@@ -16,13 +16,7 @@ from torch.utils._pytree import tree_map
 from vitscope.networks.dataflow import Constant, Dataflow, Operation, Value
 from vitscope.networks.operations import COPIES, MAPS, MOVES, PRODUCTS, REDUCTIONS, VIEWS
 
-MOVES = frozenset(
-    "view _unsafe_view reshape permute transpose t unsqueeze squeeze expand clone contiguous slice "
-    "select split split_with_sizes chunk unbind cat stack roll flip flatten unflatten alias detach "
-    "_to_copy as_strided constant_pad_nd index_select movedim swapaxes numpy_T repeat "
-    "_reshape_alias narrow unfold pixel_shuffle pixel_unshuffle index gather "
-    "view_copy".split()
-)
+
 @dataclass(frozen=True)
 class Positions:
     """The image, row and column of every value of a tensor, each of the tensor's dimensions.
