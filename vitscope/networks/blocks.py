@@ -87,9 +87,19 @@ def _counted(
     dtype = next((tensor.dtype for tensor in model.parameters()), torch.float32)
     images = torch.zeros(2, channels, size, size, dtype=dtype, device=device)
     found = find_cut_points(model, images, run, points)
+    _check_outputs(found.outputs, network.get("classes"))
     shapes, parts = _measured(model, run, found.points, images[:1])
     table = _table(name, found.points, shapes, parts[:-1])
     return Blocks(table, parts[-1], found.points, found.uncovered)
+
+
+def _check_outputs(outputs: tuple[int, ...], classes: int | None) -> None:
+    if classes is not None and outputs != (classes,):
+        shape = "x".join(map(str, outputs))
+        raise VitscopeError(
+            f"the network returns {shape} values for an image, where its data have {classes} "
+            f"classes: give it as many outputs, or its data as many classes."
+        )
 
 
 def _table(

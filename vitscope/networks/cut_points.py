@@ -8,6 +8,8 @@ if TYPE_CHECKING:
 
 Kind = Literal["stem", "conv", "msa", "mlp", "pool", "head"]
 At = Literal["input", "output"]
+# How a cut point was found.
+How = Literal["stem", "join", "block", "subsampling", "layer", "named"]
 # What counts as the same operation: its name, and the dimensions and values of an image's result.
 Alike = tuple[str, int, int]
 
@@ -57,12 +59,14 @@ class Recorded:
 class Join:
     """An addition that joins a branch to the stream, and the module that does it.
 
-    `stream` says which operand is no branch.
+    `stream` says which operand is no branch, and `identity` whether that is the stream as it was at
+    the cut point before: without its branch, it would be there still.
     """
 
     operation: Recorded
     stream: int
     module: str
+    identity: bool
 
 
 @dataclass(frozen=True)
@@ -81,3 +85,4 @@ class CutPoint:
     layout: Layout
     operation: Recorded | None = None
     join: Join | None = None
+    how: How = "named"

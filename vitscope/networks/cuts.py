@@ -2,10 +2,9 @@
 
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, replace
-from typing import Literal
 
 from vitscope.networks.branches import pattern
-from vitscope.networks.cut_points import Kind
+from vitscope.networks.cut_points import How, Kind
 from vitscope.networks.dataflow import Value
 from vitscope.networks.operations import (
     ACTIVATIONS,
@@ -19,8 +18,6 @@ from vitscope.networks.recorded_pass import RecordedPass
 
 # A stretch between two cuts with more of the network than this is cut at layers too.
 LARGE_SHARE = 0.2
-
-How = Literal["stem", "join", "block", "subsampling", "layer", "named"]
 
 
 @dataclass(frozen=True, order=True)

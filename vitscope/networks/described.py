@@ -27,14 +27,15 @@ class _Describing:
         names: Counter[str] = Counter()
         points: list[CutPoint] = []
         stage, size = 0, self._pass.maps.size(cuts[0].index)
-        for cut in cuts:
+        for number, cut in enumerate(cuts):
             if cut.kind != "stem" and (stage == 0 or self._pass.maps.size(cut.index) != size):
                 stage += 1
             size = self._pass.maps.size(cut.index)
             name = self._name(cut, ended)
             names[name] += 1
             unique = name if names[name] == 1 else f"{name}.{names[name]}"
-            points.append(self._point(unique, cut, stage))
+            before = cuts[number - 1].index if number else 0
+            points.append(self._point(unique, cut, stage, before))
         return points
 
     def _name(self, cut: Cut, ended: Counter[str]) -> str:
@@ -56,7 +57,7 @@ class _Describing:
             name = name.rpartition(".")[0]
         return name
 
-    def _point(self, name: str, cut: Cut, stage: int) -> CutPoint:
+    def _point(self, name: str, cut: Cut, stage: int, before: int) -> CutPoint:
         layout = self._pass.maps.layout(cut.index)
         if layout is None:
             raise ValueError(f"'{name}' is no feature map")
@@ -68,7 +69,8 @@ class _Describing:
             "output",
             layout,
             self._recorded(cut.index),
-            self._join(cut.end),
+            self._join(cut, before),
+            cut.how,
         )
         return self._by_module(point, cut.index, cut.block)
 
@@ -108,21 +110,25 @@ class _Describing:
         operation = self._pass.operations[index]
         return Recorded(operation.alike, operation.nth)
 
-    def _join(self, index: int) -> Join | None:
-        """Return the join that an operation is, if its branch can be silenced."""
-        operation = self._pass.operations[index]
-        if operation.name not in ADDITIONS or not self._pass.joins(index):
+    def _join(self, cut: Cut, before: int) -> Join | None:
+        """Return the join that a cut is behind, if its branch can be silenced."""
+        operation = self._pass.operations[cut.end]
+        if operation.name not in ADDITIONS or not self._pass.joins(cut.end):
             return None
-        before = self._pass.before(index)
+        origin = self._pass.before(cut.end)
         operands = [(n, arg) for n, arg in enumerate(operation.args) if isinstance(arg, Value)]
         whole = [
-            (len(self._ancestors(arg, before)), n)
+            (len(self._ancestors(arg, origin)), n, arg)
             for n, arg in operands
             if self._pass.flow.shape_of(arg) == operation.shape
         ]
-        if len(whole) < 1 or len(operands) != 2:
+        # A factor of what is added would be lost with the addition.
+        if not whole or len(operands) != 2 or operation.kwargs.get("alpha", 1) != 1:
             return None
-        return Join(self._recorded(index), min(whole)[1], operation.module)
+        _, position, stream = min(whole, key=lambda operand: operand[:2])
+        unchanged = cut.index == cut.end or self._pass.operations[cut.index].name == "relu"
+        identity = unchanged and self._pass.moved_from(stream, before)
+        return Join(self._recorded(cut.end), position, operation.module, identity)
 
     def _ancestors(self, value: Value, stream: int) -> set[int]:
         """Return the operations behind the stream that a value comes from."""

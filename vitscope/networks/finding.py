@@ -30,10 +30,14 @@ ADDITIONS_OF_STREAMS = 10
 
 @dataclass(frozen=True)
 class Found:
-    """The cut points of a network, and what of it they do not cover, in words."""
+    """The cut points of a network, and what of it they do not cover, in words.
+
+    `outputs` is the shape of what the network returns for one image.
+    """
 
     points: list[CutPoint]
     uncovered: list[str]
+    outputs: tuple[int, ...]
 
 
 def find_cut_points(
@@ -49,12 +53,13 @@ def find_cut_points(
     # The first operation that a mode sees imports the compiler otherwise.
     with without_compiler():
         recorded = RecordedPass(model, record(model, images, run))
+    outputs = recorded.flow.shape_of(recorded.flow.result)[1:]
     if points is not None:
-        return Found(described(recorded, named_cuts(recorded, points)), [])
+        return Found(described(recorded, named_cuts(recorded, points)), [], outputs)
     cuts = find_cuts(recorded)
     found = described(recorded, cuts)
     _refuse_streams(recorded, cuts, found)
-    return Found(found, _uncovered(recorded, cuts))
+    return Found(found, _uncovered(recorded, cuts), outputs)
 
 
 def _refuse_streams(
