@@ -14,6 +14,7 @@ rule list_blocks:
     params:
         code=code_of("list_blocks"),
         model=of_study(Study.network, "model"),
+        points=lambda wildcards: study_of(wildcards).models[wildcards.model].points,
     message:
         "Listing the cut points of {wildcards.model}"
     script:

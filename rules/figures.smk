@@ -61,3 +61,26 @@ use rule draw_figure as draw_default_figure with:
     wildcard_constraints:
         figure=one_of(STUDIES[DEFAULT].figures),
     localrule: True
+
+
+rule draw_blocks:
+    input:
+        blocks=rules.list_blocks.output.blocks,
+        style=STYLE,
+    output:
+        pdf="<figures>/{study}/blocks_{model}.pdf",
+        png="<figures>/{study}/blocks_{model}.png",
+        svg="<figures>/{study}/blocks_{model}.svg",
+    log:
+        "<logs>/{study}/figures/blocks_{model}.log",
+    localrule: True
+    conda:
+        "../envs/figures.yaml"
+    params:
+        code=code_of("draw_blocks"),
+        study=of_study(params.title),
+        label=lambda wildcards: study_of(wildcards).models[wildcards.model].label,
+    message:
+        "Drawing the cut points of {wildcards.model}"
+    script:
+        "../scripts/draw_blocks.py"

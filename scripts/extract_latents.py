@@ -3,9 +3,8 @@
 from scripts._job import job
 from vitscope.data.image_rows import shard_rows
 from vitscope.data.split import Split
-from vitscope.networks.block_table import BLOCKS
+from vitscope.networks.block_table import BLOCKS, read_cut_points
 from vitscope.networks.device import pick_device
-from vitscope.networks.family import find_family
 from vitscope.networks.latents import extract
 from vitscope.networks.loading import load_model, read_origin
 
@@ -18,7 +17,7 @@ with job(snakemake, batches="analysis.batch_size"):
     rows = shard_rows(len(images), int(snakemake.wildcards.part), **snakemake.params.selection)
     extract(
         model,
-        find_family(settings["family"]).cut_points(model),
+        read_cut_points(snakemake.input.blocks),
         list(blocks[["channels", "height", "width"]].itertuples(index=False, name=None)),
         images.batches(rows, snakemake.params.batch_size, settings["mean"], settings["std"]),
         len(rows),

@@ -5,9 +5,8 @@ from vitscope.corruptions.corrupted import Corrupted
 from vitscope.data.split import Split
 from vitscope.files.tables import read_warnings, warned
 from vitscope.measures.given import OnModel
-from vitscope.networks.block_table import BLOCKS
+from vitscope.networks.block_table import BLOCKS, read_cut_points
 from vitscope.networks.device import pick_device
-from vitscope.networks.family import find_family
 from vitscope.networks.loading import load_model, read_origin
 from vitscope.networks.prediction_table import PREDICTIONS
 from vitscope.training.augmented import Augmented
@@ -21,7 +20,7 @@ with job(snakemake, batches=snakemake.params.batches):
     given = OnModel(
         model=snakemake.wildcards.model,
         network=network,
-        cut_points=find_family(settings["family"]).cut_points(network),
+        cut_points=read_cut_points(inputs.blocks),
         images=images,
         device=pick_device(snakemake.params.device),
         settings=settings,

@@ -18,6 +18,16 @@ GRAY = "#595959"
 # A line at zero.
 ZERO: dict[str, Any] = {"color": "#a0a0a0", "lw": 0.6}
 
+# What cut points are.
+KIND_COLORS = {
+    "stem": "#bdbdbd",
+    "conv": "#1f77b4",
+    "msa": "#d62728",
+    "mlp": "#c9a227",
+    "pool": "#2f7d5b",
+    "head": GRAY,
+}
+
 # Points: the edge of markers that are not filled.
 _EDGE = 0.7
 

@@ -1,12 +1,15 @@
 """The block table: its columns, and what follows its last row."""
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import NamedTuple
 
 import pyarrow as pa
 
-from vitscope.files.tables import Columns, Table
+from vitscope.files.tables import Columns, Table, read_metadata
+from vitscope.networks import cut_point_list
 from vitscope.networks.cut_point_columns import CUT_POINT
+from vitscope.networks.cut_points import CutPoint
 
 # The costs of what lies between a cut point and the one before, in the order of `Part`.
 COSTS: Columns = {
@@ -34,11 +37,11 @@ class Part(NamedTuple):
     peak: int
 
 
-def head_metadata(head: Part) -> dict[str, str]:
-    """Return what the metadata of a block table say of the part behind its last cut point."""
-    return {f"head_{cost}": str(value) for cost, value in head._asdict().items()}
-
-
 def head_of(metadata: Mapping[str, str]) -> Part:
     """Return the part behind the last cut point from the metadata of a block table."""
     return Part(*(int(metadata[f"head_{cost}"]) for cost in Part._fields))
+
+
+def read_cut_points(path: Path | str) -> list[CutPoint]:
+    """Return the cut points that the metadata of a block table describe."""
+    return cut_point_list.read(read_metadata(path)["cut_points"])

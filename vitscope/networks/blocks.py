@@ -5,8 +5,9 @@ with or without weights. There attention is a product of matrices, a softmax and
 other devices it may be one operation that keeps less in memory.
 """
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, NamedTuple
 
 import pandas as pd
 import torch
@@ -14,55 +15,114 @@ from torch import Tensor, nn
 from torch.func import functional_call
 from torch.utils.flop_counter import FlopCounterMode
 
+from vitscope.errors import VitscopeError
+from vitscope.networks import cut_point_list
 from vitscope.networks.activations import ActivationCounter
 from vitscope.networks.block_table import Part
 from vitscope.networks.capture import capturing
 from vitscope.networks.compiler import without_compiler
 from vitscope.networks.cut_points import CutPoint
+from vitscope.networks.finding import find_cut_points
+from vitscope.networks.named_points import Points
 
 Shape = tuple[int, ...]
+# Runs a network.
+Run = Callable[[Tensor], Any]
 
 
 class Blocks(NamedTuple):
-    """The block table of a network, and what its part behind the last cut point costs."""
+    """The block table of a network, its cut points, and what of it these do not cover.
+
+    `head` is what the part behind the last cut point costs.
+    """
 
     table: pd.DataFrame
     head: Part
+    points: list[CutPoint]
+    uncovered: list[str]
+
+    def metadata(self) -> dict[str, str]:
+        """Return what the metadata of the block table say."""
+        head = {f"head_{cost}": str(value) for cost, value in self.head._asdict().items()}
+        told = {"uncovered": "; ".join(self.uncovered)}
+        return head | told | {"cut_points": cut_point_list.written(self.points)}
 
 
 def list_blocks(
-    name: str, model: nn.Module, cut_points: Sequence[CutPoint], image_size: int
+    name: str, model: nn.Module, network: Mapping[str, Any], points: Points | None = None
 ) -> Blocks:
-    """Return one row per cut point of `model`, and its head."""
-    shapes, parts = _measured(model.eval(), cut_points, image_size)
-    last = max(len(cut_points) - 1, 1)
-    table = pd.DataFrame(
+    """Return one row per cut point of `model`, which a study describes as `network`.
+
+    The cut points are found, unless a study names `points`.
+    """
+    try:
+        return _listed(name, model.eval(), network, points)
+    except VitscopeError as error:
+        raise VitscopeError(f"models.{name}: {error}") from error
+
+
+def _listed(
+    name: str, model: nn.Module, network: Mapping[str, Any], points: Points | None
+) -> Blocks:
+    try:
+        return _counted(name, model, _without_values(model), "meta", network, points)
+    except VitscopeError:
+        raise
+    except Exception:
+        if any(tensor.is_meta for tensor in model.parameters()):
+            raise
+        # Tensors that are no parameters stay where they are, and values may decide what is done.
+        return _counted(name, model, model, "cpu", network, points)
+
+
+def _counted(
+    name: str,
+    model: nn.Module,
+    run: Run,
+    device: str,
+    network: Mapping[str, Any],
+    points: Points | None,
+) -> Blocks:
+    size, channels = network["image_size"], len(network["mean"])
+    dtype = next((tensor.dtype for tensor in model.parameters()), torch.float32)
+    images = torch.zeros(2, channels, size, size, dtype=dtype, device=device)
+    found = find_cut_points(model, images, run, points)
+    _check_outputs(found.outputs, network.get("classes"))
+    shapes, parts = _measured(model, run, found.points, images[:1])
+    table = _table(name, found.points, shapes, parts[:-1])
+    return Blocks(table, parts[-1], found.points, found.uncovered)
+
+
+def _check_outputs(outputs: tuple[int, ...], classes: int | None) -> None:
+    if classes is not None and outputs != (classes,):
+        shape = "x".join(map(str, outputs))
+        raise VitscopeError(
+            f"the network returns {shape} values for an image, where its data have {classes} "
+            f"classes: give it as many outputs, or its data as many classes."
+        )
+
+
+def _table(
+    name: str, points: Sequence[CutPoint], shapes: Sequence[Shape], parts: Sequence[Part]
+) -> pd.DataFrame:
+    last = max(len(points) - 1, 1)
+    return pd.DataFrame(
         {
             "model": name,
             "index": index,
-            "name": cut_point.name,
-            "kind": cut_point.kind,
-            "stage": cut_point.stage,
+            "name": point.name,
+            "kind": point.kind,
+            "stage": point.stage,
             "depth": index / last,
             **dict(zip(("channels", "height", "width"), shape, strict=True)),
             **part._asdict(),
         }
-        for index, (cut_point, shape, part) in enumerate(
-            zip(cut_points, shapes, parts[:-1], strict=True)
-        )
+        for index, (point, shape, part) in enumerate(zip(points, shapes, parts, strict=True))
     )
-    return Blocks(table, parts[-1])
-
-
-def block_table(
-    name: str, model: nn.Module, cut_points: Sequence[CutPoint], image_size: int
-) -> pd.DataFrame:
-    """Return one row per cut point of `model`."""
-    return list_blocks(name, model, cut_points, image_size).table
 
 
 def _measured(
-    model: nn.Module, cut_points: Sequence[CutPoint], image_size: int
+    model: nn.Module, run: Run, cut_points: Sequence[CutPoint], image: Tensor
 ) -> tuple[list[Shape], list[Part]]:
     """Return the shapes at the cut points, and the parts that they cut the network into."""
     shapes: list[Shape] = []
@@ -80,14 +140,14 @@ def _measured(
         shapes.append(tuple(latent.shape[1:]))
         end_part()
 
-    with torch.no_grad(), capturing(model, cut_points, cut):
+    # The first operation that a counter sees imports the compiler otherwise. What reads comes
+    # first, so that an operation is counted before it is read.
+    with torch.no_grad(), without_compiler(), capturing(model, cut_points, cut):
         # Registered after the cut points: what their modules own comes after the cut.
         hooks = [module.register_forward_pre_hook(weights.count) for module in model.modules()]
         try:
-            tensors, image = _on_meta(model), _blank_image(model, image_size)
-            # The first operation that a counter sees imports the compiler otherwise.
-            with without_compiler(), operations, activations:
-                functional_call(model, tensors, image)
+            with operations, activations:
+                run(image)
         finally:
             for hook in hooks:
                 hook.remove()
@@ -95,14 +155,11 @@ def _measured(
     return shapes, parts
 
 
-def _on_meta(model: nn.Module) -> dict[str, Tensor]:
-    """Return the parameters and buffers of a network by their names, as shapes without values."""
+def _without_values(model: nn.Module) -> Run:
+    """Return what runs a network on shapes without values."""
     named = [*model.named_parameters(), *model.named_buffers()]
-    return {name: tensor.detach().to("meta") for name, tensor in named}
-
-
-def _blank_image(model: nn.Module, size: int) -> Tensor:
-    return torch.empty(1, 3, size, size, dtype=next(model.parameters()).dtype, device="meta")
+    tensors = {name: tensor.detach().to("meta") for name, tensor in named}
+    return partial(functional_call, model, tensors)
 
 
 class _ParameterCounter:

@@ -1,12 +1,19 @@
-"""Read a model's residual stream while the model runs its own forward pass."""
+"""Read a model's residual stream while the model runs its own forward pass, or silence a branch."""
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from typing import Any
 
 from torch import Tensor, nn
-from torch.utils.hooks import RemovableHandle
+from torch.utils._python_dispatch import TorchDispatchMode
 
-from vitscope.networks.cut_points import CutPoint
+from vitscope.errors import VitscopeError, quoted
+from vitscope.networks.cut_points import Alike, CutPoint, Join, Recorded
+from vitscope.networks.dataflow import alike, first_tensor
+from vitscope.networks.operations import plain_name
+from vitscope.networks.plain_attention import without_fast_path
 
 Sink = Callable[[int, Tensor], None]
 
@@ -15,27 +22,166 @@ Sink = Callable[[int, Tensor], None]
 def capturing(model: nn.Module, cut_points: Sequence[CutPoint], sink: Sink) -> Iterator[None]:
     """Call `sink(index, feature map)` at every cut point of each forward pass in the block.
 
-    The feature map is (N, C, H, W) and shares memory with the model: the sink only reads it.
+    The feature map is (N, C, H, W) and mostly shares memory with the model: the sink only reads it.
     """
-    handles: list[RemovableHandle] = []
-    try:
-        for index, cut_point in enumerate(cut_points):
-            handles.append(_attach(model, cut_point, index, sink))
-        yield
-    finally:
+    seen: list[int] = []
+
+    def read(index: int, tensor: Tensor) -> None:
+        _check_order(cut_points, seen, index)
+        seen.append(index)
+        sink(index, cut_points[index].layout.to_nchw(tensor))
+
+    def begin(*_: Any) -> None:
+        seen.clear()
+
+    def end(*_: Any) -> None:
+        _check_complete(cut_points, seen)
+
+    by_operation = {
+        point.operation: index
+        for index, point in enumerate(cut_points)
+        if point.operation is not None
+    }
+    handles = [
+        _attach(model, point, index, read)
+        for index, point in enumerate(cut_points)
+        if point.operation is None
+    ]
+    handles.append(model.register_forward_pre_hook(begin))
+    with ExitStack() as stack:
+        stack.enter_context(without_fast_path())
         for handle in handles:
-            handle.remove()
+            stack.callback(handle.remove)
+        if by_operation:
+            reader = _Reader(by_operation, read)
+            start = partial(_begin, reader)
+            stack.callback(model.register_forward_pre_hook(start, with_kwargs=True).remove)
+            stack.enter_context(reader)
+        stack.callback(model.register_forward_hook(end).remove)
+        yield
 
 
-def _attach(model: nn.Module, cut_point: CutPoint, index: int, sink: Sink) -> RemovableHandle:
+def _begin(reader: "_Reader", module: nn.Module, args: Any, kwargs: Any) -> None:
+    images = first_tensor((args, kwargs))
+    reader.begin(1 if images is None else len(images))
+
+
+def _attach(
+    model: nn.Module, point: CutPoint, index: int, read: Callable[[int, Tensor], None]
+) -> Any:
     # What a hook returns would replace the stream, so neither of these returns anything.
-    def read_input(module: nn.Module, inputs: tuple[Tensor, ...]) -> None:
-        sink(index, cut_point.layout.to_nchw(inputs[0]))
+    def read_input(module: nn.Module, args: Any, kwargs: Any) -> None:
+        read(index, _tensor(point, (args, kwargs)))
 
-    def read_output(module: nn.Module, inputs: tuple[Tensor, ...], output: Tensor) -> None:
-        sink(index, cut_point.layout.to_nchw(output))
+    def read_output(module: nn.Module, args: Any, output: Any) -> None:
+        read(index, _tensor(point, output))
 
-    module = model.get_submodule(cut_point.module)
-    if cut_point.at == "input":
-        return module.register_forward_pre_hook(read_input)
+    module = model.get_submodule(point.module or "")
+    if point.at == "input":
+        return module.register_forward_pre_hook(read_input, with_kwargs=True)
     return module.register_forward_hook(read_output)
+
+
+def _tensor(point: CutPoint, values: Any) -> Tensor:
+    tensor = first_tensor(values)
+    if tensor is None:
+        raise VitscopeError(f"The {point.at} of the module {quoted(point.module)} is no tensor.")
+    return tensor
+
+
+def _check_order(cut_points: Sequence[CutPoint], seen: Sequence[int], index: int) -> None:
+    if index != len(seen):
+        raise VitscopeError(
+            f"The network took another path than the one that was recorded: it came to the cut "
+            f"point {quoted(cut_points[index].name)} after {len(seen)} others, where it is number "
+            f"{index}. Networks that choose their path by the images cannot be read."
+        )
+
+
+def _check_complete(cut_points: Sequence[CutPoint], seen: Sequence[int]) -> None:
+    if len(seen) < len(cut_points):
+        raise VitscopeError(
+            f"The network took another path than the one that was recorded: it never came to the "
+            f"cut point {quoted(cut_points[len(seen)].name)}. Networks that choose their path by "
+            f"the images cannot be read."
+        )
+
+
+class OperationMode(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Counts those operations of a pass that are alike, by the names that it is to look at."""
+
+    def __init__(self, names: Set[str]) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.names = names
+        self.counts: Counter[Alike] = Counter()
+        self._images = 1
+
+    def begin(self, images: int) -> None:
+        """Begin a pass of so many images."""
+        self._images = images
+        self.counts.clear()
+
+    def counted(self, name: str, tensor: Tensor) -> Recorded:
+        """Count an operation, and return which one it is."""
+        key = alike(name, tensor, self._images)
+        self.counts[key] += 1
+        return Recorded(key, self.counts[key] - 1)
+
+
+class _Reader(OperationMode):  # type: ignore[no-untyped-call]
+    """Reads what operations return."""
+
+    def __init__(self, wanted: Mapping[Recorded, int], read: Callable[[int, Tensor], None]) -> None:
+        super().__init__({operation.alike[0] for operation in wanted})
+        self._wanted = wanted
+        self._read = read
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
+    ) -> Any:
+        """Run an operation, and read what it returns if that is wanted."""
+        result = func(*args, **(kwargs or {}))
+        if plain_name(func) in self.names:
+            tensor = first_tensor(result)
+            if tensor is not None:
+                index = self._wanted.get(self.counted(plain_name(func), tensor))
+                if index is not None:
+                    self._read(index, tensor)
+        return result
+
+
+class Silencing(OperationMode):  # type: ignore[no-untyped-call]
+    """Lets one join return the stream that it was to add a branch to."""
+
+    def __init__(self, names: Set[str], join: Join | None = None) -> None:
+        super().__init__(names)
+        self._join = join
+        self._done = False
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
+    ) -> Any:
+        """Run an operation, unless it is the join."""
+        name = plain_name(func)
+        if name not in self.names:
+            return func(*args, **(kwargs or {}))
+        in_place = func.overloadpacket.__name__ != name
+        # What is added in place would be lost.
+        result = args[0] if in_place else func(*args, **(kwargs or {}))
+        operation = self.counted(name, result)
+        if self._join is None or operation != self._join.operation:
+            return func(*args, **(kwargs or {})) if in_place else result
+        self._done = True
+        stream = args[self._join.stream]
+        if not in_place:
+            return stream.clone()
+        return args[0] if self._join.stream == 0 else args[0].copy_(stream)
+
+    def check(self) -> None:
+        """Refuse a pass in which the join was never met."""
+        if self._join is not None and not self._done:
+            raise VitscopeError(
+                f"The network took another path than the one that was recorded: it never came to "
+                f"an addition in {quoted(self._join.module)}. Networks that choose their path by "
+                f"the images cannot be measured without one of their branches."
+            )

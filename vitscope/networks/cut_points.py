@@ -7,40 +7,82 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 Kind = Literal["stem", "conv", "msa", "mlp", "pool", "head"]
+At = Literal["input", "output"]
+# How a cut point was found.
+How = Literal["stem", "join", "block", "subsampling", "layer", "named"]
+# What counts as the same operation: its name, and the dimensions and values of an image's result.
+Alike = tuple[str, int, int]
 
 
 @dataclass(frozen=True)
 class Layout:
-    """How a tensor lays out its channels, its space and its prefix tokens."""
+    """How a tensor lays out its images (n), channels (c), space (h, w) and tokens (l).
 
-    order: Literal["nchw", "nlc", "nhwc"]
+    Of tokens, `grid` says how many positions they fill and `count` how many there are of an image;
+    the first `prefix` are none. Where they are not row by row, `tokens` says which token each
+    position is. Images come with other tokens in one dimension where windows are counted as images.
+    """
+
+    order: str
     prefix: int = 0
     grid: tuple[int, int] | None = None
+    count: int = 0
+    tokens: tuple[int, ...] | None = None
 
     def to_nchw(self, tensor: "Tensor") -> "Tensor":
-        """Return the feature map as (N, C, H, W), without prefix tokens and without a copy."""
+        """Return the feature map as (N, C, H, W), without prefix tokens; a view where it can be."""
         if self.order == "nchw":
             return tensor
         if self.order == "nhwc":
             return tensor.permute(0, 3, 1, 2)
         if self.grid is None:
             raise ValueError("a layout of tokens needs the grid that they fill")
-        tokens = tensor[:, self.prefix :].transpose(1, 2)
-        return tokens.reshape(*tokens.shape[:2], *self.grid)
+        channel, image = self.order.index("c"), self.order.index("n")
+        inner = [d for d in range(tensor.ndim) if d not in (channel, image)]
+        moved = tensor.permute(image, *inner, channel)
+        if moved.ndim > 3 or (self.count and moved.shape[1] != self.count):
+            moved = moved.reshape(-1, self.count, moved.shape[-1])
+        kept = moved[:, self.prefix :] if self.tokens is None else moved[:, list(self.tokens)]
+        tokens = kept.transpose(1, 2)
+        return tokens.view(*tokens.shape[:2], *self.grid)
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """An operation of every forward pass: of those that are `alike`, the `nth`."""
+
+    alike: Alike
+    nth: int
+
+
+@dataclass(frozen=True)
+class Join:
+    """An addition that joins a branch to the stream, and the module that does it.
+
+    `stream` says which operand is no branch, and `identity` whether that is the stream as it was at
+    the cut point before: without its branch, it would be there still.
+    """
+
+    operation: Recorded
+    stream: int
+    module: str
+    identity: bool
 
 
 @dataclass(frozen=True)
 class CutPoint:
     """A place where the residual stream of a model is read.
 
-    `module` is the dotted name of the module whose input or output (`at`) is the stream there;
-    `branch` that of the module whose output is the residual branch that just joined it.
+    It is the input or the output of a `module`, or what an `operation` returns. `join` is the
+    addition by which a branch just joined the stream.
     """
 
     name: str
     kind: Kind
     stage: int
-    module: str
-    at: Literal["input", "output"]
+    module: str | None
+    at: At
     layout: Layout
-    branch: str | None = None
+    operation: Recorded | None = None
+    join: Join | None = None
+    how: How = "named"

@@ -1,4 +1,4 @@
-"""Families of networks: how to build one, and where to read it.
+"""Families of networks: how to build one.
 
 Every module of `vitscope.networks.families` whose name has no leading underscore is a family. It
 holds a literal `ARCH`, the JSON schema of the family's `arch`, and `FAMILY`. Where a schema cannot
@@ -17,15 +17,9 @@ from typing import TYPE_CHECKING, Any
 
 from vitscope.errors import VitscopeError, nearest
 from vitscope.networks import families
-from vitscope.networks.cut_points import CutPoint
 
 if TYPE_CHECKING:
     from torch import nn
-
-
-def nowhere(model: "nn.Module") -> list[CutPoint]:
-    """List no cut points."""
-    return []
 
 
 @dataclass(frozen=True)
@@ -37,7 +31,6 @@ class Family:
     """
 
     network: Callable[[Mapping[str, Any], int, int, int], "nn.Module"]
-    cut_points: Callable[["nn.Module"], list[CutPoint]] = nowhere
     without_values: bool = True
 
     def build(

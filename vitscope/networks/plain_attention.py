@@ -1,8 +1,9 @@
-"""Attention computed step by step, which has a second derivative."""
+"""Attention computed step by step, which has a second derivative and can be read."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import torch
 from torch import nn
 
 
@@ -17,3 +18,18 @@ def plain_attention(model: nn.Module) -> Iterator[None]:
     finally:
         for module in fused:
             module.fused_attn = True  # type: ignore[assignment]
+
+
+@contextmanager
+def without_fast_path() -> Iterator[None]:
+    """Switch off the one operation for a whole block of `nn.TransformerEncoder`.
+
+    It hides the stream, and runs only where a module has no hook: with it, what is read would
+    depend on where.
+    """
+    enabled = torch.backends.mha.get_fastpath_enabled()
+    torch.backends.mha.set_fastpath_enabled(False)
+    try:
+        yield
+    finally:
+        torch.backends.mha.set_fastpath_enabled(enabled)

@@ -103,6 +103,7 @@ class Model:
     training: Settings
     snapshots: dict[str, Settings]
     history: Settings | None = None
+    points: list[Settings] | None = None
 
     def moments(self) -> list[str]:
         """Return the names of the snapshots and of the end, from first to last."""

@@ -67,21 +67,18 @@ def _declared_images(job: Job) -> int | None:
 @cache
 def _counted(name: str, settings: str) -> Network:
     # Imported here: plans of figures that need no network take no torch.
-    from vitscope.networks.block_table import head_metadata
     from vitscope.networks.blocks import list_blocks
     from vitscope.networks.empty import empty_network
-    from vitscope.networks.family import find_family
 
     entry = json.loads(settings)
-    network = empty_network(entry).eval()
-    points = find_family(entry["family"]).cut_points(network)
-    blocks = list_blocks(name, network, points, entry["image_size"])
-    return costs.network_of(blocks.table, head_metadata(blocks.head))
+    blocks = list_blocks(name, empty_network(entry["network"]), entry["network"], entry["points"])
+    return costs.network_of(blocks.table, blocks.metadata())
 
 
 def network_of(study: Study, model: str) -> Network:
     """Return what a network takes for one image, counted without weights."""
-    return _counted(model, json.dumps(study.network(model), sort_keys=True))
+    entry = {"network": study.network(model), "points": study.models[model].points}
+    return _counted(model, json.dumps(entry, sort_keys=True))
 
 
 def written(job: Job) -> int | None:

@@ -1,13 +1,13 @@
 """Lesions: the accuracy of a model without one of its residual branches.
 
-For each lesion, the model runs its own forward pass again, in which the branch returns zeros.
-Modules that ended before the branch began cannot differ from the clean pass, so they are not
-computed again: they return what they returned in the clean pass.
+For each lesion, the model runs its own forward pass again, in which the addition that joins the
+branch to the stream returns the stream. Modules that ended before cannot differ from the clean
+pass, so they are not computed again: they return what they returned in the clean pass.
 """
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,28 +21,24 @@ from vitscope.data.image_rows import known_labels, rows_to_classify
 from vitscope.errors import VitscopeError
 from vitscope.measures.given import OnModel
 from vitscope.measures.intervals import accuracy_changes
+from vitscope.networks.capture import Silencing
 from vitscope.networks.cut_point_columns import CUT_POINT
-from vitscope.networks.cut_points import CutPoint
+from vitscope.networks.cut_points import Alike, CutPoint, Join, Recorded
+from vitscope.networks.outputs import logits_of
+from vitscope.networks.plain_attention import without_fast_path
 
 Array = npt.NDArray[np.bool_]
 
 
-def branches_of(name: str, model: nn.Module, cut_points: Sequence[CutPoint]) -> dict[int, str]:
-    """Return the residual branches of a model, by the positions of their cut points."""
-    branches = {i: point.branch for i, point in enumerate(cut_points) if point.branch is not None}
-    if not branches:
+def joins_of(name: str, cut_points: Sequence[CutPoint]) -> dict[int, Join]:
+    """Return the joins whose branches can be silenced, by the positions of their cut points."""
+    joins = {i: point.join for i, point in enumerate(cut_points) if point.join is not None}
+    if not joins:
         raise VitscopeError(
             f"models.{name}: no cut point of the model has a residual branch, so that no unit can "
             f"be removed: take the model out of the figures of the kind lesion."
         )
-    modules = dict(model.named_modules())
-    for branch in branches.values():
-        if branch not in modules:
-            raise VitscopeError(
-                f"models.{name}: the model has no module '{branch}', which its family takes for a "
-                f"residual branch: take the model out of the figures of the kind lesion."
-            )
-    return branches
+    return joins
 
 
 def _versions(value: object) -> list[int]:
@@ -56,77 +52,83 @@ def _versions(value: object) -> list[int]:
 
 @dataclass(frozen=True)
 class _Kept:
-    """What a module returned, and how often its tensors had been changed in place by then."""
+    """What a module returned, how often its tensors had been changed in place by then.
+
+    And the operations in it that are counted: without them, later ones would be taken for others.
+    """
 
     output: Any
     versions: list[int]
+    counted: Counter[Alike]
 
     def intact(self) -> bool:
         """Tell whether nothing has changed the tensors since."""
         return _versions(self.output) == self.versions
 
 
-class _CleanPass:
+class _CleanPass(Silencing):  # type: ignore[no-untyped-call]
     """The clean forward pass, and the outputs of modules that lesions use again."""
 
-    def __init__(self, model: nn.Module, branches: Sequence[str], images: Tensor) -> None:
+    def __init__(self, model: nn.Module, joins: Sequence[Join], images: Tensor) -> None:
+        super().__init__({join.operation.alike[0] for join in joins}, None)
+        self._joins = {join.operation for join in joins}
         self._finished: dict[nn.Module, _Kept] = {}
-        self._before: dict[nn.Module, dict[nn.Module, _Kept]] = {}
-        self._given: dict[nn.Module, list[Tensor]] = defaultdict(list)
-        self._entered: dict[nn.Module, list[int]] = {}
+        self._before: dict[Recorded, dict[nn.Module, _Kept]] = {}
+        self._entered: dict[nn.Module, tuple[list[int], Counter[Alike]]] = {}
         self._calls: Counter[nn.Module] = Counter()
-        handles = []
-        for branch in map(model.get_submodule, branches):
-            handles += [
-                branch.register_forward_pre_hook(self._enter_branch),
-                branch.register_forward_hook(self._leave_branch),
-            ]
-        for module in _worth_keeping(model, branches):
-            handles += [
-                module.register_forward_pre_hook(self._enter),
-                module.register_forward_hook(self._leave),
-            ]
-        try:
-            self.logits: Tensor = model(images)
-        finally:
-            for handle in handles:
-                handle.remove()
+        with ExitStack() as stack:
+            for module in _worth_keeping(model, joins):
+                stack.callback(module.register_forward_pre_hook(self._enter).remove)
+                stack.callback(module.register_forward_hook(self._leave).remove)
+            self.logits = _logits(model, images, self)
         self._finished.clear()
 
-    def _enter_branch(self, branch: nn.Module, inputs: tuple[Any, ...]) -> None:
-        self._before.setdefault(branch, dict(self._finished))
-
-    def _leave_branch(self, branch: nn.Module, inputs: tuple[Any, ...], output: Tensor) -> None:
-        self._given[branch].append(torch.empty_like(output, device="meta"))
+    def counted(self, name: str, tensor: Tensor) -> Recorded:
+        """Count an operation; of a join, note what finished before it."""
+        operation = super().counted(name, tensor)
+        if operation in self._joins:
+            self._before[operation] = dict(self._finished)
+        return operation
 
     def _enter(self, module: nn.Module, inputs: tuple[Any, ...]) -> None:
-        self._entered[module] = _versions(inputs)
+        self._entered[module] = _versions(inputs), self.counts.copy()
 
     def _leave(self, module: nn.Module, inputs: tuple[Any, ...], output: object) -> None:
         self._calls[module] += 1
+        versions, counts = self._entered[module]
         # If a module changes its input in place, returning its output again would not be enough.
-        if _versions(inputs) == self._entered[module] and _of_tensors(output):
+        if _versions(inputs) == versions and _of_tensors(output):
             for inner in module.modules():
                 self._finished.pop(inner, None)
-            self._finished[module] = _Kept(output, _versions(output))
+            counted = self.counts - counts
+            self._finished[module] = _Kept(output, _versions(output), counted)
 
-    def take(self, branch: nn.Module) -> dict[nn.Module, Callable[..., Any]]:
-        """Return what modules do instead of their forward pass while a branch gives zeros.
+    def take(self, join: Join) -> tuple[Silencing, dict[nn.Module, Callable[..., Any]]]:
+        """Return what silences a join, and what modules do instead of their forward pass then.
 
-        What was kept for the branch is forgotten.
+        What was kept for the join is forgotten.
         """
-        device = self.logits.device
-        zeros = iter([torch.zeros_like(like, device=device) for like in self._given[branch]])
-        answers: dict[nn.Module, Callable[..., Any]] = {
-            module: _answer(kept.output)
-            for module, kept in self._before.pop(branch).items()
+        silencing = Silencing(self.names, join)
+        answers = {
+            module: _answer(kept, silencing)
+            for module, kept in self._before.pop(join.operation).items()
             if self._calls[module] == 1 and kept.intact()
         }
-        return answers | {branch: lambda *_, **__: next(zeros)}
+        return silencing, answers
 
 
-def _answer(output: object) -> Callable[..., Any]:
-    return lambda *_, **__: output
+def _answer(kept: _Kept, silencing: Silencing) -> Callable[..., Any]:
+    def answer(*_: Any, **__: Any) -> Any:
+        silencing.counts += kept.counted
+        return kept.output
+
+    return answer
+
+
+def _logits(model: nn.Module, images: Tensor, mode: Silencing) -> Tensor:
+    mode.begin(len(images))
+    with mode:
+        return logits_of(model(images))
 
 
 def _of_tensors(output: object) -> bool:
@@ -136,14 +138,14 @@ def _of_tensors(output: object) -> bool:
     )
 
 
-def _worth_keeping(model: nn.Module, branches: Sequence[str]) -> list[nn.Module]:
-    """Return the modules whose outputs are kept: those with a matrix, next to the branches.
+def _worth_keeping(model: nn.Module, joins: Sequence[Join]) -> list[nn.Module]:
+    """Return the modules whose outputs are kept: those with a matrix, next to the joins.
 
-    These are the children of the modules that contain a branch. The others, such as normalizations
+    These are the children of the modules that contain a join. The others, such as normalizations
     and activations, save too little time for the memory that their outputs take.
     """
-    parts = [branch.split(".") for branch in branches]
-    on_the_ways = {".".join(path[:end]) for path in parts for end in range(len(path))}
+    parts = [join.module.split(".") if join.module else [] for join in joins]
+    on_the_ways = {".".join(path[:end]) for path in parts for end in range(len(path) + 1)}
     beside = {module for name in on_the_ways for module in model.get_submodule(name).children()}
     return [m for m in beside if any(p.ndim > 1 for p in m.parameters())]
 
@@ -165,40 +167,45 @@ def _doing(answers: Mapping[nn.Module, Callable[..., Any]]) -> Iterator[None]:
 
 @torch.no_grad()
 def lesioned(
-    model: nn.Module, branches: Sequence[str], images: Tensor
+    model: nn.Module, joins: Sequence[Join], images: Tensor
 ) -> tuple[Tensor, list[Tensor]]:
     """Return the logits of a model for a batch, and the logits without each of some branches.
 
     The model must be in evaluation mode, and the batch on its device.
     """
-    clean = _CleanPass(model, branches, images)
+    clean = _CleanPass(model, joins, images)
     without = []
     # The last branch comes first: it uses the most outputs, and those that no earlier branch uses
     # are freed after it.
-    for branch in reversed(branches):
-        with _doing(clean.take(model.get_submodule(branch))):
-            without.append(model(images))
+    for join in reversed(joins):
+        silencing, answers = clean.take(join)
+        with _doing(answers):
+            without.append(_logits(model, images, silencing))
+        silencing.check()
     return clean.logits, without[::-1]
 
 
 def correctness(
     model: nn.Module,
-    branches: Sequence[str],
+    joins: Mapping[str, Join],
     batches: Iterable[Tensor],
     labels: npt.NDArray[np.int64],
     device: torch.device | None = None,
 ) -> tuple[Array, Array]:
-    """Tell for all images whether their class is found, (N,), and without each branch, (N, K)."""
+    """Tell for all images whether their class is found, (N,), and without each branch, (N, K).
+
+    `joins` go by the names of their cut points.
+    """
     model = model.eval().to(device)
     clean, without = [], []
     first = 0
     for batch in batches:
-        logits, others = lesioned(model, branches, batch.to(device))
+        logits, others = lesioned(model, list(joins.values()), batch.to(device))
         truth = torch.from_numpy(labels[first : first + len(batch)])
         clean.append(_found(logits, truth, "the whole model"))
         found = [
             _found(each, truth, f"the model without {branch}")
-            for branch, each in zip(branches, others, strict=True)
+            for branch, each in zip(joins, others, strict=True)
         ]
         without.append(np.stack(found, axis=1))
         first += len(batch)
@@ -240,8 +247,10 @@ def measure(
         raise ValueError("lesions need the block table")
     rows = rows_to_classify(given.images, chosen["images"], chosen["seed"])
     labels = known_labels(given.images, rows)
-    branches = branches_of(given.model, given.network, given.cut_points)
-    clean, without = correctness(
-        given.network, list(branches.values()), given.batches(rows), labels, given.device
-    )
-    return lesion_table(given.blocks, list(branches), clean, without, **bootstrap)
+    joins = joins_of(given.model, given.cut_points)
+    named = {given.cut_points[index].name: join for index, join in joins.items()}
+    with without_fast_path():
+        clean, without = correctness(
+            given.network, named, given.batches(rows), labels, given.device
+        )
+    return lesion_table(given.blocks, list(joins), clean, without, **bootstrap)

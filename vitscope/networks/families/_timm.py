@@ -1,16 +1,13 @@
 """What the families have in common that timm implements."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import torch
 from torch import nn
 
 from vitscope.errors import VitscopeError, nearest
-from vitscope.networks.cut_points import CutPoint, Kind, Layout
 from vitscope.networks.timm_import import import_timm
-
-ATTENTION_AND_MLP: tuple[tuple[str, Kind], tuple[str, Kind]] = (("attn", "msa"), ("mlp", "mlp"))
 
 
 def build_timm(network: type[nn.Module], arch: Mapping[str, Any], **options: Any) -> nn.Module:
@@ -32,32 +29,3 @@ def build_timm(network: type[nn.Module], arch: Mapping[str, Any], **options: Any
         )
     model: nn.Module = timm.create_model(name, **options)
     return model
-
-
-def require_blocks(blocks: Sequence[nn.Module], kind: type[nn.Module]) -> None:
-    """Refuse a model whose blocks keep the residual stream where the cut points do not look."""
-    for block in blocks:
-        if type(block) is not kind:
-            raise VitscopeError(
-                f"The blocks of this model are {type(block).__name__} where the family reads "
-                f"{kind.__name__}; choose another model or add a family for it."
-            )
-
-
-def sub_blocks(
-    block: str,
-    stage: int,
-    between: Layout,
-    after: Layout,
-    branches: tuple[tuple[str, Kind], tuple[str, Kind]] = ATTENTION_AND_MLP,
-) -> list[CutPoint]:
-    """List the stream between and after the two residual branches of a pre-norm block.
-
-    The second normalization takes the stream after the first branch, DropPath included.
-    """
-    (first, first_kind), (second, second_kind) = branches
-    middle, last = f"{block}.{first}", f"{block}.{second}"
-    return [
-        CutPoint(middle, first_kind, stage, f"{block}.norm2", "input", between, middle),
-        CutPoint(last, second_kind, stage, block, "output", after, last),
-    ]

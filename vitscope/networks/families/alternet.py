@@ -10,7 +10,6 @@ import torch
 from einops import rearrange
 from torch import Tensor, nn
 
-from vitscope.networks.cut_points import CutPoint, Kind, Layout
 from vitscope.networks.family import Family
 
 ARCH = {
@@ -283,16 +282,4 @@ def network(arch: Mapping[str, Any], num_classes: int, image_size: int, channels
     return AlterNet(full, num_classes, channels)
 
 
-def cut_points(model: nn.Module) -> list[CutPoint]:
-    """List the stem and every block; the last module of a block ends its branch."""
-    points = [CutPoint("stem", "stem", 0, "layer0", "output", Layout("nchw"))]
-    for name, block in model.named_modules():
-        if isinstance(block, Block):
-            kind: Kind = "msa" if isinstance(block, AttentionBlock) else "conv"
-            branch = f"{name}.{[child for child, _ in block.named_children()][-1]}"
-            stage = int(name.removeprefix("layer").split(".")[0])
-            points.append(CutPoint(name, kind, stage, name, "output", Layout("nchw"), branch))
-    return points
-
-
-FAMILY = Family(network, cut_points)
+FAMILY = Family(network)

@@ -5,7 +5,6 @@ from typing import Any
 
 from torch import nn
 
-from vitscope.networks.cut_points import CutPoint, Layout
 from vitscope.networks.families._timm import build_timm
 from vitscope.networks.family import Family
 from vitscope.networks.timm_import import import_timm
@@ -54,19 +53,4 @@ def network(arch: Mapping[str, Any], num_classes: int, image_size: int, channels
     return build_timm(convnext, arch, num_classes=num_classes, in_chans=channels)
 
 
-def cut_points(model: Any) -> list[CutPoint]:
-    """List the stem, every downsampling and every block."""
-    maps = Layout("nchw")
-    points = [CutPoint("stem", "stem", 0, "stem", "output", maps)]
-    for stage, layer in enumerate(model.stages, start=1):
-        name = f"stages.{stage - 1}"
-        if not isinstance(layer.downsample, nn.Identity):
-            down = f"{name}.downsample"
-            points.append(CutPoint(down, "pool", stage, down, "output", maps))
-        for index in range(len(layer.blocks)):
-            block = f"{name}.blocks.{index}"
-            points.append(CutPoint(block, "conv", stage, block, "output", maps, f"{block}.mlp"))
-    return points
-
-
-FAMILY = Family(network, cut_points)
+FAMILY = Family(network)

@@ -5,8 +5,7 @@ from typing import Any
 
 from torch import nn
 
-from vitscope.networks.cut_points import CutPoint, Kind, Layout
-from vitscope.networks.families._timm import build_timm, require_blocks, sub_blocks
+from vitscope.networks.families._timm import build_timm
 from vitscope.networks.family import Family
 from vitscope.networks.timm_import import import_timm
 
@@ -48,7 +47,6 @@ ARCH = {
         {"required": ["patch_size", "num_blocks", "embed_dim"]},
     ],
 }
-MLPS: tuple[tuple[str, Kind], tuple[str, Kind]] = (("mlp_tokens", "mlp"), ("mlp_channels", "mlp"))
 
 
 def network(arch: Mapping[str, Any], num_classes: int, image_size: int, channels: int) -> nn.Module:
@@ -59,14 +57,4 @@ def network(arch: Mapping[str, Any], num_classes: int, image_size: int, channels
     )
 
 
-def cut_points(model: Any) -> list[CutPoint]:
-    """List the embedded patches, and the stream after every MLP over tokens and over channels."""
-    require_blocks(model.blocks, import_timm("timm.models.mlp_mixer").MixerBlock)
-    tokens = Layout("nlc", 0, model.stem.grid_size)
-    points = [CutPoint("stem", "stem", 0, "blocks.0", "input", tokens)]
-    for index in range(len(model.blocks)):
-        points += sub_blocks(f"blocks.{index}", 1, tokens, tokens, MLPS)
-    return points
-
-
-FAMILY = Family(network, cut_points)
+FAMILY = Family(network)

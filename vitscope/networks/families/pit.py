@@ -5,8 +5,7 @@ from typing import Any
 
 from torch import nn
 
-from vitscope.networks.cut_points import CutPoint, Layout
-from vitscope.networks.families._timm import build_timm, sub_blocks
+from vitscope.networks.families._timm import build_timm
 from vitscope.networks.family import Family
 from vitscope.networks.timm_import import import_timm
 
@@ -67,24 +66,4 @@ def network(arch: Mapping[str, Any], num_classes: int, image_size: int, channels
     )
 
 
-def cut_points(model: Any) -> list[CutPoint]:
-    """List the embedded patches, every pooling, and the stream after every attention and MLP."""
-    height, width = model.patch_embed.grid_size
-    points = []
-    for stage, transformer in enumerate(model.transformers, start=1):
-        name = f"transformers.{stage - 1}"
-        if stage > 1:
-            # The strided convolution that pools is padded: an odd side rounds up.
-            height, width = (height + 1) // 2, (width + 1) // 2
-        tokens = Layout("nlc", model.num_tokens, (height, width))
-        entry = f"{name}.blocks.0"
-        if stage == 1:
-            points.append(CutPoint("stem", "stem", 0, entry, "input", tokens))
-        else:
-            points.append(CutPoint(f"{name}.pool", "pool", stage, entry, "input", tokens))
-        for index in range(len(transformer.blocks)):
-            points += sub_blocks(f"{name}.blocks.{index}", stage, tokens, tokens)
-    return points
-
-
-FAMILY = Family(network, cut_points)
+FAMILY = Family(network)

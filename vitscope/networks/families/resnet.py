@@ -5,7 +5,6 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from vitscope.networks.cut_points import CutPoint, Layout
 from vitscope.networks.family import Family
 
 ARCH = {
@@ -143,15 +142,4 @@ def network(arch: Mapping[str, Any], num_classes: int, image_size: int, channels
     return ResNet(block, blocks, arch.get("width", 64), num_classes, channels)
 
 
-def cut_points(model: nn.Module) -> list[CutPoint]:
-    """List the stem and every block; the last convolution of a block ends its branch."""
-    points = [CutPoint("stem", "stem", 0, "layer0", "output", Layout("nchw"))]
-    for name, block in model.named_modules():
-        if isinstance(block, Block):
-            branch = f"{name}.conv3" if isinstance(block, Bottleneck) else f"{name}.conv2"
-            stage = int(name.removeprefix("layer").split(".")[0])
-            points.append(CutPoint(name, "conv", stage, name, "output", Layout("nchw"), branch))
-    return points
-
-
-FAMILY = Family(network, cut_points)
+FAMILY = Family(network)

@@ -5,8 +5,7 @@ from typing import Any
 
 from torch import nn
 
-from vitscope.networks.cut_points import CutPoint, Layout
-from vitscope.networks.families._timm import build_timm, sub_blocks
+from vitscope.networks.families._timm import build_timm
 from vitscope.networks.family import Family
 from vitscope.networks.timm_import import import_timm
 
@@ -74,20 +73,4 @@ def network(arch: Mapping[str, Any], num_classes: int, image_size: int, channels
     )
 
 
-def cut_points(model: Any) -> list[CutPoint]:
-    """List the embedded patches, every merging, and the stream after every attention and MLP."""
-    maps = Layout("nhwc")
-    points = [CutPoint("stem", "stem", 0, "layers.0", "input", maps)]
-    for stage, layer in enumerate(model.layers, start=1):
-        name = f"layers.{stage - 1}"
-        if stage > 1:
-            merging = f"{name}.downsample"
-            points.append(CutPoint(merging, "pool", stage, merging, "output", maps))
-        # Between its two branches a block holds the stream as tokens.
-        tokens = Layout("nlc", 0, layer.output_resolution)
-        for index in range(len(layer.blocks)):
-            points += sub_blocks(f"{name}.blocks.{index}", stage, tokens, maps)
-    return points
-
-
-FAMILY = Family(network, cut_points)
+FAMILY = Family(network)

@@ -5,7 +5,6 @@ from typing import Any
 
 from torch import nn
 
-from vitscope.networks.cut_points import CutPoint, Layout
 from vitscope.networks.families._timm import build_timm
 from vitscope.networks.family import Family
 from vitscope.networks.timm_import import import_timm
@@ -42,16 +41,4 @@ def network(arch: Mapping[str, Any], num_classes: int, image_size: int, channels
     return build_timm(resnet.ResNet, options, num_classes=num_classes, in_chans=channels)
 
 
-def cut_points(model: nn.Module) -> list[CutPoint]:
-    """List the stem and every block; the last normalization of a block ends its branch."""
-    maps = Layout("nchw")
-    points = [CutPoint("stem", "stem", 0, "layer1.0", "input", maps)]
-    for stage in range(1, 5):
-        for index, block in enumerate(model.get_submodule(f"layer{stage}").children()):
-            name = f"layer{stage}.{index}"
-            branch = f"{name}.bn3" if hasattr(block, "bn3") else f"{name}.bn2"
-            points.append(CutPoint(name, "conv", stage, name, "output", maps, branch))
-    return points
-
-
-FAMILY = Family(network, cut_points)
+FAMILY = Family(network)

@@ -5,8 +5,7 @@ from typing import Any
 
 from torch import nn
 
-from vitscope.networks.cut_points import CutPoint, Layout
-from vitscope.networks.families._timm import build_timm, require_blocks, sub_blocks
+from vitscope.networks.families._timm import build_timm
 from vitscope.networks.family import Family
 from vitscope.networks.timm_import import import_timm
 
@@ -61,14 +60,4 @@ def network(arch: Mapping[str, Any], num_classes: int, image_size: int, channels
     )
 
 
-def cut_points(model: Any) -> list[CutPoint]:
-    """List the embedded patches, and the stream after every attention and every MLP."""
-    require_blocks(model.blocks, import_timm("timm.models.vision_transformer").Block)
-    tokens = Layout("nlc", model.num_prefix_tokens, model.patch_embed.grid_size)
-    points = [CutPoint("stem", "stem", 0, "blocks.0", "input", tokens)]
-    for index in range(len(model.blocks)):
-        points += sub_blocks(f"blocks.{index}", 1, tokens, tokens)
-    return points
-
-
-FAMILY = Family(network, cut_points)
+FAMILY = Family(network)

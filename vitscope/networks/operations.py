@@ -1,0 +1,62 @@
+"""What the operations of networks are, by the names that torch gives them."""
+
+from typing import Any
+
+
+def _names(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+ADDITIONS = _names("add addcmul")
+ACTIVATIONS = _names(
+    """relu relu6 gelu silu hardswish hardtanh hardsigmoid leaky_relu elu selu celu mish sigmoid
+    tanh softplus prelu _prelu_kernel clamp clamp_min"""
+)
+NORMALIZATIONS = _names(
+    """native_layer_norm layer_norm native_batch_norm cudnn_batch_norm batch_norm
+    _native_batch_norm_legit_no_training native_group_norm rms_norm"""
+)
+POOLINGS = _names(
+    """avg_pool2d max_pool2d max_pool2d_with_indices adaptive_avg_pool2d _adaptive_avg_pool2d
+    adaptive_max_pool2d"""
+)
+CONVOLUTIONS = _names("convolution _convolution conv2d")
+RESIZINGS = _names(
+    """upsample_bilinear2d upsample_nearest2d upsample_bicubic2d _upsample_bilinear2d_aa
+    _upsample_bicubic2d_aa _upsample_nearest_exact2d"""
+)
+# These give a new map, which fills the image.
+MAPS = CONVOLUTIONS | POOLINGS | RESIZINGS
+PRODUCTS = _names("mm addmm bmm baddbmm matmul linear")
+REDUCTIONS = _names("mean sum amax amin")
+# What these do to a tensor that lies in memory as it should, `reshape` does to any.
+VIEWS = _names("view _unsafe_view _reshape_alias")
+COPIES = _names("_to_copy clone contiguous alias detach")
+# These move values and compute nothing.
+MOVES = (
+    VIEWS
+    | COPIES
+    | _names(
+        """reshape permute transpose t unsqueeze squeeze expand slice select split
+        split_with_sizes chunk unbind cat stack roll flip flatten unflatten as_strided
+        constant_pad_nd index_select movedim swapaxes repeat narrow unfold pixel_shuffle
+        pixel_unshuffle index gather"""
+    )
+)
+FUSED_ATTENTION = "scaled_dot_product"
+
+
+def plain_name(function: Any) -> str:
+    """Return the name of an operation, the same whether it works in place or not."""
+    name: str = function.overloadpacket.__name__
+    return name.rstrip("_")
+
+
+def multiplies(name: str) -> bool:
+    """Tell whether an operation multiplies by a matrix, pools or attends."""
+    return name in PRODUCTS | CONVOLUTIONS | POOLINGS or FUSED_ATTENTION in name
+
+
+def inside(module: str, outer: str) -> bool:
+    """Tell whether a module is another, or a part of it."""
+    return outer == "" or module == outer or module.startswith(outer + ".")

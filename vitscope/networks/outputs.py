@@ -1,0 +1,30 @@
+"""What networks return: logits, or something that holds them."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from torch import Tensor
+from torch.utils._pytree import tree_leaves
+
+from vitscope.errors import VitscopeError
+
+
+def logits_of(output: Any) -> Tensor:
+    """Return the logits from what a network returned: a tensor, or what holds one.
+
+    Of a mapping or an object the entry `logits` is taken, as networks of Hugging Face have it, and
+    else the first tensor.
+    """
+    if isinstance(output, Tensor):
+        return output
+    mapped = isinstance(output, Mapping)
+    named = output.get("logits") if mapped else getattr(output, "logits", None)
+    if isinstance(named, Tensor):
+        return named
+    for leaf in tree_leaves(output):
+        if isinstance(leaf, Tensor):
+            return leaf
+    raise VitscopeError(
+        f"The network returned a {type(output).__name__} without a tensor, allowed: logits, or "
+        f"an object or mapping that holds them as 'logits'."
+    )
