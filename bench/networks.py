@@ -1,0 +1,74 @@
+"""List the cut points of one model of every module of timm, and write them into docs/networks.md.
+
+    python -m bench.networks
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from vitscope.errors import VitscopeError
+from vitscope.networks.blocks import Blocks, list_blocks
+from vitscope.networks.timm_import import import_timm
+
+DOCUMENT = Path(__file__).parents[1] / "docs" / "networks.md"
+HEADER = "| module | model | stem | conv | msa | mlp | pool | stages | how found | not covered |"
+KINDS = ("stem", "conv", "msa", "mlp", "pool")
+
+
+def models() -> dict[str, str]:
+    """Return the first model that timm lists of every module, by the module."""
+    registry = import_timm("timm.models._registry")
+    first: dict[str, str] = {}
+    for model in import_timm().list_models():
+        first.setdefault(registry._model_to_module[model], model)
+    return dict(sorted(first.items()))
+
+
+def blocks_of(model: str) -> Blocks:
+    """Return the blocks of a model of timm, for images of its own size."""
+    with torch.device("meta"):
+        network = import_timm().create_model(model)
+    channels, size, _ = network.pretrained_cfg["input_size"]
+    return list_blocks(model, network, {"mean": [0.0] * channels, "image_size": size})
+
+
+def row(module: str, model: str) -> str:
+    """Return the row of a module in the table."""
+    try:
+        blocks = blocks_of(model)
+    except VitscopeError as error:
+        reason = str(error).removeprefix(f"models.{model}: ").partition(";")[0]
+        return f"| {module} | `{model}` | {'| ' * len(KINDS)}| refused | {reason} |"
+    kinds = Counter(point.kind for point in blocks.points)
+    counts = " | ".join(str(kinds[kind]) if kinds[kind] else "" for kind in KINDS)
+    other = Counter(p.how for p in blocks.points if p.how not in ("stem", "join"))
+    how = ", ".join(f"{count} {name}" for name, count in other.items()) or "joins"
+    stages = max(point.stage for point in blocks.points)
+    return f"| {module} | `{model}` | {counts} | {stages} | {how} | {'; '.join(blocks.uncovered)} |"
+
+
+def rows() -> Iterator[str]:
+    """Yield the rows of all modules."""
+    for module, model in models().items():
+        yield row(module, model)
+
+
+def written() -> list[str]:
+    """Return the rows that the document has."""
+    _, _, table = DOCUMENT.read_text(encoding="utf-8").partition(HEADER + "\n")
+    return [line for line in table.splitlines()[1:] if line.startswith("|")]
+
+
+def main(document: Any = DOCUMENT) -> None:
+    """Write the table anew."""
+    before = document.read_text(encoding="utf-8").partition(HEADER)[0]
+    ruler = "|" + " --- |" * HEADER.count(" | ") + " --- |"
+    document.write_text(before + "\n".join([HEADER, ruler, *rows()]) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
