@@ -202,7 +202,7 @@ def test_what_cannot_be_drawn_is_told(
     with pytest.raises(VitscopeError, match=sentence):
         drawn(split, tmp_path, RECIPE | change)
     with pytest.raises(
-        VitscopeError, match="asks for 121 clean images and there are 120: lower it"
+        VitscopeError, match="the loss of 121 images as they are, and there are 120: lower"
     ):
         drawn(split, tmp_path, images=121, clean=True)
     assert list(tmp_path.iterdir()) == []
