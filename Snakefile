@@ -41,6 +41,7 @@ include: "rules/tables.smk"
 include: "rules/claims.smk"
 include: "rules/figures.smk"
 include: "rules/provenance.smk"
+include: "rules/targets.smk"
 
 
 onstart:
@@ -48,15 +49,8 @@ onstart:
     check_places()
 
 
-rule all:
-    default_target: True
-    input:
-        collect(
-            "<figures>/{figure}.{format}",
-            figure=sorted(STUDIES[DEFAULT].figures),
-            format=["pdf", "svg", "png"],
-        ),
-        collect("<results>/{study}/tables/{table}.parquet", study=DEFAULT, table=tables_in(DEFAULT)),
-        f"<results>/{DEFAULT}/tables/claims.parquet",
-        f"<results>/{DEFAULT}/run.yaml",
-    localrule: True
+onerror:
+    tell_failures_last()
+
+
+refuse_wrong_targets()
