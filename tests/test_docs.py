@@ -119,7 +119,7 @@ def test_the_example_of_a_study_is_one(tmp_path: Path) -> None:
     )
     name, _, text = code.partition("\n")
     (tmp_path / name).write_text(text)
-    default, studies = load_config({"study": "own", "studies_dir": str(tmp_path)}, "settings")
+    default, studies, _ = load_config({"study": "own", "studies_dir": str(tmp_path)}, "settings")
     assert studies[default].images("ours") == 500
     assert studies[default].models_of() == ["ours", "theirs"]
 
