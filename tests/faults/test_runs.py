@@ -22,7 +22,8 @@ def test_a_second_run_in_the_folder_leaves_the_first_alone(tmp_path: Path, made)
         time.sleep(0.05)
     code, output = workflow.run("--cores", "1", wanted, default=TINY)
     assert code != 0
-    assert output.endswith("vitscope: another run is at work in this folder: wait for it to end.\n")
+    assert f"another run is at work in this folder (process {first.pid} on " in output
+    assert output.endswith("): wait for it to end, or end it.\n")
     assert first.poll() is None
     said, _ = first.communicate(timeout=600)
     assert first.returncode == 0, said
