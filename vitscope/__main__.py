@@ -9,6 +9,7 @@ from argparse import ArgumentParser
 from importlib import import_module
 
 from vitscope.errors import VitscopeError
+from vitscope.networks import failing
 
 COMMANDS = {
     "plan": "tell what a study will cost, before anything runs",
@@ -30,6 +31,10 @@ def main() -> None:
         module.run(parser.parse_args(sys.argv[2:]))
     except VitscopeError as error:
         sys.exit(f"vitscope: {error}")
+    except Exception as error:
+        if sentence := failing.told(error):
+            sys.exit(f"vitscope: {VitscopeError(sentence)}")
+        raise
 
 
 if __name__ == "__main__":
