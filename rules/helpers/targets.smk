@@ -33,7 +33,7 @@ def refuse_wrong_targets():
     places = targets.Places(FOLDERS["figures"], FOLDERS["results"], names)
     for target in filter(lambda target: target not in names, asked_for()):
         path = target if os.path.isabs(target) else os.path.relpath(target)
-        made = [file.match(path) for rule in workflow.rules for file in rule.output]
+        made = [file.match(path) for rule in workflow.rules for file in rule.products()]
         found = [match.groupdict() for match in made if match]
         if not found:
             clear(targets.refuse_unknown, target, LOADED, places)

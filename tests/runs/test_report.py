@@ -10,7 +10,7 @@ from PIL import Image
 
 from tests.runs.browser import browser, visit
 from tests.runs.copies import TINY, Workflow
-from tests.test_pins import PROJECT, hiding_all_but, needed_by
+from tests.test_pins import EXTRAS, PROJECT, hiding_all_but, needed_by
 
 SEE_FIGURE = """
   await click(named("Figures"));
@@ -42,7 +42,8 @@ def report(finished: Workflow, tmp_path_factory: pytest.TempPathFactory) -> Path
     """The report, made with no more packages than a user has, who does not test."""
     browser()
     start = tmp_path_factory.mktemp("start")
-    hiding = hiding_all_but(needed_by(PROJECT["dependencies"]))
+    # Snakemake imports whatever it finds of its plugins.
+    hiding = hiding_all_but(needed_by([*PROJECT["dependencies"], *EXTRAS["slurm"]]))
     (start / "sitecustomize.py").write_text(hiding, encoding="utf-8")
     process = finished.start(
         *("--report", "report.html"),
