@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 import vitscope
-from tests.helpers.snippets import MY_NET, readable
+from tests.helpers.own_network import MY_NET
 from vitscope.data.building import build
 from vitscope.measures import rooms
 from vitscope.networks.conversion import convert
@@ -119,7 +119,7 @@ def test_the_example_of_a_study_is_one(tmp_path: Path) -> None:
         r"```yaml\n# ~/studies/(own.yaml\n.*?)```", SETTINGS.read_text(), re.DOTALL
     )
     name, _, text = code.partition("\n")
-    (tmp_path / name).write_text(readable(text))
+    (tmp_path / name).write_text(text)
     (tmp_path / "ours.py").write_text("def our_net(width):\n    ...\n")
     default, studies, _ = load_config({"study": "own", "studies_dir": str(tmp_path)}, "settings")
     assert studies[default].images("ours") == 500
@@ -130,7 +130,7 @@ def test_the_example_of_the_readme_is_a_study(tmp_path: Path) -> None:
     text = (ROOT / "README.md").read_text()
     (code,) = re.findall(r"    # (my-study.yaml\n(?:    .*\n)+)", text)
     name, _, indented = code.partition("\n")
-    (tmp_path / name).write_text(readable(textwrap.dedent(indented)))
+    (tmp_path / name).write_text(textwrap.dedent(indented))
     (tmp_path / "my_net.py").write_text(MY_NET)
     assert load_study(tmp_path / name).models_of() == ["my_net"]
     # As it says.
