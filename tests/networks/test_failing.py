@@ -1,10 +1,12 @@
 """What a network of a user fails with is told with the module, the file and the line."""
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from vitscope.networks.failing import told
 from vitscope.settings.loading import ROOT
@@ -40,6 +42,27 @@ def test_shapes_that_do_not_fit() -> None:
     assert sentence is not None
     assert sentence.startswith(f"the module '1' (Linear) of the network fails at {__file__}, line ")
     assert "RuntimeError: mat1 and mat2 shapes cannot be multiplied (1x3 and 4x5)" in sentence
+
+
+class Recording(TorchDispatchMode):
+    """Stands for what records the operations of a network."""
+
+    def __torch_dispatch__(
+        self, function: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        return function(*args, **(kwargs or {}))
+
+
+def test_operations_may_be_recorded() -> None:
+    def record() -> None:
+        with Recording():
+            nn.Sequential(nn.Flatten(7))(torch.zeros(1, 2))
+
+    sentence = told(failure(record))
+    assert sentence is not None
+    assert sentence.startswith(
+        f"the module '0' (Flatten) of the network fails at {__file__}, line "
+    )
 
 
 def test_the_network_itself_has_no_name() -> None:

@@ -1,6 +1,7 @@
 """What a network fails with in its own code, in one sentence that names the module."""
 
 import sys
+from itertools import takewhile
 from pathlib import Path
 from traceback import walk_tb
 from types import FrameType
@@ -13,7 +14,8 @@ def told(error: Exception) -> str | None:
     torch = sys.modules.get("torch")
     if torch is None or torch.__file__ is None:
         return None
-    frames = list(walk_tb(error.__traceback__))
+    # What records operations runs between the network and torch, and is none of its code.
+    frames = list(takewhile(lambda each: not _records(each[0]), walk_tb(error.__traceback__)))
     inside = [(f, f.f_locals["self"]) for f, _ in frames if _is_of(f, torch.nn.Module)]
     library = Path(torch.__file__).parent
     own = [(f, line) for f, line in frames if not _file_of(f).is_relative_to(library)]
@@ -35,6 +37,10 @@ def told(error: Exception) -> str | None:
             f"choose the family that fits it."
         )
     return None
+
+
+def _records(frame: FrameType) -> bool:
+    return frame.f_code.co_name in ("__torch_dispatch__", "__torch_function__")
 
 
 def _is_of(frame: FrameType, kind: type) -> bool:
