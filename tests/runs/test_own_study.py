@@ -12,7 +12,7 @@ import torch
 from PIL import Image
 
 from tests.helpers.own_network import ARCH, MY_NET, my_network
-from tests.runs.copies import REPOSITORY, SNAKEMAKE, TINY, Workflow, kinds
+from tests.runs.copies import REPOSITORY, SNAKEMAKE, SOME_KINDS, TINY, Workflow
 from vitscope.networks.family import find_family, nowhere
 
 README = (REPOSITORY / "README.md").read_text(encoding="utf-8")
@@ -21,7 +21,7 @@ README = (REPOSITORY / "README.md").read_text(encoding="utf-8")
 def test_all_of_a_study_is_nothing_of_the_default_one(finished: Workflow) -> None:
     everything = f"figures/{TINY}/all"
     # All else is made already, under the name of the default study.
-    assert finished.plan(everything) == {"draw_figure": len(kinds()) - 1, everything: 1}
+    assert finished.plan(everything) == {"draw_figure": len(SOME_KINDS) - 1, everything: 1}
 
 
 @pytest.fixture

@@ -142,3 +142,7 @@ def test_what_a_study_has_is_not_refused(studies: Studies) -> None:
         for model in mini.models_of(measure):
             targets.check_names("TARGET", mini, {"measure": measure, "model": model})
     targets.check_names("TARGET", mini, {"model": "pit", "snapshot": "end", "split": "test"})
+    pairs = {"one": Figure("cka_between", ["pit", "vit"], pairs=[("pit", "vit")])}
+    paired = replace(mini, figures=pairs)
+    (pair,) = paired.pairs()
+    targets.check_names("TARGET", paired, {"measure": "cka_between", "model": pair})

@@ -125,7 +125,8 @@ def check_names(target: str, study: Study, names: Mapping[str, str]) -> None:
     """Refuse what a target names and the study does not have: by rules, another study might."""
     known: dict[str, tuple[str, Iterable[str]]] = {
         "figure": ("figures", study.figures),
-        "model": ("models", study.models),
+        # Tables of pairs have the name of a pair where others have that of a model.
+        "model": ("models", [*study.models, *study.pairs()]),
         "dataset": ("data", study.data),
     }
     for wildcard, (section, allowed) in known.items():
