@@ -38,8 +38,8 @@ def test_a_typo_in_a_study(fresh: Workflow, tmp_path: Path) -> None:
     write_study(tmp_path / "own.yaml", change)
     write_study(tmp_path / "other.yaml", with_path("net.pth"))
     assert refusal(fresh, tmp_path, "figures/own/fig9.pdf") == (
-        f"{tmp_path}/own.yaml: figures.fig9.modles: unknown key, allowed: kind, models, published, "
-        "snapshots. "
+        f"{tmp_path}/own.yaml: figures.fig9.modles: unknown key, allowed: kind, models, pairs, "
+        "published, snapshots. "
         "Did you mean 'models'?"
     )
     # Another study of that folder can be used.
