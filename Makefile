@@ -38,9 +38,8 @@ results/%: $(VENV)/.installed FORCE
 all: $(VENV)/.installed ## every figure and table of the default study
 	$(BIN)/snakemake
 
-report: $(VENV)/.installed ## report.html: figures, claims and provenance on one page
-	$(BIN)/snakemake
-	$(BIN)/snakemake --report report.html
+report: $(VENV)/.installed ## report.html: figures, claims and provenance on one page (STUDY=...)
+	$(BIN)/vitscope report $(STUDY)
 
 test: $(VENV)/.installed-dev ## run the tests of every change
 	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
@@ -90,8 +89,8 @@ bench-gpu: $(VENV)/.installed-dev ## measure a CUDA device, write its part of do
 fuzz: $(VENV)/.installed-dev ## throw damaged files at every reader, write docs/security.md
 	$(BIN)/python -m tests.security.fuzz
 
-plan: $(VENV)/.installed ## tell what all figures cost before anything runs (STUDY=paper for another study)
-	$(BIN)/python scripts/plan.py $(if $(STUDY),--study $(STUDY))
+plan: $(VENV)/.installed ## tell what all figures cost before anything runs (STUDY=paper, or a file)
+	$(BIN)/vitscope plan $(STUDY)
 
 profile: $(VENV)/.installed-dev ## tell where the time of the default study goes
 	$(BIN)/python -m bench.profile

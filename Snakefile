@@ -41,6 +41,7 @@ include: "rules/tables.smk"
 include: "rules/claims.smk"
 include: "rules/figures.smk"
 include: "rules/provenance.smk"
+include: "rules/helpers/targets.smk"
 
 
 onstart:
@@ -48,15 +49,37 @@ onstart:
     check_places()
 
 
+onerror:
+    tell_failures_last()
+
+
+# Here, since Snakemake takes no default target from a file that is included.
 rule all:
     default_target: True
     input:
         collect(
             "<figures>/{figure}.{format}",
             figure=sorted(STUDIES[DEFAULT].figures),
-            format=["pdf", "svg", "png"],
+            format=targets.FORMATS,
         ),
-        collect("<results>/{study}/tables/{table}.parquet", study=DEFAULT, table=tables_in(DEFAULT)),
-        f"<results>/{DEFAULT}/tables/claims.parquet",
-        f"<results>/{DEFAULT}/run.yaml",
+        tables_and_record(DEFAULT),
     localrule: True
+
+
+for study_name in STUDIES:
+
+    rule:
+        name:
+            f"{FOLDERS['figures']}/{study_name}/{targets.ALL}"
+        input:
+            collect(
+                "<figures>/{study}/{figure}.{format}",
+                study=study_name,
+                figure=sorted(STUDIES[study_name].figures),
+                format=targets.FORMATS,
+            ),
+            tables_and_record(study_name),
+        localrule: True
+
+
+refuse_wrong_targets()

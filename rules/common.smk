@@ -32,7 +32,8 @@ def clear(function, *arguments):
 for configfile_path in workflow.configfiles:
     clear(load_yaml, Path(os.path.relpath(configfile_path)))
 
-DEFAULT, STUDIES = clear(load_config, config, "config/config.yaml or --config")
+LOADED = clear(load_config, config, "config/config.yaml or --config")
+DEFAULT, STUDIES = LOADED.default, LOADED.usable
 
 # Scripts find them here, and not among params: those decide which downloads users of a cache share.
 config["locks"] = {name: str(study.lock_path) for name, study in STUDIES.items()}
@@ -143,6 +144,14 @@ def start_alone():
     records = Path(".snakemake")
     clear(session.claim_folder, records)
     clear(session.refuse_jobs_left_in_slurm, records)
+    session.end_when_told()
+
+
+def tell_failures_last():
+    """Say why jobs failed when all else is said, where it is seen: their logs have it."""
+    failed = [job for each in workflow.scheduler.failed for job in getattr(each, "jobs", [each])]
+    logs = [Path(log) for job in failed for log in job.log]
+    session.tell_last(session.failures(logs))
 
 
 def check_places():

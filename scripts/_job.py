@@ -10,9 +10,10 @@ from importlib import import_module
 from io import TextIOBase
 from pathlib import Path
 from types import ModuleType
-from typing import TextIO
+from typing import NoReturn, TextIO
 
 from vitscope.errors import VitscopeError
+from vitscope.networks.failing import told as network_failure
 
 # Large libraries are made of much that stays: a tenth of the time to import them would go into
 # looking for garbage among it.
@@ -63,6 +64,14 @@ def _told_of_own_code(error: Exception) -> str | None:
     return running.told(error) if running else None
 
 
+def _fail(log: TextIO, sentence: str | None) -> NoReturn:
+    """End with a sentence in the log, which the run tells at its end, where it is seen."""
+    if sentence:
+        # Made one line, whatever is in it.
+        print(f"vitscope: {VitscopeError(sentence)}", file=log)
+    sys.exit(1)
+
+
 @contextmanager
 def job(snakemake, batches: str | None = None) -> Iterator[None]:
     """Run a script: print to its log too, and end an expected failure in one sentence.
@@ -82,19 +91,13 @@ def job(snakemake, batches: str | None = None) -> Iterator[None]:
             with redirect_stdout(_Tee(sys.stdout, log)):
                 yield
         except VitscopeError as error:
-            print(f"vitscope: {error}", file=log)
-            sys.exit(f"vitscope: {error}")
+            _fail(log, str(error))
         except _memory_errors():
             less = f"lower {batches} in the study" if batches else "run fewer jobs at a time"
-            message = f"vitscope: not enough memory: {less}."
-            print(message, file=log)
-            sys.exit(message)
+            _fail(log, f"not enough memory: {less}.")
         except Exception as error:
-            if sentence := _told_of_own_code(error):
-                print(f"vitscope: {sentence}", file=log)
-                sys.exit(f"vitscope: {sentence}")
             traceback.print_exc(file=log)
-            raise
+            _fail(log, network_failure(error) or _told_of_own_code(error))
         finally:
             # Python would look through all of it once more, only to end.
             gc.freeze()

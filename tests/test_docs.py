@@ -9,6 +9,7 @@ import pytest
 import yaml
 
 import vitscope
+from tests.helpers.own_network import MY_NET
 from vitscope.data.building import build
 from vitscope.measures import rooms
 from vitscope.networks.conversion import convert
@@ -119,7 +120,8 @@ def test_the_example_of_a_study_is_one(tmp_path: Path) -> None:
     )
     name, _, text = code.partition("\n")
     (tmp_path / name).write_text(text)
-    default, studies = load_config({"study": "own", "studies_dir": str(tmp_path)}, "settings")
+    (tmp_path / "ours.py").write_text("def our_net(width):\n    ...\n")
+    default, studies, _ = load_config({"study": "own", "studies_dir": str(tmp_path)}, "settings")
     assert studies[default].images("ours") == 500
     assert studies[default].models_of() == ["ours", "theirs"]
 
@@ -128,9 +130,12 @@ def test_the_example_of_the_readme_is_a_study(tmp_path: Path) -> None:
     text = (ROOT / "README.md").read_text()
     (code,) = re.findall(r"    # (my-study.yaml\n(?:    .*\n)+)", text)
     name, _, indented = code.partition("\n")
-    (tmp_path / name).write_text(re.sub("^    ", "", indented, flags=re.MULTILINE))
-    assert load_study(tmp_path / name).models_of() == ["my_vit"]
-    assert f"snakemake figures/{Path(name).stem}/fig9.pdf --config studies_dir={name}" in text
+    (tmp_path / name).write_text(textwrap.dedent(indented))
+    (tmp_path / "my_net.py").write_text(MY_NET)
+    assert load_study(tmp_path / name).models_of() == ["my_net"]
+    # As it says.
+    assert indented.count("\n") + 1 == 10
+    assert f"figures/{Path(name).stem}/fig9.pdf --config studies_dir={name}" in text
 
 
 def test_the_notebook_of_the_readme_measures_a_model(tmp_path: Path, monkeypatch) -> None:

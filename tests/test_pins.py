@@ -5,6 +5,7 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Iterable
+from importlib import import_module
 from importlib.metadata import packages_distributions, requires, version
 from pathlib import Path
 
@@ -85,6 +86,24 @@ def needed_by(requirements: Iterable[str]) -> set[str]:
     return {name for name, _ in reached}
 
 
+def hiding_all_but(available: set[str]) -> str:
+    """Return code by which Python finds only the modules of these packages, and its own."""
+    hidden = [
+        module
+        for module, owners in packages_distributions().items()
+        if not available & set(map(canonicalize_name, owners)) and module != "vitscope"
+    ]
+    return HIDE.format(hidden=hidden)
+
+
+def test_the_command_is_there() -> None:
+    (entry,) = PROJECT["scripts"].items()
+    name, place = entry
+    module, _, function = place.partition(":")
+    assert name == "vitscope"
+    assert callable(getattr(import_module(module), function))
+
+
 def test_every_pin_is_needed_and_every_need_is_pinned() -> None:
     assert needed_by(RANGES) - {"setuptools"} == constraints().keys()
 
@@ -127,8 +146,7 @@ def environments_of_scripts() -> dict[str, Path]:
 
 
 def test_every_rule_runs_a_script_in_an_environment() -> None:
-    # The plan is no rule's: it asks Snakemake, as a user does.
-    scripts = {path.name for path in (ROOT / "scripts").glob("[a-z]*.py")} - {"plan.py"}
+    scripts = {path.name for path in (ROOT / "scripts").glob("[a-z]*.py")}
     assert environments_of_scripts().keys() == scripts
     for name, rule in rules().items():
         assert not rule.part("shell"), name
@@ -138,14 +156,9 @@ def test_every_rule_runs_a_script_in_an_environment() -> None:
 @pytest.mark.parametrize("environment", ENVIRONMENTS, ids=lambda path: path.stem)
 def test_an_environment_has_what_its_scripts_import(environment: Path) -> None:
     available = needed_by(f"{name}=={pinned}" for name, pinned in pins_of(environment)[1].items())
-    hidden = [
-        module
-        for module, owners in packages_distributions().items()
-        if not available & set(map(canonicalize_name, owners)) and module != "vitscope"
-    ]
     sources = sources_of(environment)
     assert sources
-    lines = [HIDE.format(hidden=hidden)]
+    lines = [hiding_all_but(available)]
     for source in sorted(sources):
         if source.is_relative_to(ROOT / "scripts"):
             tree = ast.parse(source.read_text(encoding="utf-8"))
@@ -218,4 +231,6 @@ def test_jobs_read_no_studies() -> None:
     names = reached_from(set[Path]().union(*map(sources_of, ENVIRONMENTS)))
     assert [name for name in names if name.startswith("vitscope.settings")] == []
     assert packages_of(names) & {"jsonschema", "msgspec"} == set()
-    assert {"jsonschema", "msgspec"} <= packages_of(reached_from([ROOT / "scripts" / "plan.py"]))
+    assert {"jsonschema", "msgspec"} <= packages_of(
+        reached_from([ROOT / "vitscope" / "settings" / "loading.py"])
+    )

@@ -1,8 +1,12 @@
-"""Two runs at once, and clocks that are wrong."""
+"""Two runs at once, runs that are told to end, and clocks that are wrong."""
 
 import os
+import random
+import signal
 import subprocess
 import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
@@ -16,19 +20,80 @@ def test_a_second_run_in_the_folder_leaves_the_first_alone(tmp_path: Path, made)
     workflow = copy_workflow(tmp_path / "copy", made.studies)
     wanted = f"results/{TINY}/blocks/vit.parquet"
     first = workflow.start("--cores", "1", wanted, default=TINY, stdout=subprocess.PIPE)
-    deadline = time.monotonic() + 300
-    while not (workflow.root / ".snakemake/run.lock").exists():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    wait_for((workflow.root / ".snakemake/run.lock").exists)
     code, output = workflow.run("--cores", "1", wanted, default=TINY)
     assert code != 0
-    assert output.endswith("vitscope: another run is at work in this folder: wait for it to end.\n")
+    assert f"another run is at work in this folder (process {first.pid} on " in output
+    assert output.endswith("): wait for it to end, or end it.\n")
     assert first.poll() is None
     said, _ = first.communicate(timeout=600)
     assert first.returncode == 0, said
     found = workflow.digests("results", "figures")
     assert found
     assert found.items() <= made.digests("results", "figures").items()
+
+
+def asleep(script: Path) -> AbstractContextManager[None]:
+    """Let a script sleep for as long as no test waits."""
+    return edited(script, lambda text: f"import time\n{text}\ntime.sleep(600)\n")
+
+
+def ended(run: subprocess.Popen[str], how: Callable[[int, int], None]) -> float:
+    """Tell a run to end; return how many seconds it took, when no process of it is left."""
+    begun = time.monotonic()
+    how(run.pid, signal.SIGTERM)
+    output, _ = run.communicate(timeout=60)
+    took = time.monotonic() - begun
+    assert run.returncode != 0
+    assert output.endswith("(SIGTERM): the same command goes on where it was.\n")
+    assert "Traceback" not in output
+    with pytest.raises(ProcessLookupError):
+        os.killpg(run.pid, 0)
+    return took
+
+
+@pytest.mark.parametrize("how", [os.kill, pytest.param(os.killpg, marks=pytest.mark.nightly)])
+def test_a_run_that_is_told_to_end_ends_with_its_jobs(
+    tmp_path: Path, studies: Path, how: Callable[[int, int], None]
+) -> None:
+    """What is sent to the run alone is as for a job that was just starting: it has no signal."""
+    workflow = copy_workflow(tmp_path / "copy", studies)
+    with asleep(workflow.root / "scripts" / "list_blocks.py"):
+        run = workflow.start(
+            *("--cores", "1", f"results/{TINY}/blocks/vit.parquet"),
+            start_new_session=True,
+            stdout=subprocess.PIPE,
+        )
+        made = workflow.root / f"results/{TINY}/blocks/vit.parquet"
+        wait_for(made.exists)
+        assert ended(run, how) < 10
+
+
+@pytest.mark.nightly
+def test_a_run_that_is_told_to_end_at_any_moment(tmp_path: Path, studies: Path) -> None:
+    workflow, chance = copy_workflow(tmp_path / "copy", studies), random.Random(0)
+    for _ in range(10):
+        run = workflow.start(
+            *("--cores", "2", "all"),
+            default=TINY,
+            start_new_session=True,
+            stdout=subprocess.PIPE,
+        )
+        wait_for((workflow.root / ".snakemake/run.lock").exists)
+        time.sleep(chance.uniform(0, 10))
+        begun = time.monotonic()
+        os.killpg(run.pid, signal.SIGTERM)
+        run.communicate(timeout=60)
+        assert time.monotonic() - begun < 10
+        with pytest.raises(ProcessLookupError):
+            os.killpg(run.pid, 0)
+
+
+def wait_for(there: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 300
+    while not there():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
 
 
 def dated(folders: tuple[Path, ...], date: float) -> None:

@@ -192,7 +192,7 @@ class Workflow:
         if "Nothing to be done" in output:
             return {}
         _, _, jobs = output.partition("Job stats:")
-        counts = {rule: int(n) for rule, n in re.findall(r"^(\w+) +(\d+)$", jobs, re.MULTILINE)}
+        counts = {rule: int(n) for rule, n in re.findall(r"^([\w/]+) +(\d+)$", jobs, re.MULTILINE)}
         assert counts.pop("total") == sum(counts.values())
         return counts
 

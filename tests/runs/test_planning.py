@@ -1,9 +1,9 @@
 """The plan of a study: its jobs are those of a dry run, its bytes those of the files."""
 
+import os
 import re
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -24,10 +24,21 @@ pathvars:
 
 
 def planned(workflow: Workflow, *arguments: str) -> str:
-    command = [sys.executable, "scripts/plan.py", "--studies-dir", str(workflow.studies)]
-    done = subprocess.run([*command, *arguments], cwd=workflow.root, capture_output=True, text=True)
+    command = [sys.executable, "-m", "vitscope", "plan", *arguments]
+    done = called(workflow, *command)
     assert done.returncode == 0, done.stderr
     return done.stdout
+
+
+def called(workflow: Workflow, *command: str) -> subprocess.CompletedProcess[str]:
+    environment = os.environ | {"PYTHONPATH": str(workflow.root)}
+    return subprocess.run(
+        command, cwd=workflow.root, env=environment, capture_output=True, text=True
+    )
+
+
+def study_file(workflow: Workflow, name: str) -> str:
+    return str(workflow.studies / f"{name}.yaml")
 
 
 def counts(plan: str) -> dict[str, int]:
@@ -45,34 +56,35 @@ def jobs_in(plan: str) -> dict[str, int]:
 
 
 def test_the_jobs_are_those_of_a_dry_run(fresh: Workflow) -> None:
-    assert jobs_in(planned(fresh, WHOLE)) == fresh.plan(WHOLE)
+    assert jobs_in(planned(fresh, study_file(fresh, "whole"), WHOLE)) == fresh.plan(WHOLE)
 
 
 @pytest.mark.nightly
 def test_the_jobs_of_a_study_are_those_of_a_dry_run(fresh: Workflow) -> None:
-    expected = fresh.plan(default=EVERYTHING)
-    del expected["all"]
-    assert jobs_in(planned(fresh, "--study", EVERYTHING)) == expected
+    expected = fresh.plan(f"figures/{EVERYTHING}/all")
+    del expected[f"figures/{EVERYTHING}/all"]
+    assert jobs_in(planned(fresh, study_file(fresh, EVERYTHING))) == expected
 
 
 @pytest.mark.nightly
-def test_jobs_of_two_studies_are_those_of_a_dry_run(fresh: Workflow) -> None:
-    targets = (WHOLE, f"figures/{TINY}/fig9.pdf")
-    assert jobs_in(planned(fresh, *targets)) == fresh.plan(*targets)
+def test_the_default_study_needs_no_name(fresh: Workflow) -> None:
+    expected = fresh.plan()
+    del expected["all"]
+    assert jobs_in(planned(fresh)) == expected
 
 
 @pytest.mark.nightly
 def test_results_and_records_may_lie_anywhere(fresh: Workflow) -> None:
-    usual = counts(planned(fresh, "--study", "whole"))
-    for record in ("figures/default_fig9.tsv", "feature_variance/vit.tsv"):
+    usual = counts(planned(fresh, study_file(fresh, "whole")))
+    for record in ("figures/fig9.tsv", "feature_variance/vit.tsv"):
         path = fresh.root / "kept" / "times" / "whole" / record
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("s\th:m:s\n7200\t2:00:00\n", encoding="utf-8")
     with edited(fresh.root / "config" / "config.yaml", lambda text: text + FOLDERS):
-        plan = planned(fresh, "--study", "whole")
+        plan = planned(fresh, study_file(fresh, "whole"))
     assert counts(plan) == usual
     hours = dict(re.findall(r"^(\w+) .* ([\d.]+)  earlier runs$", plan, re.MULTILINE))
-    assert hours == {"draw_default_figure": "2.000", "merge": "2.000"}
+    assert hours == {"draw_figure": "2.000", "merge": "2.000"}
 
 
 def test_the_bytes_are_those_of_the_files(finished: Workflow) -> None:
@@ -109,12 +121,14 @@ def test_examples_of_the_slurm_profile_are_accepted(fresh: Workflow) -> None:
 
 @pytest.mark.nightly
 def test_what_is_made_is_not_in_the_plan(finished: Workflow) -> None:
-    assert planned(finished, "figures/tiny/fig9.pdf") == "Nothing to be done.\n"
+    tiny = study_file(finished, TINY)
+    assert planned(finished, tiny, "figures/tiny/fig9.pdf") == "Nothing to be done.\n"
 
 
 def test_a_wrong_target_is_told_in_a_sentence(fresh: Workflow) -> None:
-    command = [sys.executable, "scripts/plan.py", "figures/none.pdf"]
-    done = subprocess.run(command, cwd=fresh.root, capture_output=True, text=True)
+    command = [sys.executable, "-m", "vitscope", "plan", "mini", "figures/mini/fig8"]
+    done = called(fresh, *command)
     assert done.returncode == 1
-    assert "Traceback" not in done.stderr
-    assert Path("figures/none.pdf").name in done.stderr
+    assert done.stderr == (
+        "vitscope: figures/mini/fig8: found '' as the format, allowed: pdf, svg, png.\n"
+    )

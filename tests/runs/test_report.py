@@ -1,5 +1,7 @@
 """The report, opened in a browser."""
 
+import os
+import subprocess
 from pathlib import Path
 
 import numpy as np
@@ -8,6 +10,7 @@ from PIL import Image
 
 from tests.runs.browser import browser, visit
 from tests.runs.copies import TINY, Workflow
+from tests.test_pins import EXTRAS, PROJECT, hiding_all_but, needed_by
 
 SEE_FIGURE = """
   await click(named("Figures"));
@@ -35,9 +38,21 @@ READ_PAGE = """
 
 
 @pytest.fixture(scope="module")
-def report(finished: Workflow) -> Path:
+def report(finished: Workflow, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The report, made with no more packages than a user has, who does not test."""
     browser()
-    finished.make("--report", "report.html", default=TINY)
+    start = tmp_path_factory.mktemp("start")
+    # Snakemake imports whatever it finds of its plugins.
+    hiding = hiding_all_but(needed_by([*PROJECT["dependencies"], *EXTRAS["slurm"]]))
+    (start / "sitecustomize.py").write_text(hiding, encoding="utf-8")
+    process = finished.start(
+        *("--report", "report.html"),
+        default=TINY,
+        extra={"PYTHONPATH": f"{start}{os.pathsep}{finished.root}"},
+        stdout=subprocess.PIPE,
+    )
+    output, _ = process.communicate(timeout=600)
+    assert process.returncode == 0, output
     return finished.root / "report.html"
 
 

@@ -36,17 +36,24 @@ def test_a_typo_in_a_study(fresh: Workflow, tmp_path: Path) -> None:
         settings["figures"]["fig9"]["modles"] = []
 
     write_study(tmp_path / "own.yaml", change)
-    assert refusal(fresh, tmp_path) == (
-        f"{tmp_path}/own.yaml: figures.fig9.modles: unknown key, allowed: kind, models, published, "
-        "snapshots. "
+    write_study(tmp_path / "other.yaml", with_path("net.pth"))
+    assert refusal(fresh, tmp_path, "figures/own/fig9.pdf") == (
+        f"{tmp_path}/own.yaml: figures.fig9.modles: unknown key, allowed: kind, models, pairs, "
+        "published, snapshots. "
         "Did you mean 'models'?"
+    )
+    # Another study of that folder can be used.
+    assert refusal(fresh, tmp_path, "figures/other/fig8.pdf") == (
+        f"{tmp_path}/other.yaml: figures, for the target figures/other/fig8.pdf: found 'fig8', "
+        "allowed: fig9. Did you mean 'fig9'?"
     )
 
 
 @pytest.mark.nightly
 def test_a_study_that_is_no_yaml(fresh: Workflow, tmp_path: Path) -> None:
-    (tmp_path / "own.yaml").write_text("title: own\ntitle: other\n")
-    assert refusal(fresh, tmp_path) == (
+    own = tmp_path / "own.yaml"
+    own.write_text("title: own\ntitle: other\n")
+    assert refusal(fresh, own) == (
         f"{tmp_path}/own.yaml is not valid: line 2: found the key 'title' again, which line 1 has: "
         "keep one."
     )

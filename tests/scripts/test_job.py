@@ -13,6 +13,7 @@ import pytest
 
 from vitscope.measures import rooms
 from vitscope.settings.loading import BUNDLED_STUDIES, load_study
+from vitscope.workflow.session import failures
 
 ROOT = Path(__file__).parents[2]
 FRAME = """
@@ -59,13 +60,13 @@ def test_the_log_is_of_the_last_run(tmp_path: Path) -> None:
     assert log.read_text(encoding="utf-8") == "second\n"
 
 
-def test_an_expected_failure_is_one_sentence(tmp_path: Path) -> None:
+def test_an_expected_failure_is_one_sentence_which_the_run_tells(tmp_path: Path) -> None:
     log = tmp_path / "log.txt"
     done = run(log, "print('begins')\nraise VitscopeError('It is wrong: put it right.')")
-    sentence = "vitscope: It is wrong: put it right.\n"
-    assert done.returncode == 1
-    assert done.stderr == sentence
-    assert log.read_text(encoding="utf-8") == f"begins\n{sentence}"
+    sentence = "vitscope: It is wrong: put it right."
+    assert (done.returncode, done.stdout, done.stderr) == (1, "begins\n", "")
+    assert log.read_text(encoding="utf-8") == f"begins\n{sentence}\n"
+    assert failures([log]) == [sentence]
 
 
 @pytest.mark.parametrize(
@@ -84,7 +85,7 @@ def test_too_little_memory_is_one_sentence(
 ) -> None:
     done = run(tmp_path / "log.txt", body, imports, options)
     sentence = f"vitscope: not enough memory: {advice}.\n"
-    assert (done.returncode, done.stderr) == (1, sentence)
+    assert (done.returncode, done.stderr) == (1, "")
     assert (tmp_path / "log.txt").read_text(encoding="utf-8") == sentence
 
 
@@ -122,10 +123,26 @@ def test_a_job_waits_for_one_that_outlived_its_run_and_says_so(tmp_path: Path) -
 def test_an_unexpected_failure_is_told_in_full(tmp_path: Path) -> None:
     log = tmp_path / "log.txt"
     done = run(log, "raise ZeroDivisionError('why')")
-    assert done.returncode == 1
-    for text in (done.stderr, log.read_text(encoding="utf-8")):
-        assert text.startswith("Traceback")
-        assert text.endswith("ZeroDivisionError: why\n")
+    assert (done.returncode, done.stderr) == (1, "")
+    text = log.read_text(encoding="utf-8")
+    assert text.startswith("Traceback")
+    assert text.endswith("ZeroDivisionError: why\n")
+    assert failures([log]) == [f"{text}vitscope: nothing is known of this failure but {log}."]
+
+
+def test_a_failure_in_a_network_names_its_module(tmp_path: Path) -> None:
+    log = tmp_path / "log.txt"
+    body = """
+class Mine(torch.nn.Module):
+    def forward(self, x):
+        return x * self.scale
+torch.nn.Sequential(torch.nn.Identity(), Mine())(torch.zeros(1))
+"""
+    done = run(log, body, "torch")
+    assert (done.returncode, done.stderr) == (1, "")
+    (sentence,) = failures([log])
+    assert sentence.startswith("vitscope: the module '1' (Mine) of the network fails at ")
+    assert log.read_text(encoding="utf-8").startswith("Traceback")
 
 
 def test_torch_uses_the_threads_of_the_job(tmp_path: Path) -> None:

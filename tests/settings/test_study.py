@@ -22,6 +22,7 @@ from vitscope.settings.loading import (
     load_study,
     study_schema,
 )
+from vitscope.settings.schema import resolved
 from vitscope.settings.study import Study
 from vitscope.workflow import params
 
@@ -706,7 +707,7 @@ def test_the_folder_of_results_says_who_is_trained_here(tmp_path: Path) -> None:
     entry = {"path": "elsewhere/own/training/former/end.safetensors"}
     path = written(tmp_path, with_changes(**{"models.former.checkpoint": entry}))
     config = {"study": "own", "studies_dir": str(path)}
-    assert load_config(config, WHERE)[0] == "own"
+    assert load_config(config, WHERE).default == "own"
     with pytest.raises(VitscopeError, match="trained by this workflow, which elsewhere/own"):
         load_config({**config, "pathvars": {"results": "elsewhere"}}, WHERE)
 
@@ -720,12 +721,70 @@ def test_a_snapshot_that_is_not_there_is_told(tmp_path: Path) -> None:
 @pytest.mark.parametrize("kind", ["landscape", "hessian", "hessian_density", "fit"])
 def test_a_loss_needs_a_recipe_and_images_to_augment(tmp_path: Path, kind: str) -> None:
     shown = {"kind": kind, "models": ["net"]}
-    message = refusal(tmp_path, **{"figures.loss": shown, "training": MISSING})
-    assert message.startswith("top level: the key 'training' is missing: add it")
+    assert refusal(tmp_path, **{"figures.loss": shown, "training": MISSING}) == (
+        "figures.loss shows a loss, and nothing says of what training: add `loss: {weight_decay: "
+        "..., augment: none}` for networks that were trained elsewhere, or the key 'training'."
+    )
     former = shown | {"models": ["former"]}
     assert refusal(tmp_path, **{"figures.loss": former}) == (
-        "analysis.augmented.split, for models.former on data.folder: found 'train', allowed: test."
+        "analysis.augmented.split, for models.former on data.folder in figures.loss: found "
+        "'train', allowed: test."
     )
+
+
+@pytest.mark.parametrize("kind", ["landscape", "hessian", "hessian_density", "fit"])
+def test_a_loss_may_be_told_without_a_recipe(tmp_path: Path, kind: str) -> None:
+    told = {"figures.loss": {"kind": kind, "models": ["former"]}, "training": MISSING}
+    told |= {"loss": {"weight_decay": 0.1}, "analysis.augmented.split": "test"}
+    study = loaded(tmp_path, **told)
+    assert study.weight_decay("former") == 0.1
+    assert study.clean
+    few = {"data.folder.splits.test": {"images": 30}}
+    key, default = ("fit.images", 2000) if kind == "fit" else ("augmented.images", 1024)
+    assert refusal(tmp_path, **told, **few) == (
+        f"analysis.{key}, for models.former in figures.loss: found {default}, allowed: at most 30, "
+        "the images of data.folder.splits.test: without augmentation each is taken once."
+    )
+    loaded(tmp_path, **told, **few, **{"loss.augment": {"flip": True}})
+
+
+def test_of_a_loss_nothing_is_augmented_that_is_not_listed(tmp_path: Path) -> None:
+    study = loaded(tmp_path, loss={"weight_decay": 0, "augment": {"flip": True}})
+    augment = study.loss.augment
+    assert {key: value for key, value in augment.items() if value} == {
+        "batch_size": 64,
+        "mixing_probability": 1,
+        "flip": True,
+    }
+    # Which images it has seen is known, since it is trained here.
+    assert params.augmentation(study, "net") == augment | {"images": None, "seed": 0}
+    assert augment.keys() <= {*params.AUGMENTING}
+    assert params.alike(study, "net") == params.augmentation(study, "net")
+    assert not params.drawing(study)["clean"]
+    assert study.weight_decay("net") == 0
+
+
+@pytest.mark.parametrize(
+    ("loss", "sentence"),
+    [
+        ({}, "loss: the key 'weight_decay' is missing: add it."),
+        (
+            {"weight_decay": 0, "augment": "some"},
+            "loss.augment: found 'some', allowed: `none`, or keys and their values.",
+        ),
+        (
+            {"weight_decay": 0, "augment": {"flips": True}},
+            "loss.augment.flips: unknown key, allowed: batch_size, cutmix, erasing, flip, "
+            "label_smoothing, mixing_probability, mixup, randaugment, shift. Did you mean 'flip'?",
+        ),
+        (
+            {"weight_decay": 0, "augment": {"mixup": -1}},
+            "loss.augment.mixup: found -1, allowed: a number from 0 on.",
+        ),
+    ],
+)
+def test_a_loss_that_cannot_be(tmp_path: Path, loss: object, sentence: str) -> None:
+    assert refusal(tmp_path, loss=loss) == sentence
 
 
 def test_figures_know_their_splits(tmp_path: Path) -> None:
@@ -859,8 +918,8 @@ def test_the_name_of_a_study_must_fit_a_path(tmp_path: Path, name: str) -> None:
 def test_the_same_fault_is_told_every_time(tmp_path: Path) -> None:
     changes = {"device": "gpu", "models.net.famly": 1, "analysis.images": 0, "tilte": 1}
     assert {refusal(tmp_path, **changes) for _ in range(3)} == {
-        "tilte: unknown key, allowed: analysis, data, description, device, figures, models, title, "
-        "training. Did you mean 'title'?"
+        "tilte: unknown key, allowed: analysis, data, description, device, figures, loss, models, "
+        "title, training. Did you mean 'title'?"
     }
 
 
@@ -1031,7 +1090,7 @@ def config_refusal(**config: object) -> str:
 
 @pytest.mark.parametrize("name", [path.stem for path in BUNDLED_STUDIES.glob("*.yaml")])
 def test_bundled_studies_are_valid(name: str) -> None:
-    default, studies = load_config({"study": name}, WHERE)
+    default, studies, _ = load_config({"study": name}, WHERE)
     assert default == name
     assert studies[name].path == BUNDLED_STUDIES / f"{name}.yaml"
 
@@ -1045,7 +1104,7 @@ def test_a_study_may_lie_anywhere(tmp_path: Path, form: str) -> None:
         "list of folders": [str(tmp_path)],
         "list of files": [file],
     }
-    default, studies = load_config({"study": "own", "studies_dir": places[form]}, WHERE)
+    default, studies, _ = load_config({"study": "own", "studies_dir": places[form]}, WHERE)
     assert default == "own"
     assert set(studies) == {"own", *(path.stem for path in BUNDLED_STUDIES.glob("*.yaml"))}
 
@@ -1057,14 +1116,14 @@ def test_places_are_relative_to_the_working_directory_or_at_home(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HOME", str(tmp_path))
     for place in (".", "own.yaml", "~/own.yaml"):
-        assert "own" in load_config({"study": "mini", "studies_dir": place}, WHERE)[1]
+        assert "own" in load_config({"study": "mini", "studies_dir": place}, WHERE).usable
 
 
 def test_lock_files_and_hidden_files_are_no_studies(tmp_path: Path) -> None:
     written(tmp_path, STUDY, "own.yml")
     for name in ("own.lock.yaml", ".#own.yaml", "notes.txt"):
         written(tmp_path, "- no study", name)
-    _, studies = load_config({"study": "own", "studies_dir": str(tmp_path)}, WHERE)
+    studies = load_config({"study": "own", "studies_dir": str(tmp_path)}, WHERE).usable
     assert studies["own"].path == tmp_path / "own.yml"
 
 
@@ -1072,7 +1131,7 @@ def test_a_file_that_is_named_twice_is_one_study(tmp_path: Path) -> None:
     file = written(tmp_path, STUDY)
     (tmp_path / "link").symlink_to(tmp_path)
     places = [str(file), str(tmp_path), str(tmp_path / "link"), str(BUNDLED_STUDIES)]
-    assert "own" in load_config({"study": "own", "studies_dir": places}, WHERE)[1]
+    assert "own" in load_config({"study": "own", "studies_dir": places}, WHERE).usable
 
 
 def test_two_studies_of_a_name_are_refused(tmp_path: Path) -> None:
@@ -1083,9 +1142,31 @@ def test_two_studies_of_a_name_are_refused(tmp_path: Path) -> None:
     )
 
 
-def test_a_fault_in_any_study_is_told(tmp_path: Path) -> None:
+def test_a_fault_in_a_study_that_is_asked_for_is_told(tmp_path: Path) -> None:
     path = written(tmp_path, with_changes(device="gpu"))
-    assert config_refusal(studies_dir=str(path)).startswith(f"{path}: device: found 'gpu'")
+    sentence = f"{path}: device: found 'gpu'"
+    assert config_refusal(studies_dir=str(path)).startswith(sentence)
+    assert config_refusal(studies_dir=str(tmp_path), study="own").startswith(sentence)
+
+
+def test_a_fault_in_a_study_of_a_folder_blocks_it_alone(tmp_path: Path) -> None:
+    path = written(tmp_path, with_changes(device="gpu"))
+    written(tmp_path, "{", "half.yml")
+    written(tmp_path, STUDY, "good.yaml")
+    found = load_config({"study": "mini", "studies_dir": str(tmp_path)}, WHERE)
+    assert set(found.usable) == {"good", "mini", "paper"}
+    assert set(found.broken) == {"half", "own"}
+    assert str(found.broken["own"]).startswith(f"{path}: device: found 'gpu'")
+
+
+def test_of_two_studies_of_a_name_in_folders_neither_can_be_used(tmp_path: Path) -> None:
+    for name in "abc":
+        (tmp_path / name).mkdir()
+        written(tmp_path / name, STUDY)
+    places = [str(tmp_path / name) for name in "abc"]
+    found = load_config({"study": "mini", "studies_dir": places}, WHERE)
+    assert set(found.usable) == {"mini", "paper"}
+    assert "there is a study 'own' already" in str(found.broken["own"])
 
 
 @pytest.mark.parametrize(
@@ -1140,8 +1221,7 @@ def test_schemas_are_closed_and_explain_every_key(name: str) -> None:
         if properties:
             assert schema.get("additionalProperties") is False, key
         for name, inner in properties.items():
-            target = inner.get("$ref", "").rpartition("/")[2]
-            described = {**study_schema()["$defs"].get(target, {}), **inner}
+            described = resolved(inner, study_schema())
             assert described.get("description"), f"{key}.{name}"
             visit(inner, f"{key}.{name}")
         if isinstance(schema.get("additionalProperties"), dict):

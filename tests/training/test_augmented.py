@@ -1,6 +1,8 @@
 """Augmented images against the split that they are drawn from."""
 
+import operator
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +14,12 @@ from vitscope.data import building
 from vitscope.data.split import Split
 from vitscope.errors import VitscopeError
 from vitscope.files.tensors import TensorWriter
+from vitscope.settings.loading import BUNDLED_STUDIES, load_study, study_schema
+from vitscope.settings.study import Loss
 from vitscope.training.augmented import Augmented
 from vitscope.training.augmenting import augment_images
 from vitscope.training.recipe import training_rows
+from vitscope.workflow import params
 
 IMAGES = 120
 MEAN, STD = [0.5, 0.4, 0.6], [0.25, 0.2, 0.3]
@@ -188,6 +193,31 @@ def test_batches_are_all_images_in_order(split: Split, tmp_path: Path) -> None:
         assert torch.equal(whole, torch.cat(parts))
 
 
+def test_images_are_drawn_as_a_loss_says_that_knows_of_no_training(
+    split: Split, tmp_path: Path
+) -> None:
+    mini = load_study(BUNDLED_STUDIES / "mini.yaml")
+    bare = replace(mini, training=None, loss=Loss(0.1, "none"))
+    clean = params.drawing(bare)["clean"]
+    images = drawn(split, tmp_path, params.augmentation(bare, "vit"), images=70, clean=clean)
+    expected = drawn(split, tmp_path, images=70, clean=True)
+    for found, wanted in zip(images.rows(0, 70), expected.rows(0, 70), strict=True):
+        assert torch.equal(found, wanted)
+    off = study_schema()["$defs"]["loss"]["properties"]["augment"]["properties"]
+    augment = {key: schema["default"] for key, schema in off.items()} | {"flip": True}
+    flipping = replace(bare, loss=Loss(0.1, augment))
+    assert not params.drawing(flipping)["clean"]
+    pictures, targets = drawn(
+        split, tmp_path, params.augmentation(flipping, "vit"), images=60
+    ).rows(0, 60)
+    known = {image.numpy().tobytes() for image in split.normalized(range(IMAGES), MEAN, STD)}
+    as_they_are = [image.numpy().tobytes() in known for image in pictures]
+    mirrored = [image.flip(-1).numpy().tobytes() in known for image in pictures]
+    assert all(map(operator.or_, as_they_are, mirrored))
+    assert 10 < sum(mirrored) < 50
+    assert set(targets.unique().tolist()) == {0, 1}
+
+
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
@@ -202,7 +232,7 @@ def test_what_cannot_be_drawn_is_told(
     with pytest.raises(VitscopeError, match=sentence):
         drawn(split, tmp_path, RECIPE | change)
     with pytest.raises(
-        VitscopeError, match="asks for 121 clean images and there are 120: lower it"
+        VitscopeError, match="the loss of 121 images as they are, and there are 120: lower"
     ):
         drawn(split, tmp_path, images=121, clean=True)
     assert list(tmp_path.iterdir()) == []

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from scripts.plan import earlier, records_of
 from tests.helpers.rules import ROOT, rules
+from vitscope.commands.plan import earlier, records_of
 from vitscope.measures import rooms
 from vitscope.measures.lesion.measure import SHARE_OF_LESION
 from vitscope.settings.loading import BUNDLED_STUDIES, load_study

@@ -10,7 +10,7 @@ from dataclasses import asdict, replace
 from functools import cache
 from os.path import normpath
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from vitscope.data import opening
 from vitscope.errors import VitscopeError, nearest
@@ -320,28 +320,49 @@ def _is_study(file: Path) -> bool:
     return file.suffix in SUFFIXES and not hidden and not file.name.endswith(LOCK_SUFFIX)
 
 
-def load_config(config: Mapping[str, Any], where: str) -> tuple[str, dict[str, Study]]:
+class Studies(NamedTuple):
+    """The name of the default study, the studies, and why others of the same folders are none."""
+
+    default: str
+    usable: dict[str, Study]
+    broken: dict[str, VitscopeError]
+
+
+def load_config(config: Mapping[str, Any], where: str) -> Studies:
     """Check the settings of the workflow; return the default study's name and all studies.
 
-    `where` says in messages where these settings come from.
+    What is wrong in a study of a folder is told to whoever asks for that study; in the default
+    study, or in a file that the settings name, at once. `where` says in messages where these
+    settings come from.
     """
     settings = dict(config)
     schema = config_schema()
     check(where, settings, schema)
     fill(settings, schema, schema)
     extra = settings["studies_dir"]
-    places = [BUNDLED_STUDIES, *map(Path, [extra] if isinstance(extra, str) else extra)]
-    files = [file for place in places for file in _study_files(where, place.expanduser())]
-    studies: dict[str, Study] = {}
+    asked = [Path(each).expanduser() for each in ([extra] if isinstance(extra, str) else extra)]
+    files = [file for place in (BUNDLED_STUDIES, *asked) for file in _study_files(where, place)]
+    results = settings["pathvars"].get("results", "results")
+    usable: dict[str, Study] = {}
+    broken: dict[str, VitscopeError] = {}
+    places: dict[str, Path] = {}
     for path in {file.resolve(): file for file in files}.values():
-        study = load_study(path, settings["pathvars"].get("results", "results"))
-        if study.name in studies:
-            raise VitscopeError(
-                f"{path}: there is a study '{study.name}' already, {studies[study.name].path}: "
-                f"rename one of the files."
-            )
-        studies[study.name] = study
+        name = path.stem
+        try:
+            if places.setdefault(name, path) != path:
+                raise VitscopeError(
+                    f"{path}: there is a study '{name}' already, {places[name]}: rename one of the "
+                    f"files."
+                )
+            usable[name] = load_study(path, results)
+        except VitscopeError as error:
+            if path in asked:
+                raise
+            usable.pop(name, None)
+            broken[name] = error
     default = settings["study"]
-    if default not in studies:
-        raise unknown(where, "study", default, studies)
-    return default, studies
+    if default in broken:
+        raise broken[default]
+    if default not in usable:
+        raise unknown(where, "study", default, usable)
+    return Studies(default, usable, broken)

@@ -131,7 +131,6 @@ class Augmented:
     split: str
     images: int
     seed: int
-    clean: bool
 
 
 @dataclass(frozen=True)
@@ -176,6 +175,14 @@ class Recipe:
 
 
 @dataclass(frozen=True)
+class Loss:
+    """How the loss is measured of networks that were trained elsewhere."""
+
+    weight_decay: float
+    augment: Settings | Literal["none"]
+
+
+@dataclass(frozen=True)
 class Study:
     """A checked study, its defaults filled in.
 
@@ -194,6 +201,7 @@ class Study:
     analysis: Analysis
     sections: Mapping[str, Settings]
     training: Recipe | None
+    loss: Loss | None
     settings: Settings = field(repr=False)
 
     @property
@@ -247,6 +255,15 @@ class Study:
                 f"{self.path}: models.{model}.classes: found {quoted(classes)}, allowed: the "
                 f"classes of data.{data}, as a number: the model is trained to tell them apart."
             )
+
+    def weight_decay(self, model: str) -> float:
+        """Return the weight decay in the loss of a model."""
+        return self.loss.weight_decay if self.loss else self.recipe(model).weight_decay
+
+    @property
+    def clean(self) -> bool:
+        """Whether the loss is that of images as they are, which nothing augments."""
+        return self.loss is not None and self.loss.augment == "none"
 
     def snapshot(self, model: str, name: str) -> Settings:
         """Return where a snapshot of a model comes from."""
@@ -321,5 +338,6 @@ def typed(name: str, path: Path, settings: Settings) -> Study:
         analysis=msgspec.convert({key: analysis[key] for key in own}, Analysis),
         sections={key: value for key, value in analysis.items() if key not in own},
         training=msgspec.convert(settings.get("training"), Recipe | None),
+        loss=msgspec.convert(settings.get("loss"), Loss | None),
         settings=settings,
     )

@@ -61,8 +61,8 @@ def _check_batches(recipe: Recipe, there: int) -> None:
     size = recipe["batch_size"]
     if size > there:
         raise VitscopeError(
-            f"training.batch_size is {size} and there are {there} images to draw from: lower it, "
-            f"or give the split more images."
+            f"training.batch_size is {size} and there are {there} images to draw from: lower it "
+            f"there, or in loss.augment if the study has it, or give the split more images."
         )
     check_even_batches(recipe)
 
@@ -87,8 +87,8 @@ def _clean(
 ) -> Iterator[tuple[Tensor, Tensor]]:
     if images > len(rows):
         raise VitscopeError(
-            f"analysis.augmented.images: the study asks for {images} clean images and there are "
-            f"{len(rows)}: lower it."
+            f"The study asks for the loss of {images} images as they are, and there are "
+            f"{len(rows)}: lower analysis.augmented.images, and analysis.fit.images for the fit."
         )
     chosen = rows[select(len(rows), images, seed)]
     for first in range(0, images, CLEAN_BATCH):

@@ -109,38 +109,49 @@ def recipe(study: Study, model: str) -> Values:
     return asdict(study.recipe(model))
 
 
+def trained_on(study: Study, model: str) -> Values:
+    """Return which images a model has seen: all, if it was not trained here."""
+    if study.training is None:
+        return {"images": None, "seed": 0}
+    own = recipe(study, model)
+    return {key: own[key] for key in TRAINED_ON}
+
+
 def augmentation(study: Study, model: str) -> Values:
     """Return how the training images of a model are augmented."""
-    own = recipe(study, model)
-    return {key: own[key] for key in AUGMENTING}
+    if study.loss is None:
+        own = recipe(study, model)
+        return {key: own[key] for key in AUGMENTING}
+    augment = study.loss.augment
+    return trained_on(study, model) | ({} if isinstance(augment, str) else augment)
 
 
 def alike(study: Study, model: str) -> Values:
     """Return how images are augmented where models are compared: by the study's own recipe."""
     own = augmentation(study, model)
-    shared = asdict(study.training) if study.training else own
+    shared = asdict(study.training) if study.training and study.loss is None else own
     return {key: own[key] if key in TRAINED_ON else shared[key] for key in own}
 
 
 def drawing(study: Study) -> Values:
     """Return which training images are drawn, once for all that measures the loss of a model."""
     augmented = study.analysis.augmented
-    return {"images": augmented.images, "seed": augmented.seed, "clean": augmented.clean}
+    return {"images": augmented.images, "seed": augmented.seed, "clean": study.clean}
 
 
 def drawing_alike(study: Study) -> Values:
-    """Return which are drawn where models are compared: as in training, never clean."""
+    """Return which are drawn where models are compared."""
     reading = (each for each in map(rooms.declared, rooms.names()) if "alike" in each.reads)
     images = max(measure.drawn_alike(study) for measure in reading)
-    return {"images": images, "seed": study.analysis.augmented.seed, "clean": False}
+    return {"images": images, "seed": study.analysis.augmented.seed, "clean": study.clean}
 
 
 def draws_alike(study: Study, model: str) -> str:
     """Return the model whose draw this one shares: the first that the same images fit."""
 
     def fitting(name: str) -> tuple[Any, ...]:
-        entry, own = study.models[name], study.recipe(name)
-        return entry.data, entry.mean, entry.std, own.images, own.seed
+        entry, seen = study.models[name], trained_on(study, name)
+        return entry.data, entry.mean, entry.std, *seen.values()
 
     return next(name for name in study.models if fitting(name) == fitting(model))
 

@@ -60,8 +60,8 @@ class Fit(Measure):
         return Work(study.section("fit", Settings).images, study.analysis.batch_size)
 
     def check(self, study: "Study") -> None:
-        """Refuse a model without a recipe, or without images to augment."""
-        check_augmented(study, "fit")
+        """Refuse a loss of no known training, or without images to augment."""
+        check_augmented(study, "fit", study.section("fit", Settings).images)
 
 
 MEASURE = Fit()

@@ -77,7 +77,7 @@ class OfHessian(Measure):
         return {
             "batches": list(range(first, min(first + settings.batches_per_job, settings.batches))),
             "batch_size": settings.batch_size,
-            "weight_decay": study.recipe(model).weight_decay if settings.l2 else 0.0,
+            "weight_decay": study.weight_decay(model) if settings.l2 else 0.0,
         }
 
     def products(self, settings: Settings) -> tuple[float, int]:

@@ -97,7 +97,7 @@ class Landscape(Measure):
             "seed": settings.seed,
             "precision": settings.precision,
             "batch_size": settings.batch_size,
-            "weight_decay": study.recipe(model).weight_decay if settings.l2 else 0,
+            "weight_decay": study.weight_decay(model) if settings.l2 else 0,
         }
 
     def work(
@@ -112,7 +112,7 @@ class Landscape(Measure):
         return Work(count, settings.batch_size, vectors=VECTORS)
 
     def check(self, study: "Study") -> None:
-        """Refuse a model without a recipe, or without images to augment."""
+        """Refuse a loss of no known training, or without images to augment."""
         check_augmented(study, "landscape")
 
 

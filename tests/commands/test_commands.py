@@ -1,0 +1,71 @@
+"""The console command: what it knows before it imports anything, and which study is meant."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from vitscope.__main__ import COMMANDS
+from vitscope.commands.workflow import ROOT, asked_for
+from vitscope.errors import VitscopeError
+
+STUDY = ROOT / "config" / "studies" / "mini.yaml"
+HEAVY = ("torch", "timm", "pandas", "numpy", "matplotlib", "snakemake", "jsonschema", "yaml")
+
+
+def vitscope(*arguments: str, code: str = "") -> subprocess.CompletedProcess[str]:
+    line = ["-c", code] if code else ["-m", "vitscope"]
+    command = [sys.executable, *line, *arguments]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+
+
+def test_every_subcommand_says_what_it_is_for() -> None:
+    done = vitscope("--help")
+    assert done.returncode == 0
+    for name, about in COMMANDS.items():
+        assert name in done.stdout
+        assert about in " ".join(done.stdout.split())
+
+
+def test_nothing_heavy_is_imported_before_it_is_known_what_is_asked() -> None:
+    code = """
+import sys
+from vitscope.__main__ import main
+try:
+    main()
+finally:
+    print([name for name in %r if name in sys.modules])
+"""
+    for command in COMMANDS:
+        done = vitscope(command, "--help", code=code % (HEAVY,))
+        assert done.returncode == 0
+        assert done.stdout.startswith(f"usage: vitscope {command} ")
+        assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_a_command_that_is_not_there() -> None:
+    done = vitscope("plam")
+    assert done.returncode == 2
+    assert "invalid choice: 'plam'" in done.stderr
+
+
+def test_what_a_user_got_wrong_is_one_sentence() -> None:
+    done = vitscope("plan", "minni")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == (
+        "vitscope: found the study 'minni', allowed: a file that exists, or one of mini, paper. "
+        "Did you mean 'mini'?\n"
+    )
+
+
+def test_a_study_is_a_file_or_a_name(tmp_path: Path) -> None:
+    assert asked_for(None).targets == []
+    assert asked_for("paper").targets == ["figures/paper/all"]
+    own = tmp_path / "my own.yaml"
+    own.write_text(STUDY.read_text())
+    asked = asked_for(str(own))
+    assert asked.targets == ["figures/my own/all"]
+    assert asked.settings["studies_dir"] == str(own)
+    with pytest.raises(VitscopeError, match=r"found the study 'none.yaml', allowed: a file"):
+        asked_for("none.yaml")

@@ -1,0 +1,85 @@
+"""A study of one's own: all of it and nothing else, from any folder, as the README says."""
+
+import os
+import re
+import subprocess
+import textwrap
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from tests.helpers.own_network import ARCH, MY_NET, my_network
+from tests.runs.copies import REPOSITORY, SNAKEMAKE, SOME_KINDS, TINY, Workflow
+from vitscope.networks.family import find_family, nowhere
+
+README = (REPOSITORY / "README.md").read_text(encoding="utf-8")
+
+
+def test_all_of_a_study_is_nothing_of_the_default_one(finished: Workflow) -> None:
+    everything = f"figures/{TINY}/all"
+    # All else is made already, under the name of the default study.
+    assert finished.plan(everything) == {"draw_figure": len(SOME_KINDS) - 1, everything: 1}
+
+
+@pytest.fixture
+def place(fresh: Workflow, tmp_path: Path) -> Path:
+    """The folder of a user: a network, its weights, images, and a study; the clone is elsewhere."""
+    rng = np.random.default_rng(0)
+    for number in range(100):
+        file = tmp_path / "work" / "images" / f"class{number % 10}" / f"{number}.png"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(rng.integers(0, 256, (32, 32, 3), np.uint8)).save(file)
+    work = tmp_path / "work"
+    (work / "my_net.py").write_text(MY_NET, encoding="utf-8")
+    torch.save(my_network().state_dict(), work / "my_net.pth")
+    (study,) = re.findall(r"    # my-study.yaml\n((?:    .*\n)+)", README)
+    if find_family("python").cut_points is nowhere:
+        # Until networks of one's own have cut points, the same network of a family that has.
+        own = "family: python, arch: {file: my_net.py, make: resnet20}"
+        study = study.replace(own, f"family: resnet, arch: {ARCH}")
+    (work / "my-study.yaml").write_text(textwrap.dedent(study), encoding="utf-8")
+    (tmp_path / "vitscope").symlink_to(fresh.root)
+    return work
+
+
+def run(place: Path, command: str) -> str:
+    """Run a line of the README in a shell, as it stands there."""
+    kept = {key: value for key, value in os.environ.items() if not key.startswith("SNAKEMAKE")}
+    clone = place.parent / "vitscope"
+    environment = kept | {
+        "HOME": str(place.parent),
+        "PATH": f"{SNAKEMAKE.parent}{os.pathsep}{os.environ['PATH']}",
+        "PYTHONPATH": str(clone.resolve()),
+        "PYTHONDONTWRITEBYTECODE": "1",
+    }
+    done = subprocess.run(
+        ["bash", "-c", command], cwd=place, env=environment, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout + done.stderr
+
+
+def test_the_first_figure_of_the_readme(place: Path) -> None:
+    (command,) = re.findall(r"^    (snakemake -s .*)$", README, re.MULTILINE)
+    run(place, command)
+    assert (place / "figures" / "my-study" / "fig9.pdf").is_file()
+    made = {path.name for path in place.iterdir()} - {".snakemake"}
+    assert made == {
+        *("benchmarks", "figures", "images", "logs", "results"),
+        *("my-study.yaml", "my_net.pth", "my_net.py"),
+    }
+
+
+@pytest.mark.nightly
+def test_the_other_commands_of_the_readme(place: Path) -> None:
+    commands = re.findall(r"^\| `(vitscope \w+ my-study.yaml)` \|", README, re.MULTILINE)
+    assert len(commands) == 2
+    for command in commands:
+        output = run(place, command.replace("vitscope", "python -m vitscope", 1))
+        assert ("Plan of my-study: " in output) == ("plan" in command)
+    assert (place / "report.html").stat().st_size > 1e6
+    assert {path.name for path in (place / "figures").iterdir()} == {"my-study"}
+    assert (place / "results" / "my-study" / "run.yaml").is_file()

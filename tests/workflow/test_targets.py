@@ -1,0 +1,148 @@
+"""What nothing makes is refused in a sentence that says what of it is unknown."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from vitscope.errors import VitscopeError
+from vitscope.measures import rooms
+from vitscope.settings.loading import BUNDLED_STUDIES, Studies, load_config
+from vitscope.settings.study import Figure
+from vitscope.workflow import targets
+
+PLACES = targets.Places("figures", "results", ("all", "train_mini"))
+MINI = BUNDLED_STUDIES / "mini.yaml"
+PAPER = BUNDLED_STUDIES / "paper.yaml"
+
+
+@pytest.fixture(scope="module")
+def studies() -> Studies:
+    found = load_config({"study": "mini"}, "settings")
+    return found._replace(broken={"own": VitscopeError("own.yaml: title: found nothing.")})
+
+
+def refusal(studies: Studies, target: str, places: targets.Places = PLACES) -> str:
+    with pytest.raises(VitscopeError) as caught:
+        targets.refuse_unknown(target, studies, places)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("target", "sentence"),
+    [
+        ("figures/fgi9.pdf", f"{MINI}: figures, for the target figures/fgi9.pdf: found 'fgi9', "),
+        (
+            "figures/paper/fgi9.pdf",
+            f"{PAPER}: figures, for the target figures/paper/fgi9.pdf: found 'fgi9', ",
+        ),
+        (
+            "figures/papre/fig9.pdf",
+            "figures/papre/fig9.pdf: found the study 'papre', allowed: mini, paper. Did you mean "
+            "'paper'? A study of your own is found by --config studies_dir=FILE, or the folder of "
+            "the file.",
+        ),
+        (
+            "figures/fig9.jpeg",
+            "figures/fig9.jpeg: found 'jpeg' as the format, allowed: pdf, svg, png.",
+        ),
+        ("figures/own/fig9.pdf", "own.yaml: title: found nothing."),
+        ("results/own/run.yaml", "own.yaml: title: found nothing."),
+        (
+            "figures/mini",
+            f"figures/mini is a folder: add the name of a figure of {MINI}, as in "
+            "figures/mini/fig1a.pdf, or all for all of them.",
+        ),
+        ("figures/own/", "own.yaml: title: found nothing."),
+        (
+            "studies_dir=own.yaml",
+            "studies_dir=own.yaml is a setting and no target: write --config before it, and "
+            "targets before that.",
+        ),
+    ],
+)
+def test_what_is_unknown_of_a_target_is_told(studies: Studies, target: str, sentence: str) -> None:
+    assert refusal(studies, target).startswith(sentence)
+
+
+@pytest.mark.parametrize(
+    ("target", "meant"),
+    [
+        ("fig9", "figures/fig9.pdf"),
+        ("fig9.png", "figures/fig9.pdf"),
+        ("paper/fig9", "figures/paper/fig9.pdf"),
+        ("figure/paper/fig9.pdf", "figures/paper/fig9.pdf"),
+        ("paper/all", "figures/paper/all"),
+        ("train-mini", "train_mini"),
+        ("figures/fig9a.pdf", "fig9"),
+        ("results/mini/tables/landscap.parquet", "landscape.parquet"),
+        ("results/mini/tables/claim.md", "claims.md"),
+        ("results/mini/checkpoints/vti.safetensors", "checkpoints/vit.safetensors"),
+        ("results/mini/feature_varianec/vit.parquet", "feature_variance/vit.parquet"),
+        ("results/mini/runs.yaml", "run.yaml"),
+        (str(Path("figures/paper/fig9.pdf").absolute()), "figures/paper/fig9.pdf"),
+    ],
+)
+def test_the_nearest_target_is_named(studies: Studies, target: str, meant: str) -> None:
+    assert f" Did you mean '{meant}'?" in refusal(studies, target)
+
+
+def test_folders_may_have_other_names(studies: Studies) -> None:
+    places = targets.Places("out/figures", "out", ("all",))
+    assert "found 'fig99'" in refusal(studies, "out/figures/fig99.pdf", places)
+    assert "Did you mean 'out/figures/mini/fig9.pdf'" in refusal(studies, "mini/fig9.pdf", places)
+    assert "found the study 'mine', allowed" in refusal(studies, "out/mine/run.yaml", places)
+
+
+def names_refused(studies: Studies, study: str, **names: str) -> str:
+    with pytest.raises(VitscopeError) as caught:
+        targets.check_names("TARGET", studies.usable[study], names)
+    return str(caught.value)
+
+
+def test_names_of_another_study_are_refused(studies: Studies) -> None:
+    """A rule may match: its wildcards stand for what any study has."""
+    for section, wildcard in (("figures", "figure"), ("models", "model"), ("data", "dataset")):
+        told = names_refused(studies, "paper", **{wildcard: "mixer_8"})
+        assert told.startswith(f"{PAPER}: {section}, for the target TARGET: found 'mixer_8', ")
+    told = names_refused(studies, "mini", model="vit", snapshot="begin")
+    assert told == (
+        f"{MINI}: models.vit.snapshots, for the target TARGET: found 'begin', allowed: end, init, "
+        "warmup. Did you mean 'end'?"
+    )
+    for names in ({"dataset": "shapes32"}, {"model": "vit"}):
+        told = names_refused(studies, "mini", split="tset", **names)
+        assert "data.shapes32.splits, for the target TARGET: found 'tset'" in told
+
+
+def test_a_table_that_no_figure_needs_says_which_would(studies: Studies) -> None:
+    mini = studies.usable["mini"]
+    fewer = {name: figure for name, figure in mini.figures.items() if figure.kind != "hessian"}
+    changed = studies._replace(usable={"mini": replace(mini, figures=fewer)})
+    sentence = (
+        f"{MINI}: figures: found none that needs the table 'hessian', so that nothing says of "
+        "which models it is: add a figure of the kind 'hessian'."
+    )
+    assert names_refused(changed, "mini", table="hessian") == sentence
+    assert names_refused(changed, "mini", measure="hessian", model="vit") == sentence
+    # The same for a model that no such figure shows: at which moments is not known.
+    shown = {"one": Figure("hessian", ["vit"])}
+    changed = studies._replace(usable={"mini": replace(mini, figures=shown)})
+    told = names_refused(changed, "mini", measure="hessian", model="resnet")
+    assert told.endswith("found 'resnet', allowed: vit.")
+
+
+def test_what_a_study_has_is_not_refused(studies: Studies) -> None:
+    mini = studies.usable["mini"]
+    for name in mini.figures:
+        targets.check_names("TARGET", mini, {"figure": name})
+    for table in mini.tables():
+        targets.check_names("TARGET", mini, {"table": table})
+    for measure in rooms.names():
+        for model in mini.models_of(measure):
+            targets.check_names("TARGET", mini, {"measure": measure, "model": model})
+    targets.check_names("TARGET", mini, {"model": "pit", "snapshot": "end", "split": "test"})
+    pairs = {"one": Figure("cka_between", ["pit", "vit"], pairs=[("pit", "vit")])}
+    paired = replace(mini, figures=pairs)
+    (pair,) = paired.pairs()
+    targets.check_names("TARGET", paired, {"measure": "cka_between", "model": pair})

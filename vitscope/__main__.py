@@ -1,0 +1,41 @@
+"""The console command `vitscope`, which the README explains.
+
+A subcommand is a module of `vitscope/commands/` with the functions `add_arguments` and `run`, and a
+line below. Nothing of it is imported before it is known which one is asked for.
+"""
+
+import sys
+from argparse import ArgumentParser
+from importlib import import_module
+
+from vitscope.errors import VitscopeError
+from vitscope.networks import failing
+
+COMMANDS = {
+    "plan": "tell what a study will cost, before anything runs",
+    "report": "make all of a study, and one page of it",
+}
+
+
+def main() -> None:
+    """Run the subcommand that is asked for; what a user got wrong ends in its one sentence."""
+    every = ArgumentParser(prog="vitscope", description="Measure what vision transformers do.")
+    choice = every.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    for name, about in COMMANDS.items():
+        choice.add_parser(name, help=about, add_help=False)
+    command = every.parse_args(sys.argv[1:2]).command
+    module = import_module(f"vitscope.commands.{command}")
+    parser = ArgumentParser(prog=f"vitscope {command}", description=COMMANDS[command].capitalize())
+    module.add_arguments(parser)
+    try:
+        module.run(parser.parse_args(sys.argv[2:]))
+    except VitscopeError as error:
+        sys.exit(f"vitscope: {error}")
+    except Exception as error:
+        if sentence := failing.told(error):
+            sys.exit(f"vitscope: {VitscopeError(sentence)}")
+        raise
+
+
+if __name__ == "__main__":
+    main()

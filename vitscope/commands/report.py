@@ -1,0 +1,27 @@
+"""Make all of a study, and one page of its figures, claims and provenance."""
+
+import sys
+from argparse import ArgumentParser, Namespace
+
+from vitscope.commands.workflow import add_study, asked_for, snakemake
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """Let a parser take what this command takes."""
+    add_study(parser)
+    parser.add_argument(
+        "-o",
+        "--output",
+        metavar="FILE",
+        default="report.html",
+        help="the page, or a .zip of it where it is large; report.html if left out",
+    )
+
+
+def run(arguments: Namespace) -> None:
+    """Make what is not made, then the page."""
+    asked = asked_for(arguments.study)
+    for options in ([], ["--report", arguments.output]):
+        done = snakemake(asked, *asked.targets, *options)
+        if done.returncode:
+            sys.exit(done.returncode)

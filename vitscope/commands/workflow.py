@@ -1,0 +1,78 @@
+"""Which study a command is about, and Snakemake for it, in whatever folder the user is."""
+
+import json
+import subprocess
+import sys
+from argparse import ArgumentParser
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from vitscope.errors import VitscopeError, nearest, quoted
+
+ROOT = Path(__file__).resolve().parents[2]
+# Where results, figures and records lie if the settings do not say.
+FOLDERS = {name: name for name in ("results", "figures", "benchmarks")}
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The study that is asked for, if any, and the settings with which Snakemake knows it."""
+
+    study: str | None
+    settings: dict[str, Any]
+
+    @property
+    def folders(self) -> dict[str, str]:
+        """Where the workflow writes, relative to the folder of the user."""
+        return {**FOLDERS, **self.settings.get("pathvars", {})}
+
+    @property
+    def targets(self) -> list[str]:
+        """All of the study; of the default study, if none is named, its default figures too."""
+        return [f"{self.folders['figures']}/{self.study}/all"] if self.study else []
+
+
+def add_study(parser: ArgumentParser) -> None:
+    """Let a parser take a study."""
+    parser.add_argument(
+        "study",
+        nargs="?",
+        metavar="STUDY",
+        help="a study: its file, wherever that lies, or the name of one that is configured; "
+        "if left out, the default study",
+    )
+
+
+def asked_for(study: str | None) -> Asked:
+    """Return the study of a command line: of a file, or of a name."""
+    from vitscope.files.strict_yaml import load_yaml
+    from vitscope.settings.loading import load_config
+
+    if not (ROOT / "Snakefile").is_file():
+        raise VitscopeError(
+            f"there is no workflow in {ROOT}: install vitscope from a clone, by pip install -e."
+        )
+    settings = load_yaml(ROOT / "config" / "config.yaml")
+    if study is None:
+        return Asked(None, settings)
+    file = Path(study).expanduser()
+    if file.is_file():
+        return Asked(file.stem, settings | {"studies_dir": str(file)})
+    known = load_config(settings, "config/config.yaml").usable
+    if study not in known:
+        raise VitscopeError(
+            f"found the study {quoted(study)}, allowed: a file that exists, or one of "
+            f"{', '.join(known)}.{nearest(study, known)}"
+        )
+    return Asked(study, settings)
+
+
+def snakemake(asked: Asked, *arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
+    """Run Snakemake in the folder of the user."""
+    command = [str(Path(sys.executable).with_name("snakemake")), "-s", str(ROOT / "Snakefile")]
+    # Named, since a folder `default` of the user's would be taken for it.
+    command += ["--workflow-profile", str(ROOT / "profiles" / "default"), *arguments]
+    # As JSON, which is YAML: whatever is in the path, Snakemake reads it as text.
+    command += ["--config", f"studies_dir={json.dumps(asked.settings.get('studies_dir', []))}"]
+    return subprocess.run(command, text=True, check=False, **options)
