@@ -1,6 +1,6 @@
 """List the cut points of one model of every module of timm, and write them into docs/networks.md.
 
-    python -m bench.networks
+python -m bench.networks
 """
 
 from collections import Counter

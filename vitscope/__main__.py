@@ -12,6 +12,7 @@ from vitscope.errors import VitscopeError
 from vitscope.networks import failing
 
 COMMANDS = {
+    "check": "show where the networks of a study are read, and prove that it is right",
     "plan": "tell what a study will cost, before anything runs",
     "report": "make all of a study, and one page of it",
 }

@@ -1,0 +1,75 @@
+"""Check the models of a study: where each is read, whether that is right, and its weights."""
+
+import sys
+from argparse import ArgumentParser, Namespace
+from typing import TYPE_CHECKING
+
+from vitscope.commands.workflow import ROOT, add_study, asked_for
+from vitscope.errors import VitscopeError, nearest, quoted
+
+if TYPE_CHECKING:
+    from vitscope.settings.study import Study
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """Let a parser take what this command takes."""
+    add_study(parser)
+    parser.add_argument(
+        "models", nargs="*", metavar="MODEL", help="models to check; if left out, all"
+    )
+
+
+def run(arguments: Namespace) -> None:
+    """Print the cut points of each model, and one line for each; end in 1 if one is wrong."""
+    from vitscope.settings.loading import load_config
+
+    asked = asked_for(arguments.study)
+    default, studies, _ = load_config(asked.settings, "config/config.yaml")
+    study = studies[asked.study or default]
+    lines = {name: _checked(study, name) for name in _models(study, arguments.models)}
+    for name, (verdict, text) in lines.items():
+        print(f"{name}: {verdict}: {text}")
+    if any(verdict != "right" for verdict, _ in lines.values()):
+        sys.exit(1)
+
+
+def _models(study: "Study", named: list[str]) -> list[str]:
+    for name in named:
+        if name not in study.models:
+            raise VitscopeError(
+                f"{study.path}: found the model {quoted(name)}, allowed: "
+                f"{', '.join(study.models)}.{nearest(name, study.models)}"
+            )
+    return named or list(study.models)
+
+
+def _checked(study: "Study", name: str) -> tuple[str, str]:
+    """Print the cut points of a model; return whether they are right, and what was found."""
+    from vitscope.networks import failing
+    from vitscope.networks.checking import check_model
+
+    entry = study.models[name]
+    where = f"{study.path}: models.{name}"
+    try:
+        checked = check_model(
+            name, study.network(name), entry.points, entry.checkpoint, where, ROOT
+        )
+    except VitscopeError as error:
+        return "wrong", str(error)
+    except Exception as error:
+        if sentence := failing.told(error):
+            return "wrong", sentence
+        raise
+    print(f"{name} ({entry.label})")
+    _print_table(checked.rows())
+    if checked.proofs.wrong:
+        return "wrong", "; ".join(checked.proofs.wrong)
+    return "right", checked.summary()
+
+
+def _print_table(rows: list[list[str]]) -> None:
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+        print("  " + "  ".join(cells).rstrip())
+    print()
