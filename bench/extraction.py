@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from bench.rows import Row
 from vitscope.files.tensors import TensorFile
 from vitscope.measures.feature_variance.compute import shard_variance
-from vitscope.networks.blocks import block_table
+from vitscope.networks.blocks import list_blocks
 from vitscope.networks.cut_points import CutPoint
 from vitscope.networks.family import find_family
 from vitscope.networks.latents import extract
@@ -31,8 +31,7 @@ def _network(study: str, name: str) -> tuple[nn.Module, list[CutPoint], list[tup
     family = find_family(model.family)
     torch.manual_seed(0)
     network = family.build(model.arch, data.classes, data.image_size).eval()
-    points = family.cut_points(network)
-    blocks = block_table(name, network, points, data.image_size)
+    blocks, _, points, _ = list_blocks(name, network, loaded.network(name))
     shapes = list(blocks[["channels", "height", "width"]].itertuples(index=False, name=None))
     return network, points, shapes
 

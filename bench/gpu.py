@@ -8,6 +8,7 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from time import perf_counter
+from typing import Any
 
 import numpy as np
 import torch
@@ -18,9 +19,9 @@ from bench.run import GPU, TARGET, machine, measured_before, page
 from vitscope.files.tensors import TensorWriter
 from vitscope.measures.hessian.operator import of_model
 from vitscope.measures.landscape.compute import grid, losses_at, pick_precision
-from vitscope.networks.blocks import block_table
+from vitscope.networks.blocks import list_blocks
 from vitscope.networks.device import pick_device
-from vitscope.networks.family import Family, find_family
+from vitscope.networks.family import find_family
 from vitscope.networks.latents import extract
 from vitscope.settings.loading import BUNDLED_STUDIES, load_study
 from vitscope.training.augmented import Augmented
@@ -30,12 +31,11 @@ SIDE = 32
 DECAY = 0.05
 
 
-def _network(name: str) -> tuple[nn.Module, Family, int]:
-    study = load_study(BUNDLED_STUDIES / "paper.yaml")
-    entry, classes = study.models[name], study.dataset_of(name).classes
-    family = find_family(entry.family)
+def _network(name: str) -> tuple[nn.Module, dict[str, Any]]:
+    settings = load_study(BUNDLED_STUDIES / "paper.yaml").network(name)
     torch.manual_seed(0)
-    return family.build(entry.arch, classes, SIDE).eval(), family, classes
+    family = find_family(settings["family"])
+    return family.build(settings["arch"], settings["classes"], SIDE).eval(), settings
 
 
 def _seconds(device: torch.device, action: Callable[[], object]) -> float:
@@ -79,9 +79,8 @@ def _drawn(path: Path, images: int, classes: int) -> Augmented:
 def _extraction(
     name: str, device: torch.device, images: int, batch: int, folder: Path
 ) -> list[Row]:
-    model, family, _ = _network(name)
-    points = family.cut_points(model)
-    blocks = block_table(name, model, points, SIDE)
+    model, settings = _network(name)
+    blocks, _, points, _ = list_blocks(name, model, settings)
     shapes = list(blocks[["channels", "height", "width"]].itertuples(index=False, name=None))
     inputs = list(torch.randn(images, 3, SIDE, SIDE).split(batch))
 
@@ -105,8 +104,8 @@ def _extraction(
 
 
 def _landscape(name: str, device: torch.device, images: int, batch: int, folder: Path) -> Row:
-    model, _, classes = _network(name)
-    drawn, points = _drawn(folder / f"{name}.drawn", images, classes), grid(3, 1.0)
+    model, settings = _network(name)
+    drawn, points = _drawn(folder / f"{name}.drawn", images, settings["classes"]), grid(3, 1.0)
     precision = pick_precision("auto", device)
 
     def measure() -> None:
@@ -129,10 +128,10 @@ def _landscape(name: str, device: torch.device, images: int, batch: int, folder:
 
 
 def _hessian(name: str, device: torch.device, batch: int, products: int) -> Row:
-    model, _, classes = _network(name)
+    model, settings = _network(name)
     model.to(device)
     images = torch.randn(batch, 3, SIDE, SIDE, device=device)
-    targets = torch.rand(batch, classes, device=device).softmax(1)
+    targets = torch.rand(batch, settings["classes"], device=device).softmax(1)
     hessian = of_model(model, images, targets, DECAY)
     start = hessian.start(0)
     vector = start.signs(start.chance())

@@ -12,35 +12,35 @@ from torch import Tensor, nn
 
 from bench.extraction import _batches, _network
 from bench.rows import Row
-from vitscope.measures.lesion.compute import branches_of, lesioned
+from vitscope.measures.lesion.compute import joins_of, lesioned
+from vitscope.networks.capture import Silencing
+from vitscope.networks.cut_points import Join
 
 IMAGES, TURNS = 64, 2
 # The models, and the most that keeping the prefix may take; None where it is only reported.
 BOUNDS = {"vit_ti": 1 / 1.7, "resnet_50": None}
 
 
-def _naive(model: nn.Module, branches: list[str], images: Tensor) -> None:
-    def silence(module: nn.Module, inputs: object, output: Tensor) -> Tensor:
-        return torch.zeros_like(output)
-
+def _naive(model: nn.Module, joins: list[Join], images: Tensor) -> None:
     with torch.inference_mode():
         model(images)
-        for branch in branches:
-            handle = model.get_submodule(branch).register_forward_hook(silence)
-            model(images)
-            handle.remove()
+        for join in joins:
+            silencing = Silencing({join.operation.alike[0]}, join)
+            silencing.begin(len(images))
+            with silencing:
+                model(images)
 
 
 WAYS = {"naive": _naive, "prefix": lesioned}
 
 
-def _case(name: str) -> tuple[nn.Module, list[str], Tensor]:
+def _case(name: str) -> tuple[nn.Module, list[Join], Tensor]:
     model, points, _ = _network("paper", name)
     (images,) = _batches(IMAGES)
-    return model, list(branches_of(name, model, points).values()), images
+    return model, list(joins_of(name, points).values()), images
 
 
-def _seconds(way: str, case: tuple[nn.Module, list[str], Tensor]) -> float:
+def _seconds(way: str, case: tuple[nn.Module, list[Join], Tensor]) -> float:
     start = perf_counter()
     WAYS[way](*case)
     return perf_counter() - start

@@ -23,7 +23,7 @@ import pytest
 import torch
 from torch import nn
 
-from tests.helpers.networks import MINI, every_mini
+from tests.helpers.networks import every_mini, mini_blocks
 from vitscope.data.building import build
 from vitscope.data.image_rows import known_labels
 from vitscope.data.split import Split
@@ -37,11 +37,9 @@ from vitscope.measures.hessian.batches import Loss
 from vitscope.measures.hessian.compute import largest_eigenvalues
 from vitscope.measures.hessian_density.compute import density
 from vitscope.measures.landscape.compute import losses_at
-from vitscope.measures.lesion.compute import branches_of, correctness
-from vitscope.networks.blocks import block_table
+from vitscope.measures.lesion.compute import correctness, joins_of
 from vitscope.networks.conversion import convert
 from vitscope.networks.device import pick_device
-from vitscope.networks.family import find_family
 from vitscope.networks.latents import extract
 from vitscope.networks.loading import load_model
 from vitscope.networks.plain_attention import plain_attention
@@ -133,8 +131,7 @@ def on(side: Side) -> tuple[torch.device, int]:
 
 def latents_of(study: Study, split: Split, name: str, side: Side, path: Path) -> TensorFile:
     model, (device, size) = trained(study, name), on(side)
-    points = find_family(MINI[name]["family"]).cut_points(model)
-    blocks = block_table(name, model, points, 32)
+    blocks, _, points, _ = mini_blocks(name)
     shapes = list(blocks[["channels", "height", "width"]].itertuples(index=False, name=None))
     extract(model, points, shapes, batches(study, split, size), IMAGES, path, device=device)
     return TensorFile(path)
@@ -178,9 +175,9 @@ def test_lesions(study: Study, split: Split, other: Side, name: str) -> None:
     labels, found = known_labels(split, range(IMAGES)), []
     for device, size in (on(("cpu", BATCH)), on(other)):
         model = trained(study, name)
-        points = find_family(MINI[name]["family"]).cut_points(model)
-        branches = list(branches_of(name, model, points).values())
-        found.append(correctness(model, branches, batches(study, split, size), labels, device))
+        points = mini_blocks(name).points
+        joins = {points[index].name: join for index, join in joins_of(name, points).items()}
+        found.append(correctness(model, joins, batches(study, split, size), labels, device))
     (clean, without), (other_clean, other_without) = found
     assert (clean != other_clean).mean() <= ACCURACY
     assert (without != other_without).mean() <= ACCURACY

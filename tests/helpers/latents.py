@@ -12,9 +12,8 @@ import torch
 
 from tests.helpers.golden import ARCHS, Golden
 from vitscope.files.tensors import TensorFile, TensorWriter
-from vitscope.networks.blocks import block_table
+from vitscope.networks.blocks import list_blocks
 from vitscope.networks.conversion import convert
-from vitscope.networks.family import find_family
 from vitscope.networks.latents import extract
 from vitscope.networks.loading import load_model
 
@@ -57,8 +56,7 @@ def golden_latents(golden: Golden, name: str, folder: Path) -> GoldenLatents:
     network = {"family": family, "arch": arch, **data}
     convert(source, network, converted, label=name, origin="golden")
     model = load_model(converted, network)
-    cut_points = find_family(family).cut_points(model)
-    blocks = block_table(name, model, cut_points, 32)
+    blocks, _, cut_points, _ = list_blocks(name, model, network)
     shapes = list(blocks[["channels", "height", "width"]].itertuples(index=False, name=None))
     images, _ = golden.images(16)
     shards = []

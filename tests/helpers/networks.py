@@ -1,5 +1,6 @@
 """Networks of all families, as small as the bundled study builds them."""
 
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,9 @@ import torch
 import yaml
 from torch import nn
 
+from vitscope.networks.blocks import Blocks, list_blocks
 from vitscope.networks.cut_points import CutPoint
+from vitscope.networks.empty import build_empty
 from vitscope.networks.family import find_family
 
 STUDY = Path(__file__).parents[2] / "config" / "studies" / "mini.yaml"
@@ -16,9 +19,21 @@ MINI: dict[str, dict[str, Any]] = yaml.safe_load(STUDY.read_text(encoding="utf-8
 every_mini = pytest.mark.parametrize("name", MINI)
 
 
+def described(image_size: int = 32, channels: int = 3) -> dict[str, Any]:
+    """Return what a study says of the images of a network."""
+    return {"image_size": image_size, "mean": [0.5] * channels}
+
+
 def mini(name: str, seed: int = 0) -> tuple[nn.Module, list[CutPoint]]:
     """Return a model of the bundled study with random weights, and its cut points."""
     torch.manual_seed(seed)
     family = find_family(MINI[name]["family"])
     model = family.build(MINI[name]["arch"], 10, 32).eval()
-    return model, family.cut_points(model)
+    return model, mini_blocks(name).points
+
+
+@cache
+def mini_blocks(name: str) -> Blocks:
+    """Return the blocks of a model of the bundled study, which do not depend on its weights."""
+    empty = build_empty(MINI[name]["family"], MINI[name]["arch"], 10, 32)
+    return list_blocks(name, empty, described())

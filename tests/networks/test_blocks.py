@@ -12,13 +12,12 @@ from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
 from tests.helpers.golden import ARCHS, Golden
-from tests.helpers.networks import MINI, every_mini, mini
-from tests.networks.families.test_cut_points import ARCHS as FAMILY_ARCHS
+from tests.helpers.networks import described, every_mini, mini, mini_blocks
+from tests.helpers.written import SMALL, empty
 from vitscope.files.tables import read_metadata
-from vitscope.networks.block_table import BLOCKS, head_metadata, head_of
-from vitscope.networks.blocks import Blocks, block_table, list_blocks
+from vitscope.networks.block_table import BLOCKS, head_of, read_cut_points
+from vitscope.networks.blocks import Blocks, list_blocks
 from vitscope.networks.capture import capturing
-from vitscope.networks.cut_points import CutPoint, Layout
 from vitscope.networks.empty import build_empty
 from vitscope.networks.family import find_family
 from vitscope.networks.plain_attention import plain_attention
@@ -56,7 +55,7 @@ def check(table: pd.DataFrame, model: nn.Module, cut_points: list, image_size: i
 @every_mini
 def test_blocks_of_small_models(name: str) -> None:
     model, cut_points = mini(name)
-    table = block_table(name, model, cut_points, 32)
+    table = mini_blocks(name).table
     check(table, model, cut_points, 32)
     assert set(table["model"]) == {name}
 
@@ -71,15 +70,15 @@ def test_blocks_of_small_models(name: str) -> None:
 def test_blocks_of_published_models(golden: Golden, name: str) -> None:
     family, arch = ARCHS[name]
     model = find_family(family).build(arch, 100, 32).eval()
-    cut_points = find_family(family).cut_points(model)
-    check(block_table(name, model, cut_points, 32), model, cut_points, 32)
+    blocks = list_blocks(name, model, described())
+    check(blocks.table, model, blocks.points, 32)
 
 
 @every_mini
 def test_parameters_are_counted_where_they_are_used(name: str) -> None:
     """A change of what is counted for a block changes that map, and no map before it."""
     model, cut_points = mini(name)
-    table = block_table(name, model, cut_points, 32)
+    table = mini_blocks(name).table
     middle = int(table.index[table["parameters"] > 0][len(table) // 2])
     images = torch.randn(1, 3, 32, 32)
 
@@ -119,8 +118,8 @@ def _parameters_of(model: nn.Module, cut_points: list, index: int) -> list[nn.Pa
 
 
 def test_the_table_leaves_no_hooks() -> None:
-    model, cut_points = mini("vit")
-    block_table("vit", model, cut_points, 32)
+    model, _ = mini("vit")
+    list_blocks("vit", model, described())
     assert not any(module._forward_hooks or module._forward_pre_hooks for module in model.modules())
 
 
@@ -137,14 +136,10 @@ class Twice(nn.Module):
 
 
 def test_shared_parameters_are_counted_where_they_are_first_used() -> None:
-    layout = Layout("nchw")
-    cut_points = [
-        CutPoint(
-            name=name, kind=kind, stage=0, module=name, at="output", layout=layout, branch=None
-        )
-        for name, kind in (("first", "stem"), ("second", "conv"))
-    ]
-    assert block_table("twice", Twice(), cut_points, 8)["parameters"].tolist() == [12, 0]
+    points = [{"module": name, "at": "output"} for name in ("first", "second")]
+    table = list_blocks("twice", Twice(), described(8), points).table
+    assert table["kind"].tolist() == ["stem", "conv"]
+    assert table["parameters"].tolist() == [12, 0]
 
 
 # Costs
@@ -153,13 +148,13 @@ def test_shared_parameters_are_counted_where_they_are_first_used() -> None:
 def listed(family: str, arch: dict[str, Any], image_size: int = 32) -> Blocks:
     """Return the blocks of a network of five classes, built without weights."""
     model = build_empty(family, arch, 5, image_size)
-    return list_blocks(family, model, find_family(family).cut_points(model), image_size)
+    return list_blocks(family, model, described(image_size))
 
 
 def test_operations_of_a_vit_are_those_of_its_matrices() -> None:
     patch, width, heads, classes = 8, 12, 3, 5
     arch = {"patch_size": patch, "embed_dim": width, "depth": 2, "num_heads": heads}
-    table, head = listed("vit", arch)
+    table, head, *_ = listed("vit", arch)
     patches = (32 // patch) ** 2
     tokens = patches + 1
     # Queries, keys, values and the projection; scores of all pairs, and values weighted by them.
@@ -172,7 +167,7 @@ def test_operations_of_a_vit_are_those_of_its_matrices() -> None:
 
 
 def test_operations_of_a_resnet_are_those_of_its_kernels() -> None:
-    table, head = listed("resnet", {"block": "basic", "blocks": [1, 2, 1, 1], "width": 4})
+    table, head, *_ = listed("resnet", {"block": "basic", "blocks": [1, 2, 1, 1], "width": 4})
 
     def conv(side: int, before: int, after: int, kernel: int) -> int:
         return side**2 * before * after * kernel**2
@@ -193,11 +188,10 @@ def test_operations_of_a_resnet_are_those_of_its_kernels() -> None:
     assert head.operations == 32 * 5
 
 
-@pytest.mark.parametrize("name", FAMILY_ARCHS)
+@pytest.mark.parametrize("name", SMALL)
 def test_parts_and_head_are_the_whole_network(name: str) -> None:
-    family, (arch, _) = name.split()[0], FAMILY_ARCHS[name]
-    table, head = listed(family, arch)
-    whole = build_empty(family, arch, 5, 32).eval().requires_grad_(False)
+    whole = empty(name).requires_grad_(False)
+    table, head, *_ = list_blocks(name, empty(name), described())
     with FlopCounterMode(display=False) as counter:
         whole(torch.empty(1, 3, 32, 32, device="meta"))
     assert 2 * (table["operations"].sum() + head.operations) == counter.get_total_flops()
@@ -208,17 +202,15 @@ def test_parts_and_head_are_the_whole_network(name: str) -> None:
 
 @every_mini
 def test_weights_and_their_device_make_no_difference(name: str) -> None:
-    model, cut_points = mini(name)
-    found = list_blocks(name, model, cut_points, 32)
-    empty = build_empty(MINI[name]["family"], MINI[name]["arch"], 10, 32)
-    expected = list_blocks(name, empty, find_family(MINI[name]["family"]).cut_points(empty), 32)
+    found = list_blocks(name, mini(name)[0], described())
+    expected = mini_blocks(name)
     pd.testing.assert_frame_equal(found.table, expected.table)
-    assert found.head == expected.head
+    assert found[1:] == expected[1:]
 
 
 @every_mini
 def test_a_backward_pass_keeps_no_more_than_the_activations(name: str) -> None:
-    model, cut_points = mini(name)
+    model, _ = mini(name)
     kept: dict[int, int] = {}
     own = {tensor.untyped_storage().data_ptr() for tensor in model.state_dict().values()}
 
@@ -234,15 +226,17 @@ def test_a_backward_pass_keeps_no_more_than_the_activations(name: str) -> None:
     with plain_attention(model), hooks:
         loss = model(images).sum()
     assert loss.requires_grad
-    table, head = list_blocks(name, model, cut_points, 32)
+    table, head, *_ = mini_blocks(name)
     bound = table["activations"].sum() + head.activations
     assert bound / 4 < sum(kept.values()) <= bound
 
 
-def test_the_head_is_in_the_metadata(tmp_path: Path) -> None:
-    table, head = listed("vit", FAMILY_ARCHS["vit"][0])
-    BLOCKS.write(table, tmp_path / "blocks", head_metadata(head))
-    assert head_of(read_metadata(tmp_path / "blocks")) == head
+@pytest.mark.parametrize("name", SMALL)
+def test_head_and_cut_points_are_in_the_metadata(tmp_path: Path, name: str) -> None:
+    blocks = list_blocks(name, empty(name), described())
+    BLOCKS.write(blocks.table, tmp_path / "blocks", blocks.metadata())
+    assert head_of(read_metadata(tmp_path / "blocks")) == blocks.head
+    assert read_cut_points(tmp_path / "blocks") == blocks.points
 
 
 @pytest.mark.nightly

@@ -6,17 +6,16 @@ import numpy as np
 import pytest
 import torch
 
-from tests.helpers.networks import every_mini, mini
+from tests.helpers.networks import every_mini, mini, mini_blocks
 from vitscope.files.tensors import TensorFile
-from vitscope.networks.blocks import block_table
 from vitscope.networks.capture import capturing
 from vitscope.networks.latents import extract
 
 IMAGES = torch.randn(5, 3, 32, 32, generator=torch.Generator().manual_seed(0))
 
 
-def shapes_of(model, cut_points) -> list[tuple[int, int, int]]:
-    table = block_table("model", model, cut_points, 32)
+def shapes_of(name: str) -> list[tuple[int, int, int]]:
+    table = mini_blocks(name).table
     return list(table[["channels", "height", "width"]].itertuples(index=False, name=None))
 
 
@@ -37,7 +36,7 @@ def direct(model, cut_points, batch: torch.Tensor) -> list[np.ndarray]:
 def test_latents_are_those_of_a_forward_pass(tmp_path: Path, name: str, dtype: str) -> None:
     model, cut_points = mini(name)
     path = tmp_path / "latents"
-    shapes = shapes_of(model, cut_points)
+    shapes = shapes_of(name)
     batches = IMAGES.split(2)
     extract(model, cut_points, shapes, batches, 5, path, dtype=dtype, metadata={"a": "b"})
 
@@ -55,7 +54,7 @@ def test_latents_are_those_of_a_forward_pass(tmp_path: Path, name: str, dtype: s
 def test_a_model_in_training_is_set_to_inference(tmp_path: Path) -> None:
     model, cut_points = mini("resnet")
     expected = direct(model, cut_points, IMAGES)
-    shapes = shapes_of(model, cut_points)
+    shapes = shapes_of("resnet")
     extract(model.train(), cut_points, shapes, [IMAGES], 5, tmp_path / "x")
     last = TensorFile(tmp_path / "x").array(cut_points[-1].name)
     np.testing.assert_array_equal(last, expected[-1])
@@ -64,7 +63,7 @@ def test_a_model_in_training_is_set_to_inference(tmp_path: Path) -> None:
 def test_too_few_images_leave_no_file(tmp_path: Path) -> None:
     model, cut_points = mini("vit")
     with pytest.raises(ValueError, match="got 5 images, expected 6"):
-        extract(model, cut_points, shapes_of(model, cut_points), [IMAGES], 6, tmp_path / "x")
+        extract(model, cut_points, shapes_of("vit"), [IMAGES], 6, tmp_path / "x")
     assert list(tmp_path.iterdir()) == []
     assert not any(module._forward_hooks or module._forward_pre_hooks for module in model.modules())
 
@@ -82,7 +81,7 @@ from vitscope.networks.latents import extract
 torch.set_num_threads(1)
 count, path = int(sys.argv[1]), sys.argv[2]
 model, cut_points = mini("vit")
-shapes = shapes_of(model, cut_points)
+shapes = shapes_of("vit")
 batches = (torch.zeros(16, 3, 32, 32) for _ in range(count // 16))
 extract(model, cut_points, shapes, batches, count, path)
 shard_variance(TensorFile(path), 0)

@@ -15,10 +15,9 @@ from tests.helpers.rules import ROOT, rules
 from vitscope.files.tables import read_metadata
 from vitscope.measures.hessian.lanczos import LARGEST_BASIS
 from vitscope.measures.hessian.measure import LEAST_VECTORS
-from vitscope.networks.block_table import BLOCKS, head_metadata
+from vitscope.networks.block_table import BLOCKS
 from vitscope.networks.blocks import list_blocks
 from vitscope.networks.empty import empty_network
-from vitscope.networks.family import find_family
 from vitscope.settings.loading import BUNDLED_STUDIES, load_study
 from vitscope.settings.study import Study
 from vitscope.workflow import costs, plan
@@ -124,10 +123,9 @@ def test_operations_of_a_pass_are_those_that_torch_counts(study: Study, name: st
 def test_a_network_is_read_from_its_block_table(tmp_path: Path) -> None:
     settings = MINI.network("vit")
     model = empty_network(settings)
-    points = find_family("vit").cut_points(model)
-    blocks = list_blocks("vit", model, points, settings["image_size"])
+    blocks = list_blocks("vit", model, settings)
     path = tmp_path / "blocks.parquet"
-    BLOCKS.write(blocks.table, path, head_metadata(blocks.head))
+    BLOCKS.write(blocks.table, path, blocks.metadata())
     read = costs.network_of(BLOCKS.read(path), read_metadata(path))
     assert read == network("mini", "vit")
     assert read.weights == 4 * sum(p.numel() for p in model.parameters())

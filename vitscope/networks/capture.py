@@ -42,16 +42,12 @@ def capturing(model: nn.Module, cut_points: Sequence[CutPoint], sink: Sink) -> I
         for index, point in enumerate(cut_points)
         if point.operation is not None
     }
-    handles = [
-        _attach(model, point, index, read)
-        for index, point in enumerate(cut_points)
-        if point.operation is None
-    ]
-    handles.append(model.register_forward_pre_hook(begin))
     with ExitStack() as stack:
         stack.enter_context(without_fast_path())
-        for handle in handles:
-            stack.callback(handle.remove)
+        for index, point in enumerate(cut_points):
+            if point.operation is None:
+                stack.callback(_attach(model, point, index, read).remove)
+        stack.callback(model.register_forward_pre_hook(begin).remove)
         if by_operation:
             reader = _Reader(by_operation, read)
             start = partial(_begin, reader)

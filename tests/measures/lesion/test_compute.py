@@ -1,8 +1,9 @@
 """Lesions: the same logits as by the plain way, with less to compute; what is told of bad input."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -16,28 +17,37 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
 
-from tests.helpers.networks import mini
+from tests.helpers.networks import described, mini, mini_blocks
 from tests.helpers.splits import CENTER, SPREAD, on_model, shapes
-from tests.networks.families.test_cut_points import ARCHS
+from tests.helpers.written import SMALL, written_points
+from tests.helpers.written import built as build_written
 from vitscope.data.image_rows import rows_to_classify
 from vitscope.errors import VitscopeError
 from vitscope.measures.intervals import interval
 from vitscope.measures.lesion.compute import (
-    branches_of,
     correctness,
+    joins_of,
     lesion_table,
     lesioned,
     measure,
 )
-from vitscope.networks.blocks import block_table
+from vitscope.networks.blocks import list_blocks
 from vitscope.networks.cut_point_columns import CUT_POINT
-from vitscope.networks.cut_points import CutPoint
-from vitscope.networks.family import find_family
+from vitscope.networks.cut_points import Join, Recorded
+from vitscope.networks.dataflow import Value, record
 from vitscope.networks.timm_import import import_timm
 from vitscope.workflow.tables import find_table
 
 IMAGES = torch.randn(3, 3, 32, 32, generator=torch.Generator().manual_seed(1))
-Built = tuple[nn.Module, list[str]]
+
+
+@dataclass(frozen=True)
+class Case:
+    """A network, its joins, and the modules whose output is all of the branch that joins there."""
+
+    model: nn.Module
+    joins: list[Join]
+    branches: list[str]
 
 
 def scaled_vit() -> nn.Module:
@@ -52,28 +62,32 @@ def squeezed_resnet() -> nn.Module:
     return resnet.ResNet(resnet.Bottleneck, [1, 2, 1, 1], num_classes=5, stem_width=8, **options)
 
 
-# What a family reads beside the networks that it builds from dimensions.
-OTHERS: dict[str, tuple[str, Callable[[], nn.Module]]] = {
-    "vit with LayerScale": ("vit", scaled_vit),
-    "timm_resnet with SE": ("timm_resnet", squeezed_resnet),
+# Each with the module that ends the branch of a cut point.
+OTHERS: dict[str, tuple[Callable[[], nn.Module], str]] = {
+    "vit with LayerScale": (scaled_vit, ""),
+    "timm_resnet with SE": (squeezed_resnet, ".bn3"),
 }
 
 
-@pytest.fixture(scope="module", params=[*ARCHS, *OTHERS])
-def built(request: pytest.FixtureRequest) -> Built:
+@pytest.fixture(scope="module", params=[*SMALL, *OTHERS])
+def case(request: pytest.FixtureRequest) -> Case:
     torch.manual_seed(0)
-    if request.param in OTHERS:
-        name, build = OTHERS[request.param]
-        family, model = find_family(name), build()
-    else:
-        family = find_family(request.param.split()[0])
-        model = family.build(ARCHS[request.param][0], num_classes=5, image_size=32)
+    other = OTHERS.get(request.param)
+    model = other[0]() if other else build_written(request.param)
     # The last normalization of a block of timm's ResNets and the head of its Mixers start at zero,
     # which would hide branches.
     for parameter in model.parameters():
         if parameter.ndim == 1 or not parameter.any():
             nn.init.uniform_(parameter, 0.5, 1.5)
-    return model.eval(), list(branches_of("model", model, family.cut_points(model)).values())
+    points = list_blocks("model", model, described()).points
+    joins = joins_of("model", points)
+    if other:
+        branches = [points[index].name + other[1] for index in joins]
+    else:
+        written = written_points(request.param)["branch"]
+        branches = [branch for branch in written if branch]
+    assert len(branches) == len(joins)
+    return Case(model, list(joins.values()), branches)
 
 
 @contextmanager
@@ -110,22 +124,20 @@ def assert_untouched(model: nn.Module) -> None:
         assert "forward" not in vars(module)
 
 
-def test_logits_are_to_the_bit_those_of_whole_forward_passes(built: Built) -> None:
-    model, branches = built
-    expected = naively(model, branches, IMAGES)
-    assert_the_same(lesioned(model, branches, IMAGES), expected)
+def test_logits_are_to_the_bit_those_of_whole_forward_passes(case: Case) -> None:
+    expected = naively(case.model, case.branches, IMAGES)
+    assert_the_same(lesioned(case.model, case.joins, IMAGES), expected)
     assert not any(torch.equal(expected[0], logits) for logits in expected[1])
-    assert_untouched(model)
+    assert_untouched(case.model)
 
 
 LAST_LAYERS = (nn.Linear, nn.Conv2d, nn.BatchNorm2d)
 
 
-def test_it_is_as_if_the_last_layer_of_the_branch_were_zero(built: Built) -> None:
-    model, branches = built
-    _, without = lesioned(model, branches, IMAGES)
-    for branch, logits in zip(branches, without, strict=True):
-        zeroed = deepcopy(model)
+def test_it_is_as_if_the_last_layer_of_the_branch_were_zero(case: Case) -> None:
+    _, without = lesioned(case.model, case.joins, IMAGES)
+    for branch, logits in zip(case.branches, without, strict=True):
+        zeroed = deepcopy(case.model)
         layers = zeroed.get_submodule(branch).modules()
         *_, last = (layer for layer in layers if isinstance(layer, LAST_LAYERS))
         for parameter in last.parameters(recurse=False):
@@ -145,15 +157,15 @@ def flops(action: Callable[[], object]) -> int:
 def test_the_prefix_is_not_computed_again(name: str) -> None:
     model, cut_points = mini(name)
     model.requires_grad_(False)
-    branches = list(branches_of(name, model, cut_points).values())
-    ours = flops(lambda: lesioned(model, branches, IMAGES))
-    whole = flops(lambda: naively(model, branches, IMAGES))
+    joins = list(joins_of(name, cut_points).values())
+    ours = flops(lambda: lesioned(model, joins, IMAGES))
+    whole = (1 + len(joins)) * flops(lambda: model(IMAGES))
     assert ours < whole / 1.7
 
 
 def test_a_vit_runs_nothing_but_what_comes_after_each_branch() -> None:
     model, cut_points = mini("vit")
-    branches = list(branches_of("vit", model, cut_points).values())
+    joins = list(joins_of("vit", cut_points).values())
     with torch.no_grad():
         outside = flops(lambda: model.head(torch.zeros(3, 48)))
         outside_clean = outside + flops(lambda: model.patch_embed(IMAGES))
@@ -162,14 +174,17 @@ def test_a_vit_runs_nothing_but_what_comes_after_each_branch() -> None:
         parts = [flops(lambda: block.attn(tokens)), flops(lambda: block.mlp(tokens))] * 12
     rest = sum(sum(parts[index + 1 :]) + outside for index in range(24))
     expected = sum(parts) + outside_clean + rest
-    assert flops(lambda: lesioned(model, branches, IMAGES)) == expected
+    assert flops(lambda: lesioned(model, joins, IMAGES)) == expected
 
 
 # Networks of every bad habit.
 
 
 class Habit(nn.Module):
-    """A block with a branch `branch`, and what its forward pass does around it."""
+    """A block with a branch `branch`, and what its forward pass does around it.
+
+    Of its calls in a pass, in that of number `silent` the stream takes the place of the sum.
+    """
 
     def __init__(self, forward: Callable[["Habit", Tensor], Tensor]) -> None:
         super().__init__()
@@ -178,6 +193,15 @@ class Habit(nn.Module):
         self.pair = Pair()
         self.eats = nn.Sequential(nn.ReLU(inplace=True), nn.Linear(4, 4))
         self.how = forward
+        self.silent, self.calls = -1, 0
+
+    def join(self, stream: Tensor, branch: Tensor) -> Tensor:
+        self.calls += 1
+        return stream.clone() if self.calls - 1 == self.silent else stream + branch
+
+    def join_in_place(self, branch: Tensor, stream: Tensor) -> Tensor:
+        self.calls += 1
+        return branch.copy_(stream) if self.calls - 1 == self.silent else branch.add_(stream)
 
     def forward(self, x: Tensor) -> Tensor:
         return self.how(self, x)
@@ -193,24 +217,22 @@ class Pair(nn.Module):
 
 
 def plain(m: Any, x: Tensor) -> Tensor:
-    return x + m.branch(m.first(x))
+    return m.join(x, m.branch(m.first(x)))
 
 
 def written_over(m: Any, x: Tensor) -> Tensor:
-    out = m.branch(m.first(x))
-    out += x
-    return m.relu(out)
+    return m.relu(m.join_in_place(m.branch(m.first(x)), x))
 
 
 def written_over_before(m: Any, x: Tensor) -> Tensor:
     y = m.first(x)
     y.mul_(2)
-    return y + m.branch(m.second(y))
+    return m.join(y, m.branch(m.second(y)))
 
 
 def written_over_after(m: Any, x: Tensor) -> Tensor:
     y = m.first(x)
-    out = y + m.branch(m.second(y))
+    out = m.join(y, m.branch(m.second(y)))
     y.add_(1)
     return out * y
 
@@ -218,31 +240,31 @@ def written_over_after(m: Any, x: Tensor) -> Tensor:
 def written_by_a_module(m: Any, x: Tensor) -> Tensor:
     y = m.first(x)
     z = m.eats(y)
-    return y + m.branch(z)
+    return m.join(y, m.branch(z))
 
 
 def the_stream_written_over(m: Any, x: Tensor) -> Tensor:
-    return m.relu(x) + m.branch(m.first(x))
+    return m.join(m.relu(x), m.branch(m.first(x)))
 
 
 def shared(m: Any, x: Tensor) -> Tensor:
     y = m.first(x)
-    return m.first(y + m.branch(y))
+    return m.first(m.join(y, m.branch(y)))
 
 
 def branch_twice(m: Any, x: Tensor) -> Tensor:
-    return x + m.branch(m.first(x)) + m.branch(m.second(x)[:, :1]).sum()
+    return m.join(x, m.branch(m.first(x))) + m.branch(m.second(x)[:, :1]).sum()
 
 
 def pairs(m: Any, x: Tensor) -> Tensor:
     one, other = m.pair(x)
-    return one + m.branch(other)
+    return m.join(one, m.branch(other))
 
 
 def pair_written_over(m: Any, x: Tensor) -> Tensor:
     one, other = m.pair(x)
     other.neg_()
-    return one + m.branch(other)
+    return m.join(one, m.branch(other))
 
 
 HABITS = [
@@ -259,6 +281,49 @@ HABITS = [
 ]
 
 
+def joins_after(model: nn.Module, images: Tensor, branches: Sequence[str]) -> list[Join]:
+    """Return the additions of what modules return, one of each, as one knows where to look."""
+    flow = record(model, images)
+    joins = []
+    for branch in dict.fromkeys(branches):
+        given = [p.value for p in flow.passages if (p.module, p.at) == (branch, "output")]
+        sums = [
+            operation
+            for operation in flow.operations
+            if operation.name == "add" and any(value in operation.args for value in given)
+        ]
+        for operation in sums[: branches.count(branch)]:
+            (stream,) = [
+                place
+                for place, value in enumerate(operation.args)
+                if isinstance(value, Value) and value not in given
+            ]
+            recorded = Recorded(operation.alike, operation.nth)
+            joins.append(Join(recorded, stream, operation.module, True))
+    return sorted(joins, key=lambda join: join.operation.nth)
+
+
+def rejoined(
+    model: nn.Sequential, silent: Sequence[tuple[int, int]], images: Tensor
+) -> tuple[Tensor, list[Tensor]]:
+    """Return what `lesioned` does, of a network of habits: of blocks, one call each is silent."""
+
+    def logits() -> Tensor:
+        for block in model.modules():
+            if isinstance(block, Habit):
+                block.calls = 0
+        return model(images.clone())
+
+    without = []
+    with torch.no_grad():
+        clean = logits()
+        for position, call in silent:
+            model[position].silent = call
+            without.append(logits())
+            model[position].silent = -1
+    return clean, without
+
+
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.sampled_from(HABITS), min_size=1, max_size=4), st.integers(0, 99))
 def test_no_habit_of_a_network_changes_the_logits(
@@ -267,9 +332,11 @@ def test_no_habit_of_a_network_changes_the_logits(
     torch.manual_seed(seed)
     model = nn.Sequential(nn.Linear(3, 4), *map(Habit, habits), nn.Linear(4, 2)).eval()
     images = torch.randn(2, 5, 3)
-    branches = [f"{1 + position}.branch" for position in range(len(habits))]
-    expected = naively(model, branches, images.clone())
-    assert_the_same(lesioned(model, branches, images), expected)
+    positions = range(1, 1 + len(habits))
+    joins = joins_after(model, images, [f"{position}.branch" for position in positions])
+    assert len(joins) == len(habits)
+    expected = rejoined(model, [(position, 0) for position in positions], images)
+    assert_the_same(lesioned(model, joins, images), expected)
     assert_untouched(model)
 
 
@@ -277,9 +344,10 @@ def test_a_module_that_is_used_in_two_places_is_computed_in_both() -> None:
     torch.manual_seed(0)
     block = Habit(plain)
     model = nn.Sequential(nn.Linear(3, 4), block, Habit(written_over), block, nn.Linear(4, 2))
-    branches = ["1.branch", "2.branch"]
     images = torch.randn(2, 3)
-    assert_the_same(lesioned(model, branches, images), naively(model, branches, images))
+    joins = joins_after(model, images, ["1.branch", "2.branch", "1.branch"])
+    expected = rejoined(model, [(1, 0), (2, 0), (1, 1)], images)
+    assert_the_same(lesioned(model, joins, images), expected)
 
 
 def test_a_forward_of_ones_own_is_put_back() -> None:
@@ -291,14 +359,15 @@ def test_a_forward_of_ones_own_is_put_back() -> None:
 
     model[0].forward = own
     images = torch.randn(2, 3)
-    expected = naively(model, ["1.branch"], images)
-    assert_the_same(lesioned(model, ["1.branch"], images), expected)
+    expected = rejoined(model, [(1, 0)], images)
+    joins = joins_after(model, images, ["1.branch"])
+    assert_the_same(lesioned(model, joins, images), expected)
     assert model[0].forward is own
 
 
 def test_a_failure_leaves_the_model_as_it_was() -> None:
     model, cut_points = mini("vit")
-    branches = list(branches_of("vit", model, cut_points).values())
+    joins = list(joins_of("vit", cut_points).values())
     calls = []
 
     def fail_later(*_: object) -> None:
@@ -308,11 +377,11 @@ def test_a_failure_leaves_the_model_as_it_was() -> None:
 
     handle = model.head.register_forward_hook(fail_later)
     with pytest.raises(KeyError):
-        lesioned(model, branches, IMAGES)
+        lesioned(model, joins, IMAGES)
     handle.remove()
     assert_untouched(model)
     with pytest.raises(RuntimeError):
-        lesioned(model, branches, IMAGES[:, :2])
+        lesioned(model, joins, IMAGES[:, :2])
     assert_untouched(model)
 
 
@@ -336,7 +405,11 @@ class Voters(nn.Module):
         return out
 
 
-VOTERS = ["voters.0", "voters.1"]
+def voters(model: Voters) -> dict[str, Join]:
+    """Return where the branches of voters join, by their names."""
+    names = [f"voters.{index}" for index in range(len(model.voters))]
+    images = torch.zeros(2, len(model.voters[0].bias))
+    return dict(zip(names, joins_after(model, images, names), strict=True))
 
 
 def test_correctness_of_a_network_that_is_told_by_hand() -> None:
@@ -345,7 +418,7 @@ def test_correctness_of_a_network_that_is_told_by_hand() -> None:
     # Logits [3, 2, 0], [3, 4, 0], [3, 2, 4]; without the first voter [0, 2, 0], [0, 4, 0],
     # [0, 2, 4]; without the second [3, 0, 0], [3, 2, 0], [3, 0, 4].
     labels = np.array([0, 1, 1])
-    clean, without = correctness(model, VOTERS, [images], labels)
+    clean, without = correctness(model, voters(model), [images], labels)
     assert clean.tolist() == [True, True, False]
     assert without.tolist() == [[False, True], [True, False], [False, False]]
     assert clean.dtype == without.dtype == bool
@@ -354,27 +427,28 @@ def test_correctness_of_a_network_that_is_told_by_hand() -> None:
 @pytest.mark.parametrize("name", ["vit", "pit"])
 def test_it_is_that_of_whole_forward_passes_in_any_batches(name: str) -> None:
     model, cut_points = mini(name)
-    branches = list(branches_of(name, model, cut_points).values())
+    joins = {cut_points[i].name: join for i, join in joins_of(name, cut_points).items()}
     images = torch.randn(10, 3, 32, 32, generator=torch.Generator().manual_seed(3))
-    clean, without = naively(model, branches, images)
+    # Each branch is that of the module of its name.
+    clean, without = naively(model, list(joins), images)
     labels = np.array([without[row][row].argmax() for row in range(10)])
     expected = np.stack([each.argmax(1).numpy() == labels for each in without], axis=1)
     assert 0 < expected.mean() < 1
     for size in (10, 4):
-        found, others = correctness(model.train(), branches, images.split(size), labels)
+        found, others = correctness(model.train(), joins, images.split(size), labels)
         np.testing.assert_array_equal(found, clean.argmax(1).numpy() == labels)
         np.testing.assert_array_equal(others, expected)
 
 
 def test_a_number_of_images_other_than_that_of_labels() -> None:
+    model = Voters([[1.0, 0, 0]])
     with pytest.raises(ValueError, match="got 3 images, expected 4"):
-        correctness(Voters([[1.0, 0, 0]]), ["voters.0"], [torch.zeros(3, 3)], np.zeros(4, int))
+        correctness(model, voters(model), [torch.zeros(3, 3)], np.zeros(4, int))
 
 
 def test_the_table(tmp_path: Path) -> None:
-    model, cut_points = mini("swin")
-    blocks = block_table("swin", model, cut_points, 32)
-    units = list(branches_of("swin", model, cut_points))
+    blocks, _, cut_points, _ = mini_blocks("swin")
+    units = list(joins_of("swin", cut_points))
     assert len(units) == 24
     assert blocks.set_index("index")["kind"][units].isin(["msa", "mlp"]).all()
     generator = np.random.default_rng(0)
@@ -399,9 +473,8 @@ def test_the_table(tmp_path: Path) -> None:
 
 
 def test_a_single_image_has_no_interval() -> None:
-    model, cut_points = mini("vit")
-    blocks = block_table("vit", model, cut_points, 32)
-    units = list(branches_of("vit", model, cut_points))
+    blocks, _, cut_points, _ = mini_blocks("vit")
+    units = list(joins_of("vit", cut_points))
     table = lesion_table(blocks, units, np.ones(1, bool), np.zeros((1, 24), bool), 100, 0)
     assert table["change"].tolist() == [-100] * 24
     assert table[["ci_low", "ci_high"]].isna().all(axis=None)
@@ -410,15 +483,16 @@ def test_a_single_image_has_no_interval() -> None:
 def test_a_job_measures_the_chosen_images(tmp_path: Path) -> None:
     images = shapes(tmp_path / "split", 20)
     network, cut_points = mini("vit")
-    blocks = block_table("net", network, cut_points, 32)
+    blocks = mini_blocks("vit").table
     given = on_model(network, images, cut_points=cut_points, blocks=blocks)
     bootstrap = {"resamples": 100, "seed": 3}
     table = measure(given, {"images": 9, "seed": 1}, bootstrap)
     rows = rows_to_classify(images, 9, 1)
-    branches = branches_of("net", network, cut_points)
+    joins = joins_of("net", cut_points)
+    named = {cut_points[index].name: join for index, join in joins.items()}
     pixels = images.normalized(rows, CENTER, SPREAD).split(7)
-    found = correctness(network, list(branches.values()), pixels, images.labels[rows])
-    expected = lesion_table(blocks, list(branches), *found, **bootstrap)
+    found = correctness(network, named, pixels, images.labels[rows])
+    expected = lesion_table(blocks, list(joins), *found, **bootstrap)
     pd.testing.assert_frame_equal(table, expected, check_exact=True)
 
 
@@ -429,39 +503,40 @@ def test_logits_that_are_no_numbers() -> None:
     sick = Voters([[0.0, 0.0], [float("nan"), 0.0]])
     images = torch.zeros(2, 2)
     with pytest.raises(VitscopeError) as caught:
-        correctness(sick, VOTERS, [images], np.zeros(2, int))
+        correctness(sick, voters(sick), [images], np.zeros(2, int))
     assert str(caught.value) == (
         "The logits of the whole model are not finite for 2 of 2 images, so that no class can be "
         "told: check the checkpoint, and the mean and std of the data set."
     )
     saved = Voters([[0.0, 0.0], [float("inf"), 0.0], [-float("inf"), 0.0]])
     with pytest.raises(VitscopeError, match="of the whole model are not finite"):
-        correctness(saved, VOTERS, [images], np.zeros(2, int))
+        correctness(saved, voters(saved), [images], np.zeros(2, int))
 
 
 def test_logits_that_are_no_numbers_without_a_branch() -> None:
     class Divided(Voters):
         def forward(self, images: Tensor) -> Tensor:
-            return images / self.voters[0](images[:, :1])
+            return images / (0 * images + self.voters[0](images[:, :1]))
 
+    model = Divided([[1.0, 1.0, 1.0]])
     with pytest.raises(
         VitscopeError, match=r"of the model without voters\.0 are not finite for 1 "
     ):
-        correctness(Divided([[1.0, 1.0]]), ["voters.0"], [torch.ones(1, 2)], np.zeros(1, int))
+        correctness(model, voters(model), [torch.ones(1, 3)], np.zeros(1, int))
 
 
 def test_a_model_without_a_branch() -> None:
-    model, cut_points = mini("vit")
     with pytest.raises(VitscopeError) as caught:
-        branches_of("mine", model, cut_points[:1])
+        joins_of("mine", mini_blocks("vit").points[:1])
     assert str(caught.value) == (
         "models.mine: no cut point of the model has a residual branch, so that no unit can be "
         "removed: take the model out of the figures of the kind lesion."
     )
 
 
-def test_a_branch_that_does_not_exist() -> None:
+def test_a_join_that_the_network_never_comes_to() -> None:
     model, cut_points = mini("vit")
-    missing = CutPoint("x", "mlp", 1, "blocks.0", "output", cut_points[0].layout, "blocks.0.bn2")
-    with pytest.raises(VitscopeError, match=r"the model has no module 'blocks\.0\.bn2'"):
-        branches_of("mine", model, [*cut_points, missing])
+    (join, *_) = joins_of("vit", cut_points).values()
+    missing = replace(join, operation=replace(join.operation, nth=99))
+    with pytest.raises(VitscopeError, match=r"it never came to an addition in 'blocks\.0'"):
+        lesioned(model, [join, missing], IMAGES)

@@ -1,4 +1,4 @@
-"""What holds for the cut points of every family, on small members."""
+"""What holds for the cut points of every family, on small members: found, and as once written."""
 
 from itertools import pairwise
 from typing import Any
@@ -7,84 +7,106 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from tests.helpers.networks import described
+from tests.helpers.written import NETWORKS, SMALL, built, empty, written_points
 from vitscope.networks import empty as models
+from vitscope.networks.block_table import COSTS
+from vitscope.networks.blocks import Blocks, list_blocks
 from vitscope.networks.capture import capturing
 from vitscope.networks.cut_points import CutPoint
 from vitscope.networks.family import family_names, find_family
 
-# Each with its number of cut points.
-ARCHS: dict[str, tuple[dict[str, Any], int]] = {
-    "resnet": ({"block": "bottleneck", "blocks": [2, 3, 1, 2], "width": 4}, 9),
-    "resnet basic": ({"block": "basic", "blocks": [2, 1, 1, 2], "width": 4}, 7),
-    "alternet": (
-        {
-            "block": "bottleneck",
-            "blocks": [2, 2, 4, 2],
-            "attention": [0, 1, 2, 1],
-            "heads": [1, 2, 2, 2],
-            "head_dim": 4,
-            "width": 4,
-        },
-        11,
-    ),
-    "timm_resnet": ({"block": "bottleneck", "layers": [2, 1, 2, 1]}, 7),
-    "timm_resnet basic": ({"block": "basic", "layers": [1, 2, 1, 1]}, 6),
-    "vit": ({"patch_size": 8, "embed_dim": 12, "depth": 3, "num_heads": 3}, 7),
-    "pit": (
-        {
-            "patch_size": 4,
-            "stride": 3,
-            "base_dims": [4, 4, 4],
-            "depth": [1, 2, 1],
-            "heads": [1, 2, 4],
-        },
-        11,
-    ),
-    "swin": (
-        {
-            "patch_size": 2,
-            "window_size": 4,
-            "embed_dim": 4,
-            "depths": [2, 1, 2],
-            "num_heads": [1, 2, 2],
-        },
-        13,
-    ),
-    "mixer": ({"patch_size": 8, "num_blocks": 3, "embed_dim": 8}, 7),
-    "convnext": ({"patch_size": 2, "depths": [1, 2, 1, 1], "dims": [4, 8, 8, 12]}, 10),
-}
-Built = tuple[nn.Module, list[CutPoint]]
+IMAGES = torch.randn(2, 3, 32, 32, generator=torch.Generator().manual_seed(1))
+Case = tuple[nn.Module, list[CutPoint]]
 
 
-@pytest.fixture(scope="module", params=ARCHS)
-def built(request: pytest.FixtureRequest) -> Built:
-    family = find_family(request.param.split()[0])
+@pytest.fixture(scope="module", params=SMALL)
+def case(request: pytest.FixtureRequest) -> Case:
     torch.manual_seed(0)
-    model = family.build(ARCHS[request.param][0], num_classes=5, image_size=32).eval()
-    cut_points = family.cut_points(model)
-    assert len(cut_points) == ARCHS[request.param][1]
+    model = built(request.param)
     # The last normalization of a block starts at zero in timm's ResNets, which would hide a branch.
     for parameter in model.parameters():
         if parameter.ndim == 1:
             nn.init.uniform_(parameter, 0.5, 1.5)
-    return model, cut_points
+    return model, listed(request.param).points
+
+
+def listed(name: str) -> Blocks:
+    return list_blocks(name, empty(name), described(NETWORKS[name]["image_size"]))
 
 
 def read(model: nn.Module, cut_points: list[CutPoint]) -> tuple[Tensor, list[Tensor]]:
     """Return the logits of fixed images, and the stream at every cut point."""
     stream: list[Tensor] = []
-    images = torch.randn(2, 3, 32, 32, generator=torch.Generator().manual_seed(1))
     with capturing(model, cut_points, lambda _, latent: stream.append(latent)), torch.no_grad():
-        logits = model(images)
+        logits = model(IMAGES)
     return logits, stream
 
 
 def test_every_family_is_here() -> None:
-    assert {name.split()[0] for name in ARCHS} == set(family_names()) - {"python", "timm"}
+    families = {NETWORKS[name]["family"] for name in SMALL}
+    assert families == set(family_names()) - {"python", "timm"}
 
 
-def test_names_are_unique_and_the_stem_is_first(built: Built) -> None:
-    _, cut_points = built
+LARGE = [
+    # Every one of its 200 and more operations is recorded, of images of 224 pixels.
+    pytest.param(name, marks=pytest.mark.nightly if entry["image_size"] > 32 else ())
+    for name, entry in NETWORKS.items()
+]
+WHAT = ["name", "kind", "stage", "channels", "height", "width"]
+
+
+@pytest.mark.parametrize("name", LARGE)
+def test_what_is_found_is_what_was_written(name: str) -> None:
+    """Names, kinds, stages, order, shapes, branches, and what lies between them, to the byte."""
+    found, written = listed(name), written_points(name)
+    assert found.table[WHAT].values.tolist() == written[WHAT].values.tolist()
+    joins = [point.join is not None for point in found.points]
+    assert joins == (written["branch"] != "").tolist()
+    # Its stem is read where the pooling ends, while what was pooled is still there.
+    costs = [cost for cost in COSTS if cost != "peak" or name != "timm_resnet basic"]
+    assert found.table[costs].values.tolist() == written[costs].values.tolist()
+
+
+def hooked(model: nn.Module, name: str) -> list[Tensor]:
+    """Return the maps where they were once read, by hooks of torch's own."""
+    maps: list[Tensor] = []
+    handles = []
+
+    def keep(channels: int, height: int, width: int, value: Any) -> None:
+        tensor = value[0] if isinstance(value, tuple) else value
+        if tensor.ndim == 3:
+            tokens = tensor[:, -height * width :]
+            tensor = tokens.transpose(1, 2).reshape(-1, channels, height, width)
+        elif NETWORKS[name]["family"] == "swin":
+            tensor = tensor.permute(0, 3, 1, 2)
+        assert tensor.shape == (len(IMAGES), channels, height, width)
+        maps.append(tensor.clone())
+
+    for _, point in written_points(name).iterrows():
+        module = model.get_submodule(point["module"])
+        shape = point[["channels", "height", "width"]]
+        if point["at"] == "input":
+            hook = module.register_forward_pre_hook(lambda _, args, s=shape: keep(*s, args))
+        else:
+            hook = module.register_forward_hook(lambda _, args, out, s=shape: keep(*s, out))
+        handles.append(hook)
+    with torch.no_grad():
+        model(IMAGES)
+    for handle in handles:
+        handle.remove()
+    return maps
+
+
+def test_values_are_those_of_hooks(case: Case, request: Any) -> None:
+    model, cut_points = case
+    expected = hooked(model, request.node.callspec.params["case"])
+    _, stream = read(model, cut_points)
+    assert all(torch.equal(*pair) for pair in zip(stream, expected, strict=True))
+
+
+def test_names_are_unique_and_the_stem_is_first(case: Case) -> None:
+    _, cut_points = case
     assert len({point.name for point in cut_points}) == len(cut_points)
     assert [point.kind == "stem" for point in cut_points] == [True] + [False] * (
         len(cut_points) - 1
@@ -94,8 +116,8 @@ def test_names_are_unique_and_the_stem_is_first(built: Built) -> None:
 
 
 @pytest.mark.parametrize("training", [False, True])
-def test_reading_leaves_the_logits_as_they_are(built: Built, training: bool) -> None:
-    model, cut_points = built
+def test_reading_leaves_the_logits_as_they_are(case: Case, training: bool) -> None:
+    model, cut_points = case
     model.train(training)
     with torch.random.fork_rng():
         torch.manual_seed(2)
@@ -106,8 +128,8 @@ def test_reading_leaves_the_logits_as_they_are(built: Built, training: bool) -> 
     assert torch.equal(plain, logits)
 
 
-def test_cut_points_come_in_order_as_maps(built: Built) -> None:
-    model, cut_points = built
+def test_cut_points_come_in_order_as_maps(case: Case) -> None:
+    model, cut_points = case
     order: list[int] = []
 
     def note(index: int, latent: Tensor) -> None:
@@ -120,8 +142,8 @@ def test_cut_points_come_in_order_as_maps(built: Built) -> None:
     assert order == list(range(len(cut_points)))
 
 
-def test_nothing_changes_a_map_after_it_was_read(built: Built) -> None:
-    model, cut_points = built
+def test_nothing_changes_a_map_after_it_was_read(case: Case) -> None:
+    model, cut_points = case
     copies: list[Tensor] = []
     _, stream = read(model, cut_points)
     with capturing(model, cut_points, lambda _, latent: copies.append(latent.clone())):
@@ -131,18 +153,18 @@ def test_nothing_changes_a_map_after_it_was_read(built: Built) -> None:
         assert torch.equal(later, copy)
 
 
-def test_silencing_a_branch_leaves_the_stream_before_it(built: Built) -> None:
+def test_silencing_a_branch_leaves_the_stream_before_it(case: Case, request: Any) -> None:
     """A block without its branch is its shortcut: the cut points sit on the stream, all of them."""
-    model, cut_points = built
+    model, cut_points = case
     _, stream = read(model, cut_points)
     checked = 0
-    for index, point in enumerate(cut_points):
-        if point.branch is None or stream[index].shape != stream[index - 1].shape:
+    branches = written_points(request.node.callspec.params["case"])["branch"]
+    for index, (point, branch) in enumerate(zip(cut_points, branches, strict=True)):
+        if not branch or stream[index].shape != stream[index - 1].shape:
             continue
-        branch = model.get_submodule(point.branch)
-        handle = branch.register_forward_hook(lambda module, inputs, output: output * 0)
+        hook = model.get_submodule(branch).register_forward_hook(lambda _, args, out: out * 0)
         _, silenced = read(model, cut_points)
-        handle.remove()
+        hook.remove()
         assert torch.equal(silenced[index - 1], stream[index - 1])
         assert torch.equal(silenced[index], stream[index - 1]), point.name
         assert not torch.allclose(stream[index], stream[index - 1]), point.name
@@ -150,24 +172,23 @@ def test_silencing_a_branch_leaves_the_stream_before_it(built: Built) -> None:
     assert checked > 0
 
 
-def test_filling_an_empty_model_is_loading_a_model(built: Built, request: Any) -> None:
-    model, cut_points = built
-    family, (arch, _) = (value := request.node.callspec.params["built"]).split()[0], ARCHS[value]
-    filled = models.fill(models.build_empty(family, arch, 5, 32), model.state_dict())
+def test_filling_an_empty_model_is_loading_a_model(case: Case, request: Any) -> None:
+    model, cut_points = case
+    filled = models.fill(empty(request.node.callspec.params["case"]), model.state_dict())
     assert not filled.training
     logits, stream = read(model, cut_points)
-    filled_logits, filled_stream = read(filled, find_family(family).cut_points(filled))
+    filled_logits, filled_stream = read(filled, cut_points)
     assert torch.equal(filled_logits, logits)
     assert all(torch.equal(one, other) for one, other in zip(filled_stream, stream, strict=True))
 
 
 def test_stochastic_depth_acts_before_the_stream_is_read() -> None:
-    arch = {**ARCHS["vit"][0], "depth": 2, "drop_path_rate": 0.9}
+    arch = {**NETWORKS["vit"]["arch"], "depth": 2, "drop_path_rate": 0.9}
     torch.manual_seed(0)
-    model = find_family("vit").build(arch, num_classes=5, image_size=32).train()
+    model = find_family("vit").build(arch, num_classes=5, image_size=32)
+    cut_points = list_blocks("vit", model, described()).points
     latents: list[Tensor] = []
-    cut_points = find_family("vit").cut_points(model)
-    with capturing(model, cut_points, lambda _, latent: latents.append(latent)):
+    with capturing(model.train(), cut_points, lambda _, latent: latents.append(latent)):
         model(torch.randn(64, 3, 32, 32))
     dropped = [
         (after == before).flatten(1).all(dim=1).float().mean().item()

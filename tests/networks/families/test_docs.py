@@ -10,8 +10,9 @@ import torch
 import yaml
 from jsonschema import Draft202012Validator
 
+from tests.helpers.networks import described
 from vitscope.networks import families
-from vitscope.networks.blocks import block_table
+from vitscope.networks.blocks import list_blocks
 from vitscope.networks.family import arch_schema, family_names, find_family, prepared
 
 DOCS = Path(__file__).parents[3] / "docs" / "families.md"
@@ -60,7 +61,7 @@ def test_the_example_is_a_family(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     family = find_family(entry["family"])
     torch.manual_seed(0)
     model = family.build(entry["arch"], num_classes=10, image_size=64).eval()
-    table = block_table("convformer", model, family.cut_points(model), image_size=64)
+    table = list_blocks("convformer", model, described(64)).table
 
     assert len(table) == 1 + 2 * (3 + 3 + 9 + 3)
     assert table["kind"].tolist() == ["stem", *["conv", "mlp"] * 18]

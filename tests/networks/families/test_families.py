@@ -8,8 +8,12 @@ import pytest
 import torch
 from jsonschema import Draft202012Validator
 
+from tests.helpers.networks import described
 from vitscope.errors import VitscopeError
+from vitscope.networks.blocks import list_blocks
+from vitscope.networks.empty import build_empty
 from vitscope.networks.family import arch_schema, family_names, find_family
+from vitscope.networks.finding import find_cut_points
 
 # Those of the paper, each of which takes keys that are known, and those of any network.
 CLOSED = ["alternet", "convnext", "mixer", "pit", "resnet", "swin", "timm_resnet", "vit"]
@@ -43,6 +47,8 @@ def test_arch_schemas_are_what_the_module_holds(name: str) -> None:
     module = sys.modules[find_family(name).network.__module__]
     assert schema == module.ARCH
 
+
+IMAGES = torch.zeros(2, 3, 32, 32, device="meta")
 
 # As small as can be, for images of any number of channels.
 ARCHS: dict[str, dict[str, Any]] = {
@@ -103,38 +109,21 @@ def test_an_arch_that_cannot_be(family: str, arch: dict[str, Any], sentence: str
     assert "\n" not in str(caught.value)
 
 
-def test_blocks_that_the_cut_points_do_not_fit() -> None:
-    with torch.device("meta"):
-        family = find_family("vit")
-        model = family.build({"name": "vit_small_resnet26d_224"}, num_classes=10, image_size=224)
-        assert len(family.cut_points(model)) == 17
-        parallel = family.build(
-            {"name": "vit_small_patch16_18x2_224"}, num_classes=10, image_size=224
-        )
-    with pytest.raises(VitscopeError, match="The blocks of this model are ParallelThingsBlock"):
-        family.cut_points(parallel)
-
-
 @pytest.mark.parametrize(
-    ("family", "name", "cut_points"),
+    ("family", "name", "image_size", "cut_points"),
     [
-        ("timm_resnet", "resnet50", 17),
-        ("vit", "vit_tiny_patch16_224", 25),
-        ("vit", "deit_tiny_patch16_224", 25),
-        ("vit", "deit_tiny_distilled_patch16_224", 25),
-        ("pit", "pit_ti_224", 27),
-        ("swin", "swin_tiny_patch4_window7_224", 28),
-        ("mixer", "mixer_s16_224", 17),
-        ("convnext", "convnext_tiny", 22),
+        ("mixer", "mixer_s16_224", 32, 17),
+        # A convolutional network embeds its patches.
+        ("vit", "vit_small_resnet26d_224", 64, 25),
+        # Two attentions, and then two MLPs, join the stream at once.
+        ("vit", "vit_small_patch16_18x2_224", 32, 37),
     ],
 )
-def test_models_of_timm_by_name(family: str, name: str, cut_points: int) -> None:
-    with torch.device("meta"):
-        model = find_family(family).build({"name": name}, num_classes=1000, image_size=224)
-    points = find_family(family).cut_points(model)
+def test_models_of_timm_by_name(family: str, name: str, image_size: int, cut_points: int) -> None:
+    """Others are with the cut points that people wrote for them."""
+    model = build_empty(family, {"name": name}, 10, image_size)
+    points = list_blocks(name, model, described(image_size)).points
     assert len(points) == cut_points
-    for point in points:
-        model.get_submodule(point.module)
 
 
 @pytest.mark.parametrize(
@@ -160,8 +149,8 @@ def test_published_depths(family: str, depth: int, parameters: int) -> None:
 def test_alternets(depth: int, blocks: int, attending: int) -> None:
     family = find_family("alternet")
     with torch.device("meta"):
-        points = family.cut_points(family.build({"depth": depth}, num_classes=10, image_size=32))
-    kinds = [point.kind for point in points]
+        model = family.build({"depth": depth}, num_classes=10, image_size=32)
+    kinds = [point.kind for point in find_cut_points(model, IMAGES).points]
     assert kinds[0] == "stem"
     assert kinds.count("msa") == attending
     assert len(kinds) == blocks + 1

@@ -6,6 +6,8 @@ import pytest
 import torch
 from torch.nn.functional import cross_entropy
 
+from tests.helpers.networks import described
+from vitscope.networks.blocks import list_blocks
 from vitscope.networks.capture import capturing
 from vitscope.networks.translation import translate
 
@@ -24,7 +26,7 @@ def test_values_of_the_authors(golden: Any, name: str) -> None:
         shapes.append(list(latent.shape))
         variances.append(latent.flatten(2).var(dim=2).mean().item())
 
-    cut_points = golden.family(name).cut_points(model)
+    cut_points = list_blocks(name, model, described()).points
     with capturing(model, cut_points, measure), torch.inference_mode():
         logits = model(images)
 
@@ -40,7 +42,7 @@ def test_reading_leaves_the_logits_as_they_are(golden: Any, name: str) -> None:
     model = golden.model(name)
     images, _ = golden.images(2)
     seen: list[int] = []
-    cut_points = golden.family(name).cut_points(model)
+    cut_points = list_blocks(name, model, described()).points
     with torch.inference_mode():
         plain = model(images)
         with capturing(model, cut_points, lambda index, _: seen.append(index)):

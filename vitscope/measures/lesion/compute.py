@@ -111,7 +111,7 @@ class _CleanPass(Silencing):  # type: ignore[no-untyped-call]
         silencing = Silencing(self.names, join)
         answers = {
             module: _answer(kept, silencing)
-            for module, kept in self._before.pop(join.operation).items()
+            for module, kept in self._before.pop(join.operation, {}).items()
             if self._calls[module] == 1 and kept.intact()
         }
         return silencing, answers
