@@ -12,7 +12,10 @@ import vitscope
 from tests.helpers.own_network import MY_NET
 from vitscope.data.building import build
 from vitscope.measures import rooms
+from vitscope.networks.block_table import BLOCKS
+from vitscope.networks.blocks import list_blocks
 from vitscope.networks.conversion import convert
+from vitscope.networks.empty import empty_network
 from vitscope.networks.family import arch_schema, family_names
 from vitscope.settings.generated_docs import GENERATED, regenerated
 from vitscope.settings.generated_docs import PAGES as PAGES_WITH_PARTS
@@ -155,6 +158,9 @@ def test_the_notebook_of_the_readme_measures_a_model(tmp_path: Path, monkeypatch
         label="vit",
         origin="bundled",
     )
+    network = study.network("vit")
+    blocks = list_blocks("vit", empty_network(network), network)
+    BLOCKS.write(blocks.table, "results/mini/blocks/vit.parquet", blocks.metadata())
     names: dict[str, dict[str, float]] = {}
     exec(textwrap.dedent(code), names)
     assert len(names["measured"]) == 25

@@ -11,9 +11,8 @@ import pytest
 import torch
 from PIL import Image
 
-from tests.helpers.own_network import ARCH, MY_NET, my_network
+from tests.helpers.own_network import MY_NET, my_network
 from tests.runs.copies import REPOSITORY, SNAKEMAKE, SOME_KINDS, TINY, Workflow
-from vitscope.networks.family import find_family, nowhere
 
 README = (REPOSITORY / "README.md").read_text(encoding="utf-8")
 
@@ -36,10 +35,6 @@ def place(fresh: Workflow, tmp_path: Path) -> Path:
     (work / "my_net.py").write_text(MY_NET, encoding="utf-8")
     torch.save(my_network().state_dict(), work / "my_net.pth")
     (study,) = re.findall(r"    # my-study.yaml\n((?:    .*\n)+)", README)
-    if find_family("python").cut_points is nowhere:
-        # Until networks of one's own have cut points, the same network of a family that has.
-        own = "family: python, arch: {file: my_net.py, make: resnet20}"
-        study = study.replace(own, f"family: resnet, arch: {ARCH}")
     (work / "my-study.yaml").write_text(textwrap.dedent(study), encoding="utf-8")
     (tmp_path / "vitscope").symlink_to(fresh.root)
     return work

@@ -160,7 +160,15 @@ def test_a_model_has_the_classes_of_its_data_set_or_its_own(tmp_path: Path) -> N
     assert [model.classes for model in study.models.values()] == [10, None, 10]
 
 
-FEATURES = {"feature_variance", "cka", "fourier", "fourier_curves", "fourier_depth", "spectrum"}
+FEATURES = {
+    "feature_variance",
+    "cka",
+    "fourier",
+    "fourier_curves",
+    "fourier_depth",
+    "spectrum",
+    "cka_between",
+}
 WHAT_IT_TAKES = {
     "models.former.data": "generated",
     "models.former.snapshots": {"init": {"path": "a"}, "warmup": {"path": "b"}},
@@ -175,8 +183,10 @@ WHAT_IT_TAKES = {
 def test_figures_of_classes_are_refused_for_a_network_without(
     tmp_path: Path, kind: str, without: str
 ) -> None:
-    figure = {"kind": kind, "models": ["former"]}
-    changes = WHAT_IT_TAKES | {"figures.shown": figure}
+    of_pairs = rooms.declared(rooms.kinds()[kind].measure).of_pairs
+    shown = {"pairs": [["former", "unseen"]]} if of_pairs else {"models": ["former"]}
+    changes = WHAT_IT_TAKES | {"figures.shown": {"kind": kind, **shown}}
+    changes |= {"models.unseen.data": "generated"}
     loaded(tmp_path, **changes)
     changes = changes | {without: None}
     if kind in FEATURES | {"trajectory"}:
