@@ -113,7 +113,7 @@ class _Describing:
     def _join(self, cut: Cut, before: int) -> Join | None:
         """Return the join that a cut is behind, if its branch can be silenced."""
         operation = self._pass.operations[cut.end]
-        if operation.name not in ADDITIONS or not self._pass.joins(cut.end):
+        if cut.how == "stem" or operation.name not in ADDITIONS or not self._pass.joins(cut.end):
             return None
         origin = self._pass.before(cut.end)
         operands = [(n, arg) for n, arg in enumerate(operation.args) if isinstance(arg, Value)]
