@@ -4,14 +4,14 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import ExitStack, contextmanager
 from functools import partial
-from typing import Any
+from typing import Any, Self
 
 from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from vitscope.errors import VitscopeError, quoted
 from vitscope.networks.cut_points import Alike, CutPoint, Join, Recorded
-from vitscope.networks.dataflow import alike, first_tensor
+from vitscope.networks.dataflow import alike, first_tensor, is_bias
 from vitscope.networks.operations import plain_name
 from vitscope.networks.plain_attention import without_fast_path
 
@@ -49,7 +49,7 @@ def capturing(model: nn.Module, cut_points: Sequence[CutPoint], sink: Sink) -> I
                 stack.callback(_attach(model, point, index, read).remove)
         stack.callback(model.register_forward_pre_hook(begin).remove)
         if by_operation:
-            reader = _Reader(by_operation, read)
+            reader = _Reader(model, by_operation, read)
             start = partial(_begin, reader)
             stack.callback(model.register_forward_pre_hook(start, with_kwargs=True).remove)
             stack.enter_context(reader)
@@ -104,31 +104,58 @@ def _check_complete(cut_points: Sequence[CutPoint], seen: Sequence[int]) -> None
 
 
 class OperationMode(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Counts those operations of a pass that are alike, by the names that it is to look at."""
+    """Counts those operations of a module that are alike, by the names that it is to look at."""
 
-    def __init__(self, names: Set[str]) -> None:
+    def __init__(self, model: nn.Module, names: Set[str]) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
+        self.model = model
         self.names = names
-        self.counts: Counter[Alike] = Counter()
+        self.counts: Counter[tuple[str, Alike]] = Counter()
         self._images = 1
+        self._running = [""]
+        self._hooks = ExitStack()
+
+    def __enter__(self) -> Self:
+        """Follow which module runs, and look at every operation."""
+        for name, module in self.model.named_modules():
+            enter = partial(self._begun, name)
+            self._hooks.callback(module.register_forward_pre_hook(enter).remove)
+            self._hooks.callback(module.register_forward_hook(self._ended).remove)
+        super().__enter__()  # type: ignore[no-untyped-call]
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        """Look no more."""
+        self._hooks.close()
+        super().__exit__(*error)  # type: ignore[no-untyped-call]
+
+    def _begun(self, name: str, *_: Any) -> None:
+        self._running.append(name)
+
+    def _ended(self, *_: Any) -> None:
+        self._running.pop()
 
     def begin(self, images: int) -> None:
         """Begin a pass of so many images."""
         self._images = images
+        self._running = [""]
         self.counts.clear()
 
     def counted(self, name: str, tensor: Tensor) -> Recorded:
         """Count an operation, and return which one it is."""
         key = alike(name, tensor, self._images)
-        self.counts[key] += 1
-        return Recorded(key, self.counts[key] - 1)
+        module = self._running[-1]
+        self.counts[module, key] += 1
+        return Recorded(module, key, self.counts[module, key] - 1)
 
 
 class _Reader(OperationMode):  # type: ignore[no-untyped-call]
     """Reads what operations return."""
 
-    def __init__(self, wanted: Mapping[Recorded, int], read: Callable[[int, Tensor], None]) -> None:
-        super().__init__({operation.alike[0] for operation in wanted})
+    def __init__(
+        self, model: nn.Module, wanted: Mapping[Recorded, int], read: Callable[[int, Tensor], None]
+    ) -> None:
+        super().__init__(model, {operation.alike[0] for operation in wanted})
         self._wanted = wanted
         self._read = read
 
@@ -137,7 +164,7 @@ class _Reader(OperationMode):  # type: ignore[no-untyped-call]
     ) -> Any:
         """Run an operation, and read what it returns if that is wanted."""
         result = func(*args, **(kwargs or {}))
-        if plain_name(func) in self.names:
+        if plain_name(func) in self.names and not is_bias(plain_name(func), args):
             tensor = first_tensor(result)
             if tensor is not None:
                 index = self._wanted.get(self.counted(plain_name(func), tensor))
@@ -149,8 +176,8 @@ class _Reader(OperationMode):  # type: ignore[no-untyped-call]
 class Silencing(OperationMode):  # type: ignore[no-untyped-call]
     """Lets one join return the stream that it was to add a branch to."""
 
-    def __init__(self, names: Set[str], join: Join | None = None) -> None:
-        super().__init__(names)
+    def __init__(self, model: nn.Module, names: Set[str], join: Join | None = None) -> None:
+        super().__init__(model, names)
         self._join = join
         self._done = False
 
@@ -159,7 +186,7 @@ class Silencing(OperationMode):  # type: ignore[no-untyped-call]
     ) -> Any:
         """Run an operation, unless it is the join."""
         name = plain_name(func)
-        if name not in self.names:
+        if name not in self.names or is_bias(name, args):
             return func(*args, **(kwargs or {}))
         in_place = func.overloadpacket.__name__ != name
         # What is added in place would be lost.
@@ -178,6 +205,6 @@ class Silencing(OperationMode):  # type: ignore[no-untyped-call]
         if self._join is not None and not self._done:
             raise VitscopeError(
                 f"The network took another path than the one that was recorded: it never came to "
-                f"an addition in {quoted(self._join.module)}. Networks that choose their path by "
-                f"the images cannot be measured without one of their branches."
+                f"an addition in {quoted(self._join.operation.module)}. Networks that choose their "
+                f"path by the images cannot be measured without one of their branches."
             )

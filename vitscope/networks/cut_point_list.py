@@ -49,4 +49,4 @@ def _recorded(entry: dict[str, Any] | None) -> Any:
     if entry is None:
         return None
     name, dimensions, values = entry["alike"]
-    return Recorded((name, dimensions, values), entry["nth"])
+    return Recorded(entry["module"], (name, dimensions, values), entry["nth"])

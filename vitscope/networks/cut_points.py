@@ -49,15 +49,20 @@ class Layout:
 
 @dataclass(frozen=True)
 class Recorded:
-    """An operation of every forward pass: of those that are `alike`, the `nth`."""
+    """An operation of every forward pass: of those of a module that are `alike`, the `nth`.
 
+    What modules inside it do is not counted: attention and linear layers are other operations on
+    other devices.
+    """
+
+    module: str
     alike: Alike
     nth: int
 
 
 @dataclass(frozen=True)
 class Join:
-    """An addition that joins a branch to the stream, and the module that does it.
+    """An addition that joins a branch to the stream.
 
     `stream` says which operand is no branch, and `identity` whether that is the stream as it was at
     the cut point before: without its branch, it would be there still.
@@ -65,7 +70,6 @@ class Join:
 
     operation: Recorded
     stream: int
-    module: str
     identity: bool
 
 

@@ -70,6 +70,9 @@ class _Finder:
             return []
         stem = self._stem(blocks[0])
         cuts = [Cut(stem, "stem", "stem", stem, "", 0, 0)]
+        if stem == 0:
+            # The images are no map of the network: what takes them is its stem.
+            cuts = [replace(blocks.pop(0), how="stem", kind="stem")]
         for block in blocks:
             # What subsamples stands before a block, or in it before its branch begins.
             for entry in (block.start, block.begin):

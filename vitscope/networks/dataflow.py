@@ -5,7 +5,7 @@ can be recorded. The pass runs where the tensors are; on the meta device it comp
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -40,7 +40,7 @@ class Constant:
 class Operation:
     """An operation whose result depends on the images.
 
-    `nth` counts the operations of a pass that are `alike`; in `args` and `kwargs`, tensors are
+    `nth` counts the operations of a module that are `alike`; in `args` and `kwargs`, tensors are
     replaced by the `Value` that they are or by a `Constant`.
     """
 
@@ -116,6 +116,11 @@ def alike(name: str, tensor: Tensor, images: int) -> Alike:
     return name, tensor.ndim, tensor.numel() // images
 
 
+def is_bias(name: str, args: Sequence[Any]) -> bool:
+    """Tell whether an operation adds a bias: on other devices, that is part of a product."""
+    return name == "add" and any(isinstance(arg, Tensor) and arg.ndim < 2 for arg in args)
+
+
 @torch.no_grad()
 def record(
     model: nn.Module, images: Tensor, run: Callable[[Tensor], Any] | None = None
@@ -137,7 +142,7 @@ class _Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._values: dict[int, Value] = {}
         self._alive: dict[int, Tensor] = {}
         self._sharing: dict[int, list[int]] = {}
-        self._counts: Counter[Alike] = Counter()
+        self._counts: Counter[tuple[str, Alike]] = Counter()
         self._operations: list[Operation] = []
         self._passages: list[Passage] = []
         self.calls: Counter[str] = Counter()
@@ -156,7 +161,7 @@ class _Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         if tensors:
             name = plain_name(func)
             key = alike(name, tensors[0], self._images)
-            self._counts[key] += 1
+            self._counts[self.modules[-1], key] += not is_bias(name, args)
             if depends:
                 self._add(func, name, result, known_args, known_kwargs)
         return result
@@ -173,7 +178,10 @@ class _Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         tensors = [leaf for leaf in tree_leaves(result) if isinstance(leaf, Tensor)]
         index = len(self._operations)
         key = alike(name, tensors[0], self._images)
-        shapes, nth = tuple(tuple(t.shape) for t in tensors), self._counts[key] - 1
+        shapes, nth = (
+            tuple(tuple(t.shape) for t in tensors),
+            self._counts[self.modules[-1], key] - 1,
+        )
         self._operations.append(
             Operation(func, name, self.modules[-1], shapes, key, nth, args, kwargs)
         )

@@ -108,12 +108,12 @@ class _Describing:
 
     def _recorded(self, index: int) -> Recorded:
         operation = self._pass.operations[index]
-        return Recorded(operation.alike, operation.nth)
+        return Recorded(operation.module, operation.alike, operation.nth)
 
     def _join(self, cut: Cut, before: int) -> Join | None:
         """Return the join that a cut is behind, if its branch can be silenced."""
         operation = self._pass.operations[cut.end]
-        if operation.name not in ADDITIONS or not self._pass.joins(cut.end):
+        if cut.how == "stem" or operation.name not in ADDITIONS or not self._pass.joins(cut.end):
             return None
         origin = self._pass.before(cut.end)
         operands = [(n, arg) for n, arg in enumerate(operation.args) if isinstance(arg, Value)]
@@ -128,7 +128,7 @@ class _Describing:
         _, position, stream = min(whole, key=lambda operand: operand[:2])
         unchanged = cut.index == cut.end or self._pass.operations[cut.index].name == "relu"
         identity = unchanged and self._pass.moved_from(stream, before)
-        return Join(self._recorded(cut.end), position, operation.module, identity)
+        return Join(self._recorded(cut.end), position, identity)
 
     def _ancestors(self, value: Value, stream: int) -> set[int]:
         """Return the operations behind the stream that a value comes from."""

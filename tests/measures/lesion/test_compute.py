@@ -284,7 +284,7 @@ HABITS = [
 def joins_after(model: nn.Module, images: Tensor, branches: Sequence[str]) -> list[Join]:
     """Return the additions of what modules return, one of each, as one knows where to look."""
     flow = record(model, images)
-    joins = []
+    joins: dict[int, Join] = {}
     for branch in dict.fromkeys(branches):
         given = [p.value for p in flow.passages if (p.module, p.at) == (branch, "output")]
         sums = [
@@ -298,9 +298,10 @@ def joins_after(model: nn.Module, images: Tensor, branches: Sequence[str]) -> li
                 for place, value in enumerate(operation.args)
                 if isinstance(value, Value) and value not in given
             ]
-            recorded = Recorded(operation.alike, operation.nth)
-            joins.append(Join(recorded, stream, operation.module, True))
-    return sorted(joins, key=lambda join: join.operation.nth)
+            recorded = Recorded(operation.module, operation.alike, operation.nth)
+            place = flow.operations.index(operation)
+            joins[place] = Join(recorded, stream, True)
+    return [joins[place] for place in sorted(joins)]
 
 
 def rejoined(

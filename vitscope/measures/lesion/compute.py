@@ -59,7 +59,7 @@ class _Kept:
 
     output: Any
     versions: list[int]
-    counted: Counter[Alike]
+    counted: Counter[tuple[str, Alike]]
 
     def intact(self) -> bool:
         """Tell whether nothing has changed the tensors since."""
@@ -70,11 +70,11 @@ class _CleanPass(Silencing):  # type: ignore[no-untyped-call]
     """The clean forward pass, and the outputs of modules that lesions use again."""
 
     def __init__(self, model: nn.Module, joins: Sequence[Join], images: Tensor) -> None:
-        super().__init__({join.operation.alike[0] for join in joins}, None)
+        super().__init__(model, {join.operation.alike[0] for join in joins})
         self._joins = {join.operation for join in joins}
         self._finished: dict[nn.Module, _Kept] = {}
         self._before: dict[Recorded, dict[nn.Module, _Kept]] = {}
-        self._entered: dict[nn.Module, tuple[list[int], Counter[Alike]]] = {}
+        self._entered: dict[nn.Module, tuple[list[int], Counter[tuple[str, Alike]]]] = {}
         self._calls: Counter[nn.Module] = Counter()
         with ExitStack() as stack:
             for module in _worth_keeping(model, joins):
@@ -108,7 +108,7 @@ class _CleanPass(Silencing):  # type: ignore[no-untyped-call]
 
         What was kept for the join is forgotten.
         """
-        silencing = Silencing(self.names, join)
+        silencing = Silencing(self.model, self.names, join)
         answers = {
             module: _answer(kept, silencing)
             for module, kept in self._before.pop(join.operation, {}).items()
@@ -144,7 +144,8 @@ def _worth_keeping(model: nn.Module, joins: Sequence[Join]) -> list[nn.Module]:
     These are the children of the modules that contain a join. The others, such as normalizations
     and activations, save too little time for the memory that their outputs take.
     """
-    parts = [join.module.split(".") if join.module else [] for join in joins]
+    modules = [join.operation.module for join in joins]
+    parts = [module.split(".") if module else [] for module in modules]
     on_the_ways = {".".join(path[:end]) for path in parts for end in range(len(path) + 1)}
     beside = {module for name in on_the_ways for module in model.get_submodule(name).children()}
     return [m for m in beside if any(p.ndim > 1 for p in m.parameters())]
