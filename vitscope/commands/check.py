@@ -1,5 +1,6 @@
 """Check the models of a study: where each is read, whether that is right, and its weights."""
 
+import re
 import sys
 from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING
@@ -55,7 +56,8 @@ def _checked(study: "Study", name: str) -> tuple[str, str]:
             name, study.network(name), entry.points, entry.checkpoint, where, ROOT
         )
     except VitscopeError as error:
-        return "wrong", str(error)
+        # The line begins with the name of the model.
+        return "wrong", re.sub(rf"^(models\.)?{re.escape(name)}: ", "", str(error))
     except Exception as error:
         if sentence := failing.told(error):
             return "wrong", sentence

@@ -50,7 +50,7 @@ def _fitting(recorded: RecordedPass, point: Mapping[str, Any]) -> list[str]:
 
 def _located(recorded: RecordedPass, name: str, point: Mapping[str, Any]) -> tuple[int, str, str]:
     """Return the operation whose value a module takes or returns."""
-    at, calls = point["at"], recorded.flow.calls[name]
+    at, calls = point.get("at", "output"), recorded.flow.calls[name]
     if calls != 1:
         raise VitscopeError(
             f"points: {quoted(name)} runs {calls} times in a pass, allowed: modules that run once."

@@ -1,0 +1,155 @@
+"""`vitscope check`: what it shows of networks that are right, and how it tells what is not."""
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import yaml
+from torch import nn
+
+from tests.helpers.own_network import MY_NET, my_network
+from vitscope.errors import VitscopeError
+from vitscope.networks.checking import check_model
+from vitscope.networks.cut_points import CutPoint, Join
+from vitscope.networks.finding import find_cut_points
+from vitscope.networks.proofs import prove
+
+OWN = {"family": "python", "arch": {"file": "my_net.py", "make": "resnet20"}, "data": "mine"}
+STUDY: dict[str, Any] = {
+    "title": "mine",
+    "data": {
+        "mine": {
+            "source": {"kind": "shapes32", "seed": 0},
+            "classes": 10,
+            "image_size": 32,
+            "mean": [0.5, 0.5, 0.5],
+            "std": [0.5, 0.5, 0.5],
+            "splits": {"test": {"images": 10}},
+        }
+    },
+    "models": {
+        "mine": {**OWN, "checkpoint": {"path": "my_net.pth"}},
+        "hub": {
+            "family": "timm",
+            "arch": {"name": "test_vit", "drop_path_rate": 0.1},
+            "data": "mine",
+            "checkpoint": {"timm": "test_vit.r160_in1k"},
+        },
+        "other": {**OWN, "checkpoint": {"path": "other.pth"}},
+        "branch": {**OWN, "checkpoint": {"made": True}, "points": [{"module": "layer1.0.conv1"}]},
+        "nine": {
+            **OWN,
+            "arch": {"file": "my_net.py", "make": "nine"},
+            "checkpoint": {"made": True},
+        },
+    },
+    "figures": {"fig9": {"kind": "feature_variance", "models": ["mine", "hub"]}},
+}
+NINE = """
+
+def nine():
+    return find_family("resnet").build({"block": "basic", "blocks": [1] * 4, "width": 4}, 9, 32)
+"""
+
+
+def check(folder: Path, *models: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "vitscope", "check", "own.yaml", *models]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("own")
+    (folder / "own.yaml").write_text(yaml.safe_dump(STUDY, sort_keys=False))
+    (folder / "my_net.py").write_text(MY_NET + NINE)
+    torch.save(my_network().state_dict(), folder / "my_net.pth")
+    torch.save({"head.weight": torch.zeros(2, 2)}, folder / "other.pth")
+    return folder
+
+
+def test_every_model_ends_in_a_line(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[2]))
+    done = check(place)
+    assert done.returncode == 1, done.stderr
+    lines = done.stdout.splitlines()
+    told = dict(line.split(": ", 1) for line in lines if ": right: " in line or ": wrong: " in line)
+    assert lines[-5:] == [f"{name}: {said}" for name, said in told.items()]
+    assert told["mine"] == (
+        "right: 5 cut points (1 stem, 4 conv); 1.094 million multiply-adds; the weights fit; "
+        "4 branches silenced"
+    )
+    assert told["hub"].startswith("right: 13 cut points (1 stem, 6 msa, 6 mlp); ")
+    assert "weights not compared, since they are to be downloaded" in told["hub"]
+    assert told["other"].startswith("wrong: other.pth does not fit the model (missing: ")
+    assert "wrong: points: the output of 'layer1.0.conv1' is not the whole stream" in told["branch"]
+    assert (
+        "wrong: the network returns 9 values for an image, where its data have 10 classes"
+        in told["nine"]
+    )
+    assert all(told[name].startswith("wrong: ") for name in ("other", "branch", "nine"))
+    table = lines[lines.index("mine (mine)") + 1 :][:6]
+    cells = [line.split() for line in table]
+    assert cells[0] == [
+        *["cut", "point", "kind", "stage", "map", "operations", "parameters", "found", "as"]
+    ]
+    assert [row[1:5] for row in cells[1:]] == [
+        ["stem", "stem", "0", "4x32x32"],
+        ["layer1.0", "conv", "1", "4x32x32"],
+        ["layer2.0", "conv", "2", "8x16x16"],
+        ["layer3.0", "conv", "3", "16x8x8"],
+        ["layer4.0", "conv", "4", "32x4x4"],
+    ]
+
+
+def test_a_model_that_is_not_there(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[2]))
+    done = check(place, "min")
+    assert done.returncode == 1
+    assert "found the model 'min', allowed: mine, hub, other, branch, nine." in done.stderr
+
+
+class Adds(nn.Module):
+    """A stream that a second branch joins, so that its proof can fail."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stem = nn.Conv2d(3, 4, 3, padding=1)
+        self.one = nn.Conv2d(4, 4, 3, padding=1)
+        self.head = nn.Linear(4, 2)
+
+    def forward(self, images: torch.Tensor) -> torch.Tensor:
+        """Return logits."""
+        stream = self.stem(images)
+        stream = stream + self.one(stream)
+        logits: torch.Tensor = self.head(stream.mean((2, 3)))
+        return logits
+
+
+def test_a_join_that_takes_the_branch_for_the_stream_is_found_wrong() -> None:
+    torch.manual_seed(0)
+    model, images = Adds().eval(), torch.randn(2, 3, 8, 8)
+    stem, block = find_cut_points(model, images).points
+    assert prove(model, [stem, block], images).wrong == []
+    assert isinstance(block.join, Join)
+    swapped = Join(block.join.operation, 1 - block.join.stream, True)
+    wrong = CutPoint(
+        block.name, "conv", 1, block.module, block.at, block.layout, block.operation, swapped
+    )
+    assert prove(model, [stem, wrong], images).wrong == [
+        f"without the branch of {block.name} the stream changes"
+    ]
+
+
+def test_what_is_no_model_is_told_with_its_name() -> None:
+    network = {
+        "family": "resnet",
+        "arch": {"block": "basic", "blocks": [1, 1, 1, 1], "width": 4},
+        "mean": [0.0] * 3,
+        "classes": 10,
+        "image_size": 32,
+    }
+    with pytest.raises(VitscopeError, match=r"own.yaml: models.net.checkpoint.path: there is no"):
+        check_model("net", network, None, {"path": "none"}, "own.yaml: models.net", Path())
