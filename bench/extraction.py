@@ -16,6 +16,7 @@ from bench.rows import Row
 from vitscope.files.tensors import TensorFile
 from vitscope.measures.feature_variance.compute import shard_variance
 from vitscope.networks.blocks import list_blocks
+from vitscope.networks.capture import capturing
 from vitscope.networks.cut_points import CutPoint
 from vitscope.networks.family import find_family
 from vitscope.networks.latents import extract
@@ -57,6 +58,10 @@ def _measure_model(name: str, folder: Path) -> list[Row]:
             for batch in batches:
                 network(batch)
 
+    def reading() -> None:
+        with capturing(network, points, lambda index, latent: None):
+            plain()
+
     def extraction() -> None:
         extract(network, points, shapes, batches, IMAGES, path)
 
@@ -72,10 +77,18 @@ def _measure_model(name: str, folder: Path) -> list[Row]:
         path.unlink()
         turn.append(_seconds(extraction))
         path.unlink()
+        turn.append(_seconds(reading) / _seconds(plain))
         times.append(turn)
     forward = median(turn[0] for turn in times)
     detail = f"{IMAGES} images, {len(points)} cut points, {size:.2f} GB, forward {forward:.2f} s"
     return [
+        Row(
+            f"{name}: reading all cut points over the plain forward pass",
+            median(turn[4] for turn in times),
+            "times",
+            1.03,
+            "nothing is done with what is read",
+        ),
         Row(
             f"{name}: extraction of all cut points over the plain forward pass",
             median(turn[1] / turn[0] for turn in times),

@@ -1,0 +1,76 @@
+"""The picture of a network as the row of its cut points."""
+
+from itertools import pairwise
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from matplotlib.colors import to_hex
+from matplotlib.figure import Figure
+
+from vitscope.drawing.looks import KIND_COLORS
+from vitscope.drawing.network import plot
+from vitscope.drawing.saving import style
+
+ROOT = Path(__file__).parents[2]
+
+KINDS = ["stem", "conv", "conv", "pool", "msa", "mlp"]
+OPERATIONS = [3_000_000, 5_000_000, 7_000_000, 1_000_000, 2_000_000, 4_000_000]
+
+
+def blocks(repeated: int = 1) -> pd.DataFrame:
+    kinds = KINDS + KINDS[-2:] * (repeated - 1)
+    later = len(kinds) - 3
+    return pd.DataFrame(
+        {
+            "model": "net",
+            "index": range(len(kinds)),
+            "name": [f"blocks.{number}.part" for number in range(len(kinds))],
+            "kind": kinds,
+            "stage": [0, 1, 1] + [2] * later,
+            "channels": [8, 8, 8] + [16] * later,
+            "height": [16] * 3 + [8] * later,
+            "width": [12] * 3 + [6] * later,
+            "operations": OPERATIONS + OPERATIONS[-2:] * (repeated - 1),
+        }
+    )
+
+
+def drawn(table: pd.DataFrame) -> Figure:
+    with style(ROOT / "resources" / "style.mplstyle"):
+        figure = plot(table, "Net")
+        figure.draw_without_rendering()
+    return figure
+
+
+def test_bars_are_operations_in_the_colours_of_kinds() -> None:
+    (axes,) = drawn(blocks().sample(frac=1, random_state=0)).axes
+    bars, marks = axes.containers
+    assert [bar.get_height() for bar in bars] == pytest.approx([3, 5, 7, 1, 2, 4])
+    for container in (bars, marks):
+        assert [to_hex(bar.get_facecolor()) for bar in container] == [KIND_COLORS[k] for k in KINDS]
+    assert [label.get_text() for label in axes.get_xticklabels()] == list(blocks()["name"])
+
+
+def test_stages_are_told_with_their_size_and_a_line_between() -> None:
+    (axes,) = drawn(blocks()).axes
+    told = {text.get_text(): text.xy[0] for text in axes.texts if text.get_text()}
+    assert told == {"8\n16×12": 1.5, "16\n8×6": 4.0}
+    lines = [line.get_xdata()[0] for line in axes.lines]
+    assert lines == [0.5, 2.5]
+
+
+@pytest.mark.parametrize("repeated", [1, 12, 60])
+def test_names_do_not_overlap_and_nothing_is_cut_off(repeated: int) -> None:
+    figure = drawn(blocks(repeated))
+    (axes,) = figure.axes
+    boxes = sorted(
+        (label.get_window_extent() for label in axes.get_xticklabels()), key=lambda box: box.x0
+    )
+    assert all(one.x1 <= other.x0 for one, other in pairwise(boxes))
+    width, height = figure.bbox.size
+    for box in [*boxes, axes.title.get_window_extent(), axes.yaxis.label.get_window_extent()]:
+        assert box.x0 >= 0
+        assert box.y0 >= 0
+        assert box.x1 <= width
+        assert box.y1 <= height
