@@ -6,6 +6,7 @@ from torch import Tensor, nn
 
 from vitscope.networks.capture import capturing
 from vitscope.networks.cut_points import CutPoint, Layout
+from vitscope.networks.finding import find_cut_points
 
 
 def test_tokens_become_a_map_without_their_prefix() -> None:
@@ -52,6 +53,13 @@ def point(module: str, at: str) -> CutPoint:
     return CutPoint(f"{module}.{at}", "conv", 1, module, at, Layout("nchw"))
 
 
+def maps(model: nn.Module, points: list[CutPoint], images: Tensor) -> list[Tensor]:
+    seen: list[Tensor] = []
+    with capturing(model, points, lambda _, latent: seen.append(latent.clone())):
+        model(images)
+    return seen
+
+
 def hooks_of(model: nn.Module) -> int:
     return sum(len(m._forward_hooks) + len(m._forward_pre_hooks) for m in model.modules())
 
@@ -68,6 +76,39 @@ def test_input_and_output_are_read_when_they_exist() -> None:
     assert torch.equal(seen[0][1], convolved)
     assert torch.equal(seen[1][1], convolved.relu())
     assert torch.equal(seen[2][1], logits)
+
+
+class Functional(nn.Module):
+    """Adds up without any module that takes or returns the sums."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stem, self.weight = nn.Conv2d(3, 4, 2, 2), nn.Parameter(torch.randn(4, 4, 1, 1))
+        self.bias = nn.Parameter(torch.randn(1, 4, 1, 1))
+
+    def sums(self, images: Tensor) -> list[Tensor]:
+        x = self.stem(images)
+        first = x + nn.functional.conv2d(x.relu(), self.weight)
+        # Sums too, but the second value is not of the images.
+        shifted = first * (self.bias + self.bias)
+        second = shifted + nn.functional.conv2d(shifted.relu(), self.weight) + self.bias
+        return [x, first, second - self.bias]
+
+    def forward(self, images: Tensor) -> Tensor:
+        return self.sums(images)[-1].mean((2, 3))
+
+
+def test_sums_that_no_module_takes_are_read_where_they_are_computed() -> None:
+    torch.manual_seed(0)
+    model, images = Functional().eval(), torch.randn(3, 3, 8, 12)
+    points = find_cut_points(model, images[:2]).points
+    assert [point.module for point in points] == ["stem", None, None]
+    for batch in (images, images[:1]):
+        seen = maps(model, points, batch)
+        x, first, _ = model.sums(batch)
+        shifted = first * (model.bias + model.bias)
+        second = shifted + nn.functional.conv2d(shifted.relu(), model.weight)
+        assert all(torch.equal(*pair) for pair in zip(seen, (x, first, second), strict=True))
 
 
 def test_no_hook_is_left_behind() -> None:

@@ -15,6 +15,7 @@ from tests.helpers.kinds import KINDS, build
 from tests.helpers.networks import described
 from tests.helpers.written import FOLDER
 from vitscope.measures.lesion.compute import lesioned
+from vitscope.networks import cut_point_list
 from vitscope.networks.blocks import Blocks, list_blocks
 from vitscope.networks.capture import Silencing, capturing
 from vitscope.networks.outputs import logits_of
@@ -67,7 +68,7 @@ def case(request: pytest.FixtureRequest) -> Case:
 
 
 @torch.no_grad()
-def read(case: Case) -> tuple[Tensor, list[Tensor], list[int]]:
+def read(case: Case, images: int = 2) -> tuple[Tensor, list[Tensor], list[int]]:
     """Return the logits, the stream at every cut point, and the cut points in the order of both."""
     stream: list[Tensor] = []
     order: list[int] = []
@@ -77,7 +78,7 @@ def read(case: Case) -> tuple[Tensor, list[Tensor], list[int]]:
         stream.append(latent.clone())
 
     with capturing(case.model, case.blocks.points, note):
-        return logits_of(case.model(case.images)), stream, order
+        return logits_of(case.model(case.images[:images])), stream, order
 
 
 def test_cut_points_of_every_kind_are_found(case: Case) -> None:
@@ -103,6 +104,14 @@ def test_reading_changes_nothing_and_comes_in_the_order_of_the_table(case: Case)
     sizes = case.blocks.table[["channels", "height", "width"]].itertuples(index=False, name=None)
     assert shapes == [(2, *size) for size in sizes]
     assert all(latent.isfinite().all() for latent in stream)
+    _, alone, order = read(case, images=1)
+    assert order == case.blocks.table["index"].tolist()
+    for one, both in zip(alone, stream, strict=True):
+        torch.testing.assert_close(one, both[:1], rtol=1e-3, atol=1e-3)
+
+
+def test_cut_points_are_the_same_when_they_were_written_down(case: Case) -> None:
+    assert cut_point_list.read(case.blocks.metadata()["cut_points"]) == case.blocks.points
 
 
 class Sums(TorchFunctionMode):

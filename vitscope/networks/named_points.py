@@ -7,7 +7,7 @@ from typing import Any
 from vitscope.errors import VitscopeError, nearest, quoted
 from vitscope.networks.cut_points import Kind
 from vitscope.networks.cuts import Cut, layer_kind
-from vitscope.networks.operations import ACTIVATIONS, NORMALIZATIONS
+from vitscope.networks.operations import ACTIVATIONS, NORMALIZATIONS, multiplies
 from vitscope.networks.recorded_pass import RecordedPass
 
 # As a study gives them.
@@ -27,10 +27,12 @@ def named_cuts(recorded: RecordedPass, points: Points) -> list[Cut]:
                 f"points: the {at} of {quoted(name)} is the same value as "
                 f"{quoted(cuts[-1].block)}, which is named too: leave one out."
             )
-        kind: Kind = layer_kind(recorded, last, index) if cuts else "stem"
         called = name if at == "output" else f"{name}.input"
         end = _end_of(recorded, index)
         begin = recorded.before(end) if recorded.joins(end) else last
+        # Where a point within a branch is named too, no more than the sum may be left behind it.
+        works = any(multiplies(op.name) for op in recorded.between(last, index))
+        kind: Kind = layer_kind(recorded, last if works else begin, index) if cuts else "stem"
         cuts.append(Cut(index, "named", kind, end, called, last, begin))
         last = index
     return cuts

@@ -95,7 +95,8 @@ def _of_tokens(
     raster[rows[places] * width + columns[places]] = torch.arange(len(places))[places]
     if bool((raster < 0).any()):
         return None
-    in_order = bool((raster == torch.arange(prefix, prefix + height * width)).all())
+    # Row by row up to the last token: any behind the map would have to be left out.
+    in_order = raster.tolist() == [*range(prefix, len(places))]
     letters = {image: "n", channel: "c"} | dict.fromkeys(inner, "l") | dict.fromkeys(others, "l")
     name = "".join(letters[d] for d in range(len(shape)))
     tokens = None if in_order else tuple(raster.tolist())
