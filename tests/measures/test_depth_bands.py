@@ -10,9 +10,9 @@ def points(kinds: list[str], sizes: list[int]) -> pd.DataFrame:
     return pd.DataFrame({"kind": kinds, "height": sizes, "width": sizes, "depth": depth})
 
 
-def test_a_smaller_map_and_a_pool_subsample():
+def test_a_smaller_map_subsamples_and_a_branch_that_pools_does_not():
     frame = points(["stem", "conv", "conv", "msa", "pool"], [8, 8, 4, 4, 4])
-    assert subsamples(frame).tolist() == [False, False, True, False, True]
+    assert subsamples(frame).tolist() == [False, False, True, False, False]
 
 
 def test_a_map_that_shrinks_in_one_direction_subsamples():

@@ -19,10 +19,10 @@ class Band:
 def subsamples(points: pd.DataFrame) -> pd.Series:
     """Tell for each cut point of one model, in order, whether its block shrinks the map.
 
-    A pool counts even where it only merges channels: it ends a stage.
+    A branch that pools and keeps the size, as in PoolFormer, is of the kind pool and does not.
     """
     pixels = points["height"] * points["width"]
-    return (pixels < pixels.shift()) | (points["kind"] == "pool")
+    return pixels < pixels.shift()
 
 
 def bands(points: pd.DataFrame) -> list[Band]:

@@ -174,15 +174,16 @@ def lesioned(
 
     The model must be in evaluation mode, and the batch on its device.
     """
-    clean = _CleanPass(model, joins, images)
     without = []
-    # The last branch comes first: it uses the most outputs, and those that no earlier branch uses
-    # are freed after it.
-    for join in reversed(joins):
-        silencing, answers = clean.take(join)
-        with _doing(answers):
-            without.append(_logits(model, images, silencing))
-        silencing.check()
+    with without_fast_path():
+        clean = _CleanPass(model, joins, images)
+        # The last branch comes first: it uses the most outputs, and those that no earlier branch
+        # uses are freed after it.
+        for join in reversed(joins):
+            silencing, answers = clean.take(join)
+            with _doing(answers):
+                without.append(_logits(model, images, silencing))
+            silencing.check()
     return clean.logits, without[::-1]
 
 
@@ -250,8 +251,5 @@ def measure(
     labels = known_labels(given.images, rows)
     joins = joins_of(given.model, given.cut_points)
     named = {given.cut_points[index].name: join for index, join in joins.items()}
-    with without_fast_path():
-        clean, without = correctness(
-            given.network, named, given.batches(rows), labels, given.device
-        )
+    clean, without = correctness(given.network, named, given.batches(rows), labels, given.device)
     return lesion_table(given.blocks, list(joins), clean, without, **bootstrap)
