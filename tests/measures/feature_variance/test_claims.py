@@ -73,7 +73,7 @@ def test_the_published_figure_is_counted_as_by_hand():
 
 def test_subsampling_blocks_count_for_subsampling_only():
     kinds = ["stem", "conv", "conv", "msa", "pool", "msa"]
-    table = variances("m", kinds, [8, 8, 4, 4, 4, 2], [1, 2, 1, 3, 2, 5])
+    table = variances("m", kinds, [8, 8, 4, 4, 2, 1], [1, 2, 1, 3, 2, 5])
     assert counts(table) == {
         "conv_increases_variance": (1, 1),
         "msa_reduces_variance": (0, 1),
