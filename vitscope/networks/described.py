@@ -2,13 +2,13 @@
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from math import prod
 
 from vitscope.networks.cut_points import CutPoint, Join, Recorded
 from vitscope.networks.cuts import Cut
-from vitscope.networks.dataflow import Value
+from vitscope.networks.dataflow import Passage, Value
 from vitscope.networks.operations import ADDITIONS, inside, multiplies
 from vitscope.networks.recorded_pass import RecordedPass
 
@@ -76,35 +76,34 @@ class _Describing:
 
     def _by_module(self, point: CutPoint, index: int, block: str) -> CutPoint:
         """Read a point at a module that takes or returns its value, or that seen otherwise."""
-        seen = index
-        while True:
-            passages = [
-                passage
-                for passage in self._pass.flow.passages
-                if passage.value == Value(seen)
-                and passage.module
-                and self._pass.flow.calls[passage.module] == 1
-            ]
-            if passages:
-                first = min(
-                    passages, key=lambda p: (p.module != block, p.at == "input", len(p.module))
+        for seen in self._seen_as(index):
+            passage, layout = self._passage(seen, block), self._pass.maps.layout(seen)
+            if passage is not None and layout is not None:
+                return replace(
+                    point, module=passage.module, at=passage.at, layout=layout, operation=None
                 )
-                layout = self._pass.maps.layout(seen)
-                if layout is not None:
-                    return replace(
-                        point, module=first.module, at=first.at, layout=layout, operation=None
-                    )
-            after = bisect_right(self._pass.dominators, seen)
-            if after == len(self._pass.dominators):
-                return point
-            following = self._pass.dominators[after]
-            if not self._pass.moved_from(Value(following), seen) or self._loses(following, seen):
-                return point
-            seen = following
+        return point
 
-    def _loses(self, index: int, origin: int) -> bool:
-        values = [prod(self._pass.operations[i].shape) for i in (index, origin)]
-        return values[0] != values[1]
+    def _passage(self, index: int, block: str) -> Passage | None:
+        """Return where a module takes or returns a value: best is the block's own output."""
+        flow = self._pass.flow
+        passages = [
+            passage
+            for passage in flow.passages
+            if passage.value == Value(index) and flow.calls[passage.module] == 1 and passage.module
+        ]
+        order = sorted(passages, key=lambda p: (p.module != block, p.at == "input", len(p.module)))
+        return order[0] if order else None
+
+    def _seen_as(self, index: int) -> Iterator[int]:
+        """Yield an operation, and those behind it that move its whole value."""
+        yield index
+        size = prod(self._pass.operations[index].shape)
+        for following in self._pass.dominators[bisect_right(self._pass.dominators, index) :]:
+            moved = self._pass.moved_from(Value(following), index)
+            if not moved or prod(self._pass.operations[following].shape) != size:
+                return
+            yield following
 
     def _recorded(self, index: int) -> Recorded:
         operation = self._pass.operations[index]
