@@ -11,7 +11,7 @@ from vitscope.drawing.figure import Member, draw
 from vitscope.drawing.saving import save, style
 from vitscope.drawing.text import literal
 from vitscope.files.tables import read_metadata
-from vitscope.settings.pairs import by_prefix, split_prefix
+from vitscope.measures.pairs import by_prefix, split_prefix
 
 with job(snakemake):
     params = snakemake.params

@@ -7,7 +7,7 @@ import pandas as pd
 from scripts._job import job
 from vitscope.files.tables import read_metadata
 from vitscope.measures.given import Parts
-from vitscope.settings.pairs import by_prefix
+from vitscope.measures.pairs import by_prefix
 
 with job(snakemake):
     modules, inputs = snakemake.params.modules, snakemake.input

@@ -23,6 +23,7 @@ def test_every_table_comes_back(tmp_path: Path, name: str) -> None:
         pa.float32(): [0.5, -(2.0**100)],
         pa.float64(): [0.1, -1e300],
         pa.bool_(): [True, False],
+        pa.list_(pa.float64()): [np.array([0.1]), np.array([1e300, -2.0])],
     }
     frame = pd.DataFrame(
         {column: samples[kind] for column, (kind, _) in find_table(name).columns.items()}

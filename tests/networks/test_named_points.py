@@ -11,6 +11,7 @@ from tests.helpers.networks import described
 from vitscope.errors import VitscopeError
 from vitscope.networks.blocks import list_blocks
 from vitscope.networks.capture import capturing
+from vitscope.networks.finding import find_cut_points
 
 
 class Unit(nn.Module):
@@ -174,7 +175,9 @@ class Choosing(nn.Module):
 
 def test_a_path_that_is_chosen_by_the_images() -> None:
     model = Choosing("units").eval()
-    points = list_blocks("mine", model, described(16)).points
+    with pytest.raises(VitscopeError, match=r"^models.mine: the network does other things for "):
+        list_blocks("mine", model, described(16))
+    points = find_cut_points(model, torch.zeros(2, 3, 16, 16)).points
     assert [point.name for point in points] == ["stem", "units.0", "units.1"]
     with pytest.raises(VitscopeError) as caught, capturing(model, points, lambda *_: None):
         model(-torch.ones(2, 3, 16, 16))

@@ -13,8 +13,8 @@ def measuring(models: int) -> dict[str, int]:
 
 def test_the_default_study(fresh):
     plan = fresh.plan()
-    # Variance and amplitudes of all models, CKA of three.
-    assert plan["measure_latents"] == 6 + 6 + 3
+    # Variance and amplitudes of all models, CKA of three, and of two beside each other.
+    assert plan["measure_latents"] == 6 + 6 + 3 + 2
     assert plan["measure_weights"] == 2
     assert plan | dict.fromkeys(MEASURING, 0) == dict.fromkeys(MEASURING, 0) | {
         "build_split": 3,

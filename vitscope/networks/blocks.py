@@ -22,6 +22,7 @@ from vitscope.networks.block_table import Part
 from vitscope.networks.capture import capturing
 from vitscope.networks.compiler import without_compiler
 from vitscope.networks.cut_points import CutPoint
+from vitscope.networks.dataflow import record
 from vitscope.networks.finding import find_cut_points
 from vitscope.networks.named_points import Points
 
@@ -72,7 +73,28 @@ def _listed(
         if any(tensor.is_meta for tensor in model.parameters()):
             raise
         # Tensors that are no parameters stay where they are, and values may decide what is done.
+        _refuse_choices(model, network)
         return _counted(name, model, model, "cpu", network, points)
+
+
+def _refuse_choices(model: nn.Module, network: Mapping[str, Any]) -> None:
+    """Refuse a network that does something else for other images: it has no one list of points."""
+    noise = torch.randn(_blank(model, network).shape, generator=torch.Generator().manual_seed(0))
+    paths = set()
+    for images in (torch.zeros_like(noise), noise, noise + 2, noise - 2):
+        operations = record(model, images).operations
+        paths.add(tuple((operation.name, operation.module) for operation in operations))
+    if len(paths) > 1:
+        raise VitscopeError(
+            "the network does other things for other images: one that chooses its path by the "
+            "images cannot be read."
+        )
+
+
+def _blank(model: nn.Module, network: Mapping[str, Any], device: str = "cpu") -> Tensor:
+    size, channels = network["image_size"], len(network["mean"])
+    dtype = next((tensor.dtype for tensor in model.parameters()), torch.float32)
+    return torch.zeros(2, channels, size, size, dtype=dtype, device=device)
 
 
 def _counted(
@@ -83,9 +105,7 @@ def _counted(
     network: Mapping[str, Any],
     points: Points | None,
 ) -> Blocks:
-    size, channels = network["image_size"], len(network["mean"])
-    dtype = next((tensor.dtype for tensor in model.parameters()), torch.float32)
-    images = torch.zeros(2, channels, size, size, dtype=dtype, device=device)
+    images = _blank(model, network, device)
     found = find_cut_points(model, images, run, points)
     _check_outputs(found.outputs, network.get("classes"))
     shapes, parts = _measured(model, run, found.points, images[:1])

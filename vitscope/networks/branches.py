@@ -10,7 +10,6 @@ from vitscope.networks.operations import (
     FUSED_ATTENTION,
     POOLINGS,
     PRODUCTS,
-    inside,
     multiplies,
 )
 
@@ -37,14 +36,10 @@ class Branches:
             return "mlp"
         return "pool" if any(op.name in POOLINGS for op in branch) else "mlp"
 
-    def child(self, branch: Sequence[Operation], block: str) -> str:
-        """Return the child of a block that does what decides the kind of a branch."""
+    def main(self, branch: Sequence[Operation]) -> Operation | None:
+        """Return the operation that decides a branch's kind: attention, or its first matrix."""
         doing = [operation for operation in branch if multiplies(operation.name)]
-        for operation in sorted(doing, key=self.attends, reverse=True):
-            if operation.module != block and inside(operation.module, block):
-                rest = operation.module[len(block) :].lstrip(".")
-                return f"{block}.{rest.split('.')[0]}".lstrip(".")
-        return f"{block}.join".lstrip(".")
+        return max(doing, key=self.attends, default=None)
 
     def attends(self, operation: Operation) -> bool:
         """Tell whether an operation multiplies values that both depend on the images."""

@@ -1,6 +1,7 @@
 """Where a network is cut: behind joins, the stem and what subsamples, or else behind layers."""
 
 from bisect import bisect_left, bisect_right
+from collections.abc import Set
 from dataclasses import dataclass, replace
 
 from vitscope.networks.branches import pattern
@@ -58,6 +59,8 @@ class _Finder:
         self._maps = recorded.maps
         self._operations = recorded.operations
         self._dominators = recorded.dominators
+        # The modules that normalize every sum of theirs.
+        self._normalizing: Set[str] = set()
 
     def find(self) -> list[Cut]:
         """Return all cuts in order."""
@@ -91,6 +94,9 @@ class _Finder:
     def _blocks(self) -> list[Cut]:
         joins = [d for d in self._dominators if self._pass.joins(d) and self._maps.layout(d)]
         holding = {self._operations[d].module for d in joins}
+        self._normalizing = holding - {
+            self._operations[d].module for d in joins if not self._followed_by(d, NORMALIZATIONS)
+        }
         blocks = [self._block(d, self._operations[d].module) for d in joins]
         blocks += [self._block(*plain) for plain in self._blocks_without_joins(holding)]
         return sorted(blocks)
@@ -115,19 +121,25 @@ class _Finder:
 
     def _block(self, end: int, block: str) -> Cut:
         """Return the cut where a block ends: behind the activation or norm of its sum, if any."""
-        index = end
-        after = bisect_right(self._dominators, end)
-        if after < len(self._dominators):
-            following = self._operations[self._dominators[after]]
-            within = inside(following.module, block)
-            ends = following.name in ACTIVATIONS or (block and following.name in NORMALIZATIONS)
-            if within and ends and following.operands()[:1] == [Value(end)]:
-                index = self._dominators[after]
+        # A norm behind the last of several joins is that of the network and not of the block.
+        closing = ACTIVATIONS | (NORMALIZATIONS if block in self._normalizing else set())
+        index = self._followed_by(end, closing) or end
         start = self._entry(end, block)
         # A shortcut starts where its branch does; a block without one is all branch.
         how: How = "join" if self._pass.joins(end) else "block"
         begin = self._pass.before(end) if how == "join" else start
         return Cut(index, how, self._pass.kind(begin, end), end, block, start, begin)
+
+    def _followed_by(self, end: int, names: Set[str]) -> int | None:
+        """Return the operation of the same module that takes a sum and nothing else, if any."""
+        after = bisect_right(self._dominators, end)
+        if after == len(self._dominators):
+            return None
+        index = self._dominators[after]
+        following = self._operations[index]
+        within = inside(following.module, self._operations[end].module)
+        takes = following.name in names and following.operands()[:1] == [Value(end)]
+        return index if within and takes else None
 
     def _entry(self, end: int, module: str) -> int:
         """Return the operation whose value enters the module in which an operation is."""
@@ -178,7 +190,9 @@ class _Finder:
                 cut = Cut(
                     index, "layer", layer_kind(self._pass, last, index), index, "", last, last
                 )
-                cuts.append(replace(cut, block=self._layer(cut)))
+                module = self._operations[index].module
+                layer = self._pass.largest_module(module, last, index)
+                cuts.append(replace(cut, block=layer))
                 last = index
         return cuts
 
@@ -190,16 +204,3 @@ class _Finder:
         if operation.name == "cat":
             return convolved
         return operation.name in POOLINGS or (operation.name in ACTIVATIONS and convolved)
-
-    def _layer(self, cut: Cut) -> str:
-        """Return the largest module around an operation that does nothing beyond its stretch."""
-        name = self._operations[cut.index].module
-        outside = {
-            self._operations[i].module for i in self._pass.order if not cut.start < i <= cut.index
-        }
-        while "." in name:
-            outer = name.rpartition(".")[0]
-            if any(inside(other, outer) for other in outside):
-                break
-            name = outer
-        return name

@@ -33,7 +33,7 @@ class _Describing:
             size = self._pass.maps.size(cut.index)
             name = self._name(cut, ended)
             names[name] += 1
-            unique = name if names[name] == 1 else f"{name}.{names[name]}"
+            unique = name if names[name] == 1 else f"{name}#{names[name]}"
             before = cuts[number - 1].index if number else 0
             points.append(self._point(unique, cut, stage, before))
         return points
@@ -47,7 +47,10 @@ class _Describing:
             return self._subsampling(cut)
         if cut.block and (cut.how == "layer" or ended[cut.block] == 1):
             return cut.block
-        return self._pass.branches.child(self._pass.between(cut.begin, cut.end), cut.block)
+        main = self._pass.branches.main(self._pass.between(cut.begin, cut.end))
+        if main is None or main.module == cut.block:
+            return f"{cut.block}.join".lstrip(".")
+        return self._pass.largest_module(main.module, cut.begin, cut.end)
 
     def _subsampling(self, cut: Cut) -> str:
         """Return the largest module that subsamples and does not hold the block behind it."""

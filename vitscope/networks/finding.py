@@ -68,8 +68,9 @@ def _refuse_streams(
     """Refuse a network of which only part was found."""
     if not cuts:
         raise VitscopeError(
-            "no cut point was found in the network: its maps, if it has any, meet nowhere; "
-            "name the points to read in the model's entry, as points."
+            "no cut point was found in the network: nowhere do all paths from the images meet in "
+            "a map, as where it has several streams; name the points to read in the model's "
+            "entry, as points."
         )
     names = ["the images", *(point.name for point in points), "the result"]
     for position, (start, end, share) in enumerate(recorded.stretches([cut.index for cut in cuts])):

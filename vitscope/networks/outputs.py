@@ -13,7 +13,7 @@ def logits_of(output: Any) -> Tensor:
     """Return the logits from what a network returned: a tensor, or what holds one.
 
     Of a mapping or an object the entry `logits` is taken, as networks of Hugging Face have it, and
-    else the first tensor.
+    else its one tensor.
     """
     if isinstance(output, Tensor):
         return output
@@ -21,10 +21,10 @@ def logits_of(output: Any) -> Tensor:
     named = output.get("logits") if mapped else getattr(output, "logits", None)
     if isinstance(named, Tensor):
         return named
-    for leaf in tree_leaves(output):
-        if isinstance(leaf, Tensor):
-            return leaf
+    tensors = [leaf for leaf in tree_leaves(output) if isinstance(leaf, Tensor)]
+    if len(tensors) == 1:
+        return tensors[0]
     raise VitscopeError(
-        f"The network returned a {type(output).__name__} without a tensor, allowed: logits, or "
-        f"an object or mapping that holds them as 'logits'."
+        f"The network returned a {type(output).__name__} of {len(tensors)} tensors, allowed: the "
+        f"logits alone, or an object or mapping that holds them as 'logits'."
     )

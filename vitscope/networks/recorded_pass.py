@@ -10,7 +10,7 @@ from vitscope.networks.branches import Branches
 from vitscope.networks.cut_points import Kind
 from vitscope.networks.dataflow import Dataflow, Operation, Value
 from vitscope.networks.maps import Maps
-from vitscope.networks.operations import ADDITIONS, MOVES, multiplies
+from vitscope.networks.operations import ADDITIONS, MOVES, inside, multiplies
 
 
 class RecordedPass:
@@ -85,3 +85,13 @@ class RecordedPass:
         work = [sum(multiplies(op.name) for op in self.between(*pair)) for pair in pairwise(ends)]
         whole = max(sum(work), 1)
         return [(*pair, part / whole) for pair, part in zip(pairwise(ends), work, strict=True)]
+
+    def largest_module(self, name: str, start: int, end: int) -> str:
+        """Return the largest module around another that does nothing beyond two values."""
+        beyond = {self.operations[i].module for i in self.order if not start < i <= end}
+        while "." in name:
+            outer = name.rpartition(".")[0]
+            if any(inside(module, outer) for module in beyond):
+                break
+            name = outer
+        return name

@@ -11,7 +11,7 @@ import msgspec
 
 from vitscope.errors import VitscopeError, quoted
 from vitscope.measures import rooms
-from vitscope.settings.pairs import pair_name
+from vitscope.measures.pairs import pair_name
 from vitscope.settings.schema import unknown
 from vitscope.training.snapshots import END
 

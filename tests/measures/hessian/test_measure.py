@@ -74,5 +74,5 @@ def test_a_model_without_a_recipe_is_told(tmp_path: Path) -> None:
     study = yaml.safe_load(path.read_text(encoding="utf-8"))
     del study["training"]
     path.write_text(yaml.safe_dump(study), encoding="utf-8")
-    with pytest.raises(VitscopeError, match="the key 'training' is missing"):
+    with pytest.raises(VitscopeError, match="shows a loss, and nothing says of what training"):
         load_study(path)

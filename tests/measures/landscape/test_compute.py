@@ -455,13 +455,15 @@ figures:
         (
             "training: {epochs: 2, batch_size: 10, learning_rate: 0.1}\n",
             "",
-            "top level: the key 'training' is missing: add it to train net.",
+            "figures.plane shows a loss, and nothing says of what training: add `loss: "
+            "{weight_decay: ..., augment: none}` for networks that were trained elsewhere, or the "
+            "key 'training'.",
         ),
         (
             ", train: {}",
             "",
-            "analysis.augmented.split, for models.net on data.shapes: found 'train', allowed: "
-            "test.",
+            "analysis.augmented.split, for models.net on data.shapes in figures.plane: found "
+            "'train', allowed: test.",
         ),
     ],
 )

@@ -78,10 +78,9 @@ def test_rows_of_shapes_are_of_their_images_alone() -> None:
             )
 
 
-@pytest.mark.parametrize(
-    ("shape_share", "texture_share"), some_of([(0.3, 0.5), (0.05, 0.1), (0.6, 0.02)], (0.05, 0.1))
-)
-def test_the_interval_is_that_of_scipy(shape_share: float, texture_share: float) -> None:
+@pytest.mark.parametrize("shares", some_of([(0.3, 0.5), (0.05, 0.1), (0.6, 0.02)], (0.05, 0.1)))
+def test_the_interval_is_that_of_scipy(shares: tuple[float, float]) -> None:
+    shape_share, texture_share = shares
     prediction, shape, texture = drawn(400, shape_share, texture_share)
     row = measured(prediction, shape, texture, 20_000).iloc[0]
     hits = [(prediction == cue).astype(float) for cue in (shape, texture)]

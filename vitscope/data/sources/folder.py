@@ -80,5 +80,5 @@ def _images_in(folder: Path) -> Iterator[Path]:
     with os.scandir(folder) as entries:
         for entry in entries:
             suffix = Path(entry.name).suffix.lower()
-            if suffix in SUFFIXES and not entry.name.startswith(".") and entry.is_file():
+            if suffix in SUFFIXES and not entry.name.startswith(".") and Path(entry.path).is_file():
                 yield Path(entry.path)
