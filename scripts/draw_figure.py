@@ -10,8 +10,8 @@ from vitscope.claims.published import read_published_of
 from vitscope.drawing.figure import Member, draw
 from vitscope.drawing.saving import save, style
 from vitscope.drawing.text import literal
+from vitscope.files.pairs import by_prefix, split_prefix
 from vitscope.files.tables import read_metadata
-from vitscope.measures.pairs import by_prefix, split_prefix
 
 with job(snakemake):
     params = snakemake.params

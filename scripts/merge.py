@@ -5,9 +5,9 @@ from importlib import import_module
 import pandas as pd
 
 from scripts._job import job
+from vitscope.files.pairs import by_prefix
 from vitscope.files.tables import read_metadata
 from vitscope.measures.given import Parts
-from vitscope.measures.pairs import by_prefix
 
 with job(snakemake):
     modules, inputs = snakemake.params.modules, snakemake.input

@@ -1,6 +1,6 @@
 """What the jobs of measures.smk are given, and where their inputs lie."""
 
-from vitscope.measures.pairs import by_prefix
+from vitscope.files.pairs import by_prefix
 
 
 def needing(needs, in_parts=False):

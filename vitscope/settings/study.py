@@ -10,8 +10,8 @@ from typing import Any, Literal, TypeVar
 import msgspec
 
 from vitscope.errors import VitscopeError, quoted
+from vitscope.files.pairs import pair_name
 from vitscope.measures import rooms
-from vitscope.measures.pairs import pair_name
 from vitscope.settings.schema import unknown
 from vitscope.training.snapshots import END
 
