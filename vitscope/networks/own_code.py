@@ -131,9 +131,10 @@ def _check_function(own: OwnCode, arch: Mapping[str, Any], where: str) -> None:
             f"{', '.join(there) or 'none'}.{nearest(make, there)}"
         )
     # One that is wrapped, or defined in more ways, may take other keywords.
-    (function, *others) = makes or [tree]
-    if isinstance(function, ast.FunctionDef) and not (function.decorator_list or others):
-        _check_keywords(function, keywords(arch), f"{where}: {file}, line {function.lineno}")
+    (made, *others) = makes or [tree]
+    function = _called(made)
+    if function is not None and not others:
+        _check_keywords(make, function, keywords(arch), f"{where}: {file}, line {function.lineno}")
 
 
 def _below(folder: Path, file: Path) -> Path:
@@ -224,6 +225,17 @@ def _is_made_here(node: ast.AST) -> bool:
     return isinstance(node, ast.FunctionDef | ast.ClassDef)
 
 
+def _called(made: ast.AST) -> ast.FunctionDef | None:
+    """Return what takes the keywords: a function, or a class's own `__init__`; None if unclear."""
+    if isinstance(made, ast.ClassDef):
+        # A decorator or a metaclass may take other keywords.
+        if made.decorator_list or made.keywords:
+            return None
+        functions = (node for node in made.body if isinstance(node, ast.FunctionDef))
+        return _called(next((f for f in functions if f.name == "__init__"), ast.Pass()))
+    return made if isinstance(made, ast.FunctionDef) and not made.decorator_list else None
+
+
 def _makes_names(tree: ast.Module) -> bool:
     """Tell whether a module may have names that its source does not tell."""
     return any(
@@ -234,21 +246,26 @@ def _makes_names(tree: ast.Module) -> bool:
     )
 
 
-def _check_keywords(function: ast.FunctionDef, given: Mapping[str, Any], place: str) -> None:
+def _check_keywords(
+    make: str, function: ast.FunctionDef, given: Mapping[str, Any], place: str
+) -> None:
     """Refuse keywords that a function does not take, and the lack of those that it needs."""
     parameters = function.args
-    named = [arg.arg for arg in [*parameters.args, *parameters.kwonlyargs]]
+    # The first argument of a class is the object itself.
+    of_class = function.name == "__init__" and make != "__init__"
+    own = parameters.args[of_class:]
+    named = [arg.arg for arg in [*own, *parameters.kwonlyargs]]
     for key in given:
         if key not in named and parameters.kwarg is None:
             raise VitscopeError(
-                f"{place}: {function.name} takes no {quoted(key)}, it takes "
+                f"{place}: {make} takes no {quoted(key)}, it takes "
                 f"{', '.join(named) or 'nothing'}.{nearest(key, named)}"
             )
-    first_default = len(parameters.args) - len(parameters.defaults)
-    needed = [arg.arg for arg in parameters.args[: max(first_default, 0)]]
+    first_default = len(own) - len(parameters.defaults)
+    needed = [arg.arg for arg in own[: max(first_default, 0)]]
     pairs = zip(parameters.kwonlyargs, parameters.kw_defaults, strict=True)
     needed += [arg.arg for arg, default in pairs if default is None]
     missing = [name for name in needed if name not in given]
     if missing or parameters.posonlyargs:
         what = ", ".join(missing) or "arguments without names"
-        raise VitscopeError(f"{place}: {function.name} needs {what}: add it to the arch.")
+        raise VitscopeError(f"{place}: {make} needs {what}: add it to the arch.")

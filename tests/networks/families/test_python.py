@@ -252,6 +252,34 @@ def test_what_is_wrong_with_an_arch_is_told_before_it_runs(
     assert text.startswith(told.format(folder=folder))
 
 
+CLASSES = """
+from torch import nn
+
+
+class Own(nn.Module):
+    def __init__(self, width, classes=10):
+        super().__init__()
+
+
+class Open(Own):
+    pass
+"""
+
+
+def test_the_keywords_of_a_class_are_checked_too(tmp_path: Path) -> None:
+    write(tmp_path, classes=CLASSES)
+    assert ready(tmp_path, file="classes.py", make="Own", width=3)
+    # What its bases take is not read.
+    assert ready(tmp_path, file="classes.py", make="Open", anything=3)
+    for given, told in (
+        ({"widht": 3}, "Own takes no 'widht', it takes width, classes. Did you mean 'width'?"),
+        ({"classes": 3}, "Own needs width: add it to the arch."),
+    ):
+        with pytest.raises(VitscopeError) as caught:
+            ready(tmp_path, file="classes.py", make="Own", **given)
+        assert str(caught.value).endswith(told)
+
+
 @pytest.mark.parametrize(
     ("files", "told"),
     [
