@@ -104,6 +104,22 @@ def test_every_model_ends_in_a_line(place: Path, monkeypatch: pytest.MonkeyPatch
     ]
 
 
+def test_images_that_are_not_there(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[2]))
+    study = {**STUDY, "data": {"mine": {**STUDY["data"]["mine"]}}}
+    study["data"]["mine"]["source"] = {"kind": "folder", "path": "images"}
+    study["models"] = {"mine": STUDY["models"]["mine"]}
+    study["figures"] = {"fig9": {"kind": "feature_variance", "models": ["mine"]}}
+    (place / "folder.yaml").write_text(yaml.safe_dump(study, sort_keys=False))
+    command = [sys.executable, "-m", "vitscope", "check", "folder.yaml"]
+    done = subprocess.run(command, cwd=place, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    right, wrong = done.stdout.splitlines()[-2:]
+    assert right.startswith("mine: right: ")
+    assert wrong.startswith("data.mine: wrong: data.mine.source.path: ")
+    assert "images" in wrong
+
+
 def test_a_model_that_is_not_there(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[2]))
     done = check(place, "min")

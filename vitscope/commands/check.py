@@ -21,13 +21,14 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(arguments: Namespace) -> None:
-    """Print the cut points of each model, and one line for each; end in 1 if one is wrong."""
+    """Print the cut points of each model, and one line for each; end in 1 if anything is wrong."""
     from vitscope.settings.loading import load_config
 
     asked = asked_for(arguments.study)
     default, studies, _ = load_config(asked.settings, "config/config.yaml")
     study = studies[asked.study or default]
     lines = {name: _checked(study, name) for name in _models(study, arguments.models)}
+    lines |= _missing_data(study)
     for name, (verdict, text) in lines.items():
         print(f"{name}: {verdict}: {text}")
     if any(verdict != "right" for verdict, _ in lines.values()):
@@ -42,6 +43,22 @@ def _models(study: "Study", named: list[str]) -> list[str]:
                 f"{', '.join(study.models)}.{nearest(name, study.models)}"
             )
     return named or list(study.models)
+
+
+def _missing_data(study: "Study") -> dict[str, tuple[str, str]]:
+    """Return what is wrong with the files of data sets that figures are made from."""
+    from vitscope.data.source_files import archive_needed, local_files
+    from vitscope.workflow.params import shown_data
+
+    wrong = {}
+    for dataset, split in shown_data(study):
+        source = study.data[dataset].source
+        try:
+            if not archive_needed(source):
+                local_files(f"data.{dataset}.source", source, split)
+        except VitscopeError as error:
+            wrong[f"data.{dataset}"] = ("wrong", str(error))
+    return wrong
 
 
 def _checked(study: "Study", name: str) -> tuple[str, str]:
