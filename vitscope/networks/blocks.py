@@ -79,9 +79,10 @@ def _listed(
 
 def _refuse_choices(model: nn.Module, network: Mapping[str, Any]) -> None:
     """Refuse a network that does something else for other images: it has no one list of points."""
-    noise = torch.randn(_blank(model, network).shape, generator=torch.Generator().manual_seed(0))
+    blank = _blank(model, network)
+    noise = torch.randn(blank.shape, generator=torch.Generator().manual_seed(0)).to(blank)
     paths = set()
-    for images in (torch.zeros_like(noise), noise, noise + 2, noise - 2):
+    for images in (blank, noise, noise + 2, noise - 2):
         operations = record(model, images).operations
         paths.add(tuple((operation.name, operation.module) for operation in operations))
     if len(paths) > 1:

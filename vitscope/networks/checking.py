@@ -14,8 +14,7 @@ from torch import nn
 from vitscope.networks import weight_sources
 from vitscope.networks.blocks import Blocks, list_blocks
 from vitscope.networks.conversion import convert, convert_made
-from vitscope.networks.empty import Network, empty_network
-from vitscope.networks.family import find_family
+from vitscope.networks.empty import Network, drawn_network, empty_network
 from vitscope.networks.loading import load_model
 from vitscope.networks.named_points import Points
 from vitscope.networks.proofs import Proofs, prove
@@ -99,20 +98,11 @@ def _with_weights(
         else:
             source = weight_sources.local_file(f"{where}.checkpoint", checkpoint, root)
             if source is None:
-                yield _untrained(network), "weights not compared, since they are to be downloaded"
+                yield (
+                    drawn_network(network).eval(),
+                    "weights not compared, since they are to be downloaded",
+                )
                 return
             key, ignore = checkpoint.get("key"), checkpoint.get("ignore", ())
             convert(source, network, target, label=name, origin=origin, key=key, ignore=ignore)
         yield load_model(target, network), "the weights fit"
-
-
-def _untrained(network: Network) -> nn.Module:
-    with torch.random.fork_rng(devices=()):
-        torch.manual_seed(0)
-        model = find_family(network["family"]).build(
-            network["arch"],
-            network["classes"],
-            network["image_size"],
-            len(network["mean"]),
-        )
-    return model.eval()

@@ -8,9 +8,8 @@ import torch
 from torch import nn
 
 from vitscope.errors import VitscopeError, first_of, quoted
-from vitscope.networks.empty import Network, empty_network
+from vitscope.networks.empty import Network, drawn_network, empty_network
 from vitscope.networks.entries import StateDict
-from vitscope.networks.family import find_family
 from vitscope.networks.foreign import Foreign, Place, read_foreign
 from vitscope.networks.layouts import find_layout
 from vitscope.networks.matching import SHOWN, check_names, classifier_names
@@ -53,11 +52,7 @@ def convert_made(network: Network, target: Path, *, label: str, origin: str) -> 
 
     What it draws by torch's own random numbers is the same every time.
     """
-    with torch.random.fork_rng(devices=()):
-        torch.manual_seed(0)
-        model = find_family(network["family"]).build(
-            network["arch"], network["classes"], network["image_size"], len(network["mean"])
-        )
+    model = drawn_network(network)
     weights = {name: tensor.detach().cpu() for name, tensor in model.state_dict().items()}
     _check_finite(weights, label)
     metadata = _about(network, model) | {"source": origin, "source_sha256": sha256_of(weights)}

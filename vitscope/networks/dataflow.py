@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map
 
+from vitscope.networks.compiler import without_compiler
 from vitscope.networks.cut_points import Alike, At
 from vitscope.networks.operations import plain_name
 from vitscope.networks.outputs import logits_of
@@ -127,7 +128,8 @@ def record(
 ) -> Dataflow:
     """Record what `model` computes from `images`; `run` runs it, if not the model itself."""
     recorder = _Recorder(images)
-    with without_fast_path(), _following(model, recorder), recorder:
+    # The first operation that a mode sees imports the compiler otherwise.
+    with without_compiler(), without_fast_path(), _following(model, recorder), recorder:
         output = (run or model)(images)
     return recorder.finish(logits_of(output))
 

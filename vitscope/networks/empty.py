@@ -39,6 +39,15 @@ def empty_network(network: Network) -> nn.Module:
     )
 
 
+def drawn_network(network: Network) -> nn.Module:
+    """Build the network of a model of a study with its own values, drawn the same every time."""
+    with torch.random.fork_rng(devices=()):
+        torch.manual_seed(0)
+        return find_family(network["family"]).build(
+            network["arch"], network["classes"], network["image_size"], len(network["mean"])
+        )
+
+
 def parameter_names(network: Network) -> list[str]:
     """Return the names of what training changes: of the weights, all that are no buffers."""
     return [name for name, _ in empty_network(network).named_parameters()]

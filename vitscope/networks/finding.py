@@ -14,7 +14,6 @@ from typing import Any
 from torch import Tensor, nn
 
 from vitscope.errors import VitscopeError, quoted
-from vitscope.networks.compiler import without_compiler
 from vitscope.networks.cut_points import CutPoint
 from vitscope.networks.cuts import Cut, find_cuts
 from vitscope.networks.dataflow import record
@@ -50,9 +49,7 @@ def find_cut_points(
 
     They are found, unless `points` name modules. `run` runs the network, if not the network itself.
     """
-    # The first operation that a mode sees imports the compiler otherwise.
-    with without_compiler():
-        recorded = RecordedPass(model, record(model, images, run))
+    recorded = RecordedPass(model, record(model, images, run))
     outputs = recorded.flow.shape_of(recorded.flow.result)[1:]
     if points is not None:
         return Found(described(recorded, named_cuts(recorded, points)), [], outputs)

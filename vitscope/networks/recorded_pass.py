@@ -29,12 +29,16 @@ class RecordedPass:
         """Tell whether an operation adds values that both depend on the images."""
         operation = self.operations[index]
         if operation.name in ADDITIONS:
-            return len(set(operation.operands())) > 1
+            return self._adds(index)
         # Where a shortcut has fewer channels than its branch, it is added to the first of them.
         return operation.name in ("cat", "write") and any(
             self._adds_stream(value.operation, operation.shape, self.before(index))
             for value in operation.operands()
         )
+
+    def _adds(self, index: int) -> bool:
+        operation = self.operations[index]
+        return operation.name in ADDITIONS and len(set(operation.operands())) > 1
 
     def _adds_stream(self, index: int, shape: tuple[int, ...], stream: int) -> bool:
         """Tell whether an operation adds to some channels of a map of a shape what is a stream."""
@@ -71,13 +75,7 @@ class RecordedPass:
     def additions(self, start: int, end: int) -> list[int]:
         """Return the additions of maps behind an operation and before another."""
         first, last = bisect_right(self.order, start), bisect_left(self.order, end)
-        return [
-            i
-            for i in self.order[first:last]
-            if self.operations[i].name in ADDITIONS
-            and len(set(self.operations[i].operands())) > 1
-            and self.maps.layout(i)
-        ]
+        return [i for i in self.order[first:last] if self._adds(i) and self.maps.layout(i)]
 
     def stretches(self, cuts: Sequence[int]) -> list[tuple[int, int, float]]:
         """Return what lies between cuts, from the images to the end, and its share of the work."""

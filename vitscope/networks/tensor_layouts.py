@@ -20,7 +20,7 @@ def layout_of(positions: Positions, shape: tuple[int, ...]) -> Layout | None:
     images = [d for d, letters in enumerate(varying) if "image" in letters]
     if not spatial:
         return _of_one_position(shape)
-    if len(images) != 1 or len(channels) > 1 or not spatial:
+    if len(images) != 1 or len(channels) > 1:
         return None
     if not channels:
         channels = [d for d in range(len(shape)) if d not in (*images, *spatial)][-1:]
@@ -53,7 +53,9 @@ def _of_one_position(shape: tuple[int, ...]) -> Layout | None:
     """Return the layout of maps of a single position, which only their shape tells."""
     if len(shape) != 4:
         return None
-    return {(1, 1): Layout("nchw")}.get(shape[2:]) or {(1, 1): Layout("nhwc")}.get(shape[1:3])
+    if shape[2:] == (1, 1):
+        return Layout("nchw")
+    return Layout("nhwc") if shape[1:3] == (1, 1) else None
 
 
 def _plain(varying: list[set[str]], channel: int, spatial: list[int]) -> str | None:
