@@ -18,10 +18,9 @@ with job(snakemake, batches=snakemake.params.batches):
     )
     table = room(snakemake, "compute").measure(given, **snakemake.params.settings)
     columns = room(snakemake, "table").TABLE
-    named = {"model": model, "snapshot": snapshot}
     what = "checkpoint" if snapshot == END else f"snapshot {snapshot}"
     columns.write(
-        table.assign(**{key: name for key, name in named.items() if key in columns.columns}),
+        columns.named(table, model=model, snapshot=snapshot),
         snakemake.output.part,
         {
             "data_sha256": images.metadata["data_sha256"],

@@ -1,3 +1,31 @@
-"""Measure what vision transformers do: feature maps, from a checkpoint to a table."""
+"""Measure what vision networks do: in a notebook, and as a workflow from checkpoint to figure."""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from vitscope.scopes.comparing import Comparison, compare
+    from vitscope.scopes.looking import Scope, look
+    from vitscope.scopes.reading import read
 
 __version__ = "0.2.0"
+
+# What is public, and where it is: imported when it is first asked for, since torch takes a second.
+_PLACES = {
+    "Comparison": "vitscope.scopes.comparing",
+    "compare": "vitscope.scopes.comparing",
+    "look": "vitscope.scopes.looking",
+    "read": "vitscope.scopes.reading",
+    "Scope": "vitscope.scopes.looking",
+}
+__all__ = ["Comparison", "Scope", "__version__", "compare", "look", "read"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _PLACES:
+        raise AttributeError(f"module 'vitscope' has no attribute '{name}'")
+    return getattr(import_module(_PLACES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -24,6 +24,8 @@ _AGREEMENT_RULE = (
 )
 
 
+FOUND = ("model", "claim", "published", "measured", "holds")
+
 _DOUBTS = (
     "What makes the accuracy of these models doubtful, and all that is compared with it. Each is "
     "told with confidence: of networks that are of use it would be told of one in a hundred."
@@ -76,21 +78,35 @@ def _models(row: Mapping[Hashable, Any], labels: Mapping[str, str]) -> str:
     return models if pd.isna(row["snapshot"]) else f"{models}, snapshot {row['snapshot']}"
 
 
+def _holds(row: Mapping[Hashable, Any]) -> str:
+    return "–" if pd.isna(row["holds"]) else "yes" if row["holds"] else "no"
+
+
+def findings(claims: pd.DataFrame, labels: Mapping[str, str]) -> pd.DataFrame:
+    """Return the claims in words: whose, what is claimed, published and measured; and if it holds.
+
+    `labels` are what to call the models.
+    """
+    rows = [
+        {
+            "model": _models(row, labels),
+            "claim": row["statement"],
+            "published": _finding(row, "published"),
+            "measured": _measured(row),
+            "holds": _holds(row),
+        }
+        for row in claims.to_dict("records")
+    ]
+    return pd.DataFrame(rows, columns=list(FOUND))
+
+
 def _claims_of(
     figure: str, claims: pd.DataFrame, labels: Mapping[str, str], rules: Mapping[str, str]
 ) -> Section:
-    rows = [
-        (
-            _models(row, labels),
-            row["statement"],
-            _finding(row, "published"),
-            _measured(row),
-            "–" if pd.isna(row["holds"]) else "yes" if row["holds"] else "no",
-        )
-        for row in claims.to_dict("records")
-    ]
+    found = findings(claims, labels)
     text = " ".join(dict.fromkeys(rules[claim] for claim in claims["claim"]))
-    return Section(figure, text, ("model", "claim", "published", "measured", "holds"), rows)
+    rows = list(found.itertuples(index=False, name=None))
+    return Section(figure, text, FOUND, rows)
 
 
 def _number(number: float) -> str:

@@ -1,7 +1,7 @@
 """Build the file of a split: open its source, preprocess the chosen images, write them."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -42,18 +42,14 @@ def build(
     classes = numbering(where, source.classes, dataset)
     check_taken(where, settings["images"], len(source))
     rows = select(len(source), settings["images"], settings["seed"])
-    metadata = _metadata(name, dataset, split, source, classes)
-    digest = sha256(json.dumps(metadata, sort_keys=True).encode())
     shape = (dataset.get("channels", 3), dataset["image_size"], dataset["image_size"])
-    tensors = _tensors(len(rows), shape, source.extra)
-    images_of = np.zeros(len(classes.names), np.int64)
-    with TensorWriter(path, tensors, metadata | {DIGEST: NO_DIGEST}) as writer:
-        for tensor, first, values in _written(where, source, rows, dataset, classes):
-            writer.write(tensor, first, values)
-            digest.update(values.data)
-            if tensor == "labels":
-                images_of += np.bincount(values[values >= 0], minlength=len(images_of))
-        writer.amend(DIGEST, digest.hexdigest())
+    images_of = write_split(
+        path,
+        _metadata(name, dataset, split, source, classes),
+        {"images": ("U8", (len(rows), *shape)), **numbers_of(len(rows), source.extra)},
+        _written(where, source, rows, dataset, classes),
+        len(classes.names),
+    )
     _say_classes(where, classes.names, images_of)
 
 
@@ -80,12 +76,32 @@ def _metadata(
     }
 
 
-def _tensors(
-    count: int, shape: tuple[int, ...], extra: tuple[str, ...]
-) -> dict[str, tuple[str, tuple[int, ...]]]:
-    """Return the type and the shape of every tensor of the file."""
-    numbers = ("labels", "index", "sums", *extra)
-    return {"images": ("U8", (count, *shape)), **dict.fromkeys(numbers, ("I64", (count,)))}
+def numbers_of(count: int, extra: tuple[str, ...] = ()) -> dict[str, tuple[str, tuple[int, ...]]]:
+    """Return the type and the shape of every tensor of the file that has a number per image."""
+    return dict.fromkeys(("labels", "index", "sums", *extra), ("I64", (count,)))
+
+
+def write_split(
+    path: Path,
+    metadata: Mapping[str, str],
+    tensors: Mapping[str, tuple[str, tuple[int, ...]]],
+    written: Iterable[tuple[str, int, npt.NDArray[Any]]],
+    classes: int,
+) -> Integers:
+    """Write the file of a split with the digest of what is in it; count the images of each class.
+
+    `written` are the values: the name of a tensor, the first row, and its rows from there on.
+    """
+    digest = sha256(json.dumps(metadata, sort_keys=True).encode())
+    images_of = np.zeros(classes, np.int64)
+    with TensorWriter(path, tensors, {**metadata, DIGEST: NO_DIGEST}) as writer:
+        for tensor, first, values in written:
+            writer.write(tensor, first, values)
+            digest.update(values.data)
+            if tensor == "labels":
+                images_of += np.bincount(values[values >= 0], minlength=classes)
+        writer.amend(DIGEST, digest.hexdigest())
+    return images_of
 
 
 def _written(

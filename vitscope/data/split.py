@@ -7,7 +7,7 @@ checksum of each image: nobody has to read more than the images that are wanted.
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -51,11 +51,21 @@ class Split:
         return len(self.labels)
 
     @property
+    def sums(self) -> npt.NDArray[np.uint64]:
+        """The checksum of each image: the same images have the same."""
+        return self._sums
+
+    @property
     def shape(self) -> tuple[int, ...]:
         """The shape of an image: (C, H, W), of one channel or three."""
         return self._file.shape("images")[1:]
 
-    def images(self, rows: Rows) -> npt.NDArray[np.uint8]:
+    @property
+    def has_pixels(self) -> bool:
+        """Whether images are pixels from 0 to 255, and not values that a network takes."""
+        return self._file.dtype("images") == "U8"
+
+    def images(self, rows: Rows) -> npt.NDArray[Any]:
         """Return images, (N, C, H, W), of which every byte was checked."""
         chosen = np.ascontiguousarray(self._images[rows])
         wrong = row_sums(chosen) != self._sums[rows]
@@ -93,12 +103,15 @@ class Split:
             yield self.normalized(rows[first : first + batch_size], mean, std)
 
 
-def normalized(
-    images: npt.NDArray[np.uint8], mean: Sequence[float], std: Sequence[float]
-) -> "Tensor":
-    """Scale pixels to 0..1, subtract the mean and divide by the deviation, in float32."""
+def normalized(images: npt.NDArray[Any], mean: Sequence[float], std: Sequence[float]) -> "Tensor":
+    """Scale pixels to 0..1, subtract the mean and divide by the deviation, in float32.
+
+    Images that are no pixels from 0 to 255 are not scaled.
+    """
     import torch
 
-    scaled = torch.tensor(np.array(images)).float().div_(255)
+    scaled = torch.tensor(np.array(images)).float()
+    if images.dtype == np.uint8:
+        scaled.div_(255)
     center, spread = (torch.tensor(value).view(-1, 1, 1) for value in (mean, std))
     return scaled.sub_(center).div_(spread)

@@ -1,6 +1,8 @@
 """Where things stand in a figure: panels, axes behind and above them, colour bars."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from math import ceil
 from typing import Any
@@ -19,6 +21,7 @@ from matplotlib.ticker import MaxNLocator
 from vitscope.claims.published import Published
 from vitscope.drawing.looks import GRAY, depth_colors
 from vitscope.drawing.text import another_model
+from vitscope.errors import VitscopeError
 
 # Inches: one panel fills a column, two the text width of the paper, three or four a full page.
 _WIDTHS = {1: 3.25, 2: 5.5, 3: 7.0, 4: 7.0}
@@ -32,12 +35,14 @@ _SPACE_BEHIND = 0.04
 class Panels:
     """A figure and its axes, one for each model; those at an outer edge carry the labels.
 
-    Axes that were removed from the figure keep their place.
+    Axes that were removed from the figure keep their place. The figure is not `whole` where axes of
+    another figure are drawn in.
     """
 
     figure: Figure
     axes: list[Axes]
     columns: int
+    whole: bool = True
 
     def label(self, x: str, y: str) -> None:
         """Label the x axis below each column and the y axis left of each row.
@@ -54,11 +59,50 @@ class Panels:
             if row not in labelled or (column and _has_axis_behind(self.axes[position - 1])):
                 axes.set_ylabel(y)
             labelled.add(row)
-        self.figure.align_ylabels()
+        if self.whole:
+            self.figure.align_ylabels()
+
+    def resize(self, width: float | None = None, height: float | None = None) -> None:
+        """Give the figure another size, in inches, if it is no other's."""
+        if self.whole and width is not None:
+            self.figure.set_figwidth(width)
+        if self.whole and height is not None:
+            self.figure.set_figheight(height)
+
+
+_given: ContextVar[Axes | None] = ContextVar("axes that are drawn in", default=None)
+
+
+@contextmanager
+def drawing_in(axes: Axes | None) -> Iterator[None]:
+    """Let the one panel of a figure be these axes, of a figure that is there; None makes a new one.
+
+    The figure keeps its size and its layout.
+    """
+    token = _given.set(axes)
+    try:
+        yield
+    finally:
+        _given.reset(token)
+
+
+def given_axes(count: int) -> Axes | None:
+    """Return the axes that a figure of so many panels is to be drawn in, if any are given."""
+    axes = _given.get()
+    if axes is not None and count != 1:
+        raise VitscopeError(
+            f"This figure has {count} panels, and cannot be drawn in axes that are given: leave ax "
+            f"out, and take the figure that is returned."
+        )
+    return axes
 
 
 def panels(count: int) -> Panels:
     """Return a figure with `count` panels, at most three side by side."""
+    axes = given_axes(count)
+    if axes is not None:
+        axes.yaxis.set_major_locator(_ticks())
+        return Panels(axes.figure.figure, [axes], 1, whole=False)
     columns = 2 if count == 4 else min(count, 3)
     rows = ceil(count / columns)
     figure = Figure(figsize=(_WIDTHS[columns], rows * _ROW_HEIGHT + _LEGEND_HEIGHT))
@@ -71,6 +115,8 @@ def stacked_panels(count: int, rows: int) -> list[Panels]:
 
     At most four stand side by side; further ones follow below, again all kinds of them.
     """
+    if given_axes(count * rows):
+        return [panels(1)]
     groups = ceil(count / 4)
     columns = ceil(count / groups)
     height = groups * rows * _ROW_HEIGHT + _LEGEND_HEIGHT
@@ -86,6 +132,8 @@ def square_panels(count: int, bar_width: float, text_height: float, above: float
     each panel and above all of them.
     """
     square = panels(count)
+    if not square.whole:
+        return square
     side = (square.figure.get_figwidth() - bar_width) / square.columns
     height = ceil(count / square.columns) * (side + text_height) + _LEGEND_HEIGHT
     square.figure.set_figheight(height + above)

@@ -17,15 +17,20 @@ from vitscope.drawing.looks import Look
 def legend(panels: Panels, entries: Mapping[str, Any]) -> None:
     """Put one legend for all panels below them, in as few rows as it has room in.
 
-    An entry is what matplotlib accepts as a handle; a tuple of them stands side by side.
+    An entry is what matplotlib accepts as a handle; a tuple of them stands side by side. In axes of
+    another figure the legend stands among what is drawn.
     """
+    handler = {tuple: HandlerTuple(ndivide=None, pad=0)}
+    if not panels.whole:
+        panels.axes[0].legend(list(entries.values()), list(entries), handler_map=handler)
+        return
     for rows in range(1, len(entries) + 1):
         drawn = panels.figure.legend(
             list(entries.values()),
             list(entries),
             loc="outside lower center",
             ncols=ceil(len(entries) / rows),
-            handler_map={tuple: HandlerTuple(ndivide=None, pad=0)},
+            handler_map=handler,
         )
         if rows == len(entries) or drawn.get_window_extent().width <= panels.figure.bbox.width:
             break

@@ -13,6 +13,8 @@ from vitscope import __version__
 from vitscope.errors import VitscopeError
 from vitscope.files.whole import atomic_path
 
+STYLE = Path(__file__).resolve().parents[2] / "resources" / "style.mplstyle"
+
 
 @contextmanager
 def style(path: Path | str) -> Iterator[None]:

@@ -67,6 +67,10 @@ class Table:
         frame: pd.DataFrame = table.to_pandas(use_threads=False)
         return frame
 
+    def named(self, frame: pd.DataFrame, **names: str) -> pd.DataFrame:
+        """Return a frame with one name in all rows of a column, for the columns that there are."""
+        return frame.assign(**{key: name for key, name in names.items() if key in self.columns})
+
     def empty(self) -> pd.DataFrame:
         """Return the table without rows."""
         return pd.DataFrame(columns=list(self.columns))

@@ -4,6 +4,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from vitscope.progress import Say
+
 if TYPE_CHECKING:
     import pandas as pd
     import torch
@@ -65,6 +67,8 @@ class OnLoss:
     network: "nn.Module"
     images: "Augmented"
     device: "torch.device"
+    # Takes a line now and then that says how far the work is.
+    say: Say = print
 
 
 @dataclass(frozen=True)

@@ -180,5 +180,9 @@ class Measure:
         """
         return None
 
+    def fitting(self, images: int) -> Given:
+        """Return settings for so many images, where a caller gives none and defaults do not fit."""
+        return {}
+
     def check(self, study: "Study") -> None:
         """Refuse settings that cannot be measured, in one sentence."""

@@ -3,12 +3,15 @@
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import torch
 from torch import Tensor, nn
 
+from vitscope.data.image_rows import shard_rows
+from vitscope.data.split import Split
 from vitscope.files.tensors import TensorWriter
+from vitscope.networks.block_table import BLOCKS, read_cut_points
 from vitscope.networks.capture import capturing
 from vitscope.networks.cut_points import CutPoint
 
@@ -87,3 +90,33 @@ def extract(
                     first_row += len(batch)
         if first_row != images:
             raise ValueError(f"got {first_row} images, expected {images}")
+
+
+def extract_shard(
+    model: nn.Module,
+    blocks: Path | str,
+    images: Split,
+    path: Path | str,
+    *,
+    shard: int,
+    selection: Mapping[str, Any],
+    settings: Mapping[str, Any],
+    batch_size: int,
+    dtype: str,
+    device: torch.device,
+    metadata: Mapping[str, str],
+) -> None:
+    """Write the latents of a shard of the selected images, at the cut points of a block table."""
+    rows = shard_rows(len(images), shard, **selection)
+    shapes = BLOCKS.read(blocks)[["channels", "height", "width"]]
+    extract(
+        model,
+        read_cut_points(blocks),
+        list(shapes.itertuples(index=False, name=None)),
+        images.batches(rows, batch_size, settings["mean"], settings["std"]),
+        len(rows),
+        path,
+        dtype=dtype,
+        device=device,
+        metadata={"data_sha256": images.digest, **metadata},
+    )

@@ -154,7 +154,7 @@ def plot(
     """
     panels = layout.panels(1)
     many = sum(len(member.label) for member in members) >= _MANY
-    panels.figure.set_size_inches(_WIDE if many else panels.figure.get_figwidth(), _HEIGHT)
+    panels.resize(_WIDE if many else None, _HEIGHT)
     (axes,) = panels.axes
     looks = {m.model: look for m, look in zip(members, looks_of(members), strict=True)}
     back = layout.axes_of_published(axes, _LABEL, *published.values())

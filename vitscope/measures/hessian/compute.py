@@ -53,4 +53,4 @@ def measure(
 ) -> pd.DataFrame:
     """Return the largest eigenvalues of some batches."""
     loss = Loss(given.network, given.images, batch_size, weight_decay, given.device)
-    return largest_eigenvalues(loss, batches, **settings)
+    return largest_eigenvalues(loss, batches, say=given.say, **settings)

@@ -114,6 +114,12 @@ class Hessian(OfHessian):
 
     settings = Settings
 
+    def fitting(self, images: int) -> Given:
+        """Return batches that are no more than there are images for."""
+        usual = Settings()
+        size = min(usual.batch_size, images)
+        return {"batch_size": size, "batches": min(usual.batches, images // size)}
+
     def figures(self) -> dict[str, FigureKind]:
         """Return the kinds of figures that are drawn of it."""
         published = frozenset({"panel", "eigenvalue", "density"})

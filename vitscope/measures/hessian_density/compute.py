@@ -33,4 +33,4 @@ def measure(
 ) -> pd.DataFrame:
     """Return the density of all eigenvalues of some batches."""
     loss = Loss(given.network, given.images, batch_size, weight_decay, given.device)
-    return density(loss, batches, **settings)
+    return density(loss, batches, say=given.say, **settings)

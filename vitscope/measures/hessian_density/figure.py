@@ -62,7 +62,6 @@ def plot(
             axes.set_title(f"{member.label}, {snapshot}")
         last = panels is rows[-1]
         panels.label("Eigenvalue of the Hessian" if last else "", "Density")
-    figure = rows[0].figure
     lines = len(snapshots) * ceil(len(members) / rows[0].columns)
-    figure.set_figheight(_ROW_HEIGHT * lines + _REST_HEIGHT)
-    return figure
+    rows[0].resize(height=_ROW_HEIGHT * lines + _REST_HEIGHT)
+    return rows[0].figure

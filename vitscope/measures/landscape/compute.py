@@ -199,5 +199,11 @@ def measure(
     wanted = grid(points, radius, range(*rows))
     precision = pick_precision(precision, given.device)
     return losses_at(
-        given.network, given.images, wanted, device=given.device, precision=precision, **settings
+        given.network,
+        given.images,
+        wanted,
+        device=given.device,
+        precision=precision,
+        say=given.say,
+        **settings,
     )

@@ -1,0 +1,48 @@
+"""A model of a study that the workflow has made, looked at in memory."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from vitscope.data.split import Split
+from vitscope.files.strict_yaml import load_yaml
+from vitscope.networks.loading import load_model
+from vitscope.scopes.looking import Scope, look
+from vitscope.scopes.making import read_table
+from vitscope.settings.study import Study
+
+
+class Made:
+    """The results of a study below a folder."""
+
+    def __init__(self, study: Study, results: Path) -> None:
+        self.study, self.results = study, results / study.name
+
+    def split(self, model: str, name: str) -> Split:
+        """Return a split of the data set of a model."""
+        return Split(self.results / "data" / self.study.models[model].data / f"{name}.safetensors")
+
+    def table(self, name: str, model: str) -> pd.DataFrame:
+        """Return the table of a model that jobs have made."""
+        return read_table(name, self.results / name / f"{model}.parquet")
+
+    def looked_at(self, model: str, split: str = "test", **more: Any) -> Scope:
+        """Look at a model, with the images of a split and the settings of the study."""
+        entry, images = self.study.models[model], self.split(model, split)
+        network = load_model(
+            self.results / "checkpoints" / f"{model}.safetensors", self.study.network(model)
+        )
+        analysis = load_yaml(self.study.path)["analysis"]
+        analysis["images"] = min(self.study.images(model), len(images))
+        return look(
+            network,
+            np.array(images.images(slice(None))),
+            np.array(images.labels),
+            entry.mean,
+            entry.std,
+            name=model,
+            analysis=analysis,
+            **more,
+        )

@@ -1,0 +1,94 @@
+"""Several networks side by side: their tables as one, their figures with a panel or curve each."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import combinations
+from typing import NamedTuple
+
+import pandas as pd
+
+from vitscope.drawing.figure import Member
+from vitscope.errors import VitscopeError
+from vitscope.measures import rooms
+from vitscope.scopes.looking import Scope, between
+from vitscope.scopes.scope import OTHERS, Tables
+
+# The columns of tables that name a model.
+NAMES = ("model", "other_model")
+
+
+class _Of(NamedTuple):
+    """A network of a comparison: what it is called there, and where its tables are."""
+
+    member: Member
+    scope: Tables
+    model: str
+
+
+class Comparison(Tables):
+    """Several networks: each table has the rows of all of them."""
+
+    def __init__(self, networks: Sequence[_Of]) -> None:
+        self._networks = networks
+        self.members = [each.member for each in networks]
+
+    def table(self, name: str) -> pd.DataFrame:
+        """Return a table by its name, with the rows of all networks; `model` says whose."""
+        if name in rooms.names() and rooms.declared(name).of_pairs:
+            tables = [self._between(name, *pair) for pair in combinations(self._networks, 2)]
+        else:
+            tables = [_rows(each, name) for each in self._networks]
+        return pd.concat(tables, ignore_index=True)
+
+    def available(self) -> list[str]:
+        """Return the names of the tables that there are, or that can be made, of all networks."""
+        shared = set.intersection(*(set(each.scope.available()) for each in self._networks))
+        in_memory = all(isinstance(each.scope, Scope) for each in self._networks)
+        of_pairs = {
+            name
+            for name in rooms.names()
+            if rooms.declared(name).of_pairs and in_memory and len(self._networks) > 1
+        }
+        return [name for name in (*OTHERS, *rooms.names()) if name in shared | of_pairs]
+
+    def _between(self, name: str, one: _Of, other: _Of) -> pd.DataFrame:
+        if not (isinstance(one.scope, Scope) and isinstance(other.scope, Scope)):
+            raise VitscopeError(
+                f"{name} needs the feature maps of both networks, and "
+                f"{one.member.label} or {other.member.label} is known by its tables alone."
+            )
+        names = {"model": one.member.model, "other_model": other.member.model}
+        return between(name, one.scope, other.scope).assign(**names)
+
+    def _snapshots(self, kind: str) -> list[str]:
+        return self._networks[0].scope._snapshots(kind)
+
+
+def _rows(network: _Of, name: str) -> pd.DataFrame:
+    table = network.scope.table(name)
+    if "model" not in table:
+        return table.assign(model=network.member.model)
+    own = table[table["model"] == network.model]
+    return own.assign(model=network.member.model)
+
+
+def compare(scopes: Mapping[str, Tables]) -> Comparison:
+    """Put networks side by side: `compare({"mine": scope, "theirs": other}).plot("cka")`.
+
+    Of what holds several networks, each has its own name behind the given one.
+    """
+    networks = []
+    for name, scope in scopes.items():
+        if not isinstance(scope, Tables):
+            raise VitscopeError(
+                f"{name} is a {type(scope).__name__}, allowed: what vitscope.look or vitscope.read "
+                f"returns."
+            )
+        alone = len(scope.members) == 1
+        for member in scope.members:
+            called = name if alone else f"{name} {member.label}"
+            shown = replace(member, model=called, label=called)
+            networks.append(_Of(shown, scope, member.model))
+    if not networks:
+        raise VitscopeError("There is nothing to compare: give at least one network.")
+    return Comparison(networks)

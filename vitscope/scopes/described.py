@@ -1,0 +1,97 @@
+"""The study of a network in memory: what a file would say of it, so that all else reads that."""
+
+from collections.abc import Mapping, Sequence
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+from vitscope.errors import VitscopeError
+from vitscope.measures import rooms
+from vitscope.scopes.images import DATASET, SPLIT, Stored
+from vitscope.settings.loading import study_schema
+from vitscope.settings.schema import check, fill
+from vitscope.settings.study import Settings, Study, typed
+
+# What messages call the place of these settings.
+WHERE = "look"
+FAMILY = "python"
+IMAGES, WEIGHTS = "images.npz", "weights.safetensors"
+
+
+def described(
+    name: str,
+    stored: Stored,
+    *,
+    points: Sequence[Mapping[str, Any]] | None,
+    loss: Mapping[str, Any] | None,
+    analysis: Mapping[str, Any] | None,
+) -> Study:
+    """Return the study of a network that is measured on images in memory, in every figure."""
+    schema = study_schema()
+    definitions = schema["$defs"]
+    own = _checked(analysis or {}, definitions["analysis"] | {"$defs": definitions}, "analysis")
+    model: Settings = {
+        "label": name,
+        "family": FAMILY,
+        "data": DATASET,
+        "checkpoint": {"path": WEIGHTS},
+        "arch": {},
+    }
+    if points is not None:
+        listed = {**definitions["model"]["properties"]["points"], "$defs": definitions}
+        model["points"] = _checked([dict(point) for point in points], listed, "points")
+    images = len(stored.split)
+    settings: Settings = {
+        "title": f"{name}, looked at in memory",
+        "data": {DATASET: _dataset(stored)},
+        "models": {name: model},
+        "figures": {
+            kind: {"kind": kind, "models": [name]}
+            for kind in rooms.kinds()
+            if not rooms.declared(rooms.kinds()[kind].measure).of_pairs
+        },
+        "analysis": _fitting(own, images),
+    }
+    if loss is not None:
+        of_loss = definitions["loss"] | {"$defs": definitions}
+        settings["loss"] = _checked(dict(loss), of_loss, "loss")
+    fill(settings, schema, schema)
+    return typed(name, Path(WHERE), settings)
+
+
+def _checked(settings: Any, schema: Mapping[str, Any], key: str) -> Any:
+    copied = deepcopy(settings)
+    check(WHERE, copied, dict(schema), within=(key,))
+    return copied
+
+
+def _dataset(stored: Stored) -> Settings:
+    split = stored.split
+    return {
+        "source": {"kind": "npz", "path": IMAGES},
+        "classes": stored.classes,
+        "image_size": split.shape[-1],
+        "mean": stored.mean,
+        "std": stored.std,
+        "splits": {SPLIT: {"images": len(split), "seed": None}},
+    }
+
+
+def _fitting(analysis: Settings, images: int) -> Settings:
+    """Return settings that take all images where the caller says nothing, and no more than all."""
+    analysis.setdefault("images", images)
+    if analysis["images"] > images:
+        raise VitscopeError(
+            f"{WHERE}: analysis.images: found {analysis['images']}, allowed: at most {images}, all "
+            f"that there are."
+        )
+    analysis["split"] = SPLIT
+    of_loss = analysis.setdefault("augmented", {})
+    of_loss["split"] = SPLIT
+    most = study_schema()["$defs"]["analysis"]["properties"]["augmented"]["properties"]["images"]
+    drawn = of_loss.setdefault("images", min(images, most["default"]))
+    for measure in map(rooms.declared, rooms.names()):
+        fitting = measure.fitting(drawn if measure.needs == "loss" else images)
+        if fitting:
+            analysis[measure.name] = fitting | analysis.get(measure.name, {})
+    return analysis

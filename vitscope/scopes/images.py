@@ -1,0 +1,418 @@
+"""Images as a notebook has them, made the file of a split that every measure reads.
+
+They are taken piece by piece and once: a loader that shuffles gives them in one order, and no more
+than a batch is in memory.
+"""
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from PIL import Image
+
+from vitscope.data.building import build, numbers_of, preprocessed, write_split
+from vitscope.data.split import UNKNOWN_LABEL, Split
+from vitscope.errors import VitscopeError
+from vitscope.files.tensors import row_sums
+
+Array = npt.NDArray[Any]
+# Images, and the numbers of their classes if they come with these.
+Piece = tuple[Array, Array | None]
+# From the shape of an image to how many classes a network tells apart, if it has logits.
+Outputs = Callable[[tuple[int, ...]], int | None]
+
+IMAGES_PER_PIECE = 256
+# What mappings call images and labels, as data sets of Hugging Face do.
+IMAGE_KEYS = ("image", "images", "img", "pixel_values")
+LABEL_KEYS = ("label", "labels", "fine_label", "target")
+DATASET, SPLIT = "images", "test"
+CHANNELS = (1, 3)
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What a caller says of images; `size` is the side to which pictures are cut."""
+
+    mean: Sequence[float] | float | None
+    std: Sequence[float] | float | None
+    size: int | None
+    # What the network's own description says, where it has one.
+    of_network: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Stored:
+    """The file of the images, and how a network takes them; `notes` say how they were taken.
+
+    `classes` is how many the network tells apart, if it has logits.
+    """
+
+    split: Split
+    classes: int | None
+    mean: list[float]
+    std: list[float]
+    notes: list[str]
+
+
+def store(images: Any, labels: Any, wanted: Wanted, outputs: Outputs, folder: Path) -> Stored:
+    """Write images to a file in a folder, as a split of a data set."""
+    path = folder / "data" / DATASET / f"{SPLIT}.safetensors"
+    if isinstance(images, str | Path):
+        return _of_folder(Path(images), wanted, outputs, path)
+    pieces = _pieces(images, wanted)
+    first = next(pieces, None)
+    if first is None:
+        raise VitscopeError("There is no image among `images`: give at least one.")
+    taking = _Taking.of(first[0], wanted)
+    classes = outputs(taking.shape)
+    raw = folder / "images.raw"
+    try:
+        found, exact = _spooled(chain([first], pieces), taking, raw)
+        numbers = _numbers(found if labels is None else labels, found, classes)
+        _write(raw, taking, exact, numbers, classes, path)
+    finally:
+        raw.unlink(missing_ok=True)
+    return Stored(Split(path), classes, taking.mean, taking.std, taking.notes)
+
+
+def _of_folder(folder: Path, wanted: Wanted, outputs: Outputs, path: Path) -> Stored:
+    """Read a folder of image files as the source of that kind does."""
+    mean, std, notes = _scaling_of_pixels(wanted, 3, "images of a folder")
+    size = _size(wanted, f"the images of {folder}")
+    classes = outputs((len(mean), size, size))
+    dataset = {
+        "source": {"kind": "folder", "path": str(folder)},
+        "classes": classes,
+        "class_names": None,
+        "class_index": None,
+        "channels": len(mean),
+        "image_size": size,
+        "resize": size,
+        "interpolation": "bicubic",
+        "splits": {SPLIT: {"images": None, "seed": None}},
+    }
+    build(DATASET, dataset, SPLIT, path)
+    notes.append(f"images: the shorter side is resized to {size} pixels, the centre is cut out")
+    return Stored(Split(path), classes, mean, std, notes)
+
+
+def _size(wanted: Wanted, what: str) -> int:
+    size = wanted.size or wanted.of_network.get("input_size", (None,))[-1]
+    if size is None:
+        raise VitscopeError(
+            f"Nothing says to which size {what} are to be cut: give image_size=, the side of the "
+            f"square that the network takes."
+        )
+    return int(size)
+
+
+# Pieces: images of one kind, as many as are in memory at once.
+
+
+def _pieces(images: Any, wanted: Wanted) -> Iterator[Piece]:
+    if hasattr(images, "detach") or isinstance(images, np.ndarray):
+        if images.ndim != 4:
+            raise VitscopeError(
+                f"`images` has the shape {tuple(images.shape)}, allowed: (N, C, H, W) or "
+                f"(N, H, W, C)."
+            )
+        for first in range(0, len(images), IMAGES_PER_PIECE):
+            yield _as_array(images[first : first + IMAGES_PER_PIECE]), None
+    elif _is_loader(images):
+        yield from map(_batch, images)
+    else:
+        yield from _stacked(map(_item, _items(images)), wanted)
+
+
+def _is_loader(images: Any) -> bool:
+    """Tell whether what is given yields batches; what can be indexed yields images."""
+    if not isinstance(images, Iterable) and not hasattr(images, "__getitem__"):
+        raise VitscopeError(
+            f"`images` is a {type(images).__name__}, allowed: a tensor, an array, a DataLoader, a "
+            f"data set, a list of pictures, or the path of a folder."
+        )
+    return not hasattr(images, "__getitem__")
+
+
+def _items(images: Any) -> Iterator[Any]:
+    # Data sets of torch have a length and no end: to iterate one goes on past it.
+    if hasattr(images, "__len__"):
+        return (images[index] for index in range(len(images)))
+    return iter(images)
+
+
+def _entry(entries: Mapping[str, Any], keys: Sequence[str]) -> Any:
+    return next((entries[key] for key in keys if key in entries), None)
+
+
+def _item(item: Any) -> tuple[Any, Any]:
+    """Return an image, or a batch of them, and what labels come with it."""
+    if isinstance(item, Mapping):
+        image = _entry(item, IMAGE_KEYS)
+        if image is None:
+            raise VitscopeError(
+                f"An element of `images` has the entries {', '.join(map(str, item))}, allowed: "
+                f"one of {', '.join(IMAGE_KEYS)} among them."
+            )
+        return image, _entry(item, LABEL_KEYS)
+    if isinstance(item, tuple | list):
+        return item[0], item[1] if len(item) > 1 else None
+    return item, None
+
+
+def _batch(batch: Any) -> Piece:
+    images, labels = _item(batch)
+    array = _as_array(images)
+    if array.ndim != 4:
+        raise VitscopeError(
+            f"`images` yields values of the shape {array.shape}, allowed: batches (N, C, H, W)."
+        )
+    return array, None if labels is None else np.asarray(_as_array(labels))
+
+
+def _stacked(items: Iterator[tuple[Any, Any]], wanted: Wanted) -> Iterator[Piece]:
+    while True:
+        group = [item for _, item in zip(range(IMAGES_PER_PIECE), items, strict=False)]
+        if not group:
+            return
+        arrays = [_picture(image, wanted) for image, _ in group]
+        if any(array.shape != arrays[0].shape for array in arrays):
+            raise VitscopeError(
+                f"The images have different shapes, {arrays[0].shape} among them: give pictures "
+                f"of Pillow, which are resized, or arrays of one shape."
+            )
+        labels = [label for _, label in group]
+        known = None if any(each is None for each in labels) else np.array(list(map(int, labels)))
+        yield np.stack(arrays), known
+
+
+def _picture(image: Any, wanted: Wanted) -> Array:
+    """Return an image as an array (C, H, W); a picture is resized and cut where it has to be."""
+    if not isinstance(image, Image.Image):
+        return _as_array(image)
+    size = wanted.size or wanted.of_network.get("input_size", (None,))[-1]
+    if size is None and image.width == image.height:
+        size = image.width
+    size = size or _size(wanted, "pictures")
+    resize = None if image.size == (size, size) else size
+    dataset = {
+        "channels": 1 if image.mode == "L" else 3,
+        "image_size": size,
+        "resize": resize,
+        "interpolation": "bicubic",
+    }
+    return preprocessed(image, dataset, "images")
+
+
+def _as_array(values: Any) -> Array:
+    if hasattr(values, "detach"):
+        values = values.detach().cpu()
+        # NumPy has no bfloat16.
+        values = values.float() if values.is_floating_point() else values
+    array = np.asarray(values)
+    return array.astype(np.float32) if array.dtype.kind == "f" else array
+
+
+# How images are taken: their layout and the range of their values, which the first piece tells.
+
+
+@dataclass(frozen=True)
+class _Taking:
+    """How images are taken: `scale` is what their values are divided by."""
+
+    shape: tuple[int, ...]
+    channels_last: bool
+    is_integer: bool
+    scale: float
+    is_normalized: bool
+    mean: list[float]
+    std: list[float]
+    notes: list[str]
+
+    @classmethod
+    def of(cls, images: Array, wanted: Wanted) -> "_Taking":
+        """Return how images like these are taken."""
+        last = images.shape[1] not in CHANNELS and images.shape[-1] in CHANNELS
+        notes = ["images: (N, H, W, C) as they are given, channels come first now"] * last
+        shape = (images.shape[3], *images.shape[1:3]) if last else images.shape[1:]
+        if shape[1] != shape[2]:
+            raise VitscopeError(f"The images have {shape[1]}x{shape[2]} pixels, allowed: squares.")
+        is_integer = images.dtype.kind in "ui"
+        if images.dtype.kind not in "uif":
+            raise VitscopeError(f"The images are of the type {images.dtype}, allowed: numbers.")
+        if is_integer or wanted.mean is not None:
+            scale = 255.0 if is_integer else _scale(images)
+            what = "8-bit images" if is_integer else "images"
+            mean, std, more = _scaling_of_pixels(wanted, shape[0], what)
+            notes += more
+            if scale == 255 and not is_integer:
+                notes.append("images: values from 0 to 255, divided by 255")
+            return cls(shape, last, is_integer, scale, False, mean, std, notes)
+        _refuse_bare_pixels(images)
+        notes.append("images: taken as the network takes them, since no mean and std are given")
+        zeros, ones = [0.0] * shape[0], [1.0] * shape[0]
+        return cls(shape, last, is_integer, 1.0, True, zeros, ones, notes)
+
+    def taken(self, images: Array) -> Array:
+        """Return images as they are stored: 8-bit, or float32 where their values are no pixels."""
+        images = np.moveaxis(images, -1, 1) if self.channels_last else images
+        if images.shape[1:] != self.shape or (images.dtype.kind in "ui") != self.is_integer:
+            raise VitscopeError(
+                f"The images are of different kinds: {images.dtype} {images.shape[1:]} after "
+                f"{self.shape}: give all of one shape and type."
+            )
+        low, high = float(images.min()), float(images.max())
+        if not np.isfinite([low, high]).all():
+            raise VitscopeError("The images have values that are not finite.")
+        if not self.is_normalized and not 0 <= low <= high <= (
+            255 if self.is_integer else self.scale
+        ):
+            raise VitscopeError(
+                f"The images have values from {low:g} to {high:g}, allowed with mean and std: from "
+                f"0 to {255 if self.is_integer else self.scale:g}: leave mean and std out if they "
+                f"are normalized already."
+            )
+        if self.is_integer:
+            return np.ascontiguousarray(images, np.uint8)
+        scaled = images / np.float32(self.scale) if self.scale != 1 else images
+        return np.ascontiguousarray(scaled, np.float32)
+
+
+def _scale(images: Array) -> float:
+    """Return what pixels are divided by, as their largest value tells."""
+    return 1.0 if float(images.max()) <= 1 else 255.0
+
+
+def _refuse_bare_pixels(images: Array) -> None:
+    if float(images.min()) >= 0 and float(images.max()) > 16:
+        raise VitscopeError(
+            f"The images have values from {images.min():g} to {images.max():g}, as pixels have, "
+            f"and nothing says how the network takes these: give mean= and std=, of pixels from 0 "
+            f"to 1."
+        )
+
+
+def _scaling_of_pixels(
+    wanted: Wanted, channels: int, what: str
+) -> tuple[list[float], list[float], list[str]]:
+    """Return mean and std of each channel; the network's own where the caller gives none."""
+    given = (wanted.mean, wanted.std)
+    notes = []
+    if given == (None, None) and "mean" in wanted.of_network:
+        given = (wanted.of_network["mean"], wanted.of_network["std"])
+        notes.append(f"images: mean {given[0]} and std {given[1]}, as the network was trained")
+    if None in given:
+        raise VitscopeError(
+            f"Nothing says how the network takes {what}: give mean= and std=, of pixels from 0 to "
+            f"1; mean=0, std=1 leaves them as they are."
+        )
+    mean, std = (_by_channel(value, channels) for value in given)
+    for name, values in (("mean", mean), ("std", std)):
+        if len(values) != channels:
+            raise VitscopeError(
+                f"{name} has {len(values)} numbers, allowed: {channels}, one for each channel of "
+                f"the images, or a single number."
+            )
+    if min(std) <= 0:
+        raise VitscopeError(f"std is {std}, allowed: numbers above 0.")
+    return mean, std, notes
+
+
+def _by_channel(value: Any, channels: int) -> list[float]:
+    values = np.atleast_1d(_as_array(value)).astype(np.float64).ravel().tolist()
+    return [float(each) for each in (values * channels if len(values) == 1 else values)]
+
+
+# Files.
+
+
+def _spooled(pieces: Iterable[Piece], taking: _Taking, raw: Path) -> tuple[Array, bool]:
+    """Write all images one after the other; return their labels, and whether all are 8-bit."""
+    labels: list[Array] = []
+    exact = not taking.is_normalized
+    raw.parent.mkdir(parents=True, exist_ok=True)
+    with raw.open("wb") as file:
+        for images, known in pieces:
+            taken = taking.taken(images)
+            exact = exact and _is_8_bit(taken)
+            taken.tofile(file)
+            unknown = np.full(len(taken), UNKNOWN_LABEL)
+            labels.append(unknown if known is None else _checked_labels(known, len(taken)))
+    return np.concatenate(labels), exact
+
+
+def _is_8_bit(images: Array) -> bool:
+    """Tell whether values are whole multiples of 1/255, as pixels are that were divided by it."""
+    if images.dtype == np.uint8:
+        return True
+    return bool((np.rint(images * 255).astype(np.float32) / np.float32(255) == images).all())
+
+
+def _checked_labels(labels: Any, images: int) -> Array:
+    array = _as_array(labels)
+    if array.dtype.kind not in "iu" or array.shape != (images,):
+        raise VitscopeError(
+            f"The labels are {array.dtype} of the shape {array.shape}, allowed: whole numbers, "
+            f"one for each of {images} images."
+        )
+    return array.astype(np.int64)
+
+
+def _numbers(labels: Any, found: Array, classes: int | None) -> Array:
+    """Return the labels of all images, of classes that the network tells apart."""
+    numbers = _checked_labels(
+        np.asarray(labels) if isinstance(labels, list | tuple) else labels, len(found)
+    )
+    known = numbers[numbers >= 0]
+    if classes is None:
+        return np.full(len(found), UNKNOWN_LABEL)
+    if len(known) and known.max() >= classes:
+        raise VitscopeError(
+            f"The labels go up to {known.max()}, allowed: from 0 to {classes - 1}, since the "
+            f"network has {classes} outputs."
+        )
+    if 0 < len(known) < len(numbers) or numbers.min() < UNKNOWN_LABEL:
+        raise VitscopeError(
+            f"{len(numbers) - len(known)} of {len(numbers)} labels are negative, allowed: from 0 "
+            f"to {classes - 1}."
+        )
+    return numbers
+
+
+def _write(
+    raw: Path, taking: _Taking, exact: bool, labels: Array, classes: int | None, path: Path
+) -> None:
+    count = len(labels)
+    spooled = np.memmap(
+        raw, np.uint8 if taking.is_integer else np.float32, "r", shape=(count, *taking.shape)
+    )
+    stored: Callable[[Array], Array] = _pixels if exact else np.asarray
+    names = [str(number) for number in range(classes or 0)]
+    metadata = {
+        "dataset": DATASET,
+        "split": SPLIT,
+        "classes": json.dumps(names),
+        "source": "images in memory",
+    }
+
+    def written() -> Iterator[tuple[str, int, Array]]:
+        yield "index", 0, np.arange(count)
+        for first in range(0, count, IMAGES_PER_PIECE):
+            images = np.ascontiguousarray(stored(spooled[first : first + IMAGES_PER_PIECE]))
+            yield "images", first, images
+            yield "sums", first, row_sums(images).view(np.int64)
+        yield "labels", 0, labels
+
+    tensors = {"images": ("U8" if exact else "F32", spooled.shape), **numbers_of(count)}
+    write_split(path, metadata, tensors, written(), len(names))
+
+
+def _pixels(images: Array) -> Array:
+    if images.dtype == np.uint8:
+        return images
+    return np.rint(images * np.float32(255)).astype(np.uint8)

@@ -1,0 +1,169 @@
+"""Look at a network in memory."""
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pandas as pd
+import torch
+from torch import nn
+
+from vitscope.drawing.figure import Member
+from vitscope.errors import VitscopeError
+from vitscope.files.pairs import PREFIXES, pair_name
+from vitscope.measures import rooms
+from vitscope.measures.merging import Measured, merged
+from vitscope.networks import failing
+from vitscope.networks.outputs import logits_of
+from vitscope.scopes.borrowed import borrowed, device_of
+from vitscope.scopes.described import described
+from vitscope.scopes.images import Stored, Wanted, store
+from vitscope.scopes.making import Maker, read_table
+from vitscope.scopes.scope import OTHERS, Tables
+from vitscope.settings.study import Study
+from vitscope.training.snapshots import END
+from vitscope.workflow import params, reach
+
+
+class Scope(Tables):
+    """A network and images: every measure is a table, made when it is first asked for."""
+
+    def __init__(
+        self, study: Study, network: nn.Module, stored: Stored, device: Any, folder: Any
+    ) -> None:
+        ((self.name, model),) = study.models.items()
+        self.study = study
+        self.notes = stored.notes
+        # The folder is removed with what holds it.
+        self._folder = folder
+        self._network = network
+        self._maker = Maker(study, network, stored.split, device, Path(folder.name))
+        kinds = set(read_table("blocks", self._maker.make("blocks"))["kind"])
+        self.members = [Member(self.name, model.label, _alike(kinds))]
+
+    def table(self, name: str) -> pd.DataFrame:
+        """Return a table by its name, as the workflow has it; it is measured if it is not there."""
+        missing = self._maker.why_not(name)
+        if missing:
+            raise VitscopeError(missing)
+        return read_table(name, self._maker.make(name))
+
+    def available(self) -> list[str]:
+        """Return the names of the tables that there are, or that can be made."""
+        return [name for name in (*OTHERS, *rooms.names()) if not self._maker.why_not(name)]
+
+    @property
+    def warnings(self) -> list[str]:
+        """What makes the values that were measured so far doubtful."""
+        return self._maker.warnings()
+
+    def _snapshots(self, kind: str) -> list[str]:
+        return [END] if rooms.kinds()[kind].snapshots else []
+
+
+def _alike(kinds: set[str]) -> str:
+    """Return the family whose colour a network has: what it is made of."""
+    if "msa" in kinds:
+        return "alternet" if "conv" in kinds else "vit"
+    return "resnet" if "conv" in kinds else "mixer"
+
+
+def between(name: str, one: Scope, other: Scope) -> pd.DataFrame:
+    """Return a table of a pair of networks that were looked at with the same images."""
+    both = {prefix: scope._maker for prefix, scope in zip(PREFIXES, (one, other), strict=True)}
+    first, second = both.values()
+    sums = [maker.images.sums for maker in both.values()]
+    if len(sums[0]) != len(sums[1]) or (
+        first.images.shape == second.images.shape and (sums[0] != sums[1]).any()
+    ):
+        raise VitscopeError(
+            f"{name} compares feature maps of the same images, and the networks were looked at "
+            f"with others: give both the same, in the same order."
+        )
+    measure, modules = rooms.declared(name), reach.merging(name)
+    measured = {
+        prefix: Measured(maker.model, maker.parts(measure), maker.make("blocks"))
+        for prefix, maker in both.items()
+    }
+    pair = pair_name(maker.model for maker in both.values())
+    table, _ = merged(modules, measured, params.merging(first.study, name, pair))
+    return table
+
+
+def look(
+    model: nn.Module,
+    images: Any,
+    labels: Any = None,
+    mean: Sequence[float] | float | None = None,
+    std: Sequence[float] | float | None = None,
+    points: Sequence[Mapping[str, Any]] | None = None,
+    device: torch.device | str | None = None,
+    *,
+    name: str | None = None,
+    image_size: int | None = None,
+    loss: Mapping[str, Any] | None = None,
+    analysis: Mapping[str, Any] | None = None,
+) -> Scope:
+    """Look at a network: where it is read, and every measure of it on some images.
+
+    Images are a tensor or an array of a batch, a loader of batches, a data set, a list of pictures,
+    or the path of a folder; labels may come with them. Of pixels, `mean` and `std` say how the
+    network takes them; without these, images are taken as they are.
+
+    `points` are the modules to read, in place of the cut points that are found. `name` is what
+    tables and figures call the network, `image_size` the side to which pictures are cut, `loss` the
+    weight decay of its training and how images were augmented there, and `analysis` settings of the
+    measures: the last two as in a study.
+
+    The network is lent for each measurement, and is as it was afterwards.
+    """
+    if not isinstance(model, nn.Module):
+        raise VitscopeError(f"`model` is a {type(model).__name__}, allowed: a torch.nn.Module.")
+    place = device_of(model) if device is None else torch.device(device)
+    folder = TemporaryDirectory(prefix="vitscope-")
+    try:
+        wanted = Wanted(mean, std, image_size, _own_settings(model))
+        stored = store(images, labels, wanted, partial(_classes, model), Path(folder.name))
+        study = described(
+            name or type(model).__name__,
+            stored,
+            points=points,
+            loss=loss,
+            analysis=analysis,
+        )
+        scope = Scope(study, model, stored, place, folder)
+    except BaseException:
+        folder.cleanup()
+        raise
+    for note in stored.notes:
+        print(f"vitscope: {note}")
+    return scope
+
+
+def _own_settings(model: nn.Module) -> Mapping[str, Any]:
+    """Return what a network of timm says of the images that it was trained on."""
+    found = getattr(model, "pretrained_cfg", None)
+    return found if isinstance(found, Mapping) else {}
+
+
+def _classes(model: nn.Module, shape: tuple[int, ...]) -> int | None:
+    """Return how many classes a network tells apart, None if what it returns are no logits."""
+    tensor = next(model.parameters(), torch.zeros(0))
+    images = torch.zeros(2, *shape, dtype=tensor.dtype, device=tensor.device)
+    with borrowed(model) as network, torch.inference_mode():
+        try:
+            output = network(images)
+        except Exception as error:
+            reason = failing.told(error) or f"{type(error).__name__}: {error}".rstrip(".") + "."
+            size = "x".join(map(str, shape))
+            raise VitscopeError(
+                f"The network ({type(model).__name__}) does not take images of the shape {size}: "
+                f"{reason}"
+            ) from error
+    try:
+        logits = logits_of(output)
+    except VitscopeError:
+        return None
+    return logits.shape[1] if logits.ndim == 2 and logits.shape[1] > 1 else None

@@ -1,0 +1,122 @@
+"""Read what the workflow has made of a study, where it lies."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from vitscope.claims.published import Published, read_published_of
+from vitscope.drawing.figure import Member
+from vitscope.drawing.text import literal
+from vitscope.errors import VitscopeError, nearest
+from vitscope.files.strict_yaml import load_yaml
+from vitscope.measures import rooms
+from vitscope.scopes.making import read_table
+from vitscope.scopes.scope import OTHERS, Tables, drawn
+from vitscope.settings.loading import PUBLISHED, load_study
+from vitscope.settings.study import Study, typed
+from vitscope.workflow import params
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+RECORD = "run.yaml"
+
+
+class Made(Tables):
+    """The tables that the workflow made of a study."""
+
+    def __init__(self, study: Study, folder: Path) -> None:
+        self.study = study
+        self._folder = folder
+        shown = study.models_of()
+        self.members = [
+            Member(name, literal(study.models[name].label), study.models[name].family)
+            for name in shown
+        ]
+
+    def table(self, name: str) -> pd.DataFrame:
+        """Return a table by its name, with the rows of all models that it was made of."""
+        return self._of_subjects(name, [*self._paths(name)])
+
+    def available(self) -> list[str]:
+        """Return the names of the tables that there are."""
+        return [name for name in (*OTHERS, *rooms.names()) if self._paths(name)]
+
+    def figures(self) -> dict[str, str]:
+        """Return the figures of the study by their names, and the kind of each."""
+        return {name: figure.kind for name, figure in self.study.figures.items()}
+
+    def plot(self, kind: str, ax: "Axes | None" = None) -> "Figure":
+        """Draw a figure of the study by its name, or a kind of figure of all models it has.
+
+        Nothing is saved. With `ax` it is drawn there, if it is one of a single panel.
+        """
+        if kind not in self.study.figures:
+            return super().plot(kind, ax)
+        figure = self.study.figures[kind]
+        tables = [
+            self._of_subjects(name, figure.subjects(name))
+            for name in rooms.kinds()[figure.kind].tables
+        ]
+        members = [self._member(name) for name in figure.models]
+        moments = params.snapshots(self.study, kind)
+        return drawn(figure.kind, tables, members, self._published(kind), moments, ax)
+
+    def _paths(self, name: str) -> dict[str, Path]:
+        """Return the files of a table by the models, or pairs of them, that they are of."""
+        if name == "predictions":
+            split = self.study.analysis.split
+            found = {
+                each.parent.name: each for each in self._folder.glob(f"{name}/*/{split}.parquet")
+            }
+        else:
+            found = {each.stem: each for each in self._folder.glob(f"{name}/*.parquet")}
+        order = [model for model in self.study.models if model in found]
+        return {each: found[each] for each in (*order, *sorted(found.keys() - {*order}))}
+
+    def _of_subjects(self, name: str, subjects: Sequence[str]) -> pd.DataFrame:
+        """Return the rows of a table of some models, or pairs of them."""
+        paths = self._paths(name)
+        missing = [subject for subject in subjects if subject not in paths]
+        if missing or not paths:
+            raise VitscopeError(
+                f"There is no table '{name}' of {', '.join(missing) or 'any model'} in "
+                f"{self._folder}.{nearest(name, self.available())} There are "
+                f"{', '.join(self.available()) or 'none'}."
+            )
+        tables = {each: read_table(name, paths[each]) for each in subjects}
+        if name == "predictions":
+            tables = {each: table.assign(model=each) for each, table in tables.items()}
+        return pd.concat(tables.values(), ignore_index=True)
+
+    def _member(self, name: str) -> Member:
+        return next(member for member in self.members if member.model == name)
+
+    def _published(self, figure: str) -> Mapping[str, Published]:
+        columns = set(params.published_columns(self.study, figure))
+        return read_published_of(
+            params.published(self.study, figure), columns, map(str, PUBLISHED.glob("*.csv"))
+        )
+
+
+def read(folder: Path | str, study: Path | str | None = None) -> Made:
+    """Read the tables of a study that the workflow made, from `results/STUDY`.
+
+    What the study says comes from the record of its run, or from `study`, its file.
+    """
+    place = Path(folder)
+    if not place.is_dir():
+        raise VitscopeError(f"There is no folder {folder}: name results/STUDY of a run.")
+    if study is not None:
+        return Made(load_study(Path(study)), place)
+    record = place / RECORD
+    if not record.is_file():
+        raise VitscopeError(
+            f"There is no {RECORD} in {folder}, which says what the study is: make all of it, or "
+            f"give study=, the path of its file."
+        )
+    settings: dict[str, Any] = load_yaml(record)["study"]
+    return Made(typed(settings.pop("name"), record, settings), place)

@@ -1,0 +1,174 @@
+"""What is known of networks: tables, the figures that are drawn of them, the paper's claims."""
+
+from collections.abc import Mapping, Sequence
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from vitscope.claims.counting import at_snapshots, count_claims, evidence_of, joined
+from vitscope.claims.report import findings
+from vitscope.claims.tables import CLAIMS
+from vitscope.drawing.figure import Member
+from vitscope.errors import VitscopeError, nearest
+from vitscope.measures import rooms
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from vitscope.claims.published import Published
+
+# How fine figures are on a screen; files have the resolution of the style.
+DOTS_PER_INCH = 150
+# Tables beside those of measures.
+OTHERS = ("blocks", "predictions")
+
+
+class Tables:
+    """Tables of one network or several, by name: an attribute each, `scope.feature_variance`.
+
+    Subclasses say where tables come from.
+    """
+
+    # Told by subclasses.
+    members: Sequence[Member]
+
+    def table(self, name: str) -> pd.DataFrame:
+        """Return a table by its name, as the workflow has it."""
+        raise NotImplementedError
+
+    def available(self) -> list[str]:
+        """Return the names of the tables that there are, or that can be made."""
+        raise NotImplementedError
+
+    def __getattr__(self, name: str) -> pd.DataFrame:
+        # What begins so is looked for by copy, pickle, pandas and notebooks.
+        if name.startswith("_") or "members" not in vars(self):
+            raise AttributeError(name)
+        if name not in (*rooms.names(), *OTHERS):
+            raise AttributeError(
+                f"there is no table '{name}'; there are {', '.join(self.available())}."
+                f"{nearest(name, self.available())}"
+            )
+        return self.table(name)
+
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *self.available()]
+
+    def kinds(self) -> list[str]:
+        """Return the kinds of figures that can be drawn."""
+        there = set(self.available())
+        return [name for name, kind in rooms.kinds().items() if there >= {*kind.tables}]
+
+    def plot(self, kind: str, ax: "Axes | None" = None) -> "Figure":
+        """Draw a figure of a kind, as the workflow does, and save nothing.
+
+        With `ax` it is drawn there, if it is one of a single panel.
+        """
+        tables = [self.table(name) for name in _kind(kind).tables]
+        return drawn(kind, tables, self.members, {}, self._snapshots(kind), ax)
+
+    def claims(self, *kinds: str) -> pd.DataFrame:
+        """Return what the paper claims, what was measured of it, and whether it holds.
+
+        Of some kinds of figures, or of all that cost no more than a few passes of the images.
+        """
+        return findings(self.counted(*kinds), self._labels())
+
+    def counted(self, *kinds: str) -> pd.DataFrame:
+        """Return the same as a table of the workflow, `claims`."""
+        chosen = kinds or self._quick_kinds()
+        rows = [self._counted(kind) for kind in chosen]
+        return joined(CLAIMS, [each for each in rows if each is not None])
+
+    def _labels(self) -> dict[str, str]:
+        return {member.model: member.label for member in self.members}
+
+    def _quick_kinds(self) -> list[str]:
+        """Return the kinds whose claims cost no more than a few passes of the images."""
+        measures = {kind: rooms.declared(rooms.kinds()[kind].measure) for kind in self.kinds()}
+        return [kind for kind, measure in measures.items() if measure.needs != "loss"]
+
+    def _counted(self, kind: str) -> pd.DataFrame | None:
+        evidence = evidence_of(_kind(kind).measure, kind)
+        if evidence is None:
+            return None
+        names = {evidence.table.name, "blocks"}
+        tables = at_snapshots({name: self.table(name) for name in names}, self._snapshots(kind))
+        models = [member.model for member in self.members]
+        return count_claims(kind, evidence, tables, models, {})
+
+    def _snapshots(self, kind: str) -> list[str]:
+        return []
+
+    def _picture(self, member: Member) -> str:
+        """Return a picture of where a network is read, for a page."""
+        from io import BytesIO
+
+        from vitscope.drawing.network import plot
+        from vitscope.drawing.saving import STYLE, style
+
+        blocks = self.table("blocks")
+        drawn = BytesIO()
+        with style(STYLE):
+            figure = plot(blocks[blocks["model"] == member.model], member.label)
+            figure.savefig(drawn, format="svg", metadata={"Date": None})
+        return drawn.getvalue().decode()
+
+    def _repr_html_(self) -> str:
+        """Return where the networks are read, as a table and a picture each."""
+        columns = ["index", "name", "kind", "stage", "channels", "height", "width"]
+        blocks = self.table("blocks")
+        parts = []
+        for member in self.members:
+            rows = blocks[blocks["model"] == member.model][[*columns, "parameters", "operations"]]
+            parts += [
+                f"<h4>{escape(member.label)}</h4>",
+                self._picture(member),
+                f"<details><summary>{len(rows)} cut points</summary>",
+                rows.to_html(index=False),
+                "</details>",
+            ]
+        names = ", ".join(self.available())
+        return "".join([*parts, f"<p>Tables: {escape(names)}</p>"])
+
+    def __repr__(self) -> str:
+        labels = ", ".join(member.label for member in self.members)
+        return f"<{type(self).__name__} of {labels}; tables: {', '.join(self.available())}>"
+
+
+def drawn(
+    kind: str,
+    tables: Sequence[pd.DataFrame],
+    members: Sequence[Member],
+    published: "Mapping[str, Published]",
+    snapshots: Sequence[str],
+    ax: "Axes | None",
+) -> "Figure":
+    """Draw a figure of a kind from its tables, in axes that are given, or else on its own."""
+    from vitscope.drawing.figure import draw
+    from vitscope.drawing.layout import drawing_in
+    from vitscope.drawing.saving import STYLE, style
+
+    shown = _kind(kind)
+    with style(STYLE), drawing_in(ax):
+        module = rooms.module(shown.measure, shown.module)
+        figure = draw(module, tables, members, published, snapshots)
+    if ax is None:
+        figure.set_dpi(DOTS_PER_INCH)
+    elif figure is not ax.figure.figure:
+        raise VitscopeError(
+            f"A figure of the kind '{kind}' is laid out as a whole, and cannot be drawn in axes "
+            f"that are given: leave ax out, and take the figure that is returned."
+        )
+    return figure
+
+
+def _kind(name: str) -> Any:
+    if name not in rooms.kinds():
+        raise VitscopeError(
+            f"There is no kind of figure '{name}'.{nearest(name, rooms.kinds())} There are "
+            f"{', '.join(sorted(rooms.kinds()))}."
+        )
+    return rooms.kinds()[name]
