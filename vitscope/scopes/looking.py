@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -21,6 +22,7 @@ from vitscope.scopes.borrowed import borrowed, device_of
 from vitscope.scopes.described import described
 from vitscope.scopes.images import Stored, Wanted, store
 from vitscope.scopes.making import Maker, read_table
+from vitscope.scopes.saving import save
 from vitscope.scopes.scope import OTHERS, Tables
 from vitscope.settings.study import Study
 from vitscope.training.snapshots import END
@@ -59,6 +61,15 @@ class Scope(Tables):
         """What makes the values that were measured so far doubtful."""
         return self._maker.warnings()
 
+    def save(self, folder: Path | str, make: Any = None, **keywords: Any) -> Path:
+        """Save a study with weights and images, from which the workflow makes the same tables.
+
+        `make` is the function or class that returns such a network when it is called with
+        `keywords`; a network of timm needs none, nor one whose class needs no argument.
+        """
+        images = self._maker.images
+        return save(self.study, self.kinds(), self._network, images, Path(folder), make, keywords)
+
     def _snapshots(self, kind: str) -> list[str]:
         return [END] if rooms.kinds()[kind].snapshots else []
 
@@ -88,8 +99,10 @@ def between(name: str, one: Scope, other: Scope) -> pd.DataFrame:
         for prefix, maker in both.items()
     }
     pair = pair_name(maker.model for maker in both.values())
-    table, _ = merged(modules, measured, params.merging(first.study, name, pair))
-    return table
+    table, origin = merged(modules, measured, params.merging(first.study, name, pair))
+    path = first.path(name).with_name(f"{pair}.parquet")
+    import_module(str(modules["table"])).TABLE.write(table, path, origin)
+    return read_table(name, path)
 
 
 def look(

@@ -74,16 +74,16 @@ class Tables:
 
         Of some kinds of figures, or of all that cost no more than a few passes of the images.
         """
-        return findings(self.counted(*kinds), self._labels())
+        # Kinds that show one measure in several ways make the same claims.
+        counted = self.counted(*kinds).drop_duplicates(["model", "versus", "claim"])
+        labels = {member.model: member.label for member in self.members}
+        return findings(counted, labels).drop(columns="published")
 
     def counted(self, *kinds: str) -> pd.DataFrame:
         """Return the same as a table of the workflow, `claims`."""
         chosen = kinds or self._quick_kinds()
         rows = [self._counted(kind) for kind in chosen]
         return joined(CLAIMS, [each for each in rows if each is not None])
-
-    def _labels(self) -> dict[str, str]:
-        return {member.model: member.label for member in self.members}
 
     def _quick_kinds(self) -> list[str]:
         """Return the kinds whose claims cost no more than a few passes of the images."""

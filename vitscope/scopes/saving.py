@@ -1,0 +1,205 @@
+"""Save what was looked at as a study, from which the workflow makes the same, on any machine."""
+
+import ast
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+import safetensors.torch
+import torch
+import yaml
+from torch import nn
+
+from vitscope.data.split import Split
+from vitscope.errors import VitscopeError
+from vitscope.files.whole import atomic_path, write_text
+from vitscope.networks.outputs import logits_of
+from vitscope.networks.own_code import INSTALLED, OwnCode
+from vitscope.scopes.borrowed import borrowed
+from vitscope.scopes.described import IMAGES, WEIGHTS
+from vitscope.settings.study import Settings, Study
+
+# The file of what is defined in a notebook.
+NETWORK = "network.py"
+# How many images prove that a network that is built again is the same.
+PROOFS = 2
+
+Make = Callable[..., nn.Module]
+
+
+def save(
+    study: Study,
+    kinds: list[str],
+    network: nn.Module,
+    images: Split,
+    folder: Path,
+    make: Make | None,
+    keywords: Mapping[str, Any],
+) -> Path:
+    """Write a study with its images and weights to a folder; return the file of the study.
+
+    `make` returns a network like this one when it is called with `keywords`; one of timm needs
+    none. What is written is built and compared with the network.
+    """
+    if not images.has_pixels:
+        raise VitscopeError(
+            "The images are no pixels of 8 bits, which a study is made of: look at images from 0 "
+            "to 255, or from 0 to 1 as they have them, and give mean= and std=."
+        )
+    folder.mkdir(parents=True, exist_ok=True)
+    family, arch = _arch(network, folder, make, keywords)
+    _write_images(images, folder / IMAGES)
+    with atomic_path(folder / WEIGHTS) as path:
+        weights = {name: each.detach().cpu() for name, each in network.state_dict().items()}
+        copies = {name: each.clone().contiguous() for name, each in weights.items()}
+        safetensors.torch.save_file(copies, path)
+    file = folder / f"{folder.resolve().name}.yaml"
+    settings = _settings(study, kinds, folder, family, arch)
+    write_text(file, _heading(folder) + yaml.safe_dump(settings, sort_keys=False))
+    _prove(file, network, images, arch)
+    return file
+
+
+def _heading(folder: Path) -> str:
+    name = folder.resolve().name
+    return (
+        f"# Looked at in memory. Copy this folder into that of the workflow, and there make all:\n"
+        f"#   snakemake --config studies_dir={folder} study={name} --cores 2\n"
+    )
+
+
+def _settings(
+    study: Study, kinds: list[str], folder: Path, family: str, arch: Settings
+) -> Settings:
+    """Return the study as a file says it, with paths from where the folder lies."""
+    settings = yaml.safe_load(yaml.safe_dump(study.settings))
+    (name,) = settings["models"]
+    model = settings["models"][name]
+    model |= {
+        "family": family,
+        "arch": arch,
+        "checkpoint": {"path": str(folder / WEIGHTS)},
+    }
+    for data in settings["data"].values():
+        data["source"] = {"kind": "npz", "path": str(folder / IMAGES)}
+    settings["figures"] = {kind: settings["figures"][kind] for kind in kinds}
+    return dict(settings)
+
+
+def _write_images(images: Split, path: Path) -> None:
+    pixels = images.images(slice(None)).transpose(0, 2, 3, 1)
+    arrays: dict[str, Any] = {"images": np.ascontiguousarray(pixels)}
+    if (images.labels >= 0).all():
+        arrays["labels"] = images.labels
+    with atomic_path(path) as partial, partial.open("wb") as file:
+        np.savez(file, **arrays)
+
+
+# How the network is built again.
+
+
+def _arch(
+    network: nn.Module, folder: Path, make: Make | None, keywords: Mapping[str, Any]
+) -> tuple[str, Settings]:
+    """Return the family and the `arch` of a network."""
+    described = getattr(network, "pretrained_cfg", None) or {}
+    if make is None and described.get("architecture"):
+        return "timm", {"name": described["architecture"], **keywords}
+    maker = make or type(network)
+    named = {"make": maker.__name__, **keywords}
+    module = sys.modules[maker.__module__]
+    file = getattr(module, "__file__", None)
+    if file is None:
+        write_text(folder / NETWORK, _of_notebook(module, maker.__name__))
+        return "python", {"file": NETWORK, **named}
+    own = OwnCode(Path(file).resolve(), maker.__module__)
+    if own.is_installed or own.root.name in INSTALLED:
+        return "python", {"module": maker.__module__, **named}
+    for path in own.files().values():
+        target = folder / path.relative_to(own.root)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if not (target.exists() and target.samefile(path)):
+            shutil.copyfile(path, target)
+    return "python", {"file": str(own.file.relative_to(own.root)), **named}
+
+
+def _of_notebook(module: Any, name: str) -> str:
+    """Return the imports, the classes and the functions of a notebook as the source of a module."""
+    cells = getattr(module, "In", None)
+    if cells is None:
+        raise VitscopeError(
+            f"{name} is defined in no file and no notebook: put it into a file of Python, import "
+            f"it from there, and give it as make=."
+        )
+    found: dict[str, str] = {}
+    for cell in cells:
+        for key, source in _definitions(cell):
+            found.pop(key, None)
+            found[key] = source
+    return "\n\n".join(found.values()) + "\n"
+
+
+def _definitions(cell: str) -> Iterator[tuple[str, str]]:
+    """Yield what a cell imports and defines, by name, and constants that stand there as such."""
+    lines = cell.splitlines()
+    plain = "\n".join("" if line.lstrip()[:1] in ("%", "!", "?") else line for line in lines)
+    try:
+        body = ast.parse(plain).body
+    except SyntaxError:
+        return
+    for node in body:
+        source = ast.get_source_segment(plain, node) or ""
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            yield source, source
+        elif isinstance(node, ast.ClassDef | ast.FunctionDef):
+            above = "".join(f"@{ast.unparse(each)}\n" for each in node.decorator_list)
+            yield node.name, above + source
+        elif isinstance(node, ast.Assign) and _is_literal(node.value):
+            yield ast.unparse(node.targets[0]), source
+
+
+def _is_literal(node: ast.expr) -> bool:
+    try:
+        ast.literal_eval(node)
+    except ValueError:
+        return False
+    return True
+
+
+def _prove(file: Path, network: nn.Module, images: Split, arch: Settings) -> None:
+    """Refuse a study whose network is another one, by what it makes of some images."""
+    tensor = next(network.parameters(), torch.zeros(0))
+    batch = images.normalized(list(range(min(PROOFS, len(images)))), *_scaling(file))
+    with borrowed(network) as lent, torch.inference_mode():
+        theirs = logits_of(lent(batch.to(tensor.device))).float().cpu().numpy()
+    with TemporaryDirectory(prefix="vitscope-") as folder:
+        given, found = Path(folder) / "images.npy", Path(folder) / "logits.npy"
+        np.save(given, batch.numpy())
+        command = [
+            sys.executable,
+            "-m",
+            "vitscope.scopes.built_again",
+            *map(str, (file, given, found)),
+        ]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        lines = done.stderr.strip().splitlines()
+        reason = lines[-1] if done.returncode and lines else ""
+        if not reason:
+            ours = np.load(found)
+            if ours.shape != theirs.shape or not np.allclose(ours, theirs, rtol=1e-4, atol=1e-5):
+                reason = "its outputs are others"
+    if reason:
+        raise VitscopeError(
+            f"The network cannot be built again as {arch} says ({reason.rstrip('.')}): give make=, "
+            f"the function or class that returns it, and the keywords that it takes."
+        )
+
+
+def _scaling(file: Path) -> tuple[list[float], list[float]]:
+    (data,) = yaml.safe_load(file.read_text(encoding="utf-8"))["data"].values()
+    return data["mean"], data["std"]
