@@ -51,7 +51,7 @@ def test_lines_are_seconds_apart_and_the_last_is_always_said(
     ]
 
 
-def test_hours_are_told_as_such(clock: Callable[[float], None]) -> None:
+def test_hours_are_shown_as_such(clock: Callable[[float], None]) -> None:
     lines: list[str] = []
     counted = Progress(100, "batches", lines.append)
     clock(96)

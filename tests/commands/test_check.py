@@ -159,7 +159,7 @@ def test_a_join_that_takes_the_branch_for_the_stream_is_found_wrong() -> None:
     ]
 
 
-def test_what_is_no_model_is_told_with_its_name() -> None:
+def test_what_is_no_model_is_refused_with_its_name() -> None:
     network = {
         "family": "resnet",
         "arch": {"block": "basic", "blocks": [1, 1, 1, 1], "width": 4},

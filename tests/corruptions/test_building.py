@@ -182,7 +182,7 @@ DAMAGED: list[tuple[dict[str, Any], str]] = [
 
 @pytest.mark.parametrize("name", MAKERS)
 @pytest.mark.parametrize(("changes", "message"), DAMAGED)
-def test_what_is_not_official_is_told(
+def test_what_is_not_official_is_refused(
     tmp_path: Path, split: Split, name: str, changes: dict[str, Any], message: str
 ) -> None:
     path = MAKERS[name](tmp_path / name, members(**changes))
@@ -279,6 +279,6 @@ def test_images_that_the_archive_does_not_hold(tmp_path: Path, split: Split) -> 
         build(split, None, "fog", [1], 0, tmp_path / "fog.safetensors", path)
 
 
-def test_another_file_is_told(tmp_path: Path, split: Split) -> None:
+def test_another_file_is_refused(tmp_path: Path, split: Split) -> None:
     with pytest.raises(VitscopeError, match="holds no corrupted images: delete it and run again"):
         Corrupted(tmp_path / "test.safetensors")

@@ -85,7 +85,7 @@ def test_a_network_of_another_family() -> None:
     )
 
 
-def test_what_fails_elsewhere_is_not_told() -> None:
+def test_what_fails_elsewhere_is_not_explained() -> None:
     assert told(failure(lambda: 1 / 0)) is None
     network = nn.Identity()
     network.register_forward_hook(run_by_vitscope("1 / 0"))

@@ -182,12 +182,12 @@ def test_the_least_number_of_images_that_tells() -> None:
     assert swapped(10) == [1, 2]
 
 
-def test_a_class_that_is_hardly_ever_right_is_told_though_the_other_is_right() -> None:
+def test_a_class_that_is_hardly_ever_right_is_doubted_though_the_other_is_right() -> None:
     (found,) = taken_places(*told([[5, 60, 5], [2, 90, 0], [0, 0, 50]]))
     assert found == (0, 70, 5, 1, 60)
 
 
-def test_a_class_that_is_often_taken_for_another_is_not_told() -> None:
+def test_a_class_that_is_often_taken_for_another_is_not_doubted() -> None:
     """Dogs that pass for wolves are right now and then, and wolves are wolves."""
     assert taken_places(*told([[30, 70, 0], [5, 95, 0], [0, 0, 50]])) == []
     # Where wolves pass for dogs as well, the names may be swapped.

@@ -121,7 +121,7 @@ def test_a_model_is_judged_as_it_is_used() -> None:
 
 
 @pytest.mark.parametrize("value", [torch.nan, torch.inf, -torch.inf])
-def test_logits_that_are_not_finite_are_told_with_their_batch(value: float) -> None:
+def test_logits_that_are_not_finite_are_refused_with_their_batch(value: float) -> None:
     logits, labels = drawn(60, 10)
     logits[40:42, 3] = value
     with pytest.raises(VitscopeError) as caught:
@@ -132,7 +132,7 @@ def test_logits_that_are_not_finite_are_told_with_their_batch(value: float) -> N
     )
 
 
-def test_nothing_to_classify_is_told() -> None:
+def test_nothing_to_classify_is_refused() -> None:
     with pytest.raises(VitscopeError, match="no image to classify"):
         predict(Told(), [], np.zeros(0, np.int64))
 

@@ -156,7 +156,7 @@ def test_an_edit_of_a_study(finished, keys, value, rebuilt):
         nightly(("models", "vit", "label"), "Another", CLAIMED),
     ],
 )
-def test_an_edit_of_what_is_told_of_a_study(finished, keys, value, rebuilt):
+def test_an_edit_of_what_is_said_of_a_study(finished, keys, value, rebuilt):
     with edited(finished.studies / "tiny.yaml", setting(*keys, value=value)):
         assert planned(finished, *TOLD) == rebuilt
 

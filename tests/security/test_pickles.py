@@ -231,7 +231,7 @@ def test_the_storage_that_odd_tensors_name_is_there(tmp_path: Path) -> None:
     assert told_or_read(in_zip(tmp_path, pickled)) is None
 
 
-def test_a_tensor_of_one_number_that_says_it_is_many_is_told_before_it_is_filled(
+def test_a_tensor_of_one_number_that_says_it_is_many_is_refused_before_it_is_filled(
     tmp_path: Path,
 ) -> None:
     one = io.BytesIO()

@@ -201,7 +201,7 @@ def test_titles_and_labels_are_one_line(tmp_path: Path, place: str, text: str) -
     data=st.binary(max_size=200)
     | st.text(max_size=200).map(lambda text: text.encode("utf-8", "surrogatepass"))
 )
-def test_any_bytes_are_settings_or_told(
+def test_any_bytes_are_settings_or_refused(
     tmp_path_factory: pytest.TempPathFactory, data: bytes
 ) -> None:
     path = tmp_path_factory.getbasetemp() / "any.yaml"

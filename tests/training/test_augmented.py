@@ -226,7 +226,7 @@ def test_images_are_drawn_as_a_loss_says_that_knows_of_no_training(
         ({"randaugment": "rand-x3"}, "randaugment is 'rand-x3'"),
     ],
 )
-def test_what_cannot_be_drawn_is_told(
+def test_what_cannot_be_drawn_is_refused(
     split: Split, tmp_path: Path, change: dict[str, Any], sentence: str
 ) -> None:
     with pytest.raises(VitscopeError, match=sentence):
@@ -246,7 +246,7 @@ def test_labels_must_be_known(tmp_path: Path) -> None:
             drawn(unlabelled, tmp_path, clean=clean)
 
 
-def test_another_file_is_told(tmp_path: Path) -> None:
+def test_another_file_is_refused(tmp_path: Path) -> None:
     with TensorWriter(tmp_path / "file", {"images": ("F32", (0, 1))}, {}):
         pass
     with pytest.raises(VitscopeError, match="holds no augmented images: delete it and run again"):

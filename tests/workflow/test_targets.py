@@ -61,7 +61,9 @@ def refusal(studies: Studies, target: str, places: targets.Places = PLACES) -> s
         ),
     ],
 )
-def test_what_is_unknown_of_a_target_is_told(studies: Studies, target: str, sentence: str) -> None:
+def test_what_is_unknown_of_a_target_is_refused(
+    studies: Studies, target: str, sentence: str
+) -> None:
     assert refusal(studies, target).startswith(sentence)
 
 

@@ -279,7 +279,7 @@ def test_bfloat16_latents_are_as_they_are_on_disk(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, 1e30])
-def test_values_that_are_not_finite_are_told(tmp_path: Path, value: float) -> None:
+def test_values_that_are_not_finite_are_refused(tmp_path: Path, value: float) -> None:
     spoilt = NARROW.copy()
     spoilt[17, 1, 0, 1] = value
     latents = written(tmp_path / "latents", [WIDE, spoilt])

@@ -37,7 +37,7 @@ def test_batches_that_no_shard_cuts(
 @pytest.mark.parametrize(
     ("images", "shard_size"), [(1000, 250), (251, 250), (100, 96), (30, 20), (70, 32)]
 )
-def test_batches_that_a_shard_would_cut_are_told(
+def test_batches_that_a_shard_would_cut_are_refused(
     tmp_path: Path, images: int, shard_size: int
 ) -> None:
     path = changed(tmp_path, {"images": images, "shard_size": shard_size})
@@ -49,7 +49,7 @@ def test_batches_that_a_shard_would_cut_are_told(
     )
 
 
-def test_too_few_images_are_told(tmp_path: Path) -> None:
+def test_too_few_images_are_refused(tmp_path: Path) -> None:
     path = changed(tmp_path, {"images": 3})
     with pytest.raises(VitscopeError) as caught:
         load_study(path)

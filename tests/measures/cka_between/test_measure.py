@@ -29,7 +29,7 @@ def test_its_batches_are_those_of_cka(tmp_path: Path) -> None:
         assert MEASURE.part(study, model, 0) == rooms.declared("cka").part(study, model, 0)
 
 
-def test_batches_that_a_shard_would_cut_are_told(tmp_path: Path) -> None:
+def test_batches_that_a_shard_would_cut_are_refused(tmp_path: Path) -> None:
     path = changed(tmp_path, {"images": 200, "shard_size": 100})
     with pytest.raises(VitscopeError) as caught:
         load_study(path)
@@ -39,7 +39,7 @@ def test_batches_that_a_shard_would_cut_are_told(tmp_path: Path) -> None:
     )
 
 
-def test_too_few_images_are_told(tmp_path: Path) -> None:
+def test_too_few_images_are_refused(tmp_path: Path) -> None:
     path = changed(tmp_path, {"images": 3})
     with pytest.raises(VitscopeError) as caught:
         load_study(path)

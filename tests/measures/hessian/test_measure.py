@@ -40,7 +40,7 @@ def test_snapshots_are_those_of_the_figures_in_the_order_of_training(tmp_path: P
 
 
 @every_kind
-def test_a_snapshot_that_a_model_lacks_is_told(tmp_path: Path, kind: str) -> None:
+def test_a_snapshot_that_a_model_lacks_is_refused(tmp_path: Path, kind: str) -> None:
     figure = {"kind": kind, "models": ["vit", "resnet"], "snapshots": ["warmup"]}
     with pytest.raises(VitscopeError) as caught:
         load_study(study_with(tmp_path, figure))
@@ -56,7 +56,7 @@ def test_other_figures_show_no_snapshots(tmp_path: Path) -> None:
 
 
 @every_kind
-def test_too_few_augmented_images_are_told(tmp_path: Path, kind: str) -> None:
+def test_too_few_augmented_images_are_refused(tmp_path: Path, kind: str) -> None:
     figure = {"kind": kind, "models": ["vit"]}
     hessian = {"batches": 5, "batch_size": 30}
     fitting = study_with(tmp_path, figure, hessian=hessian, augmented={"images": 150})
@@ -69,7 +69,7 @@ def test_too_few_augmented_images_are_told(tmp_path: Path, kind: str) -> None:
     )
 
 
-def test_a_model_without_a_recipe_is_told(tmp_path: Path) -> None:
+def test_a_model_without_a_recipe_is_refused(tmp_path: Path) -> None:
     path = study_with(tmp_path, {"kind": "hessian", "models": ["vit"]})
     study = yaml.safe_load(path.read_text(encoding="utf-8"))
     del study["training"]

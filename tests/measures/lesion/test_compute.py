@@ -413,7 +413,7 @@ def voters(model: Voters) -> dict[str, Join]:
     return dict(zip(names, joins_after(model, images, names), strict=True))
 
 
-def test_correctness_of_a_network_that_is_told_by_hand() -> None:
+def test_correctness_of_a_network_that_is_worked_out_by_hand() -> None:
     model = Voters([[3.0, 0, 0], [0, 2.0, 0]])
     images = torch.tensor([[0.0, 0, 0], [0, 2, 0], [0, 0, 4]])
     # Logits [3, 2, 0], [3, 4, 0], [3, 2, 4]; without the first voter [0, 2, 0], [0, 4, 0],

@@ -240,7 +240,7 @@ def test_nothing_is_written_beside_the_code(folder: Path) -> None:
         ({"module": "math"}, ".module: the module math is not written in Python: give one that"),
     ],
 )
-def test_what_is_wrong_with_an_arch_is_told_before_it_runs(
+def test_what_is_wrong_with_an_arch_is_refused_before_it_runs(
     folder: Path, arch: dict[str, Any], told: str
 ) -> None:
     given = ARCH | arch
@@ -308,13 +308,13 @@ def test_the_keywords_of_a_class_are_checked_too(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_errors_of_the_code_are_told_by_file_and_line(
+def test_errors_of_the_code_are_reported_by_file_and_line(
     folder: Path, files: dict[str, str], told: str
 ) -> None:
     assert refusal(write(folder, **files), **ARCH).startswith(told)
 
 
-def test_an_error_in_the_forward_pass_is_told(folder: Path) -> None:
+def test_an_error_in_the_forward_pass_is_reported(folder: Path) -> None:
     model = find_family("python").build(ready(folder, **ARCH), 5, 16)
     with pytest.raises(RuntimeError) as caught:
         model(torch.rand(1, 1, 16, 16))
@@ -324,14 +324,14 @@ def test_an_error_in_the_forward_pass_is_told(folder: Path) -> None:
     assert own_run.told(ValueError("of another place")) is None
 
 
-def test_a_name_that_is_taken_is_told(tmp_path: Path) -> None:
+def test_a_name_that_is_taken_is_refused(tmp_path: Path) -> None:
     write(tmp_path, torch="def net(): ...")
     assert refusal(tmp_path, file="torch.py", make="net").startswith(
         "torch.py has the name of the module torch, which is loaded already from "
     )
 
 
-def test_weights_that_cannot_be_written_are_told(tmp_path: Path) -> None:
+def test_weights_that_cannot_be_written_are_refused(tmp_path: Path) -> None:
     write(tmp_path, net="import torch\ndef net(): return torch.nn.Linear(2, 2).bfloat16()")
     entry = network(tmp_path, file="net.py", make="net")
     with pytest.raises(VitscopeError, match=r"holds weight as torch\.bfloat16, which is not"):
