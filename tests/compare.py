@@ -71,8 +71,8 @@ def _others(old: pd.DataFrame, new: pd.DataFrame) -> list[str]:
             if len(some)
         ]
         if parts or list(before) != list(after):
-            told = "; ".join(parts) or "in another order"
-            found.append(f"{'rows' if what == 'index' else 'columns'} differ: {told}")
+            change = "; ".join(parts) or "in another order"
+            found.append(f"{'rows' if what == 'index' else 'columns'} differ: {change}")
     return found
 
 

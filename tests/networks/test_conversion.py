@@ -263,9 +263,9 @@ def test_a_network_without_a_classifier_is_what_lies_before_it(tmp_path, capsys,
         assert same(safetensors.torch.load_file(target), body)
         assert read_origin(target)["classes"] == "null"
         assert torch.equal(load_model(target, network)(images), seen[0])
-        # What the file has and the network has not is told.
-        told = "holds what the network has no use for: " in capsys.readouterr().out
-        assert told == (number == 0)
+        # What the file has and the network has not is reported.
+        reported = "holds what the network has no use for: " in capsys.readouterr().out
+        assert reported == (number == 0)
 
 
 def test_the_first_weights_that_fit_are_read(tmp_path, capsys):

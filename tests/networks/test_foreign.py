@@ -287,15 +287,15 @@ def test_an_empty_file_is_refused(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("<!DOCTYPE html><title>Not Found</title>", "is a web page and not a checkpoint"),
         ("version https://git-lfs.github.com/spec/v1\n", "is a Git LFS pointer and not"),
     ],
 )
-def test_what_stands_in_for_a_file_is_refused(tmp_path, text, told):
+def test_what_stands_in_for_a_file_is_refused(tmp_path, text, message):
     (tmp_path / "a.pth").write_text(text)
-    assert told in refusal(tmp_path / "a.pth")
+    assert message in refusal(tmp_path / "a.pth")
 
 
 def truncations(folder: Path) -> list[Path]:

@@ -109,8 +109,8 @@ def test_a_job_waits_for_one_that_outlived_its_run_and_says_so(tmp_path: Path) -
         fcntl.flock(survivor, fcntl.LOCK_EX)
         with start(log, "print('second')") as waiting:
             assert waiting.stdout is not None
-            told = waiting.stdout.readline()
-            assert told == f"vitscope: waiting for a job of a killed run, whose log is {log}\n"
+            line = waiting.stdout.readline()
+            assert line == f"vitscope: waiting for a job of a killed run, whose log is {log}\n"
             survivor.write("first\n")
             survivor.flush()
             assert waiting.poll() is None

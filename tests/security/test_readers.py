@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.helpers.networks import MINI, mini
-from tests.security.contained import check_sentence, told_or_read
+from tests.security.contained import check_sentence, refusal_or_none
 from tests.security.fuzz import Reading, by_seed
 from tests.security.targets import TARGETS
 from vitscope.errors import VitscopeError
@@ -30,7 +30,7 @@ def test_damaged_files_are_read_or_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert told_or_read(lambda: by_seed(Reading(name, tmp_path), RUNS, seed=1)) is None
+    assert refusal_or_none(lambda: by_seed(Reading(name, tmp_path), RUNS, seed=1)) is None
 
 
 @pytest.mark.parametrize("name", TARGETS)

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.runs.copies import SETTINGS
-from tests.security.contained import check_sentence, told
+from tests.security.contained import check_sentence, refusal_of
 from vitscope.errors import VitscopeError
 from vitscope.files.strict_yaml import load_yaml
 from vitscope.settings.loading import load_study
@@ -83,7 +83,7 @@ GREEDY = {
 def test_what_no_setting_is(tmp_path: Path, name: str) -> None:
     path = tmp_path / "own.yaml"
     path.write_text(GREEDY[name], encoding="utf-8")
-    told(lambda: load_yaml(path))
+    refusal_of(lambda: load_yaml(path))
 
 
 NAMES = [

@@ -746,18 +746,18 @@ def test_a_loss_needs_a_recipe_and_images_to_augment(tmp_path: Path, kind: str) 
 
 @pytest.mark.parametrize("kind", ["landscape", "hessian", "hessian_density", "fit"])
 def test_a_loss_may_be_described_without_a_recipe(tmp_path: Path, kind: str) -> None:
-    told = {"figures.loss": {"kind": kind, "models": ["former"]}, "training": MISSING}
-    told |= {"loss": {"weight_decay": 0.1}, "analysis.augmented.split": "test"}
-    study = loaded(tmp_path, **told)
+    described = {"figures.loss": {"kind": kind, "models": ["former"]}, "training": MISSING}
+    described |= {"loss": {"weight_decay": 0.1}, "analysis.augmented.split": "test"}
+    study = loaded(tmp_path, **described)
     assert study.weight_decay("former") == 0.1
     assert study.clean
     few = {"data.folder.splits.test": {"images": 30}}
     key, default = ("fit.images", 2000) if kind == "fit" else ("augmented.images", 1024)
-    assert refusal(tmp_path, **told, **few) == (
+    assert refusal(tmp_path, **described, **few) == (
         f"analysis.{key}, for models.former in figures.loss: found {default}, allowed: at most 30, "
         "the images of data.folder.splits.test: without augmentation each is taken once."
     )
-    loaded(tmp_path, **told, **few, **{"loss.augment": {"flip": True}})
+    loaded(tmp_path, **described, **few, **{"loss.augment": {"flip": True}})
 
 
 def test_of_a_loss_nothing_is_augmented_that_is_not_listed(tmp_path: Path) -> None:

@@ -326,8 +326,8 @@ def test_a_file_that_changed_between_attempts_is_not_glued(site, get, target):
 def test_a_server_that_ignores_if_range_is_not_believed(site, get, target):
     def rest_of_another(handler):
         rest = DATA[100_000:]
-        told = f"bytes 100000-{len(DATA) - 1}/{len(DATA)}"
-        handler.begin(206, Content_Length=len(rest), Content_Range=told, ETag='"two"')
+        content_range = f"bytes 100000-{len(DATA) - 1}/{len(DATA)}"
+        handler.begin(206, Content_Length=len(rest), Content_Range=content_range, ETag='"two"')
         handler.wfile.write(rest)
 
     url = site.at("/w", broken(OTHER, 100_000, ETag='"one"'), rest_of_another, whole(DATA))
@@ -339,8 +339,8 @@ def test_a_server_that_ignores_if_range_is_not_believed(site, get, target):
 def test_a_server_that_sends_another_part_is_not_believed(site, get, target):
     def another_part(handler):
         # As many bytes as are missing, and not those.
-        told = f"bytes 0-199999/{len(DATA)}"
-        handler.begin(206, Content_Length=200_000, Content_Range=told, ETag='"one"')
+        content_range = f"bytes 0-199999/{len(DATA)}"
+        handler.begin(206, Content_Length=200_000, Content_Range=content_range, ETag='"one"')
         handler.wfile.write(DATA[:200_000])
 
     url = site.at("/w", broken(DATA, 100_000, ETag='"one"'), another_part, whole(DATA))
@@ -350,8 +350,8 @@ def test_a_server_that_sends_another_part_is_not_believed(site, get, target):
 
 def test_part_of_the_rest_is_not_the_rest(site, get, target):
     def some_of_the_rest(handler):
-        told = f"bytes 100000-199999/{len(DATA)}"
-        handler.begin(206, Content_Length=100_000, Content_Range=told, ETag='"one"')
+        content_range = f"bytes 100000-199999/{len(DATA)}"
+        handler.begin(206, Content_Length=100_000, Content_Range=content_range, ETag='"one"')
         handler.wfile.write(DATA[100_000:200_000])
 
     url = site.at(

@@ -1,4 +1,4 @@
-"""What jobs will cost: counted by hand for the default study, and told from records of runs."""
+"""What jobs will cost: counted by hand for the default study, and read from records of runs."""
 
 import re
 from dataclasses import replace

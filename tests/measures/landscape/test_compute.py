@@ -404,9 +404,9 @@ def test_the_table_says_what_the_loss_is_of(tmp_path: Path) -> None:
 
 
 def test_progress_is_reported(small: Augmented) -> None:
-    told: list[str] = []
-    losses_at(linear(), small, grid(3, 1.0), **SETTINGS | {"say": told.append})
-    assert told[-1].startswith("9 of 9 points")
+    lines: list[str] = []
+    losses_at(linear(), small, grid(3, 1.0), **SETTINGS | {"say": lines.append})
+    assert lines[-1].startswith("9 of 9 points")
 
 
 def test_a_job_measures_some_rows_of_the_grid(small: Augmented, tmp_path: Path) -> None:
