@@ -58,7 +58,7 @@ def _measure_model(name: str, folder: Path) -> list[Row]:
             for batch in batches:
                 network(batch)
 
-    def reading() -> None:
+    def captured() -> None:
         with capturing(network, points, lambda index, latent: None):
             plain()
 
@@ -79,7 +79,7 @@ def _measure_model(name: str, folder: Path) -> list[Row]:
         path.unlink()
         # The first pass after an extraction finds no memory that it may use again.
         plain()
-        turn.append(_seconds(reading) / _seconds(plain))
+        turn.append(_seconds(captured) / _seconds(plain))
         times.append(turn)
     forward = median(turn[0] for turn in times)
     detail = f"{IMAGES} images, {len(points)} cut points, {size:.2f} GB, forward {forward:.2f} s"

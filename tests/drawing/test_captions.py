@@ -6,7 +6,7 @@ import pytest
 from docutils.core import publish_parts
 from jinja2 import Environment, StrictUndefined
 
-from vitscope.drawing.captions import caption_of, in_markdown, manual
+from vitscope.drawing.captions import all_captions, caption_of, in_markdown
 from vitscope.measures import rooms
 from vitscope.measures.rooms import kinds
 
@@ -72,7 +72,7 @@ def test_a_caption_in_markdown_says_the_same():
 
 
 def test_the_manual_has_every_caption_below_its_name():
-    found = manual()
+    found = all_captions()
     assert re.findall(r"^## (.+)$", found, re.MULTILINE) == list(kinds())
     assert "``" not in found
     assert "`_" not in found

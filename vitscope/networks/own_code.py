@@ -162,9 +162,9 @@ def _module(name: str, folder: Path, where: str) -> OwnCode:
     spec = PathFinder.find_spec(top, [str(_absolute(folder))]) or _installed(top)
     found = top
     for part in inner:
-        places = spec.submodule_search_locations if spec else None
+        folders = spec.submodule_search_locations if spec else None
         found = f"{found}.{part}"
-        spec = PathFinder.find_spec(found, [*places]) if places else None
+        spec = PathFinder.find_spec(found, [*folders]) if folders else None
     origin = spec.origin if spec else None
     if origin is None or not origin.endswith(".py"):
         problem = "is not written in Python" if origin else "is not there"

@@ -58,7 +58,7 @@ def _part(name: str) -> str:
     if kind == "measures":
         return "".join(map(_measure, rooms.names()))
     if kind == "captions":
-        return captions.manual()
+        return captions.all_captions()
     if kind == "claims":
         return "".join(map(_claims, rooms.names()))
     if kind == "table":
