@@ -73,7 +73,7 @@ def test_a_caption_begins_with_its_title() -> None:
     with pytest.raises(VitscopeError) as caught:
         title_of(replace(kind, caption="table.py"))
     assert str(caught.value) == (
-        'The caption fourier/table.py begins with \'"""The table `fourier`\', allowed: a title, as '
+        'The caption fourier/table.py begins with \'"""The table `fourie\', allowed: a title, as '
         "**Title.**"
     )
 
