@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from statistics import median
 from time import perf_counter
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -48,10 +49,20 @@ def _seconds(action: Callable[[], object]) -> float:
     return perf_counter() - start
 
 
-def _measure_model(name: str, folder: Path) -> list[Row]:
+class Times(NamedTuple):
+    """The seconds of a turn, and how often those of a plain pass one takes that is captured."""
+
+    plain: float
+    extraction: float
+    variance: float
+    later_extraction: float
+    captured_to_plain: float
+
+
+def _time_model(name: str, path: Path) -> tuple[list[Times], str]:
+    """Return the times of every turn, and what they are of."""
     network, points, shapes = _network("paper", name)
     batches = _batches(IMAGES)
-    path = folder / f"{name}.safetensors"
 
     def plain() -> None:
         with torch.inference_mode():
@@ -71,46 +82,50 @@ def _measure_model(name: str, folder: Path) -> list[Row]:
     plain()
     times = []
     for _ in range(TURNS):
-        turn = [_seconds(plain), _seconds(extraction), _seconds(variance)]
+        first = [_seconds(plain), _seconds(extraction), _seconds(variance)]
         size = path.stat().st_size / 1e9
         # As in the workflow, which deletes a shard of latents before it makes the one after next.
         path.unlink()
-        turn.append(_seconds(extraction))
+        later = _seconds(extraction)
         path.unlink()
         # The first pass after an extraction finds no memory that it may use again.
         plain()
-        turn.append(_seconds(captured) / _seconds(plain))
-        times.append(turn)
-    forward = median(turn[0] for turn in times)
+        times.append(Times(*first, later, _seconds(captured) / _seconds(plain)))
+    forward = median(turn.plain for turn in times)
     detail = f"{IMAGES} images, {len(points)} cut points, {size:.2f} GB, forward {forward:.2f} s"
+    return times, detail
+
+
+def _measure_model(name: str, folder: Path) -> list[Row]:
+    times, detail = _time_model(name, folder / f"{name}.safetensors")
     return [
         Row(
             f"{name}: reading all cut points over the plain forward pass",
-            median(turn[4] for turn in times),
+            median(turn.captured_to_plain for turn in times),
             "times",
             1.03,
             "nothing is done with what is read",
         ),
         Row(
             f"{name}: extraction of all cut points over the plain forward pass",
-            median(turn[1] / turn[0] for turn in times),
+            median(turn.extraction / turn.plain for turn in times),
             "times",
             1.25,
             f"first shard: {detail}",
         ),
         Row(
             f"{name}: the same for a later shard",
-            median(turn[3] / turn[0] for turn in times),
+            median(turn.later_extraction / turn.plain for turn in times),
             "times",
             1.25,
             "the shard before it was just deleted, and its memory is used again",
         ),
         Row(
             f"{name}: variance from latents over the plain forward pass",
-            median(turn[2] / turn[0] for turn in times),
+            median(turn.variance / turn.plain for turn in times),
             "times",
             0.1,
-            f"{median(turn[2] for turn in times):.2f} s",
+            f"{median(turn.variance for turn in times):.2f} s",
         ),
     ]
 

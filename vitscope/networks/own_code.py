@@ -94,7 +94,7 @@ def _files_in(folder: Path) -> list[str]:
 
 
 def _joined(folder: Path, file: str) -> Path:
-    # Other homes than the user's own are left to be told as files that are not there.
+    # The home of another user is not looked for: such a file is refused as one that is not there.
     return folder / (Path(file).expanduser() if file.startswith("~/") else file)
 
 
