@@ -15,9 +15,7 @@ from torch.nn.functional import cross_entropy
 from tests.helpers.golden import Golden
 from tests.helpers.networks import MINI, every_mini
 from tests.helpers.splits import built
-from vitscope.data.building import build
 from vitscope.data.image_rows import known_labels, rows_to_classify
-from vitscope.data.split import Split
 from vitscope.errors import VitscopeError
 from vitscope.networks.family import find_family
 from vitscope.networks.prediction_table import PREDICTIONS
@@ -144,16 +142,7 @@ def test_a_slip_in_the_number_of_images_is_refused() -> None:
 
 
 def test_from_the_artefact_to_the_table(tmp_path: Path) -> None:
-    dataset = {
-        "source": {"kind": "shapes32", "seed": 0},
-        "classes": 10,
-        "image_size": 32,
-        "resize": None,
-        "interpolation": "bicubic",
-        "splits": {"test": {"images": 40, "seed": 0}},
-    }
-    build("shapes32", dataset, "test", tmp_path / "split")
-    images = Split(tmp_path / "split")
+    images = built(tmp_path / "split", {"kind": "shapes32", "seed": 0}, images=40, seed=0)
     rows = rows_to_classify(images, 12, 0)
     torch.manual_seed(0)
     model = nn.Sequential(nn.Flatten(), nn.Linear(3 * 32 * 32, 10))

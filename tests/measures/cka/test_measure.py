@@ -4,21 +4,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
+from tests.helpers.studies import mini_with
 from vitscope.errors import VitscopeError
 from vitscope.measures.cka.measure import MEASURE
-from vitscope.settings.loading import BUNDLED_STUDIES, load_study
+from vitscope.settings.loading import load_study
 
 
 def changed(folder: Path, analysis: dict[str, Any], kind: str = "cka") -> Path:
     """The bundled study with one figure and other settings."""
-    study = yaml.safe_load((BUNDLED_STUDIES / "mini.yaml").read_text())
-    study["analysis"] = analysis
-    study["figures"] = {"one": {"kind": kind, "models": ["vit"]}}
-    path = folder / "own.yaml"
-    path.write_text(yaml.safe_dump(study))
-    return path
+    figures = {"one": {"kind": kind, "models": ["vit"]}}
+    return mini_with(folder, analysis=analysis, figures=figures)
 
 
 @pytest.mark.parametrize(

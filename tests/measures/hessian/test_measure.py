@@ -6,26 +6,22 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.helpers.studies import mini, mini_with
 from vitscope.errors import VitscopeError
 from vitscope.measures.hessian.measure import MEASURE, Settings
-from vitscope.settings.loading import BUNDLED_STUDIES, load_study
+from vitscope.settings.loading import load_study
 
 every_kind = pytest.mark.parametrize("kind", ["hessian", "hessian_density"])
 
 
 def study_with(tmp_path: Path, figure: dict[str, Any], **changes: Any) -> Path:
     """Write a study of one figure of the bundled models."""
-    study = yaml.safe_load((BUNDLED_STUDIES / "mini.yaml").read_text(encoding="utf-8"))
-    study["figures"] = {"fig": figure}
+    models = mini()["models"]
     bundled = {"bundled": "resources/checkpoints/mini/vit/warmup.safetensors"}
-    study["models"]["vit"]["snapshots"] = {"warmup": bundled}
-    study["models"]["resnet"].pop("snapshots", None)
-    study["analysis"] = {"hessian": {"batches": 2, "batch_size": 10}}
-    for key, value in changes.items():
-        study["analysis"][key] = value
-    path = tmp_path / "own.yaml"
-    path.write_text(yaml.safe_dump(study), encoding="utf-8")
-    return path
+    models["vit"]["snapshots"] = {"warmup": bundled}
+    models["resnet"].pop("snapshots", None)
+    analysis = {"hessian": {"batches": 2, "batch_size": 10}} | changes
+    return mini_with(tmp_path, models=models, figures={"fig": figure}, analysis=analysis)
 
 
 def test_snapshots_are_those_of_the_figures_in_the_order_of_training(tmp_path: Path) -> None:
