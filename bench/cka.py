@@ -10,9 +10,17 @@ from pathlib import Path
 from statistics import median
 
 import numpy as np
-import torch
 
-from bench.extraction import BATCH, IMAGES, MODELS, TURNS, _batches, _network, _seconds
+from bench.extraction import (
+    BATCH,
+    IMAGES,
+    MODELS,
+    TURNS,
+    batches_of,
+    network_of,
+    plain_pass,
+    seconds_of,
+)
 from bench.rows import Row
 from vitscope.files.tensors import TensorFile, TensorWriter
 from vitscope.measures.cka.compute import shard_hsic
@@ -25,20 +33,16 @@ MANY_IMAGES = 10_000
 
 
 def _measure_model(name: str) -> Row:
-    network, points, shapes = _network("paper", name)
-    batches = _batches(IMAGES)
+    network, points, shapes = network_of("paper", name)
+    batches = batches_of(IMAGES)
 
-    def plain() -> None:
-        with torch.inference_mode():
-            for batch in batches:
-                network(batch)
-
+    plain = plain_pass(network, batches)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "latents.safetensors"
         extract(network, points, shapes, batches, IMAGES, path)
         measured = TensorFile(path)
         times = [
-            (_seconds(plain), _seconds(lambda: shard_hsic(measured, 0, BATCH)))
+            (seconds_of(plain), seconds_of(lambda: shard_hsic(measured, 0, BATCH)))
             for _ in range(TURNS)
         ]
         size = path.stat().st_size / 1e9
@@ -90,7 +94,7 @@ def _measure_merge() -> Row:
     shards = [part.assign(first_image=first) for first in range(0, MANY_IMAGES, BATCH)]
     return Row(
         f"merging the CKA of {MANY_IMAGES:,} images, 50 cut points",
-        _seconds(lambda: mean_cka("net", shards)),
+        seconds_of(lambda: mean_cka("net", shards)),
         "s",
         detail=f"{len(shards)} batches of {BATCH}",
     )

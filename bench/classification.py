@@ -74,7 +74,7 @@ def _by_confusion_matrices(predictions: pd.DataFrame) -> dict[str, float]:
 def _measure_scores() -> list[Row]:
     predictions = pd.concat([_predictions(*batch) for batch in _batches()], ignore_index=True)
     ours, theirs = scores_of(predictions, CLASSES), _by_confusion_matrices(predictions)
-    # What differs is not worth a comparison.
+    # Only what gives the same numbers can be compared.
     assert all(abs(ours[name] - value) < 1e-9 for name, value in theirs.items())
     own = median(_seconds(lambda: scores_of(predictions, CLASSES)) for _ in range(TURNS))
     other = _seconds(lambda: _by_confusion_matrices(predictions))

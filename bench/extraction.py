@@ -4,10 +4,11 @@ import json
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from statistics import median
 from time import perf_counter
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -26,7 +27,7 @@ IMAGES, BATCH, TURNS = 256, 64, 3
 MODELS = ("vit_ti", "resnet_50")
 
 
-def _network(study: str, name: str) -> tuple[nn.Module, list[CutPoint], list[tuple]]:
+def network_of(study: str, name: str) -> tuple[nn.Module, list[CutPoint], list[tuple]]:
     loaded = load_study(BUNDLED_STUDIES / f"{study}.yaml")
     model, data = loaded.models[name], loaded.dataset_of(name)
     family = find_family(model.family)
@@ -37,28 +38,46 @@ def _network(study: str, name: str) -> tuple[nn.Module, list[CutPoint], list[tup
     return network, points, shapes
 
 
-def _batches(images: int) -> list[Tensor]:
+def batches_of(images: int) -> list[Tensor]:
     generator = torch.Generator().manual_seed(0)
     return [torch.randn(BATCH, 3, 32, 32, generator=generator) for _ in range(images // BATCH)]
 
 
-def _seconds(action: Callable[[], object]) -> float:
+def plain_pass(network: nn.Module, batches: Iterable[Tensor]) -> Callable[[], None]:
+    """Return the forward pass of batches, and nothing else."""
+
+    def run() -> None:
+        with torch.inference_mode():
+            for batch in batches:
+                network(batch)
+
+    return run
+
+
+def seconds_of(action: Callable[[], object]) -> float:
     start = perf_counter()
     action()
     return perf_counter() - start
 
 
-def _measure_model(name: str, folder: Path) -> list[Row]:
-    network, points, shapes = _network("paper", name)
-    batches = _batches(IMAGES)
-    path = folder / f"{name}.safetensors"
+class Times(NamedTuple):
+    """The seconds of a turn, and how often those of a plain pass one takes that is captured."""
 
-    def plain() -> None:
-        with torch.inference_mode():
-            for batch in batches:
-                network(batch)
+    plain: float
+    extraction: float
+    variance: float
+    later_extraction: float
+    captured_to_plain: float
 
-    def reading() -> None:
+
+def _time_model(name: str, path: Path) -> tuple[list[Times], str]:
+    """Return the times of every turn, and what they are of."""
+    network, points, shapes = network_of("paper", name)
+    batches = batches_of(IMAGES)
+
+    plain = plain_pass(network, batches)
+
+    def captured() -> None:
         with capturing(network, points, lambda index, latent: None):
             plain()
 
@@ -71,46 +90,50 @@ def _measure_model(name: str, folder: Path) -> list[Row]:
     plain()
     times = []
     for _ in range(TURNS):
-        turn = [_seconds(plain), _seconds(extraction), _seconds(variance)]
+        first = [seconds_of(plain), seconds_of(extraction), seconds_of(variance)]
         size = path.stat().st_size / 1e9
         # As in the workflow, which deletes a shard of latents before it makes the one after next.
         path.unlink()
-        turn.append(_seconds(extraction))
+        later = seconds_of(extraction)
         path.unlink()
         # The first pass after an extraction finds no memory that it may use again.
         plain()
-        turn.append(_seconds(reading) / _seconds(plain))
-        times.append(turn)
-    forward = median(turn[0] for turn in times)
+        times.append(Times(*first, later, seconds_of(captured) / seconds_of(plain)))
+    forward = median(turn.plain for turn in times)
     detail = f"{IMAGES} images, {len(points)} cut points, {size:.2f} GB, forward {forward:.2f} s"
+    return times, detail
+
+
+def _measure_model(name: str, folder: Path) -> list[Row]:
+    times, detail = _time_model(name, folder / f"{name}.safetensors")
     return [
         Row(
             f"{name}: reading all cut points over the plain forward pass",
-            median(turn[4] for turn in times),
+            median(turn.captured_to_plain for turn in times),
             "times",
             1.03,
             "nothing is done with what is read",
         ),
         Row(
             f"{name}: extraction of all cut points over the plain forward pass",
-            median(turn[1] / turn[0] for turn in times),
+            median(turn.extraction / turn.plain for turn in times),
             "times",
             1.25,
             f"first shard: {detail}",
         ),
         Row(
             f"{name}: the same for a later shard",
-            median(turn[3] / turn[0] for turn in times),
+            median(turn.later_extraction / turn.plain for turn in times),
             "times",
             1.25,
             "the shard before it was just deleted, and its memory is used again",
         ),
         Row(
             f"{name}: variance from latents over the plain forward pass",
-            median(turn[2] / turn[0] for turn in times),
+            median(turn.variance / turn.plain for turn in times),
             "times",
             0.1,
-            f"{median(turn[2] for turn in times):.2f} s",
+            f"{median(turn.variance for turn in times):.2f} s",
         ),
     ]
 
@@ -123,7 +146,7 @@ def measure() -> list[Row]:
 
 def _peak_after_extraction(name: str, images: int) -> None:
     """Print the peak memory of a process that extracts; run in a process of its own."""
-    network, points, shapes = _network("mini", name)
+    network, points, shapes = network_of("mini", name)
     generator = torch.Generator().manual_seed(0)
     batches = (torch.randn(BATCH, 3, 32, 32, generator=generator) for _ in range(images // BATCH))
     with tempfile.TemporaryDirectory() as folder:

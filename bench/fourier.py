@@ -7,7 +7,16 @@ from statistics import median
 
 import torch
 
-from bench.extraction import BATCH, IMAGES, MODELS, TURNS, _batches, _network, _seconds
+from bench.extraction import (
+    BATCH,
+    IMAGES,
+    MODELS,
+    TURNS,
+    batches_of,
+    network_of,
+    plain_pass,
+    seconds_of,
+)
 from bench.rows import Row
 from vitscope.files.tensors import TensorFile
 from vitscope.measures.fourier.compute import shard_transforms
@@ -45,17 +54,13 @@ def _row(name: str, what: str, times: list[tuple[float, float]], bound: float | 
 
 
 def _measure_model(name: str, folder: Path) -> list[Row]:
-    network, points, shapes = _network("paper", name)
-    batches = _batches(IMAGES)
+    network, points, shapes = network_of("paper", name)
+    batches = batches_of(IMAGES)
     path = folder / f"{name}.safetensors"
     extract(network, points, shapes, batches, IMAGES, path)
     latents = TensorFile(path)
 
-    def plain() -> None:
-        with torch.inference_mode():
-            for batch in batches:
-                network(batch)
-
+    plain = plain_pass(network, batches)
     actions: dict[str, tuple[Callable[[], object], float | None]] = {
         "half-diagonals": (lambda: shard_transforms(latents, 0, False, None, THREADS), 0.05),
         "the same by whole transforms in torch": (lambda: _whole_transforms(latents), None),
@@ -66,9 +71,9 @@ def _measure_model(name: str, folder: Path) -> list[Row]:
     }
     times: dict[str, list[tuple[float, float]]] = {what: [] for what in actions}
     for _ in range(TURNS):
-        forward = _seconds(plain)
+        forward = seconds_of(plain)
         for what, (action, _bound) in actions.items():
-            times[what].append((forward, _seconds(action)))
+            times[what].append((forward, seconds_of(action)))
     path.unlink()
     return [_row(name, what, times[what], bound) for what, (_, bound) in actions.items()]
 

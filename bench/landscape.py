@@ -85,12 +85,12 @@ class _Bench:
         """Return the seconds per point of a loop like the notebook's."""
         self.model.to(memory_format=torch.contiguous_format)  # type: ignore[call-overload]
         state = deepcopy(self.model.state_dict())
-        bases = [_basis(state) for _ in range(2)]
+        directions = [_direction(state) for _ in range(2)]
         start = perf_counter()
         for x, y in grid(5, 1.0)[:count]:
             moved = deepcopy(state)
             for key in moved:
-                moved[key] = state[key] + x * bases[0][key] + y * bases[1][key]
+                moved[key] = state[key] + x * directions[0][key] + y * directions[1][key]
             self.model.load_state_dict(moved)
             l2 = sum(float(torch.norm(weights.detach())) for weights in self.model.parameters())
             _evaluated(self.model, self._loader(), len(self.split.classes), l2)
@@ -125,15 +125,15 @@ def _split(path: Path, classes: int) -> Split:
     return Split(path)
 
 
-def _basis(state: dict[str, Tensor]) -> dict[str, Tensor]:
-    basis = {}
+def _direction(state: dict[str, Tensor]) -> dict[str, Tensor]:
+    direction = {}
     for key, weights in state.items():
         drawn = torch.randn(weights.shape) if weights.ndim >= 2 else torch.zeros_like(weights)
         if weights.ndim >= 2 and weights.is_floating_point():
             scale = torch.norm(weights, dim=0, keepdim=True)
             drawn = drawn * scale / (torch.norm(drawn, dim=0, keepdim=True) + 1e-7)
-        basis[key] = drawn.to(weights.dtype)
-    return basis
+        direction[key] = drawn.to(weights.dtype)
+    return direction
 
 
 def _confusion(labels: Any, predictions: Any, chosen: Any, classes: int) -> Any:

@@ -10,7 +10,7 @@ from time import perf_counter
 import torch
 from torch import Tensor, nn
 
-from bench.extraction import _batches, _network
+from bench.extraction import batches_of, network_of
 from bench.rows import Row
 from vitscope.measures.lesion.compute import joins_of, lesioned
 from vitscope.networks.capture import Silencing
@@ -35,8 +35,8 @@ WAYS = {"naive": _naive, "prefix": lesioned}
 
 
 def _case(name: str) -> tuple[nn.Module, list[Join], Tensor]:
-    model, points, _ = _network("paper", name)
-    (images,) = _batches(IMAGES)
+    model, points, _ = network_of("paper", name)
+    (images,) = batches_of(IMAGES)
     return model, list(joins_of(name, points).values()), images
 
 

@@ -43,10 +43,10 @@ STAGES = {
 }
 
 
-# Python tells of every import of a job, in microseconds, without what that import imports in turn.
-# Snakemake's own process has started by then, and tells of none.
+# What runs Snakemake: each job reports its imports, in microseconds, without what these import in
+# turn. Snakemake's own process has started by then, and reports none.
 IMPORT = re.compile(r"^import time: +(\d+) \|", re.MULTILINE)
-TELLING = """
+TIMED = """
 import os, sys
 from snakemake.cli import main
 os.environ["PYTHONPROFILEIMPORTTIME"] = "1"
@@ -64,7 +64,7 @@ class Job:
 
 def run_timed(root: Path, *arguments: str) -> tuple[float, float]:
     """Run Snakemake in a copy of the workflow; return its seconds, and those of jobs' imports."""
-    command = [sys.executable, "-c", TELLING, *arguments, "--benchmark-extended", "--quiet", "all"]
+    command = [sys.executable, "-c", TIMED, *arguments, "--benchmark-extended", "--quiet", "all"]
     start = perf_counter()
     done = subprocess.run(
         command,

@@ -2,19 +2,22 @@
 
 Keys and counts must be equal; measured values may differ by the tolerances of their table, which
 cover the order of additions on another processor, and there the few images whose class is a close
-call.
+call. The bootstrap resamples with the same seed everywhere, so its intervals are as exact as the
+means.
 """
 
 import argparse
 import sys
+from importlib import import_module
 from io import StringIO
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 
+from tests.helpers.expected import Expected
+from vitscope.measures import rooms
 from vitscope.workflow.tables import find_table
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -22,47 +25,17 @@ RESULTS = ROOT / "results" / "mini" / "tables"
 EXPECTED = Path(__file__).parent / "expected"
 
 
-class Expected(NamedTuple):
-    """What names a row of a table, how far its values may differ, and which are not compared."""
-
-    keys: list[str]
-    relative: float
-    absolute: float = 0.0
-    without: tuple[str, ...] = ()
+def of_measures() -> dict[str, Expected]:
+    """Return how the tables of measures are compared, those that are: their tests say so."""
+    modules = {name: import_module(f"tests.measures.{name}.expected") for name in rooms.names()}
+    return {name: module.TABLE for name, module in modules.items() if module.TABLE is not None}
 
 
-# The bootstrap resamples with the same seed everywhere, so its intervals are as exact as the means.
 TABLES = {
     "blocks": Expected(["model", "index"], 1e-12),
-    "feature_variance": Expected(["model", "index"], 1e-4),
-    "fourier": Expected(["model", "index", "measure", "frequency"], 1e-4, 1e-4),
-    "spectrum": Expected(["model", "index", "band"], 1e-4, 1e-6),
-    "cka": Expected(["model", "index", "other_index"], 1e-3, 1e-4),
-    "cka_between": Expected(["model", "other_model", "index", "other_index"], 1e-3, 1e-4),
-    # Of 500 and of 1,000 images, in percentage points: two images, or three.
-    "frequency_noise": Expected(["model", "frequency"], 0.01, 0.4),
-    "lesion": Expected(["model", "index"], 0.01, 0.3),
-    # Of 2,000 images, and of 300 or more: two images.
-    "classification": Expected(["model"], 1e-3, 2e-3),
-    "shape_texture": Expected(["model", "class_name"], 0.01, 0.01),
-    "corruption_error": Expected(["model", "corruption"], 1e-3, 7e-3),
-    # Of 200 images: three.
-    "robustness": Expected(["model", "corruption", "severity"], 1e-2, 0.016),
-    # Of 128 images: two; far from the trained weights the NLL is large, and the rest is not.
-    "landscape": Expected(["model", "x", "y"], 5e-3, 0.016),
-    # Eigenvalues have a residual of 1e-3; how many steps they took is the processor's affair.
-    "hessian": Expected(
-        ["model", "snapshot", "batch", "rank"], 1e-2, 1e-2, ("residual", "iterations")
-    ),
-    "trajectory": Expected(["model", "moment"], 1e-5),
-    "fit": Expected(["model", "metric"], 1e-3, 0.1),
+    **of_measures(),
     "agreement": Expected(["figure", "model", "published_series"], 1e-3, 1e-3),
     "claims": Expected(["figure", "model", "claim", "versus", "snapshot"], 0.05, 0.05),
-}
-# One image, or a rounding, moves what these hold; their figures are compared by pixel.
-WITHOUT_TOLERANCE = {
-    "reliability": "a bin may hold a single image; what its bins add up to is in classification",
-    "hessian_density": "the nodes inside a spectrum depend on the last digits of each product",
 }
 SHOWN = 5
 
@@ -98,8 +71,8 @@ def _others(old: pd.DataFrame, new: pd.DataFrame) -> list[str]:
             if len(some)
         ]
         if parts or list(before) != list(after):
-            told = "; ".join(parts) or "in another order"
-            found.append(f"{'rows' if what == 'index' else 'columns'} differ: {told}")
+            change = "; ".join(parts) or "in another order"
+            found.append(f"{'rows' if what == 'index' else 'columns'} differ: {change}")
     return found
 
 

@@ -44,6 +44,7 @@ def test_every_setting_family_and_table_has_its_part() -> None:
     assert parts == {
         "config",
         "captions",
+        "figures",
         "claims",
         "study",
         *(f"study {key}" for key in sections),

@@ -60,6 +60,6 @@ def test_a_figure_that_moved_by_a_pixel_fails(figures: Path) -> None:
 
 
 @pytest.mark.nightly
-def test_a_figure_that_is_missing_is_told(figures: Path) -> None:
+def test_a_figure_that_is_missing_is_reported(figures: Path) -> None:
     (figures / "fig1b.png").unlink()
     assert "fig1b.png is missing: run `snakemake` first." in compare(figures).stdout

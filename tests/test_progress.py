@@ -13,7 +13,7 @@ from vitscope.progress import Progress
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
-    """A clock that goes on when it is told."""
+    """A clock that goes on when it is asked to."""
     now = [1000.0]
     monkeypatch.setattr(progress, "monotonic", lambda: now[0])
 
@@ -51,7 +51,7 @@ def test_lines_are_seconds_apart_and_the_last_is_always_said(
     ]
 
 
-def test_hours_are_told_as_such(clock: Callable[[float], None]) -> None:
+def test_hours_are_shown_as_such(clock: Callable[[float], None]) -> None:
     lines: list[str] = []
     counted = Progress(100, "batches", lines.append)
     clock(96)

@@ -38,14 +38,14 @@ def test_steps_of_the_night_share_no_test_and_leave_none_out() -> None:
 
 
 def test_the_page_says_what_runs_when() -> None:
-    told = PAGE.partition("## What runs when")[2].partition("\n## ")[0]
-    for name in re.findall(r"`(tests/[\w/.]+)`", told):
+    section = PAGE.partition("## What runs when")[2].partition("\n## ")[0]
+    for name in re.findall(r"`(tests/[\w/.]+)`", section):
         assert (ROOT / name).exists(), name
     slow = [path for path in (ROOT / "tests").glob("*/test_*.py") if is_nightly(path)]
     for path in slow:
         folder = f"tests/{path.parent.name}"
         if folder in ("tests/runs", "tests/faults", "tests/slurm", "tests/gpu"):
-            assert f"`{folder}" in told, path
+            assert f"`{folder}" in section, path
 
 
 def is_nightly(path: Path) -> bool:

@@ -53,7 +53,7 @@ def test_a_study_without_published_points_has_an_empty_table(tmp_path):
     assert AGREEMENT.read(tmp_path / "a").empty
 
 
-def test_what_is_doubted_is_told_above_the_claims():
+def test_what_is_doubted_stands_above_the_claims():
     assert report.doubts([]) == []
     text = as_markdown("Claims", "", report.doubts(["vit is wrong | always", "cat"]))
     assert "## Warnings" in text

@@ -75,21 +75,26 @@ def test_every_model_ends_in_a_line(place: Path, monkeypatch: pytest.MonkeyPatch
     done = check(place)
     assert done.returncode == 1, done.stderr
     lines = done.stdout.splitlines()
-    told = dict(line.split(": ", 1) for line in lines if ": right: " in line or ": wrong: " in line)
-    assert lines[-5:] == [f"{name}: {said}" for name, said in told.items()]
-    assert told["mine"] == (
+    verdicts = dict(
+        line.split(": ", 1) for line in lines if ": right: " in line or ": wrong: " in line
+    )
+    assert lines[-5:] == [f"{name}: {said}" for name, said in verdicts.items()]
+    assert verdicts["mine"] == (
         "right: 5 cut points (1 stem, 4 conv); 1.094 million multiply-adds; the weights fit; "
         "4 branches silenced"
     )
-    assert told["hub"].startswith("right: 13 cut points (1 stem, 6 msa, 6 mlp); ")
-    assert "weights not compared, since they are to be downloaded" in told["hub"]
-    assert told["other"].startswith("wrong: other.pth does not fit the model (missing: ")
-    assert "wrong: points: the output of 'layer1.0.conv1' is not the whole stream" in told["branch"]
+    assert verdicts["hub"].startswith("right: 13 cut points (1 stem, 6 msa, 6 mlp); ")
+    assert "weights not compared, since they are to be downloaded" in verdicts["hub"]
+    assert verdicts["other"].startswith("wrong: other.pth does not fit the model (missing: ")
+    assert (
+        "wrong: points: the output of 'layer1.0.conv1' is not the whole stream"
+        in verdicts["branch"]
+    )
     assert (
         "wrong: the network returns 9 values for an image, where its data have 10 classes"
-        in told["nine"]
+        in verdicts["nine"]
     )
-    assert all(told[name].startswith("wrong: ") for name in ("other", "branch", "nine"))
+    assert all(verdicts[name].startswith("wrong: ") for name in ("other", "branch", "nine"))
     table = lines[lines.index("mine (mine)") + 1 :][:6]
     cells = [line.split() for line in table]
     assert cells[0] == [
@@ -159,7 +164,7 @@ def test_a_join_that_takes_the_branch_for_the_stream_is_found_wrong() -> None:
     ]
 
 
-def test_what_is_no_model_is_told_with_its_name() -> None:
+def test_what_is_no_model_is_refused_with_its_name() -> None:
     network = {
         "family": "resnet",
         "arch": {"block": "basic", "blocks": [1, 1, 1, 1], "width": 4},

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.helpers.splits import built
 from vitscope.corruptions import SEVERITIES, building
 from vitscope.corruptions.building import build
 from vitscope.corruptions.corrupted import Corrupted
 from vitscope.corruptions.registry import corrupt
-from vitscope.data.building import build as build_split
 from vitscope.data.sources.shapes32 import draw
 from vitscope.data.split import Split
 from vitscope.errors import VitscopeError
@@ -26,16 +26,8 @@ DRAWN = draw("test", np.arange(COUNT), seed=0)
 def split_of(folder: Path, **changes: Any) -> Split:
     """Prepare 12 of 20 images, as a study does with a seed."""
     np.savez(folder / "all.npz", images=DRAWN.pixels, labels=DRAWN.labels)
-    dataset = {
-        "source": {"kind": "npz", "path": str(folder / "all.npz")},
-        "classes": 10,
-        "image_size": 32,
-        "resize": None,
-        "interpolation": "bicubic",
-        "splits": {"test": {"images": CHOSEN, "seed": 1}},
-    }
-    build_split("ours", dataset | changes, "test", folder / "test.safetensors")
-    return Split(folder / "test.safetensors")
+    source = {"kind": "npz", "path": str(folder / "all.npz")}
+    return built(folder / "test.safetensors", source, images=CHOSEN, seed=1, **changes)
 
 
 @pytest.fixture
@@ -153,7 +145,7 @@ def test_without_a_seed_the_first_images(tmp_path: Path, split: Split) -> None:
 
 def test_more_images_than_there_are(tmp_path: Path, split: Split) -> None:
     with pytest.raises(
-        VitscopeError, match=r"corrupts 13 images and the split 'test' of data\.ours has 12"
+        VitscopeError, match=r"corrupts 13 images and the split 'test' of data\.mine has 12"
     ):
         build(split, 13, "fog", [1], 0, tmp_path / "made.safetensors")
 
@@ -182,7 +174,7 @@ DAMAGED: list[tuple[dict[str, Any], str]] = [
 
 @pytest.mark.parametrize("name", MAKERS)
 @pytest.mark.parametrize(("changes", "message"), DAMAGED)
-def test_what_is_not_official_is_told(
+def test_what_is_not_official_is_refused(
     tmp_path: Path, split: Split, name: str, changes: dict[str, Any], message: str
 ) -> None:
     path = MAKERS[name](tmp_path / name, members(**changes))
@@ -257,7 +249,7 @@ def test_links_in_an_archive_are_not_followed(tmp_path: Path, split: Split, kind
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"image_size": 28}, r"data\.ours\.corrupted: .*those of the data set have 28x28: leave"),
+        ({"image_size": 28}, r"data\.mine\.corrupted: .*those of the data set have 28x28: leave"),
         ({"image_size": 32, "resize": 40}, "have 32x32, resized: leave `corrupted` out"),
     ],
 )
@@ -279,6 +271,6 @@ def test_images_that_the_archive_does_not_hold(tmp_path: Path, split: Split) -> 
         build(split, None, "fog", [1], 0, tmp_path / "fog.safetensors", path)
 
 
-def test_another_file_is_told(tmp_path: Path, split: Split) -> None:
+def test_another_file_is_refused(tmp_path: Path, split: Split) -> None:
     with pytest.raises(VitscopeError, match="holds no corrupted images: delete it and run again"):
         Corrupted(tmp_path / "test.safetensors")

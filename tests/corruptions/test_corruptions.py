@@ -201,7 +201,7 @@ def test_parameters_run_with_the_logarithm_of_the_side() -> None:
         ("fog", 0, "no severity 0 of fog"),
     ],
 )
-def test_what_there_is_not_is_told(corruption: str, severity: int, message: str) -> None:
+def test_what_there_is_not_is_refused(corruption: str, severity: int, message: str) -> None:
     with pytest.raises(VitscopeError, match=message):
         corrupt(SHAPES[:1], corruption, severity, [0])
 

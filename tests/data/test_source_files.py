@@ -113,7 +113,7 @@ def test_a_folder_is_looked_at_once(folder: Path) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
-def test_a_folder_that_may_not_be_read_is_told(folder: Path) -> None:
+def test_a_folder_that_may_not_be_read_is_refused(folder: Path) -> None:
     (folder / "cat").chmod(0)
     with pytest.raises(VitscopeError, match=r"images cannot be read .*: make it readable\.$"):
         digest(folder)

@@ -1,4 +1,5 @@
 import re
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -6,7 +7,8 @@ import pytest
 from docutils.core import publish_parts
 from jinja2 import Environment, StrictUndefined
 
-from vitscope.drawing.captions import caption_of, in_markdown, manual
+from vitscope.drawing.captions import all_captions, caption_of, in_markdown, title_of
+from vitscope.errors import VitscopeError
 from vitscope.measures import rooms
 from vitscope.measures.rooms import kinds
 
@@ -64,6 +66,18 @@ def test_every_caption_is_of_a_kind():
     assert files == {f"{kind.measure}/{kind.caption}" for kind in kinds().values()}
 
 
+def test_a_caption_begins_with_its_title() -> None:
+    kind = kinds()["fourier_depth"]
+    assert title_of(kind) == "High-frequency component of the feature maps by depth"
+    assert all(title_of(each) for each in kinds().values())
+    with pytest.raises(VitscopeError) as caught:
+        title_of(replace(kind, caption="table.py"))
+    assert str(caught.value) == (
+        'The caption fourier/table.py begins with \'"""The table `fourie\', allowed: a title, as '
+        "**Title.**"
+    )
+
+
 def test_a_caption_in_markdown_says_the_same():
     text = "**Title.**\nThe ``cut`` of *n*,\n`Li et\nal. <https://host/a>`_.\n\n- *a*: ``b\n  c``\n"
     assert in_markdown(text) == (
@@ -72,7 +86,7 @@ def test_a_caption_in_markdown_says_the_same():
 
 
 def test_the_manual_has_every_caption_below_its_name():
-    found = manual()
+    found = all_captions()
     assert re.findall(r"^## (.+)$", found, re.MULTILINE) == list(kinds())
     assert "``" not in found
     assert "`_" not in found

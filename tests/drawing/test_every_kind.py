@@ -10,6 +10,7 @@ import pytest
 from matplotlib.colors import to_hex
 
 from tests.helpers.drawing import draw_kind, module_of
+from tests.helpers.shown import legend_labels, legends_of
 from tests.helpers.tiers import some_of
 from vitscope.claims.published import read_published
 from vitscope.drawing.figure import Member
@@ -48,8 +49,6 @@ def table_of(name: str) -> pd.DataFrame:
         bins = {"low": low, "high": low + 0.1, "confidence": low + 0.05, "accuracy": low}
         return pd.DataFrame({**bins, "images": 10})
     if name == "cka_between":
-        return table_of("cka")
-    if name == "cka_between":
         # Of a model beside itself, as `rows_of` has it.
         return table_of("cka")
     rows = pd.read_csv(ROOT / "tests" / "expected" / f"{name}.csv")
@@ -87,11 +86,6 @@ def drawn(style_file):
         return draw_of(kind, style_file, count, tuple(compared))
 
     return draw_it
-
-
-def legends_of(figure):
-    parts = [figure, *figure.subfigs]
-    return [legend for part in parts for legend in part.legends]
 
 
 def axes_of(figure):
@@ -179,7 +173,7 @@ def test_every_axis_on_the_right_says_what_it_shows(drawn, kind, compared):
     right = [each for each in axes if each.yaxis.get_label_position() == "right"]
     assert right
     assert all(each.get_ylabel().startswith("Published ") for each in right)
-    labels = [text.get_text() for text in legends_of(figure)[0].get_texts()]
+    labels = legend_labels(figure)
     assert any("published" in label and "(right axis)" in label for label in labels)
 
 

@@ -52,10 +52,10 @@ def test_bars_are_operations_in_the_colours_of_kinds() -> None:
     assert [label.get_text() for label in axes.get_xticklabels()] == list(blocks()["name"])
 
 
-def test_stages_are_told_with_their_size_and_a_line_between() -> None:
+def test_stages_are_labelled_with_their_size_and_a_line_between() -> None:
     (axes,) = drawn(blocks()).axes
-    told = {text.get_text(): text.xy[0] for text in axes.texts if text.get_text()}
-    assert told == {"8\n16×12": 1.5, "16\n8×6": 4.0}
+    labels = {text.get_text(): text.xy[0] for text in axes.texts if text.get_text()}
+    assert labels == {"8\n16×12": 1.5, "16\n8×6": 4.0}
     lines = [line.get_xdata()[0] for line in axes.lines]
     assert lines == [0.5, 2.5]
 

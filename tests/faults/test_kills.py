@@ -22,11 +22,11 @@ Job = tuple[str, str]
 
 
 def finished_in(output: str) -> list[Job]:
-    """Return the jobs that a run told to have finished: their rules, and what they do."""
-    told = dict(re.findall(r"^Job (\d+): (.*)$", output, re.MULTILINE))
+    """Return the jobs that a run said to have finished: their rules, and what they do."""
+    does = dict(re.findall(r"^Job (\d+): (.*)$", output, re.MULTILINE))
     done = re.findall(r"^Finished jobid: (\d+) \(Rule: (\w+)\)$", output, re.MULTILINE)
     # The rule `all` makes nothing, and tells of nothing.
-    return [(rule, told[job]) for job, rule in done if rule != "all"]
+    return [(rule, does[job]) for job, rule in done if rule != "all"]
 
 
 def killed(workflow: Workflow, wanted: tuple[str, ...], default: str, jobs: int) -> list[Job]:
@@ -62,7 +62,7 @@ def check(workflow: Workflow, expected: Workflow, done: list[Job], jobs: list[Jo
     assert [job for job, times in Counter(done).items() if times > 1] == []
     assert set(done) <= set(jobs)
     # A run that is killed after a job ended and before it could say so does not tell of it.
-    print(f"{len(jobs)} jobs, of which {len(set(done))} told that they ended, none of them twice")
+    print(f"{len(jobs)} jobs, of which {len(set(done))} said that they ended, none of them twice")
 
 
 def test_runs_of_everything_that_are_killed_20_times(tmp_path: Path, every_kind: Workflow) -> None:

@@ -100,7 +100,7 @@ def test_a_merged_key_may_be_overridden(tmp_path: Path) -> None:
         ("a: " + "[" * 2000 + "]" * 2000, "it is nested too deeply"),
     ],
 )
-def test_what_is_no_yaml_is_told_with_its_line(tmp_path: Path, text: str, sentence: str) -> None:
+def test_what_is_no_yaml_is_refused_with_its_line(tmp_path: Path, text: str, sentence: str) -> None:
     message = refusal(tmp_path, text)
     assert message.startswith("FILE is not valid: ")
     assert sentence in message
@@ -134,7 +134,7 @@ def test_other_encodings_are_refused(tmp_path: Path) -> None:
     )
 
 
-def test_a_file_that_cannot_be_read_is_told(tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
     for path, reason in ((tmp_path, "Is a directory"), (tmp_path / "no", "No such file")):
         with pytest.raises(VitscopeError, match=f"^Cannot read .*: {reason}"):
             load_yaml(path)

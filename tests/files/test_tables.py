@@ -55,10 +55,10 @@ def test_metadata(tmp_path: Path) -> None:
 
 
 def test_warnings_of_several_tables(tmp_path: Path) -> None:
-    told = {"one": ["a", "b"], "other": ["b", "c"], "sound": []}
-    for name, warnings in told.items():
+    given = {"one": ["a", "b"], "other": ["b", "c"], "sound": []}
+    for name, warnings in given.items():
         find_table(NAME).write(FRAME, tmp_path / name, warned(warnings))
-    assert read_warnings(tmp_path / name for name in told) == ["a", "b", "c"]
+    assert read_warnings(tmp_path / name for name in given) == ["a", "b", "c"]
     assert "warnings" not in read_metadata(tmp_path / "sound")
 
 

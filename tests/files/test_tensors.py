@@ -355,7 +355,7 @@ def test_rows_that_are_not_there_are_not_read(tmp_path: Path, first: int, rows: 
         TensorFile(tmp_path / "file").read("x", first, rows)
 
 
-def test_a_file_that_was_cut_or_removed_since_is_told(tmp_path: Path) -> None:
+def test_a_file_that_was_cut_or_removed_since_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "file"
     write(path, {"x": ("F32", np.zeros((5, 3), np.float32))})
     file, rows = TensorFile(path), np.empty((5, 3), np.float32)

@@ -65,7 +65,7 @@ def test_a_target_that_is_a_folder(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [target]
 
 
-def test_a_file_that_cannot_be_read_is_not_told_as_one_that_cannot_be_written(
+def test_a_file_that_cannot_be_read_is_not_reported_as_one_that_cannot_be_written(
     tmp_path: Path,
 ) -> None:
     with pytest.raises(FileNotFoundError):

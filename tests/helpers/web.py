@@ -101,8 +101,8 @@ def ranged(data: bytes, etag: str) -> Answer:
         if start >= len(data):
             return handler.begin(416, Content_Range=f"bytes */{len(data)}", Content_Length=0)
         rest = data[start:]
-        told = f"bytes {start}-{len(data) - 1}/{len(data)}"
-        handler.begin(206, Content_Length=len(rest), Content_Range=told, ETag=etag)
+        content_range = f"bytes {start}-{len(data) - 1}/{len(data)}"
+        handler.begin(206, Content_Length=len(rest), Content_Range=content_range, ETag=etag)
         handler.wfile.write(rest)
         return None
 

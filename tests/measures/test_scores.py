@@ -314,12 +314,12 @@ def test_what_nothing_defines_is_null_in_the_table(tmp_path: Path) -> None:
     assert bins["accuracy"].isna().sum() == bins["confidence"].isna().sum() == 9
 
 
-def test_no_predictions_are_told() -> None:
+def test_no_predictions_are_refused() -> None:
     with pytest.raises(VitscopeError, match="no predictions to score"):
         scores_of(HAND.iloc[:0], 5)
 
 
 @pytest.mark.parametrize("label", [-1, 5])
-def test_a_label_outside_the_classes_is_told(label: int) -> None:
+def test_a_label_outside_the_classes_is_refused(label: int) -> None:
     with pytest.raises(VitscopeError, match="1 of 8 images have a label outside the 5 classes"):
         scores_of(HAND.assign(label=[label, *HAND["label"][1:]]), 5)

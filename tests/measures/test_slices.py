@@ -47,7 +47,7 @@ def test_a_measure_gets_float32_of_bfloat16(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("wrong", [np.nan, np.inf, -np.inf])
-def test_what_is_not_finite_is_told_with_its_place(
+def test_what_is_not_finite_is_refused_with_its_place(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wrong: float
 ) -> None:
     maps = {name: values.copy() for name, values in MAPS.items()}

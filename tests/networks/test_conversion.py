@@ -66,7 +66,7 @@ def test_a_converted_file_converts_to_the_same_weights(converted, tmp_path, caps
     assert capsys.readouterr().out == ""
 
 
-def test_the_choice_of_averaged_weights_is_told(tmp_path, capsys):
+def test_the_choice_of_averaged_weights_is_reported(tmp_path, capsys):
     averaged = {name: value * 2 for name, value in network_weights().items()}
     both = {"state_dict": network_weights(), "state_dict_ema": averaged}
     source, target = saved(tmp_path / "both.pth", both), tmp_path / "resnet"
@@ -169,7 +169,7 @@ def vit_weights() -> dict[str, torch.Tensor]:
     return find_family("vit").build(VIT["arch"], VIT["classes"], VIT["image_size"]).state_dict()
 
 
-def test_another_image_size_is_told(tmp_path):
+def test_another_image_size_is_refused(tmp_path):
     sentence = misfit(tmp_path, vit_weights(), {**VIT, "image_size": 64})
     assert "(of another shape: pos_embed (has 1x17x24, needs 1x65x24))" in sentence
     assert "`image_size` of the data set" in sentence
@@ -228,7 +228,7 @@ def test_names_that_would_become_the_same_stay_as_they_are(tmp_path):
         (NETWORK, network_weights, "classifier.0.dense.weight, classifier.0.dense.bias"),
     ],
 )
-def test_a_missing_classifier_is_told(tmp_path, network, weights, classifier, outer):
+def test_a_missing_classifier_is_refused(tmp_path, network, weights, classifier, outer):
     whole_network = weights()
     body = {f"{outer}{n}": value for n, value in whole_network.items() if n not in classifier}
     assert len(body) == len(whole_network) - 2
@@ -263,9 +263,9 @@ def test_a_network_without_a_classifier_is_what_lies_before_it(tmp_path, capsys,
         assert same(safetensors.torch.load_file(target), body)
         assert read_origin(target)["classes"] == "null"
         assert torch.equal(load_model(target, network)(images), seen[0])
-        # What the file has and the network has not is told.
-        told = "holds what the network has no use for: " in capsys.readouterr().out
-        assert told == (number == 0)
+        # What the file has and the network has not is reported.
+        reported = "holds what the network has no use for: " in capsys.readouterr().out
+        assert reported == (number == 0)
 
 
 def test_the_first_weights_that_fit_are_read(tmp_path, capsys):
@@ -314,20 +314,20 @@ def test_more_than_the_classifier_that_is_missing_is_no_case_of_its_own(tmp_path
     assert "does not fit the model (missing: norm.weight, norm.bias, head.weight" in sentence
 
 
-def test_another_number_of_classes_is_told(tmp_path):
+def test_another_number_of_classes_is_refused(tmp_path):
     sentence = misfit(tmp_path, network_weights(), {**NETWORK, "classes": 100})
     assert "classifier.0.dense.weight (has 10x32, needs 100x32)" in sentence
     assert "missing" not in sentence
     assert "left over" not in sentence
 
 
-def test_values_that_are_not_finite_are_told(tmp_path):
+def test_values_that_are_not_finite_are_refused(tmp_path):
     weights = network_weights()
     weights["layer0.0.weight"][0, 0, 0, 0] = float("nan")
     assert "holds values in layer0.0.weight that are not finite" in misfit(tmp_path, weights)
 
 
-def test_a_wrong_digest_is_told(tmp_path):
+def test_a_wrong_digest_is_refused(tmp_path):
     source = saved(tmp_path / "source.pth", network_weights())
     digest = hashlib.sha256(source.read_bytes()).hexdigest()
     options: dict[str, Any] = {"label": "ResNet", "origin": "a"}

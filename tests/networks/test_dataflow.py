@@ -97,7 +97,7 @@ def test_everything_that_changes_the_result_is_needed(how: str) -> None:
     assert needed.count("cos") == 1
 
 
-def test_modules_are_told_what_they_take_and_return() -> None:
+def test_modules_are_recorded_with_what_they_take_and_return() -> None:
     model = nn.Sequential(nn.Conv2d(3, 2, 1), nn.ReLU(inplace=True), nn.Conv2d(2, 1, 1))
     flow = record(model, IMAGES)
     convolved, activated, last = (

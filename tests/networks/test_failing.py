@@ -1,4 +1,4 @@
-"""What a network of a user fails with is told with the module, the file and the line."""
+"""What a network of a user fails with is explained with the module, the file and the line."""
 
 from collections.abc import Callable
 from typing import Any
@@ -85,9 +85,9 @@ def test_a_network_of_another_family() -> None:
     )
 
 
-def test_what_fails_elsewhere_is_not_told() -> None:
+def test_what_fails_elsewhere_is_not_explained() -> None:
     assert told(failure(lambda: 1 / 0)) is None
     network = nn.Identity()
     network.register_forward_hook(run_by_vitscope("1 / 0"))
-    # Our own mistakes are told in full, wherever they happen.
+    # Our own mistakes are shown in full, wherever they happen.
     assert told(failure(network, torch.zeros(1))) is None

@@ -210,7 +210,7 @@ def test_what_is_left_out_may_be_anything_that_is_read(tmp_path):
     assert same(foreign.places[0].weights, WEIGHTS)
 
 
-def test_patterns_that_match_nothing_or_everything_are_told(tmp_path):
+def test_patterns_that_match_nothing_or_everything_are_refused(tmp_path):
     path = saved(tmp_path / "a.pth", WEIGHTS)
     sentence = refusal(path, ignore=["fc.bias", "decodr.*"])
     assert "has no name that matches 'decodr.*': it has fc.weight, fc.bias: correct" in sentence
@@ -269,33 +269,33 @@ def test_a_whole_model_is_refused(tmp_path):
     assert "holds torch.nn.modules.linear.Linear, which could run code" in sentence
 
 
-def test_a_missing_file_and_a_folder_are_told(tmp_path):
+def test_a_missing_file_and_a_folder_are_refused(tmp_path):
     assert "does not exist: give the path of a checkpoint file" in refusal(tmp_path / "none")
     assert "is a folder: give the path of a checkpoint file" in refusal(tmp_path)
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
-def test_a_file_that_may_not_be_read_is_told(tmp_path):
+def test_a_file_that_may_not_be_read_is_refused(tmp_path):
     path = saved(tmp_path / "a.pth", WEIGHTS)
     path.chmod(0)
     assert "cannot be read (Permission denied): make it readable" in refusal(path)
 
 
-def test_an_empty_file_is_told(tmp_path):
+def test_an_empty_file_is_refused(tmp_path):
     (tmp_path / "a.pth").touch()
     assert "is empty: get it again" in refusal(tmp_path / "a.pth")
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("<!DOCTYPE html><title>Not Found</title>", "is a web page and not a checkpoint"),
         ("version https://git-lfs.github.com/spec/v1\n", "is a Git LFS pointer and not"),
     ],
 )
-def test_what_stands_in_for_a_file_is_told(tmp_path, text, told):
+def test_what_stands_in_for_a_file_is_refused(tmp_path, text, message):
     (tmp_path / "a.pth").write_text(text)
-    assert told in refusal(tmp_path / "a.pth")
+    assert message in refusal(tmp_path / "a.pth")
 
 
 def truncations(folder: Path) -> list[Path]:
@@ -313,7 +313,7 @@ def truncations(folder: Path) -> list[Path]:
     return cuts
 
 
-def test_truncated_files_are_told(tmp_path):
+def test_truncated_files_are_refused(tmp_path):
     cuts = truncations(tmp_path)
     assert len(cuts) == 15
     for path in cuts:
@@ -321,7 +321,7 @@ def test_truncated_files_are_told(tmp_path):
         assert "is damaged or is not a checkpoint (a file of torch.save or safetensors)" in sentence
 
 
-def test_files_of_another_kind_are_told(tmp_path):
+def test_files_of_another_kind_are_refused(tmp_path):
     (tmp_path / "text").write_text("weights: none\n")
     (tmp_path / "random").write_bytes(np.random.default_rng(0).bytes(10_000))
     (tmp_path / "json").write_text('{"weights": [1, 2, 3]}')
@@ -333,7 +333,7 @@ def test_files_of_another_kind_are_told(tmp_path):
 
 
 @pytest.mark.parametrize("value", [{}, [], torch.ones(3), {"epoch": 3}, {"model": {"lr": 0.1}}])
-def test_files_without_weights_are_told(tmp_path, value):
+def test_files_without_weights_are_refused(tmp_path, value):
     sentence = refusal(saved(tmp_path / "a.pth", value))
     assert "holds no weights: " in sentence
     assert sentence.endswith("give the file of a state dict.")

@@ -281,7 +281,7 @@ def test_the_first_files_of_torchvision_name_the_layers_of_mlps_otherwise(tmp_pa
 
 
 @pytest.mark.parametrize("case", CLASSIFYING)
-def test_a_file_of_another_kind_of_network_is_told_by_whose_names_it_has(
+def test_a_file_of_another_kind_of_network_is_recognized_by_whose_names_it_has(
     tmp_path: Path, case: str
 ) -> None:
     layout, build, *_ = CLASSIFYING[case]
@@ -294,7 +294,7 @@ def test_a_file_of_another_kind_of_network_is_told_by_whose_names_it_has(
     assert "missing: stem.proj.weight, " in str(caught.value)
 
 
-def test_a_translated_file_of_another_size_is_told() -> None:
+def test_a_translated_file_of_another_size_does_not_fit() -> None:
     layout, build, *_ = CLASSIFYING["torchvision's ViT"]
     found = translate(build().state_dict(), build_empty("vit", VIT_ARCH, CLASSES, 64))
     assert found.by == layout

@@ -1,4 +1,4 @@
-"""Doubts of labels: closed forms, how often they are told without a reason, and swapped folders."""
+"""Doubts of labels: closed forms, how often they have no reason, and swapped folders."""
 
 from math import log, sqrt
 from pathlib import Path
@@ -30,7 +30,7 @@ from vitscope.settings.loading import BUNDLED_STUDIES, ROOT, load_study
 Array = np.ndarray
 
 
-def told(table: list[list[int]]) -> tuple[Array, Array, int]:
+def answers(table: list[list[int]]) -> tuple[Array, Array, int]:
     """Return labels and predictions of a confusion matrix, a row for each label; and its size."""
     pairs = [
         (label, named)
@@ -55,7 +55,7 @@ def drawn(
 
 
 def test_of_two_classes_the_skill_is_that_of_youden() -> None:
-    found, bound = skill(*told([[45, 15], [10, 30]]))
+    found, bound = skill(*answers([[45, 15], [10, 30]]))
     sensitivity, specificity = 45 / 60, 30 / 40
     assert found == pytest.approx(sensitivity + specificity - 1, abs=1e-15)
     # Hoeffding: scores lie between -0.6 and 0.6.
@@ -64,22 +64,22 @@ def test_of_two_classes_the_skill_is_that_of_youden() -> None:
 
 
 def test_the_skill_in_closed_form() -> None:
-    assert skill(*told([[7, 0, 0], [0, 2, 0], [0, 0, 1]]))[0] == pytest.approx(1, abs=1e-15)
+    assert skill(*answers([[7, 0, 0], [0, 2, 0], [0, 0, 1]]))[0] == pytest.approx(1, abs=1e-15)
     # One answer to all, and answers that have nothing to do with the label.
-    assert skill(*told([[7, 0], [3, 0]]))[0] == pytest.approx(0, abs=1e-15)
-    assert skill(*told([[6, 2, 4], [3, 1, 2], [0, 0, 0]]))[0] == pytest.approx(0, abs=1e-15)
+    assert skill(*answers([[7, 0], [3, 0]]))[0] == pytest.approx(0, abs=1e-15)
+    assert skill(*answers([[6, 2, 4], [3, 1, 2], [0, 0, 0]]))[0] == pytest.approx(0, abs=1e-15)
     # Two classes that are each taken for the other.
-    assert skill(*told([[0, 5], [5, 0]]))[0] == pytest.approx(-1, abs=1e-15)
+    assert skill(*answers([[0, 5], [5, 0]]))[0] == pytest.approx(-1, abs=1e-15)
 
 
 def test_images_of_one_class_tell_of_no_skill() -> None:
     for table in ([[0, 500], [0, 0]], [[500, 0], [0, 0]]):
-        assert np.isnan(skill(*told(table))[0])
-        assert not is_chance(*told(table))
+        assert np.isnan(skill(*answers(table))[0])
+        assert not is_chance(*answers(table))
 
 
 def test_chance_is_the_sum_of_the_products_of_shares() -> None:
-    labels, predictions, _ = told([[45, 15], [10, 30]])
+    labels, predictions, _ = answers([[45, 15], [10, 30]])
     assert chance(labels, predictions) == pytest.approx(0.6 * 0.55 + 0.4 * 0.45, abs=1e-15)
 
 
@@ -105,10 +105,10 @@ def test_where_all_are_so_the_bound_is_exact() -> None:
 
 
 def test_one_answer_to_every_image_is_chance_also_where_most_images_are_of_that_class() -> None:
-    assert is_chance(*told([[90, 0, 0], [90, 0, 0], [90, 0, 0]]))
-    assert is_chance(*told([[1700, 0], [300, 0]]))
+    assert is_chance(*answers([[90, 0, 0], [90, 0, 0], [90, 0, 0]]))
+    assert is_chance(*answers([[1700, 0], [300, 0]]))
     # So few of the others leave it open.
-    assert not is_chance(*told([[170, 0], [30, 0]]))
+    assert not is_chance(*answers([[170, 0], [30, 0]]))
 
 
 def test_a_rare_network_that_is_just_above_chance_is_not_doubted() -> None:
@@ -121,8 +121,8 @@ def test_a_rare_network_that_is_just_above_chance_is_not_doubted() -> None:
 
 
 def test_two_classes_that_are_swapped_are_noticed_on_a_dozen_images() -> None:
-    assert is_chance(*told([[0, 6], [6, 0]]))
-    assert not is_chance(*told([[0, 2], [2, 0]]))
+    assert is_chance(*answers([[0, 6], [6, 0]]))
+    assert not is_chance(*answers([[0, 2], [2, 0]]))
 
 
 SHARES = {
@@ -136,7 +136,7 @@ SHARES = {
 @pytest.mark.parametrize("shares", SHARES.values(), ids=SHARES)
 @pytest.mark.parametrize("images", [1, 3, 8, 20, 60, 250])
 def test_small_samples_do_not_cry_wolf(shares: list[float], images: int) -> None:
-    """A network whose skill is just enough is told of less often than the risk."""
+    """A network whose skill is just enough is doubted less often than the risk."""
     generator = np.random.default_rng(images)
     draws = [drawn(generator, images, shares, SMALL_SKILL) for _ in range(2000)]
     assert np.mean([is_chance(*draw) for draw in draws]) <= RISK
@@ -149,11 +149,11 @@ def test_no_class_is_outdone_by_another_that_is_named_as_often(classes: int, ima
     generator = np.random.default_rng(images)
     labels = np.repeat(np.arange(classes), images)
 
-    def told_without_a_reason() -> bool:
+    def doubted_without_a_reason() -> bool:
         wrong = generator.random(len(labels)) < 0.5
         return bool(taken_places(labels, (labels + wrong) % classes, classes))
 
-    assert np.mean([told_without_a_reason() for _ in range(1000)]) <= RISK
+    assert np.mean([doubted_without_a_reason() for _ in range(1000)]) <= RISK
 
 
 @pytest.mark.parametrize(
@@ -175,23 +175,23 @@ def test_the_least_number_of_images_that_tells() -> None:
 
     def swapped(images: int) -> list[int]:
         table = [[images, 0, 0], [0, 0, images], [0, images, 0]]
-        return [each.label for each in taken_places(*told(table))]
+        return [each.label for each in taken_places(*answers(table))]
 
     # Of three classes there are six pairs: 2^-n < 0.01 / 6 from n = 10 on.
     assert swapped(9) == []
     assert swapped(10) == [1, 2]
 
 
-def test_a_class_that_is_hardly_ever_right_is_told_though_the_other_is_right() -> None:
-    (found,) = taken_places(*told([[5, 60, 5], [2, 90, 0], [0, 0, 50]]))
+def test_a_class_that_is_hardly_ever_right_is_doubted_though_the_other_is_right() -> None:
+    (found,) = taken_places(*answers([[5, 60, 5], [2, 90, 0], [0, 0, 50]]))
     assert found == (0, 70, 5, 1, 60)
 
 
-def test_a_class_that_is_often_taken_for_another_is_not_told() -> None:
+def test_a_class_that_is_often_taken_for_another_is_not_doubted() -> None:
     """Dogs that pass for wolves are right now and then, and wolves are wolves."""
-    assert taken_places(*told([[30, 70, 0], [5, 95, 0], [0, 0, 50]])) == []
+    assert taken_places(*answers([[30, 70, 0], [5, 95, 0], [0, 0, 50]])) == []
     # Where wolves pass for dogs as well, the names may be swapped.
-    found = taken_places(*told([[30, 70, 0], [65, 30, 5], [0, 0, 50]]))
+    found = taken_places(*answers([[30, 70, 0], [65, 30, 5], [0, 0, 50]]))
     assert [each.label for each in found] == [0, 1]
 
 
@@ -199,12 +199,12 @@ def test_a_class_under_the_number_of_one_that_has_no_images() -> None:
     table = np.zeros((20, 20), int)
     np.fill_diagonal(table[:5, :5], 30)
     table[2, 2], table[2, 11] = 1, 29
-    (found,) = taken_places(*told(table.tolist()))
+    (found,) = taken_places(*answers(table.tolist()))
     assert found == (2, 30, 1, 11, 29)
 
 
 def test_sentences() -> None:
-    labels, predictions, _ = told([[0, 20, 0], [20, 0, 0], [0, 0, 20]])
+    labels, predictions, _ = answers([[0, 20, 0], [20, 0, 0], [0, 0, 20]])
     assert doubts(labels, predictions, ["ant", "b\nee", "cat"]) == [
         "of 20 images of class 0 (ant) it is right about 0, and takes 20 for class 1 (b\\nee); "
         "of 20 images of class 1 (b\\nee) it is right about 0, and takes 20 for class 0 (ant)"

@@ -1,4 +1,4 @@
-"""Points that a study names, and networks that cannot be read without: what they are told."""
+"""Points that a study names, and networks that cannot be read without: how they are refused."""
 
 from typing import Any
 

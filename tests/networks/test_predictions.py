@@ -15,9 +15,7 @@ from torch.nn.functional import cross_entropy
 from tests.helpers.golden import Golden
 from tests.helpers.networks import MINI, every_mini
 from tests.helpers.splits import built
-from vitscope.data.building import build
 from vitscope.data.image_rows import known_labels, rows_to_classify
-from vitscope.data.split import Split
 from vitscope.errors import VitscopeError
 from vitscope.networks.family import find_family
 from vitscope.networks.prediction_table import PREDICTIONS
@@ -30,7 +28,7 @@ def drawn(images: int, classes: int, seed: int = 0, scale: float = 3) -> tuple[T
     return logits, torch.randint(classes, (images,), generator=generator)
 
 
-class Told(nn.Module):
+class Echo(nn.Module):
     """A model whose logits are the images themselves."""
 
     def forward(self, images: Tensor) -> Tensor:
@@ -93,14 +91,14 @@ def test_any_batches_give_the_same(ends: list[int]) -> None:
     logits, labels = drawn(60, 10)
     edges = [0, *sorted(set(ends)), 60]
     batches = [logits[first:last, :, None, None] for first, last in pairwise(edges)]
-    whole = predict(Told(), [logits[:, :, None, None]], labels.numpy())
-    pd.testing.assert_frame_equal(predict(Told(), batches, labels.numpy()), whole, check_exact=True)
+    whole = predict(Echo(), [logits[:, :, None, None]], labels.numpy())
+    pd.testing.assert_frame_equal(predict(Echo(), batches, labels.numpy()), whole, check_exact=True)
     np.testing.assert_array_equal(whole["prediction"], logits.argmax(1))
 
 
 def test_they_are_a_table(tmp_path: Path) -> None:
     logits, labels = drawn(60, 10)
-    predictions = predict(Told(), logits.split(16), labels.numpy()).assign(image=range(60))
+    predictions = predict(Echo(), logits.split(16), labels.numpy()).assign(image=range(60))
     PREDICTIONS.write(predictions, tmp_path / "table")
     back = PREDICTIONS.read(tmp_path / "table")
     pd.testing.assert_frame_equal(back, predictions[back.columns], check_dtype=False)
@@ -121,39 +119,30 @@ def test_a_model_is_judged_as_it_is_used() -> None:
 
 
 @pytest.mark.parametrize("value", [torch.nan, torch.inf, -torch.inf])
-def test_logits_that_are_not_finite_are_told_with_their_batch(value: float) -> None:
+def test_logits_that_are_not_finite_are_refused_with_their_batch(value: float) -> None:
     logits, labels = drawn(60, 10)
     logits[40:42, 3] = value
     with pytest.raises(VitscopeError) as caught:
-        predict(Told(), logits.split(16), labels.numpy())
+        predict(Echo(), logits.split(16), labels.numpy())
     assert str(caught.value) == (
-        "The Told gives logits that are not finite for 2 of the images 32 to 47 of those "
+        "The Echo gives logits that are not finite for 2 of the images 32 to 47 of those "
         "classified: check its checkpoint, and the mean and std of its data."
     )
 
 
-def test_nothing_to_classify_is_told() -> None:
+def test_nothing_to_classify_is_refused() -> None:
     with pytest.raises(VitscopeError, match="no image to classify"):
-        predict(Told(), [], np.zeros(0, np.int64))
+        predict(Echo(), [], np.zeros(0, np.int64))
 
 
 def test_a_slip_in_the_number_of_images_is_refused() -> None:
     logits, labels = drawn(60, 10)
     with pytest.raises(ValueError, match="got 48 images, expected 60"):
-        predict(Told(), logits[:48].split(16), labels.numpy())
+        predict(Echo(), logits[:48].split(16), labels.numpy())
 
 
 def test_from_the_artefact_to_the_table(tmp_path: Path) -> None:
-    dataset = {
-        "source": {"kind": "shapes32", "seed": 0},
-        "classes": 10,
-        "image_size": 32,
-        "resize": None,
-        "interpolation": "bicubic",
-        "splits": {"test": {"images": 40, "seed": 0}},
-    }
-    build("shapes32", dataset, "test", tmp_path / "split")
-    images = Split(tmp_path / "split")
+    images = built(tmp_path / "split", {"kind": "shapes32", "seed": 0}, images=40, seed=0)
     rows = rows_to_classify(images, 12, 0)
     torch.manual_seed(0)
     model = nn.Sequential(nn.Flatten(), nn.Linear(3 * 32 * 32, 10))

@@ -92,7 +92,7 @@ def test_the_hub_has_a_default(monkeypatch):
 
 
 @pytest.mark.parametrize("tag", ["resnet50.a1_in2k", "resnet51.a1_in1k", ""])
-def test_an_unknown_tag_is_told(tag):
+def test_an_unknown_tag_is_refused(tag):
     with pytest.raises(VitscopeError, match=rf"timm has no pretrained weights '{tag}': give") as e:
         address({"timm": tag})
     assert ("Did you mean 'resnet5" in str(e.value)) == bool(tag)
@@ -135,7 +135,7 @@ def test_a_digest_of_the_study_needs_no_lock_file(site: Site, tmp_path):
     assert not (tmp_path / "config").exists()
 
 
-def test_a_wrong_digest_of_the_study_is_told(site: Site, tmp_path):
+def test_a_wrong_digest_of_the_study_is_refused(site: Site, tmp_path):
     url = site.at("/w", whole(OTHER))
     with pytest.raises(VitscopeError, match=f"where the study says {SHA256}"):
         fetch({"url": url, "sha256": SHA256}, tmp_path, [])

@@ -1,4 +1,4 @@
-"""A folder of images whose names are in another order than the outputs: it is told everywhere."""
+"""A folder of images whose names are in another order than the outputs: every page says so."""
 
 from typing import Any
 

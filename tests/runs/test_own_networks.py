@@ -61,8 +61,8 @@ def test_code_decides_what_is_made_again(fresh: Workflow, tmp_path: Path) -> Non
     with edited(parts, lambda text: text.replace("(2, 3)", "(2, 7)")):
         code, output = workflow.run("results/own/blocks/one.parquet")
     assert code != 0
-    (told,) = [line for line in output.splitlines() if line.startswith("vitscope: ")]
-    assert told.startswith("vitscope: the module (Net) of the network fails at ")
-    assert f"{parts}, line 3: IndexError: Dimension out of range" in told
-    assert output.endswith(f"{told}\n")
+    (sentence,) = [line for line in output.splitlines() if line.startswith("vitscope: ")]
+    assert sentence.startswith("vitscope: the module (Net) of the network fails at ")
+    assert f"{parts}, line 3: IndexError: Dimension out of range" in sentence
+    assert output.endswith(f"{sentence}\n")
     assert "Traceback" not in output

@@ -38,8 +38,8 @@ CONVERTED_VIT = {
     "measure_latents": 2 + 1,
     "merge": 1 + 1,
 }
-# What is told of the whole study.
-TOLD = (f"results/{TINY}/tables/claims.parquet", f"results/{TINY}/run.yaml")
+# What is said of the whole study.
+OF_THE_STUDY = (f"results/{TINY}/tables/claims.parquet", f"results/{TINY}/run.yaml")
 RECORDED = {"record_run": 1}
 CLAIMED = RECORDED | {"count_claims": 1}
 # Of each kind of `tiny` one, and the block tables.
@@ -95,7 +95,7 @@ def test_an_edit_of_a_file(finished, file, rebuilt):
 )
 def test_an_edit_of_what_claims_are_counted_by(finished, file, rebuilt):
     with edited(finished.root / file, one_more_line):
-        assert planned(finished, *TOLD) == rebuilt
+        assert planned(finished, *OF_THE_STUDY) == rebuilt
 
 
 def test_every_rule_runs_again_when_what_all_scripts_share_is_edited(finished):
@@ -156,9 +156,9 @@ def test_an_edit_of_a_study(finished, keys, value, rebuilt):
         nightly(("models", "vit", "label"), "Another", CLAIMED),
     ],
 )
-def test_an_edit_of_what_is_told_of_a_study(finished, keys, value, rebuilt):
+def test_an_edit_of_what_is_said_of_a_study(finished, keys, value, rebuilt):
     with edited(finished.studies / "tiny.yaml", setting(*keys, value=value)):
-        assert planned(finished, *TOLD) == rebuilt
+        assert planned(finished, *OF_THE_STUDY) == rebuilt
 
 
 @pytest.mark.nightly

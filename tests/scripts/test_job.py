@@ -109,8 +109,8 @@ def test_a_job_waits_for_one_that_outlived_its_run_and_says_so(tmp_path: Path) -
         fcntl.flock(survivor, fcntl.LOCK_EX)
         with start(log, "print('second')") as waiting:
             assert waiting.stdout is not None
-            told = waiting.stdout.readline()
-            assert told == f"vitscope: waiting for a job of a killed run, whose log is {log}\n"
+            line = waiting.stdout.readline()
+            assert line == f"vitscope: waiting for a job of a killed run, whose log is {log}\n"
             survivor.write("first\n")
             survivor.flush()
             assert waiting.poll() is None
@@ -120,7 +120,7 @@ def test_a_job_waits_for_one_that_outlived_its_run_and_says_so(tmp_path: Path) -
     assert log.read_text(encoding="utf-8") == "second\n"
 
 
-def test_an_unexpected_failure_is_told_in_full(tmp_path: Path) -> None:
+def test_an_unexpected_failure_is_logged_in_full(tmp_path: Path) -> None:
     log = tmp_path / "log.txt"
     done = run(log, "raise ZeroDivisionError('why')")
     assert (done.returncode, done.stderr) == (1, "")

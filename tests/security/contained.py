@@ -14,14 +14,14 @@ MEMORY = 1 << 30
 SECONDS = 60
 
 
-def told(function: Callable[[], object]) -> str:
+def refusal_of(function: Callable[[], object]) -> str:
     """Return the sentence in which a reader refuses a file; anything else is a failure."""
-    outcome = told_or_read(function)
+    outcome = refusal_or_none(function)
     assert outcome is not None, "the file was read"
     return outcome
 
 
-def told_or_read(function: Callable[[], object]) -> str | None:
+def refusal_or_none(function: Callable[[], object]) -> str | None:
     """Return the sentence in which a reader refuses a file, or None if it reads it.
 
     It has a GiB of memory more than this process, and a minute.
@@ -36,8 +36,8 @@ def told_or_read(function: Callable[[], object]) -> str | None:
         kind, text = "died", ""
     process.join()
     assert process.exitcode == 0, f"{kind} {text} exit code {process.exitcode}"
-    assert kind in {"told", "read"}, f"{kind}: {text}"
-    return check_sentence(text) if kind == "told" else None
+    assert kind in {"refused", "read"}, f"{kind}: {text}"
+    return check_sentence(text) if kind == "refused" else None
 
 
 def check_sentence(text: str) -> str:
@@ -57,6 +57,6 @@ def _run(function: Callable[[], object], sender: Connection) -> None:
         function()
         sender.send(("read", ""))
     except VitscopeError as error:
-        sender.send(("told", str(error)))
+        sender.send(("refused", str(error)))
     except BaseException as error:
         sender.send((type(error).__name__, str(error)[:500]))

@@ -60,7 +60,7 @@ class Reading:
 
         self._target, self._folder = TARGETS[name], folder
         self.seeds = self._target.seeds()
-        self.counts = {"read": 0, "told": 0}
+        self.counts = {"read": 0, "refused": 0}
 
     def __call__(self, data: bytes) -> None:
         """Read a file; any end but those two is a failure."""
@@ -71,7 +71,7 @@ class Reading:
             self._target.run(self._folder, data)
         except VitscopeError as error:
             check_sentence(str(error))
-            self.counts["told"] += 1
+            self.counts["refused"] += 1
         else:
             self.counts["read"] += 1
 
@@ -86,7 +86,7 @@ def by_seed(reading: Reading, runs: int, seed: int) -> None:
 
 
 def by_coverage(reading: Reading, runs: int, seed: int) -> None:
-    """Let atheris damage the files; it never returns, so the counts are told from within."""
+    """Let atheris damage the files; it never returns, so the counts are written from within."""
     import atheris
 
     corpus = Path("corpus")
@@ -97,7 +97,7 @@ def by_coverage(reading: Reading, runs: int, seed: int) -> None:
     def once(data: bytes) -> None:
         reading(data)
         if sum(reading.counts.values()) >= runs:
-            _tell(reading)
+            _write_counts(reading)
             os._exit(0)
 
     # Half of the files are damaged whole ones: libFuzzer alone would begin with single bytes.
@@ -113,7 +113,7 @@ def by_coverage(reading: Reading, runs: int, seed: int) -> None:
     atheris.Fuzz()
 
 
-def _tell(reading: Reading) -> None:
+def _write_counts(reading: Reading) -> None:
     Path("counts.json").write_text(json.dumps(reading.counts), encoding="utf-8")
 
 
@@ -129,7 +129,7 @@ def _child(name: str, runs: int, seed: int) -> None:
     else:
         reading = Reading(name, Path.cwd())
         by_seed(reading, runs, seed)
-        _tell(reading)
+        _write_counts(reading)
 
 
 def _counts(name: str, runs: int, seed: int) -> dict[str, int]:
@@ -168,7 +168,7 @@ def part(outcomes: dict[str, dict[str, int]], runs: int, seed: int, engine: str)
     ]
     for name, counts in outcomes.items():
         total = sum(counts.values())
-        lines.append(f"| {name} | {total:,} | {counts['read']:,} | {counts['told']:,} | 0 |")
+        lines.append(f"| {name} | {total:,} | {counts['read']:,} | {counts['refused']:,} | 0 |")
     total = sum(sum(counts.values()) for counts in outcomes.values())
     return "\n".join([*lines, "", f"Together {total:,} files.", END])
 
@@ -199,8 +199,8 @@ def main() -> None:
         return
     text = PAGE.read_text(encoding="utf-8")
     before, rest = text.split(BEGIN)
-    told = part(outcomes, options.runs, seed, engine)
-    PAGE.write_text(before + told + rest.split(END)[1], encoding="utf-8")
+    counted = part(outcomes, options.runs, seed, engine)
+    PAGE.write_text(before + counted + rest.split(END)[1], encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ import torch
 from PIL import Image
 
 from tests.helpers.sources import open_path
-from tests.security.contained import check_sentence, told
+from tests.security.contained import check_sentence, refusal_of
 from vitscope.data.source import Source
 from vitscope.data.sources.npz import Npz
 from vitscope.data.sources.parquet import Parquet
@@ -59,7 +59,7 @@ def header(name: str, kind: bytes = tarfile.REGTYPE, size: int = 0) -> bytes:
     "kind", [tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK]
 )
 def test_a_header_that_says_it_goes_on_for_gigabytes(tmp_path: Path, kind: bytes) -> None:
-    sentence = told(bomb(tmp_path / "a.tar.gz", header("x", kind, 2 * GIGABYTE - 1024)))
+    sentence = refusal_of(bomb(tmp_path / "a.tar.gz", header("x", kind, 2 * GIGABYTE - 1024)))
     assert "as no official one does" in sentence
 
 
@@ -72,7 +72,9 @@ def test_many_members_that_are_each_small_enough(tmp_path: Path) -> None:
         data = packer.compress(header(f"{FOLDER}/{name}", size=size)) + packer.compress(bytes(size))
         parts.append(data + packer.flush())
     path.write_bytes(b"".join(parts))
-    assert "holds more than 400000000 bytes" in told(lambda: open_path("cifar100", path, "test"))
+    assert "holds more than 400000000 bytes" in refusal_of(
+        lambda: open_path("cifar100", path, "test")
+    )
 
 
 def test_a_member_of_negative_size_ends(tmp_path: Path) -> None:
@@ -82,7 +84,7 @@ def test_a_member_of_negative_size_ends(tmp_path: Path) -> None:
     block[148:156] = b"%06o\0 " % sum(block)
     path = tmp_path / "a.tar"
     path.write_bytes(bytes(block) + bytes(10240))
-    told(lambda: open_path("cifar100", path, "test"))
+    refusal_of(lambda: open_path("cifar100", path, "test"))
 
 
 OUTSIDE = {
@@ -107,7 +109,9 @@ def test_what_could_reach_out_of_the_archive(tmp_path: Path, name: str) -> None:
     path = tmp_path / "a.tar.gz"
     with tarfile.open(path, "w:gz") as tar:
         tar.addfile(info)
-    assert "is a link or leaves the folder" in told(lambda: open_path("cifar100", path, "test"))
+    assert "is a link or leaves the folder" in refusal_of(
+        lambda: open_path("cifar100", path, "test")
+    )
     assert [file.name for file in tmp_path.iterdir()] == ["a.tar.gz"]
 
 
@@ -149,7 +153,7 @@ WRONG = {
 @pytest.mark.parametrize("name", WRONG)
 def test_arrays_that_lie_about_themselves(tmp_path: Path, name: str) -> None:
     path = zipped(tmp_path / "a.npz", **WRONG[name])
-    told(lambda: read(Npz(path)))
+    refusal_of(lambda: read(Npz(path)))
     assert [file.name for file in tmp_path.iterdir()] == ["a.npz"]
 
 
@@ -158,7 +162,7 @@ def test_methods_that_expand_without_end_are_not_those_of_numpy(
     tmp_path: Path, method: int
 ) -> None:
     path = zipped(tmp_path / "a.npz", method, images=SIXTEEN + bytes(GIGABYTE // 8))
-    assert "would expand to" in told(lambda: Npz(path))
+    assert "would expand to" in refusal_of(lambda: Npz(path))
 
 
 def test_a_member_that_says_it_expands_more_than_it_can(tmp_path: Path) -> None:
@@ -167,7 +171,7 @@ def test_a_member_that_says_it_expands_more_than_it_can(tmp_path: Path) -> None:
     start = data.index(b"PK\x01\x02")
     data[start + 24 : start + 28] = struct.pack("<I", 0xF0000000)
     path.write_bytes(data)
-    assert "would expand to 4026531840 bytes" in told(lambda: Npz(path))
+    assert "would expand to 4026531840 bytes" in refusal_of(lambda: Npz(path))
 
 
 def test_weights_that_expand(tmp_path: Path) -> None:
@@ -178,7 +182,7 @@ def test_weights_that_expand(tmp_path: Path) -> None:
         for member in old.infolist():
             new.writestr(member.filename, old.read(member))
     assert path.stat().st_size < 1 << 20
-    assert "which no weights do: do not use it" in told(lambda: read_foreign(path, "ViT"))
+    assert "which no weights do: do not use it" in refusal_of(lambda: read_foreign(path, "ViT"))
 
 
 def png(width: int, height: int) -> bytes:
@@ -197,7 +201,7 @@ def png(width: int, height: int) -> bytes:
 @pytest.mark.parametrize("side", [20_000, 60_000, 2**31 - 1])
 def test_pictures_that_are_too_large(tmp_path: Path, side: int) -> None:
     (tmp_path / "a.png").write_bytes(png(side, side))
-    sentence = told(lambda: read(open_path("folder", tmp_path)))
+    sentence = refusal_of(lambda: read(open_path("folder", tmp_path)))
     assert "is not a readable image: repair or remove it" in sentence
 
 
@@ -211,7 +215,7 @@ def test_a_picture_with_a_text_that_expands(tmp_path: Path) -> None:
     )
     picture = png(8, 8)
     (tmp_path / "a.png").write_bytes(picture[:33] + chunk + picture[33:])
-    told(lambda: read(open_path("folder", tmp_path)))
+    refusal_of(lambda: read(open_path("folder", tmp_path)))
 
 
 POSTSCRIPT = b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 8 8\n%%EndComments\nshowpage\n%%EOF\n"
@@ -264,9 +268,9 @@ def table(path: Path, **columns: Any) -> Path:
 def test_encoded_images_that_expand(tmp_path: Path) -> None:
     path = table(tmp_path / "a.parquet", image=[{"bytes": bytes(1 << 25)}], label=[0])
     assert path.stat().st_size < 1 << 16
-    assert "which no encoded images do" in told(lambda: Parquet(path, None, None))
+    assert "which no encoded images do" in refusal_of(lambda: Parquet(path, None, None))
 
 
 def test_columns_without_end_are_not_listed(tmp_path: Path) -> None:
     path = table(tmp_path / "a.parquet", **{f"{n}" * 50: [0] for n in range(1000)})
-    told(lambda: Parquet(path, None, None))
+    refusal_of(lambda: Parquet(path, None, None))

@@ -12,7 +12,7 @@ def test_counts_are_those_of_the_tests() -> None:
     places = len(test_pickles.PLACES)
     # And the three opcodes that name by number.
     total = places * (sum(map(len, pickles)) + 3)
-    for told in (
+    for sentence in (
         f"{len(attacks.HARMFUL)} pickles that run code",
         f"{len(test_pickles.ODD)} that are no tensors, {len(test_pickles.GREEDY)} that would fill",
         f"in {places} places: today's",
@@ -23,7 +23,7 @@ def test_counts_are_those_of_the_tests() -> None:
         f"{len(test_settings.NAMES)} names in 5 places",
         f"{len(targets.TARGETS)} readers",
     ):
-        assert told in PAGE
+        assert sentence in PAGE
 
 
 def test_every_reader_was_fuzzed_and_nothing_else_came_of_it() -> None:

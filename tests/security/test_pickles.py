@@ -15,7 +15,7 @@ import torch
 
 from tests.helpers.sources import open_path
 from tests.security.attacks import HARMFUL, called, named, program, raw, shell, text
-from tests.security.contained import check_sentence, told, told_or_read
+from tests.security.contained import check_sentence, refusal_of, refusal_or_none
 from vitscope.errors import VitscopeError
 from vitscope.networks.foreign import read_foreign
 
@@ -181,7 +181,7 @@ ODD = {
 @pytest.mark.parametrize("name", ODD)
 def test_what_is_no_tensor_is_refused(tmp_path: Path, name: str, place: Wrap) -> None:
     pickled = program(b"}" + text("weight") + ODD[name] + b"s")
-    told(place(tmp_path, pickled))
+    refusal_of(place(tmp_path, pickled))
 
 
 GREEDY = {
@@ -217,7 +217,7 @@ GREEDY = {
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("name", GREEDY)
 def test_what_would_fill_the_memory_is_refused(tmp_path: Path, name: str, place: Wrap) -> None:
-    told(place(tmp_path, GREEDY[name]()))
+    refusal_of(place(tmp_path, GREEDY[name]()))
 
 
 def test_the_memo_is_looked_at_before_it_is_filled(tmp_path: Path) -> None:
@@ -228,10 +228,10 @@ def test_the_memo_is_looked_at_before_it_is_filled(tmp_path: Path) -> None:
 def test_the_storage_that_odd_tensors_name_is_there(tmp_path: Path) -> None:
     whole = tensor(storage(), b"K\x00", b"K\x02\x85", b"K\x01\x85")
     pickled = program(b"}" + text("weight") + whole + b"s", 2)
-    assert told_or_read(in_zip(tmp_path, pickled)) is None
+    assert refusal_or_none(in_zip(tmp_path, pickled)) is None
 
 
-def test_a_tensor_of_one_number_that_says_it_is_many_is_told_before_it_is_filled(
+def test_a_tensor_of_one_number_that_says_it_is_many_is_refused_before_it_is_filled(
     tmp_path: Path,
 ) -> None:
     one = io.BytesIO()
@@ -239,4 +239,4 @@ def test_a_tensor_of_one_number_that_says_it_is_many_is_told_before_it_is_filled
     path = tmp_path / "wide.pth"
     path.write_bytes(one.getvalue())
     # What it says takes no memory; only a model of that shape would be filled by it.
-    assert told_or_read(lambda: read_foreign(path, "ViT")) is None
+    assert refusal_or_none(lambda: read_foreign(path, "ViT")) is None

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.helpers.networks import MINI, mini
-from tests.security.contained import check_sentence, told_or_read
+from tests.security.contained import check_sentence, refusal_or_none
 from tests.security.fuzz import Reading, by_seed
 from tests.security.targets import TARGETS
 from vitscope.errors import VitscopeError
@@ -26,11 +26,11 @@ RUNS = 150
 
 
 @pytest.mark.parametrize("name", TARGETS)
-def test_damaged_files_are_read_or_told(
+def test_damaged_files_are_read_or_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert told_or_read(lambda: by_seed(Reading(name, tmp_path), RUNS, seed=1)) is None
+    assert refusal_or_none(lambda: by_seed(Reading(name, tmp_path), RUNS, seed=1)) is None
 
 
 @pytest.mark.parametrize("name", TARGETS)
@@ -46,7 +46,7 @@ def test_whole_files_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, n
 @pytest.mark.parametrize("name", TARGETS)
 @settings(max_examples=25, deadline=None)
 @given(data=st.binary(max_size=3000))
-def test_any_bytes_are_read_or_told(
+def test_any_bytes_are_read_or_refused(
     tmp_path_factory: pytest.TempPathFactory, name: str, data: bytes
 ) -> None:
     folder = tmp_path_factory.getbasetemp() / name.replace(" ", "_")
@@ -126,7 +126,7 @@ def test_translation_loses_no_weights_and_makes_none(name: str, extra: set[str])
         assert there == {id(tensor) for tensor in given_weights.values()}
 
 
-def test_a_name_that_two_weights_would_get_is_told() -> None:
+def test_a_name_that_two_weights_would_get_is_refused() -> None:
     weights = {
         "pools.0.conv.weight": torch.zeros(1),
         "transformers.0.pool.conv.weight": torch.ones(1),

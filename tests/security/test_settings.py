@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.runs.copies import SETTINGS
-from tests.security.contained import check_sentence, told
+from tests.security.contained import check_sentence, refusal_of
 from vitscope.errors import VitscopeError
 from vitscope.files.strict_yaml import load_yaml
 from vitscope.settings.loading import load_study
@@ -83,7 +83,7 @@ GREEDY = {
 def test_what_no_setting_is(tmp_path: Path, name: str) -> None:
     path = tmp_path / "own.yaml"
     path.write_text(GREEDY[name], encoding="utf-8")
-    told(lambda: load_yaml(path))
+    refusal_of(lambda: load_yaml(path))
 
 
 NAMES = [
@@ -201,7 +201,7 @@ def test_titles_and_labels_are_one_line(tmp_path: Path, place: str, text: str) -
     data=st.binary(max_size=200)
     | st.text(max_size=200).map(lambda text: text.encode("utf-8", "surrogatepass"))
 )
-def test_any_bytes_are_settings_or_told(
+def test_any_bytes_are_settings_or_refused(
     tmp_path_factory: pytest.TempPathFactory, data: bytes
 ) -> None:
     path = tmp_path_factory.getbasetemp() / "any.yaml"

@@ -1,4 +1,4 @@
-"""Data sets against what their folders hold, told when the study is read."""
+"""Data sets against what their folders hold, checked when the study is read."""
 
 import re
 from pathlib import Path

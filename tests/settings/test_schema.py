@@ -24,7 +24,7 @@ from vitscope.settings.schema import check, fill, resolved
         ({"enum": [18, 34]}, 50, "at: x: found 50, allowed: 18, 34."),
     ],
 )
-def test_every_rule_of_a_schema_is_told(
+def test_every_rule_of_a_schema_is_reported(
     schema: dict[str, Any], value: object, sentence: str
 ) -> None:
     with pytest.raises(VitscopeError) as caught:
@@ -32,7 +32,7 @@ def test_every_rule_of_a_schema_is_told(
     assert str(caught.value) == sentence
 
 
-def test_of_several_faults_the_outermost_is_told() -> None:
+def test_of_several_faults_the_outermost_is_reported() -> None:
     schema = {
         "properties": {"a": {"properties": {"b": {"type": "integer"}}}, "c": {"type": "null"}}
     }

@@ -142,7 +142,7 @@ def refusal(folder: Path, **changes: object) -> str:
         ("figures.two.published.same_model", "same_models"),
     ],
 )
-def test_a_typo_of_a_key_is_told_at_every_level(tmp_path: Path, key: str, meant: str) -> None:
+def test_a_typo_of_a_key_is_refused_at_every_level(tmp_path: Path, key: str, meant: str) -> None:
     message = refusal(tmp_path, **{key: 1})
     assert message.startswith(f"{key}: unknown key, allowed: ")
     assert meant in message.split("allowed: ")[1].split(". Did")[0].split(", ")
@@ -262,7 +262,9 @@ def test_a_key_is_text_and_patterns_are_a_list(tmp_path: Path, key: str, value: 
     assert message.startswith(f"models.net.checkpoint.{key}: found ")
 
 
-def test_a_key_with_a_typo_is_told_before_the_one_that_it_was_meant_to_be(tmp_path: Path) -> None:
+def test_a_key_with_a_typo_is_refused_before_the_one_that_it_was_meant_to_be(
+    tmp_path: Path,
+) -> None:
     changes = {"models.net.famly": "resnet", "models.net.family": MISSING}
     assert refusal(tmp_path, **changes).startswith("models.net.famly: unknown key")
 
@@ -287,7 +289,7 @@ def test_a_key_like_no_other_gets_no_suggestion(tmp_path: Path) -> None:
         ("figures.two.published.file", "figures.two.published", "file"),
     ],
 )
-def test_a_missing_key_is_told(tmp_path: Path, key: str, within: str, missing: str) -> None:
+def test_a_missing_key_is_refused(tmp_path: Path, key: str, within: str, missing: str) -> None:
     message = refusal(tmp_path, **{key: MISSING})
     assert message == f"{within}: the key '{missing}' is missing: add it."
 
@@ -555,7 +557,7 @@ FAMILIES = "alternet, convnext, mixer, pit, python, resnet, swin, timm, timm_res
         ),
     ],
 )
-def test_what_is_wrong_is_told_in_a_sentence(
+def test_what_is_wrong_is_refused_in_a_sentence(
     tmp_path: Path, key: str, value: object, sentence: str
 ) -> None:
     assert refusal(tmp_path, **{key: value}) == sentence
@@ -722,7 +724,7 @@ def test_the_folder_of_results_says_who_is_trained_here(tmp_path: Path) -> None:
         load_config({**config, "pathvars": {"results": "elsewhere"}}, WHERE)
 
 
-def test_a_snapshot_that_is_not_there_is_told(tmp_path: Path) -> None:
+def test_a_snapshot_that_is_not_there_is_refused(tmp_path: Path) -> None:
     study = loaded(tmp_path, **{"models.net.snapshots": {"init": {"path": "init.pth"}}})
     with pytest.raises(VitscopeError, match=r"models\.net\.snapshots: found 'warm', allowed: init"):
         study.snapshot("net", "warm")
@@ -743,19 +745,19 @@ def test_a_loss_needs_a_recipe_and_images_to_augment(tmp_path: Path, kind: str) 
 
 
 @pytest.mark.parametrize("kind", ["landscape", "hessian", "hessian_density", "fit"])
-def test_a_loss_may_be_told_without_a_recipe(tmp_path: Path, kind: str) -> None:
-    told = {"figures.loss": {"kind": kind, "models": ["former"]}, "training": MISSING}
-    told |= {"loss": {"weight_decay": 0.1}, "analysis.augmented.split": "test"}
-    study = loaded(tmp_path, **told)
+def test_a_loss_may_be_described_without_a_recipe(tmp_path: Path, kind: str) -> None:
+    described = {"figures.loss": {"kind": kind, "models": ["former"]}, "training": MISSING}
+    described |= {"loss": {"weight_decay": 0.1}, "analysis.augmented.split": "test"}
+    study = loaded(tmp_path, **described)
     assert study.weight_decay("former") == 0.1
     assert study.clean
     few = {"data.folder.splits.test": {"images": 30}}
     key, default = ("fit.images", 2000) if kind == "fit" else ("augmented.images", 1024)
-    assert refusal(tmp_path, **told, **few) == (
+    assert refusal(tmp_path, **described, **few) == (
         f"analysis.{key}, for models.former in figures.loss: found {default}, allowed: at most 30, "
         "the images of data.folder.splits.test: without augmentation each is taken once."
     )
-    loaded(tmp_path, **told, **few, **{"loss.augment": {"flip": True}})
+    loaded(tmp_path, **described, **few, **{"loss.augment": {"flip": True}})
 
 
 def test_of_a_loss_nothing_is_augmented_that_is_not_listed(tmp_path: Path) -> None:
@@ -853,7 +855,7 @@ def test_nothing_is_chosen_of_weights_that_are_made(
     assert message.startswith(f"models.net.checkpoint.{key}: weights that are made are in no file")
 
 
-def test_what_is_wrong_with_a_network_of_ones_own_is_told_with_its_place(tmp_path: Path) -> None:
+def test_what_is_wrong_with_a_network_of_ones_own_is_refused_with_its_place(tmp_path: Path) -> None:
     changes = own_network(tmp_path, made=True)
     changes["models.net.arch"] = {"file": "nets/mine.py", "make": "nett"}
     assert refusal(tmp_path, **changes) == (
@@ -896,7 +898,7 @@ ANYTHING = st.recursive(
 
 @hypothesis.settings(max_examples=100, deadline=None)
 @hypothesis.given(place=st.sampled_from(places(STUDY)), value=ANYTHING)
-def test_anything_anywhere_is_a_study_or_told_in_a_sentence(
+def test_anything_anywhere_is_a_study_or_refused_in_a_sentence(
     tmp_path_factory: pytest.TempPathFactory, place: tuple[Any, ...], value: object
 ) -> None:
     study = deepcopy(STUDY)
@@ -925,7 +927,7 @@ def test_the_name_of_a_study_must_fit_a_path(tmp_path: Path, name: str) -> None:
     )
 
 
-def test_the_same_fault_is_told_every_time(tmp_path: Path) -> None:
+def test_the_same_fault_is_reported_every_time(tmp_path: Path) -> None:
     changes = {"device": "gpu", "models.net.famly": 1, "analysis.images": 0, "tilte": 1}
     assert {refusal(tmp_path, **changes) for _ in range(3)} == {
         "tilte: unknown key, allowed: analysis, data, description, device, figures, loss, models, "
@@ -936,7 +938,7 @@ def test_the_same_fault_is_told_every_time(tmp_path: Path) -> None:
 SHAPES = {"kind": "shape_texture", "models": ["net"]}
 
 
-def test_a_split_of_conflicting_cues_that_is_missing_is_told(tmp_path: Path) -> None:
+def test_a_split_of_conflicting_cues_that_is_missing_is_refused(tmp_path: Path) -> None:
     assert refusal(tmp_path, **{"figures.shapes": SHAPES}) == (
         "analysis.shape_texture.split, for models.net on data.generated: found 'conflict', "
         "allowed: test, train."
@@ -952,7 +954,7 @@ def test_a_split_of_conflicting_cues_is_needed_where_it_is_shown_alone(tmp_path:
     assert splits["classification"] == splits["feature_variance"] == "test"
 
 
-def test_a_split_that_is_classified_in_two_ways_is_told(tmp_path: Path) -> None:
+def test_a_split_that_is_classified_in_two_ways_is_refused(tmp_path: Path) -> None:
     changes = {"analysis.shape_texture": {"split": "test", "images": 50}}
     assert refusal(tmp_path, **changes) == (
         "analysis.shape_texture.images: found 50, allowed: the same as "
@@ -1075,7 +1077,7 @@ def test_a_recipe_is_that_of_the_study_changed_by_the_model(tmp_path: Path) -> N
     assert study.recipe("net").epochs == 10
 
 
-def test_a_recipe_that_is_missing_is_told(tmp_path: Path) -> None:
+def test_a_recipe_that_is_missing_is_refused(tmp_path: Path) -> None:
     with pytest.raises(VitscopeError) as caught:
         loaded(tmp_path, training=MISSING).recipe("net")
     assert str(caught.value) == (
@@ -1152,7 +1154,7 @@ def test_two_studies_of_a_name_are_refused(tmp_path: Path) -> None:
     )
 
 
-def test_a_fault_in_a_study_that_is_asked_for_is_told(tmp_path: Path) -> None:
+def test_a_fault_in_a_study_that_is_asked_for_is_reported(tmp_path: Path) -> None:
     path = written(tmp_path, with_changes(device="gpu"))
     sentence = f"{path}: device: found 'gpu'"
     assert config_refusal(studies_dir=str(path)).startswith(sentence)
@@ -1206,13 +1208,13 @@ def test_of_two_studies_of_a_name_in_folders_neither_can_be_used(tmp_path: Path)
         ({"pathvars": {"logs": 1}}, "pathvars.logs: found 1, allowed: text."),
     ],
 )
-def test_what_is_wrong_in_the_configuration_is_told(
+def test_what_is_wrong_in_the_configuration_is_refused(
     config: dict[str, object], sentence: str
 ) -> None:
     assert config_refusal(**config) == f"{WHERE}: {sentence}"
 
 
-def test_a_folder_without_studies_is_told(tmp_path: Path) -> None:
+def test_a_folder_without_studies_is_refused(tmp_path: Path) -> None:
     assert config_refusal(studies_dir=str(tmp_path)) == (
         f"{WHERE}: studies_dir: found '{tmp_path}', which holds no study, allowed: a folder with "
         "files NAME.yaml."

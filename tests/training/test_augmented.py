@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from vitscope.data import building
+from tests.helpers.splits import built
 from vitscope.data.split import Split
 from vitscope.errors import VitscopeError
 from vitscope.files.tensors import TensorWriter
@@ -46,24 +46,14 @@ PLAIN = RECIPE | {
 }
 
 
-def artefact_of(path: Path, kind: str, **changes: Any) -> Split:
-    dataset = {
-        "source": {"kind": kind},
-        "classes": 10,
-        "image_size": 32,
-        "resize": None,
-        "interpolation": "bicubic",
-        "splits": {"train": {"images": IMAGES, "seed": 0}},
-    }
-    building.build(kind, dataset | changes, "train", path)
-    return Split(path)
+def shapes_of(path: Path, **others: Any) -> Split:
+    source = {"kind": "shapes32", "seed": 0}
+    return built(path, source, "train", images=IMAGES, seed=0, **others)
 
 
 @pytest.fixture(scope="module")
 def split(tmp_path_factory: pytest.TempPathFactory) -> Split:
-    path = tmp_path_factory.mktemp("shapes32") / "train"
-    source = {"source": {"kind": "shapes32", "seed": 0}}
-    return artefact_of(path, "shapes32", **source)
+    return shapes_of(tmp_path_factory.mktemp("shapes32") / "train")
 
 
 def drawn(
@@ -131,8 +121,7 @@ def test_without_augmentation_images_are_those_of_the_split(split: Split, tmp_pa
 
 
 def test_grey_images_are_augmented_by_all_that_there_is(tmp_path: Path) -> None:
-    source = {"source": {"kind": "shapes32", "seed": 0}}
-    grey = artefact_of(tmp_path / "train", "shapes32", channels=1, **source)
+    grey = shapes_of(tmp_path / "train", channels=1)
     path = tmp_path / "augmented"
     augment_images(grey, RECIPE, 60, 3, path, mean=[0.4], std=[0.2])
     images, targets = Augmented(path).rows(0, 60)
@@ -226,7 +215,7 @@ def test_images_are_drawn_as_a_loss_says_that_knows_of_no_training(
         ({"randaugment": "rand-x3"}, "randaugment is 'rand-x3'"),
     ],
 )
-def test_what_cannot_be_drawn_is_told(
+def test_what_cannot_be_drawn_is_refused(
     split: Split, tmp_path: Path, change: dict[str, Any], sentence: str
 ) -> None:
     with pytest.raises(VitscopeError, match=sentence):
@@ -239,14 +228,13 @@ def test_what_cannot_be_drawn_is_told(
 
 
 def test_labels_must_be_known(tmp_path: Path) -> None:
-    splits = {"splits": {"train": {"images": None, "seed": 0}}}
-    unlabelled = artefact_of(tmp_path / "sample", "sample", resize=32, **splits)
+    unlabelled = built(tmp_path / "sample", {"kind": "sample"}, "train", seed=0, resize=32)
     for clean in (True, False):
-        with pytest.raises(VitscopeError, match=r"data.sample: 1 of 1 images have no label"):
+        with pytest.raises(VitscopeError, match=r"data.mine: 1 of 1 images have no label"):
             drawn(unlabelled, tmp_path, clean=clean)
 
 
-def test_another_file_is_told(tmp_path: Path) -> None:
+def test_another_file_is_refused(tmp_path: Path) -> None:
     with TensorWriter(tmp_path / "file", {"images": ("F32", (0, 1))}, {}):
         pass
     with pytest.raises(VitscopeError, match="holds no augmented images: delete it and run again"):

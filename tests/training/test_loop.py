@@ -11,7 +11,7 @@ import pytest
 import torch
 from torch import nn
 
-from vitscope.data.building import build
+from tests.helpers.splits import built
 from vitscope.data.split import Split
 from vitscope.errors import VitscopeError
 from vitscope.files.tensors import TensorFile
@@ -59,17 +59,9 @@ NO_NEWS = {"mean": MEAN, "std": STD, "say": lambda text: None}
 @pytest.fixture(scope="module")
 def splits(tmp_path_factory: pytest.TempPathFactory) -> tuple[Split, Split]:
     folder = tmp_path_factory.mktemp("shapes32")
-    dataset = {
-        "source": {"kind": "shapes32", "seed": 0},
-        "classes": 10,
-        "image_size": 32,
-        "resize": None,
-        "interpolation": "bicubic",
-        "splits": {"train": {"images": 1000, "seed": 0}, "test": {"images": 200, "seed": 0}},
-    }
-    for split in ("train", "test"):
-        build("shapes32", dataset, split, folder / split)
-    return Split(folder / "train"), Split(folder / "test")
+    source = {"kind": "shapes32", "seed": 0}
+    train = built(folder / "train", source, "train", images=1000, seed=0)
+    return train, built(folder / "test", source, images=200, seed=0)
 
 
 def trained(
@@ -289,14 +281,6 @@ def test_recipes_that_cannot_be_followed(
 
 
 def test_labels_must_be_known(splits: tuple[Split, Split], tmp_path: Path) -> None:
-    dataset = {
-        "source": {"kind": "sample"},
-        "classes": 10,
-        "image_size": 32,
-        "resize": 32,
-        "interpolation": "bicubic",
-        "splits": {"train": {"images": None, "seed": 0}},
-    }
-    build("sample", dataset, "train", tmp_path / "sample")
-    with pytest.raises(VitscopeError, match="split train of sample has images without labels"):
-        trained((Split(tmp_path / "sample"), splits[1]), tmp_path, batch_size=1)
+    sample = built(tmp_path / "sample", {"kind": "sample"}, "train", seed=0, resize=32)
+    with pytest.raises(VitscopeError, match="split train of mine has images without labels"):
+        trained((sample, splits[1]), tmp_path, batch_size=1)

@@ -145,7 +145,7 @@ def test_an_address_with_a_space_is_refused(site, get, target):
 
 
 @pytest.mark.parametrize("code", [404, 410])
-def test_a_missing_file_is_told_at_once(site, get, target, code):
+def test_a_missing_file_is_reported_at_once(site, get, target, code):
     url = site.at("/w", status(code))
     sentence = failure(get, target, url)
     assert f"{url} does not exist ({code} " in sentence
@@ -154,14 +154,14 @@ def test_a_missing_file_is_told_at_once(site, get, target, code):
 
 
 @pytest.mark.parametrize("code", [401, 403])
-def test_a_forbidden_file_is_told_at_once(site, get, target, code):
+def test_a_forbidden_file_is_reported_at_once(site, get, target, code):
     sentence = failure(get, target, site.at("/w", status(code)))
     assert f"may not be read without permission ({code} " in sentence
     assert "download it by hand and give its path" in sentence
     assert len(site.asked("/w")) == 1
 
 
-def test_another_refusal_is_told_at_once(site, get, target):
+def test_another_refusal_is_reported_at_once(site, get, target):
     sentence = failure(get, target, site.at("/w", status(400)))
     assert "cannot be downloaded (400 Bad Request): correct the address" in sentence
     assert len(site.asked("/w")) == 1
@@ -218,12 +218,12 @@ def test_without_a_network_the_sentence_says_so(get, target):
     assert "check the network" in sentence
 
 
-def test_an_unknown_host_is_told(get, target):
+def test_an_unknown_host_is_reported(get, target):
     sentence = failure(get, target, "http://no-such-host.invalid/w")
     assert "http://no-such-host.invalid/w cannot be reached (" in sentence
 
 
-def test_a_server_that_is_not_of_the_web_is_told(get, target):
+def test_a_server_that_is_not_of_the_web_is_reported(get, target):
     def greet(server: socket.socket) -> None:
         connection, _ = server.accept()
         with connection:
@@ -261,7 +261,7 @@ def secure_site(site: Site, tmp_path: Path) -> tuple[Site, Path]:
     return site, certificate
 
 
-def test_a_certificate_that_is_not_trusted_is_told_at_once(secure_site, get, target, said):
+def test_a_certificate_that_is_not_trusted_is_reported_at_once(secure_site, get, target, said):
     url = secure_site[0].at("/w", whole(DATA))
     sentence = failure(get, target, url)
     assert f"{url} has a certificate that is not valid (self" in sentence
@@ -298,12 +298,12 @@ def test_a_stalled_download_is_started_again(site, get):
     assert get(site.at("/w", stalling(DATA, 1000), whole(DATA)), timeout=0.2) == SHA256
 
 
-def test_a_download_that_always_breaks_off_is_told(site, get, target):
+def test_a_download_that_always_breaks_off_is_reported(site, get, target):
     sentence = failure(get, target, site.at("/w", broken(DATA, 1000)))
     assert f"broke off after 1000 of {len(DATA)} bytes (attempt 3 of 3)" in sentence
 
 
-def test_a_chunked_download_that_breaks_off_is_told(site, get, target):
+def test_a_chunked_download_that_breaks_off_is_reported(site, get, target):
     sentence = failure(get, target, site.at("/w", chunked(DATA, complete=False)))
     assert "broke off in the middle" in sentence
 
@@ -326,8 +326,8 @@ def test_a_file_that_changed_between_attempts_is_not_glued(site, get, target):
 def test_a_server_that_ignores_if_range_is_not_believed(site, get, target):
     def rest_of_another(handler):
         rest = DATA[100_000:]
-        told = f"bytes 100000-{len(DATA) - 1}/{len(DATA)}"
-        handler.begin(206, Content_Length=len(rest), Content_Range=told, ETag='"two"')
+        content_range = f"bytes 100000-{len(DATA) - 1}/{len(DATA)}"
+        handler.begin(206, Content_Length=len(rest), Content_Range=content_range, ETag='"two"')
         handler.wfile.write(rest)
 
     url = site.at("/w", broken(OTHER, 100_000, ETag='"one"'), rest_of_another, whole(DATA))
@@ -339,8 +339,8 @@ def test_a_server_that_ignores_if_range_is_not_believed(site, get, target):
 def test_a_server_that_sends_another_part_is_not_believed(site, get, target):
     def another_part(handler):
         # As many bytes as are missing, and not those.
-        told = f"bytes 0-199999/{len(DATA)}"
-        handler.begin(206, Content_Length=200_000, Content_Range=told, ETag='"one"')
+        content_range = f"bytes 0-199999/{len(DATA)}"
+        handler.begin(206, Content_Length=200_000, Content_Range=content_range, ETag='"one"')
         handler.wfile.write(DATA[:200_000])
 
     url = site.at("/w", broken(DATA, 100_000, ETag='"one"'), another_part, whole(DATA))
@@ -350,8 +350,8 @@ def test_a_server_that_sends_another_part_is_not_believed(site, get, target):
 
 def test_part_of_the_rest_is_not_the_rest(site, get, target):
     def some_of_the_rest(handler):
-        told = f"bytes 100000-199999/{len(DATA)}"
-        handler.begin(206, Content_Length=100_000, Content_Range=told, ETag='"one"')
+        content_range = f"bytes 100000-199999/{len(DATA)}"
+        handler.begin(206, Content_Length=100_000, Content_Range=content_range, ETag='"one"')
         handler.wfile.write(DATA[100_000:200_000])
 
     url = site.at(
@@ -368,7 +368,7 @@ def test_a_server_without_ranges_sends_all_again(site, get, target):
 
 
 @pytest.mark.parametrize("headers", [{}, {"ETag": 'W/"one"'}], ids=["no tag", "weak tag"])
-def test_a_version_that_cannot_be_told_is_not_resumed(site, get, headers):
+def test_a_version_that_cannot_be_recognized_is_not_resumed(site, get, headers):
     assert get(site.at("/w", broken(DATA, 100_000, **headers), whole(DATA))) == SHA256
     assert "Range" not in site.asked("/w")[1]
 
@@ -454,11 +454,11 @@ def test_a_pointer_is_not_a_file(site, get, target):
     assert "gives a Git LFS pointer and not the file" in sentence
 
 
-def test_an_empty_file_is_told(site, get, target):
+def test_an_empty_file_is_reported(site, get, target):
     assert "is empty: correct the address" in failure(get, target, site.at("/w", whole(b"")))
 
 
-def test_a_wrong_digest_is_told_at_once(site, get, target):
+def test_a_wrong_digest_is_reported_at_once(site, get, target):
     sentence = failure(get, target, site.at("/w", whole(OTHER)), sha256=SHA256)
     found = hashlib.sha256(OTHER).hexdigest()
     assert f"has the SHA-256 {found} where the study says {SHA256}" in sentence
@@ -466,7 +466,7 @@ def test_a_wrong_digest_is_told_at_once(site, get, target):
     assert len(site.asked("/w")) == 1
 
 
-def test_who_says_the_digest_is_told(site, get, target):
+def test_who_says_the_digest_is_named(site, get, target):
     url = site.at("/w", whole(OTHER))
     sentence = failure(get, target, url, md5="0" * 32, said_by="paper.lock.yaml")
     assert f"has the MD5 {hashlib.md5(OTHER).hexdigest()} where paper.lock.yaml says 00" in sentence
@@ -474,7 +474,7 @@ def test_who_says_the_digest_is_told(site, get, target):
 
 @pytest.mark.parametrize("answer", [whole(DATA), chunked(DATA)], ids=["announced", "chunked"])
 @pytest.mark.parametrize("size", [len(DATA) - 1, len(DATA) + 1])
-def test_a_wrong_size_is_told(site, get, target, answer, size):
+def test_a_wrong_size_is_reported(site, get, target, answer, size):
     sentence = failure(get, target, site.at("/w", answer), size=size)
     assert f"bytes where the study says {size}: it is another file" in sentence
 
@@ -489,14 +489,14 @@ def test_an_endless_file_ends_where_its_size_is_known(site, get, target):
     assert f"bytes where the study says {len(DATA)}: it is another file" in sentence
 
 
-def test_a_place_that_cannot_be_written_is_told(site, get, target):
+def test_a_place_that_cannot_be_written_is_reported(site, get, target):
     target.mkdir(parents=True)
     with pytest.raises(VitscopeError, match=r"cannot write .*weights.bin \(Is a directory\)"):
         get(site.at("/w", whole(DATA)))
     assert list(target.parent.iterdir()) == [target]
 
 
-def test_a_full_disk_is_told_and_left_clean(site, get, target):
+def test_a_full_disk_is_reported_and_left_clean(site, get, target):
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     ignored = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, limits[1]))
@@ -529,7 +529,7 @@ def test_two_processes_do_not_write_the_same_file(site, get, target):
         process.wait()
 
 
-def test_news_is_told_during_a_long_download(site, get, said, monkeypatch):
+def test_news_is_reported_during_a_long_download(site, get, said, monkeypatch):
     def slowly(handler):
         handler.begin(200, Content_Length=2_000_000)
         for _ in range(4):

@@ -64,7 +64,7 @@ def test_entries_of_a_user_without_a_last_newline_stay(tmp_path):
     "text",
     ["{", "- a", "https://host/a: 1", "https://host/a: {sha256: b}", "a: {bytes: x}", "\xff"],
 )
-def test_a_damaged_lock_file_is_told_and_left_alone(tmp_path, text):
+def test_a_damaged_lock_file_is_refused_and_left_alone(tmp_path, text):
     lock = tmp_path / "paper.lock.yaml"
     lock.write_bytes(text.encode("latin-1"))
     for attempt in (lambda: known(lock, "https://host/a"), lambda: record(lock, "https://x", A)):
@@ -73,7 +73,7 @@ def test_a_damaged_lock_file_is_told_and_left_alone(tmp_path, text):
     assert lock.read_bytes() == text.encode("latin-1")
 
 
-def test_a_lock_file_that_cannot_be_opened_is_told(tmp_path):
+def test_a_lock_file_that_cannot_be_opened_is_refused(tmp_path):
     with pytest.raises(VitscopeError, match=r"Cannot read .* \(Is a directory\): make it readable"):
         known(tmp_path, "https://host/a")
     with pytest.raises(VitscopeError, match="or give the study the sha256 of https://host/a"):

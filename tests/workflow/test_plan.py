@@ -1,4 +1,4 @@
-"""What jobs will cost: counted by hand for the default study, and told from records of runs."""
+"""What jobs will cost: counted by hand for the default study, and read from records of runs."""
 
 import re
 from dataclasses import replace
@@ -15,6 +15,7 @@ from vitscope.settings.loading import BUNDLED_STUDIES, load_study
 from vitscope.settings.study import Study
 from vitscope.workflow import costs
 from vitscope.workflow.plan import (
+    OUTPUT_NAMES,
     Cost,
     Planned,
     as_text,
@@ -147,6 +148,17 @@ def test_no_record_is_that_of_another_rule() -> None:
         outputs = tuple(rules()[name].paths("output", **NAMES))
         others = {places[other] for other in places if rules()[other].parent != name}
         assert not (others - {place}) & set(records_of(Planned(name, outputs), "mini")), name
+
+
+def test_outputs_name_what_their_rules_say() -> None:
+    for name, place in OUTPUT_NAMES.items():
+        first, *_ = rules()[name].paths("output", **NAMES)
+        parts = first.with_suffix("").parts[1:]
+        named = ["" if part not in NAMES else part for part in parts]
+        # A pair is no model of the study; and what names nothing may be left out at the end.
+        expected = ["model" if each == "pair" else each for each in place]
+        assert named[: len(place)] == expected, name
+        assert not any(named[len(place) :]), name
 
 
 def test_where_seconds_come_from(mini: Study) -> None:

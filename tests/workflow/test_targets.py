@@ -61,7 +61,9 @@ def refusal(studies: Studies, target: str, places: targets.Places = PLACES) -> s
         ),
     ],
 )
-def test_what_is_unknown_of_a_target_is_told(studies: Studies, target: str, sentence: str) -> None:
+def test_what_is_unknown_of_a_target_is_refused(
+    studies: Studies, target: str, sentence: str
+) -> None:
     assert refusal(studies, target).startswith(sentence)
 
 
@@ -103,16 +105,16 @@ def names_refused(studies: Studies, study: str, **names: str) -> str:
 def test_names_of_another_study_are_refused(studies: Studies) -> None:
     """A rule may match: its wildcards stand for what any study has."""
     for section, wildcard in (("figures", "figure"), ("models", "model"), ("data", "dataset")):
-        told = names_refused(studies, "paper", **{wildcard: "mixer_8"})
-        assert told.startswith(f"{PAPER}: {section}, for the target TARGET: found 'mixer_8', ")
-    told = names_refused(studies, "mini", model="vit", snapshot="begin")
-    assert told == (
+        sentence = names_refused(studies, "paper", **{wildcard: "mixer_8"})
+        assert sentence.startswith(f"{PAPER}: {section}, for the target TARGET: found 'mixer_8', ")
+    sentence = names_refused(studies, "mini", model="vit", snapshot="begin")
+    assert sentence == (
         f"{MINI}: models.vit.snapshots, for the target TARGET: found 'begin', allowed: end, init, "
         "warmup. Did you mean 'end'?"
     )
     for names in ({"dataset": "shapes32"}, {"model": "vit"}):
-        told = names_refused(studies, "mini", split="tset", **names)
-        assert "data.shapes32.splits, for the target TARGET: found 'tset'" in told
+        sentence = names_refused(studies, "mini", split="tset", **names)
+        assert "data.shapes32.splits, for the target TARGET: found 'tset'" in sentence
 
 
 def test_a_table_that_no_figure_needs_says_which_would(studies: Studies) -> None:
@@ -128,8 +130,8 @@ def test_a_table_that_no_figure_needs_says_which_would(studies: Studies) -> None
     # The same for a model that no such figure shows: at which moments is not known.
     shown = {"one": Figure("hessian", ["vit"])}
     changed = studies._replace(usable={"mini": replace(mini, figures=shown)})
-    told = names_refused(changed, "mini", measure="hessian", model="resnet")
-    assert told.endswith("found 'resnet', allowed: vit.")
+    sentence = names_refused(changed, "mini", measure="hessian", model="resnet")
+    assert sentence.endswith("found 'resnet', allowed: vit.")
 
 
 def test_what_a_study_has_is_not_refused(studies: Studies) -> None:

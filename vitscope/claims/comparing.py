@@ -11,8 +11,22 @@ import numpy as np
 import pandas as pd
 
 from vitscope.claims.claim import Finding
+from vitscope.claims.evidence import Measured
 
 Comparison = Callable[[pd.DataFrame, pd.DataFrame], Finding | None]
+
+
+def value_in_row(value: str, column: str, name: str) -> Measured:
+    """Return how to find the point of a model in one row of its table: that of a name in a column.
+
+    Its measure is the column that has the value.
+    """
+
+    def measured(rows: pd.DataFrame, _blocks: pd.DataFrame) -> pd.DataFrame:
+        row = rows[rows[column] == name]
+        return row.assign(measure=value, value=row[value])
+
+    return measured
 
 
 def larger(measure: str) -> Comparison:

@@ -18,6 +18,10 @@ class Curve:
     by: str | None = None
 
 
+# Makes the points of one model from its rows in a table and its rows in the block table.
+Measured = Callable[[pd.DataFrame, pd.DataFrame], pd.DataFrame]
+
+
 @dataclass(frozen=True)
 class Evidence:
     """Claims, and the points that they are counted on: the same columns, measured or published.
@@ -29,6 +33,6 @@ class Evidence:
 
     table: Table
     claims: tuple[Claim, ...]
-    measured: Callable[[pd.DataFrame, pd.DataFrame], pd.DataFrame]
+    measured: Measured
     published: Callable[[pd.DataFrame], pd.DataFrame] = lambda points: points
     curve: Curve | None = None

@@ -54,7 +54,7 @@ def run(arguments: Namespace) -> None:
         print(as_text(studies[name], by_rule(costs_of(studies[name], of_study, known)), most_gb))
 
 
-def _told(asked: Asked, *arguments: str) -> str:
+def _output_of(asked: Asked, *arguments: str) -> str:
     """Return what Snakemake prints to its standard output, or end as it ends."""
     done = snakemake(asked, *arguments, capture_output=True)
     if done.returncode:
@@ -64,7 +64,7 @@ def _told(asked: Asked, *arguments: str) -> str:
 
 def _counts(asked: Asked, *targets: str) -> dict[str, int]:
     """Return how many jobs of each rule a dry run counts."""
-    _, _, jobs = _told(asked, "-n", *targets).partition("Job stats:")
+    _, _, jobs = _output_of(asked, "-n", *targets).partition("Job stats:")
     found = {rule: int(n) for rule, n in re.findall(r"^(\w+) +(\d+)$", jobs, re.MULTILINE)}
     found.pop("total", None)
     return found
@@ -74,7 +74,7 @@ def _jobs(asked: Asked, *targets: str) -> "list[Planned]":
     """Return the jobs that would run, by what they write to the folders of the workflow."""
     from vitscope.workflow.plan import Planned
 
-    summary = _told(asked, "--detailed-summary", *targets)
+    summary = _output_of(asked, "--detailed-summary", *targets)
     lines = csv.DictReader(summary.splitlines(), delimiter="\t")
     pending = [line for line in lines if line["plan"] == "update pending"]
     found: list[Planned] = []

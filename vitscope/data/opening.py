@@ -35,7 +35,6 @@ class Declaration:
     keys: dict[str, dict[str, Any]] = field(default_factory=dict)
     required: tuple[str, ...] = ()
     archive: dict[str, Any] | None = None
-    generated: bool = False
     glanced: bool = False
 
 

@@ -2,9 +2,11 @@
 
 import re
 
+from vitscope.errors import VitscopeError
 from vitscope.measures import rooms
 from vitscope.measures.measure import FigureKind
 
+_TITLE = re.compile(r"\*\*(.+?)\.\*\*", re.DOTALL)
 _LITERAL = re.compile(r"``(.+?)``", re.DOTALL)
 _LINK = re.compile(r"`([^`<]+?)\s+<([^`>]+)>`_")
 
@@ -12,6 +14,18 @@ _LINK = re.compile(r"`([^`<]+?)\s+<([^`>]+)>`_")
 def caption_of(kind: FigureKind) -> str:
     """Return what a figure of this kind shows, and how to read it, in reStructuredText."""
     return (rooms.HERE / kind.measure / kind.caption).read_text(encoding="utf-8")
+
+
+def title_of(kind: FigureKind) -> str:
+    """Return what a figure of this kind shows, in a few words: what its caption begins with."""
+    caption = caption_of(kind)
+    title = _TITLE.match(caption)
+    if title is None:
+        raise VitscopeError(
+            f"The caption {kind.measure}/{kind.caption} begins with '{caption[:20]}', allowed: a "
+            f"title, as **Title.**"
+        )
+    return title[1]
 
 
 def in_markdown(text: str) -> str:
@@ -23,7 +37,7 @@ def in_markdown(text: str) -> str:
     return _LINK.sub(r"[\1](\2)", _LITERAL.sub(r"`\1`", text))
 
 
-def manual() -> str:
+def all_captions() -> str:
     """Return the captions of all kinds, each below its name, in Markdown."""
     return "\n".join(
         f"## {name}\n\n{in_markdown(caption_of(kind))}" for name, kind in rooms.kinds().items()

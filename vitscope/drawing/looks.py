@@ -13,7 +13,7 @@ from matplotlib.markers import MarkerStyle
 
 from vitscope.drawing.figure import Member
 
-# What stands for no model: axes behind, and marks in a legend that are of all models.
+# Of what belongs to no single model: axes behind, and marks in a legend that stand for all.
 GRAY = "#595959"
 # A line at zero.
 ZERO: dict[str, Any] = {"color": "#a0a0a0", "lw": 0.6}
@@ -119,7 +119,7 @@ def _mixed(color: str, share: float) -> str:
 
 
 def _variant(look: Look, nth: int) -> Look:
-    # A second round of shades meets other kinds of lines and markers than the first.
+    # Where the shades begin again, they go with other dashes and markers than before.
     turn = nth + nth // len(_SHADES)
     return replace(
         look,

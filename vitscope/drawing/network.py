@@ -14,7 +14,7 @@ _STEP, _LEAST, _MOST = 0.16, 3.25, 7.0
 _HEIGHT = 3.0
 # Of the height of the axes: where the mark of a kind begins, below them, and how high it is.
 _MARK = (-0.075, 0.05)
-# More names than this are told of every second, third, ... cut point.
+# Of more cut points than this, only every second, third, ... has its name.
 _NAMES = 44
 _ORDER = ("stem", "conv", "msa", "mlp", "pool")
 

@@ -36,8 +36,8 @@ _BOUNDARY: dict[str, Any] = {"color": "white", "lw": 0.6}
 # Points: the middle of the marks outside of a panel, their width, and where labels begin.
 _MARKS_AT, _MARKS_WIDTH, _LABELS_AT = 3.2, 3.4, 6.5
 
-# Inches: what the colour bar takes of the width, and how much higher than wide a panel is with all
-# that is written around it; and what the names of stages beside a panel take of its width.
+# Inches: the width of the colour bar; by how much a panel is higher than wide, with its title and
+# labels; and the width of the names of stages beside a panel.
 _BAR_WIDTH = 0.55
 _TEXT_HEIGHT = 0.2
 _NAMES_WIDTH = 0.2
@@ -64,7 +64,7 @@ def panels_of_maps(count: int, between: bool = False) -> Panels:
 
     `between` tells that each is of two networks.
     """
-    # What is narrower is as much less high.
+    # Names beside a square map make it narrower, and lower by as much.
     return layout.square_panels(count, _BAR_WIDTH, _TEXT_HEIGHT - between * _NAMES_WIDTH)
 
 

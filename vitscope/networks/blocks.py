@@ -45,8 +45,8 @@ class Blocks(NamedTuple):
     def metadata(self) -> dict[str, str]:
         """Return what the metadata of the block table say."""
         head = {f"head_{cost}": str(value) for cost, value in self.head._asdict().items()}
-        told = {"uncovered": "; ".join(self.uncovered)}
-        return head | told | {"cut_points": cut_point_list.written(self.points)}
+        found = {"uncovered": "; ".join(self.uncovered)}
+        return head | found | {"cut_points": cut_point_list.written(self.points)}
 
 
 def list_blocks(

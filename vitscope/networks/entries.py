@@ -26,7 +26,7 @@ WRAPPERS = (
     "student",
 )
 DEEPEST_NESTING = 4
-# How much of what a file holds is looked at for a message, and how much of it is told.
+# How many entries of a file a message is made from, and how many it names.
 MOST_ENTRIES = 100
 SHOWN = 8
 GIVE = "give the file of a state dict"
@@ -58,7 +58,7 @@ def find_weights(loaded: object, key: str | None, where: str) -> dict[str, State
 
 def entries_with_weights(loaded: object) -> list[str]:
     """Return the entries of a file that hold weights, and how many, for a message."""
-    return _told({name: count for name, count in _counts(loaded).items() if count})
+    return _in_words({name: count for name, count in _counts(loaded).items() if count})
 
 
 def _counts(loaded: object) -> dict[str, int]:
@@ -83,7 +83,7 @@ def _counts(loaded: object) -> dict[str, int]:
     return found
 
 
-def _told(counts: Mapping[str, int]) -> list[str]:
+def _in_words(counts: Mapping[str, int]) -> list[str]:
     """Return entries as a message tells them."""
     ends = {0: "", 1: " (1 weight)"}
     return [quoted(name) + ends.get(count, f" ({count} weights)") for name, count in counts.items()]
@@ -122,7 +122,7 @@ def _entry(loaded: object, key: str, where: str) -> object:
         if outer is None:
             break
         inside, rest = inside[outer], rest.removeprefix(f"{outer}.")
-    held = _held(_told(_counts(loaded)) or list(map(quoted, names)))
+    held = _held(_in_words(_counts(loaded)) or list(map(quoted, names)))
     raise VitscopeError(f"{where} has no entry {quoted(key)}: {held}correct `checkpoint.key`.")
 
 
@@ -130,7 +130,7 @@ def _advice(loaded: object) -> str:
     """Say what to do where no weights were found."""
     counts = _counts(loaded)
     what = "say with `checkpoint.key` which entry is meant" if any(counts.values()) else GIVE
-    return f"{_held(_told(counts))}{what}"
+    return f"{_held(_in_words(counts))}{what}"
 
 
 def _held(names: Sequence[str]) -> str:

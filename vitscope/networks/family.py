@@ -38,7 +38,7 @@ class Family:
     ) -> "nn.Module":
         """Build the network that `arch` describes, with its random initialization.
 
-        Without classes it has no classifier, which networks are told as a number of 0.
+        Without classes it has no classifier: networks are then built for 0 classes.
         """
         try:
             return self.network(arch, num_classes or 0, image_size, channels)

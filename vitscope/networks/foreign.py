@@ -89,7 +89,7 @@ def read_foreign(
     places: list[Place] = []
     for place, tensors in found.items():
         kept = {n: t for n, t in tensors.items() if not any(fnmatchcase(n, p) for p in ignore)}
-        # Of places that are passed over nobody needs to hear.
+        # Only the first place is sure to be used: a fault of another one refuses no file.
         with suppress(VitscopeError) if places else nullcontext():
             _check_plain(kept, where)
             places.append(Place(place, *_without_prefixes(kept)))

@@ -1,21 +1,20 @@
 """Whether labels mean what the outputs of a network mean, as far as its predictions tell.
 
-Two things are looked for, and each is told with confidence alone: of networks that are of use, on
-data sets whose labels are right, it is told of one in a hundred at most, however few the images.
+Two things are looked for, and each is doubted with confidence alone: of networks that are of use,
+on data sets whose labels are right, one in a hundred is doubted at most, however few the images.
 
 **Accuracy no better than chance.** With p the share of each class among the labels, an image that
 is predicted as class k scores 1 - p_k if k is its label, and -p_k if not. The mean score is 0 for
 predictions that have nothing to do with the labels, whatever their shares, and 1 - sum p^2 where
 all are right; over that it is the *skill* (of two classes, Youden's J). Scores of images are
-independent and lie in a known range, so that Hoeffding's inequality bounds the skill. Chance is
-told where the skill is below a quarter with confidence, unless the accuracy is above that of chance
-with confidence, by Chernoff's bound. Images of one class alone tell of no skill, and are not
-doubted.
+independent and lie in a known range, so that Hoeffding's inequality bounds the skill. Accuracy is
+doubted where the skill is below a quarter with confidence, unless it is above that of chance with
+confidence, by Chernoff's bound. Images of one class alone tell of no skill, and are not doubted.
 
 **A class that another takes the place of.** In a network that was taught the labels, no class is
 named for the images of another more often than their own. Of the images of a class that are taken
 for it or for one other, Chernoff's bound tells where the other has more than half, at a risk that
-all pairs of classes share. Such a class is told if it is hardly ever right, or if what takes its
+all pairs of classes share. Such a class is doubted if it is hardly ever right, or if what takes its
 place is outdone in the same way: then the two, or more, may have each other's names.
 """
 
@@ -33,13 +32,13 @@ from vitscope.progress import Say
 
 Integers = npt.NDArray[np.int64]
 
-# How often each of the two may be told without a reason.
+# How often each of the two may be doubted without a reason.
 RISK = 0.01
 # A network that is of use has more than this skill, of 1.
 SMALL_SKILL = 0.25
 # A class is hardly ever right if another is named so many times as often.
 HARDLY = 10
-# How many classes are told one by one.
+# How many classes are named one by one.
 SHOWN = 5
 
 
@@ -48,9 +47,10 @@ def doubts(labels: Integers, predictions: Integers, names: Sequence[str]) -> lis
 
     `names` are those of all classes, by their numbers.
     """
-    taken = taken_places(labels, predictions, len(names))
-    found = [_told(labels, predictions)] if is_chance(labels, predictions, len(names)) else []
-    if taken:
+    found = []
+    if is_chance(labels, predictions, len(names)):
+        found.append(_no_better_than_chance(labels, predictions))
+    if taken := taken_places(labels, predictions, len(names)):
         found.append("; ".join(_sentences(taken, names)))
     return found
 
@@ -133,7 +133,7 @@ def _outdone(labels: Integers, predictions: Integers, classes: int) -> Iterator[
             yield Taken(label, images, right, other, int(named[other]))
 
 
-def _told(labels: Integers, predictions: Integers) -> str:
+def _no_better_than_chance(labels: Integers, predictions: Integers) -> str:
     right, images = int((labels == predictions).sum()), len(labels)
     return (
         f"it is right about {right} of {images} images ({100 * right / images:.1f} %), which is no "

@@ -94,7 +94,7 @@ def _files_in(folder: Path) -> list[str]:
 
 
 def _joined(folder: Path, file: str) -> Path:
-    # Other homes than the user's own are left to be told as files that are not there.
+    # The home of another user is not looked for: such a file is refused as one that is not there.
     return folder / (Path(file).expanduser() if file.startswith("~/") else file)
 
 
@@ -162,9 +162,9 @@ def _module(name: str, folder: Path, where: str) -> OwnCode:
     spec = PathFinder.find_spec(top, [str(_absolute(folder))]) or _installed(top)
     found = top
     for part in inner:
-        places = spec.submodule_search_locations if spec else None
+        folders = spec.submodule_search_locations if spec else None
         found = f"{found}.{part}"
-        spec = PathFinder.find_spec(found, [*places]) if places else None
+        spec = PathFinder.find_spec(found, [*folders]) if folders else None
     origin = spec.origin if spec else None
     if origin is None or not origin.endswith(".py"):
         problem = "is not written in Python" if origin else "is not there"

@@ -65,14 +65,14 @@ class Tracer:
             if last in self._known:
                 missing.pop()
                 continue
-            unknown = [v for v in self._origins(last) if v not in self._known]
+            unknown = [v for v in self._deciding(last) if v not in self._known]
             if unknown:
                 missing += unknown[:1]
                 continue
             self._known[last] = self._find(last)
         return self._known[value]
 
-    def _origins(self, value: Value) -> list[Value]:
+    def _deciding(self, value: Value) -> list[Value]:
         """Return the values whose positions decide that of another."""
         operation = self._flow.operations[value.operation]
         operands = operation.operands()
@@ -95,13 +95,13 @@ class Tracer:
 
     def _find(self, value: Value) -> Positions | None:
         operation = self._flow.operations[value.operation]
-        origins = [self._known[origin] for origin in self._origins(value)]
+        deciding = [self._known[each] for each in self._deciding(value)]
         if operation.name in MAPS:
             whole = len(operation.shape) == 4 and operation.shape[0] == self._flow.images
             return self._map(operation.shape[0], *operation.shape[2:]) if whole else None
-        if not origins or any(origin is None for origin in origins):
+        if not deciding or any(each is None for each in deciding):
             return None
-        first = origins[0]
+        first = deciding[0]
         assert first is not None
         if operation.name in MOVES:
             return self._moved(operation, value.output)

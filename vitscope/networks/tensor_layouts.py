@@ -88,21 +88,21 @@ def _of_tokens(
     if not bool(((flat[0] == own) | flat[0].isnan()).all()):
         return None
     rows, columns = (_ranks(t[0]) for t in flat[1:])
-    places = (rows >= 0) & (columns >= 0)
+    on_map = (rows >= 0) & (columns >= 0)
     height, width = int(rows.max()) + 1, int(columns.max()) + 1
-    prefix = int(places.int().argmax())
-    if height * width == 0 or int(places.sum()) != height * width:
+    prefix = int(on_map.int().argmax())
+    if height * width == 0 or int(on_map.sum()) != height * width:
         return None
     raster = torch.full((height * width,), -1)
-    raster[rows[places] * width + columns[places]] = torch.arange(len(places))[places]
+    raster[rows[on_map] * width + columns[on_map]] = torch.arange(len(on_map))[on_map]
     if bool((raster < 0).any()):
         return None
     # Row by row up to the last token: any behind the map would have to be left out.
-    in_order = raster.tolist() == [*range(prefix, len(places))]
+    in_order = raster.tolist() == [*range(prefix, len(on_map))]
     letters = {image: "n", channel: "c"} | dict.fromkeys(inner, "l") | dict.fromkeys(others, "l")
     name = "".join(letters[d] for d in range(len(shape)))
     tokens = None if in_order else tuple(raster.tolist())
-    return Layout(name, prefix if in_order else 0, (height, width), len(places), tokens)
+    return Layout(name, prefix if in_order else 0, (height, width), len(on_map), tokens)
 
 
 def _each(positions: Positions) -> tuple[Tensor, Tensor, Tensor]:

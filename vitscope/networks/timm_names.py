@@ -23,8 +23,8 @@ def prepared(arch: Mapping[str, Any], folder: Path, where: str) -> dict[str, Any
 @cache
 def _sources() -> tuple[str, ...]:
     spec = find_spec("timm")
-    places = spec.submodule_search_locations if spec else None
-    files = [file for place in places or () for file in Path(place, "models").glob("*.py")]
+    folders = spec.submodule_search_locations if spec else None
+    files = [file for folder in folders or () for file in Path(folder, "models").glob("*.py")]
     return tuple(file.read_text(encoding="utf-8") for file in files)
 
 

@@ -1,7 +1,6 @@
 """The generated parts of the pages, written from the schemas and the code that they are about.
 
-`python -m vitscope.settings.generated_docs` writes each between its markers, in config/README.md
-and docs/tables.md.
+`python -m vitscope.settings.generated_docs` writes each between its markers, in all `PAGES`.
 """
 
 import ast
@@ -19,13 +18,14 @@ from vitscope.files.tables import Table
 from vitscope.files.whole import atomic_path
 from vitscope.measures import rooms
 from vitscope.networks.family import arch_schema, family_names, module_of
-from vitscope.settings.loading import config_schema, study_schema
+from vitscope.settings.loading import BUNDLED_STUDIES, config_schema, load_study, study_schema
 from vitscope.settings.schema import resolved, type_in_words
 from vitscope.settings.section import Schema
 from vitscope.workflow.tables import find_table
 
 ROOT = Path(__file__).parents[2]
 PAGES = (
+    ROOT / "README.md",
     ROOT / "config" / "README.md",
     *(ROOT / "docs" / f"{page}.md" for page in ("claims", "figures", "tables")),
 )
@@ -57,8 +57,10 @@ def _part(name: str) -> str:
     kind, _, what = name.partition(" ")
     if kind == "measures":
         return "".join(map(_measure, rooms.names()))
+    if kind == "figures":
+        return _figures()
     if kind == "captions":
-        return captions.manual()
+        return captions.all_captions()
     if kind == "claims":
         return "".join(map(_claims, rooms.names()))
     if kind == "table":
@@ -89,6 +91,16 @@ def _measure(measure: str) -> str:
         path = f"`results/{{study}}/{measure}/{{model}}/{{part}}.parquet`"
         lines.append(f"\nParts, {path}, are tables `{parts}`:\n\n{_columns(parts)}")
     return "".join(lines)
+
+
+def _figures() -> str:
+    """List the figures of the default study, those of a kind together, and what they show."""
+    named: dict[str, list[str]] = {}
+    for name, figure in load_study(BUNDLED_STUDIES / "mini.yaml").figures.items():
+        named.setdefault(figure.kind, []).append(f"`{name}`")
+    titles = {kind: captions.title_of(rooms.kinds()[kind]) for kind in named}
+    rows = ((", ".join(named[kind]), f"[{titles[kind]}](docs/figures.md#{kind})") for kind in named)
+    return _table(("figure", "shows"), rows)
 
 
 def _claims(measure: str) -> str:

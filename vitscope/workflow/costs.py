@@ -25,21 +25,22 @@ ON_A_NODE = 600
 WITHOUT_TORCH = 300
 WITH_TORCH = 520
 
-# How often the weights are in memory: as read, as held, and changed on their way.
+# Copies of the weights in memory: of the file, of the network, and those made between the two.
 COPIES_OF_WEIGHTS = 4
-# Bytes of memory for each byte that the network computes of an image; docs/cluster.md has what was
-# measured. At the peak of a pass, where allocators keep what was used before; of all that
-# lesions keep; of all that a backward pass needs, and two for a product with the Hessian.
+# Bytes of memory for an image; docs/cluster.md has what was measured. For each byte at the peak of
+# a pass: allocators keep what was used before.
 PEAKS_OF_PASS = 2.0
+# For each byte that the network computes in a pass: what lesions keep of it, what the pass back to
+# the gradient needs, and what the two passes back of a product with the Hessian need.
 SHARE_KEPT_FOR_LESIONS = 0.1
 SHARE_OF_GRADIENT = 1.5
 SHARE_OF_PRODUCT = 5.0
 
 # Multiply-adds of a core in a second, in float32: of the machine in docs/scale.md.
 OPERATIONS_PER_SECOND = 30e9
-# How many times as long as there a job may take, and the minutes of everything but the work itself:
-# waiting for files, starting, reading.
+# The work of a job may take so many times as long as on that machine.
 SAFETY = 2.5
+# What a job may take besides: to wait for files, to start, to read.
 LEAST_MINUTES = 15
 # Seconds that a job takes beside its work, with torch or without.
 START_WITH_TORCH, START = 2.5, 0.5

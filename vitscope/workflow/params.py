@@ -141,8 +141,8 @@ def drawing(study: Study) -> Values:
 
 def drawing_alike(study: Study) -> Values:
     """Return which are drawn where models are compared."""
-    reading = (each for each in map(rooms.declared, rooms.names()) if "alike" in each.reads)
-    images = max(measure.drawn_alike(study) for measure in reading)
+    readers = (each for each in map(rooms.declared, rooms.names()) if "alike" in each.reads)
+    images = max(measure.drawn_alike(study) for measure in readers)
     return {"images": images, "seed": study.analysis.augmented.seed, "clean": study.clean}
 
 

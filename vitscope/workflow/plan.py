@@ -16,7 +16,7 @@ from vitscope.workflow import costs
 from vitscope.workflow.costs import Job, Network
 
 # What the parts of the first output of a job name, below the folder of its study.
-PLACES = {
+OUTPUT_NAMES = {
     "extract_latents": ("", "model", "part"),
     "extract_kept_latents": ("", "model", "part"),
     "predict": ("", "model", "split"),
@@ -49,7 +49,7 @@ class Planned:
     def job(self, study: Study) -> Job:
         """Return it as the cost model takes it, with what the study tells of its images."""
         parts = self.outputs[0].with_suffix("").parts[1:]
-        names = dict(zip(PLACES.get(self.rule, ()), parts, strict=False))
+        names = dict(zip(OUTPUT_NAMES.get(self.rule, ()), parts, strict=False))
         job = Job(self.rule, study, names)
         return replace(job, images=_declared_images(job))
 

@@ -116,6 +116,6 @@ def test_the_source_says_what_it_draws() -> None:
         assert (sample.label, sample.extra) == (shape, (shape, texture))
 
 
-def test_an_unknown_split_is_told() -> None:
+def test_an_unknown_split_is_refused() -> None:
     with pytest.raises(VitscopeError, match=r"shapes32 has no split 'tests'.*Did you mean 'test'"):
         Shapes32("tests", seed=0)

@@ -150,11 +150,11 @@ def test_of_fewer_than_four_images_there_is_none() -> None:
         hsic(np.ones((2, 3, 3)))
 
 
-def test_pieces_do_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_slices_do_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
     flat = WIDE.reshape(40, -1)
     whole = gram(flat)
     for size in (1, 7 * 4 * 40, 59 * 4 * 40):
-        monkeypatch.setattr(cka, "PIECE_BYTES", size)
+        monkeypatch.setattr(cka, "SLICE_BYTES", size)
         np.testing.assert_allclose(gram(flat), whole, rtol=1e-4, atol=1e-6 * whole.max())
         np.testing.assert_allclose(hsic(gram(flat)[None]), hsic(whole[None]), rtol=1e-6)
 
@@ -279,7 +279,7 @@ def test_bfloat16_latents_are_as_they_are_on_disk(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, 1e30])
-def test_values_that_are_not_finite_are_told(tmp_path: Path, value: float) -> None:
+def test_values_that_are_not_finite_are_refused(tmp_path: Path, value: float) -> None:
     spoilt = NARROW.copy()
     spoilt[17, 1, 0, 1] = value
     latents = written(tmp_path / "latents", [WIDE, spoilt])

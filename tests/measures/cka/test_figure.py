@@ -2,13 +2,11 @@
 
 from base64 import b64decode
 from io import BytesIO
-from itertools import combinations
 from xml.etree import ElementTree
 
 import numpy as np
 import pandas as pd
 import pytest
-from matplotlib.artist import Artist
 from matplotlib.collections import LineCollection
 from matplotlib.colors import to_rgba
 from matplotlib.image import AxesImage
@@ -17,6 +15,7 @@ from matplotlib.transforms import Bbox
 from PIL import Image
 
 from tests.helpers.drawing import draw_kind
+from tests.helpers.shown import boxes_of, flaws, legend_labels
 from tests.helpers.tiers import some_of
 from vitscope.drawing.bands import COLORS
 from vitscope.drawing.figure import Member
@@ -217,10 +216,6 @@ def test_marks_are_at_msas_and_where_maps_shrink(drawn, along):
         np.testing.assert_allclose(marks * last, cells, atol=1e-12)
 
 
-def legend_labels(figure):
-    return [text.get_text() for legend in figure.legends for text in legend.get_texts()]
-
-
 def test_the_legend_names_only_what_is_shown(drawn):
     assert legend_labels(drawn()) == ["MSA", "subsampling"]
     assert legend_labels(drawn(VIT)) == ["MSA"]
@@ -253,17 +248,6 @@ def test_a_single_cut_point_is_one_cell(drawn, tables):
     assert cells_of(axes).get_array().shape == (1, 1)
 
 
-def _texts(figure):
-    texts = [text for legend in figure.legends for text in legend.get_texts()]
-    for axes in [*figure.axes, *(child for each in figure.axes for child in each.child_axes)]:
-        texts.append(axes.title)
-        for axis in filter(Artist.get_visible, (axes.xaxis, axes.yaxis)):
-            low, high = sorted(axis.get_view_interval())
-            ticks = zip(axis.get_majorticklocs(), axis.get_majorticklabels(), strict=True)
-            texts += [axis.label, *(label for place, label in ticks if low <= place <= high)]
-    return [text for text in texts if text.get_visible() and text.get_text()]
-
-
 def _marks(figure):
     """The stretches of the axes that have marks, in pixels."""
     lines = [each for axes in maps_of(figure) for each in axes.collections]
@@ -276,18 +260,9 @@ def _marks(figure):
             yield Bbox([low - width, high + width])
 
 
-def overlaps(figure):
-    """Say what is cut off, and what lies over what."""
-    boxes = {text: text.get_window_extent() for text in _texts(figure)}
-    width, height = figure.bbox.size
-    for text, box in boxes.items():
-        if not (box.x0 >= 0 and box.y0 >= 0 and box.x1 <= width and box.y1 <= height):
-            yield f"cut off: {text.get_text()}"
-    for (one, a), (other, b) in combinations(boxes.items(), 2):
-        if a.overlaps(b):
-            yield f"{one.get_text()} over {other.get_text()}"
-    for mark in _marks(figure):
-        yield from (f"a mark over {t.get_text()}" for t, box in boxes.items() if mark.overlaps(box))
+def texts_behind_marks(figure):
+    marks = list(_marks(figure))
+    return [text for text, box in boxes_of(figure) if any(mark.overlaps(box) for mark in marks)]
 
 
 @pytest.mark.parametrize("count", some_of([1, 2, 3, 4, 6], 3))
@@ -298,8 +273,8 @@ def test_nothing_overlaps_and_nothing_is_cut_off(drawn, tables, count):
     }
     members = [Member(f"{kind}{i}", f"{kind} {i}", kind) for i in range(2) for kind in MODELS]
     figure = drawn(*members[:count], **both)
-    assert len(_texts(figure)) > 8 * count
-    assert list(overlaps(figure)) == []
+    assert len(boxes_of(figure)) > 8 * count
+    assert flaws(figure) == texts_behind_marks(figure) == []
 
 
 def test_a_model_that_was_not_measured_is_refused(drawn, tables):

@@ -4,21 +4,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
+from tests.helpers.studies import mini_with
 from vitscope.errors import VitscopeError
 from vitscope.measures.cka.measure import MEASURE
-from vitscope.settings.loading import BUNDLED_STUDIES, load_study
+from vitscope.settings.loading import load_study
 
 
 def changed(folder: Path, analysis: dict[str, Any], kind: str = "cka") -> Path:
     """The bundled study with one figure and other settings."""
-    study = yaml.safe_load((BUNDLED_STUDIES / "mini.yaml").read_text())
-    study["analysis"] = analysis
-    study["figures"] = {"one": {"kind": kind, "models": ["vit"]}}
-    path = folder / "own.yaml"
-    path.write_text(yaml.safe_dump(study))
-    return path
+    figures = {"one": {"kind": kind, "models": ["vit"]}}
+    return mini_with(folder, analysis=analysis, figures=figures)
 
 
 @pytest.mark.parametrize(
@@ -37,7 +33,7 @@ def test_batches_that_no_shard_cuts(
 @pytest.mark.parametrize(
     ("images", "shard_size"), [(1000, 250), (251, 250), (100, 96), (30, 20), (70, 32)]
 )
-def test_batches_that_a_shard_would_cut_are_told(
+def test_batches_that_a_shard_would_cut_are_refused(
     tmp_path: Path, images: int, shard_size: int
 ) -> None:
     path = changed(tmp_path, {"images": images, "shard_size": shard_size})
@@ -49,7 +45,7 @@ def test_batches_that_a_shard_would_cut_are_told(
     )
 
 
-def test_too_few_images_are_told(tmp_path: Path) -> None:
+def test_too_few_images_are_refused(tmp_path: Path) -> None:
     path = changed(tmp_path, {"images": 3})
     with pytest.raises(VitscopeError) as caught:
         load_study(path)

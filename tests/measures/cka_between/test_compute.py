@@ -177,7 +177,7 @@ def test_a_part_takes_what_its_table_says(tmp_path: Path) -> None:
     assert {gram.nbytes for gram in part["gram"]} == {4 * 20 * 20 + 4 * 20}
 
 
-def test_values_that_are_not_finite_are_told(tmp_path: Path) -> None:
+def test_values_that_are_not_finite_are_refused(tmp_path: Path) -> None:
     spoilt = NARROW.copy()
     spoilt[17, 1, 0, 1] = np.nan
     latents = written(tmp_path / "latents", [WIDE, spoilt])

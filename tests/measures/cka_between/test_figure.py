@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 from matplotlib.lines import Line2D
 
+from tests.helpers.shown import flaws, legend_labels
 from tests.measures.cka.test_figure import (
     MODELS,
     RESNET,
@@ -12,10 +13,9 @@ from tests.measures.cka.test_figure import (
     VIT,
     block_table,
     cells_of,
-    legend_labels,
     maps_of,
     marks_of,
-    overlaps,
+    texts_behind_marks,
 )
 from vitscope.drawing.figure import Member
 from vitscope.errors import VitscopeError
@@ -114,7 +114,7 @@ def test_nothing_overlaps_and_nothing_is_cut_off(drawn):
         SWIN,
     ]
     figure = drawn(("resnet", "vit"), ("vit", "swin"), ("swin", "resnet"), members=long)
-    assert list(overlaps(figure)) == []
+    assert flaws(figure) == texts_behind_marks(figure) == []
 
 
 def test_undefined_cells_are_left_open_and_named(drawn):

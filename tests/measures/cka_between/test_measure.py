@@ -4,22 +4,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
+from tests.helpers.studies import mini_with
 from vitscope.errors import VitscopeError
 from vitscope.measures import rooms
 from vitscope.measures.cka_between.measure import MEASURE
-from vitscope.settings.loading import BUNDLED_STUDIES, load_study
+from vitscope.settings.loading import load_study
 
 
 def changed(folder: Path, analysis: dict[str, Any]) -> Path:
     """The bundled study with one figure and other settings."""
-    study = yaml.safe_load((BUNDLED_STUDIES / "mini.yaml").read_text())
-    study["analysis"] = analysis
-    study["figures"] = {"one": {"kind": "cka_between", "pairs": [["vit", "swin"]]}}
-    path = folder / "own.yaml"
-    path.write_text(yaml.safe_dump(study))
-    return path
+    figures = {"one": {"kind": "cka_between", "pairs": [["vit", "swin"]]}}
+    return mini_with(folder, analysis=analysis, figures=figures)
 
 
 def test_its_batches_are_those_of_cka(tmp_path: Path) -> None:
@@ -29,7 +25,7 @@ def test_its_batches_are_those_of_cka(tmp_path: Path) -> None:
         assert MEASURE.part(study, model, 0) == rooms.declared("cka").part(study, model, 0)
 
 
-def test_batches_that_a_shard_would_cut_are_told(tmp_path: Path) -> None:
+def test_batches_that_a_shard_would_cut_are_refused(tmp_path: Path) -> None:
     path = changed(tmp_path, {"images": 200, "shard_size": 100})
     with pytest.raises(VitscopeError) as caught:
         load_study(path)
@@ -39,7 +35,7 @@ def test_batches_that_a_shard_would_cut_are_told(tmp_path: Path) -> None:
     )
 
 
-def test_too_few_images_are_told(tmp_path: Path) -> None:
+def test_too_few_images_are_refused(tmp_path: Path) -> None:
     path = changed(tmp_path, {"images": 3})
     with pytest.raises(VitscopeError) as caught:
         load_study(path)

@@ -61,11 +61,11 @@ def test_of_noise_of_known_variance(deviation: float) -> None:
     assert spatial_variance(maps).mean() == pytest.approx(deviation**2, rel=0.014)
 
 
-def test_pieces_do_not_matter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_slices_do_not_matter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     latents = written(tmp_path / "file", [MAPS])
     whole = shard_variance(latents, 0)
     for size in (1, MAPS[0].nbytes * 2, MAPS[0].nbytes * 5):
-        monkeypatch.setattr(variance, "PIECE_BYTES", size)
+        monkeypatch.setattr(variance, "SLICE_BYTES", size)
         pd.testing.assert_frame_equal(shard_variance(latents, 0), whole, check_exact=True)
     np.testing.assert_array_equal(whole["variance"], spatial_variance(MAPS))
 

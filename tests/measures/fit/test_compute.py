@@ -72,14 +72,14 @@ def test_it_reads_what_was_drawn(tmp_path: Path) -> None:
     np.testing.assert_array_equal(found, training_losses(linear(), batches(pixels, targets, 4)))
 
 
-def test_a_loss_that_is_not_finite_is_told() -> None:
+def test_a_loss_that_is_not_finite_is_refused() -> None:
     pixels, targets = drawn(6)
     pixels[4] = np.inf
     with pytest.raises(VitscopeError, match="Sequential is not finite on 1 of 6 training images"):
         training_losses(linear(), batches(pixels, targets, 3))
 
 
-def test_no_images_are_told() -> None:
+def test_no_images_are_refused() -> None:
     with pytest.raises(VitscopeError, match="no image to measure the loss on"):
         training_losses(linear(), [])
 

@@ -1,10 +1,8 @@
-from itertools import combinations
-
 import numpy as np
 import pandas as pd
 import pytest
-from matplotlib.artist import Artist
 
+from tests.helpers.shown import boxes_of, flaws, legend_labels
 from vitscope.claims.published import read_published
 from vitscope.drawing.figure import Member
 from vitscope.drawing.looks import look_of
@@ -103,23 +101,8 @@ def test_published_points_are_open_and_of_other_models_on_axes_above(
         assert axes.get_xlabel().startswith("Published ")
         assert not marks(axes, "filled")
     label = "published" if same_models else "published, other models (upper axes)"
-    labels = [text.get_text() for text in figure.legends[0].get_texts()]
+    labels = legend_labels(figure)
     assert labels == ["measured", "95 % interval", label]
-
-
-def _tick_labels(axis):
-    low, high = sorted(axis.get_view_interval())
-    ticks = zip(axis.get_majorticklocs(), axis.get_majorticklabels(), strict=True)
-    return [label for place, label in ticks if low <= place <= high]
-
-
-def _texts(figure):
-    texts = list(figure.legends[0].get_texts())
-    for position, axes in enumerate(figure.axes):
-        for axis in filter(Artist.get_visible, (axes.xaxis, axes.yaxis)):
-            if axis is axes.xaxis or position == 0:
-                texts += [axis.label, *_tick_labels(axis)]
-    return [text for text in texts if text.get_visible() and text.get_text()]
 
 
 @pytest.mark.parametrize("with_points", [True, False])
@@ -128,14 +111,8 @@ def test_nothing_overlaps_and_nothing_is_cut_off(drawn, points, count, with_poin
     members = MEMBERS[:count]
     published = {m.model: points()[m.model] for m in members if m.model in SERIES}
     figure = drawn(members, published if with_points else None)
-    boxes = {text: text.get_window_extent() for text in _texts(figure)}
-    assert len(boxes) > 10 + count
-    width, height = figure.bbox.size
-    for text, box in boxes.items():
-        inside = box.x0 >= 0 and box.y0 >= 0 and box.x1 <= width and box.y1 <= height
-        assert inside, f"cut off: {text.get_text()}"
-    for (one, a), (other, b) in combinations(boxes.items(), 2):
-        assert not a.overlaps(b), f"{one.get_text()} over {other.get_text()}"
+    assert len(boxes_of(figure)) > 10 + count
+    assert flaws(figure) == []
 
 
 def test_a_model_that_was_not_measured_is_refused(drawn):

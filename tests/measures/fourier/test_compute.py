@@ -156,7 +156,7 @@ def test_single_pixels_have_no_variance(tmp_path: Path) -> None:
     [(MAPS, False, None), (MAPS, True, EDGES), (OBLONG, False, EDGES), (OBLONG, True, EDGES)],
 )
 @pytest.mark.parametrize("wrong", [np.nan, np.inf])
-def test_maps_that_are_not_finite_are_told(
+def test_maps_that_are_not_finite_are_refused(
     tmp_path: Path,
     whole: np.ndarray,
     wrong: float,

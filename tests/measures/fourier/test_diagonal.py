@@ -82,7 +82,7 @@ def test_threads_of_the_library_of_products_do_not_matter() -> None:
         "    values = HalfDiagonal(channels, size)(maps)\n"
         "    print(hashlib.sha256(values.tobytes()).hexdigest())\n"
     )
-    told = [
+    digests = [
         subprocess.run(
             [sys.executable, "-c", code],
             env=os.environ | {"OPENBLAS_NUM_THREADS": threads},
@@ -92,8 +92,8 @@ def test_threads_of_the_library_of_products_do_not_matter() -> None:
         ).stdout
         for threads in "14"
     ]
-    assert told[0] == told[1]
-    assert len(told[0].split()) == 4
+    assert digests[0] == digests[1]
+    assert len(digests[0].split()) == 4
 
 
 def test_points_of_the_published_figure_are_as_many(points_of_fig2a: pd.DataFrame) -> None:

@@ -1,15 +1,14 @@
 """The three figures of Fourier-transformed feature maps."""
 
-from itertools import combinations, pairwise
+from itertools import pairwise
 
 import numpy as np
 import pandas as pd
 import pytest
-from matplotlib.artist import Artist
 from matplotlib.colors import to_hex, to_rgb
-from matplotlib.patches import Rectangle
 
 from tests.helpers.drawing import draw_kind
+from tests.helpers.shown import boxes_of, flaws, legend_labels, spans
 from tests.helpers.tiers import some_of
 from vitscope.claims.published import read_published
 from vitscope.drawing.figure import Member
@@ -92,15 +91,6 @@ def ends(table: pd.DataFrame, model: str) -> pd.DataFrame:
 def panels(figure):
     """Return the axes but for the scale of the colours."""
     return [axes for axes in figure.axes if axes.get_ylabel() != "Normalized depth"]
-
-
-def legend_labels(figure):
-    return [text.get_text() for text in figure.legends[0].get_texts()]
-
-
-def spans(axes):
-    boxes = [p for p in axes.patches if isinstance(p, Rectangle) and p.get_height() == 1]
-    return sorted((round(box.get_x(), 9), round(box.get_width(), 9)) for box in boxes)
 
 
 def check_curves(axes, rows, depth):
@@ -263,21 +253,6 @@ def test_a_single_image_has_no_interval(drawn, fourier, kind):
     assert "95 % interval" not in labels
 
 
-def _tick_labels(axis):
-    low, high = sorted(axis.get_view_interval())
-    ticks = zip(axis.get_majorticklocs(), axis.get_majorticklabels(), strict=True)
-    return [label for place, label in ticks if low <= place <= high]
-
-
-def _texts(figure):
-    texts = [text for legend in figure.legends for text in legend.get_texts()]
-    for axes in figure.axes:
-        texts.append(axes.title)
-        for axis in filter(Artist.get_visible, (axes.xaxis, axes.yaxis)):
-            texts += [axis.label, axis.get_offset_text(), *_tick_labels(axis)]
-    return [text for text in texts if text.get_visible() and text.get_text()]
-
-
 @pytest.mark.parametrize("same_models", [True, False])
 @pytest.mark.parametrize("count", some_of(range(1, 7), 2))
 @pytest.mark.parametrize("kind", [CURVES, DEPTH, BOTH])
@@ -297,14 +272,8 @@ def test_nothing_overlaps_and_nothing_is_cut_off(
     published = points_of(kind, file, series, same_models) if kind != BOTH else {}
     figure = drawn(kind, members, published, pd.concat(copies))
 
-    boxes = {text: text.get_window_extent() for text in _texts(figure)}
-    assert len(boxes) > 8 * count
-    width, height = figure.bbox.size
-    for text, box in boxes.items():
-        inside = box.x0 >= 0 and box.y0 >= 0 and box.x1 <= width and box.y1 <= height
-        assert inside, f"cut off: {text.get_text()}"
-    for (one, a), (other, b) in combinations(boxes.items(), 2):
-        assert not a.overlaps(b), f"{one.get_text()} over {other.get_text()}"
+    assert len(boxes_of(figure)) > 8 * count
+    assert flaws(figure) == []
 
 
 @pytest.mark.parametrize("kind", [CURVES, DEPTH, BOTH])

@@ -360,7 +360,7 @@ def test_batches_and_the_order_of_frequencies_do_not_matter() -> None:
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])
-def test_logits_that_are_not_finite_are_told(value: float) -> None:
+def test_logits_that_are_not_finite_are_refused(value: float) -> None:
     with pytest.raises(VitscopeError, match="The Given gives logits that are not finite: check"):
         measured(Given([0, value]), BLANK, np.zeros(5, int))
 

@@ -1,6 +1,5 @@
 import subprocess
 import sys
-from itertools import combinations
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +8,7 @@ import pytest
 from matplotlib.colors import to_hex
 from matplotlib.offsetbox import AnnotationBbox
 
+from tests.helpers.shown import flaws, legend_labels
 from tests.helpers.tiers import some_of
 from vitscope.claims.published import read_published
 from vitscope.drawing.figure import Member
@@ -73,10 +73,6 @@ def arrays(axes):
     """The rings and the pieces of noise above a panel, each from left to right."""
     found = [box.offsetbox.get_data() for box in pictures(axes)]
     return found[::2], found[1::2]
-
-
-def legend_labels(figure):
-    return [text.get_text() for text in figure.legends[0].get_texts()]
 
 
 def test_one_panel_shows_the_table_of_all_models(drawn):
@@ -184,18 +180,6 @@ def test_whatever_is_measured_lies_within_the_panel(drawn, lowest):
     assert high > max(0, lowest)
 
 
-def _texts(figure):
-    texts = list(figure.legends[0].get_texts())
-    for axes in figure.axes:
-        texts += axes.texts
-        for axis in (axes.xaxis, axes.yaxis):
-            if axis.get_visible():
-                low, high = sorted(axis.get_view_interval())
-                ticks = zip(axis.get_majorticklocs(), axis.get_majorticklabels(), strict=True)
-                texts += [axis.label, *(label for place, label in ticks if low <= place <= high)]
-    return [text for text in texts if text.get_visible() and text.get_text()]
-
-
 LABELS = ["ResNet-50", "ViT-Ti", "PiT-Ti", "Swin-Ti", "AlterNet", "MLP-Mixer", "DeiT (ImageNet)"]
 
 
@@ -207,16 +191,9 @@ def test_nothing_overlaps_and_nothing_is_cut_off(drawn, count, same_models):
     table = pd.concat([measured(member.model, -5 * (i + 1)) for i, member in enumerate(members)])
     published = read_published(FIG2B, NEEDED, {"m0": "ResNet"}, same_models)
     figure = drawn(members, published, table)
-    boxes = {text.get_text(): text.get_window_extent() for text in _texts(figure)}
     shown = [box.get_window_extent() for box in pictures(figure.axes[0])]
     assert len(shown) == 18
-    everything = [*boxes.items(), *((f"picture {i}", box) for i, box in enumerate(shown))]
-    width, height = figure.bbox.size
-    for name, box in everything:
-        inside = box.x0 >= 0 and box.y0 >= 0 and box.x1 <= width and box.y1 <= height
-        assert inside, f"cut off: {name}"
-    for (one, a), (other, b) in combinations(everything, 2):
-        assert not a.overlaps(b), f"{one} over {other}"
+    assert flaws(figure, [(f"picture {i}", box) for i, box in enumerate(shown)]) == []
     panel = figure.axes[0].get_window_extent()
     assert not any(panel.overlaps(box) for box in shown)
 

@@ -52,7 +52,7 @@ def test_eigenvalues_of_a_batch_are_those_of_its_loss(loss: Loss) -> None:
         np.testing.assert_allclose(found, values[:5], atol=1e-5 * abs(values[0]))
 
 
-def test_eigenvalues_that_did_not_converge_are_told(loss: Loss) -> None:
+def test_eigenvalues_that_did_not_converge_are_reported(loss: Loss) -> None:
     lines: list[str] = []
     options = {**SETTINGS, "iterations": 6, "tolerance": 1e-6}
     table = largest_eigenvalues(loss, [2], **options, say=lines.append)
@@ -65,7 +65,7 @@ def test_eigenvalues_that_did_not_converge_are_told(loss: Loss) -> None:
     assert lines[1].startswith("1 of 1 batches")
 
 
-def test_a_network_that_draws_is_told_before_any_spectrum(loss: Loss) -> None:
+def test_a_network_that_draws_is_refused_before_any_spectrum(loss: Loss) -> None:
     with pytest.raises(VitscopeError, match="another one each time"):
         largest_eigenvalues(replace(loss, model=Dropping()), [0], **SETTINGS, say=silent)
 

@@ -1,16 +1,13 @@
 """The figure of Hessian max eigenvalue spectra shows its table."""
 
-from itertools import combinations
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
-from matplotlib.artist import Artist
-from matplotlib.axis import Axis
 from matplotlib.figure import Figure
-from matplotlib.text import Text
 
+from tests.helpers.shown import boxes_of, flaws
 from vitscope.claims.published import Published, read_published
 from vitscope.drawing.captions import caption_of
 from vitscope.drawing.figure import Member
@@ -185,33 +182,8 @@ def test_nothing_overlaps_and_nothing_is_cut_off(drawn, points, count, compared)
     published = {member.model: points[member.model] for member in members} if compared else {}
     table = TABLE.assign(converged=False)
     figure = drawn(members, published, table)
-    boxes = {text: text.get_window_extent() for text in _texts(figure)}
-    assert len(boxes) > 15
-    width, height = figure.bbox.size
-    for text, box in boxes.items():
-        assert min(box.x0, box.y0, width - box.x1, height - box.y1) >= 0, text
-    for (one, box), (two, other) in combinations(boxes.items(), 2):
-        apart = box.x1 <= other.x0 or other.x1 <= box.x0 or box.y1 <= other.y0 or other.y1 <= box.y0
-        assert apart, (one, two)
-
-
-def _tick_labels(axis: Axis) -> list[Text]:
-    """Return the labels that are drawn: an axis keeps some beyond its limits."""
-    low, high = sorted(axis.get_view_interval())
-    ticks = zip(axis.get_majorticklocs(), axis.get_majorticklabels(), strict=True)
-    return [label for place, label in ticks if low <= place <= high]
-
-
-def _texts(figure: Figure) -> list[Text]:
-    texts = [figure.subfigs[-1]._supxlabel]
-    for part in figure.subfigs:
-        (legend,) = part.legends
-        texts += [legend.get_title(), *legend.get_texts()]
-        for axes in part.axes:
-            texts += axes.texts
-            for axis in filter(Artist.get_visible, (axes.xaxis, axes.yaxis)):
-                texts += [axis.label, axis.get_offset_text(), *_tick_labels(axis)]
-    return [text for text in texts if text.get_visible() and text.get_text()]
+    assert len(boxes_of(figure)) > 15
+    assert flaws(figure) == []
 
 
 def test_a_table_without_the_model_is_refused(drawn) -> None:

@@ -6,26 +6,22 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.helpers.studies import mini, mini_with
 from vitscope.errors import VitscopeError
 from vitscope.measures.hessian.measure import MEASURE, Settings
-from vitscope.settings.loading import BUNDLED_STUDIES, load_study
+from vitscope.settings.loading import load_study
 
 every_kind = pytest.mark.parametrize("kind", ["hessian", "hessian_density"])
 
 
 def study_with(tmp_path: Path, figure: dict[str, Any], **changes: Any) -> Path:
     """Write a study of one figure of the bundled models."""
-    study = yaml.safe_load((BUNDLED_STUDIES / "mini.yaml").read_text(encoding="utf-8"))
-    study["figures"] = {"fig": figure}
+    models = mini()["models"]
     bundled = {"bundled": "resources/checkpoints/mini/vit/warmup.safetensors"}
-    study["models"]["vit"]["snapshots"] = {"warmup": bundled}
-    study["models"]["resnet"].pop("snapshots", None)
-    study["analysis"] = {"hessian": {"batches": 2, "batch_size": 10}}
-    for key, value in changes.items():
-        study["analysis"][key] = value
-    path = tmp_path / "own.yaml"
-    path.write_text(yaml.safe_dump(study), encoding="utf-8")
-    return path
+    models["vit"]["snapshots"] = {"warmup": bundled}
+    models["resnet"].pop("snapshots", None)
+    analysis = {"hessian": {"batches": 2, "batch_size": 10}} | changes
+    return mini_with(tmp_path, models=models, figures={"fig": figure}, analysis=analysis)
 
 
 def test_snapshots_are_those_of_the_figures_in_the_order_of_training(tmp_path: Path) -> None:
@@ -40,7 +36,7 @@ def test_snapshots_are_those_of_the_figures_in_the_order_of_training(tmp_path: P
 
 
 @every_kind
-def test_a_snapshot_that_a_model_lacks_is_told(tmp_path: Path, kind: str) -> None:
+def test_a_snapshot_that_a_model_lacks_is_refused(tmp_path: Path, kind: str) -> None:
     figure = {"kind": kind, "models": ["vit", "resnet"], "snapshots": ["warmup"]}
     with pytest.raises(VitscopeError) as caught:
         load_study(study_with(tmp_path, figure))
@@ -56,7 +52,7 @@ def test_other_figures_show_no_snapshots(tmp_path: Path) -> None:
 
 
 @every_kind
-def test_too_few_augmented_images_are_told(tmp_path: Path, kind: str) -> None:
+def test_too_few_augmented_images_are_refused(tmp_path: Path, kind: str) -> None:
     figure = {"kind": kind, "models": ["vit"]}
     hessian = {"batches": 5, "batch_size": 30}
     fitting = study_with(tmp_path, figure, hessian=hessian, augmented={"images": 150})
@@ -69,7 +65,7 @@ def test_too_few_augmented_images_are_told(tmp_path: Path, kind: str) -> None:
     )
 
 
-def test_a_model_without_a_recipe_is_told(tmp_path: Path) -> None:
+def test_a_model_without_a_recipe_is_refused(tmp_path: Path) -> None:
     path = study_with(tmp_path, {"kind": "hessian", "models": ["vit"]})
     study = yaml.safe_load(path.read_text(encoding="utf-8"))
     del study["training"]

@@ -114,7 +114,7 @@ class Fused(nn.Module):
         return functional.scaled_dot_product_attention(tokens, tokens, tokens).sum(3)[:, 0]
 
 
-def test_dropout_that_stays_on_is_told() -> None:
+def test_dropout_that_stays_on_is_refused() -> None:
     torch.manual_seed(0)
     images, targets = batch_of((8, 3, 2, 2))
     model = Dropping()
@@ -128,7 +128,7 @@ def test_dropout_of_the_model_is_off() -> None:
     require_deterministic(lambda: of_model(model, images, targets, 0.0))
 
 
-def test_a_derivative_that_is_none_is_told() -> None:
+def test_a_derivative_that_is_none_is_refused() -> None:
     weights = torch.rand(60, generator=torch.Generator().manual_seed(0), requires_grad=True)
     cubes = weights.pow(3)
     with pytest.raises(VitscopeError, match=r"^The Hessian is not symmetric: .* measured\.$"):
@@ -136,13 +136,13 @@ def test_a_derivative_that_is_none_is_told() -> None:
     require_deterministic(lambda: Hessian(cubes.exp().sum(), [weights], [0.0]))
 
 
-def test_attention_without_second_derivatives_is_told() -> None:
+def test_attention_without_second_derivatives_is_refused() -> None:
     images, targets = batch_of((2, 3, 2, 3))
     with pytest.raises(VitscopeError, match=r"ScaledDotProduct.* has no second derivative"):
         of_model(Fused(), images, targets, 0.0)
 
 
-def test_a_network_that_diverged_is_told() -> None:
+def test_a_network_that_diverged_is_refused() -> None:
     images, targets = batch_of((8, 3, 2, 2))
     model = nn.Sequential(nn.Flatten(), nn.Linear(12, 3))
     nn.init.constant_(model[1].weight, float("nan"))
@@ -150,7 +150,7 @@ def test_a_network_that_diverged_is_told() -> None:
         of_model(model, images, targets, 0.0)
 
 
-def test_curvature_that_is_not_finite_is_told() -> None:
+def test_curvature_that_is_not_finite_is_refused() -> None:
     weights = torch.zeros(3, requires_grad=True)
     operator = Hessian(weights.abs().pow(1.5).sum(), [weights], [0.0])
     with pytest.raises(VitscopeError, match="values that are not finite"):

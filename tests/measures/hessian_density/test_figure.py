@@ -1,12 +1,11 @@
 """The figure of the spectral density of the Hessian shows its table."""
 
-from itertools import combinations
-
 import numpy as np
 import pandas as pd
 import pytest
 from scipy.stats import norm
 
+from tests.helpers.shown import flaws
 from tests.helpers.tiers import some_of
 from vitscope.drawing.figure import Member
 from vitscope.errors import VitscopeError
@@ -80,28 +79,15 @@ def drawn_of(count, drawn):
     return drawn(members, table=pd.concat([own.assign(model=m.model) for m in members]))
 
 
-def check_that_labels_fit(figure) -> None:
-    width, height = figure.bbox.size
-    boxes = [
-        text.get_window_extent()
-        for axes in figure.axes
-        for text in (axes.title, axes.xaxis.label, axes.yaxis.label)
-        if text.get_text()
-    ]
-    for box in boxes:
-        assert min(box.x0, box.y0, width - box.x1, height - box.y1) >= 0
-    assert not any(one.overlaps(other) for one, other in combinations(boxes, 2))
-
-
 @pytest.mark.parametrize("count", some_of(range(1, 6), 1, 3))
 def test_labels_fit_into_the_figure(drawn, count) -> None:
-    check_that_labels_fit(drawn_of(count, drawn))
+    assert flaws(drawn_of(count, drawn)) == []
 
 
 @pytest.mark.nightly
 def test_many_models_take_several_rows_each_with_all_snapshots(drawn) -> None:
     figure = drawn_of(6, drawn)
-    check_that_labels_fit(figure)
+    assert flaws(figure) == []
     assert figure.get_figwidth() <= 7
     places = {axes.get_title(): axes.get_position() for axes in figure.axes}
     rows = [

@@ -379,7 +379,7 @@ def test_where_logits_overflow_scores_are_null(small: Augmented, tmp_path: Path)
     assert outside["l2"] > 1e30
 
 
-def test_a_loss_that_is_not_finite_at_the_trained_weights_is_told(small: Augmented) -> None:
+def test_a_loss_that_is_not_finite_at_the_trained_weights_is_refused(small: Augmented) -> None:
     model = linear()
     with torch.no_grad():
         model[1].weight.fill_(3e38)
@@ -403,10 +403,10 @@ def test_the_table_says_what_the_loss_is_of(tmp_path: Path) -> None:
     assert row["l2"] > 0
 
 
-def test_progress_is_told(small: Augmented) -> None:
-    told: list[str] = []
-    losses_at(linear(), small, grid(3, 1.0), **SETTINGS | {"say": told.append})
-    assert told[-1].startswith("9 of 9 points")
+def test_progress_is_reported(small: Augmented) -> None:
+    lines: list[str] = []
+    losses_at(linear(), small, grid(3, 1.0), **SETTINGS | {"say": lines.append})
+    assert lines[-1].startswith("9 of 9 points")
 
 
 def test_a_job_measures_some_rows_of_the_grid(small: Augmented, tmp_path: Path) -> None:
@@ -467,7 +467,7 @@ figures:
         ),
     ],
 )
-def test_a_study_that_cannot_have_a_landscape_is_told_at_once(
+def test_a_study_that_cannot_have_a_landscape_is_refused_at_once(
     tmp_path: Path, before: str, after: str, sentence: str
 ) -> None:
     path = tmp_path / "study.yaml"

@@ -1,4 +1,4 @@
-"""Lesions: the same logits as by the plain way, with less to compute; what is told of bad input."""
+"""Lesions: the same logits as by the plain way, with less to compute; how bad input is refused."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -390,7 +390,7 @@ def test_a_failure_leaves_the_model_as_it_was() -> None:
 
 
 class Voters(nn.Module):
-    """A network whose logits can be told by hand: each branch adds a vote for a class."""
+    """A network whose logits can be worked out by hand: each branch adds a vote for a class."""
 
     def __init__(self, votes: list[list[float]]) -> None:
         super().__init__()
@@ -413,7 +413,7 @@ def voters(model: Voters) -> dict[str, Join]:
     return dict(zip(names, joins_after(model, images, names), strict=True))
 
 
-def test_correctness_of_a_network_that_is_told_by_hand() -> None:
+def test_correctness_of_a_network_that_is_worked_out_by_hand() -> None:
     model = Voters([[3.0, 0, 0], [0, 2.0, 0]])
     images = torch.tensor([[0.0, 0, 0], [0, 2, 0], [0, 0, 4]])
     # Logits [3, 2, 0], [3, 4, 0], [3, 2, 4]; without the first voter [0, 2, 0], [0, 4, 0],

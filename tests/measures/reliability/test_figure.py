@@ -3,10 +3,9 @@ from itertools import combinations
 import numpy as np
 import pandas as pd
 import pytest
-from matplotlib.artist import Artist
 from matplotlib.colors import to_hex
-from matplotlib.text import Text
 
+from tests.helpers.shown import boxes_of, flaws, legend_labels
 from tests.helpers.tiers import some_of
 from vitscope.drawing.figure import Member
 from vitscope.errors import VitscopeError
@@ -150,22 +149,8 @@ def test_histograms_share_a_scale(drawn):
 
 
 def test_the_legend_says_what_is_what(drawn):
-    labels = [text.get_text() for text in drawn().legends[0].get_texts()]
+    labels = legend_labels(drawn())
     assert labels == ["accuracy", "gap to mean confidence", "calibrated", "share of images"]
-
-
-def _tick_labels(axis):
-    low, high = sorted(axis.get_view_interval())
-    return [tick.label1 for tick in axis.get_major_ticks() if low <= tick.get_loc() <= high]
-
-
-def _texts(figure):
-    texts: list[Text] = list(figure.legends[0].get_texts())
-    for axes in figure.axes:
-        texts += [axes.title, *axes.texts]
-        for axis in filter(Artist.get_visible, (axes.xaxis, axes.yaxis)):
-            texts += [axis.label, *_tick_labels(axis)]
-    return [text for text in texts if text.get_visible() and text.get_text()]
 
 
 @pytest.mark.parametrize("count", some_of([1, 2, 4, 7], 2, 7))
@@ -173,14 +158,8 @@ def test_nothing_overlaps_and_nothing_is_cut_off(drawn, count):
     # The widest numbers that there are.
     scores = TABLES["classification"].assign(accuracy=1.0, ece=0.8, signed_ece=-0.8)
     figure = drawn(MEMBERS[:count], {**TABLES, "classification": scores})
-    extents = {text: text.get_window_extent() for text in _texts(figure)}
-    assert len(extents) > 10 * count
-    width, height = figure.bbox.size
-    for text, box in extents.items():
-        inside = box.x0 >= 0 and box.y0 >= 0 and box.x1 <= width and box.y1 <= height
-        assert inside, f"cut off: {text.get_text()}"
-    for (one, a), (other, b) in combinations(extents.items(), 2):
-        assert not a.overlaps(b), f"{one.get_text()} over {other.get_text()}"
+    assert len(boxes_of(figure)) > 10 * count
+    assert flaws(figure) == []
     panels = [axes.get_window_extent() for axes in figure.axes]
     for one, other in combinations(panels, 2):
         assert not one.overlaps(other)

@@ -163,7 +163,7 @@ def test_a_job_classifies_images_as_they_are_first(
     find_table("robustness").write(table, tmp_path / "table.parquet")
 
 
-def test_images_without_labels_are_told(tmp_path: Path) -> None:
+def test_images_without_labels_are_refused(tmp_path: Path) -> None:
     np.savez(tmp_path / "all.npz", images=np.zeros((4, 32, 32, 3), np.uint8))
     source = {"kind": "npz", "path": str(tmp_path / "all.npz")}
     split = built(tmp_path / "test.safetensors", source)
@@ -173,7 +173,7 @@ def test_images_without_labels_are_told(tmp_path: Path) -> None:
         measured(corrupted_views(fog, *LOADED), split, fog.rows.tolist())
 
 
-def test_logits_that_are_no_numbers_are_told(split: Split, corrupted: list[Corrupted]) -> None:
+def test_logits_that_are_no_numbers_are_refused(split: Split, corrupted: list[Corrupted]) -> None:
     class Broken(nn.Module):
         def forward(self, images: Tensor) -> Tensor:
             return torch.full((len(images), 10), torch.nan)

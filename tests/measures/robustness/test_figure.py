@@ -1,9 +1,8 @@
-from itertools import combinations
-
 import numpy as np
 import pandas as pd
 import pytest
 
+from tests.helpers.shown import boxes_of, flaws, legend_labels
 from vitscope.corruptions import CORRUPTIONS, GROUPS
 from vitscope.drawing.figure import Member
 from vitscope.drawing.looks import look_of, looks_of
@@ -103,30 +102,15 @@ def test_models_of_a_family_can_be_told_apart(drawn):
         colors = [line.get_color() for line in axes.lines]
         assert colors == [look.color for look in looks_of(members)]
         assert len(set(colors)) == len(members)
-    assert [text.get_text() for text in figure.legends[0].get_texts()] == [
-        member.label for member in members
-    ]
+    assert legend_labels(figure) == [member.label for member in members]
 
 
 @pytest.mark.parametrize("corruptions", [CORRUPTIONS, ("fog",), GROUPS["noise"]])
 @pytest.mark.parametrize("count", [1, 4, 6])
 def test_nothing_overlaps_and_nothing_is_cut_off(drawn, count, corruptions):
     figure, _, _ = drawn(FAMILIES[:count], corruptions)
-    texts = [*figure.legends[0].get_texts(), *figure.axes[3].texts]
-    for axes in figure.axes:
-        texts += [axes.xaxis.label, axes.yaxis.label]
-        for axis in (axes.xaxis, axes.yaxis):
-            low, high = sorted(axis.get_view_interval())
-            ticks = [tick for tick in axis.get_major_ticks() if low <= tick.get_loc() <= high]
-            texts += [tick.label1 for tick in ticks]
-    boxes = {t: t.get_window_extent() for t in texts if t.get_visible() and t.get_text()}
-    assert len(boxes) > 20
-    width, height = figure.bbox.size
-    for text, box in boxes.items():
-        inside = box.x0 >= 0 and box.y0 >= 0 and box.x1 <= width and box.y1 <= height
-        assert inside, f"cut off: {text.get_text()}"
-    for (one, a), (other, b) in combinations(boxes.items(), 2):
-        assert not a.overlaps(b), f"{one.get_text()} over {other.get_text()}"
+    assert len(boxes_of(figure)) > 20
+    assert flaws(figure) == []
 
 
 @pytest.mark.parametrize("table", ["robustness", "corruption_error"])

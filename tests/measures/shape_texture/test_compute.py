@@ -147,7 +147,7 @@ def test_resamples_without_a_decision_are_left_out() -> None:
     assert table[["shape_bias", "ci_low", "ci_high"]].eq(1).all(axis=None)
 
 
-def test_no_conflict_at_all_is_told() -> None:
+def test_no_conflict_at_all_is_refused() -> None:
     with pytest.raises(VitscopeError, match="of one class in all images"):
         measured([0, 1], [0, 1], [0, 1])
 
@@ -177,7 +177,7 @@ def test_a_job_compares_predictions_with_the_cues(tmp_path: Path) -> None:
     find_table("shape_texture").write(table, tmp_path / "table.parquet")
 
 
-def test_images_that_do_not_say_their_cues_are_told(tmp_path: Path) -> None:
+def test_images_that_do_not_say_their_cues_are_refused(tmp_path: Path) -> None:
     pixels = np.zeros((4, 32, 32, 3), np.uint8)
     np.savez(tmp_path / "images.npz", images=pixels, labels=np.arange(4))
     source = {"kind": "npz", "path": str(tmp_path / "images.npz")}

@@ -1,14 +1,13 @@
 import subprocess
 import sys
-from itertools import combinations
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
-from matplotlib.artist import Artist
 from matplotlib.colors import to_hex
 
+from tests.helpers.shown import boxes_of, flaws
 from vitscope.drawing.figure import Member
 from vitscope.drawing.looks import look_of
 from vitscope.errors import VitscopeError
@@ -110,30 +109,11 @@ def test_a_model_that_decides_for_neither_has_no_marker(drawn):
     assert np.isnan(figure.axes[1].lines[-1].get_xdata()).all()
 
 
-def _tick_labels(axis):
-    low, high = sorted(axis.get_view_interval())
-    return [tick.label1 for tick in axis.get_major_ticks() if low <= tick.get_loc() <= high]
-
-
-def _texts(figure):
-    texts = list(figure.legends[0].get_texts())
-    for axes in figure.axes:
-        for axis in filter(Artist.get_visible, (axes.xaxis, axes.yaxis)):
-            texts += [axis.label, *_tick_labels(axis)]
-    return [text for text in texts if text.get_visible() and text.get_text()]
-
-
 @pytest.mark.parametrize("count", [1, 2, 4, 7])
 def test_nothing_overlaps_and_nothing_is_cut_off(drawn, count):
     figure = drawn(MEMBERS[:count])
-    extents = {text: text.get_window_extent() for text in _texts(figure)}
-    assert len(extents) > 15 + count
-    width, height = figure.bbox.size
-    for text, box in extents.items():
-        inside = box.x0 >= 0 and box.y0 >= 0 and box.x1 <= width and box.y1 <= height
-        assert inside, f"cut off: {text.get_text()}"
-    for (one, a), (other, b) in combinations(extents.items(), 2):
-        assert not a.overlaps(b), f"{one.get_text()} over {other.get_text()}"
+    assert len(boxes_of(figure)) > 15 + count
+    assert flaws(figure) == []
 
 
 def test_a_model_that_was_not_measured_is_refused(drawn):

@@ -1,11 +1,9 @@
-from itertools import combinations
-
 import numpy as np
 import pandas as pd
 import pytest
-from matplotlib.patches import Rectangle
 
 from tests.helpers.drawing import draw_kind
+from tests.helpers.shown import flaws, legend_labels, spans
 from tests.helpers.tiers import some_of
 from vitscope.drawing.figure import Member
 from vitscope.drawing.saving import style
@@ -45,15 +43,6 @@ def drawn(spectrum, laid_out):
         return laid_out("spectrum", {"spectrum": table}, members)
 
     return draw_it
-
-
-def legend_labels(figure):
-    return [text.get_text() for text in figure.legends[0].get_texts()]
-
-
-def spans(axes):
-    boxes = [p for p in axes.patches if isinstance(p, Rectangle) and p.get_height() == 1]
-    return sorted((box.get_x(), box.get_width()) for box in boxes)
 
 
 def test_panels_show_the_shares_of_the_table(drawn, spectrum):
@@ -100,17 +89,7 @@ def test_nothing_overlaps_and_nothing_is_cut_off(drawn, spectrum, count):
         for kind in ("resnet", "vit")
     ][:count]
     figure = drawn(members, pd.concat(copies))
-    texts = list(figure.legends[0].get_texts())
-    for axes in figure.axes:
-        texts += [axes.title, axes.xaxis.label, axes.yaxis.label]
-        texts += [*axes.get_xticklabels(), *axes.get_yticklabels()]
-    boxes = {text: text.get_window_extent() for text in texts if text.get_text()}
-    width, height = figure.bbox.size
-    for text, box in boxes.items():
-        inside = box.x0 >= 0 and box.y0 >= 0 and box.x1 <= width and box.y1 <= height
-        assert inside, f"cut off: {text.get_text()}"
-    for (one, a), (other, b) in combinations(boxes.items(), 2):
-        assert not a.overlaps(b), f"{one.get_text()} over {other.get_text()}"
+    assert flaws(figure) == []
 
 
 def test_a_model_that_was_not_measured_is_refused(drawn):

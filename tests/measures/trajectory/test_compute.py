@@ -122,7 +122,7 @@ def test_a_job_takes_what_was_recorded_or_the_snapshots(tmp_path: Path) -> None:
     pd.testing.assert_frame_equal(table, expected, check_exact=True)
 
 
-def test_a_history_without_a_trajectory_is_told() -> None:
+def test_a_history_without_a_trajectory_is_refused() -> None:
     with pytest.raises(VitscopeError, match=r"^h\.parquet records no trajectory: train with"):
         recorded(history([None, None], [None, None]), "1", "h.parquet")
 

@@ -1,10 +1,9 @@
-from itertools import combinations
-
 import numpy as np
 import pandas as pd
 import pytest
 from matplotlib.colors import to_hex
 
+from tests.helpers.shown import boxes_of, flaws, legend_labels
 from vitscope.drawing.figure import Member
 from vitscope.drawing.looks import look_of
 from vitscope.errors import VitscopeError
@@ -38,10 +37,6 @@ def drawn(laid_out):
         return laid_out("trajectory", {"trajectory": table}, members)
 
     return draw_it
-
-
-def legend_labels(figure):
-    return [text.get_text() for text in figure.legends[0].get_texts()]
 
 
 def test_lines_and_markers_show_the_table_in_order(drawn):
@@ -104,25 +99,12 @@ def test_the_panel_holds_all_that_is_drawn(drawn, turn, degrees):
     assert (axes.get_rmin(), axes.get_rmax()) == (0, 1.4)
 
 
-def _texts(figure):
-    (axes,) = figure.axes
-    ticks = [*axes.get_xticklabels(), *axes.get_yticklabels()]
-    texts = [*figure.legends[0].get_texts(), *axes.texts, *ticks]
-    return [text for text in texts if text.get_visible() and text.get_text()]
-
-
 @pytest.mark.parametrize("turn", [1.5, 2.5])
 def test_nothing_overlaps_and_nothing_is_cut_off(drawn, turn):
     ways = [way(name, 9, turn) for name in ("resnet", "vit", "vit_6")]
     figure = drawn([RESNET, VIT, LITTLE], *ways)
-    boxes = {text: text.get_window_extent() for text in _texts(figure)}
-    assert len(boxes) >= 14
-    width, height = figure.bbox.size
-    for text, box in boxes.items():
-        inside = box.x0 >= 0 and box.y0 >= 0 and box.x1 <= width and box.y1 <= height
-        assert inside, f"cut off: {text.get_text()}"
-    for (one, a), (other, b) in combinations(boxes.items(), 2):
-        assert not a.overlaps(b), f"{one.get_text()} over {other.get_text()}"
+    assert len(boxes_of(figure)) >= 14
+    assert flaws(figure) == []
 
 
 def test_a_model_that_was_not_traced_is_refused(drawn):

@@ -1,4 +1,4 @@
-"""The registry, the schemas, and what a wrong arch is told."""
+"""The registry, the schemas, and how a wrong arch is refused."""
 
 import subprocess
 import sys

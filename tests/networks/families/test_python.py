@@ -1,4 +1,4 @@
-"""Networks of the user's own: found and checked without running them, built, loaded, told of."""
+"""Networks of the user's own: found and checked without running them, built, loaded, refused."""
 
 import sys
 from pathlib import Path
@@ -86,7 +86,7 @@ def network(folder: Path, **arch: Any) -> dict[str, Any]:
 
 
 def refusal(folder: Path, **arch: Any) -> str:
-    """Return what is told, before or when the network is built, less the place of the folder."""
+    """Return the sentence of a refusal, at any moment, less the place of the folder."""
     with pytest.raises(VitscopeError) as caught:
         find_family("python").build(ready(folder, **arch), 5, 16)
     text = str(caught.value)
@@ -223,7 +223,7 @@ def test_nothing_is_written_beside_the_code(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arch", "told"),
+    ("arch", "sentence"),
     [
         (
             {"file": "ne.py"},
@@ -240,8 +240,8 @@ def test_nothing_is_written_beside_the_code(folder: Path) -> None:
         ({"module": "math"}, ".module: the module math is not written in Python: give one that"),
     ],
 )
-def test_what_is_wrong_with_an_arch_is_told_before_it_runs(
-    folder: Path, arch: dict[str, Any], told: str
+def test_what_is_wrong_with_an_arch_is_refused_before_it_runs(
+    folder: Path, arch: dict[str, Any], sentence: str
 ) -> None:
     given = ARCH | arch
     if "module" in arch:
@@ -249,7 +249,7 @@ def test_what_is_wrong_with_an_arch_is_told_before_it_runs(
     with pytest.raises(VitscopeError) as caught:
         ready(folder, **{key: value for key, value in given.items() if value is not None})
     text = str(caught.value).replace(f"{folder}/", "").removeprefix("own.yaml: models.m.arch")
-    assert text.startswith(told.format(folder=folder))
+    assert text.startswith(sentence.format(folder=folder))
 
 
 CLASSES = """
@@ -271,17 +271,17 @@ def test_the_keywords_of_a_class_are_checked_too(tmp_path: Path) -> None:
     assert ready(tmp_path, file="classes.py", make="Own", width=3)
     # What its bases take is not read.
     assert ready(tmp_path, file="classes.py", make="Open", anything=3)
-    for given, told in (
+    for given, sentence in (
         ({"widht": 3}, "Own takes no 'widht', it takes width, classes. Did you mean 'width'?"),
         ({"classes": 3}, "Own needs width: add it to the arch."),
     ):
         with pytest.raises(VitscopeError) as caught:
             ready(tmp_path, file="classes.py", make="Own", **given)
-        assert str(caught.value).endswith(told)
+        assert str(caught.value).endswith(sentence)
 
 
 @pytest.mark.parametrize(
-    ("files", "told"),
+    ("files", "sentence"),
     [
         ({"net": "def net(classes:\n"}, ": net.py, line 1: '(' was never closed: correct it."),
         ({"layers": "x = 1\nif x\n"}, ": layers.py, line 2: expected ':': correct it."),
@@ -308,30 +308,32 @@ def test_the_keywords_of_a_class_are_checked_too(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_errors_of_the_code_are_told_by_file_and_line(
-    folder: Path, files: dict[str, str], told: str
+def test_errors_of_the_code_are_reported_by_file_and_line(
+    folder: Path, files: dict[str, str], sentence: str
 ) -> None:
-    assert refusal(write(folder, **files), **ARCH).startswith(told)
+    assert refusal(write(folder, **files), **ARCH).startswith(sentence)
 
 
-def test_an_error_in_the_forward_pass_is_told(folder: Path) -> None:
+def test_an_error_in_the_forward_pass_is_reported(folder: Path) -> None:
     model = find_family("python").build(ready(folder, **ARCH), 5, 16)
     with pytest.raises(RuntimeError) as caught:
         model(torch.rand(1, 1, 16, 16))
-    told = own_run.told(caught.value)
-    assert told is not None
-    assert told.startswith(f"{folder}/net.py, line 16, in forward: RuntimeError: Given groups=1")
+    sentence = own_run.told(caught.value)
+    assert sentence is not None
+    assert sentence.startswith(
+        f"{folder}/net.py, line 16, in forward: RuntimeError: Given groups=1"
+    )
     assert own_run.told(ValueError("of another place")) is None
 
 
-def test_a_name_that_is_taken_is_told(tmp_path: Path) -> None:
+def test_a_name_that_is_taken_is_refused(tmp_path: Path) -> None:
     write(tmp_path, torch="def net(): ...")
     assert refusal(tmp_path, file="torch.py", make="net").startswith(
         "torch.py has the name of the module torch, which is loaded already from "
     )
 
 
-def test_weights_that_cannot_be_written_are_told(tmp_path: Path) -> None:
+def test_weights_that_cannot_be_written_are_refused(tmp_path: Path) -> None:
     write(tmp_path, net="import torch\ndef net(): return torch.nn.Linear(2, 2).bfloat16()")
     entry = network(tmp_path, file="net.py", make="net")
     with pytest.raises(VitscopeError, match=r"holds weight as torch\.bfloat16, which is not"):

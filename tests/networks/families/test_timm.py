@@ -62,7 +62,7 @@ def test_a_name_that_is_right_costs_no_import() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "told"),
+    ("name", "message"),
     [
         ("efficientnet_bO", ": timm has no model 'efficientnet_bO'. Did you mean 'efficientnet_b"),
         ("hf-hub:timm/resnet18", ": timm has no model 'hf-hub:timm/resnet18'."),
@@ -72,8 +72,8 @@ def test_a_name_that_is_right_costs_no_import() -> None:
         ("", ": timm has no model ''."),
     ],
 )
-def test_a_name_that_timm_lacks(name: str, told: str) -> None:
-    assert refusal(name).startswith(f"{WHERE}.name{told}")
+def test_a_name_that_timm_lacks(name: str, message: str) -> None:
+    assert refusal(name).startswith(f"{WHERE}.name{message}")
 
 
 def test_a_former_name_is_one_too() -> None:
@@ -106,16 +106,16 @@ def test_keywords_and_what_the_data_say() -> None:
 
 
 @pytest.mark.parametrize(
-    ("arch", "told"),
+    ("arch", "message"),
     [
         ({"name": "resnet18", "quux": 1}, "got an unexpected keyword argument 'quux'."),
         ({"name": "test_vit", "embed_dim": 7}, "for 10 classes and 32x32 images: "),
     ],
 )
-def test_an_arch_that_cannot_be(arch: dict[str, Any], told: str) -> None:
+def test_an_arch_that_cannot_be(arch: dict[str, Any], message: str) -> None:
     with pytest.raises(VitscopeError) as caught:
         find_family("timm").build(arch, num_classes=10, image_size=32)
-    assert told in str(caught.value)
+    assert message in str(caught.value)
     assert str(caught.value).startswith("No network can be built from arch {'name': ")
 
 

@@ -19,7 +19,6 @@ from vitscope.data.source import Sample, no_such_split
 
 SOURCE: dict[str, Any] = {
     "meaning": "generated images of ten classes, with splits `train`, `test` and `conflict`",
-    "generated": True,
     "keys": {
         "seed": {
             "type": "integer",

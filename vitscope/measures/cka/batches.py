@@ -1,4 +1,4 @@
 """The batches of images that an HSIC is estimated of."""
 
-# An unbiased HSIC divides by what is left of the images without three.
+# An unbiased HSIC divides by the number of images less three.
 LEAST_BATCH = 4

@@ -23,8 +23,8 @@ Array = npt.NDArray[Any]
 # matrix's norm, what is left is rounding error, and counts as zero.
 ROUNDING = 1e-6
 
-# Features are copied out of the memory map piece by piece, each small enough for the cache.
-PIECE_BYTES = 1 << 22
+# Features are copied out of the memory map in slices, each small enough for the cache.
+SLICE_BYTES = 1 << 22
 
 
 def gram(features: Array, dtype: str = "F32") -> Array:
@@ -35,13 +35,13 @@ def gram(features: Array, dtype: str = "F32") -> Array:
     rows that are all equal then become exactly zero, which rounding of their mean would prevent.
     """
     images, width = features.shape
-    step = max(1, PIECE_BYTES // (4 * images))
+    step = max(1, SLICE_BYTES // (4 * images))
     total = np.zeros((images, images))
     for start in range(0, width, step):
-        piece = as_float(features[:, start : start + step], dtype)
-        piece = piece - piece[0]
-        piece -= piece.mean(axis=0)
-        total += piece @ piece.T
+        columns = as_float(features[:, start : start + step], dtype)
+        columns = columns - columns[0]
+        columns -= columns.mean(axis=0)
+        total += columns @ columns.T
     return total
 
 

@@ -11,8 +11,8 @@ from vitscope.measures.given import OnLatents
 
 Array = npt.NDArray[Any]
 
-# Maps are copied out of the memory map piece by piece, each small enough for the L2 cache.
-PIECE_BYTES = 1 << 20
+# Maps are copied out of the memory map in slices, each small enough for the L2 cache.
+SLICE_BYTES = 1 << 20
 
 
 def spatial_variance(maps: Array) -> Array:
@@ -34,14 +34,14 @@ def spatial_variance(maps: Array) -> Array:
 
 def _variance_of(latents: TensorFile, name: str) -> Array:
     maps, dtype = latents.mapped(name), latents.dtype(name)
-    step = max(1, PIECE_BYTES // max(1, maps[0].nbytes))
-    pieces, total = [], 0
-    for start in range(0, len(maps), step):
-        piece = maps[start : start + step]
-        total += checksum(piece, start)
-        pieces.append(spatial_variance(as_float(piece, dtype)))
+    step = max(1, SLICE_BYTES // max(1, maps[0].nbytes))
+    values, total = [], 0
+    for first in range(0, len(maps), step):
+        some = maps[first : first + step]
+        total += checksum(some, first)
+        values.append(spatial_variance(as_float(some, dtype)))
     latents.check(name, total)
-    return np.concatenate(pieces)
+    return np.concatenate(values)
 
 
 def shard_variance(latents: TensorFile, first_image: int) -> pd.DataFrame:

@@ -32,7 +32,7 @@ _WIDTHS = (1.0, 1.35)
 # Inches, as in the other figures of two panels.
 _WIDTH, _PANEL_HEIGHT, _LEGEND_HEIGHT = 5.5, 1.6, 0.15
 
-# Of a published curve, what is below this share of its peak makes no axis longer.
+# An axis need not reach to where a published curve is below this share of its peak.
 _NOTHING = 0.02
 _SHADE, _FOOT = 0.12, 0.035
 _MARKS: dict[str, Any] = {
@@ -102,7 +102,7 @@ def _prepare(axes: Axes, panel: str, reach: Range | None) -> None:
         axes.set_xscale("log")
         axes.set_xlim(low, high)
     else:
-        # Of this scale all but what is nearer to zero than any eigenvalue is logarithmic.
+        # Logarithmic, but nearer to zero than any eigenvalue, where nothing is drawn.
         axes.set_xscale("symlog", linthresh=low / 10, subs=range(2, 10))
         axes.set_xlim(-high, -low)
 

@@ -1,12 +1,11 @@
 """Hessian: its largest eigenvalues, batch by batch."""
 
 from dataclasses import dataclass
-from math import ceil
 from typing import TYPE_CHECKING, ClassVar
 
 from vitscope.errors import VitscopeError
-from vitscope.measures.augmented import check_augmented
-from vitscope.measures.measure import FigureKind, Given, Measure, Work
+from vitscope.measures.augmented import OfLoss
+from vitscope.measures.measure import FigureKind, Given, Work
 from vitscope.settings.section import setting
 
 if TYPE_CHECKING:
@@ -52,30 +51,23 @@ class Settings:
     density_steps: int = setting(40, "Steps of Lanczos from each of them.", minimum=5)
 
 
-class OfHessian(Measure):
+class OfHessian(OfLoss):
     """What is measured of the Hessian of the training loss, on some batches for each job."""
 
-    needs = "loss"
     # Whether products end where the result has converged.
     converges: ClassVar[bool] = False
-    in_parts = True
     batch_setting = "analysis.hessian.batch_size"
 
-    def split(self, study: "Study") -> str:
-        """Return the split whose images are augmented."""
-        return study.analysis.augmented.split
-
-    def parts(self, study: "Study", model: str) -> int:
-        """Return how many jobs share the batches among them."""
+    def steps(self, study: "Study") -> tuple[int, int]:
+        """Return how many batches there are, and how many of them one job measures."""
         settings = study.section("hessian", Settings)
-        return ceil(settings.batches / settings.batches_per_job)
+        return settings.batches, settings.batches_per_job
 
     def part(self, study: "Study", model: str, part: int) -> Given:
         """Return which batches of augmented images are measured, and the weight decay."""
         settings = study.section("hessian", Settings)
-        first = part * settings.batches_per_job
         return {
-            "batches": list(range(first, min(first + settings.batches_per_job, settings.batches))),
+            "batches": list(self.steps_of(study, part)),
             "batch_size": settings.batch_size,
             "weight_decay": study.weight_decay(model) if settings.l2 else 0.0,
         }
@@ -89,14 +81,14 @@ class OfHessian(Measure):
     ) -> Work | None:
         """Count the passes of as many products as there may be."""
         settings = study.section("hessian", Settings)
-        batches = len(self.part(study, model, part)["batches"])
+        batches = len(self.steps_of(study, part))
         products, vectors = self.products(settings)
         count = batches * settings.batch_size * products * PASSES_OF_A_PRODUCT
         return Work(count, settings.batch_size, "product", vectors, most=self.converges)
 
     def check(self, study: "Study") -> None:
-        """Refuse what check_augmented does, and more batches than there are augmented images."""
-        check_augmented(study, self.name)
+        """Refuse what all of the loss do, and more batches than there are augmented images."""
+        super().check(study)
         settings, images = study.section("hessian", Settings), study.analysis.augmented.images
         shown = self.name in study.tables()
         if shown and settings.batches * settings.batch_size > images:

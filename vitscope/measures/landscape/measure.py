@@ -1,11 +1,10 @@
 """Landscapes: the loss on a plane of weights."""
 
 from dataclasses import dataclass
-from math import ceil
 from typing import TYPE_CHECKING, Literal
 
-from vitscope.measures.augmented import check_augmented
-from vitscope.measures.measure import FigureKind, Given, Measure, Work
+from vitscope.measures.augmented import OfLoss
+from vitscope.measures.measure import FigureKind, Given, Work
 from vitscope.settings.section import setting
 from vitscope.training.snapshots import END
 
@@ -57,11 +56,9 @@ class Settings:
     )
 
 
-class Landscape(Measure):
+class Landscape(OfLoss):
     """The loss on a plane through the trained weights, some rows of the grid for each job."""
 
-    needs = "loss"
-    in_parts = True
     settings = Settings
     batch_setting = "analysis.landscape.batch_size"
 
@@ -73,27 +70,23 @@ class Landscape(Measure):
             "landscape_slices": self.kind("slices"),
         }
 
-    def split(self, study: "Study") -> str:
-        """Return the split whose images are augmented."""
-        return study.analysis.augmented.split
-
     def snapshots(self, study: "Study", model: str) -> list[str]:
         """Return the end of training alone."""
         return [END]
 
-    def parts(self, study: "Study", model: str) -> int:
-        """Return how many jobs share the rows of the grid among them."""
+    def steps(self, study: "Study") -> tuple[int, int]:
+        """Return how many rows the grid has, and how many of them one job measures."""
         settings = study.section("landscape", Settings)
-        return ceil(settings.points / settings.rows_per_job)
+        return settings.points, settings.rows_per_job
 
     def part(self, study: "Study", model: str, part: int) -> Given:
         """Return the grid and the rows of it that are measured; 0 weight decay leaves L2 out."""
         settings = study.section("landscape", Settings)
-        first = part * settings.rows_per_job
+        rows = self.steps_of(study, part)
         return {
             "points": settings.points,
             "radius": settings.radius,
-            "rows": [first, min(first + settings.rows_per_job, settings.points)],
+            "rows": [rows.start, rows.stop],
             "seed": settings.seed,
             "precision": settings.precision,
             "batch_size": settings.batch_size,
@@ -105,15 +98,10 @@ class Landscape(Measure):
     ) -> Work | None:
         """Count a pass of each augmented image at each point of the rows."""
         settings = study.section("landscape", Settings)
-        first, last = self.part(study, model, part)["rows"]
-        points = (last - first) * settings.points
+        points = len(self.steps_of(study, part)) * settings.points
         share = 1 if settings.precision == "float32" else SHARE_OF_BFLOAT16
         count = points * study.analysis.augmented.images * share
         return Work(count, settings.batch_size, vectors=VECTORS)
-
-    def check(self, study: "Study") -> None:
-        """Refuse a loss of no known training, or without images to augment."""
-        check_augmented(study, "landscape")
 
 
 MEASURE = Landscape()

@@ -19,7 +19,7 @@ from vitscope.measures.depth_bands import Band, bands
 
 _LABEL = "Δ accuracy (pp)"
 _INTERVAL_WIDTH = 0.8
-# What is above the highest point, over the lowest one.
+# The free space above the highest point, over the range from zero to the lowest one.
 _ROOM = 0.06
 # A point that the published figure cut off, and that is known from its line alone.
 _OFF_SCALE = "extrapolated_offscale"

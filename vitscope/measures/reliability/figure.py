@@ -25,7 +25,7 @@ _ACCURACY_ALPHA = 0.45
 _DIAGONAL: dict[str, Any] = {"color": "black", "linestyle": "--", "linewidth": 0.7}
 _GAP: dict[str, Any] = {"facecolor": "none", "linewidth": 0.5, "hatch": "//////"}
 _SHARES: dict[str, Any] = {"color": "#b3b3b3"}
-# How high a diagram is over the histogram below it, then inches.
+# The height of a diagram to that of the histogram below it.
 _DIAGRAM_TO_HISTOGRAM = (3, 1)
 _INCHES_PER_ROW = 2.3
 _INCHES_FOR_LEGEND = 0.2

@@ -1,9 +1,7 @@
 """The claim that attention among convolutions makes a model robust to corruptions. Fig. 12b."""
 
-import pandas as pd
-
 from vitscope.claims.claim import Claim, hybrid_against_convolution
-from vitscope.claims.comparing import smaller
+from vitscope.claims.comparing import smaller, value_in_row
 from vitscope.claims.evidence import Evidence
 from vitscope.measures.corruption_error.table import TABLE
 
@@ -13,12 +11,6 @@ _RULE = (
     "convolutional model minus that of the model named first; the claim holds where it is above "
     "zero. It has no interval: a small difference may be chance."
 )
-
-
-def _measured(rows: pd.DataFrame, _blocks: pd.DataFrame) -> pd.DataFrame:
-    mean = rows[rows["corruption"] == "mean"]
-    return mean.assign(measure="corruption_error", value=mean["error"])
-
 
 CLAIMS = {
     "robustness": Evidence(
@@ -31,10 +23,10 @@ CLAIMS = {
                 "difference of mean corruption error",
                 _RULE,
                 hybrid_against_convolution,
-                smaller("corruption_error"),
+                smaller("error"),
                 holds_above=0,
             ),
         ),
-        _measured,
+        value_in_row("error", "corruption", "mean"),
     )
 }

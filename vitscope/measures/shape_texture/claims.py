@@ -1,9 +1,7 @@
 """The claim that attention goes by shape more than convolution does."""
 
-import pandas as pd
-
 from vitscope.claims.claim import Claim, attention_against_convolution
-from vitscope.claims.comparing import larger
+from vitscope.claims.comparing import larger, value_in_row
 from vitscope.claims.evidence import Evidence
 from vitscope.measures.shape_texture.table import TABLE
 
@@ -13,12 +11,6 @@ _RULE = (
     "is above zero. The 95 % intervals are of each model alone, though both classify the same "
     "images: where they overlap, there may be a difference all the same."
 )
-
-
-def _measured(rows: pd.DataFrame, _blocks: pd.DataFrame) -> pd.DataFrame:
-    overall = rows[rows["class_name"] == "all"]
-    return overall.assign(measure="shape_bias", value=overall["shape_bias"])
-
 
 CLAIMS = {
     "shape_texture": Evidence(
@@ -35,6 +27,6 @@ CLAIMS = {
                 holds_above=0,
             ),
         ),
-        _measured,
+        value_in_row("shape_bias", "class_name", "all"),
     )
 }

@@ -91,7 +91,7 @@ def plot(
     entries: dict[str, Any] = {}
     for member, look in zip(members, looks_of(members), strict=True):
         _draw(axes, shown[member.model], look)
-        # In the panel, markers are filled by time.
+        # Half a marker would say less here: in the panel, its fill is the time.
         entries[member.label] = Line2D([], [], **replace(look, half_filled=False).curve)
     axes.plot(0, 1, **_START, zorder=5)
     axes.plot(0, 0, **_END, zorder=5)

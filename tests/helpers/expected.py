@@ -1,0 +1,12 @@
+"""How a table is compared with the expected one."""
+
+from typing import NamedTuple
+
+
+class Expected(NamedTuple):
+    """What names a row of a table, how far its values may differ, and which are not compared."""
+
+    keys: list[str]
+    relative: float
+    absolute: float = 0.0
+    without: tuple[str, ...] = ()

@@ -1,0 +1,73 @@
+"""What can be seen in a figure that is laid out, and what of it is cut off or lies over another."""
+
+from collections.abc import Iterator, Sequence
+from itertools import combinations
+
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.axis import Axis
+from matplotlib.figure import Figure
+from matplotlib.legend import Legend
+from matplotlib.patches import Rectangle
+from matplotlib.text import Text
+from matplotlib.transforms import Bbox
+
+# What is shown, as messages call it, and where.
+Box = tuple[str, Bbox]
+
+
+def legends_of(figure: Figure) -> list[Legend]:
+    """Return all legends, also those of the parts of a figure."""
+    return [legend for part in (figure, *figure.subfigs) for legend in part.legends]
+
+
+def legend_labels(figure: Figure) -> list[str]:
+    """Return what the legends of a figure name."""
+    return [text.get_text() for legend in legends_of(figure) for text in legend.get_texts()]
+
+
+def spans(axes: Axes) -> list[tuple[float, float]]:
+    """Return where the bands of a panel begin and end, which are as high as it is."""
+    boxes = [p for p in axes.patches if isinstance(p, Rectangle) and p.get_height() == 1]
+    ends = [(box.get_x(), box.get_x() + box.get_width()) for box in boxes]
+    return sorted((round(start, 9), round(end, 9)) for start, end in ends)
+
+
+def boxes_of(figure: Figure) -> list[Box]:
+    """Return all texts that can be seen, and where."""
+    texts = [text for text in _texts(figure) if text.get_visible() and text.get_text()]
+    return [(text.get_text(), text.get_window_extent()) for text in texts]
+
+
+def _texts(figure: Figure) -> Iterator[Text]:
+    for part in (figure, *figure.subfigs):
+        headings = (part._suptitle, part._supxlabel, part._supylabel)
+        yield from (text for text in headings if text is not None)
+    for legend in legends_of(figure):
+        yield from (legend.get_title(), *legend.get_texts())
+    for axes in [*figure.axes, *(child for each in figure.axes for child in each.child_axes)]:
+        yield from (axes.title, axes._left_title, axes._right_title, *axes.texts)
+        if axes.axison:
+            for axis in filter(Artist.get_visible, (axes.xaxis, axes.yaxis)):
+                yield from (axis.label, axis.get_offset_text(), *_tick_labels(axis))
+
+
+def _tick_labels(axis: Axis) -> Iterator[Text]:
+    """Yield the labels that are drawn: an axis keeps some beyond its limits."""
+    low, high = sorted(axis.get_view_interval())
+    for tick in axis.get_major_ticks():
+        if low <= tick.get_loc() <= high:
+            yield from (tick.label1, tick.label2)
+
+
+def flaws(figure: Figure, others: Sequence[Box] = ()) -> list[str]:
+    """Say which texts of a figure, and which other boxes, are cut off or lie over each other."""
+    boxes = [*boxes_of(figure), *others]
+    width, height = figure.bbox.size
+    found = [
+        f"cut off: {name}"
+        for name, box in boxes
+        if min(box.x0, box.y0, width - box.x1, height - box.y1) < 0
+    ]
+    pairs = combinations(boxes, 2)
+    return found + [f"{one} over {other}" for (one, a), (other, b) in pairs if a.overlaps(b)]

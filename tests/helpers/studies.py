@@ -1,0 +1,22 @@
+"""The default study with other settings."""
+
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from vitscope.settings.loading import BUNDLED_STUDIES
+
+
+def mini() -> dict[str, Any]:
+    """Return the default study as it is written."""
+    text = (BUNDLED_STUDIES / "mini.yaml").read_text(encoding="utf-8")
+    study: dict[str, Any] = yaml.safe_load(text)
+    return study
+
+
+def mini_with(folder: Path, **sections: Any) -> Path:
+    """Write the default study with these sections in place of its own, and return its path."""
+    path = folder / "own.yaml"
+    path.write_text(yaml.safe_dump(mini() | sections), encoding="utf-8")
+    return path
