@@ -153,7 +153,7 @@ def test_several_streams_at_once_are_refused(name: str) -> None:
         list_blocks("mine", network, described(size))
     said = str(caught.value)
     assert said.startswith("models.mine: ")
-    assert said.endswith("name the points to read in the model's entry, as points.")
+    assert said.endswith("name the points to read, as `points`.")
 
 
 class Choosing(nn.Module):

@@ -82,7 +82,7 @@ SHOWN = (
 MADE = ("all", *SHOWN)
 # One figure at least for every kind of file that lies between the data and a figure.
 SOME = (
-    *(f"figures/{TINY}/{name}.pdf" for name in ("fig9", "reliability", "landscape")),
+    *(f"figures/{name}.pdf" for name in (f"{TINY}/fig9", "reliability", "landscape")),
     f"results/{TINY}/tables/feature_variance.parquet",
 )
 MOMENTS = ("init", "warmup", "end")

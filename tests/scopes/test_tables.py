@@ -1,40 +1,150 @@
 """What is measured in memory is what the workflow makes, to the last bit."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
+from PIL import Image
 
+import vitscope
 from tests.helpers.looking import Made
-from tests.runs.copies import TINY, Workflow
+from tests.runs.copies import EVERYTHING, TINY, Workflow
+from vitscope.drawing.saving import STYLE, save, style
+from vitscope.errors import VitscopeError
+from vitscope.measures import rooms
 from vitscope.scopes.looking import Scope
 from vitscope.settings.loading import load_study
 from vitscope.workflow import params
 
+OF_THE_LOSS = ("landscape", "hessian", "hessian_density")
+OF_A_STUDY = ("fit", "shape_texture", "trajectory")
+
+
+def results_of(workflow: Workflow, name: str) -> Made:
+    return Made(load_study(workflow.studies / f"{name}.yaml"), workflow.root / "results")
+
+
+def of_the_loss(made: Made) -> Scope:
+    """Look at the ViT of a study with its training images, augmented as in training."""
+    recipe = params.augmentation(made.study, "vit")
+    augment = {key: value for key, value in recipe.items() if key not in params.TRAINED_ON}
+    decay = made.study.weight_decay("vit")
+    return made.looked_at("vit", "train", loss={"weight_decay": decay, "augment": augment})
+
+
+def compared(scope: Scope, made: Made, tables: list[str]) -> None:
+    for name in tables:
+        found, expected = scope.table(name), made.table(name, "vit")
+        pd.testing.assert_frame_equal(found, expected, check_exact=True, obj=name)
+
 
 @pytest.fixture(scope="module")
 def tiny(made: Workflow) -> Made:
-    return Made(load_study(made.studies / f"{TINY}.yaml"), made.root / "results")
+    return results_of(made, TINY)
 
 
 @pytest.fixture(scope="module")
 def scope(tiny: Made) -> Iterator[Scope]:
-    """The ViT of the study on its test images, in one shard and not in two."""
+    """The ViT of the study on its test images."""
     return tiny.looked_at("vit")
 
 
+def test_tables_are_those_of_the_workflow(tiny: Made, scope: Scope) -> None:
+    there = [name for name in scope.available() if (tiny.results / name / "vit.parquet").is_file()]
+    assert {"blocks", "feature_variance", "fourier", "spectrum", "cka", "reliability"} < {*there}
+    compared(scope, tiny, there)
+    compared(of_the_loss(tiny), tiny, ["landscape"])
+
+
+@pytest.mark.nightly
+def test_every_table_is_that_of_the_workflow(every_kind: Workflow) -> None:
+    made = results_of(every_kind, EVERYTHING)
+    of_pairs = {name for name in rooms.names() if rooms.declared(name).of_pairs}
+    wanted = {"blocks", *rooms.names()} - {*OF_A_STUDY, *of_pairs}
+    compared(made.looked_at("vit"), made, sorted(wanted - {*OF_THE_LOSS}))
+    compared(of_the_loss(made), made, [*OF_THE_LOSS])
+    between = vitscope.compare({name: made.looked_at(name) for name in ("vit", "resnet")})
+    for name in of_pairs:
+        found, expected = between.table(name), made.table(name, "vit+resnet")
+        pd.testing.assert_frame_equal(found, expected, check_exact=True, obj=name)
+
+
+def test_a_figure_is_that_of_the_workflow(tiny: Made, scope: Scope, tmp_path: Path) -> None:
+    read = vitscope.read(tiny.results)
+    assert pixels_of(read.plot("fig9"), tmp_path) == workflows(tiny, "fig9")
+    # Of one model, which both call ViT.
+    assert pixels_of(read.plot("reliability"), tmp_path) == workflows(tiny, "reliability")
+
+
+def pixels_of(figure: Any, folder: Path) -> bytes:
+    with style(STYLE):
+        save(figure, folder / "figure.png", "", {})
+    return Image.open(folder / "figure.png").tobytes()
+
+
+def workflows(made: Made, figure: str) -> bytes:
+    folder = made.results.parents[1] / "figures" / made.study.name
+    return Image.open(folder / f"{figure}.png").tobytes()
+
+
+def test_tables_that_were_read(tiny: Made) -> None:
+    read = vitscope.read(tiny.results)
+    assert {member.model for member in read.members} == {"resnet", "vit"}
+    expected = pd.concat([tiny.table("feature_variance", name) for name in ("resnet", "vit")])
+    found = read.feature_variance
+    pd.testing.assert_frame_equal(found, expected.reset_index(drop=True), check_exact=True)
+    assert len(read.predictions) == 2 * 16
+    assert read.figures()["fig9"] == "feature_variance"
+    with pytest.raises(VitscopeError, match="no table 'hessian'"):
+        read.table("hessian")
+    with pytest.raises(AttributeError, match="no table 'hesian'"):
+        _ = read.hesian
+
+
+def test_claims_are_counted_as_in_the_workflow(tiny: Made, scope: Scope) -> None:
+    ours = scope.counted("feature_variance")
+    theirs = vitscope.read(tiny.results).table("feature_variance")
+    variance = theirs[theirs["model"] == "vit"].sort_values("index")
+    falls = np.diff(variance["variance"])[variance["kind"].to_numpy()[1:] == "msa"] < 0
+    row = ours[ours["claim"] == "msa_reduces_variance"].iloc[0]
+    assert (row["measured_count"], row["measured_total"]) == (falls.sum(), len(falls))
+    told = scope.claims("feature_variance").iloc[0]
+    assert told["measured"] == f"{falls.sum()} of {len(falls)}"
+    assert told["holds"] == ("yes" if falls.mean() > 0.5 else "no")
+
+
+def test_one_pass_measures_all_that_is_missing(tiny: Made) -> None:
+    scope = tiny.looked_at("vit")
+    assert len(scope.feature_variance) > 0
+    made = {path.parent.name for path in Path(scope._folder.name).glob("*/vit/*.parquet")}
+    # From their parts, which one pass has made.
+    assert {"feature_variance", "fourier", "cka"} <= made
+
+
 @pytest.mark.parametrize(
-    "table",
-    ["blocks", "feature_variance", "fourier", "spectrum", "cka", "classification", "reliability"],
+    ("ask", "sentence"),
+    [
+        (lambda scope: scope.table("hesian"), "There is no measure 'hesian'. Did you mean"),
+        (lambda scope: scope.plot("fig9"), "There is no kind of figure 'fig9'"),
+        (lambda scope: scope.table("fit"), "fit takes a training: the workflow measures it"),
+        (lambda scope: scope.table("trajectory"), "trajectory takes a training"),
+        (lambda scope: scope.table("shape_texture"), "needs the images of a split 'conflict'"),
+        (lambda scope: scope.table("landscape"), "landscape needs the loss of the training: give"),
+        (lambda scope: scope.table("cka_between"), "cka_between takes two networks: ask"),
+    ],
 )
-def test_tables_of_test_images(tiny: Made, scope: Scope, table: str) -> None:
-    pd.testing.assert_frame_equal(scope.table(table), tiny.table(table, "vit"), check_exact=True)
+def test_what_cannot_be_measured_here(
+    scope: Scope, ask: Callable[[Scope], Any], sentence: str
+) -> None:
+    with pytest.raises(VitscopeError, match=sentence):
+        ask(scope)
 
 
-def test_tables_of_the_loss(tiny: Made) -> None:
-    recipe = params.augmentation(tiny.study, "vit")
-    augment = {key: value for key, value in recipe.items() if key not in ("images", "seed")}
-    decay = tiny.study.weight_decay("vit")
-    scope = tiny.looked_at("vit", "train", loss={"weight_decay": decay, "augment": augment})
-    found = scope.table("landscape")
-    pd.testing.assert_frame_equal(found, tiny.table("landscape", "vit"), check_exact=True)
+def test_a_folder_that_is_no_study(tmp_path: Path) -> None:
+    with pytest.raises(VitscopeError, match="There is no folder"):
+        vitscope.read(tmp_path / "nowhere")
+    with pytest.raises(VitscopeError, match=r"There is no run.yaml in"):
+        vitscope.read(tmp_path)

@@ -11,8 +11,33 @@ from tests.runs.copies import SETTINGS, Workflow, copy_workflow, write_study
 from tests.slurm.cluster import Cluster, cluster, missing
 from vitscope.networks.family import find_family
 
-# Its first layer has a token per pixel: far more to hold than its few weights let expect.
-LARGE = {"patch_size": 1, "embed_dim": 384, "depth": 1, "num_heads": 4}
+# A network that takes memory of which torch knows nothing, and that nobody could count before.
+GREEDY = """
+import time
+
+import numpy as np
+from torch import nn
+
+
+class Greedy(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.stem = nn.Conv2d(3, 8, 4, 4)
+        self.branch = nn.Conv2d(8, 8, 3, padding=1)
+        self.head = nn.Linear(8, 10)
+
+    def forward(self, images):
+        if len(images) > 2:
+            held = np.ones({megabytes} << 17)
+            # As long as it takes Slurm to look.
+            time.sleep(8)
+            del held
+        maps = self.stem(images)
+        maps = maps + self.branch(maps).relu()
+        return self.head(maps.mean((2, 3)))
+"""
+# More than is asked for at first, and less than twice as much.
+MEGABYTES = 900
 
 
 @pytest.fixture(scope="session")
@@ -48,10 +73,12 @@ def studies(tmp_path_factory: pytest.TempPathFactory) -> Path:
         one_model(settings, "sharded")
 
     def large(settings: dict[str, Any]) -> None:
-        settings["models"]["vit"]["arch"] = LARGE
+        one_model(settings, "large")
+        (folder / "greedy.py").write_text(GREEDY.format(megabytes=MEGABYTES), encoding="utf-8")
+        own = {"file": "greedy.py", "make": "Greedy"}
+        settings["models"]["vit"] |= {"family": "python", "arch": own, "checkpoint": {"made": True}}
         settings["data"]["shapes32"]["splits"]["test"]["images"] = 64
         settings["analysis"] |= {"images": 64, "shard_size": 64, "batch_size": 64}
-        one_model(settings, "large")
 
     assert len(SETTINGS["models"]) == 2
     write_study(folder / "sharded.yaml", sharded)

@@ -66,8 +66,8 @@ def _refuse_streams(
     if not cuts:
         raise VitscopeError(
             "no cut point was found in the network: nowhere do all paths from the images meet in "
-            "a map, as where it has several streams; name the points to read in the model's "
-            "entry, as points."
+            "a map, as where it has several streams; name the points to read, as "
+            "`points`."
         )
     names = ["the images", *(point.name for point in points), "the result"]
     for position, (start, end, share) in enumerate(recorded.stretches([cut.index for cut in cuts])):
@@ -77,7 +77,7 @@ def _refuse_streams(
                 f"only part of the network was found: {len(cuts)} cut points, and between "
                 f"{quoted(names[position])} and {quoted(names[position + 1])} lie "
                 f"{share:.0%} of its layers, with {additions} additions to several streams at "
-                f"once; name the points to read in the model's entry, as points."
+                f"once; name the points to read, as `points`."
             )
 
 

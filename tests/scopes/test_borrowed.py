@@ -1,0 +1,135 @@
+"""A network is given back as it was, whatever happens to a measurement."""
+
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+import vitscope
+from tests.scopes.networks import Convolutions, Transformer, labels, network, pixels
+from vitscope.errors import VitscopeError
+from vitscope.measures import rooms
+from vitscope.scopes import making
+from vitscope.scopes.looking import Scope
+
+ANALYSIS = {
+    "frequency_noise": {"seeds": 1, "frequencies": [0.5]},
+    "robustness": {"corruptions": ["fog"], "severities": [1]},
+    "landscape": {"points": 3, "precision": "bfloat16"},
+    "hessian": {"batches": 1, "density_probes": 1, "density_steps": 5, "top": 1},
+}
+
+
+def looked_at(model: nn.Module) -> Scope:
+    loss = {"weight_decay": 0.1}
+    return vitscope.look(model, pixels(), labels(), 0.5, 0.25, loss=loss, analysis=ANALYSIS)
+
+
+def state(model: nn.Module) -> list[Any]:
+    """Return all that a measurement might change: objects by themselves, values as copies."""
+    tensors = [*model.parameters(), *model.buffers()]
+    hooks = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks")
+    return [
+        [
+            (id(each), each.data_ptr(), each.stride(), each.device, each.requires_grad, each.grad)
+            for each in tensors
+        ],
+        [each.detach().clone().tolist() for each in tensors],
+        [module.training for module in model.modules()],
+        [len(getattr(module, name)) for module in model.modules() for name in hooks],
+        [sorted(vars(module)) for module in model.modules()],
+    ]
+
+
+def lent(kind: type[nn.Module]) -> nn.Module:
+    """Return a network in training, a part of it frozen."""
+    model = network(kind).train()
+    model.head.requires_grad_(False)
+    next(module for module in model.modules() if isinstance(module, nn.Conv2d)).eval()
+    return model
+
+
+def in_memory() -> list[str]:
+    names = [name for name in rooms.names() if rooms.declared(name).needs != "weights"]
+    return [name for name in names if name not in ("cka_between", "fit", "shape_texture")]
+
+
+@pytest.mark.parametrize("kind", [Transformer, Convolutions])
+def test_every_measure_gives_the_network_back(kind: type[nn.Module]) -> None:
+    model = lent(kind)
+    before = state(model)
+    scope = looked_at(model)
+    assert {*in_memory(), "blocks", "predictions"} == {*scope.available()}
+    for name in scope.available():
+        if name.startswith("hessian") and kind is Transformer:
+            # Attention of torch has no second derivative where it is fused: it is refused.
+            continue
+        assert len(scope.table(name)) > 0
+        assert state(model) == before, name
+
+
+@pytest.fixture(autouse=True)
+def scratch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder of this test's own for all that is temporary, on disk and in memory."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(making, "IN_MEMORY", tmp_path)
+    return tmp_path
+
+
+class Interrupt:
+    """Ends the n-th pass of a network as a user would."""
+
+    def __init__(self, model: nn.Module, passes: int) -> None:
+        self._left = passes
+        self.hook = model.register_forward_hook(self)
+
+    def __call__(self, *_: object) -> None:
+        self._left -= 1
+        if self._left == 0:
+            raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("table", [*in_memory(), "predictions"])
+def test_interrupted_in_the_middle(table: str, scratch: Path) -> None:
+    model = lent(Convolutions)
+    scope = looked_at(model)
+    before, files = state(model), {*scratch.iterdir()}
+    hook = Interrupt(model, 2 if needs(table) in ("loss", "model") else 1)
+    with pytest.raises(KeyboardInterrupt):
+        scope.table(table)
+    hook.hook.remove()
+    assert state(model) == before
+    assert {*scratch.iterdir()} == files
+    # And the next time it is measured.
+    assert len(scope.table(table)) > 0
+
+
+def needs(table: str) -> str:
+    if table == "predictions":
+        return "predictions"
+    declared = rooms.declared(table)
+    return rooms.declared(declared.parts_of or table).needs
+
+
+def test_nothing_is_left_behind(scratch: Path) -> None:
+    scope = looked_at(network())
+    assert len(scope.table("feature_variance")) > 0
+    assert [*scratch.iterdir()]
+    del scope
+    assert not [*scratch.iterdir()]
+
+
+@pytest.mark.parametrize("images", [pixels()[:, :1], [pixels()[0], 3], pixels().float() - 1])
+def test_nothing_is_left_of_images_that_fail(images: Any, scratch: Path) -> None:
+    with pytest.raises((VitscopeError, TypeError, ValueError)):
+        vitscope.look(network(), images, mean=0, std=1)
+    assert not [*scratch.iterdir()]
+
+
+def test_the_fast_path_of_torch_is_as_it_was() -> None:
+    torch.backends.mha.set_fastpath_enabled(True)
+    assert len(looked_at(network()).table("classification")) == 1
+    assert torch.backends.mha.get_fastpath_enabled()

@@ -1,0 +1,67 @@
+"""Networks side by side."""
+
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+
+import vitscope
+from tests.scopes.networks import Convolutions, Transformer, labels, network, pixels
+from vitscope.errors import VitscopeError
+from vitscope.scopes.comparing import Comparison
+
+
+@pytest.fixture(scope="module")
+def both() -> Comparison:
+    networks = {"mine": network(Transformer), "theirs": network(Convolutions)}
+    return vitscope.compare(
+        {name: vitscope.look(net, pixels(), labels(), 0.5, 0.25) for name, net in networks.items()}
+    )
+
+
+def test_tables_have_the_rows_of_both(both: Comparison) -> None:
+    table = both.feature_variance
+    assert dict(table.groupby("model", sort=False).size()) == {"mine": 5, "theirs": 3}
+    assert both.classification["model"].tolist() == ["mine", "theirs"]
+    assert set(both.predictions["model"]) == {"mine", "theirs"}
+
+
+def test_a_network_with_itself_is_as_similar_as_alone() -> None:
+    scopes = [vitscope.look(network(), pixels(), labels(), 0.5, 0.25) for _ in range(2)]
+    between = vitscope.compare(dict(zip("ab", scopes, strict=True))).cka_between
+    assert set(between["model"]) == {"a"}
+    assert set(between["other_model"]) == {"b"}
+    np.testing.assert_array_equal(between["cka"], scopes[0].cka["cka"])
+
+
+def test_every_kind_of_figure(both: Comparison) -> None:
+    assert {"cka_between", "frequency_noise", "lesion", "fourier_depth"} < {*both.kinds()}
+    for kind in both.kinds():
+        assert isinstance(both.plot(kind), Figure), kind
+
+
+def test_figures_call_the_networks_by_their_names(both: Comparison) -> None:
+    titles = [axes.get_title() for axes in both.plot("feature_variance").axes]
+    assert titles == ["mine", "theirs"]
+
+
+def test_claims_say_whose_they_are(both: Comparison) -> None:
+    claims = both.claims("feature_variance")
+    assert set(claims["model"]) == {"mine", "theirs"}
+    assert not claims.duplicated().any()
+
+
+def test_other_images_are_not_compared() -> None:
+    other = pixels().flip(0)
+    scopes = {
+        name: vitscope.look(network(), each, mean=0, std=1)
+        for name, each in (("a", pixels()), ("b", other))
+    }
+    with pytest.raises(VitscopeError, match="compares feature maps of the same images"):
+        vitscope.compare(scopes).table("cka_between")
+
+
+def test_what_is_no_scope() -> None:
+    with pytest.raises(VitscopeError, match="mine is a Transformer, allowed: what"):
+        vitscope.compare({"mine": network()})
+    with pytest.raises(VitscopeError, match="nothing to compare"):
+        vitscope.compare({})

@@ -1,0 +1,199 @@
+"""Whatever images are given as, the same are measured; what cannot be meant is refused."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from PIL import Image
+from torch import Tensor
+from torch.utils.data import DataLoader, Dataset, IterableDataset, TensorDataset
+
+import vitscope
+from tests.scopes.networks import CLASSES, SIZE, labels, network, pixels
+from vitscope.errors import VitscopeError
+
+MEAN, STD = [0.4, 0.5, 0.6], [0.2, 0.25, 0.3]
+
+
+class Pictures(Dataset):
+    """As torchvision has them: a picture and its class."""
+
+    def __len__(self) -> int:
+        return len(pixels())
+
+    def __getitem__(self, index: int) -> tuple[Image.Image, int]:
+        return Image.fromarray(pixels()[index].permute(1, 2, 0).numpy()), int(labels()[index])
+
+
+class Rows:
+    """As Hugging Face has them: a mapping for each image; without an end when it is iterated."""
+
+    def __len__(self) -> int:
+        return len(pixels())
+
+    def __getitem__(self, index: int) -> dict[str, Any]:
+        picture, label = Pictures()[index % len(self)]
+        return {"img": picture, "fine_label": label}
+
+
+class Stream(IterableDataset):
+    """Images of which nobody knows how many there are."""
+
+    def __iter__(self) -> Iterator[tuple[Tensor, int]]:
+        return zip(pixels().float() / 255, labels().tolist(), strict=True)
+
+
+def normalized() -> Tensor:
+    scaled = pixels().float() / 255
+    return (scaled - torch.tensor(MEAN).view(3, 1, 1)) / torch.tensor(STD).view(3, 1, 1)
+
+
+SAME: dict[str, Callable[[], Any]] = {
+    "8-bit tensor": pixels,
+    "8-bit array": lambda: pixels().numpy(),
+    "wider integers": lambda: pixels().to(torch.int32),
+    "from 0 to 1": lambda: pixels().float() / 255,
+    "from 0 to 1 in double precision": lambda: pixels().double() / 255,
+    "from 0 to 255": lambda: pixels().float(),
+    "channels last": lambda: pixels().permute(0, 2, 3, 1),
+    "loader": lambda: DataLoader(TensorDataset(pixels(), labels()), batch_size=5),
+    "loader of images alone": lambda: DataLoader(pixels(), batch_size=5),
+    "loader of a stream": lambda: DataLoader(Stream(), batch_size=5),
+    "list of pictures": lambda: [picture for picture, _ in map(Pictures().__getitem__, range(12))],
+    "data set of pictures": Pictures,
+    "data set of mappings": Rows,
+}
+
+
+def measured(images: Any, given_labels: Any = None, **more: Any) -> pd.DataFrame:
+    scope = vitscope.look(network(), images, given_labels, MEAN, STD, **more)
+    return scope.table("feature_variance")
+
+
+@pytest.fixture(scope="module")
+def expected() -> pd.DataFrame:
+    return measured(pixels())
+
+
+@pytest.mark.parametrize("kind", SAME)
+def test_the_same_images_in_any_form(expected: pd.DataFrame, kind: str) -> None:
+    pd.testing.assert_frame_equal(measured(SAME[kind]()), expected, check_exact=True)
+
+
+def test_normalized_images_are_taken_as_they_are(expected: pd.DataFrame) -> None:
+    scope = vitscope.look(network(), normalized(), labels())
+    found = scope.table("feature_variance")
+    pd.testing.assert_frame_equal(found, expected, check_exact=True)
+    assert any("as the network takes them" in note for note in scope.notes)
+    with pytest.raises(VitscopeError, match="robustness needs pixels of 8 bits"):
+        scope.table("robustness")
+
+
+def test_values_between_pixels_are_not_rounded() -> None:
+    images = torch.rand(6, 3, SIZE, SIZE, generator=torch.Generator().manual_seed(2))
+    found = vitscope.look(network(), images, mean=0, std=1).table("feature_variance")
+    direct = network().patches(images).flatten(2).var(2).mean(1).mean().item()
+    assert found["variance"][0] == pytest.approx(direct, rel=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["loader", "loader of a stream", "data set of pictures"])
+def test_labels_that_come_with_images(kind: str) -> None:
+    scope = vitscope.look(network(), SAME[kind](), mean=MEAN, std=STD)
+    assert scope.table("predictions")["label"].tolist() == labels().tolist()
+
+
+@pytest.mark.parametrize("form", [Tensor.tolist, Tensor.numpy, lambda each: each.to(torch.uint8)])
+def test_labels_in_any_form(form: Callable[[Tensor], Any]) -> None:
+    scope = vitscope.look(network(), pixels(), form(labels()), MEAN, STD)
+    assert scope.table("predictions")["label"].tolist() == labels().tolist()
+
+
+def test_a_folder(tmp_path: Path, expected: pd.DataFrame) -> None:
+    for index, image in enumerate(pixels()):
+        folder = tmp_path / f"class {labels()[index]}"
+        folder.mkdir(exist_ok=True)
+        Image.fromarray(image.permute(1, 2, 0).numpy()).save(folder / f"{index:02}.png")
+    scope = vitscope.look(network(), tmp_path, mean=MEAN, std=STD, image_size=SIZE)
+    found = scope.table("feature_variance")
+    # In the order of the classes.
+    assert found["variance"].to_numpy() == pytest.approx(expected["variance"].to_numpy(), rel=1e-12)
+    assert scope.table("predictions")["label"].tolist() == sorted(labels().tolist())
+
+
+def test_pictures_of_other_sizes_are_cut() -> None:
+    pictures = [Image.new("RGB", (40 + index, 30), (index, 0, 0)) for index in range(4)]
+    scope = vitscope.look(network(), pictures, mean=MEAN, std=STD, image_size=SIZE)
+    assert len(scope.table("feature_variance")) == 5
+
+
+def test_mean_and_std_of_a_network_that_says_them() -> None:
+    told = network()
+    told.pretrained_cfg = {"mean": MEAN, "std": STD}
+    scope = vitscope.look(told, pixels())
+    expected = measured(pixels())
+    pd.testing.assert_frame_equal(
+        scope.table("feature_variance").drop(columns="model"),
+        expected.drop(columns="model"),
+        check_exact=True,
+    )
+    assert any("as the network was trained" in note for note in scope.notes)
+
+
+WRONG: dict[str, tuple[Callable[[], Any], dict[str, Any], str]] = {
+    "bare pixels": (pixels, {}, "Nothing says how the network takes 8-bit images"),
+    "bare pixels as floats": (lambda: pixels().float(), {}, "as pixels have"),
+    "normalized twice": (
+        normalized,
+        {"mean": MEAN, "std": STD},
+        "leave mean and std out if they are normalized already",
+    ),
+    "too large": (lambda: pixels().float() * 3, {"mean": 0, "std": 1}, "from 0 to 255"),
+    "one image": (lambda: pixels()[0], {}, r"shape \(3, 16, 16\), allowed: \(N, C, H, W\)"),
+    "no image": (lambda: pixels()[:0], {}, "There is no image"),
+    "no square": (lambda: pixels()[:, :, :8], {"mean": 0, "std": 1}, "16 pixels, allowed: squares"),
+    "not finite": (lambda: normalized().fill_(np.nan), {}, "not finite"),
+    "text": (lambda: np.array([[[["a"]]]]), {}, "allowed: numbers"),
+    "a number": (lambda: 3, {}, "`images` is a int, allowed: a tensor"),
+    "an unknown mapping": (lambda: [{"x": 1}], {}, "has the entries x, allowed: one of image"),
+    "no folder": (lambda: "nowhere", {"mean": 0, "std": 1, "image_size": 16}, "is not a folder"),
+    "a folder of any size": (lambda: "nowhere", {"mean": 0, "std": 1}, "give image_size="),
+    "no deviation": (pixels, {"mean": 0, "std": 0}, "std is .* allowed: numbers above 0"),
+    "two means": (pixels, {"mean": [0, 0], "std": 1}, "mean has 2 numbers, allowed: 3"),
+    "two kinds": (
+        lambda: iter([pixels(), pixels().float()]),
+        {"mean": 0, "std": 1},
+        "different kinds",
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", WRONG)
+def test_images_that_cannot_be_meant(kind: str) -> None:
+    images, more, sentence = WRONG[kind]
+    with pytest.raises(VitscopeError, match=sentence):
+        vitscope.look(network(), images(), **more)
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        (labels() + 1, f"go up to {CLASSES}, allowed: from 0 to {CLASSES - 1}"),
+        (labels()[:5], r"shape \(5,\), allowed: whole numbers, one for each of 12"),
+        (labels().float(), "The labels are float32"),
+        (torch.where(labels() == 1, -1, labels()), "are negative"),
+    ],
+)
+def test_labels_that_cannot_be_meant(given: Tensor, sentence: str) -> None:
+    with pytest.raises(VitscopeError, match=sentence):
+        vitscope.look(network(), pixels(), given, MEAN, STD)
+
+
+def test_images_that_the_network_does_not_take() -> None:
+    with pytest.raises(
+        VitscopeError, match=r"\(Transformer\) does not take images of the shape 1x"
+    ):
+        vitscope.look(network(), pixels()[:, :1], mean=0, std=1)

@@ -1,0 +1,163 @@
+"""What a scope shows of itself, where it draws, and what it takes of memory and time."""
+
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import pytest
+import torch
+from torch import nn
+
+import vitscope
+from tests.scopes.networks import Convolutions, labels, network, pixels
+from vitscope.errors import VitscopeError
+from vitscope.scopes.looking import Scope
+
+
+@pytest.fixture(scope="module")
+def scope() -> Scope:
+    return vitscope.look(network(), pixels(), labels(), 0.5, 0.25, name="mine")
+
+
+def test_it_shows_where_it_reads(scope: Scope) -> None:
+    page = scope._repr_html_()
+    assert page.count("<svg") == 1
+    for name in scope.blocks["name"]:
+        assert f"<td>{name}</td>" in page
+    assert "feature_variance" in repr(scope)
+    assert "feature_variance" in dir(scope)
+
+
+def test_drawn_in_axes_that_are_given(scope: Scope) -> None:
+    figure, (left, right) = plt.subplots(1, 2)
+    size = figure.get_size_inches().tolist()
+    try:
+        for kind, axes in (("feature_variance", left), ("frequency_noise", right), ("cka", left)):
+            assert scope.plot(kind, ax=axes) is figure
+        assert left.get_ylabel()
+        assert right.get_legend() is not None
+        assert figure.get_size_inches().tolist() == size
+        with pytest.raises(VitscopeError, match="2 panels, and cannot be drawn in axes"):
+            scope.plot("fourier", ax=left)
+        with pytest.raises(VitscopeError, match="laid out as a whole"):
+            scope.plot("robustness", ax=left)
+    finally:
+        plt.close(figure)
+
+
+def test_points_that_are_named() -> None:
+    points = [{"module": "blocks.0"}, {"module": "blocks.1"}]
+    scope = vitscope.look(network(), pixels(), mean=0, std=1, points=points)
+    assert scope.blocks["name"].tolist() == ["blocks.0", "blocks.1"]
+
+
+class Loose(nn.Module):
+    """A network of which nothing tells where its tokens lie."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.mix = nn.Linear(3 * 16 * 16, 5)
+
+    def forward(self, images: torch.Tensor) -> torch.Tensor:
+        return self.mix(images.flatten(1))
+
+
+def test_no_cut_points_are_found() -> None:
+    with pytest.raises(VitscopeError, match="points"):
+        vitscope.look(Loose(), pixels(), mean=0, std=1)
+
+
+@pytest.mark.parametrize(
+    ("more", "sentence"),
+    [
+        ({"points": [{"modul": "x"}]}, "look: points.0.modul: unknown key.* Did you mean 'module'"),
+        ({"analysis": {"lesions": {}}}, "look: analysis.lesions: unknown key.* mean 'lesion'"),
+        ({"analysis": {"images": 99}}, "analysis.images: found 99, allowed: at most 12"),
+        ({"loss": {"decay": 1}}, "look: loss.decay: unknown key"),
+    ],
+)
+def test_settings_that_there_are_not(more: dict, sentence: str) -> None:
+    with pytest.raises(VitscopeError, match=sentence):
+        vitscope.look(network(), pixels(), mean=0, std=1, **more)
+
+
+def test_what_is_no_network() -> None:
+    with pytest.raises(VitscopeError, match="`model` is a list, allowed: a"):
+        vitscope.look([], pixels())
+
+
+def test_a_network_without_classes() -> None:
+    features = network(Convolutions)
+    features.forward = lambda images: features.branches[0](maps := features.stem(images)) + maps
+    scope = vitscope.look(features, pixels(), labels(), mean=0, std=1)
+    assert scope.feature_variance["kind"].tolist() == ["stem", "conv"]
+    with pytest.raises(VitscopeError, match="classification needs a network that tells classes"):
+        scope.table("classification")
+
+
+def test_a_network_of_timm() -> None:
+    from vitscope.networks.timm_import import import_timm
+
+    arguments = {"img_size": 16, "patch_size": 4, "depth": 1, "embed_dim": 12, "num_heads": 2}
+    timm = import_timm()
+    model = timm.create_model("vit_tiny_patch16_224", num_classes=5, **arguments)
+    scope = vitscope.look(model, pixels(), labels())
+    assert scope.blocks["kind"].tolist() == ["stem", "msa", "mlp"]
+    assert scope.notes == [
+        "images: mean (0.5, 0.5, 0.5) and std (0.5, 0.5, 0.5), as the network was trained"
+    ]
+
+
+def test_importing_takes_no_torch() -> None:
+    code = (
+        "import sys, vitscope\n"
+        "heavy = {'torch', 'numpy', 'pandas', 'matplotlib', 'timm', 'snakemake'} & {*sys.modules}\n"
+        "assert not heavy, heavy\n"
+        "print(vitscope.look.__name__)\n"
+        "assert 'snakemake' not in sys.modules\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "look\n"
+
+
+def test_a_log_has_no_progress_bars(tmp_path: Path) -> None:
+    code = textwrap.dedent("""
+        import vitscope
+        from tests.scopes.networks import labels, network, pixels
+        scope = vitscope.look(network(), pixels(), labels(), 0.5, 0.25)
+        scope.lesion, scope.feature_variance
+    """)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stderr == ""
+
+
+MEMORY = """
+import resource, torch, vitscope
+from torch.utils.data import DataLoader
+from tests.scopes.networks import labels, network
+
+class Images(torch.utils.data.Dataset):
+    def __len__(self): return {count}
+    def __getitem__(self, index):
+        generator = torch.Generator().manual_seed(index)
+        return torch.rand(3, 16, 16, generator=generator), index % 5
+
+loader = DataLoader(Images(), batch_size=50)
+scope = vitscope.look(network(), loader, mean=0.5, std=0.25)
+scope.feature_variance, scope.classification
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+"""
+
+
+def test_a_loader_takes_the_memory_of_a_batch() -> None:
+    peaks = []
+    for count in (500, 5_000):
+        code = MEMORY.format(count=count)
+        done = subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, check=True
+        )
+        peaks.append(int(done.stdout.split()[-1]))
+    # KiB: the images alone would take 15 MB as float32.
+    assert peaks[1] - peaks[0] < 8_000, peaks
