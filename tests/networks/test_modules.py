@@ -30,7 +30,7 @@ def test_a_network_of_every_module(module: str) -> None:
         model = import_timm().create_model(expected["model"])
     network = described(int(expected["image_size"]))
     if expected["stem"] == 0:
-        with pytest.raises(VitscopeError, match="as `points`.$"):
+        with pytest.raises(VitscopeError, match=r"as `points`\.$"):
             list_blocks("mine", model, network)
         return
     blocks = list_blocks("mine", model, network)

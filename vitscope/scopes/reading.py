@@ -2,20 +2,20 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pandas as pd
+import yaml
 
 from vitscope.claims.published import Published, read_published_of
 from vitscope.drawing.figure import Member
 from vitscope.drawing.text import literal
 from vitscope.errors import VitscopeError, nearest
-from vitscope.files.strict_yaml import load_yaml
 from vitscope.measures import rooms
 from vitscope.scopes.making import read_table
 from vitscope.scopes.scope import OTHERS, Tables, drawn
 from vitscope.settings.loading import PUBLISHED, load_study
-from vitscope.settings.study import Study, typed
+from vitscope.settings.study import Settings, Study, typed
 from vitscope.workflow import params
 
 if TYPE_CHECKING:
@@ -118,5 +118,18 @@ def read(folder: Path | str, study: Path | str | None = None) -> Made:
             f"There is no {RECORD} in {folder}, which says what the study is: make all of it, or "
             f"give study=, the path of its file."
         )
-    settings: dict[str, Any] = load_yaml(record)["study"]
+    settings = _recorded(record)
     return Made(typed(settings.pop("name"), record, settings), place)
+
+
+def _recorded(record: Path) -> Settings:
+    """Return the study that the record of a run holds, word for word."""
+    try:
+        # Not as strictly as a study is read, which people write.
+        settings: Settings = yaml.safe_load(record.read_text(encoding="utf-8"))["study"]
+    except (OSError, ValueError, TypeError, LookupError, yaml.YAMLError) as error:
+        raise VitscopeError(
+            f"{record} is no record of a run: make it again, or give study=, the path of the "
+            f"study's file."
+        ) from error
+    return settings
