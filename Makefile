@@ -70,12 +70,12 @@ regenerate: $(VENV)/.installed-dev ## make all mini figures, compare tables and 
 	$(BIN)/snakemake --report report.html
 	@# Both are told, whichever fails.
 	$(BIN)/python -m tests.compare; tables=$$?; \
-	$(BIN)/python -m pytest -q -m pixels --mpl --mpl-results-path=results/pixels tests/pixels \
-		&& exit $$tables
+	$(BIN)/python -m pytest -q -m last_run --mpl --mpl-results-path=results/pixels \
+		tests/pixels tests/scopes/test_last_run.py && exit $$tables
 
 accept: $(VENV)/.installed-dev ## make the tables and figures of the last run the expected ones
 	$(BIN)/python -m tests.compare --accept
-	$(BIN)/python -m pytest -q -m pixels --mpl-generate-path=tests/pixels/expected tests/pixels
+	$(BIN)/python -m pytest -q -m last_run --mpl-generate-path=tests/pixels/expected tests/pixels
 
 train-mini: $(VENV)/.installed ## train the bundled models again (about 40 minutes on two cores)
 	$(BIN)/snakemake train_mini

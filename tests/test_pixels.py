@@ -16,7 +16,7 @@ EXPECTED = ROOT / "tests" / "pixels" / "expected"
 
 
 def compare(figures: Path) -> subprocess.CompletedProcess[str]:
-    command = ["-m", "pytest", "-q", "-m", "pixels", "--mpl", "-p", "no:cacheprovider"]
+    command = ["-m", "pytest", "-q", "-m", "last_run", "--mpl", "-p", "no:cacheprovider"]
     return subprocess.run(
         [sys.executable, *command, "tests/pixels", "-k", "fig9 or fig1b"],
         cwd=ROOT,

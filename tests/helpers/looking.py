@@ -8,10 +8,29 @@ import pandas as pd
 
 from vitscope.data.split import Split
 from vitscope.files.strict_yaml import load_yaml
+from vitscope.measures import rooms
 from vitscope.networks.loading import load_model
 from vitscope.scopes.looking import Scope, look
 from vitscope.scopes.making import read_table
 from vitscope.settings.study import Study
+from vitscope.workflow import params
+
+# Measures of a training, or of images that show two classes: they take a study.
+OF_A_STUDY = ("fit", "shape_texture", "trajectory")
+
+
+def in_memory() -> list[str]:
+    """Return the tables that one network in memory has."""
+    names = [name for name in rooms.names() if not rooms.declared(name).of_pairs]
+    return ["blocks", *(name for name in names if name not in OF_A_STUDY)]
+
+
+def of_the_loss(made: "Made", model: str) -> Scope:
+    """Look at a model with the training images of a study, augmented as in its training."""
+    recipe = params.augmentation(made.study, model)
+    augment = {key: value for key, value in recipe.items() if key not in params.TRAINED_ON}
+    decay = made.study.weight_decay(model)
+    return made.looked_at(model, "train", loss={"weight_decay": decay, "augment": augment})
 
 
 class Made:

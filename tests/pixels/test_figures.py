@@ -32,7 +32,7 @@ class Page:
             image.convert("RGB").reduce(2).save(target, optimize=True)
 
 
-@pytest.mark.pixels
+@pytest.mark.last_run
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.mpl_image_compare(baseline_dir="expected", tolerance=TOLERANCE, savefig_kwargs={})
 def test_figure(name: str) -> Page:

@@ -9,6 +9,7 @@ import torch
 from torch import nn
 
 import vitscope
+from tests.helpers.looking import in_memory
 from tests.scopes.networks import Convolutions, Transformer, labels, network, pixels
 from vitscope.errors import VitscopeError
 from vitscope.measures import rooms
@@ -52,17 +53,12 @@ def lent(kind: type[nn.Module]) -> nn.Module:
     return model
 
 
-def in_memory() -> list[str]:
-    names = [name for name in rooms.names() if rooms.declared(name).needs != "weights"]
-    return [name for name in names if name not in ("cka_between", "fit", "shape_texture")]
-
-
 @pytest.mark.parametrize("kind", [Transformer, Convolutions])
 def test_every_measure_gives_the_network_back(kind: type[nn.Module]) -> None:
     model = lent(kind)
     before = state(model)
     scope = looked_at(model)
-    assert {*in_memory(), "blocks", "predictions"} == {*scope.available()}
+    assert {*in_memory(), "predictions"} == {*scope.available()}
     for name in scope.available():
         if name.startswith("hessian") and kind is Transformer:
             # Attention of torch has no second derivative where it is fused: it is refused.
@@ -92,7 +88,7 @@ class Interrupt:
             raise KeyboardInterrupt
 
 
-@pytest.mark.parametrize("table", [*in_memory(), "predictions"])
+@pytest.mark.parametrize("table", [*in_memory()[1:], "predictions"])
 def test_interrupted_in_the_middle(table: str, scratch: Path) -> None:
     model = lent(Convolutions)
     scope = looked_at(model)

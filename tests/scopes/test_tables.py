@@ -10,29 +10,18 @@ import pytest
 from PIL import Image
 
 import vitscope
-from tests.helpers.looking import Made
+from tests.helpers.looking import Made, in_memory, of_the_loss
 from tests.runs.copies import EVERYTHING, TINY, Workflow
 from vitscope.drawing.saving import STYLE, save, style
 from vitscope.errors import VitscopeError
-from vitscope.measures import rooms
 from vitscope.scopes.looking import Scope
 from vitscope.settings.loading import load_study
-from vitscope.workflow import params
 
 OF_THE_LOSS = ("landscape", "hessian", "hessian_density")
-OF_A_STUDY = ("fit", "shape_texture", "trajectory")
 
 
 def results_of(workflow: Workflow, name: str) -> Made:
     return Made(load_study(workflow.studies / f"{name}.yaml"), workflow.root / "results")
-
-
-def of_the_loss(made: Made) -> Scope:
-    """Look at the ViT of a study with its training images, augmented as in training."""
-    recipe = params.augmentation(made.study, "vit")
-    augment = {key: value for key, value in recipe.items() if key not in params.TRAINED_ON}
-    decay = made.study.weight_decay("vit")
-    return made.looked_at("vit", "train", loss={"weight_decay": decay, "augment": augment})
 
 
 def compared(scope: Scope, made: Made, tables: list[str]) -> None:
@@ -56,18 +45,16 @@ def test_tables_are_those_of_the_workflow(tiny: Made, scope: Scope) -> None:
     there = [name for name in scope.available() if (tiny.results / name / "vit.parquet").is_file()]
     assert {"blocks", "feature_variance", "fourier", "spectrum", "cka", "reliability"} < {*there}
     compared(scope, tiny, there)
-    compared(of_the_loss(tiny), tiny, ["landscape"])
+    compared(of_the_loss(tiny, "vit"), tiny, ["landscape"])
 
 
 @pytest.mark.nightly
 def test_every_table_is_that_of_the_workflow(every_kind: Workflow) -> None:
     made = results_of(every_kind, EVERYTHING)
-    of_pairs = {name for name in rooms.names() if rooms.declared(name).of_pairs}
-    wanted = {"blocks", *rooms.names()} - {*OF_A_STUDY, *of_pairs}
-    compared(made.looked_at("vit"), made, sorted(wanted - {*OF_THE_LOSS}))
-    compared(of_the_loss(made), made, [*OF_THE_LOSS])
+    compared(made.looked_at("vit"), made, [n for n in in_memory() if n not in OF_THE_LOSS])
+    compared(of_the_loss(made, "vit"), made, [*OF_THE_LOSS])
     between = vitscope.compare({name: made.looked_at(name) for name in ("vit", "resnet")})
-    for name in of_pairs:
+    for name in ("cka_between",):
         found, expected = between.table(name), made.table(name, "vit+resnet")
         pd.testing.assert_frame_equal(found, expected, check_exact=True, obj=name)
 
