@@ -39,7 +39,7 @@ def measure() -> list[Row]:
     with _clone() as clone:
         first = _seconds(figure, clone)
         nothing = _seconds(figure, clone)
-        style = clone / "resources" / "style.mplstyle"
+        style = clone / "vitscope" / "drawing" / "style.mplstyle"
         style.write_text(style.read_text(encoding="utf-8") + "\nlines.linewidth: 1.1\n")
         restyled = _seconds(figure, clone)
     return [

@@ -5,6 +5,7 @@ import re
 import sys
 from pathlib import Path
 
+from vitscope import package_data
 from vitscope.errors import VitscopeError
 from vitscope.files.strict_yaml import load_yaml
 from vitscope.measures import rooms
@@ -14,8 +15,13 @@ from vitscope.settings.study import Study
 from vitscope.training.snapshots import END
 from vitscope.workflow import params, reach, session
 
-# Relative, so that a folder of results that moves is still up to date.
-ROOT = Path(os.path.relpath(workflow.basedir))
+
+def from_here(path):
+    """A path as seen from here, so that a folder of results that moves is still up to date."""
+    return os.path.relpath(path)
+
+
+ROOT = Path(from_here(workflow.basedir))
 SCRIPTS = ROOT / "scripts"
 
 
@@ -30,7 +36,7 @@ def clear(function, *arguments):
 
 # Snakemake has read these already, but took the last of keys that are there twice.
 for configfile_path in workflow.configfiles:
-    clear(load_yaml, Path(os.path.relpath(configfile_path)))
+    clear(load_yaml, Path(from_here(configfile_path)))
 
 LOADED = clear(load_config, config, "config/config.yaml or --config")
 DEFAULT, STUDIES = LOADED.default, LOADED.usable

@@ -12,7 +12,7 @@ rule corrupt_images:
         images=measured_split,
         official=official_corrupted,
         # What the severities mean; the library reads it.
-        parameters=str(ROOT / "resources" / "corruptions.yaml"),
+        parameters=from_here(package_data.CORRUPTION_PARAMETERS),
     output:
         images=temp("<results>/{study}/corrupted/{dataset}/{corruption}.safetensors"),
     log:

@@ -17,9 +17,10 @@ from vitscope.networks.blocks import list_blocks
 from vitscope.networks.conversion import convert
 from vitscope.networks.empty import empty_network
 from vitscope.networks.family import arch_schema, family_names
+from vitscope.package_data import ROOT
 from vitscope.settings.generated_docs import GENERATED, regenerated
 from vitscope.settings.generated_docs import PAGES as PAGES_WITH_PARTS
-from vitscope.settings.loading import ROOT, load_config, load_study, study_schema
+from vitscope.settings.loading import load_config, load_study, study_schema
 from vitscope.workflow.tables import OTHERS, tables
 
 SETTINGS = ROOT / "config" / "README.md"
@@ -27,7 +28,7 @@ PAGES = [
     *ROOT.glob("*.md"),
     *ROOT.glob("docs/*.md"),
     *ROOT.glob("config/*.md"),
-    *ROOT.glob("resources/**/*.md"),
+    *ROOT.glob("vitscope/**/*.md"),
 ]
 
 

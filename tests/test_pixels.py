@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 
 from tests.pixels.test_figures import NAMES
-from vitscope.settings.loading import ROOT
+from vitscope.package_data import ROOT
 
 EXPECTED = ROOT / "tests" / "pixels" / "expected"
 

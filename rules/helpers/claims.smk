@@ -1,7 +1,5 @@
 """What the jobs of claims.smk are given, and where their inputs lie."""
 
-PUBLISHED = ROOT / "resources" / "published"
-
 
 def tables_of_study(wildcards):
     """The tables of all models, by their names."""
@@ -15,4 +13,5 @@ def tables_of_study(wildcards):
 def published_files(wildcards):
     """The published points that the figures of a study show."""
     figures = study_of(wildcards).figures.values()
-    return sorted({str(PUBLISHED / f.published.file) for f in figures if f.published})
+    names = {figure.published.file for figure in figures if figure.published}
+    return [from_here(package_data.PUBLISHED_POINTS / name) for name in sorted(names)]

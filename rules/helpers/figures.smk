@@ -1,6 +1,6 @@
 """What the jobs of figures.smk are given, and where their inputs lie."""
 
-STYLE = str(ROOT / "resources" / "style.mplstyle")
+STYLE = from_here(package_data.STYLE)
 
 
 def tables_of_figure(wildcards):
@@ -17,4 +17,4 @@ def tables_of_figure(wildcards):
 def published_of_figure(wildcards):
     """The published points that a figure shows, if any."""
     published = study_of(wildcards).figures[wildcards.figure].published
-    return [str(PUBLISHED / published.file)] if published else []
+    return [from_here(package_data.PUBLISHED_POINTS / published.file)] if published else []

@@ -1,5 +1,4 @@
 import csv
-from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -7,9 +6,9 @@ import pytest
 from vitscope.claims.published import read_published
 from vitscope.errors import VitscopeError
 from vitscope.measures import rooms
+from vitscope.package_data import PUBLISHED_POINTS
 
-FOLDER = Path(__file__).parents[2] / "resources" / "published"
-FIG9 = FOLDER / "fig9.csv"
+FIG9 = PUBLISHED_POINTS / "fig9.csv"
 COLUMNS = rooms.kinds()["feature_variance"].published
 
 
@@ -32,7 +31,7 @@ def test_series_are_listed_in_the_order_of_the_file():
 
 def test_kinds_of_blocks_agree_with_the_published_bands():
     points = pd.read_csv(FIG9)
-    bands = pd.read_csv(FOLDER / "fig9_bands.csv").query("figure == 'fig9'")
+    bands = pd.read_csv(PUBLISHED_POINTS / "fig9_bands.csv").query("figure == 'fig9'")
     for model, ours in points.groupby("model"):
         theirs = bands[bands["model"] == model]
         for kind, chosen in {
@@ -49,8 +48,8 @@ def test_kinds_of_blocks_agree_with_the_published_bands():
 
 
 def test_every_file_is_a_table_that_the_readme_names():
-    readme = (FOLDER / "README.md").read_text(encoding="utf-8")
-    files = sorted(FOLDER.glob("*.csv"))
+    readme = (PUBLISHED_POINTS / "README.md").read_text(encoding="utf-8")
+    files = sorted(PUBLISHED_POINTS.glob("*.csv"))
     assert len(files) == 14
     for file in files:
         with file.open(newline="") as stream:
@@ -71,7 +70,7 @@ def test_every_file_is_a_table_that_the_readme_names():
 )
 def test_a_file_or_series_that_is_wrong_is_named(file, series, message):
     with pytest.raises(VitscopeError, match=message):
-        read_published(FOLDER / file, COLUMNS, {"m": series})
+        read_published(PUBLISHED_POINTS / file, COLUMNS, {"m": series})
 
 
 @pytest.mark.parametrize("content", [b"", b"\x89PNG\r\n\x1a\n\xff\xfe"])

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from vitscope.__main__ import COMMANDS
-from vitscope.commands.workflow import ROOT, asked_for
+from vitscope.commands.workflow import asked_for
 from vitscope.errors import VitscopeError
+from vitscope.package_data import ROOT
 
 STUDY = ROOT / "config" / "studies" / "mini.yaml"
 HEAVY = ("torch", "timm", "pandas", "numpy", "matplotlib", "snakemake", "jsonschema", "yaml")

@@ -2,8 +2,10 @@ from pathlib import Path
 
 import pytest
 
+from vitscope.package_data import STYLE
+
 
 @pytest.fixture(scope="session")
 def style_file() -> Path:
     """The style of the project."""
-    return Path(__file__).parents[2] / "resources" / "style.mplstyle"
+    return STYLE

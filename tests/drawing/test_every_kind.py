@@ -2,7 +2,6 @@ import subprocess
 import sys
 from functools import cache
 from importlib import import_module
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -17,9 +16,9 @@ from vitscope.drawing.figure import Member
 from vitscope.drawing.saving import style
 from vitscope.errors import VitscopeError
 from vitscope.measures.rooms import kinds
+from vitscope.package_data import PUBLISHED_POINTS, ROOT
 from vitscope.workflow.tables import tables
 
-ROOT = Path(__file__).parents[2]
 # Six models of two families that look alike.
 MEMBERS = [Member(f"m{i}", f"Model {i}", ["resnet", "timm_resnet"][i % 2]) for i in range(6)]
 PUBLISHED = {
@@ -71,7 +70,7 @@ def draw_of(kind, style_file, count, compared):
     published = {}
     if compared:
         file, series = PUBLISHED[kind]
-        path = ROOT / "resources" / "published" / file
+        path = PUBLISHED_POINTS / file
         names = {MEMBERS[i].model: series for i in compared}
         published = read_published(path, kinds()[kind].published, names)
     with style(style_file):

@@ -1,7 +1,6 @@
 """The picture of a network as the row of its cut points."""
 
 from itertools import pairwise
-from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -11,8 +10,7 @@ from matplotlib.figure import Figure
 from vitscope.drawing.looks import KIND_COLORS
 from vitscope.drawing.network import plot
 from vitscope.drawing.saving import style
-
-ROOT = Path(__file__).parents[2]
+from vitscope.package_data import STYLE
 
 KINDS = ["stem", "conv", "conv", "pool", "msa", "mlp"]
 OPERATIONS = [3_000_000, 5_000_000, 7_000_000, 1_000_000, 2_000_000, 4_000_000]
@@ -37,7 +35,7 @@ def blocks(repeated: int = 1) -> pd.DataFrame:
 
 
 def drawn(table: pd.DataFrame) -> Figure:
-    with style(ROOT / "resources" / "style.mplstyle"):
+    with style(STYLE):
         figure = plot(table, "Net")
         figure.draw_without_rendering()
     return figure

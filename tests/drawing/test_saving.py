@@ -30,9 +30,9 @@ from tests.helpers.drawing import draw_kind
 from vitscope.drawing.saving import save, style
 root, *targets = sys.argv[1:]
 members = [Member("resnet", "ResNet", "resnet"), Member("vit", "ViT", "vit")]
-points = root + "/resources/published/fig9.csv"
+points = root + "/vitscope/claims/published_points/fig9.csv"
 published = read_published(points, {"index", "variance"}, {"vit": "ViT"})
-with style(root + "/resources/style.mplstyle"):
+with style(root + "/vitscope/drawing/style.mplstyle"):
     tables = {"feature_variance": pd.concat([resnet(), vit()])}
     figure = draw_kind("feature_variance", tables, members, published)
     for target in targets:

@@ -44,7 +44,8 @@ from vitscope.networks.latents import extract
 from vitscope.networks.loading import load_model
 from vitscope.networks.plain_attention import plain_attention
 from vitscope.networks.predictions import predict
-from vitscope.settings.loading import BUNDLED_STUDIES, ROOT, load_study
+from vitscope.package_data import ROOT
+from vitscope.settings.loading import BUNDLED_STUDIES, load_study
 from vitscope.settings.study import Study
 from vitscope.training.augmented import Augmented
 from vitscope.training.augmenting import augment_images

@@ -11,7 +11,7 @@ from vitscope.claims.counting import count_claims, evidence_of, score_agreement
 from vitscope.claims.evidence import Evidence
 from vitscope.claims.published import Published, read_published
 from vitscope.measures import rooms
-from vitscope.settings.loading import PUBLISHED
+from vitscope.package_data import PUBLISHED_POINTS
 
 # The cut points of models whose claims are not about single blocks.
 KINDS_OF = {
@@ -80,7 +80,9 @@ def published(
     kind: str, file: str, series: dict[str, str], same_models: bool = False
 ) -> dict[str, Published]:
     """Read published curves of a kind of figure."""
-    return read_published(PUBLISHED / file, rooms.kinds()[kind].published, series, same_models)
+    return read_published(
+        PUBLISHED_POINTS / file, rooms.kinds()[kind].published, series, same_models
+    )
 
 
 def count(kind: str, tables: dict[str, pd.DataFrame], models: list[str], theirs=None):

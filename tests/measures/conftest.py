@@ -11,8 +11,7 @@ from tests.helpers.drawing import draw_kind
 from tests.helpers.golden import Golden
 from tests.helpers.latents import GoldenLatents
 from vitscope.drawing.saving import style
-
-ROOT = Path(__file__).parents[2]
+from vitscope.package_data import PUBLISHED_POINTS, STYLE
 
 
 def cut_points(model: str, kinds: list[str], sizes: list[int], variance: list[float]):
@@ -60,13 +59,13 @@ def table() -> pd.DataFrame:
 @pytest.fixture
 def style_file() -> Path:
     """The style of the project."""
-    return ROOT / "resources" / "style.mplstyle"
+    return STYLE
 
 
 @pytest.fixture
 def points_file() -> Path:
     """The published points of Fig. 9."""
-    return ROOT / "resources" / "published" / "fig9.csv"
+    return PUBLISHED_POINTS / "fig9.csv"
 
 
 @pytest.fixture

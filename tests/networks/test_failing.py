@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from vitscope.networks.failing import told
-from vitscope.settings.loading import ROOT
+from vitscope.package_data import ROOT
 
 
 class Scaled(nn.Module):

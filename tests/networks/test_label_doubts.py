@@ -25,7 +25,8 @@ from vitscope.networks.label_doubts import (
 )
 from vitscope.networks.loading import load_model
 from vitscope.networks.predictions import predict
-from vitscope.settings.loading import BUNDLED_STUDIES, ROOT, load_study
+from vitscope.package_data import ROOT
+from vitscope.settings.loading import BUNDLED_STUDIES, load_study
 
 Array = np.ndarray
 

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from vitscope.settings.loading import BUNDLED_STUDIES, ROOT, load_study
+from vitscope.package_data import ROOT
+from vitscope.settings.loading import BUNDLED_STUDIES, load_study
 
 FIGURES = Path(os.environ.get("VITSCOPE_FIGURES", ROOT / "figures"))
 NAMES = list(load_study(BUNDLED_STUDIES / "mini.yaml").figures)

@@ -3,7 +3,7 @@
 import pytest
 import yaml
 
-from vitscope.settings.loading import ROOT
+from vitscope.package_data import ROOT
 
 
 def measuring(models: int) -> dict[str, int]:

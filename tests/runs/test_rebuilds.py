@@ -62,16 +62,16 @@ def nightly(*values: object) -> object:
 @pytest.mark.parametrize(
     ("file", "rebuilt"),
     [
-        ("resources/style.mplstyle", DRAWN),
+        ("vitscope/drawing/style.mplstyle", DRAWN),
         ("vitscope/measures/feature_variance/compute.py", MEASURED_AGAIN),
-        nightly("resources/published/fig9.csv", DRAWN),
+        nightly("vitscope/claims/published_points/fig9.csv", DRAWN),
         nightly("vitscope/measures/fourier/compute.py", {}),
         nightly("vitscope/networks/latents.py", EXTRACTED),
         ("vitscope/networks/families/vit.py", DRAWN | CONVERTED_VIT),
         nightly("vitscope/measures/feature_variance/figure.py", DRAWN),
         nightly("vitscope/drawing/layout.py", DRAWN),
         nightly("scripts/draw_figure.py", DRAWN),
-        nightly("resources/published/fig8.csv", {}),
+        nightly("vitscope/claims/published_points/fig8.csv", {}),
         nightly("scripts/merge.py", MERGED),
         nightly("vitscope/networks/families/swin.py", {}),
         nightly("vitscope/data/sources/shapes32.py", EXTRACTED | {"build_split": 2}),
@@ -88,7 +88,7 @@ def test_an_edit_of_a_file(finished, file, rebuilt):
 @pytest.mark.parametrize(
     ("file", "rebuilt"),
     [
-        ("resources/published/fig9.csv", CLAIMED),
+        ("vitscope/claims/published_points/fig9.csv", CLAIMED),
         ("vitscope/claims/counting.py", CLAIMED),
         ("scripts/tabulate.py", CLAIMED | {"tabulate": TABLES}),
     ],
@@ -212,7 +212,7 @@ def test_a_new_style_draws_the_figures_again_and_nothing_else(finished):
     def redder(text: str) -> str:
         return f"{text}\nxtick.color: red\n"
 
-    with edited(finished.root / "resources/style.mplstyle", redder):
+    with edited(finished.root / "vitscope/drawing/style.mplstyle", redder):
         finished.make(*SHOWN, default=TINY)
         during = finished.digests("figures")
         assert {path: path.stat().st_mtime_ns for path in results(finished)} == made

@@ -7,8 +7,9 @@ import pandas as pd
 import pytest
 
 from tests.helpers.looking import Made, in_memory, of_the_loss
+from vitscope.package_data import ROOT
 from vitscope.scopes.looking import Scope
-from vitscope.settings.loading import BUNDLED_STUDIES, ROOT, load_study
+from vitscope.settings.loading import BUNDLED_STUDIES, load_study
 
 RESULTS = Path(os.environ.get("VITSCOPE_RESULTS", ROOT / "results"))
 MODEL = "vit"

@@ -12,8 +12,9 @@ from PIL import Image
 import vitscope
 from tests.helpers.looking import Made, in_memory, of_the_loss
 from tests.runs.copies import EVERYTHING, TINY, Workflow
-from vitscope.drawing.saving import STYLE, save, style
+from vitscope.drawing.saving import save, style
 from vitscope.errors import VitscopeError
+from vitscope.package_data import STYLE
 from vitscope.scopes.looking import Scope
 from vitscope.settings.loading import load_study
 

@@ -10,8 +10,8 @@ from PIL import Image
 
 from tests.settings.test_study import MISSING, loaded, refusal
 from vitscope.errors import VitscopeError
+from vitscope.package_data import ROOT
 from vitscope.settings.data_sets import named_classes
-from vitscope.settings.loading import ROOT
 from vitscope.settings.study import Study
 from vitscope.workflow import params
 

@@ -13,10 +13,9 @@ from hypothesis import strategies as st
 from vitscope.errors import VitscopeError
 from vitscope.measures import rooms
 from vitscope.networks.family import arch_schema, family_names
+from vitscope.package_data import ROOT, SCHEMAS
 from vitscope.settings.loading import (
     BUNDLED_STUDIES,
-    ROOT,
-    SCHEMAS,
     config_schema,
     load_config,
     load_study,

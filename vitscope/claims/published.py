@@ -27,13 +27,14 @@ def _read(path: Path, columns: Set[str]) -> pd.DataFrame:
         frame = pd.read_csv(path)
     except (OSError, UnicodeDecodeError, ValueError) as error:
         raise VitscopeError(
-            f"Cannot read the published points {path}: name a file of resources/published/."
+            f"Cannot read the published points {path}: name a file of "
+            "vitscope/claims/published_points/."
         ) from error
     missing = sorted({"model", *columns} - set(frame.columns))
     if missing:
         raise VitscopeError(
             f"{path} has no curves of this figure (columns missing: {', '.join(missing)}): "
-            "name another file of resources/published/."
+            "name another file of vitscope/claims/published_points/."
         )
     return frame
 

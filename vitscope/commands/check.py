@@ -5,8 +5,9 @@ import sys
 from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING
 
-from vitscope.commands.workflow import ROOT, add_study, asked_for
+from vitscope.commands.workflow import add_study, asked_for
 from vitscope.errors import VitscopeError, nearest, quoted
+from vitscope.package_data import ROOT
 
 if TYPE_CHECKING:
     from vitscope.settings.study import Study

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from vitscope.errors import VitscopeError, nearest, quoted
+from vitscope.package_data import ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
 # Where results, figures and records lie if the settings do not say.
 FOLDERS = {name: name for name in ("results", "figures", "benchmarks")}
 

@@ -1,6 +1,6 @@
 """The corruptions of Hendrycks & Dietterich (2019): fifteen, in four groups, at five severities.
 
-The code is vitscope's own; resources/corruptions.yaml has the parameters. A group is a module.
+The code is vitscope's own; parameters.yaml has the parameters. A group is a module.
 """
 
 GROUPS = {

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from math import log
-from pathlib import Path
 from zlib import crc32
 
 import numpy as np
@@ -13,8 +12,8 @@ from vitscope.corruptions import CORRUPTIONS, GROUPS, SEVERITIES, blur, digital,
 from vitscope.corruptions.images import Images
 from vitscope.errors import VitscopeError, nearest
 from vitscope.files.strict_yaml import load_yaml
+from vitscope.package_data import CORRUPTION_PARAMETERS
 
-PARAMETERS = Path(__file__).resolve().parents[2] / "resources" / "corruptions.yaml"
 MODULES = {"noise": noise, "blur": blur, "weather": weather, "digital": digital}
 FUNCTIONS: dict[str, Callable[..., Images]] = {
     name: getattr(MODULES[group], name) for group, names in GROUPS.items() for name in names
@@ -44,7 +43,7 @@ def parameters(corruption: str, severity: int, side: int) -> dict[str, float]:
 
 @cache
 def _published() -> dict[str, dict[str, dict[str, list[float]]]]:
-    return load_yaml(PARAMETERS)
+    return load_yaml(CORRUPTION_PARAMETERS)
 
 
 def corrupt(

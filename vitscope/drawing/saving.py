@@ -13,14 +13,14 @@ from vitscope import __version__
 from vitscope.errors import VitscopeError
 from vitscope.files.whole import atomic_path
 
-STYLE = Path(__file__).resolve().parents[2] / "resources" / "style.mplstyle"
-
 
 @contextmanager
 def style(path: Path | str) -> Iterator[None]:
     """Draw and save with the style file, whatever matplotlib's settings on this machine are."""
     if not Path(path).is_file():
-        raise VitscopeError(f"There is no style file {path}: restore resources/style.mplstyle.")
+        raise VitscopeError(
+            f"There is no style file {path}: restore vitscope/drawing/style.mplstyle."
+        )
     with matplotlib.style.context(str(path), after_reset=True):
         yield
 

@@ -12,9 +12,10 @@ from vitscope.drawing.figure import Member
 from vitscope.drawing.text import literal
 from vitscope.errors import VitscopeError, nearest
 from vitscope.measures import rooms
+from vitscope.package_data import PUBLISHED_POINTS
 from vitscope.scopes.making import read_table
 from vitscope.scopes.scope import OTHERS, Tables, drawn
-from vitscope.settings.loading import PUBLISHED, load_study
+from vitscope.settings.loading import load_study
 from vitscope.settings.study import Settings, Study, typed
 from vitscope.workflow import params
 
@@ -98,7 +99,7 @@ class Made(Tables):
     def _published(self, figure: str) -> Mapping[str, Published]:
         columns = set(params.published_columns(self.study, figure))
         return read_published_of(
-            params.published(self.study, figure), columns, map(str, PUBLISHED.glob("*.csv"))
+            params.published(self.study, figure), columns, map(str, PUBLISHED_POINTS.glob("*.csv"))
         )
 
 

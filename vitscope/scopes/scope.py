@@ -12,6 +12,7 @@ from vitscope.claims.tables import CLAIMS
 from vitscope.drawing.figure import Member
 from vitscope.errors import VitscopeError, nearest
 from vitscope.measures import rooms
+from vitscope.package_data import STYLE
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -107,7 +108,7 @@ class Tables:
         from io import BytesIO
 
         from vitscope.drawing.network import plot
-        from vitscope.drawing.saving import STYLE, style
+        from vitscope.drawing.saving import style
 
         blocks = self.table("blocks")
         drawn = BytesIO()
@@ -149,7 +150,7 @@ def drawn(
     """Draw a figure of a kind from its tables, in axes that are given, or else on its own."""
     from vitscope.drawing.figure import draw
     from vitscope.drawing.layout import drawing_in
-    from vitscope.drawing.saving import STYLE, style
+    from vitscope.drawing.saving import style
 
     shown = _kind(kind)
     with style(STYLE), drawing_in(ax):

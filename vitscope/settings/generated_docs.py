@@ -18,12 +18,12 @@ from vitscope.files.tables import Table
 from vitscope.files.whole import atomic_path
 from vitscope.measures import rooms
 from vitscope.networks.family import arch_schema, family_names, module_of
+from vitscope.package_data import ROOT
 from vitscope.settings.loading import BUNDLED_STUDIES, config_schema, load_study, study_schema
 from vitscope.settings.schema import resolved, type_in_words
 from vitscope.settings.section import Schema
 from vitscope.workflow.tables import find_table
 
-ROOT = Path(__file__).parents[2]
 PAGES = (
     ROOT / "README.md",
     ROOT / "config" / "README.md",

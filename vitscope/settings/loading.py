@@ -17,17 +17,15 @@ from vitscope.errors import VitscopeError, nearest
 from vitscope.files.strict_yaml import load_yaml
 from vitscope.measures import rooms
 from vitscope.networks.family import arch_schema, family_names, prepared
+from vitscope.package_data import PUBLISHED_POINTS, ROOT, SCHEMAS
 from vitscope.settings.data_sets import check_data, with_class_names
 from vitscope.settings.schema import check, fill, listed, unknown
 from vitscope.settings.section import Schema, schema_of
 from vitscope.settings.study import LOCK_SUFFIX, Figure, Model, Settings, Study, typed
 from vitscope.training.snapshots import END
 
-ROOT = Path(__file__).resolve().parents[2]
 BUNDLED_STUDIES = ROOT / "config" / "studies"
 CHECKPOINTS = ROOT / "resources" / "checkpoints"
-PUBLISHED = ROOT / "resources" / "published"
-SCHEMAS = ROOT / "config" / "schemas"
 SUFFIXES = (".yaml", ".yml")
 
 # What two data sets may differ in and still have the same images, in the same order.
@@ -235,7 +233,7 @@ def _needs_classes(table: str) -> bool:
 
 def _check_published(path: Path, key: str, figure: Figure) -> None:
     published, needed = figure.published, rooms.kinds()[figure.kind].published
-    found = {file.name: _series(file, needed) for file in sorted(PUBLISHED.glob("*.csv"))}
+    found = {file.name: _series(file, needed) for file in sorted(PUBLISHED_POINTS.glob("*.csv"))}
     curves = {name: series for name, series in found.items() if series}
     if not curves:
         raise VitscopeError(

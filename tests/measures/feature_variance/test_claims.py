@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from tests.helpers.claims import agreement, count_variances, published, variances
-from vitscope.settings.loading import PUBLISHED
+from vitscope.package_data import PUBLISHED_POINTS
 
 KINDS = ["stem", "conv", "conv", "msa", "mlp"]
 EXAMPLES = {
@@ -26,7 +26,7 @@ def counts(table) -> dict[str, tuple[int, int]]:
 
 
 def test_the_published_figure_is_counted_as_by_hand():
-    with (PUBLISHED / "fig9.csv").open(newline="") as file:
+    with (PUBLISHED_POINTS / "fig9.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
     curve = {
         name: [float(r["variance"]) for r in rows if r["model"] == name]

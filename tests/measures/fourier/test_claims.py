@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.helpers.claims import count, published, verdicts
-from vitscope.settings.loading import PUBLISHED
+from vitscope.package_data import PUBLISHED_POINTS
 
 
 def fourier(model, kinds, sizes, components, measure="diagonal") -> pd.DataFrame:
@@ -42,7 +42,7 @@ def in_fourier(kind: str, *tables: pd.DataFrame, theirs=None) -> pd.DataFrame:
 
 
 def test_fig_8_is_counted_as_by_hand():
-    curve = pd.read_csv(PUBLISHED / "fig8.csv")["delta_log_amplitude"].tolist()
+    curve = pd.read_csv(PUBLISHED_POINTS / "fig8.csv")["delta_log_amplitude"].tolist()
     falls = sum(curve[i] < curve[i - 1] for i in range(1, 25, 2))
     rises = sum(curve[i] > curve[i - 1] for i in range(2, 25, 2))
     assert (falls, rises) == (9, 8)
@@ -88,7 +88,9 @@ def test_a_map_of_one_position_has_no_high_frequency():
 
 
 def test_fig_2a_is_counted_as_by_hand():
-    frame = pd.read_csv(PUBLISHED / "fig2a.csv").query("model == 'ResNet' and frequency == 1")
+    frame = pd.read_csv(PUBLISHED_POINTS / "fig2a.csv").query(
+        "model == 'ResNet' and frequency == 1"
+    )
     curve = frame.sort_values("index")["delta_log_amplitude"].tolist()
     higher = sum(curve[j] > curve[i] for i in range(17) for j in range(i + 1, 17))
     assert (len(curve), higher) == (17, 126)

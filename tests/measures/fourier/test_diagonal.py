@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from tests.measures.fourier.diagonals import amplitudes, log_amplitudes
 from vitscope.measures.fourier.diagonal import HalfDiagonal, diagonal_steps
+from vitscope.package_data import PUBLISHED_POINTS
 
 LEAST = np.log(np.float32(1e-6))
 
@@ -105,4 +106,4 @@ def test_points_of_the_published_figure_are_as_many(points_of_fig2a: pd.DataFram
 
 @pytest.fixture
 def points_of_fig2a() -> pd.DataFrame:
-    return pd.read_csv(Path(__file__).parents[3] / "resources" / "published" / "fig2a.csv")
+    return pd.read_csv(PUBLISHED_POINTS / "fig2a.csv")

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from tests.helpers.claims import WITHOUT_PAIR, blocks, count, published, verdicts
-from vitscope.settings.loading import PUBLISHED
+from vitscope.package_data import PUBLISHED_POINTS
 
 HIGH, LOW = "msa_withstands_high_frequency_noise", "conv_withstands_low_frequency_noise"
 
@@ -22,7 +22,7 @@ EXAMPLES = {"frequency_noise": noise([0.1, 0.2, 0.9], vit=[-1, -2, -3], resnet=[
 
 
 def test_fig_2b_is_counted_as_by_hand():
-    curves = pd.read_csv(PUBLISHED / "fig2b.csv").pivot(
+    curves = pd.read_csv(PUBLISHED_POINTS / "fig2b.csv").pivot(
         index="frequency", columns="model", values="change"
     )
     vit_loses_less = (curves["ViT"] > curves["ResNet"]).tolist()

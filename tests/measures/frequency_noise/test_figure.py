@@ -16,13 +16,14 @@ from vitscope.drawing.looks import looks_of
 from vitscope.errors import VitscopeError
 from vitscope.measures.frequency_noise.noise import ring
 from vitscope.measures.rooms import kinds
+from vitscope.package_data import PUBLISHED_POINTS
 
 RESNET = Member("resnet", "ResNet", "resnet")
 VIT = Member("vit", "ViT", "vit")
 NEEDED = kinds()["frequency_noise"].published
 SERIES = {"resnet": "ResNet", "vit": "ViT"}
 FREQUENCIES = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9]
-FIG2B = Path(__file__).parents[3] / "resources" / "published" / "fig2b.csv"
+FIG2B = PUBLISHED_POINTS / "fig2b.csv"
 
 
 def measured(

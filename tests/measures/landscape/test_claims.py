@@ -6,7 +6,7 @@ import pytest
 
 from tests.helpers.claims import blocks, count_alone, published
 from vitscope.measures.landscape.claims import curvature, spread
-from vitscope.settings.loading import PUBLISHED
+from vitscope.package_data import PUBLISHED_POINTS
 
 
 def surface(model: str, a: float, b: float, points: int = 21) -> pd.DataFrame:
@@ -77,7 +77,7 @@ def test_published_values_are_those_of_the_authors_grids(shared, name, file):
     grid = pd.read_csv(path, header=None).iloc[:, :5]
     grid.columns = ["x", "y", "l1", "l2", "nll"]
     grid = grid.round({"x": 6, "y": 6}).assign(loss=grid["nll"] + 0.05 * grid["l2"])
-    expected = pd.read_csv(PUBLISHED / "fig1a.csv").query(f"model == '{name}'")
+    expected = pd.read_csv(PUBLISHED_POINTS / "fig1a.csv").query(f"model == '{name}'")
     expected = expected.set_index("measure")["value"]
     assert expected["curvature"] == pytest.approx(curvature(grid), rel=2e-6)
     assert expected["nll_spread"] == pytest.approx(spread(grid), rel=2e-6)

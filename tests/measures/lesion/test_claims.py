@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 
 from tests.helpers.claims import count, published, verdicts
-from vitscope.settings.loading import PUBLISHED
+from vitscope.package_data import PUBLISHED_POINTS
 
 
 def lesion(
@@ -38,7 +38,7 @@ EXAMPLES = {
 
 
 def test_fig_10b_is_counted_as_by_hand():
-    frame = pd.read_csv(PUBLISHED / "fig10b_swin.csv").set_index("index")["change"]
+    frame = pd.read_csv(PUBLISHED_POINTS / "fig10b_swin.csv").set_index("index")["change"]
     stages = [range(1, 4), range(5, 9), range(10, 22), range(23, 27)]
     assert sorted(unit for stage in stages for unit in stage) == frame.index.tolist()
     # Unit 0, the first MSA, is off the scale: the first stage has one MSA alone.
