@@ -2,6 +2,7 @@ import subprocess
 import sys
 from functools import cache
 from importlib import import_module
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -16,8 +17,10 @@ from vitscope.drawing.figure import Member
 from vitscope.drawing.saving import style
 from vitscope.errors import VitscopeError
 from vitscope.measures.rooms import kinds
-from vitscope.package_data import PUBLISHED_POINTS, ROOT
+from vitscope.package_data import PUBLISHED_POINTS
 from vitscope.workflow.tables import tables
+
+ROOT = Path(__file__).parents[2]
 
 # Six models of two families that look alike.
 MEMBERS = [Member(f"m{i}", f"Model {i}", ["resnet", "timm_resnet"][i % 2]) for i in range(6)]

@@ -361,9 +361,14 @@ def test_auto_is_bfloat16_where_the_processor_has_it(monkeypatch: pytest.MonkeyP
     assert pick_precision("float32", CPU) == "float32"
     assert pick_precision("bfloat16", CPU) == "bfloat16"
     for has in FAST_BFLOAT16:
-        monkeypatch.setattr(torch.cpu, "get_capabilities", lambda has=has: {has: True, "avx2": 1})
+        features = {has: True, "avx2": True}
+        monkeypatch.setattr(torch.cpu, "get_capabilities", features.copy, raising=False)
         assert pick_precision("auto", CPU) == "bfloat16"
-    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"avx2": True, "amx_bf16": False})
+    features = {"avx2": True, "amx_bf16": False}
+    monkeypatch.setattr(torch.cpu, "get_capabilities", features.copy)
+    assert pick_precision("auto", CPU) == "float32"
+    # A torch that does not know what the processor can do.
+    monkeypatch.delattr(torch.cpu, "get_capabilities")
     assert pick_precision("auto", CPU) == "float32"
 
 

@@ -14,7 +14,8 @@ def mean_variance(shards: Iterable[pd.DataFrame], resamples: int, seed: int) -> 
     per_image = pd.concat(
         shard.pivot(index="image", columns="index", values="variance") for shard in shards
     )
-    values = per_image.sort_index().to_numpy(np.float64)
+    # How values lie in memory differs between releases of pandas, and sums follow it.
+    values = np.ascontiguousarray(per_image.sort_index(), np.float64)
     low, high = interval(values, resamples, seed)
     return pd.DataFrame(
         {

@@ -107,7 +107,8 @@ def pick_precision(wanted: str, device: torch.device) -> str:
         return wanted
     if device.type == "cuda":
         return "bfloat16" if torch.cuda.is_bf16_supported(including_emulation=False) else "float32"
-    has = torch.cpu.get_capabilities()
+    # Older releases of torch cannot tell.
+    has: dict[str, Any] = getattr(torch.cpu, "get_capabilities", dict)()
     return "bfloat16" if any(has.get(feature) for feature in FAST_BFLOAT16) else "float32"
 
 
