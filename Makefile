@@ -22,11 +22,11 @@ $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.installed: pyproject.toml envs/constraints.txt | $(VENV)/bin/python
-	$(PIP) -e .
+	$(PIP) -e '.[workflow]'
 	@touch $@
 
 $(VENV)/.installed-dev: $(VENV)/.installed
-	$(PIP) -e '.[dev,slurm]'
+	$(PIP) -e '.[workflow,slurm,dev]'
 	@touch $@
 
 figures/%: $(VENV)/.installed FORCE

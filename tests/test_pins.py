@@ -17,20 +17,14 @@ from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 from tests.helpers.every_job import choices, everything
+from tests.helpers.packages import hiding_all_but, needed_by
 from tests.helpers.rules import ROOT, rules
+from vitscope.package_data import PACKAGE
 from vitscope.workflow import reach
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 EXTRAS = PROJECT["optional-dependencies"]
-RANGES = [*PROJECT["dependencies"], *EXTRAS["dev"], *EXTRAS["slurm"]]
-HIDE = """
-import sys
-class Hidden:
-    def find_spec(self, name, *_):
-        if name.partition(".")[0] in {hidden}:
-            raise ModuleNotFoundError(name)
-sys.meta_path.insert(0, Hidden())
-"""
+RANGES = [*PROJECT["dependencies"], *(text for extra in EXTRAS.values() for text in extra)]
 IMPORTS = (ast.Import, ast.ImportFrom)
 ENVIRONMENTS = sorted((ROOT / "envs").glob("*.yaml"))
 
@@ -68,34 +62,6 @@ def test_ranges_are_bounded() -> None:
         assert operators in ({">=", "<"}, {"=="}), text
 
 
-def needed_by(requirements: Iterable[str]) -> set[str]:
-    """Return the names of these packages and of all that they need here, and those need."""
-    reached: set[tuple[str, frozenset[str]]] = set()
-    pending = [Requirement(text) for text in requirements]
-    while pending:
-        requirement = pending.pop()
-        name, extras = canonicalize_name(requirement.name), frozenset(requirement.extras)
-        # Builds of torch for a GPU bring packages of their own, and other builds do not.
-        if (name, extras) in reached or name.startswith(("nvidia-", "cuda-", "triton")):
-            continue
-        reached.add((name, extras))
-        for need in map(Requirement, requires(name) or []):
-            evaluated = ({"extra": extra} for extra in extras or {""})
-            if need.marker is None or any(map(need.marker.evaluate, evaluated)):
-                pending.append(need)
-    return {name for name, _ in reached}
-
-
-def hiding_all_but(available: set[str]) -> str:
-    """Return code by which Python finds only the modules of these packages, and its own."""
-    hidden = [
-        module
-        for module, owners in packages_distributions().items()
-        if not available & set(map(canonicalize_name, owners)) and module != "vitscope"
-    ]
-    return HIDE.format(hidden=hidden)
-
-
 def test_the_command_is_there() -> None:
     (entry,) = PROJECT["scripts"].items()
     name, place = entry
@@ -105,7 +71,7 @@ def test_the_command_is_there() -> None:
 
 
 def test_every_pin_is_needed_and_every_need_is_pinned() -> None:
-    assert needed_by(RANGES) - {"setuptools"} == constraints().keys()
+    assert needed_by(RANGES) == constraints().keys()
 
 
 def test_what_is_installed_is_what_is_pinned() -> None:
@@ -234,3 +200,12 @@ def test_jobs_read_no_studies() -> None:
     assert {"jsonschema", "msgspec"} <= packages_of(
         reached_from([ROOT / "vitscope" / "settings" / "loading.py"])
     )
+
+
+def test_the_library_imports_what_it_asks_for() -> None:
+    sources = {*PACKAGE.rglob("*.py")} - {PACKAGE / "workflow" / "session.py"}
+    trees = (ast.parse(source.read_text(encoding="utf-8")) for source in sources)
+    imported = packages_of(set[str]().union(*map(imported_by, trees)))
+    asked = {canonicalize_name(Requirement(text).name) for text in PROJECT["dependencies"]}
+    # timm is imported by a call, and tqdm by who shows progress.
+    assert imported - {"vitscope"} <= asked <= imported | {"timm", "tqdm"}

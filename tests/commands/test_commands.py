@@ -2,11 +2,14 @@
 
 import subprocess
 import sys
+from argparse import Namespace
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
 from vitscope.__main__ import COMMANDS
+from vitscope.commands import plan, report, workflow
 from vitscope.commands.workflow import asked_for
 from vitscope.errors import VitscopeError
 from vitscope.package_data import ROOT
@@ -70,3 +73,16 @@ def test_a_study_is_a_file_or_a_name(tmp_path: Path) -> None:
     assert asked.settings["studies_dir"] == str(own)
     with pytest.raises(VitscopeError, match=r"found the study 'none.yaml', allowed: a file"):
         asked_for("none.yaml")
+
+
+@pytest.mark.parametrize("command", [plan, report])
+def test_without_snakemake_it_is_said_what_to_install(
+    command: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(workflow, "SNAKEMAKE", tmp_path / "snakemake")
+    with pytest.raises(VitscopeError) as error:
+        command.run(Namespace(study="mini"))
+    assert str(error.value) == (
+        f"there is no Snakemake, which would be {tmp_path}/snakemake: install it by "
+        f"pip install -e '.[workflow]' in {ROOT}."
+    )

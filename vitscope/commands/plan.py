@@ -13,7 +13,13 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vitscope.commands.workflow import Asked, add_study, asked_for, snakemake
+from vitscope.commands.workflow import (
+    Asked,
+    add_study,
+    asked_for,
+    refuse_without_workflow,
+    snakemake,
+)
 
 if TYPE_CHECKING:
     from vitscope.workflow.plan import Planned
@@ -37,6 +43,7 @@ def run(arguments: Namespace) -> None:
     from vitscope.settings.loading import load_config
     from vitscope.workflow.plan import Planned, as_text, by_rule, costs_of
 
+    refuse_without_workflow()
     asked = asked_for(arguments.study)
     default, studies, _ = load_config(asked.settings, "config/config.yaml")
     planned: dict[str, list[Planned]] = {}

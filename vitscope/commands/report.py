@@ -3,7 +3,7 @@
 import sys
 from argparse import ArgumentParser, Namespace
 
-from vitscope.commands.workflow import add_study, asked_for, snakemake
+from vitscope.commands.workflow import add_study, asked_for, refuse_without_workflow, snakemake
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -20,6 +20,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(arguments: Namespace) -> None:
     """Make what is not made, then the page."""
+    refuse_without_workflow()
     asked = asked_for(arguments.study)
     for options in ([], ["--report", arguments.output]):
         done = snakemake(asked, *asked.targets, *options)

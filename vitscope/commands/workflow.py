@@ -11,6 +11,7 @@ from typing import Any
 from vitscope.errors import VitscopeError, nearest, quoted
 from vitscope.package_data import ROOT
 
+SNAKEMAKE = Path(sys.executable).with_name("snakemake")
 # Where results, figures and records lie if the settings do not say.
 FOLDERS = {name: name for name in ("results", "figures", "benchmarks")}
 
@@ -49,16 +50,20 @@ def asked_for(study: str | None) -> Asked:
     from vitscope.files.strict_yaml import load_yaml
     from vitscope.settings.loading import load_config
 
-    if not (ROOT / "Snakefile").is_file():
+    config = ROOT / "config" / "config.yaml"
+    file = Path(study).expanduser() if study else None
+    if file and file.is_file():
+        # Without a clone there is no other study, nor settings that say which is the default one.
+        settings = load_yaml(config) if config.is_file() else {"study": file.stem}
+        return Asked(file.stem, settings | {"studies_dir": str(file)})
+    if not config.is_file():
         raise VitscopeError(
-            f"there is no workflow in {ROOT}: install vitscope from a clone, by pip install -e."
+            f"found {'no study' if study is None else f'the study {quoted(study)}'}, allowed: a "
+            f"file that exists, since vitscope is not installed from a clone, which has others."
         )
-    settings = load_yaml(ROOT / "config" / "config.yaml")
+    settings = load_yaml(config)
     if study is None:
         return Asked(None, settings)
-    file = Path(study).expanduser()
-    if file.is_file():
-        return Asked(file.stem, settings | {"studies_dir": str(file)})
     known = load_config(settings, "config/config.yaml").usable
     if study not in known:
         raise VitscopeError(
@@ -68,9 +73,23 @@ def asked_for(study: str | None) -> Asked:
     return Asked(study, settings)
 
 
+def refuse_without_workflow() -> None:
+    """Refuse what Snakemake does with the rules, if either is not there."""
+    if not (ROOT / "Snakefile").is_file():
+        raise VitscopeError(
+            f"there is no workflow in {ROOT}: install vitscope from a clone, by "
+            f"pip install -e '.[workflow]' there."
+        )
+    if not SNAKEMAKE.is_file():
+        raise VitscopeError(
+            f"there is no Snakemake, which would be {SNAKEMAKE}: install it by "
+            f"pip install -e '.[workflow]' in {ROOT}."
+        )
+
+
 def snakemake(asked: Asked, *arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
     """Run Snakemake in the folder of the user."""
-    command = [str(Path(sys.executable).with_name("snakemake")), "-s", str(ROOT / "Snakefile")]
+    command = [str(SNAKEMAKE), "-s", str(ROOT / "Snakefile")]
     # Named, since a folder `default` of the user's would be taken for it.
     command += ["--workflow-profile", str(ROOT / "profiles" / "default"), *arguments]
     # As JSON, which is YAML: whatever is in the path, Snakemake reads it as text.

@@ -339,7 +339,9 @@ def load_config(config: Mapping[str, Any], where: str) -> Studies:
     fill(settings, schema, schema)
     extra = settings["studies_dir"]
     asked = [Path(each).expanduser() for each in ([extra] if isinstance(extra, str) else extra)]
-    files = [file for place in (BUNDLED_STUDIES, *asked) for file in _study_files(where, place)]
+    # Those of a clone, if vitscope is installed from one.
+    bundled = [BUNDLED_STUDIES] if BUNDLED_STUDIES.is_dir() else []
+    files = [file for place in (*bundled, *asked) for file in _study_files(where, place)]
     results = settings["pathvars"].get("results", "results")
     usable: dict[str, Study] = {}
     broken: dict[str, VitscopeError] = {}

@@ -1,0 +1,183 @@
+"""vitscope as a library: from a wheel, without the clone, with what it needs and nothing else."""
+
+import shutil
+import subprocess
+import sys
+import textwrap
+import tomllib
+import venv
+from collections.abc import Iterable
+from dataclasses import dataclass
+from importlib.metadata import distribution
+from pathlib import Path
+from sysconfig import get_path
+from zipfile import ZipFile
+
+import pytest
+import yaml
+
+from tests.helpers.own_network import MY_NET
+from tests.helpers.packages import needed_by
+from vitscope.package_data import PACKAGE, ROOT
+
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+PIP = (sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet")
+STUDY = {
+    "title": "mine",
+    "data": {
+        "mine": {
+            "source": {"kind": "shapes32"},
+            "classes": 10,
+            "image_size": 32,
+            "mean": [0.5, 0.5, 0.5],
+            "std": [0.5, 0.5, 0.5],
+            "splits": {"test": {"images": 10}},
+        }
+    },
+    "models": {
+        "mine": {
+            "family": "python",
+            "arch": {"file": "my_net.py", "make": "resnet20"},
+            "data": "mine",
+            "checkpoint": {"made": True},
+        }
+    },
+    "figures": {"fig9": {"kind": "feature_variance", "models": ["mine"]}},
+}
+
+
+@dataclass(frozen=True)
+class Installed:
+    """An environment with the wheel, and a folder to work in."""
+
+    python: Path
+    folder: Path
+
+    def run(self, code: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """Run code as a user of the library would."""
+        # Isolated: neither the folder nor the environment say where a vitscope is.
+        command = [self.python, "-I", "-c", textwrap.dedent(code), *arguments]
+        return subprocess.run(command, cwd=self.folder, capture_output=True, text=True)
+
+    def printed(self, code: str) -> list[str]:
+        """Return the lines that code prints, which must succeed."""
+        done = self.run(code)
+        assert done.returncode == 0, done.stderr
+        return done.stdout.splitlines()
+
+    def command(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """Run the console command."""
+        return self.run("from vitscope.__main__ import main\nmain()\n", *arguments)
+
+
+def link_packages(names: Iterable[str], place: Path) -> None:
+    """Put packages that are installed here into a folder of packages, without copying them."""
+    for name in names:
+        tops = {file.parts[0] for file in distribution(name).files or ()}
+        for top in tops - {"..", "__pycache__"}:
+            # Several packages may share a folder.
+            if not (place / top).exists():
+                (place / top).symlink_to(Path(get_path("purelib"), top))
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Installed:
+    """The wheel in a new environment, with the packages that it asks for and no others."""
+    place = tmp_path_factory.mktemp("wheel")
+    sources, work, environment = place / "sources", place / "work", place / "environment"
+    # Where it is built, setuptools leaves files.
+    shutil.copytree(PACKAGE, sources / "vitscope", ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, sources)
+    build = (*PIP, "wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", place, sources)
+    subprocess.run(build, check=True)
+    venv.create(environment)
+    (packages,), (wheel,) = environment.glob("lib/python*/site-packages"), place.glob("*.whl")
+    subprocess.run((*PIP, "install", "--no-deps", "--target", packages, wheel), check=True)
+    link_packages(needed_by(PROJECT["dependencies"]), packages)
+    work.mkdir()
+    return Installed(environment / "bin" / "python", work)
+
+
+def test_the_wheel_holds_the_package_and_nothing_else(installed: Installed) -> None:
+    (wheel,) = installed.folder.parent.glob("*.whl")
+    held = {name for name in ZipFile(wheel).namelist() if ".dist-info/" not in name}
+    files = {file for file in PACKAGE.rglob("*") if file.is_file() and file.suffix != ".pyc"}
+    assert held == {str(file.relative_to(PACKAGE.parent)) for file in files}
+
+
+def test_it_is_the_wheel_that_is_imported(installed: Installed) -> None:
+    (package,) = installed.printed("import vitscope; print(vitscope.__path__[0])")
+    assert Path(package).is_relative_to(installed.python.parents[1])
+
+
+def test_it_reads_what_it_brings_along(installed: Installed) -> None:
+    printed = installed.printed("""
+        from matplotlib.figure import Figure
+        from vitscope.claims.published import read_published
+        from vitscope.corruptions.registry import parameters
+        from vitscope.drawing.captions import manual
+        from vitscope.drawing.saving import save, style
+        from vitscope.measures import rooms
+        from vitscope.package_data import PUBLISHED_POINTS, STYLE
+        from vitscope.settings.loading import config_schema, study_schema
+
+        print(config_schema()["title"])
+        print("cka" in study_schema()["$defs"]["analysis"]["properties"])
+        print(parameters("contrast", 1, 32)["kept"])
+        print(manual().count("## ") == len(rooms.kinds()))
+        columns = rooms.kinds()["feature_variance"].published
+        curve = read_published(PUBLISHED_POINTS / "fig9.csv", columns, {"vit": "ViT"})["vit"]
+        print(len(curve.points))
+        with style(STYLE):
+            figure = Figure()
+            figure.subplots().plot(curve.points["depth"])
+            save(figure, "fig9.svg", "fig9", {})
+    """)
+    assert printed == ["config/config.yaml", "True", "0.75", "True", "25"]
+    assert "<title>fig9</title>" in (installed.folder / "fig9.svg").read_text(encoding="utf-8")
+
+
+def test_a_study_is_checked_without_a_clone(installed: Installed) -> None:
+    (installed.folder / "my_net.py").write_text(MY_NET, encoding="utf-8")
+    (installed.folder / "own.yaml").write_text(yaml.safe_dump(STUDY), encoding="utf-8")
+    done = installed.command("check", "own.yaml")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.splitlines()[-1].startswith("mine: right: 5 cut points ")
+
+
+@pytest.mark.parametrize(("asked", "found"), [([], "no study"), (["mini"], "the study 'mini'")])
+def test_without_a_clone_a_study_is_a_file(
+    installed: Installed, asked: list[str], found: str
+) -> None:
+    done = installed.command("check", *asked)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == (
+        f"vitscope: found {found}, allowed: a file that exists, since vitscope is not installed "
+        "from a clone, which has others.\n"
+    )
+
+
+@pytest.mark.parametrize("command", ["plan", "report"])
+def test_without_a_clone_there_is_no_workflow(installed: Installed, command: str) -> None:
+    done = installed.command(command, "own.yaml")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith("vitscope: there is no workflow in ")
+    assert done.stderr.endswith(
+        ": install vitscope from a clone, by pip install -e '.[workflow]' there.\n"
+    )
+
+
+def test_importing_it_takes_no_time(installed: Installed) -> None:
+    lines = installed.printed("""
+        import sys, time
+        before, start = set(sys.modules), time.process_time()
+        import vitscope
+        print(time.process_time() - start)
+        print(*(set(sys.modules) - before))
+    """)
+    new = lines[1].split()
+    # A module of the standard library takes about a millisecond, and others take many.
+    assert len(new) < 100
+    assert {name.partition(".")[0] for name in new} <= {*sys.stdlib_module_names, "vitscope"}
+    assert float(lines[0]) < 0.2
