@@ -116,7 +116,7 @@ def test_it_reads_what_it_brings_along(installed: Installed) -> None:
         from matplotlib.figure import Figure
         from vitscope.claims.published import read_published
         from vitscope.corruptions.registry import parameters
-        from vitscope.drawing.captions import manual
+        from vitscope.drawing.captions import all_captions
         from vitscope.drawing.saving import save, style
         from vitscope.measures import rooms
         from vitscope.package_data import PUBLISHED_POINTS, STYLE
@@ -125,7 +125,7 @@ def test_it_reads_what_it_brings_along(installed: Installed) -> None:
         print(config_schema()["title"])
         print("cka" in study_schema()["$defs"]["analysis"]["properties"])
         print(parameters("contrast", 1, 32)["kept"])
-        print(manual().count("## ") == len(rooms.kinds()))
+        print(all_captions().count("## ") == len(rooms.kinds()))
         columns = rooms.kinds()["feature_variance"].published
         curve = read_published(PUBLISHED_POINTS / "fig9.csv", columns, {"vit": "ViT"})["vit"]
         print(len(curve.points))
@@ -136,6 +136,22 @@ def test_it_reads_what_it_brings_along(installed: Installed) -> None:
     """)
     assert printed == ["config/config.yaml", "True", "0.75", "True", "25"]
     assert "<title>fig9</title>" in (installed.folder / "fig9.svg").read_text(encoding="utf-8")
+
+
+def test_a_network_is_looked_at(installed: Installed) -> None:
+    printed = installed.printed("""
+        import torch
+        import vitscope
+        from torch import nn
+
+        stem = nn.Conv2d(3, 8, 3, padding=1)
+        network = nn.Sequential(stem, nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten())
+        scope = vitscope.look(network, torch.randn(4, 3, 32, 32))
+        print(len(scope.table("feature_variance")))
+        scope.plot("feature_variance").savefig("looked.svg")
+    """)
+    assert printed[-1] == "1"
+    assert (installed.folder / "looked.svg").is_file()
 
 
 def test_a_study_is_checked_without_a_clone(installed: Installed) -> None:
