@@ -4,8 +4,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from vitscope.progress import Say
-
 if TYPE_CHECKING:
     import pandas as pd
     import torch
@@ -15,6 +13,7 @@ if TYPE_CHECKING:
     from vitscope.data.split import Split
     from vitscope.files.tensors import TensorFile
     from vitscope.networks.cut_points import CutPoint
+    from vitscope.progress import Say
     from vitscope.training.augmented import Augmented
 
 
@@ -68,7 +67,7 @@ class OnLoss:
     images: "Augmented"
     device: "torch.device"
     # Takes a line now and then that says how far the work is.
-    say: Say = print
+    say: "Say" = print
 
 
 @dataclass(frozen=True)
