@@ -43,7 +43,7 @@ def test_every_row_keeps_its_promises(kind, tmp_path):
     back = CLAIMS.read(tmp_path / "claims")
     for row in back.to_dict("records"):
         assert row["holds"] == (row["measured_value"] > row["holds_above"])
-        assert row["measure"].startswith(("share of ", "difference of "))
+        assert row["measure"].startswith(("share of ", "difference of ", "rank correlation of "))
         if row["measure"].startswith("share of "):
             assert row["measured_value"] == row["measured_count"] / row["measured_total"]
         elif pd.notna(row["measured_total"]):

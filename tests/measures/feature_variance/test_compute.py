@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 from tests.helpers.latents import GoldenLatents, rounded, written
 from vitscope.measures.feature_variance import compute as variance
 from vitscope.measures.feature_variance.compute import measure, shard_variance, spatial_variance
-from vitscope.measures.feature_variance.merge import mean_variance, merge
+from vitscope.measures.feature_variance.merge import merge
 from vitscope.measures.feature_variance.table import PART, TABLE
 from vitscope.measures.given import OnLatents, Parts
+from vitscope.measures.per_image import means
 from vitscope.networks.cut_point_columns import CUT_POINT
 
 MAPS = np.random.default_rng(0).normal(3, 2, (6, 5, 8, 7)).astype(np.float32)
@@ -87,7 +88,7 @@ def test_bfloat16_latents_are_near_those_of_float32(tmp_path: Path) -> None:
 
 def test_single_pixels_do_not_spoil_the_others(tmp_path: Path) -> None:
     latents = written(tmp_path / "file", [MAPS, MAPS[:, :, :1, :1].copy()])
-    merged = mean_variance([shard_variance(latents, 0)], 100, 0)
+    merged = means([shard_variance(latents, 0)], "variance", 100, 0)
     assert merged.drop(columns="index").iloc[1].isna().tolist() == [False, True, True, True]
     assert merged.iloc[0].notna().all()
 

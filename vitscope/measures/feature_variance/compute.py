@@ -8,6 +8,7 @@ import pandas as pd
 
 from vitscope.files.tensors import TensorFile, as_float, checksum
 from vitscope.measures.given import OnLatents
+from vitscope.measures.per_image import part_of
 
 Array = npt.NDArray[Any]
 
@@ -50,19 +51,7 @@ def shard_variance(latents: TensorFile, first_image: int) -> pd.DataFrame:
     `first_image` is the position of the shard's first image among those measured.
     """
     values = [_variance_of(latents, name) for name in latents.names]
-    return pd.concat(
-        [
-            pd.DataFrame(
-                {
-                    "index": index,
-                    "image": np.arange(first_image, first_image + len(value)),
-                    "variance": value,
-                }
-            )
-            for index, value in enumerate(values)
-        ],
-        ignore_index=True,
-    )
+    return part_of(values, first_image, "variance")
 
 
 def measure(given: OnLatents) -> pd.DataFrame:

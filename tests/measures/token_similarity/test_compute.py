@@ -1,0 +1,87 @@
+"""Similarity of tokens: against all pairs of them, and closed forms."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from tests.helpers.latents import written
+from vitscope.errors import VitscopeError
+from vitscope.measures.given import OnLatents, Parts
+from vitscope.measures.token_similarity.compute import measure, token_similarity
+from vitscope.measures.token_similarity.merge import merge
+from vitscope.measures.token_similarity.table import PART, TABLE
+from vitscope.networks.cut_point_columns import CUT_POINT
+
+MAPS = np.random.default_rng(0).normal(1, 2, (6, 5, 4, 3)).astype(np.float32)
+
+
+def all_pairs(maps: np.ndarray) -> np.ndarray:
+    """The mean of all cosines of different tokens, by torch, in double precision."""
+    tokens = torch.from_numpy(maps).double().flatten(2).transpose(1, 2)
+    cosines = torch.nn.functional.cosine_similarity(tokens[:, :, None], tokens[:, None], dim=-1)
+    count = tokens.shape[1]
+    pairs = cosines.sum((1, 2)) - cosines.diagonal(dim1=1, dim2=2).sum(1)
+    return (pairs / (count * (count - 1))).numpy()
+
+
+@pytest.mark.parametrize("offset", [0, 1, 100])
+def test_it_is_the_mean_of_all_pairs(offset: float) -> None:
+    maps = MAPS + np.float32(offset)
+    np.testing.assert_allclose(token_similarity(maps), all_pairs(maps), rtol=1e-12)
+
+
+def test_of_tokens_that_point_one_way_or_two() -> None:
+    direction = np.array([3, 4], np.float32)[None, :, None, None]
+    lengths = np.array([[1, 2], [5, 0.1]], np.float32)
+    same = direction * lengths
+    assert token_similarity(same) == pytest.approx(1, abs=1e-12)
+    opposite = direction * np.array([[1, -1], [1, -1]], np.float32)
+    # Of six pairs, two are alike and four opposite.
+    assert token_similarity(opposite) == pytest.approx(-1 / 3, abs=1e-12)
+
+
+def test_of_tokens_that_have_nothing_in_common() -> None:
+    assert token_similarity(np.eye(4, dtype=np.float32).reshape(1, 4, 2, 2)) == pytest.approx(0)
+    # By chance, the expected cosine is 0, with a deviation of one over the root of the channels,
+    # averaged over pairs that are uncorrelated.
+    noise = np.random.default_rng(1).normal(0, 1, (8, 64, 8, 8)).astype(np.float32)
+    deviation = 1 / np.sqrt(64 * 64 * 63 / 2)
+    assert abs(token_similarity(noise)).max() < 5 * deviation
+
+
+def test_a_token_of_zeros_is_like_no_other() -> None:
+    maps = np.ones((1, 3, 1, 3), np.float32)
+    maps[..., 1] = 0
+    # One pair of three is alike.
+    assert token_similarity(maps) == pytest.approx(1 / 3)
+
+
+def test_parts_and_their_mean(tmp_path: Path) -> None:
+    layers = [MAPS, np.ones((6, 5, 1, 1), np.float32), MAPS * 4]
+    whole = measure(OnLatents(written(tmp_path / "whole", layers), 0))
+    halves = [
+        measure(
+            OnLatents(written(tmp_path / f"{first}", [m[first : first + 3] for m in layers]), first)
+        )
+        for first in (0, 3)
+    ]
+    assert set(whole.columns) == set(PART.columns)
+    both = pd.concat(halves).sort_values(["index", "image"], ignore_index=True)
+    pd.testing.assert_frame_equal(both, whole, check_exact=True)
+    points = pd.DataFrame({"index": range(3), **{c: 0 for c in CUT_POINT if c != "index"}})
+    table = merge(Parts("m", iter(halves), points), resamples=100, seed=0)
+    assert set(table.columns) == set(TABLE.columns)
+    np.testing.assert_allclose(table["similarity"][[0, 2]], all_pairs(MAPS).mean(), rtol=1e-12)
+    # A map of one position has no pair.
+    assert table.loc[1, ["similarity", "ci_low", "ci_high"]].isna().all()
+    assert (table["ci_low"][[0, 2]] < table["similarity"][[0, 2]]).all()
+
+
+def test_values_that_are_not_finite_are_refused(tmp_path: Path) -> None:
+    spoiled = MAPS.copy()
+    spoiled[4, 0, 0, 0] = np.nan
+    with pytest.raises(VitscopeError, match="not finite, or too large, for image 14"):
+        measure(OnLatents(written(tmp_path / "file", [spoiled]), 10))

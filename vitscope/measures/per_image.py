@@ -1,0 +1,56 @@
+"""A value of every image at every cut point: as a part, and merged to means with intervals."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from vitscope.measures.given import Parts
+from vitscope.measures.intervals import interval
+
+
+def part_of(values: Sequence[npt.NDArray[Any]], first_image: int, column: str) -> pd.DataFrame:
+    """Return the rows of a part: `values` has those of all images of a shard for each cut point.
+
+    `first_image` is the position of the shard's first image among those measured.
+    """
+    return pd.concat(
+        [
+            pd.DataFrame(
+                {
+                    "index": index,
+                    "image": np.arange(first_image, first_image + len(value)),
+                    column: value,
+                }
+            )
+            for index, value in enumerate(values)
+        ],
+        ignore_index=True,
+    )
+
+
+def means(shards: Iterable[pd.DataFrame], column: str, resamples: int, seed: int) -> pd.DataFrame:
+    """Return the mean over the images of all shards and its 95 % interval, for each cut point."""
+    per_image = pd.concat(
+        shard.pivot(index="image", columns="index", values=column) for shard in shards
+    )
+    # How values lie in memory differs between releases of pandas, and sums follow it.
+    values = np.ascontiguousarray(per_image.sort_index(), np.float64)
+    low, high = interval(values, resamples, seed)
+    return pd.DataFrame(
+        {
+            "index": per_image.columns.to_numpy(),
+            "images": len(values),
+            column: values.mean(axis=0),
+            "ci_low": low,
+            "ci_high": high,
+        }
+    )
+
+
+def merged_means(parts: Parts, column: str, resamples: int, seed: int) -> pd.DataFrame:
+    """Return the means of a model at each cut point, with what is known of the cut point."""
+    merged = means(parts.tables, column, resamples, seed)
+    return parts.cut_points.merge(merged, on="index", validate="one_to_one")

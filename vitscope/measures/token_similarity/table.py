@@ -1,0 +1,34 @@
+"""The table `token_similarity`: one row per model and cut point.
+
+A token is the vector of all channels at one position of a feature map; prefix tokens, such as that
+of the class, are none. The similarity is the mean of the cosines of all pairs of different tokens
+of an image: 1 where all point the same way, 0 where they have nothing in common. It is null for
+maps of one position.
+
+A part has one row per cut point and image of a shard.
+"""
+
+import pyarrow as pa
+
+from vitscope.files.tables import Table
+from vitscope.networks.cut_point_columns import CUT_POINT
+
+TABLE = Table(
+    "token_similarity",
+    {
+        **CUT_POINT,
+        "images": (pa.int64(), "number of images"),
+        "similarity": (pa.float64(), "mean cosine of all pairs of tokens, mean over images"),
+        "ci_low": (pa.float64(), "lower end of the 95 % bootstrap interval over images"),
+        "ci_high": (pa.float64(), "upper end of the 95 % bootstrap interval over images"),
+    },
+)
+
+PART = Table(
+    "token_similarity_per_image",
+    {
+        "index": (pa.int32(), "position of the cut point, 0 for the stem"),
+        "image": (pa.int64(), "position of the image among those that are measured"),
+        "similarity": (pa.float64(), "mean cosine of all pairs of tokens"),
+    },
+)
