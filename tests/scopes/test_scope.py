@@ -1,9 +1,11 @@
 """What a scope shows of itself, where it draws, and what it takes of memory and time."""
 
+import os
+import pty
 import subprocess
 import sys
-import textwrap
-from pathlib import Path
+import termios
+from contextlib import suppress
 
 import matplotlib.pyplot as plt
 import pytest
@@ -122,15 +124,35 @@ def test_importing_takes_no_torch() -> None:
     assert done.stdout == "look\n"
 
 
-def test_a_log_has_no_progress_bars(tmp_path: Path) -> None:
-    code = textwrap.dedent("""
-        import vitscope
-        from tests.scopes.networks import labels, network, pixels
-        scope = vitscope.look(network(), pixels(), labels(), 0.5, 0.25)
-        scope.lesion, scope.feature_variance
-    """)
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+LESIONS = """
+import vitscope
+from tests.scopes.networks import labels, network, pixels
+scope = vitscope.look(network(), pixels(), labels(), 0.5, 0.25)
+scope.lesion, scope.feature_variance
+"""
+
+
+def test_a_log_has_no_progress_bars() -> None:
+    command = [sys.executable, "-c", LESIONS]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert done.stderr == ""
+
+
+def test_a_terminal_has_progress_bars_and_is_clean_afterwards() -> None:
+    terminal, end = pty.openpty()
+    termios.tcsetwinsize(end, (24, 100))
+    with subprocess.Popen([sys.executable, "-c", LESIONS], stderr=end) as process:
+        os.close(end)
+        shown = b""
+        with suppress(OSError):
+            # A terminal whose other end is closed has an error in place of an end.
+            while part := os.read(terminal, 1 << 16):
+                shown += part
+    os.close(terminal)
+    assert process.returncode == 0
+    assert b"lesion: " in shown
+    assert b"feature maps: 100%" in shown
+    assert shown.decode().rsplit("\r", 1)[-1].strip() == ""
 
 
 MEMORY = """
