@@ -1,12 +1,18 @@
 """Progress bars in notebooks and terminals, and none in logs."""
 
 import sys
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from torch import nn
-from tqdm import auto
+from tqdm import TqdmWarning
+
+with warnings.catch_warnings():
+    # It would warn every notebook that has no ipywidgets.
+    warnings.simplefilter("ignore", TqdmWarning)
+    from tqdm import auto
 
 
 @contextmanager
