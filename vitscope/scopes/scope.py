@@ -151,6 +151,7 @@ def drawn(
     from vitscope.drawing.figure import draw
     from vitscope.drawing.layout import drawing_in
     from vitscope.drawing.saving import style
+    from vitscope.scopes.showing import show_in_notebooks
 
     shown = _kind(kind)
     with style(STYLE), drawing_in(ax):
@@ -158,6 +159,7 @@ def drawn(
         figure = draw(module, tables, members, published, snapshots)
     if ax is None:
         figure.set_dpi(DOTS_PER_INCH)
+        show_in_notebooks()
     elif figure is not ax.figure.figure:
         raise VitscopeError(
             f"A figure of the kind '{kind}' is laid out as a whole, and cannot be drawn in axes "
