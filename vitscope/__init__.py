@@ -4,6 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from vitscope.scopes.bundled import bundled
     from vitscope.scopes.comparing import Comparison, compare
     from vitscope.scopes.looking import Scope, look
     from vitscope.scopes.reading import read
@@ -12,13 +13,14 @@ __version__ = "0.2.0"
 
 # What is public, and where it is: imported when it is first asked for, since torch takes a second.
 _PLACES = {
+    "bundled": "vitscope.scopes.bundled",
     "Comparison": "vitscope.scopes.comparing",
     "compare": "vitscope.scopes.comparing",
     "look": "vitscope.scopes.looking",
     "read": "vitscope.scopes.reading",
     "Scope": "vitscope.scopes.looking",
 }
-__all__ = ["Comparison", "Scope", "__version__", "compare", "look", "read"]
+__all__ = ["Comparison", "Scope", "__version__", "bundled", "compare", "look", "read"]
 
 
 def __getattr__(name: str) -> Any:

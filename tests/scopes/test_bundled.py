@@ -1,0 +1,68 @@
+"""The bundled networks: those of the study, on its images, wherever vitscope is installed."""
+
+import tomllib
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from tests.compare import EXPECTED, TABLES
+from vitscope import bundled, look
+from vitscope.data.sources import shapes32
+from vitscope.errors import VitscopeError
+from vitscope.scopes.bundled import MODELS
+from vitscope.settings.loading import BUNDLED_STUDIES, ROOT, load_study
+
+STUDY = load_study(BUNDLED_STUDIES / "mini.yaml")
+
+
+def test_the_library_has_the_study_and_its_weights() -> None:
+    files = {f"{name}.safetensors" for name in STUDY.models}
+    assert {path.name for path in MODELS.iterdir()} == files | {"mini.yaml"}
+    assert (MODELS / "mini.yaml").read_bytes() == STUDY.path.read_bytes()
+    for name, model in STUDY.models.items():
+        named = ROOT / model.checkpoint["bundled"]
+        assert (MODELS / f"{name}.safetensors").read_bytes() == named.read_bytes()
+
+
+def test_a_wheel_has_them() -> None:
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    assert f"{MODELS.name}/*" in settings["tool"]["setuptools"]["package-data"]["vitscope"]
+    assert sum(path.stat().st_size for path in MODELS.iterdir()) < 5e6
+
+
+@pytest.mark.parametrize("name", STUDY.models)
+def test_they_find_the_class(name: str) -> None:
+    scope = look(**bundled(name, 100))
+    found = scope.predictions
+    assert (found["prediction"] == found["label"]).mean() > 0.5
+    assert len(scope.blocks) > 10
+
+
+def test_tables_are_those_of_the_study() -> None:
+    scope = look(**bundled("resnet"))
+    expected = pd.read_csv(EXPECTED / "feature_variance.csv")
+    expected = expected[expected["model"] == "resnet"].reset_index(drop=True)
+    pd.testing.assert_frame_equal(
+        scope.feature_variance,
+        expected,
+        check_dtype=False,
+        rtol=TABLES["feature_variance"].relative,
+    )
+
+
+def test_images_are_some_of_the_test_split() -> None:
+    given = bundled("vit", 3)
+    drawn = shapes32.draw("test", np.arange(2000), 0)
+    found = drawn.pixels.transpose(0, 3, 1, 2)
+    rows = [np.flatnonzero((found == each).all((1, 2, 3))).item() for each in given["images"]]
+    assert rows == sorted(rows)
+    assert given["labels"].tolist() == drawn.labels[rows].tolist()
+
+
+def test_what_is_not_there_is_told() -> None:
+    with pytest.raises(VitscopeError, match=r"network 'vti'\. Did you mean 'vit'\? There are resn"):
+        bundled("vti")
+    for wrong in (0, 2001):
+        with pytest.raises(VitscopeError, match=f"`images` is {wrong}, allowed: from 1 to 2000"):
+            bundled("vit", wrong)

@@ -1,0 +1,65 @@
+"""The bundled networks, with the images that they are measured on."""
+
+from pathlib import Path
+from typing import Any
+
+import safetensors.torch
+
+from vitscope.data.sources import shapes32
+from vitscope.data.split import select
+from vitscope.errors import VitscopeError, nearest
+from vitscope.files.strict_yaml import load_yaml
+from vitscope.networks.empty import empty_network, fill
+from vitscope.settings.loading import study_schema
+from vitscope.settings.schema import fill as with_defaults
+from vitscope.settings.study import Study, typed
+
+# Links to what a clone has elsewhere, so that it is there once; a wheel has the files themselves.
+MODELS = Path(__file__).parents[1] / "bundled_models"
+
+
+def bundled(name: str, images: int | None = None) -> dict[str, Any]:
+    """Return a small trained network, and images, as `look` takes them.
+
+    The networks are those of the study `mini`: `resnet`, `vit`, `vit_6` (a ViT trained on 6 % of
+    the images), `pit`, `swin`, `alternet` and `mixer`. The images are the 256 of the generated data
+    set shapes32 that this study measures, so that `look(**bundled("vit"))` has the numbers of the
+    workflow; `images` takes another number of them, up to 2000.
+    """
+    study = _study()
+    if name not in study.models:
+        raise VitscopeError(
+            f"There is no bundled network '{name}'.{nearest(name, study.models)} There are "
+            f"{', '.join(study.models)}."
+        )
+    network = study.network(name)
+    weights = safetensors.torch.load_file(MODELS / f"{name}.safetensors")
+    pixels, labels = _images(study, name, images)
+    return {
+        "model": fill(empty_network(network), weights),
+        "images": pixels,
+        "labels": labels,
+        "mean": network["mean"],
+        "std": network["std"],
+        "name": name,
+    }
+
+
+def _study() -> Study:
+    """Return the study, of which only what lies beside it is needed."""
+    file, schema = MODELS / "mini.yaml", study_schema()
+    settings = load_yaml(file)
+    with_defaults(settings, schema, schema)
+    return typed(file.stem, file, settings)
+
+
+def _images(study: Study, name: str, wanted: int | None) -> tuple[Any, Any]:
+    """Draw the images that jobs of the study would measure, and their classes."""
+    data, split = study.dataset_of(name), study.analysis.split
+    there = data.splits[split].images
+    count = study.analysis.images if wanted is None else wanted
+    if there is None or not 1 <= count <= there:
+        raise VitscopeError(f"`images` is {count}, allowed: from 1 to {there}.")
+    rows = select(there, count, study.analysis.seed)
+    drawn = shapes32.draw(split, rows, data.source["seed"])
+    return drawn.pixels.transpose(0, 3, 1, 2), drawn.labels
