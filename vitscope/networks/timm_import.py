@@ -7,6 +7,7 @@ operators that nothing declared.
 
 import importlib
 import importlib.util
+import warnings
 from pathlib import Path
 from types import ModuleType
 
@@ -38,7 +39,9 @@ def import_timm(name: str = "timm") -> ModuleType:
     For one decorator each, they import all of torch's compiler.
     """
     declare()
-    with without_compiler():
+    with without_compiler(), warnings.catch_warnings():
+        # timm imports tqdm, which would warn every notebook that has no ipywidgets.
+        warnings.filterwarnings("ignore", message="IProgress not found")
         return importlib.import_module(name)
 
 

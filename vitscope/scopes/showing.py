@@ -22,5 +22,5 @@ def show_in_notebooks() -> None:
 
 def _picture(figure: Figure) -> bytes:
     drawn = BytesIO()
-    figure.savefig(drawn, format="png", dpi="figure", bbox_inches="tight")
+    figure.savefig(drawn, format="png", dpi=figure.dpi, bbox_inches="tight")
     return drawn.getvalue()
