@@ -77,7 +77,7 @@ def _settings(
     study: Study, kinds: list[str], folder: Path, family: str, arch: Settings
 ) -> Settings:
     """Return the study as a file says it, with paths from where the folder lies."""
-    settings = yaml.safe_load(yaml.safe_dump(study.settings))
+    settings = yaml.safe_load(yaml.safe_dump(study.settings, sort_keys=False))
     (name,) = settings["models"]
     model = settings["models"][name]
     model |= {
