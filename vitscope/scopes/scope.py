@@ -27,12 +27,9 @@ OTHERS = ("blocks", "predictions")
 
 
 class Tables:
-    """Tables of one network or several, by name: an attribute each, `scope.feature_variance`.
+    """Tables of one network or several, by name: an attribute each, `scope.feature_variance`."""
 
-    Subclasses say where tables come from.
-    """
-
-    # Told by subclasses.
+    # Subclasses say whose tables there are, and where they come from.
     members: Sequence[Member]
 
     def table(self, name: str) -> pd.DataFrame:

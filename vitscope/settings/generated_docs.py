@@ -19,6 +19,7 @@ from vitscope.files.whole import atomic_path
 from vitscope.measures import rooms
 from vitscope.networks.family import arch_schema, family_names, module_of
 from vitscope.package_data import ROOT
+from vitscope.settings import python_docs
 from vitscope.settings.loading import BUNDLED_STUDIES, config_schema, load_study, study_schema
 from vitscope.settings.schema import resolved, type_in_words
 from vitscope.settings.section import Schema
@@ -27,7 +28,7 @@ from vitscope.workflow.tables import find_table
 PAGES = (
     ROOT / "README.md",
     ROOT / "config" / "README.md",
-    *(ROOT / "docs" / f"{page}.md" for page in ("claims", "figures", "tables")),
+    *(ROOT / "docs" / f"{page}.md" for page in ("claims", "figures", "python", "tables")),
 )
 GENERATED = re.compile(r"(<!-- generated: (.+?) -->\n).*?(<!-- end -->)", re.DOTALL)
 # How a schema's bounds read behind its type.
@@ -65,6 +66,8 @@ def _part(name: str) -> str:
         return "".join(map(_claims, rooms.names()))
     if kind == "table":
         return _columns(what)
+    if kind == "python":
+        return python_docs.described(what)
     if kind == "families":
         return "".join(map(_family, family_names()))
     if kind == "config":
