@@ -6,8 +6,8 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet -c envs/
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup all report test test-slurm nightly lint format regenerate accept train-mini bench \
-	bench-gpu fuzz plan profile clean FORCE
+.PHONY: help setup all report test test-slurm nightly lint format regenerate accept notebooks \
+	train-mini bench bench-gpu fuzz plan profile clean FORCE
 
 help: ## list what there is
 	@echo "make figures/fig9.pdf     one figure of the default study (also .svg, .png)"
@@ -76,6 +76,9 @@ regenerate: $(VENV)/.installed-dev ## make all mini figures, compare tables and 
 accept: $(VENV)/.installed-dev ## make the tables and figures of the last run the expected ones
 	$(BIN)/python -m tests.compare --accept
 	$(BIN)/python -m pytest -q -m last_run --mpl-generate-path=tests/pixels/expected tests/pixels
+
+notebooks: $(VENV)/.installed-dev ## run the notebooks, write what they show
+	$(BIN)/python -m tests.notebooks
 
 train-mini: $(VENV)/.installed ## train the bundled models again (about 40 minutes on two cores)
 	$(BIN)/snakemake train_mini

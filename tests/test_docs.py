@@ -2,25 +2,24 @@
 
 import re
 import textwrap
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, fields
+from inspect import signature
 from pathlib import Path
+from types import FunctionType
+from typing import Any
 
 import pytest
 import yaml
 
 import vitscope
 from tests.helpers.own_network import MY_NET
-from vitscope.data.building import build
 from vitscope.measures import rooms
-from vitscope.networks.block_table import BLOCKS
-from vitscope.networks.blocks import list_blocks
-from vitscope.networks.conversion import convert
-from vitscope.networks.empty import empty_network
 from vitscope.networks.family import arch_schema, family_names
 from vitscope.package_data import ROOT
 from vitscope.settings.generated_docs import GENERATED, regenerated
 from vitscope.settings.generated_docs import PAGES as PAGES_WITH_PARTS
 from vitscope.settings.loading import load_config, load_study, study_schema
+from vitscope.settings.python_docs import RETURNED, described
 from vitscope.workflow.tables import OTHERS, tables
 
 SETTINGS = ROOT / "config" / "README.md"
@@ -28,6 +27,7 @@ PAGES = [
     *ROOT.glob("*.md"),
     *ROOT.glob("docs/*.md"),
     *ROOT.glob("config/*.md"),
+    *ROOT.glob("notebooks/*.md"),
     *ROOT.glob("vitscope/**/*.md"),
 ]
 
@@ -52,6 +52,7 @@ def test_every_setting_family_and_table_has_its_part() -> None:
         "families",
         "measures",
         *(f"table {name}" for name in OTHERS),
+        *(f"python {name}" for name in {*vitscope.__all__, *RETURNED} - {"__version__"}),
     }
     described = re.findall("^## (.+)$", pages[ROOT / "docs" / "tables.md"], re.MULTILINE)
     assert described == [*rooms.names(), *OTHERS]
@@ -143,30 +144,38 @@ def test_the_example_of_the_readme_is_a_study(tmp_path: Path) -> None:
     assert f"figures/{Path(name).stem}/fig9.pdf --config studies_dir={name}" in text
 
 
-def test_the_notebook_of_the_readme_measures_a_model(tmp_path: Path, monkeypatch) -> None:
+def test_the_notebook_of_the_readme_looks_at_networks() -> None:
     text = (ROOT / "README.md").read_text()
-    (code,) = re.findall(r"In a notebook.*:\n\n((?:    .*\n|\n)+)", text)
-    monkeypatch.chdir(tmp_path)
-    for folder in ("config", "resources"):
-        Path(folder).symlink_to(ROOT / folder)
-    study = load_study(Path("config/studies/mini.yaml"))
-    vit, data = study.models["vit"], study.dataset_of("vit")
-    few = asdict(replace(data, splits={"test": replace(data.splits["test"], images=64)}))
-    build("shapes32", few, "test", Path("results/mini/data/shapes32/test.safetensors"))
-    convert(
-        Path(vit.checkpoint["bundled"]),
-        study.network("vit"),
-        Path("results/mini/checkpoints/vit.safetensors"),
-        label="vit",
-        origin="bundled",
-    )
-    network = study.network("vit")
-    blocks = list_blocks("vit", empty_network(network), network)
-    BLOCKS.write(blocks.table, "results/mini/blocks/vit.parquet", blocks.metadata())
-    names: dict[str, dict[str, float]] = {}
+    (code,) = re.findall(r"## In a notebook\n\n.*:\n\n((?:    .*\n|\n)+)", text)
+    names: dict[str, Any] = {}
     exec(textwrap.dedent(code), names)
-    assert len(names["measured"]) == 25
-    assert min(names["measured"].values()) > 0
+    assert len(names["scope"].feature_variance) == 25
+
+
+def test_functions_tell_how_they_are_called() -> None:
+    assert described("read").startswith(
+        "\n```python\nvitscope.read(folder: Path | str, study: Path | str | None = None) -> Made\n"
+        "```\n\nRead the tables of a study"
+    )
+    methods = described("Scope")
+    assert "\nscope.warnings -> list[str]\n" in methods
+    assert (
+        "\nscope.save(folder: Path | str, make: Any = None, **keywords: Any) -> Path\n" in methods
+    )
+    assert "\n    analysis: Mapping[str, Any] | None = None,\n) -> Scope\n" in described("look")
+    assert "\nscope.claims(*kinds: str) -> pd.DataFrame\n" in described("Tables")
+
+
+@pytest.mark.parametrize("name", sorted({*vitscope.__all__} - {"__version__"}))
+def test_what_is_described_is_what_is_called(name: str) -> None:
+    called = getattr(vitscope, name)
+    pairs = [(called, described(name))]
+    if isinstance(called, type):
+        own = {key: each for key, each in vars(called).items() if isinstance(each, FunctionType)}
+        pairs = [(each, described(name)) for key, each in own.items() if key[0] != "_"]
+    for function, text in pairs:
+        for argument in signature(function).parameters.keys() - {"self"}:
+            assert re.search(rf"\b{argument}: ", text), argument
 
 
 def test_the_version_is_the_same_everywhere() -> None:
