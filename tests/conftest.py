@@ -24,7 +24,13 @@ from tests.runs.copies import (
 
 # What takes longest comes first, so that two processes end at about the same time; the first of it
 # makes the run that others look at.
-FIRST = ("tests/slurm", "tests/runs/test_golden_study", "tests/runs", "tests/faults")
+FIRST = (
+    "tests/slurm",
+    "tests/test_notebooks",
+    "tests/runs/test_golden_study",
+    "tests/runs",
+    "tests/faults",
+)
 
 SPENT, SINCE, LISTED = "processor seconds", pytest.StashKey[float](), 20
 Report = pytest.TestReport

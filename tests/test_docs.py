@@ -6,7 +6,6 @@ from dataclasses import dataclass, fields
 from inspect import signature
 from pathlib import Path
 from types import FunctionType
-from typing import Any
 
 import pytest
 import yaml
@@ -142,14 +141,6 @@ def test_the_example_of_the_readme_is_a_study(tmp_path: Path) -> None:
     # As it says.
     assert indented.count("\n") + 1 == 10
     assert f"figures/{Path(name).stem}/fig9.pdf --config studies_dir={name}" in text
-
-
-def test_the_notebook_of_the_readme_looks_at_networks() -> None:
-    text = (ROOT / "README.md").read_text()
-    (code,) = re.findall(r"## In a notebook\n\n.*:\n\n((?:    .*\n|\n)+)", text)
-    names: dict[str, Any] = {}
-    exec(textwrap.dedent(code), names)
-    assert len(names["scope"].feature_variance) == 25
 
 
 def test_functions_tell_how_they_are_called() -> None:

@@ -1,5 +1,6 @@
 """vitscope as a library: from a wheel, without the clone, with what it needs and nothing else."""
 
+import re
 import shutil
 import subprocess
 import sys
@@ -152,6 +153,13 @@ def test_a_network_is_looked_at(installed: Installed) -> None:
     """)
     assert printed[-1] == "1"
     assert (installed.folder / "looked.svg").is_file()
+
+
+def test_the_notebook_of_the_readme_looks_at_bundled_networks(installed: Installed) -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    (code,) = re.findall(r"## In a notebook\n\n.*:\n\n((?:    .*\n|\n)+)", text)
+    then = "print(len(scope.feature_variance), *other.feature_variance['model'].unique())"
+    assert installed.printed(f"{textwrap.dedent(code)}\n{then}")[-1] == "25 resnet"
 
 
 def test_a_study_is_checked_without_a_clone(installed: Installed) -> None:

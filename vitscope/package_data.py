@@ -7,6 +7,8 @@ STYLE = PACKAGE / "drawing" / "style.mplstyle"
 PUBLISHED_POINTS = PACKAGE / "claims" / "published_points"
 SCHEMAS = PACKAGE / "settings" / "schemas"
 CORRUPTION_PARAMETERS = PACKAGE / "corruptions" / "parameters.yaml"
+# Links to what a clone has elsewhere, so that it is there once; a wheel has the files themselves.
+BUNDLED_MODELS = PACKAGE / "bundled_models"
 
 # Of a clone, which vitscope is installed from as the workflow: rules, studies, bundled weights.
 ROOT = PACKAGE.parent

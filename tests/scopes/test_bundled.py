@@ -10,25 +10,25 @@ from tests.compare import EXPECTED, TABLES
 from vitscope import bundled, look
 from vitscope.data.sources import shapes32
 from vitscope.errors import VitscopeError
-from vitscope.scopes.bundled import MODELS
-from vitscope.settings.loading import BUNDLED_STUDIES, ROOT, load_study
+from vitscope.package_data import BUNDLED_MODELS, ROOT
+from vitscope.settings.loading import BUNDLED_STUDIES, load_study
 
 STUDY = load_study(BUNDLED_STUDIES / "mini.yaml")
 
 
 def test_the_library_has_the_study_and_its_weights() -> None:
     files = {f"{name}.safetensors" for name in STUDY.models}
-    assert {path.name for path in MODELS.iterdir()} == files | {"mini.yaml"}
-    assert (MODELS / "mini.yaml").read_bytes() == STUDY.path.read_bytes()
+    assert {path.name for path in BUNDLED_MODELS.iterdir()} == files | {"mini.yaml"}
+    assert (BUNDLED_MODELS / "mini.yaml").read_bytes() == STUDY.path.read_bytes()
     for name, model in STUDY.models.items():
         named = ROOT / model.checkpoint["bundled"]
-        assert (MODELS / f"{name}.safetensors").read_bytes() == named.read_bytes()
+        assert (BUNDLED_MODELS / f"{name}.safetensors").read_bytes() == named.read_bytes()
 
 
 def test_a_wheel_has_them() -> None:
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-    assert f"{MODELS.name}/*" in settings["tool"]["setuptools"]["package-data"]["vitscope"]
-    assert sum(path.stat().st_size for path in MODELS.iterdir()) < 5e6
+    assert f"{BUNDLED_MODELS.name}/*" in settings["tool"]["setuptools"]["package-data"]["vitscope"]
+    assert sum(path.stat().st_size for path in BUNDLED_MODELS.iterdir()) < 5e6
 
 
 @pytest.mark.parametrize("name", STUDY.models)

@@ -1,6 +1,5 @@
 """The bundled networks, with the images that they are measured on."""
 
-from pathlib import Path
 from typing import Any
 
 import safetensors.torch
@@ -10,12 +9,10 @@ from vitscope.data.split import select
 from vitscope.errors import VitscopeError, nearest
 from vitscope.files.strict_yaml import load_yaml
 from vitscope.networks.empty import empty_network, fill
+from vitscope.package_data import BUNDLED_MODELS
 from vitscope.settings.loading import study_schema
 from vitscope.settings.schema import fill as with_defaults
 from vitscope.settings.study import Study, typed
-
-# Links to what a clone has elsewhere, so that it is there once; a wheel has the files themselves.
-MODELS = Path(__file__).parents[1] / "bundled_models"
 
 
 def bundled(name: str, images: int | None = None) -> dict[str, Any]:
@@ -33,7 +30,7 @@ def bundled(name: str, images: int | None = None) -> dict[str, Any]:
             f"{', '.join(study.models)}."
         )
     network = study.network(name)
-    weights = safetensors.torch.load_file(MODELS / f"{name}.safetensors")
+    weights = safetensors.torch.load_file(BUNDLED_MODELS / f"{name}.safetensors")
     pixels, labels = _images(study, name, images)
     return {
         "model": fill(empty_network(network), weights),
@@ -47,7 +44,7 @@ def bundled(name: str, images: int | None = None) -> dict[str, Any]:
 
 def _study() -> Study:
     """Return the study, of which only what lies beside it is needed."""
-    file, schema = MODELS / "mini.yaml", study_schema()
+    file, schema = BUNDLED_MODELS / "mini.yaml", study_schema()
     settings = load_yaml(file)
     with_defaults(settings, schema, schema)
     return typed(file.stem, file, settings)
