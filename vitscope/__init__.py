@@ -7,7 +7,7 @@ if TYPE_CHECKING:
     from vitscope.scopes.bundled import bundled
     from vitscope.scopes.comparing import Comparison, compare
     from vitscope.scopes.looking import Scope, look
-    from vitscope.scopes.reading import read
+    from vitscope.scopes.reading import Made, read
 
 __version__ = "0.2.0"
 
@@ -17,10 +17,11 @@ _PLACES = {
     "Comparison": "vitscope.scopes.comparing",
     "compare": "vitscope.scopes.comparing",
     "look": "vitscope.scopes.looking",
+    "Made": "vitscope.scopes.reading",
     "read": "vitscope.scopes.reading",
     "Scope": "vitscope.scopes.looking",
 }
-__all__ = ["Comparison", "Scope", "__version__", "bundled", "compare", "look", "read"]
+__all__ = ["Comparison", "Made", "Scope", "__version__", "bundled", "compare", "look", "read"]
 
 
 def __getattr__(name: str) -> Any:

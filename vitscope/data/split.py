@@ -67,7 +67,7 @@ class Split:
 
     def images(self, rows: Rows) -> npt.NDArray[Any]:
         """Return images, (N, C, H, W), of which every byte was checked."""
-        chosen = np.ascontiguousarray(self._images[rows])
+        chosen = self._read(rows)
         wrong = row_sums(chosen) != self._sums[rows]
         if wrong.any():
             row = np.arange(len(self))[rows][wrong][0]
@@ -76,6 +76,18 @@ class Split:
                 f"run again."
             )
         return chosen
+
+    def _read(self, rows: Rows) -> npt.NDArray[Any]:
+        """Return images that follow one another by reading them, others through the memory map.
+
+        What is mapped counts as memory of the process, which would grow to that of all images.
+        """
+        numbers = np.arange(len(self))[rows]
+        if len(numbers) == 0 or (np.diff(numbers) != 1).any():
+            return np.ascontiguousarray(self._images[rows])
+        images = np.empty((len(numbers), *self.shape), self._images.dtype)
+        self._file.read("images", int(numbers[0]), images)
+        return images
 
     @property
     def metadata(self) -> dict[str, str]:

@@ -8,6 +8,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -388,9 +389,7 @@ def _write(
     raw: Path, taking: _Taking, exact: bool, labels: Array, classes: int | None, path: Path
 ) -> None:
     count = len(labels)
-    spooled = np.memmap(
-        raw, np.uint8 if taking.is_integer else np.float32, "r", shape=(count, *taking.shape)
-    )
+    dtype = np.dtype(np.uint8 if taking.is_integer else np.float32)
     stored: Callable[[Array], Array] = _pixels if exact else np.asarray
     names = [str(number) for number in range(classes or 0)]
     metadata = {
@@ -402,13 +401,17 @@ def _write(
 
     def written() -> Iterator[tuple[str, int, Array]]:
         yield "index", 0, np.arange(count)
-        for first in range(0, count, IMAGES_PER_PIECE):
-            images = np.ascontiguousarray(stored(spooled[first : first + IMAGES_PER_PIECE]))
-            yield "images", first, images
-            yield "sums", first, row_sums(images).view(np.int64)
+        # Read, and not mapped: what is mapped counts as memory of this process.
+        with raw.open("rb") as file:
+            for first in range(0, count, IMAGES_PER_PIECE):
+                wanted = min(IMAGES_PER_PIECE, count - first)
+                spooled = np.fromfile(file, dtype, wanted * prod(taking.shape))
+                images = np.ascontiguousarray(stored(spooled.reshape(wanted, *taking.shape)))
+                yield "images", first, images
+                yield "sums", first, row_sums(images).view(np.int64)
         yield "labels", 0, labels
 
-    tensors = {"images": ("U8" if exact else "F32", spooled.shape), **numbers_of(count)}
+    tensors = {"images": ("U8" if exact else "F32", (count, *taking.shape)), **numbers_of(count)}
     write_split(path, metadata, tensors, written(), len(names))
 
 

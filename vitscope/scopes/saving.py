@@ -26,6 +26,8 @@ from vitscope.settings.study import Settings, Study
 
 # The file of what is defined in a notebook.
 NETWORK = "network.py"
+# Keywords of timm that say what the data say already.
+OF_THE_DATA = ("num_classes", "img_size", "in_chans", "pretrained")
 # How many images prove that a network that is built again is the same.
 PROOFS = 2
 
@@ -109,7 +111,8 @@ def _arch(
     """Return the family and the `arch` of a network."""
     described = getattr(network, "pretrained_cfg", None) or {}
     if make is None and described.get("architecture"):
-        return "timm", {"name": described["architecture"], **keywords}
+        own = {key: value for key, value in keywords.items() if key not in OF_THE_DATA}
+        return "timm", {"name": described["architecture"], **own}
     maker = make or type(network)
     named = {"make": maker.__name__, **keywords}
     module = sys.modules[maker.__module__]
