@@ -42,7 +42,7 @@ report: $(VENV)/.installed ## report.html: figures, claims and provenance on one
 	$(BIN)/vitscope report $(STUDY)
 
 test: $(VENV)/.installed-dev ## run the tests of every change
-	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 test-slurm: $(VENV)/.installed-dev ## run on a Slurm of two nodes, with faults (Debian, as root)
 	tests/slurm/install.sh
@@ -70,7 +70,7 @@ regenerate: $(VENV)/.installed-dev ## make all mini figures, compare tables and 
 	$(BIN)/snakemake --report report.html
 	@# Both are told, whichever fails.
 	$(BIN)/python -m tests.compare; tables=$$?; \
-	$(BIN)/python -m pytest -q -m last_run --mpl --mpl-results-path=results/pixels \
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -m last_run --mpl --mpl-results-path=results/pixels \
 		tests/pixels tests/scopes/test_last_run.py && exit $$tables
 
 accept: $(VENV)/.installed-dev ## make the tables and figures of the last run the expected ones

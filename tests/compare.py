@@ -106,6 +106,8 @@ def main() -> None:
         if accept:
             path.parent.mkdir(exist_ok=True)
             path.write_text(text, encoding="utf-8")
+        elif not path.is_file():
+            moved.append(f"{name}: nothing is expected yet")
         else:
             old = read_text(name, path.read_text(encoding="utf-8"))
             moved += differences(name, old, read_text(name, text))

@@ -42,7 +42,15 @@ def test_every_notebook_is_listed() -> None:
     assert re.findall(r"\]\((\w+)\.ipynb\)", contents) == [*notebooks.NAMES]
 
 
-@pytest.mark.parametrize("name", notebooks.NAMES)
+# The quickest with every change; all of them take a minute of two cores.
+QUICK = "your_own_network"
+RUN = [
+    name if name == QUICK else pytest.param(name, marks=pytest.mark.nightly)
+    for name in notebooks.NAMES
+]
+
+
+@pytest.mark.parametrize("name", RUN)
 def test_it_shows_what_is_committed(name: str, folder: Path) -> None:
     expected, found = committed(name), notebooks.run(name, folder)
     shown, now = list(notebooks.shown(expected)), list(notebooks.shown(found))

@@ -76,7 +76,7 @@ def test_the_text_says_what_was_counted(both):
 def comparison(**values) -> pd.DataFrame:
     row = {"figure": "shape", "model": "vit", "versus": "resnet", "claim": "msa_goes_by_shape"}
     row |= {"statement": "MSAs go by shape", "measured_value": 0.25, "holds": True}
-    row |= {"measure": "difference of shape bias"}
+    row |= {"measure": "difference of shape bias", "holds_above": 0.0}
     return pd.DataFrame([row | values], columns=list(CLAIMS.columns))
 
 
@@ -86,7 +86,8 @@ def comparison(**values) -> pd.DataFrame:
         ({}, "– | +0.250 | yes"),
         ({"apart": True}, "– | +0.250, intervals of each model alone are apart | yes"),
         ({"apart": False}, "– | +0.250, intervals of each model alone overlap | yes"),
-        ({"ci_low": -0.125, "ci_high": 0.5}, "– | +0.250 (-0.125 to +0.500) | yes"),
+        ({"ci_low": -0.125, "ci_high": 0.5}, "– | +0.250 (-0.125 to +0.500) | undecided"),
+        ({"ci_low": 0.125, "ci_high": 0.5}, "– | +0.250 (+0.125 to +0.500) | yes"),
         (
             {"measured_count": 3, "measured_total": 6, "versus_count": 2, "versus_total": 8},
             "– | 3 of 6 against 2 of 8, +0.250 | yes",
@@ -100,10 +101,10 @@ def comparison(**values) -> pd.DataFrame:
                 "measure": "share of shapes",
                 "measured_count": 1,
                 "measured_total": 4,
-                "ci_low": 0.0,
+                "ci_low": 0.1,
                 "ci_high": 0.5,
             },
-            "– | 1 of 4 (0 % to 50 %) | yes",
+            "– | 1 of 4 (10 % to 50 %) | yes",
         ),
     ],
 )

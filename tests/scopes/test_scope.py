@@ -173,13 +173,14 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
 """
 
 
+@pytest.mark.nightly
 def test_a_loader_takes_the_memory_of_a_batch() -> None:
     peaks = []
-    for count in (500, 5_000):
+    for count in (500, 10_000):
         code = MEMORY.format(count=count)
         done = subprocess.run(
             [sys.executable, "-c", code], capture_output=True, text=True, check=True
         )
         peaks.append(int(done.stdout.split()[-1]))
-    # KiB: the images alone would take 15 MB as float32.
-    assert peaks[1] - peaks[0] < 8_000, peaks
+    # KiB: the images alone would take 30 MB as float32.
+    assert peaks[1] - peaks[0] < 12_000, peaks

@@ -13,8 +13,9 @@ _RULE = (
     "by the same rule. Below the name of each figure stands what it counts. A claim holds where "
     "more than half of what is counted is in favour; or where a difference, given with its sign, "
     "is in the claimed direction. In parentheses stands the 95 % interval of a value, where it has "
-    "one: a difference whose interval contains zero may be chance. A dash stands where nothing can "
-    "be counted: no points of the paper are known, or there is no value."
+    "one: a claim whose interval has both sides is undecided, since chance could say either. A "
+    "dash stands where nothing can be counted: no points of the paper are known, or there is no "
+    "value."
 )
 _NO_CLAIMS = "None of this study's figures is about a claim of the paper that is counted."
 _AGREEMENT_RULE = (
@@ -79,7 +80,12 @@ def _models(row: Mapping[Hashable, Any], labels: Mapping[str, str]) -> str:
 
 
 def _holds(row: Mapping[Hashable, Any]) -> str:
-    return "–" if pd.isna(row["holds"]) else "yes" if row["holds"] else "no"
+    if pd.isna(row["holds"]):
+        return "–"
+    known = pd.notna(row["ci_low"])
+    if known and row["ci_low"] < row["holds_above"] < row["ci_high"]:
+        return "undecided"
+    return "yes" if row["holds"] else "no"
 
 
 def findings(claims: pd.DataFrame, labels: Mapping[str, str]) -> pd.DataFrame:

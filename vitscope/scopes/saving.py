@@ -111,8 +111,8 @@ def _arch(
     """Return the family and the `arch` of a network."""
     described = getattr(network, "pretrained_cfg", None) or {}
     if make is None and described.get("architecture"):
-        own = {key: value for key, value in keywords.items() if key not in OF_THE_DATA}
-        return "timm", {"name": described["architecture"], **own}
+        kept = {key: value for key, value in keywords.items() if key not in OF_THE_DATA}
+        return "timm", {"name": described["architecture"], **kept}
     maker = make or type(network)
     named = {"make": maker.__name__, **keywords}
     module = sys.modules[maker.__module__]
