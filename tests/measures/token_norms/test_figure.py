@@ -1,0 +1,67 @@
+"""The figures show the table."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from tests.helpers.shown import flaws, legend_labels
+from vitscope.drawing.figure import Member
+
+VIT = Member("vit", "ViT", "vit")
+RESNET = Member("resnet", "ResNet", "resnet")
+BOTH = (VIT, RESNET)
+
+
+@pytest.fixture
+def norms(table: pd.DataFrame) -> pd.DataFrame:
+    """Norms that grow with depth, and outliers in a corner from the middle on."""
+    base = 1 + table["depth"]
+    share = (table["depth"] - 0.5).clip(lower=0) / 10
+    positions = [
+        [each * height * width, *[0.0] * (height * width - 1)]
+        for each, height, width in zip(share, table["height"], table["width"], strict=True)
+    ]
+    factors = {"lowest": 0.5, "quartile": 0.9, "median": 1, "third_quartile": 1.1, "highest": 4}
+    columns = {name: base * factor for name, factor in factors.items()}
+    return table.assign(
+        **columns, threshold=3.0, outliers=share, ci_low=share * 0.9, ci_high=share * 1.1,
+        positions=positions,
+    )  # fmt: skip
+
+
+def test_norms_and_outliers_by_depth(norms, laid_out):
+    figure = laid_out("token_norms", {"token_norms": norms}, BOTH)
+    above, below = figure.axes[:2], figure.axes[2:]
+    for upper, lower, member in zip(above, below, BOTH, strict=True):
+        rows = norms[norms["model"] == member.model].sort_values("index")
+        for axes, column in ((upper, "median"), (lower, "outliers")):
+            (line,) = axes.lines
+            np.testing.assert_array_equal(line.get_xdata(), rows["depth"])
+            np.testing.assert_array_equal(line.get_ydata(), rows[column])
+        low, high = upper.collections[0].get_datalim(upper.transData).intervaly
+        assert (low, high) == (rows["lowest"].min(), rows["highest"].max())
+        assert upper.get_title() == member.label
+    assert below[0].get_ylabel() == "Above 3 medians"
+    assert {"median", "quartiles", "lowest to highest", "MSA"} <= {*legend_labels(figure)}
+    assert not flaws(figure)
+
+
+def test_a_network_without_outliers_has_a_scale(norms, laid_out):
+    none = norms.assign(outliers=0.0, ci_low=0.0, ci_high=0.0)
+    figure = laid_out("token_norms", {"token_norms": none}, (VIT,))
+    assert figure.axes[1].get_ylim() == (0, 0.01)
+
+
+def test_where_outliers_lie(norms, laid_out):
+    figure = laid_out("token_outliers", {"token_norms": norms}, BOTH)
+    for axes, member in zip(figure.axes, BOTH, strict=False):
+        rows = norms[norms["model"] == member.model]
+        most = rows.loc[rows["outliers"].idxmax()]
+        (image,) = axes.images
+        shape = (most["height"], most["width"])
+        np.testing.assert_array_equal(image.get_array(), np.reshape(most["positions"], shape))
+        assert axes.get_title() == f"{member.label}\n{most['name']}: 5.0 % of tokens"
+        assert axes.get_aspect() == 1
+    # One scale for all.
+    assert len({axes.images[0].get_clim() for axes in figure.axes[:2]}) == 1
+    assert not flaws(figure)

@@ -1,0 +1,53 @@
+"""The table `token_norms`: one row per model and cut point.
+
+A token is the vector of all channels at one position of a feature map; prefix tokens, such as that
+of the class, are none. Its norm is the root of the sum of squares over channels. The quantiles are
+of the tokens of an image, and their mean is taken over images.
+
+An outlier is a token whose norm is more than `threshold` times the median norm of its image.
+Published thresholds are absolute numbers, such as 150 for DINOv2 (Darcet et al. 2024): they are of
+the scale of one network, and tell nothing of another.
+
+A part has one row per cut point and image of a shard.
+"""
+
+import pyarrow as pa
+
+from vitscope.files.tables import Table
+from vitscope.networks.cut_point_columns import CUT_POINT
+
+QUANTILES = {"lowest": 0.0, "quartile": 0.25, "median": 0.5, "third_quartile": 0.75, "highest": 1.0}
+_MEANINGS = {
+    "lowest": "lowest norm of an image, mean over images",
+    "quartile": "norm that a quarter of the tokens of an image are below, mean over images",
+    "median": "median norm of an image, mean over images",
+    "third_quartile": "norm that three quarters are below, mean over images",
+    "highest": "highest norm of an image, mean over images",
+}
+
+TABLE = Table(
+    "token_norms",
+    {
+        **CUT_POINT,
+        "images": (pa.int64(), "number of images"),
+        **{name: (pa.float64(), _MEANINGS[name]) for name in QUANTILES},
+        "threshold": (pa.float64(), "times the median norm that an outlier is above"),
+        "outliers": (pa.float64(), "share of the tokens that are outliers"),
+        "ci_low": (pa.float64(), "lower end of the 95 % bootstrap interval over images"),
+        "ci_high": (pa.float64(), "upper end of the 95 % bootstrap interval over images"),
+        "positions": (
+            pa.list_(pa.float64()),
+            "share of the images whose token is an outlier, for each position, row by row",
+        ),
+    },
+)
+
+PART = Table(
+    "token_norms_per_image",
+    {
+        "index": (pa.int32(), "position of the cut point, 0 for the stem"),
+        "image": (pa.int64(), "position of the image among those that are measured"),
+        **{name: (pa.float64(), _MEANINGS[name].removesuffix(", mean over images")) for name in QUANTILES},
+        "positions": (pa.list_(pa.int32()), "positions of its outliers, counted row by row"),
+    },
+)
