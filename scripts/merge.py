@@ -8,9 +8,9 @@ from vitscope.measures.merging import Measured, merged
 
 with job(snakemake):
     modules, inputs = snakemake.params.modules, snakemake.input
-    measured = {
-        prefix: Measured(model, getattr(inputs, f"{prefix}parts"), inputs.get(f"{prefix}blocks"))
-        for prefix, model in by_prefix(snakemake.wildcards.model).items()
-    }
+    measured = {}
+    for prefix, model in by_prefix(snakemake.wildcards.model).items():
+        parts, blocks = (getattr(inputs, f"{prefix}{of}", None) for of in ("parts", "blocks"))
+        measured[prefix] = Measured(model, parts, blocks)
     table, origin = merged(modules, measured, snakemake.params.settings)
     import_module(modules["table"]).TABLE.write(table, snakemake.output.table, origin)

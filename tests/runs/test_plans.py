@@ -13,8 +13,9 @@ def measuring(models: int) -> dict[str, int]:
 
 def test_the_default_study(fresh):
     plan = fresh.plan()
-    # Variance and amplitudes of all models, CKA of three, and of two beside each other.
-    assert plan["measure_latents"] == 6 + 6 + 3 + 2
+    # Variance and amplitudes of all models, CKA of three, and of two beside each other, and two
+    # measures of the tokens of four.
+    assert plan["measure_latents"] == 6 + 6 + 3 + 2 + 2 * 4
     assert plan["measure_weights"] == 2
     assert plan | dict.fromkeys(MEASURING, 0) == dict.fromkeys(MEASURING, 0) | {
         "build_split": 3,
@@ -26,9 +27,9 @@ def test_the_default_study(fresh):
         "corrupt_images": 15,
         "augment_alike": 1,
         "augment_images": 5,
-        "draw_default_figure": 22,
+        "draw_default_figure": 25,
         "merge_pair": 1,
-        "tabulate": 18,
+        "tabulate": 20,
         "count_claims": 1,
         "record_run": 1,
         "all": 1,

@@ -43,7 +43,9 @@ def report(finished: Workflow, tmp_path_factory: pytest.TempPathFactory) -> Path
     browser()
     start = tmp_path_factory.mktemp("start")
     # Snakemake imports whatever it finds of its plugins.
-    hiding = hiding_all_but(needed_by([*PROJECT["dependencies"], *EXTRAS["slurm"]]))
+    hiding = hiding_all_but(
+        needed_by([*PROJECT["dependencies"], *EXTRAS["workflow"], *EXTRAS["slurm"]])
+    )
     (start / "sitecustomize.py").write_text(hiding, encoding="utf-8")
     process = finished.start(
         *("--report", "report.html"),

@@ -54,12 +54,12 @@ def counted(study: Study, rule: str, output: str) -> costs.Job:
         ("measure_model", "frequency_noise/vit.parquet", 500 * 10),
         # Fifteen corruptions, three severities, and clean images.
         ("measure_model_part", "robustness/vit/0.parquet", 200 * 31),
-        ("measure_model", "fit/vit.parquet", 2000),
+        ("measure_model", "fit/vit.parquet", 1000),
         # Eleven rows of eleven points.
         ("measure_loss", "landscape/vit/end/0.parquet", 11 * 11 * 128),
-        # Three batches of 32 images: 200 steps of Lanczos at most, or 20 from each probe.
-        ("measure_loss", "hessian/vit/end/0.parquet", 3 * 32 * 200 * 6),
-        ("measure_loss", "hessian_density/vit/end/0.parquet", 3 * 32 * 20 * 6),
+        # Two batches of 32 images: 200 steps of Lanczos at most, or 20 from each probe.
+        ("measure_loss", "hessian/vit/end/0.parquet", 2 * 32 * 200 * 6),
+        ("measure_loss", "hessian_density/vit/end/0.parquet", 2 * 32 * 20 * 6),
         ("train_model", "training/resnet/end.safetensors", 3 * 8 * 20000),
     ],
 )

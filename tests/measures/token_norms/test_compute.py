@@ -26,7 +26,11 @@ def test_outliers_are_above_the_threshold_times_the_median_of_their_image() -> N
     norms = np.array([[1.0, 2, 3, 9, 9.1], [10, 10, 10, 10, 30.1], [0, 0, 0, 0, 1]])
     found = outliers(norms, 3.0)
     # Of the first image the median is 3, of the second 10; in the third anything is above 0.
-    assert found.tolist() == [[False] * 3 + [False, True], [False] * 4 + [True], [False] * 4 + [True]]
+    assert found.tolist() == [
+        [False] * 3 + [False, True],
+        [False] * 4 + [True],
+        [False] * 4 + [True],
+    ]
 
 
 def test_of_normal_noise_the_norm_is_as_expected() -> None:
@@ -48,7 +52,9 @@ def test_parts_and_what_they_are_merged_to(tmp_path: Path, layers: list[np.ndarr
     whole = measure(OnLatents(written(tmp_path / "whole", layers), 0), 3.0)
     halves = []
     for first in (0, 2):
-        file = written(tmp_path / f"{first}", [maps[first:][: 4 if first else 2] for maps in layers])
+        file = written(
+            tmp_path / f"{first}", [maps[first:][: 4 if first else 2] for maps in layers]
+        )
         halves.append(measure(OnLatents(file, first), 3.0))
     assert set(whole.columns) == set(PART.columns)
     both = pd.concat(halves).sort_values(["index", "image"], ignore_index=True)

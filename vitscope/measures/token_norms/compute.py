@@ -40,5 +40,5 @@ def measure(given: OnLatents, threshold: float) -> pd.DataFrame:
         numbers = np.arange(given.first_image, given.first_image + len(found))
         columns = {"index": index, "image": numbers, **dict(zip(QUANTILES, quantiles, strict=True))}
         positions = [np.flatnonzero(row) for row in outliers(found, threshold)]
-        tables.append(pd.DataFrame(columns).assign(positions=positions))
+        tables.append(pd.DataFrame(columns).assign(positions=pd.Series(positions)))
     return pd.concat(tables, ignore_index=True)

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -24,7 +25,8 @@ _WIDE, _NARROW, _INTERVAL = 0.15, 0.35, 0.25
 
 
 def _draw_norms(axes: Axes, points: pd.DataFrame, look: Look) -> None:
-    depth, shade = points["depth"], {"color": look.color, "lw": 0}
+    depth = points["depth"]
+    shade: dict[str, Any] = {"color": look.color, "lw": 0}
     axes.fill_between(depth, points["lowest"], points["highest"], alpha=_WIDE, **shade)
     quartiles = points["quartile"], points["third_quartile"]
     axes.fill_between(depth, *quartiles, alpha=_NARROW, **shade)
@@ -38,7 +40,8 @@ def _draw_outliers(axes: Axes, points: pd.DataFrame, look: Look) -> None:
     axes.fill_between(depth, points["ci_low"], points["ci_high"], **shade)
     axes.plot(depth, points["outliers"], **look.line, clip_on=False, zorder=3)
     # A network without outliers has a scale all the same.
-    axes.set_ylim(0, max(0.01, 1.05 * points[["outliers", "ci_high"]].max(axis=None)))
+    highest = float(np.nanmax(points[["outliers", "ci_high"]].to_numpy(np.float64)))
+    axes.set_ylim(0, max(0.01, 1.05 * highest))
     axes.yaxis.set_major_formatter(PercentFormatter(1, symbol=" %"))
 
 

@@ -27,7 +27,7 @@ def plot(
     points = {
         member.model: rows_of("token_norms", table, member.model, ["index"]) for member in members
     }
-    most = {model: rows.loc[rows["outliers"].idxmax()] for model, rows in points.items()}
+    most = {model: rows.iloc[int(rows["outliers"].argmax())] for model, rows in points.items()}
     # One scale for all, which a network without outliers has, too.
     highest = max(0.01, *(max(row["positions"]) for row in most.values()))
     scale = Normalize(0, highest)

@@ -22,7 +22,7 @@ def merge(parts: Parts, threshold: float, resamples: int, seed: int) -> pd.DataF
     ]
     merged = points.merge(of_images, left_on="index", right_index=True, validate="one_to_one")
     merged = merged.merge(shares, on="index", validate="one_to_one")
-    return merged.assign(threshold=threshold, positions=where)
+    return merged.assign(threshold=threshold, positions=pd.Series(where))
 
 
 def _shares_of(positions: pd.Series, tokens: int) -> list[float]:

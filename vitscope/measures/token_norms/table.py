@@ -13,16 +13,20 @@ A part has one row per cut point and image of a shard.
 
 import pyarrow as pa
 
-from vitscope.files.tables import Table
+from vitscope.files.tables import Columns, Table
 from vitscope.networks.cut_point_columns import CUT_POINT
 
 QUANTILES = {"lowest": 0.0, "quartile": 0.25, "median": 0.5, "third_quartile": 0.75, "highest": 1.0}
 _MEANINGS = {
-    "lowest": "lowest norm of an image, mean over images",
-    "quartile": "norm that a quarter of the tokens of an image are below, mean over images",
-    "median": "median norm of an image, mean over images",
-    "third_quartile": "norm that three quarters are below, mean over images",
-    "highest": "highest norm of an image, mean over images",
+    "lowest": "lowest norm of an image",
+    "quartile": "norm that a quarter of the tokens of an image are below",
+    "median": "median norm of an image",
+    "third_quartile": "norm that three quarters of the tokens of an image are below",
+    "highest": "highest norm of an image",
+}
+_OF_AN_IMAGE: Columns = {name: (pa.float64(), meaning) for name, meaning in _MEANINGS.items()}
+_MEANS: Columns = {
+    name: (pa.float64(), f"{meaning}, mean over images") for name, meaning in _MEANINGS.items()
 }
 
 TABLE = Table(
@@ -30,7 +34,7 @@ TABLE = Table(
     {
         **CUT_POINT,
         "images": (pa.int64(), "number of images"),
-        **{name: (pa.float64(), _MEANINGS[name]) for name in QUANTILES},
+        **_MEANS,
         "threshold": (pa.float64(), "times the median norm that an outlier is above"),
         "outliers": (pa.float64(), "share of the tokens that are outliers"),
         "ci_low": (pa.float64(), "lower end of the 95 % bootstrap interval over images"),
@@ -47,7 +51,10 @@ PART = Table(
     {
         "index": (pa.int32(), "position of the cut point, 0 for the stem"),
         "image": (pa.int64(), "position of the image among those that are measured"),
-        **{name: (pa.float64(), _MEANINGS[name].removesuffix(", mean over images")) for name in QUANTILES},
+        **{
+            name: (pa.float64(), _MEANINGS[name].removesuffix(", mean over images"))
+            for name in QUANTILES
+        },
         "positions": (pa.list_(pa.int32()), "positions of its outliers, counted row by row"),
     },
 )
