@@ -11,9 +11,9 @@ from vitscope.files.strict_yaml import load_yaml
 from vitscope.measures import rooms
 from vitscope.networks.loading import load_model
 from vitscope.scopes.looking import Scope, look
-from vitscope.scopes.making import read_table
 from vitscope.settings.study import Study
 from vitscope.workflow import params
+from vitscope.workflow.tables import find_table
 
 # Measures of a training, or of images that show two classes: they take a study.
 OF_A_STUDY = ("fit", "shape_texture", "trajectory")
@@ -45,7 +45,7 @@ class Made:
 
     def table(self, name: str, model: str) -> pd.DataFrame:
         """Return the table of a model that jobs have made."""
-        return read_table(name, self.results / name / f"{model}.parquet")
+        return find_table(name).read(self.results / name / f"{model}.parquet")
 
     def looked_at(self, model: str, split: str = "test", **more: Any) -> Scope:
         """Look at a model, with the images of a split and the settings of the study."""

@@ -42,6 +42,11 @@ def with_subsampling(points: pd.DataFrame) -> pd.DataFrame:
     return points.assign(subsampling=subsamples(points))
 
 
+def in_order(rows: pd.DataFrame, _blocks: pd.DataFrame) -> pd.DataFrame:
+    """Return the points of one model from a table of one row per cut point."""
+    return with_subsampling(rows.sort_values("index", ignore_index=True))
+
+
 def about_blocks(
     rule: str,
     name: str,

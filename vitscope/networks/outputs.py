@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from torch import Tensor
+from torch import Tensor, nn
 from torch.utils._pytree import tree_leaves
 
 from vitscope.errors import VitscopeError
@@ -28,3 +28,8 @@ def logits_of(output: Any) -> Tensor:
         f"The network returned a {type(output).__name__} of {len(tensors)} tensors, allowed: the "
         f"logits alone, or an object or mapping that holds them as 'logits'."
     )
+
+
+def give_logits(network: nn.Module, args: Any, output: Any) -> Tensor:
+    """Let a network return the logits alone, as a hook of its forward pass."""
+    return logits_of(output)

@@ -6,9 +6,9 @@ from itertools import chain
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
-from vitscope.networks.outputs import logits_of
+from vitscope.networks.outputs import give_logits
 from vitscope.networks.plain_attention import without_fast_path
 
 
@@ -31,7 +31,7 @@ def borrowed(network: nn.Module, *, logits: bool = False) -> Iterator[nn.Module]
         stack.callback(_give_back, modes, parameters, buffers)
         stack.enter_context(without_fast_path())
         if logits:
-            stack.callback(network.register_forward_hook(_give_logits).remove)
+            stack.callback(network.register_forward_hook(give_logits).remove)
         yield network.eval()
 
 
@@ -44,10 +44,6 @@ def _give_back(modes: Any, parameters: Any, buffers: Any) -> None:
         owner[name] = buffer
     for module, training in modes.items():
         module.training = training
-
-
-def _give_logits(network: nn.Module, args: Any, output: Any) -> Tensor:
-    return logits_of(output)
 
 
 def device_of(network: nn.Module) -> torch.device:

@@ -13,9 +13,6 @@ from vitscope.measures import rooms
 from vitscope.scopes.looking import Scope, between
 from vitscope.scopes.scope import OTHERS, Tables
 
-# The columns of tables that name a model.
-NAMES = ("model", "other_model")
-
 
 class _Of(NamedTuple):
     """A network of a comparison: what it is called there, and where its tables are."""

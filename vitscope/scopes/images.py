@@ -102,8 +102,9 @@ def _of_folder(folder: Path, wanted: Wanted, outputs: Outputs, path: Path) -> St
     return Stored(Split(path), classes, mean, std, notes)
 
 
-def _size(wanted: Wanted, what: str) -> int:
-    size = wanted.size or wanted.of_network.get("input_size", (None,))[-1]
+def _size(wanted: Wanted, what: str, own: int | None = None) -> int:
+    """Return the side to which pictures are cut: if nothing says it, their `own`."""
+    size = wanted.size or wanted.of_network.get("input_size", (None,))[-1] or own
     if size is None:
         raise VitscopeError(
             f"Nothing says to which size {what} are to be cut: give image_size=, the side of the "
@@ -196,10 +197,7 @@ def _picture(image: Any, wanted: Wanted) -> Array:
     """Return an image as an array (C, H, W); a picture is resized and cut where it has to be."""
     if not isinstance(image, Image.Image):
         return _as_array(image)
-    size = wanted.size or wanted.of_network.get("input_size", (None,))[-1]
-    if size is None and image.width == image.height:
-        size = image.width
-    size = size or _size(wanted, "pictures")
+    size = _size(wanted, "pictures", image.width if image.width == image.height else None)
     resize = None if image.size == (size, size) else size
     dataset = {
         "channels": 1 if image.mode == "L" else 3,

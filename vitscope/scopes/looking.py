@@ -17,16 +17,18 @@ from vitscope.files.pairs import PREFIXES, pair_name
 from vitscope.measures import rooms
 from vitscope.measures.merging import Measured, merged
 from vitscope.networks import failing
+from vitscope.networks.block_table import BLOCKS
 from vitscope.networks.outputs import logits_of
 from vitscope.scopes.borrowed import borrowed, device_of
 from vitscope.scopes.described import described
 from vitscope.scopes.images import Stored, Wanted, store
-from vitscope.scopes.making import Maker, read_table
+from vitscope.scopes.making import Maker
 from vitscope.scopes.saving import save
 from vitscope.scopes.scope import OTHERS, Tables
 from vitscope.settings.study import Study
 from vitscope.training.snapshots import END
 from vitscope.workflow import params, reach
+from vitscope.workflow.tables import find_table
 
 
 class Scope(Tables):
@@ -42,7 +44,7 @@ class Scope(Tables):
         self._folder = folder
         self._network = network
         self._maker = Maker(study, network, stored.split, device, Path(folder.name))
-        kinds = set(read_table("blocks", self._maker.make("blocks"))["kind"])
+        kinds = set(BLOCKS.read(self._maker.make("blocks"))["kind"])
         self.members = [Member(self.name, model.label, _alike(kinds))]
 
     def table(self, name: str) -> pd.DataFrame:
@@ -50,7 +52,7 @@ class Scope(Tables):
         missing = self._maker.why_not(name)
         if missing:
             raise VitscopeError(missing)
-        return read_table(name, self._maker.make(name))
+        return find_table(name).read(self._maker.make(name))
 
     def available(self) -> list[str]:
         """Return the names of the tables that there are, or that can be made."""
@@ -102,7 +104,7 @@ def between(name: str, one: Scope, other: Scope) -> pd.DataFrame:
     table, origin = merged(modules, measured, params.merging(first.study, name, pair))
     path = first.path(name).with_name(f"{pair}.parquet")
     import_module(str(modules["table"])).TABLE.write(table, path, origin)
-    return read_table(name, path)
+    return find_table(name).read(path)
 
 
 def look(

@@ -12,7 +12,6 @@ from tempfile import TemporaryDirectory
 from types import ModuleType
 from typing import Any
 
-import pandas as pd
 import torch
 from torch import nn
 
@@ -20,7 +19,7 @@ from vitscope.corruptions.building import build as corrupt
 from vitscope.corruptions.corrupted import Corrupted
 from vitscope.data.split import Split
 from vitscope.errors import VitscopeError
-from vitscope.files.tables import Table, read_metadata, read_warnings, warned
+from vitscope.files.tables import read_metadata, read_warnings, warned
 from vitscope.files.tensors import TensorFile
 from vitscope.measures import rooms
 from vitscope.measures.given import OnLatents, OnLoss, OnModel, OnPredictions
@@ -41,9 +40,6 @@ from vitscope.workflow import params, reach
 
 # Files that live in memory, where there is such a folder; and the most that one may take there.
 IN_MEMORY, MOST_IN_MEMORY = Path("/dev/shm"), 1 << 30
-
-# The tables that are no measure's.
-BY_NAME = {"blocks": BLOCKS, "predictions": PREDICTIONS}
 
 
 class Maker:
@@ -238,12 +234,11 @@ class Maker:
 
     def _corrupted(self, settings: dict[str, Any], folder: Path) -> list[Corrupted]:
         """Return the images under the corruptions that a part is measured on, if it is on any."""
+        wanted, seed = params.corrupted(self.study), self.study.analysis.seed
+        images, severities = wanted["images"], wanted["severities"]
         files = []
         for corruption in settings.get("corruptions", ()):
             files.append(folder / f"{corruption}.safetensors")
-            wanted = params.corrupted(self.study)
-            images, severities = wanted["images"], wanted["severities"]
-            seed = self.study.analysis.seed
             corrupt(self.images, images, corruption, severities, seed, files[-1])
         return [Corrupted(file) for file in files]
 
@@ -316,11 +311,3 @@ def _scratch(size: int | None = None) -> Iterator[Path]:
     has_room = in_memory and shutil.disk_usage(IN_MEMORY).free > 2 * (size or 0)
     with TemporaryDirectory(prefix="vitscope-", dir=IN_MEMORY if has_room else None) as place:
         yield Path(place)
-
-
-def read_table(name: str, path: Path) -> pd.DataFrame:
-    """Read a table of a study or of a network in memory by its name."""
-    if name in BY_NAME:
-        return BY_NAME[name].read(path)
-    columns: Table = import_module(params.columns_of(name)).TABLE
-    return columns.read(path)

@@ -13,11 +13,11 @@ from vitscope.drawing.text import literal
 from vitscope.errors import VitscopeError, nearest
 from vitscope.measures import rooms
 from vitscope.package_data import PUBLISHED_POINTS
-from vitscope.scopes.making import read_table
 from vitscope.scopes.scope import OTHERS, Tables, drawn
 from vitscope.settings.loading import load_study
 from vitscope.settings.study import Settings, Study, typed
 from vitscope.workflow import params
+from vitscope.workflow.tables import find_table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -88,7 +88,7 @@ class Made(Tables):
                 f"{self._folder}.{nearest(name, self.available())} There are "
                 f"{', '.join(self.available()) or 'none'}."
             )
-        tables = {each: read_table(name, paths[each]) for each in subjects}
+        tables = {each: find_table(name).read(paths[each]) for each in subjects}
         if name == "predictions":
             tables = {each: table.assign(model=each) for each, table in tables.items()}
         return pd.concat(tables.values(), ignore_index=True)

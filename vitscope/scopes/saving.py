@@ -13,14 +13,14 @@ import numpy as np
 import safetensors.torch
 import torch
 import yaml
-from torch import nn
+from torch import Tensor, nn
 
 from vitscope.data.split import Split
 from vitscope.errors import VitscopeError
 from vitscope.files.whole import atomic_path, write_text
 from vitscope.networks.outputs import logits_of
 from vitscope.networks.own_code import INSTALLED, OwnCode
-from vitscope.scopes.borrowed import borrowed
+from vitscope.scopes.borrowed import borrowed, device_of
 from vitscope.scopes.described import IMAGES, WEIGHTS
 from vitscope.settings.study import Settings, Study
 
@@ -63,7 +63,7 @@ def save(
     file = folder / f"{folder.resolve().name}.yaml"
     settings = _settings(study, kinds, folder, family, arch)
     write_text(file, _heading(folder) + yaml.safe_dump(settings, sort_keys=False))
-    _prove(file, network, images, arch)
+    _prove(file, network, _first(images, study), arch)
     return file
 
 
@@ -174,12 +174,16 @@ def _is_literal(node: ast.expr) -> bool:
     return True
 
 
-def _prove(file: Path, network: nn.Module, images: Split, arch: Settings) -> None:
+def _first(images: Split, study: Study) -> Tensor:
+    """Return the first images, as the one network of a study takes them."""
+    (model,) = study.models.values()
+    return images.normalized(slice(PROOFS), model.mean, model.std)
+
+
+def _prove(file: Path, network: nn.Module, batch: Tensor, arch: Settings) -> None:
     """Refuse a study whose network is another one, by what it makes of some images."""
-    tensor = next(network.parameters(), torch.zeros(0))
-    batch = images.normalized(list(range(min(PROOFS, len(images)))), *_scaling(file))
     with borrowed(network) as lent, torch.inference_mode():
-        theirs = logits_of(lent(batch.to(tensor.device))).float().cpu().numpy()
+        theirs = logits_of(lent(batch.to(device_of(network)))).float().cpu().numpy()
     with TemporaryDirectory(prefix="vitscope-") as folder:
         given, found = Path(folder) / "images.npy", Path(folder) / "logits.npy"
         np.save(given, batch.numpy())
@@ -201,8 +205,3 @@ def _prove(file: Path, network: nn.Module, images: Split, arch: Settings) -> Non
             f"The network cannot be built again as {arch} says ({reason.rstrip('.')}): give make=, "
             f"the function or class that returns it, and the keywords that it takes."
         )
-
-
-def _scaling(file: Path) -> tuple[list[float], list[float]]:
-    (data,) = yaml.safe_load(file.read_text(encoding="utf-8"))["data"].values()
-    return data["mean"], data["std"]

@@ -2,19 +2,13 @@
 
 from functools import partial
 
-import pandas as pd
-
-from vitscope.claims.by_block import COUNTED, about_blocks, falls, rises, with_subsampling
+from vitscope.claims.by_block import COUNTED, about_blocks, falls, in_order, rises
 from vitscope.claims.evidence import Curve, Evidence
 from vitscope.measures.feature_variance.table import TABLE
 
 _RULE = f"The paper's Fig. 9 and D.1; the value is the feature map variance. {COUNTED}"
 
 _claim = partial(about_blocks, _RULE, source="Fig. 9", value="variance")
-
-
-def _measured(rows: pd.DataFrame, _blocks: pd.DataFrame) -> pd.DataFrame:
-    return with_subsampling(rows.sort_values("index", ignore_index=True))
 
 
 CLAIMS = {
@@ -46,7 +40,7 @@ CLAIMS = {
                 change=falls,
             ),
         ),
-        _measured,
+        in_order,
         curve=Curve("depth", "variance"),
     )
 }

@@ -3,7 +3,7 @@
 import pandas as pd
 from scipy.stats import spearmanr
 
-from vitscope.claims.by_block import with_subsampling
+from vitscope.claims.by_block import in_order
 from vitscope.claims.claim import Claim, Finding, attending
 from vitscope.claims.evidence import Evidence
 from vitscope.measures.token_similarity.table import TABLE
@@ -36,10 +36,6 @@ def _msas_over_mlps(points: pd.DataFrame) -> Finding | None:
     return Finding(float(means["msa"] - means["mlp"]))
 
 
-def _measured(rows: pd.DataFrame, _blocks: pd.DataFrame) -> pd.DataFrame:
-    return with_subsampling(rows.sort_values("index", ignore_index=True))
-
-
 CLAIMS = {
     "token_similarity": Evidence(
         TABLE,
@@ -65,6 +61,6 @@ CLAIMS = {
                 holds_above=0,
             ),
         ),
-        _measured,
+        in_order,
     )
 }

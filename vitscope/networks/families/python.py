@@ -7,11 +7,11 @@ runs in jobs alone; docs/security.md says what that means.
 from collections.abc import Mapping
 from typing import Any
 
-from torch import Tensor, nn
+from torch import nn
 
 from vitscope.errors import VitscopeError
 from vitscope.networks.family import Family
-from vitscope.networks.outputs import logits_of
+from vitscope.networks.outputs import give_logits
 from vitscope.networks.own_code import keywords
 from vitscope.networks.own_run import call
 from vitscope.networks.timm_import import declare
@@ -54,13 +54,8 @@ def network(arch: Mapping[str, Any], num_classes: int, image_size: int, channels
             f"{arch.get('file', arch.get('module'))}: {arch['make']} returned an object of the "
             f"type {type(made).__name__}, which is no torch.nn.Module: return the network."
         )
-    made.register_forward_hook(_give_logits)
+    made.register_forward_hook(give_logits)
     return made
-
-
-def _give_logits(network: nn.Module, args: Any, output: Any) -> Tensor:
-    """Return the logits alone, whatever a network returns them in: every caller expects these."""
-    return logits_of(output)
 
 
 FAMILY = Family(network, without_values=False)
