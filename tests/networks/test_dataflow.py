@@ -128,3 +128,26 @@ def test_nothing_stays_attached() -> None:
     model = nn.Sequential(nn.Conv2d(3, 2, 1), nn.ReLU())
     record(model, IMAGES)
     assert not any(m._forward_hooks or m._forward_pre_hooks for m in model.modules())
+
+
+class Added(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.embedding = nn.Parameter(torch.arange(16.0).view(4, 4))
+
+    def forward(self, images: Tensor) -> Tensor:
+        sums = images + self.embedding[1:].exp().mean(0)
+        changed = torch.ones(4, 4)
+        changed.add_(sums.mean((0, 1)))
+        return sums + changed
+
+
+def test_constants_have_the_values_that_were_there_then() -> None:
+    model = Added()
+    flow = record(model, IMAGES)
+    added, changing, _ = (op for op in flow.operations if op.name == "add")
+    expected = model.embedding[1:].exp().mean(0)
+    torch.testing.assert_close(added.args[1].tensor, expected)
+    # It holds other values when the pass has ended.
+    assert changing.args[0].tensor.tolist() == torch.ones(4, 4).tolist()
+    assert changing.args[0].shape == (4, 4)

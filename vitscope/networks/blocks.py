@@ -5,14 +5,12 @@ with or without weights. There attention is a product of matrices, a softmax and
 other devices it may be one operation that keeps less in memory.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import pandas as pd
 import torch
 from torch import Tensor, nn
-from torch.func import functional_call
 from torch.utils.flop_counter import FlopCounterMode
 
 from vitscope.errors import VitscopeError
@@ -22,13 +20,11 @@ from vitscope.networks.block_table import Part
 from vitscope.networks.capture import capturing
 from vitscope.networks.compiler import without_compiler
 from vitscope.networks.cut_points import CutPoint
-from vitscope.networks.dataflow import record
 from vitscope.networks.finding import find_cut_points
 from vitscope.networks.named_points import Points
+from vitscope.networks.shapes import Run, on_shapes
 
 Shape = tuple[int, ...]
-# Runs a network.
-Run = Callable[[Tensor], Any]
 
 
 class Blocks(NamedTuple):
@@ -65,48 +61,20 @@ def list_blocks(
 def _listed(
     name: str, model: nn.Module, network: Mapping[str, Any], points: Points | None
 ) -> Blocks:
-    try:
-        return _counted(name, model, _without_values(model), "meta", network, points)
-    except VitscopeError:
-        raise
-    except Exception:
-        if any(tensor.is_meta for tensor in model.parameters()):
-            raise
-        # Tensors that are no parameters stay where they are, and values may decide what is done.
-        _refuse_choices(model, network)
-        return _counted(name, model, model, "cpu", network, points)
+    def counted(run: Run, images: Tensor) -> Blocks:
+        return _counted(name, model, run, images, network, points)
 
-
-def _refuse_choices(model: nn.Module, network: Mapping[str, Any]) -> None:
-    """Refuse a network that does something else for other images: it has no one list of points."""
-    blank = _blank(model, network)
-    noise = torch.randn(blank.shape, generator=torch.Generator().manual_seed(0)).to(blank)
-    paths = set()
-    for images in (blank, noise, noise + 2, noise - 2):
-        operations = record(model, images).operations
-        paths.add(tuple((operation.name, operation.module) for operation in operations))
-    if len(paths) > 1:
-        raise VitscopeError(
-            "the network does other things for other images: one that chooses its path by the "
-            "images cannot be read."
-        )
-
-
-def _blank(model: nn.Module, network: Mapping[str, Any], device: str = "cpu") -> Tensor:
-    size, channels = network["image_size"], len(network["mean"])
-    dtype = next((tensor.dtype for tensor in model.parameters()), torch.float32)
-    return torch.zeros(2, channels, size, size, dtype=dtype, device=device)
+    return on_shapes(model, network, counted)
 
 
 def _counted(
     name: str,
     model: nn.Module,
     run: Run,
-    device: str,
+    images: Tensor,
     network: Mapping[str, Any],
     points: Points | None,
 ) -> Blocks:
-    images = _blank(model, network, device)
     found = find_cut_points(model, images, run, points)
     _check_outputs(found.outputs, network.get("classes"))
     shapes, parts = _measured(model, run, found.points, images[:1])
@@ -174,13 +142,6 @@ def _measured(
                 hook.remove()
     end_part()
     return shapes, parts
-
-
-def _without_values(model: nn.Module) -> Run:
-    """Return what runs a network on shapes without values."""
-    named = [*model.named_parameters(), *model.named_buffers()]
-    tensors = {name: tensor.detach().to("meta") for name, tensor in named}
-    return partial(functional_call, model, tensors)
 
 
 class _ParameterCounter:

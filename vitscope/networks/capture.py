@@ -24,12 +24,27 @@ def capturing(model: nn.Module, cut_points: Sequence[CutPoint], sink: Sink) -> I
 
     The feature map is (N, C, H, W) and mostly shares memory with the model: the sink only reads it.
     """
+
+    def read(index: int, tensor: Tensor) -> None:
+        sink(index, cut_points[index].layout.to_nchw(tensor))
+
+    with reading(model, cut_points, read):
+        yield
+
+
+@contextmanager
+def reading(model: nn.Module, cut_points: Sequence[CutPoint], sink: Sink) -> Iterator[None]:
+    """Call `sink(index, tensor)` as `capturing` does, with the very tensor that the model has.
+
+    One that an operation returns knows what it was computed from when that operation has ended, and
+    not before: what is computed of it in the sink has no gradient.
+    """
     seen: list[int] = []
 
     def read(index: int, tensor: Tensor) -> None:
         _check_order(cut_points, seen, index)
         seen.append(index)
-        sink(index, cut_points[index].layout.to_nchw(tensor))
+        sink(index, tensor)
 
     def begin(*_: Any) -> None:
         seen.clear()
@@ -50,16 +65,17 @@ def capturing(model: nn.Module, cut_points: Sequence[CutPoint], sink: Sink) -> I
         stack.callback(model.register_forward_pre_hook(begin).remove)
         if by_operation:
             reader = _Reader(model, by_operation, read)
-            start = partial(_begin, reader)
+            start = partial(begin_pass, reader.begin)
             stack.callback(model.register_forward_pre_hook(start, with_kwargs=True).remove)
             stack.enter_context(reader)
         stack.callback(model.register_forward_hook(end).remove)
         yield
 
 
-def _begin(reader: "_Reader", module: nn.Module, args: Any, kwargs: Any) -> None:
+def begin_pass(begin: Callable[[int], None], module: nn.Module, args: Any, kwargs: Any) -> None:
+    """Tell, as a hook before a network runs, of how many images a pass begins."""
     images = first_tensor((args, kwargs))
-    reader.begin(1 if images is None else len(images))
+    begin(1 if images is None else len(images))
 
 
 def _attach(

@@ -12,6 +12,8 @@ import torch
 from torch import nn
 
 from vitscope.networks import weight_sources
+from vitscope.networks.attention_finding import Found, find_attention
+from vitscope.networks.attention_proofs import unlike
 from vitscope.networks.blocks import Blocks, list_blocks
 from vitscope.networks.conversion import convert, convert_made
 from vitscope.networks.empty import Network, drawn_network, empty_network
@@ -29,6 +31,7 @@ class Checked:
     blocks: Blocks
     weights: str
     proofs: Proofs
+    attention: Found
 
     def rows(self) -> list[list[str]]:
         """Return a row of text for every cut point, a header first."""
@@ -51,10 +54,19 @@ class Checked:
             f"{total:.4g} million multiply-adds",
             self.weights,
             f"{self.proofs.silenced} branches silenced",
+            *self._attention(),
         ]
         if self.blocks.uncovered:
             said.append("not covered: " + ", ".join(self.blocks.uncovered))
         return "; ".join(said)
+
+    def _attention(self) -> Iterator[str]:
+        """Say how much attention can be read, if the network has any."""
+        read, refused = len(self.attention.attentions), self.attention.refused
+        if read or refused:
+            yield f"{read} of {read + len(refused)} attentions read"
+        for reason in dict.fromkeys(refused.values()):
+            yield f"attention not read: {reason}"
 
 
 def _short(count: int) -> str:
@@ -82,7 +94,10 @@ def check_model(
         size, channels = network["image_size"], len(network["mean"])
         generator = torch.Generator().manual_seed(0)
         images = torch.randn(IMAGES, channels, size, size, generator=generator)
-        return Checked(blocks, weights, prove(model, blocks.points, images))
+        proofs = prove(model, blocks.points, images)
+        attention = find_attention(model, network, blocks.points)
+        proofs.wrong.extend(unlike(model, attention.attentions, images))
+        return Checked(blocks, weights, proofs, attention)
 
 
 @contextmanager

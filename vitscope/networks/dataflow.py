@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import torch
@@ -16,6 +17,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map
 
 from vitscope.networks.compiler import without_compiler
+from vitscope.networks.constants import Constants
 from vitscope.networks.cut_points import Alike, At
 from vitscope.networks.operations import plain_name
 from vitscope.networks.outputs import logits_of
@@ -32,9 +34,10 @@ class Value:
 
 @dataclass(frozen=True)
 class Constant:
-    """A tensor that does not depend on the images."""
+    """A tensor that does not depend on the images; it has values if the pass knows them."""
 
     shape: tuple[int, ...]
+    tensor: Tensor = field(compare=False, repr=False)
 
 
 @dataclass
@@ -124,10 +127,17 @@ def is_bias(name: str, args: Sequence[Any]) -> bool:
 
 @torch.no_grad()
 def record(
-    model: nn.Module, images: Tensor, run: Callable[[Tensor], Any] | None = None
+    model: nn.Module,
+    images: Tensor,
+    run: Callable[[Tensor], Any] | None = None,
+    values: Sequence[tuple[Tensor, Tensor]] = (),
 ) -> Dataflow:
-    """Record what `model` computes from `images`; `run` runs it, if not the model itself."""
-    recorder = _Recorder(images)
+    """Record what `model` computes from `images`; `run` runs it, if not the model itself.
+
+    In a pass on shapes alone, `values` are pairs of tensors without values and with them: what is
+    computed of them, and not of images, is computed with values too.
+    """
+    recorder = _Recorder(images, values)
     # The first operation that a mode sees imports the compiler otherwise.
     with without_compiler(), without_fast_path(), _following(model, recorder), recorder:
         output = (run or model)(images)
@@ -137,8 +147,9 @@ def record(
 class _Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Records operations; keeps every tensor alive, so that no identity is used twice."""
 
-    def __init__(self, images: Tensor) -> None:
+    def __init__(self, images: Tensor, values: Sequence[tuple[Tensor, Tensor]]) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
+        self._constants = Constants(values)
         self.modules: list[str] = [""]
         self._images = len(images)
         self._values: dict[int, Value] = {}
@@ -156,10 +167,14 @@ class _Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         """Run an operation and record it."""
         kwargs = kwargs or {}
         # Looked up before: an operation in place changes what its operands are.
-        known_args, known_kwargs = tree_map(self._known, (args, kwargs))
+        known = partial(self._known, changes=func._schema.is_mutable)
+        known_args, known_kwargs = tree_map(known, (args, kwargs))
+        depends = any(isinstance(leaf, Value) for leaf in tree_leaves((known_args, known_kwargs)))
+        valued = None if depends else self._constants.run(func, args, kwargs)
         result = func(*args, **kwargs)
         tensors = [leaf for leaf in tree_leaves(result) if isinstance(leaf, Tensor)]
-        depends = any(isinstance(leaf, Value) for leaf in tree_leaves((known_args, known_kwargs)))
+        if valued is not None:
+            self._constants.keep(result, valued)
         if tensors:
             name = plain_name(func)
             key = alike(name, tensors[0], self._images)
@@ -168,11 +183,14 @@ class _Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
                 self._add(func, name, result, known_args, known_kwargs)
         return result
 
-    def _known(self, leaf: Any) -> Any:
+    def _known(self, leaf: Any, changes: bool) -> Any:
         if not isinstance(leaf, Tensor):
             return leaf
         value = self._values.get(id(leaf))
-        return Constant(tuple(leaf.shape)) if value is None else value
+        if value is not None:
+            return value
+        tensor = self._constants.value(leaf)
+        return Constant(tuple(leaf.shape), tensor.clone() if changes else tensor)
 
     def _add(
         self, func: Any, name: str, result: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]

@@ -16,16 +16,14 @@ NORMALIZATIONS = _names(
     """native_layer_norm layer_norm native_batch_norm cudnn_batch_norm batch_norm
     _native_batch_norm_legit_no_training native_group_norm rms_norm"""
 )
-POOLINGS = _names(
-    """avg_pool2d max_pool2d max_pool2d_with_indices adaptive_avg_pool2d _adaptive_avg_pool2d
-    adaptive_max_pool2d"""
-)
+STRIDED_POOLINGS = _names("avg_pool2d max_pool2d max_pool2d_with_indices")
+POOLINGS = STRIDED_POOLINGS | _names("adaptive_avg_pool2d _adaptive_avg_pool2d adaptive_max_pool2d")
 CONVOLUTIONS = _names("convolution _convolution conv2d")
 RESIZINGS = _names(
     """upsample_bilinear2d upsample_nearest2d upsample_bicubic2d _upsample_bilinear2d_aa
     _upsample_bicubic2d_aa _upsample_nearest_exact2d"""
 )
-# These give a new map, which fills the image.
+# These give a new map.
 MAPS = CONVOLUTIONS | POOLINGS | RESIZINGS
 PRODUCTS = _names("mm addmm bmm baddbmm matmul linear")
 REDUCTIONS = _names("mean sum amax amin")
@@ -43,7 +41,10 @@ MOVES = (
         pixel_unshuffle index gather"""
     )
 )
+# These move values by what the values are: nobody can tell where to.
+SORTS = _names("sort")
 FUSED_ATTENTION = "scaled_dot_product"
+SOFTMAXES = _names("_softmax _safe_softmax softmax")
 
 
 def plain_name(function: Any) -> str:

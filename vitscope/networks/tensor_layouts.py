@@ -6,10 +6,7 @@ import torch
 from torch import Tensor
 
 from vitscope.networks.cut_points import Layout
-from vitscope.networks.positions import Positions
-
-# Coordinates that are means of others are equal up to rounding.
-DIGITS = 4
+from vitscope.networks.positions import DIGITS, Positions
 
 
 def layout_of(positions: Positions, shape: tuple[int, ...]) -> Layout | None:

@@ -1,0 +1,51 @@
+"""Figures of maps over pictures: what is in their groups, and pictures to draw them of."""
+
+import io
+
+import numpy as np
+import numpy.typing as npt
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from vitscope.files.pictures import as_picture
+
+SIDE = 8
+# The title of a group, its panels row by row, and its colour bar.
+Group = tuple[str, list[Axes], Axes]
+
+
+def pixels_of(image: int, grey: bool = False) -> npt.NDArray[np.uint8]:
+    """Return the pixels of an image of 8 x 8 that is drawn by its number."""
+    shape = (SIDE, SIDE, 1 if grey else 3)
+    return np.random.default_rng(image).integers(0, 256, shape, np.uint8)
+
+
+def picture(image: int, grey: bool = False) -> bytes:
+    """Return that image as a table holds it."""
+    written = io.BytesIO()
+    as_picture(pixels_of(image, grey)).save(written, "PNG")
+    return written.getvalue()
+
+
+def groups_of(figure: Figure) -> list[Group]:
+    """Return the groups of a figure."""
+    found = []
+    for part in figure.subfigs:
+        if part.axes:
+            *panels, bar = part.axes
+            found.append((part.get_suptitle(), panels, bar))
+    return found
+
+
+def square_panels(figure: Figure) -> None:
+    """Check that no picture is squeezed, and that all are as large."""
+    sizes = set()
+    for _, panels, _ in groups_of(figure):
+        for axes in panels:
+            if axes.images:
+                assert axes.get_aspect() == 1
+                box = axes.get_window_extent()
+                assert abs(box.width - box.height) < 0.01 * box.width
+                sizes.add(round(box.width, 1))
+    assert sizes
+    assert max(sizes) - min(sizes) < 0.02 * max(sizes), sizes
