@@ -5,6 +5,10 @@ include: "helpers/training.smk"
 
 
 rule train_model:
+    """Weights at moments of a training, and its table; `unfinished/` beside them, while it runs.
+
+    That folder is no output, which Snakemake would delete: by it, a job that was broken off goes on.
+    """
     input:
         train=split_for("train"),
         test=split_for("test"),
@@ -12,6 +16,7 @@ rule train_model:
         init="<results>/{study}/training/{model}/init.safetensors",
         warmup="<results>/{study}/training/{model}/warmup.safetensors",
         end="<results>/{study}/training/{model}/end.safetensors",
+        epochs=directory("<results>/{study}/training/{model}/epochs"),
         history="<results>/{study}/training/{model}/history.parquet",
     log:
         "<logs>/{study}/training/{model}.log",
@@ -20,7 +25,7 @@ rule train_model:
     conda:
         "../envs/torch.yaml"
     resources:
-        mem_mb=megabytes_of("train_model"),
+        mem_mb=megabytes_of("train_model", most=2),
         runtime=minutes_of("train_model"),
         gpu=gpu_of,
     params:
@@ -32,6 +37,26 @@ rule train_model:
         "Training {wildcards.model}"
     script:
         "../scripts/train_model.py"
+
+
+rule take_snapshot:
+    """The weights after an epoch that the recipe lists, as a file that others can ask for."""
+    input:
+        epochs=rules.train_model.output.epochs,
+    output:
+        weights="<results>/{study}/training/{model}/epoch_{epoch}.safetensors",
+    log:
+        "<logs>/{study}/training/{model}/epoch_{epoch}.log",
+    localrule: True
+    conda:
+        "../envs/base.yaml"
+    params:
+        code=code_of("take_snapshot"),
+        taken=of_study(params.snapshot, "model", "epoch"),
+    message:
+        "Taking the snapshot of {wildcards.model} after epoch {wildcards.epoch}"
+    script:
+        "../scripts/take_snapshot.py"
 
 
 rule augment_images:
@@ -80,7 +105,12 @@ use rule augment_images as augment_alike with:
 rule train_mini:
     """Train every bundled model again and put weights and histories in their place."""
     input:
-        collect(rules.train_model.output, study="mini", model=bundled_models("mini")),
+        # All but the folder of epochs, which is empty.
+        collect(
+            [getattr(rules.train_model.output, n) for n in ("init", "warmup", "end", "history")],
+            study="mini",
+            model=bundled_models("mini"),
+        ),
     output:
         touch("<results>/mini/training/bundled"),
     log:

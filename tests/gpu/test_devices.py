@@ -28,11 +28,14 @@ from vitscope.data.building import build
 from vitscope.data.image_rows import known_labels
 from vitscope.data.split import Split
 from vitscope.files.tensors import TensorFile
+from vitscope.measures.attention import compute as attention
+from vitscope.measures.attention.table import VALUES
 from vitscope.measures.cka import compute as cka
 from vitscope.measures.feature_variance.compute import shard_variance
 from vitscope.measures.fit.compute import training_losses
 from vitscope.measures.fourier.compute import shard_transforms
 from vitscope.measures.frequency_noise.compute import shares_found
+from vitscope.measures.given import OnModel
 from vitscope.measures.hessian.batches import Loss
 from vitscope.measures.hessian.compute import largest_eigenvalues
 from vitscope.measures.hessian_density.compute import density
@@ -169,6 +172,29 @@ def test_predictions(study: Study, split: Split, other: Side, name: str) -> None
         assert_close(theirs[column].to_numpy(), ours[column].to_numpy(), NUMBERS)
     for column in ("label", "prediction", "top5"):
         assert (theirs[column] != ours[column]).mean() <= ACCURACY
+
+
+@pytest.mark.parametrize("name", ["vit", "pit", "swin", "alternet"])
+def test_numbers_of_attention(study: Study, split: Split, other: Side, name: str) -> None:
+    selection = {"images": IMAGES, "seed": None, "shard_size": IMAGES}
+    ours, theirs = (
+        attention.measure(
+            OnModel(
+                name,
+                trained(study, name),
+                mini_blocks(name).points,
+                split,
+                device,
+                study.network(name),
+                size,
+            ),
+            0,
+            selection,
+        )
+        for device, size in (on(("cpu", BATCH)), on(other))
+    )
+    for column in VALUES:
+        assert_close(theirs[column].to_numpy(), ours[column].to_numpy(), NUMBERS)
 
 
 @some_models

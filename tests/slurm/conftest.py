@@ -36,6 +36,27 @@ class Greedy(nn.Module):
         maps = maps + self.branch(maps).relu()
         return self.head(maps.mean((2, 3)))
 """
+# A network whose training takes minutes on a node, and seconds on the machine that compares.
+SLOW = """
+import os
+import time
+
+from torch import nn
+
+
+class Slow(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.stem = nn.Conv2d(3, 8, 4, 4)
+        self.norm = nn.BatchNorm2d(8)
+        self.head = nn.Linear(8, 10)
+
+    def forward(self, images):
+        if self.training and "SLURM_JOB_ID" in os.environ:
+            time.sleep(0.25)
+        maps = self.norm(self.stem(images)).relu()
+        return self.head(maps.mean((2, 3)))
+"""
 # More than is asked for at first, and less than twice as much.
 MEGABYTES = 900
 
@@ -56,7 +77,7 @@ def slurm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 @pytest.fixture(scope="session")
 def studies(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder of studies of one model: `sharded` has four shards, `large` needs much memory."""
+    """A folder of studies of one model: four shards, much memory, a training that takes long."""
     folder = tmp_path_factory.mktemp("studies")
 
     def one_model(settings: dict[str, Any], name: str) -> None:
@@ -80,9 +101,18 @@ def studies(tmp_path_factory: pytest.TempPathFactory) -> Path:
         settings["data"]["shapes32"]["splits"]["test"]["images"] = 64
         settings["analysis"] |= {"images": 64, "shard_size": 64, "batch_size": 64}
 
+    def long(settings: dict[str, Any]) -> None:
+        one_model(settings, "long")
+        (folder / "slow.py").write_text(SLOW, encoding="utf-8")
+        own = {"file": "slow.py", "make": "Slow"}
+        settings["models"]["vit"] |= {"family": "python", "arch": own}
+        # Four steps an epoch, of a quarter of a second each.
+        settings["training"] |= {"epochs": 90, "trajectory": True, "snapshots": [3, 80]}
+
     assert len(SETTINGS["models"]) == 2
     write_study(folder / "sharded.yaml", sharded)
     write_study(folder / "large.yaml", large)
+    write_study(folder / "long.yaml", long)
     return folder
 
 

@@ -26,6 +26,7 @@ TARGETS = ("figures/fig9.pdf", *(f"results/{TINY}/{table}/vit.parquet" for table
 SHARD = "group_shard_extract_latents_measure_latents"
 SHARDED = "results/sharded/feature_variance/vit.parquet"
 LARGE = "results/large/feature_variance/vit.parquet"
+TRAINED = "results/long/training/vit/epoch_80.safetensors"
 SHARDS = 4
 
 
@@ -175,3 +176,22 @@ def test_a_job_over_its_memory_gets_more(slurm, local, remote):
     first, second = (int(job.asked["mem"].removesuffix("M")) for job in shard)
     assert second == pytest.approx(2 * first, abs=1)
     assert states(jobs) == {"FAILED": 1, "COMPLETED": 2}
+
+
+@pytest.mark.nightly
+def test_a_training_over_its_time_goes_on(slurm, local, remote):
+    local.make("--cores", "1", TRAINED)
+    before = len(slurm.finished())
+    output = remote.make(TRAINED, *SLURM, "--set-resources", "train_model:runtime=1")
+    folder = "results/long/training"
+    assert remote.digests(folder) == local.digests(folder)
+    jobs = slurm.finished()[before:]
+    kinds = submitted(output)
+    of_training = [job for job in jobs if kinds[job.number] == "rule_train_model"]
+    # Slurm looks twice a minute.
+    assert 2 <= len(of_training) <= 3
+    assert {job.state for job in of_training[:-1]} == {"TIMEOUT"}
+    assert of_training[-1].state == "COMPLETED"
+    log = (remote.root / "logs/long/training/vit.log").read_text()
+    (line,) = [line for line in log.splitlines() if line.startswith("going on after epoch")]
+    assert int(line.split()[4]) >= 10

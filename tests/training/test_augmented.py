@@ -211,7 +211,6 @@ def test_images_are_drawn_as_a_loss_says_that_knows_of_no_training(
     ("change", "sentence"),
     [
         ({"batch_size": 122}, "batch_size is 122 and there are 120 images to draw from: lower it"),
-        ({"batch_size": 33}, "batch_size is 33, and mixup and CutMix need an even one: change it"),
         ({"randaugment": "rand-x3"}, "randaugment is 'rand-x3'"),
     ],
 )

@@ -12,17 +12,16 @@ import torch
 from torch import nn
 
 from tests.helpers.splits import built
+from tests.training.recipes import MEAN, PLAIN, RECIPE, STD
 from vitscope.data.split import Split
 from vitscope.errors import VitscopeError
 from vitscope.files.tensors import TensorFile
 from vitscope.networks.family import find_family
 from vitscope.networks.loading import load_model
-from vitscope.training.augmentation import augmentation, batches, mixing
-from vitscope.training.loop import accuracy, train
+from vitscope.training.loop import evaluated, train
 from vitscope.training.optimization import learning_rate
 from vitscope.training.seeding import seeded
 
-MEAN, STD = [0.5] * 3, [0.25] * 3
 NETWORK: dict[str, Any] = {
     "family": "resnet",
     "arch": {"block": "basic", "blocks": [1, 1], "width": 8},
@@ -30,29 +29,6 @@ NETWORK: dict[str, Any] = {
     "image_size": 32,
     "mean": MEAN,
 }
-RECIPE: dict[str, Any] = {
-    "epochs": 4,
-    "batch_size": 50,
-    "learning_rate": 5e-3,
-    "final_learning_rate": 1e-4,
-    "warmup_epochs": 1,
-    "weight_decay": 0.05,
-    "label_smoothing": 0.1,
-    "mixup": 0.8,
-    "cutmix": 1.0,
-    "mixing_probability": 0.3,
-    "randaugment": "rand-m5-n1-mstd0.5",
-    "shift": 2,
-    "flip": True,
-    "clip_gradient": 1.0,
-    "bfloat16": True,
-    "snapshot_dtype": "float32",
-    "images": None,
-    "seed": 0,
-    "trajectory": False,
-    "erasing": 0.0,
-}
-PLAIN = RECIPE | {"mixup": 0.0, "cutmix": 0.0, "randaugment": None, "shift": 0, "flip": False}
 NO_NEWS = {"mean": MEAN, "std": STD, "say": lambda text: None}
 
 
@@ -85,7 +61,8 @@ def test_a_model_learns_and_its_snapshots_are_checkpoints(
     accuracies = {}
     for name in ("init", "warmup", "end"):
         path = tmp_path / f"{name}.safetensors"
-        accuracies[name] = accuracy(load_model(path, NETWORK), splits[1], MEAN, STD)
+        model = load_model(path, NETWORK)
+        accuracies[name] = evaluated(model, splits[1], MEAN, STD, True)["test_accuracy"]
         facts = TensorFile(path).metadata
         assert facts["snapshot"] == name
         assert json.loads(facts["recipe"]) == RECIPE
@@ -113,7 +90,8 @@ def test_the_trajectory_is_that_of_the_snapshots(
     splits: tuple[Split, Split], tmp_path: Path
 ) -> None:
     history = trained(splits, tmp_path, **PLAIN | {"epochs": 3, "trajectory": True})
-    assert not [path for path in tmp_path.iterdir() if path.suffix != ".safetensors"]
+    left = {path.name for path in tmp_path.iterdir()}
+    assert left == {"history.parquet", *(f"{name}.safetensors" for name in SNAPSHOTS)}
     first, warm, last = (flat(tmp_path / f"{name}.safetensors") for name in SNAPSHOTS)
     way, origin = warm - last, first - last
     length = np.linalg.norm(origin)
@@ -160,78 +138,6 @@ def test_the_learning_rate_is_a_line_and_a_half_cosine() -> None:
     np.testing.assert_allclose(line, np.linspace(0, recipe["learning_rate"], 3 * steps + 1))
 
 
-def test_an_epoch_shows_every_image_once_with_its_label(splits: tuple[Split, Split]) -> None:
-    split = splits[1]
-    with seeded(0):
-        shown = list(batches(split, np.arange(len(split)), 30, augmentation(PLAIN, MEAN)))
-        again = list(batches(split, np.arange(len(split)), 30, augmentation(PLAIN, MEAN)))
-    assert [len(labels) for _, labels in shown] == [30] * 6
-    by_pixels = {
-        image.tobytes(): label
-        for image, label in zip(split.images(slice(None)), split.labels, strict=True)
-    }
-    pairs = [pair for images, labels in shown for pair in zip(images, labels, strict=True)]
-    assert len({image.tobytes() for image, _ in pairs}) == 180
-    assert all(by_pixels[image.tobytes()] == label for image, label in pairs)
-    assert not np.array_equal(shown[0][1], again[0][1])
-
-
-def test_augmentation_shifts_and_flips() -> None:
-    pixels = np.random.default_rng(0).integers(0, 256, (32, 32, 3), dtype=np.uint8)
-    augment = augmentation(PLAIN | {"shift": 1, "flip": True}, MEAN)
-    padded = np.pad(pixels, ((1, 1), (1, 1), (0, 0)), mode="reflect")
-    windows = [padded[y : y + 32, x : x + 32] for y in range(3) for x in range(3)]
-    allowed = {image.tobytes() for w in windows for image in (w, w[:, ::-1])}
-    with seeded(0):
-        found = {augment(pixels).tobytes() for _ in range(300)}
-    assert found == allowed
-
-
-def test_randaugment_changes_images_and_keeps_their_form() -> None:
-    pixels = np.random.default_rng(0).integers(0, 256, (32, 32, 3), dtype=np.uint8)
-    augment = augmentation(PLAIN | {"randaugment": RECIPE["randaugment"]}, MEAN)
-    with seeded(0):
-        images = [augment(pixels) for _ in range(50)]
-    assert {(image.shape, image.dtype.name) for image in images} == {((32, 32, 3), "uint8")}
-    assert len({image.tobytes() for image in images}) > 10
-
-
-@pytest.mark.parametrize("policy", ["rand-m9-n2-mstd0.5", "rand-m9-n3-mstd0.5-inc1"])
-def test_a_grey_image_is_augmented_as_the_same_image_in_colour(policy: str) -> None:
-    pixels = np.random.default_rng(0).integers(0, 256, (32, 32, 1), dtype=np.uint8)
-    recipe = PLAIN | {"randaugment": policy, "shift": 2, "flip": True}
-    grey, colour = augmentation(recipe, [0.4]), augmentation(recipe, [0.4] * 3)
-    for seed in range(100):
-        with seeded(seed):
-            one = grey(pixels)
-        with seeded(seed):
-            three = colour(pixels.repeat(3, axis=2))
-        np.testing.assert_array_equal(three, one.repeat(3, axis=2))
-
-
-@pytest.mark.parametrize("mixed", [True, False])
-def test_targets_are_smoothed_labels(mixed: bool) -> None:
-    recipe = PLAIN | ({"mixup": 0.8, "mixing_probability": 0.0} if mixed else {})
-    images, labels = torch.zeros(4, 3, 8, 8), torch.tensor([3, 1, 4, 1])
-    _, targets = mixing(recipe, 10)(images, labels)
-    loss = nn.functional.cross_entropy(torch.arange(40.0).view(4, 10).sin(), targets)
-    expected = nn.functional.cross_entropy(
-        torch.arange(40.0).view(4, 10).sin(), labels, label_smoothing=0.1
-    )
-    torch.testing.assert_close(loss, expected)
-
-
-def test_mixed_images_have_mixed_targets() -> None:
-    recipe = RECIPE | {"mixing_probability": 1.0, "label_smoothing": 0.0, "cutmix": 0.0}
-    labels = torch.tensor([0, 1])
-    images = torch.tensor([0.0, 1.0])[:, None, None, None].expand(2, 3, 8, 8).clone()
-    with seeded(0):
-        mixed, targets = mixing(recipe, 2)(images, labels)
-    # Images show the number of their class: so the mean pixel is the share of class 1.
-    torch.testing.assert_close(mixed.mean((1, 2, 3)), targets[:, 1])
-    assert 0 < targets[0, 1] < 1
-
-
 def test_fused_attention_is_off_in_training_only(
     splits: tuple[Split, Split], tmp_path: Path
 ) -> None:
@@ -267,7 +173,6 @@ def test_generators_are_put_back() -> None:
     [
         ({"batch_size": 1002}, "batch_size is 1002 and there are 1000 images to train on"),
         ({"images": 1001}, "images is 1001 and the training split has 1000 images"),
-        ({"batch_size": 51}, "batch_size is 51, and mixup and CutMix need an even one"),
         ({"warmup_epochs": 4}, "warmup_epochs is 4 of 4 epochs"),
         ({"randaugment": "rand-m5-x3"}, "randaugment is 'rand-m5-x3'"),
         ({"learning_rate": 1e9, "clip_gradient": 1e30}, "diverged in epoch 1: lower training"),

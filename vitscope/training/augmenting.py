@@ -1,6 +1,7 @@
 """Draw augmented training images as training does, and write them with their targets."""
 
 from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
 
 import numpy as np
@@ -12,9 +13,8 @@ from vitscope.data.image_rows import known_labels
 from vitscope.data.split import Split, select
 from vitscope.errors import VitscopeError
 from vitscope.files.tensors import TensorWriter
-from vitscope.training.augmentation import Epoch
-from vitscope.training.recipe import Recipe, check_even_batches, training_rows
-from vitscope.training.seeding import seeded
+from vitscope.training.batches import Batch, Batches
+from vitscope.training.recipe import Recipe, training_rows
 
 CLEAN_BATCH = 256
 
@@ -41,19 +41,19 @@ def augment_images(
     shape = (images, *split.shape)
     tensors = {"images": ("F32", shape), "targets": ("F32", (images, len(split.classes)))}
     metadata = {"data_sha256": split.digest, "seed": str(seed), "clean": str(clean)}
-    with TensorWriter(path, tensors, metadata) as writer, seeded(seed):
+    with TensorWriter(path, tensors, metadata) as writer:
         drawn = (
             _clean(split, rows, images, seed, mean, std)
             if clean
-            else _drawn(split, recipe, mean, std)
+            else _drawn(split, recipe, seed, mean, std)
         )
         first = 0
         while first < images:
             pixels, targets = next(drawn)
-            count = min(len(pixels), images - first)
-            writer.write("images", first, pixels[:count].numpy())
-            writer.write("targets", first, targets[:count].numpy())
-            first += count
+            taken = min(len(pixels), images - first)
+            writer.write("images", first, pixels[:taken].numpy())
+            writer.write("targets", first, targets[:taken].numpy())
+            first += taken
 
 
 def _check_batches(recipe: Recipe, there: int) -> None:
@@ -64,17 +64,16 @@ def _check_batches(recipe: Recipe, there: int) -> None:
             f"training.batch_size is {size} and there are {there} images to draw from: lower it "
             f"there, or in loss.augment if the study has it, or give the split more images."
         )
-    check_even_batches(recipe)
 
 
 def _drawn(
-    split: Split, recipe: Recipe, mean: list[float], std: list[float]
-) -> Iterator[tuple[Tensor, Tensor]]:
+    split: Split, recipe: Recipe, seed: int, mean: list[float], std: list[float]
+) -> Iterator[Batch]:
     """Yield batches as in training, epoch after epoch, without an end."""
-    epoch = Epoch(split, recipe, mean, std)
-    while True:
-        for images, targets in epoch:
-            yield images, targets.float()
+    batches = Batches(split, recipe, seed, mean, std)
+    for epoch in count():
+        for step in range(batches.steps):
+            yield batches.draw(epoch, step)
 
 
 def _clean(

@@ -1,4 +1,8 @@
-"""The table of a training: how it went, epoch by epoch."""
+"""The table of a training: how it went, epoch by epoch.
+
+Test images are seen in the precision of training. What was trained before these columns were there
+has no `training_accuracy` and no `test_loss`.
+"""
 
 import pyarrow as pa
 
@@ -9,8 +13,16 @@ HISTORY = Table(
     {
         "epoch": (pa.int32(), "epochs done"),
         "loss": (pa.float64(), "mean training loss of the epoch, on augmented images"),
+        "training_accuracy": (
+            pa.float64(),
+            "share of these images whose class is found, of mixed ones that of the larger part",
+        ),
         "learning_rate": (pa.float64(), "learning rate of the last step"),
-        "test_accuracy": (pa.float64(), "share of test images whose class is found"),
+        "test_loss": (pa.float64(), "mean cross-entropy of the test images after the epoch"),
+        "test_accuracy": (
+            pa.float64(),
+            "share of test images whose class is found after the epoch",
+        ),
         "radius": (pa.float64(), "distance to the last weights, over that of the first ones"),
         "angle": (pa.float64(), "between the ways from the last weights to these and to the first"),
     },

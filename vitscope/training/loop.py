@@ -1,43 +1,46 @@
 """Train a small model: the recipe of the paper for CIFAR, at the size of a laptop."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from itertools import islice
 from math import isfinite
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 import torch
 from torch import nn
+from torch.nn import functional
 
 from vitscope.data.split import Split
 from vitscope.errors import VitscopeError
 from vitscope.networks.plain_attention import plain_attention
+from vitscope.networks.weights_file import sha256_of
 from vitscope.progress import Say, say_on_stderr
-from vitscope.training.augmentation import Epoch
-from vitscope.training.moments import Moments, Snapshots
+from vitscope.training.batches import Batch, Batches, workers_for
 from vitscope.training.optimization import learning_rate, optimizer_of, take_step
 from vitscope.training.recipe import Recipe, check
 from vitscope.training.seeding import seeded
-from vitscope.training.snapshots import END, INIT, WARMUP
+from vitscope.training.unfinished import Row, Unfinished, state_of
 
 EVALUATION_BATCH = 250
 
-# What is recorded of an epoch, by the columns of the table `training_history`.
-Row = dict[str, Any]
-
 
 @torch.inference_mode()
-def accuracy(model: nn.Module, split: Split, mean: list[float], std: list[float]) -> float:
-    """Return the share of images whose class the model, put in evaluation mode, finds."""
+def evaluated(
+    model: nn.Module, split: Split, mean: list[float], std: list[float], bfloat16: bool = False
+) -> dict[str, float]:
+    """Return loss and accuracy on a split, by their columns, of a model put in evaluation mode."""
     device = next(model.parameters()).device
+    labels = torch.tensor(split.labels)
+    logits = []
     model.eval()
-    rows = range(len(split))
-    found = [
-        model(batch.to(device)).argmax(1).cpu()
-        for batch in split.batches(rows, EVALUATION_BATCH, mean, std)
-    ]
-    return float(np.mean(torch.cat(found).numpy() == split.labels))
+    for batch in split.batches(range(len(split)), EVALUATION_BATCH, mean, std):
+        with torch.autocast(device.type, torch.bfloat16, enabled=bfloat16):
+            logits.append(model(batch.to(device)).float().cpu())
+    whole = torch.cat(logits)
+    return {
+        "test_loss": float(functional.cross_entropy(whole.double(), labels)),
+        "test_accuracy": float((whole.argmax(1) == labels).double().mean()),
+    }
 
 
 def train(
@@ -50,66 +53,89 @@ def train(
     *,
     mean: list[float],
     std: list[float],
-    metadata: Mapping[str, str] | None = None,
+    made_of: Mapping[str, str] | None = None,
     say: Say = say_on_stderr,
+    workers: int | None = None,
+    keep_unfinished: bool = False,
 ) -> list[Row]:
-    """Train a model, write its snapshots to `directory`, and return one row per epoch.
+    """Train a model, write its snapshots and its history to `directory`, and return the history.
 
-    The keys of the recipe are those of `training` in a study. The same seed and number of threads
-    give the same bytes on a CPU.
+    The keys of the recipe are those of `training` in a study. Images are augmented by `workers`
+    other processes, by default as many as the device needs. The same seed and number of threads
+    give the same bytes on a CPU, with any number of workers.
+
+    A training that was broken off goes on after its last whole epoch, if all that it depends on is
+    the same: recipe, seed, images, first weights, and what `made_of` says, such as the network. The
+    folder that it needs for that is removed at the end, or left for callers who may lose the rest.
     """
     check(recipe, train_split, test_split)
-    facts = {"seed": str(seed), "recipe": json.dumps(dict(recipe), sort_keys=True)}
-    snapshots = Snapshots(directory, recipe, {**(metadata or {}), **facts})
-    moments = Moments(directory) if recipe["trajectory"] else None
-    optimizer, epochs = optimizer_of(model, recipe), recipe["epochs"]
-    history = []
-    with seeded(seed), plain_attention(model):
-        batches = Epoch(train_split, recipe, mean, std)
-        snapshots.write(model, INIT, 0)
-        if moments:
-            moments.add(model)
-        model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
-        for done in range(epochs):
-            if done == recipe["warmup_epochs"]:
-                snapshots.write(model, WARMUP, done)
-            row = _train_epoch(model, optimizer, recipe, batches, done)
-            found = row["test_accuracy"] = accuracy(model, test_split, mean, std)
-            history.append(row)
-            if moments:
-                moments.add(model)
-            loss = row["loss"]
-            say(f"epoch {done + 1} of {epochs}: loss {loss:.3f}, accuracy {100 * found:.1f} %")
-        snapshots.write(model, END, epochs)
-    return _with_trajectory(history, moments)
+    facts = {
+        "recipe": json.dumps(dict(recipe), sort_keys=True),
+        "seed": str(seed),
+        "training images": train_split.digest,
+        "test images": test_split.digest,
+        "first weights": sha256_of(state_of(model)),
+        **(made_of or {}),
+    }
+    model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+    optimizer = optimizer_of(model, recipe)
+    drawn = Batches(train_split, recipe, seed, mean, std)
+    if workers is None:
+        workers = workers_for(next(model.parameters()).device)
+    at_work = Unfinished(directory, model, optimizer, recipe, facts)
+    at_work.begin(say)
+    with plain_attention(model):
+        batches = drawn.ahead(at_work.done, recipe["epochs"], workers)
+        while at_work.done < recipe["epochs"]:
+            at_work.keep_snapshots()
+            # What the network draws is of a step that no batch has.
+            with seeded(seed, at_work.done, drawn.steps):
+                row = _train_epoch(model, optimizer, recipe, batches, drawn.steps, at_work.done)
+            row |= evaluated(model, test_split, mean, std, recipe["bfloat16"])
+            at_work.keep_epoch(row)
+            say(_told(row, recipe))
+    at_work.finish()
+    if not keep_unfinished:
+        at_work.remove()
+    return at_work.history
 
 
 def _train_epoch(
-    model: nn.Module, optimizer: torch.optim.Optimizer, recipe: Recipe, batches: Epoch, done: int
+    model: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    recipe: Recipe,
+    batches: Iterator[Batch],
+    steps: int,
+    done: int,
 ) -> Row:
-    """Train for one epoch after `done` others; return its mean loss and last learning rate."""
+    """Train for one epoch after `done` others; return its means and its last learning rate."""
     model.train()
     device = next(model.parameters()).device
-    losses = []
-    for step, (images, targets) in enumerate(batches, start=1):
-        rate = learning_rate(recipe, done + step / len(batches))
+    losses, hits = [], []
+    for step, (images, targets) in enumerate(islice(batches, steps), start=1):
+        rate = learning_rate(recipe, done + step / steps)
         for group in optimizer.param_groups:
             group["lr"] = rate
-        images = images.to(device, memory_format=torch.channels_last)
-        losses.append(take_step(model, optimizer, images, targets.to(device), recipe))
-    loss = float(np.mean(losses))
-    if not isfinite(loss):
+        images = images.to(device, memory_format=torch.channels_last, non_blocking=True)
+        loss, hit = take_step(model, optimizer, images, targets.to(device), recipe)
+        losses.append(loss)
+        hits.append(hit)
+    mean_loss = float(torch.stack(losses).double().mean())
+    if not isfinite(mean_loss):
         raise VitscopeError(
             f"The training diverged in epoch {done + 1}: lower training.learning_rate."
         )
-    return {"epoch": done + 1, "loss": loss, "learning_rate": rate}
+    accuracy = float(torch.stack(hits).double().mean())
+    return {
+        "epoch": done + 1,
+        "loss": mean_loss,
+        "training_accuracy": accuracy,
+        "learning_rate": rate,
+    }
 
 
-def _with_trajectory(history: list[Row], moments: Moments | None) -> list[Row]:
-    """Add to each epoch where the weights were, if that was recorded."""
-    if moments is None:
-        return [row | {"radius": None, "angle": None} for row in history]
-    # The first moment is before all epochs.
-    points = moments.polar().iloc[1:]
-    polar = zip(history, points["radius"], points["angle"], strict=True)
-    return [row | {"radius": radius, "angle": angle} for row, radius, angle in polar]
+def _told(row: Row, recipe: Recipe) -> str:
+    return (
+        f"epoch {row['epoch']} of {recipe['epochs']}: loss {row['loss']:.3f}, "
+        f"accuracy {100 * row['test_accuracy']:.1f} %"
+    )

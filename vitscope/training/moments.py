@@ -1,8 +1,6 @@
-"""What is kept of a training while it runs: snapshots as files, and the way of the parameters."""
+"""The way of the parameters in training: all of them at every epoch, in a file."""
 
-import tempfile
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -10,55 +8,46 @@ import pandas as pd
 import torch
 from torch import nn
 
-from vitscope.networks.weights_file import write_weights
+from vitscope.errors import VitscopeError
+from vitscope.files.tensors import row_sums
 from vitscope.training.polar import polar
-from vitscope.training.recipe import Recipe
-
-
-def write_snapshot(
-    model: nn.Module, path: Path, dtype: torch.dtype, metadata: Mapping[str, str]
-) -> None:
-    """Write the weights of a model, floating-point ones in the given precision."""
-    weights = {
-        name: tensor.detach().to("cpu", dtype if tensor.is_floating_point() else None)
-        for name, tensor in model.state_dict().items()
-    }
-    write_weights(path, weights, metadata)
 
 
 class Moments:
-    """The parameters of a model at every epoch, in a file that vanishes with its last reader."""
+    """The parameters of a model at moments of its training, one after another in float32.
 
-    def __init__(self, folder: Path) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
-        self._file = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115 (it outlives this call)
-        self._size = 0
+    `sums` are the checksums of the moments, by which what a training left is known again.
+    """
+
+    def __init__(self, path: Path, model: nn.Module, sums: Sequence[int] = ()) -> None:
+        """Open a new file, or one that has these moments and perhaps more, which are cut off."""
+        self._path, self.sums = path, list(sums)
+        self._size = sum(parameter.numel() for parameter in model.parameters())
+        if sums:
+            self._check()
+        self._file = path.open("r+b" if sums else "wb")
+        self._file.truncate(len(sums) * self._size * np.float32().itemsize)
+        self._file.seek(0, 2)
+
+    def _check(self) -> None:
+        try:
+            shape = (len(self.sums), self._size)
+            found = row_sums(np.memmap(self._path, np.float32, "r", shape=shape))
+        except (OSError, ValueError) as error:
+            raise VitscopeError(f"{self._path} ends early or is not there.") from error
+        if found.tolist() != self.sums:
+            raise VitscopeError(f"{self._path} is damaged.")
 
     def add(self, model: nn.Module) -> None:
-        """Keep the parameters as they are now, one after another in float32."""
+        """Keep the parameters as they are now."""
         # Parameters in another memory format have no flat view: they are copied in their order.
         flat = torch.cat([parameter.detach().reshape(-1) for parameter in model.parameters()])
         raw = flat.to("cpu", torch.float32).numpy()
-        self._size = raw.size
         self._file.write(raw.tobytes())
+        self._file.flush()
+        self.sums.append(int(row_sums(raw[None])[0]))
 
     def polar(self) -> pd.DataFrame:
         """Return the trajectory from the first moment to the last."""
-        self._file.flush()
-        kept = np.memmap(self._file, np.float32, "r").reshape(-1, self._size)
+        kept = np.memmap(self._path, np.float32, "r").reshape(-1, self._size)
         return polar(list(kept))
-
-
-@dataclass(frozen=True)
-class Snapshots:
-    """Writes the weights of a model at moments of its training."""
-
-    directory: Path
-    recipe: Recipe
-    facts: Mapping[str, str]
-
-    def write(self, model: nn.Module, name: str, epoch: int) -> None:
-        """Write the weights as they are after so many epochs."""
-        facts = {**self.facts, "snapshot": name, "epoch": str(epoch)}
-        dtype = getattr(torch, self.recipe["snapshot_dtype"])
-        write_snapshot(model, self.directory / f"{name}.safetensors", dtype, facts)

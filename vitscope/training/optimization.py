@@ -22,7 +22,8 @@ def learning_rate(recipe: Recipe, progress: float) -> float:
 
 def optimizer_of(model: nn.Module, recipe: Recipe) -> torch.optim.Optimizer:
     """Return AdamW that decays matrices and kernels, and neither biases nor norms."""
-    return torch.optim.AdamW(weight_decay_groups(model, recipe["weight_decay"]), lr=0.0)
+    groups = weight_decay_groups(model, recipe["weight_decay"])
+    return torch.optim.AdamW(groups, lr=0.0, fused=True)
 
 
 def take_step(
@@ -31,8 +32,11 @@ def take_step(
     images: Tensor,
     targets: Tensor,
     recipe: Recipe,
-) -> float:
-    """Take one step and return the loss before it."""
+) -> tuple[Tensor, Tensor]:
+    """Take one step; return the loss before it, and the share of images whose class was found.
+
+    Of a mixed image, that is the class of its larger part. Nobody has waited for either number.
+    """
     with torch.autocast(images.device.type, torch.bfloat16, enabled=recipe["bfloat16"]):
         logits = model(images)
     loss = functional.cross_entropy(logits.float(), targets)
@@ -40,4 +44,5 @@ def take_step(
     loss.backward()  # type: ignore[no-untyped-call]
     nn.utils.clip_grad_norm_(model.parameters(), recipe["clip_gradient"])
     optimizer.step()
-    return loss.item()
+    hits = (logits.argmax(1) == targets.argmax(1)).float().mean()
+    return loss.detach(), hits

@@ -36,18 +36,8 @@ def check(recipe: Recipe, train_split: Split, test_split: Split) -> None:
         raise VitscopeError(
             f"training.batch_size is {batch} and there are {images} images to train on: lower it."
         )
-    check_even_batches(recipe)
     if recipe["warmup_epochs"] >= epochs:
         raise VitscopeError(
             f"training.warmup_epochs is {recipe['warmup_epochs']} of {epochs} epochs: leave at "
             f"least one epoch after the warm-up."
-        )
-
-
-def check_even_batches(recipe: Recipe) -> None:
-    """Refuse batches that cannot be mixed in pairs."""
-    batch = recipe["batch_size"]
-    if batch % 2 and (recipe["mixup"] or recipe["cutmix"]):
-        raise VitscopeError(
-            f"training.batch_size is {batch}, and mixup and CutMix need an even one: change it."
         )

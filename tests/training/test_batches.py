@@ -1,0 +1,164 @@
+"""Batches of a training: each image once with its label, augmented, the same whoever draws them."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+from tests.helpers.splits import built
+from tests.training.recipes import MEAN, PLAIN, RECIPE, STD
+from vitscope.data.split import Split
+from vitscope.errors import VitscopeError
+from vitscope.training.augmentation import augmentation, mixing, moved
+from vitscope.training.batches import Batches
+from vitscope.training.seeding import seeded
+
+IMAGES = 200
+
+
+@pytest.fixture(scope="module")
+def split(tmp_path_factory: pytest.TempPathFactory) -> Split:
+    path = tmp_path_factory.mktemp("shapes32") / "train"
+    return built(path, {"kind": "shapes32", "seed": 0}, "train", images=IMAGES, seed=0)
+
+
+def test_an_epoch_shows_every_image_once_with_its_label(split: Split) -> None:
+    recipe = PLAIN | {"batch_size": 30, "label_smoothing": 0.0}
+    drawn = Batches(split, recipe, 0, MEAN, STD)
+    shown, again = (list(drawn.ahead(epoch, epoch + 1, 0)) for epoch in (0, 1))
+    assert [len(targets) for _, targets in shown] == [30] * 6
+    as_they_are = split.normalized(slice(None), MEAN, STD).numpy()
+    by_values = {
+        image.tobytes(): label for image, label in zip(as_they_are, split.labels, strict=True)
+    }
+    pairs = [pair for images, targets in shown for pair in zip(images, targets, strict=True)]
+    assert len({image.numpy().tobytes() for image, _ in pairs}) == 180
+    assert all(by_values[image.numpy().tobytes()] == target.argmax() for image, target in pairs)
+    assert not torch.equal(shown[0][0], again[0][0])
+
+
+def same(one: list[tuple[Tensor, Tensor]], two: list[tuple[Tensor, Tensor]]) -> bool:
+    """Tell whether batches are the same, bit for bit."""
+    pairs = zip(one, two, strict=True)
+    return all(torch.equal(a, b) for batch in pairs for a, b in zip(*batch, strict=True))
+
+
+def test_batches_are_the_same_from_any_number_of_processes_and_any_epoch_on(
+    split: Split,
+) -> None:
+    recipe = RECIPE | {"erasing": 0.5, "mixing_probability": 1.0, "batch_size": 45}
+    drawn = Batches(split, recipe, 7, MEAN, STD)
+    here = list(drawn.ahead(0, 3, 0))
+    assert len(here) == 3 * drawn.steps == 12
+    assert same(list(drawn.ahead(0, 3, 1)), here)
+    assert same(list(drawn.ahead(1, 3, 2)), here[4:])
+    assert same([drawn.draw(2, 3)], here[11:])
+    # Every epoch and step has numbers of its own, and so has every seed.
+    assert len({images.numpy().tobytes() for images, _ in here}) == 12
+    other = Batches(split, recipe, 8, MEAN, STD)
+    assert not torch.equal(other.draw(0, 0)[0], here[0][0])
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_damage_is_told_in_one_sentence_by_any_process(tmp_path: Path, workers: int) -> None:
+    path = tmp_path / "train"
+    built(path, {"kind": "shapes32", "seed": 0}, "train", images=60, seed=0)
+    drawn = Batches(Split(path), PLAIN | {"batch_size": 60}, 0, MEAN, STD)
+    with path.open("r+b") as file:
+        file.seek(path.stat().st_size // 2)
+        byte = file.read(1)
+        file.seek(-1, 1)
+        file.write(bytes([byte[0] ^ 1]))
+    with pytest.raises(VitscopeError, match=r"damaged: image \d+ is not what was written; delete"):
+        next(drawn.ahead(0, 1, workers))
+
+
+def test_augmentation_shifts_and_flips() -> None:
+    pixels = np.random.default_rng(0).integers(0, 256, (32, 32, 3), dtype=np.uint8)
+    augment = augmentation(PLAIN | {"shift": 1, "flip": True}, MEAN)
+    padded = np.pad(pixels, ((1, 1), (1, 1), (0, 0)), mode="reflect")
+    windows = [padded[y : y + 32, x : x + 32] for y in range(3) for x in range(3)]
+    allowed = {image.tobytes() for w in windows for image in (w, w[:, ::-1])}
+    with seeded(0):
+        found = {image.tobytes() for image in augment(np.stack([pixels] * 300))}
+    assert found == allowed
+
+
+@pytest.mark.parametrize("shape", [(8, 12, 3), (8, 8, 1)])
+def test_a_shift_beyond_the_image_is_reflected_again(shape: tuple[int, int, int]) -> None:
+    pixels = np.random.default_rng(0).integers(0, 256, shape, dtype=np.uint8)
+    height, width, _ = shape
+    far = 20
+    padded = np.pad(pixels, ((far, far), (far, far), (0, 0)), mode="reflect")
+    windows = {
+        padded[y : y + height, x : x + width].tobytes()
+        for y in range(2 * far + 1)
+        for x in range(2 * far + 1)
+    }
+    with seeded(0):
+        found = {image.tobytes() for image in moved(np.stack([pixels] * 500), far, flip=False)}
+    assert found <= windows
+    assert len(found) > 50
+
+
+def test_randaugment_changes_images_and_keeps_their_form() -> None:
+    pixels = np.random.default_rng(0).integers(0, 256, (32, 32, 3), dtype=np.uint8)
+    augment = augmentation(PLAIN | {"randaugment": RECIPE["randaugment"]}, MEAN)
+    with seeded(0):
+        images = augment(np.stack([pixels] * 50))
+    assert (images.shape, images.dtype) == ((50, 32, 32, 3), np.uint8)
+    assert len({image.tobytes() for image in images}) > 10
+
+
+@pytest.mark.parametrize("policy", ["rand-m9-n2-mstd0.5", "rand-m9-n3-mstd0.5-inc1"])
+def test_a_grey_image_is_augmented_as_the_same_image_in_colour(policy: str) -> None:
+    pixels = np.random.default_rng(0).integers(0, 256, (1, 32, 32, 1), dtype=np.uint8)
+    recipe = PLAIN | {"randaugment": policy, "shift": 2, "flip": True}
+    grey, colour = augmentation(recipe, [0.4]), augmentation(recipe, [0.4] * 3)
+    for seed in range(100):
+        with seeded(seed):
+            one = grey(pixels)
+        with seeded(seed):
+            three = colour(pixels.repeat(3, axis=3))
+        np.testing.assert_array_equal(three, one.repeat(3, axis=3))
+
+
+@pytest.mark.parametrize("mixed", [True, False])
+def test_targets_are_smoothed_labels(mixed: bool) -> None:
+    recipe = PLAIN | ({"mixup": 0.8, "mixing_probability": 0.0} if mixed else {})
+    images, labels = torch.zeros(4, 3, 8, 8), torch.tensor([3, 1, 4, 1])
+    _, targets = mixing(recipe, 10)(images, labels)
+    loss = nn.functional.cross_entropy(torch.arange(40.0).view(4, 10).sin(), targets)
+    expected = nn.functional.cross_entropy(
+        torch.arange(40.0).view(4, 10).sin(), labels, label_smoothing=0.1
+    )
+    torch.testing.assert_close(loss, expected)
+
+
+def test_mixed_images_have_mixed_targets() -> None:
+    recipe = RECIPE | {"mixing_probability": 1.0, "label_smoothing": 0.0, "cutmix": 0.0}
+    labels = torch.tensor([0, 1])
+    images = torch.tensor([0.0, 1.0])[:, None, None, None].expand(2, 3, 8, 8).clone()
+    with seeded(0):
+        mixed, targets = mixing(recipe, 2)(images, labels)
+    # Images show the number of their class: so the mean pixel is the share of class 1.
+    torch.testing.assert_close(mixed.mean((1, 2, 3)), targets[:, 1])
+    assert 0 < targets[0, 1] < 1
+
+
+def test_the_last_image_of_an_odd_batch_is_not_mixed() -> None:
+    recipe = RECIPE | {"mixing_probability": 1.0}
+    images = torch.rand(5, 3, 8, 8, generator=torch.Generator().manual_seed(0))
+    labels = torch.tensor([3, 1, 4, 1, 5])
+    mix = mixing(recipe, 10)
+    with seeded(1):
+        mixed, targets = mix(images.clone(), labels)
+    with seeded(1):
+        pairs, their_targets = mix(images[:4].clone(), labels[:4])
+    assert torch.equal(mixed, torch.cat([pairs, images[4:]]))
+    assert not torch.equal(pairs, images[:4])
+    assert torch.equal(targets[:4], their_targets)
+    expected = torch.full((10,), 0.01).index_fill(0, labels[4:], 0.91)
+    torch.testing.assert_close(targets[4], expected)

@@ -1,0 +1,318 @@
+"""A training that is broken off goes on, and ends with the bytes of one that was not."""
+
+import multiprocessing
+import os
+import random
+import shutil
+import signal
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.helpers.splits import built
+from tests.training.recipes import MEAN, RECIPE, STD
+from vitscope.data.split import Split
+from vitscope.files.tensors import TensorFile
+from vitscope.files.whole import sha256_of
+from vitscope.networks.family import find_family
+from vitscope.training.loop import train
+from vitscope.training.seeding import seeded
+from vitscope.workflow.trainings import remove_unfinished
+
+EPOCHS = 6
+# All that may differ after a break: dropped paths, statistics of batches, kernels in an order of
+# their own, chance in images, snapshots at the first and the last moment and between.
+NETWORKS: dict[str, Any] = {
+    "convnext": {"patch_size": 4, "depths": [1, 1, 1, 1], "dims": [8] * 4, "drop_path_rate": 0.3},
+    "resnet": {"block": "basic", "blocks": [1, 1], "width": 8},
+}
+KEPT = RECIPE | {
+    "epochs": EPOCHS,
+    "batch_size": 45,
+    "erasing": 0.5,
+    "trajectory": True,
+    "snapshots": [0, 1, 3, EPOCHS, 100],
+    "snapshot_dtype": "float16",
+}
+
+
+@pytest.fixture(scope="module")
+def splits(tmp_path_factory: pytest.TempPathFactory) -> tuple[Split, Split]:
+    folder = tmp_path_factory.mktemp("shapes32")
+    source = {"kind": "shapes32", "seed": 0}
+    train = built(folder / "train", source, "train", images=90, seed=0)
+    return train, built(folder / "test", source, images=50, seed=0)
+
+
+def trained(
+    splits: tuple[Split, Split],
+    folder: Path,
+    family: str = "resnet",
+    say: Callable[[str], None] = lambda text: None,
+    made_of: dict[str, str] | None = None,
+    keep_unfinished: bool = False,
+    **changes: Any,
+) -> None:
+    with seeded(0):
+        model = find_family(family).build(NETWORKS[family], 10, 32)
+    recipe = KEPT | changes
+    others: dict[str, Any] = {"mean": MEAN, "std": STD, "workers": 1}
+    others |= {"say": say, "made_of": made_of, "keep_unfinished": keep_unfinished}
+    train(model, *splits, recipe, 0, folder, **others)
+
+
+def digests(folder: Path) -> dict[str, str]:
+    """Return the digest of every file below a folder, hidden ones too."""
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    return {str(path.relative_to(folder)): sha256_of(path) for path in files}
+
+
+def checkpoints(folder: Path) -> list[int]:
+    """Return the epochs of the checkpoints that a training has left."""
+    found = folder.glob("unfinished/checkpoint_*")
+    return sorted(int(path.stem.removeprefix("checkpoint_")) for path in found)
+
+
+def killed(
+    splits: tuple[Split, Split], folder: Path, family: str, kills: int, seconds: float, epochs: int
+) -> int:
+    """Kill a training so often, let it end, and return how many lives went on after another.
+
+    The moments of the kills are spread over the epochs, and random within one, which takes some
+    `seconds`.
+    """
+    chance = random.Random(kills)
+    said = folder.with_suffix(".txt")
+
+    def live() -> None:
+        with said.open("a") as file:
+            say = partial(print, file=file, flush=True)
+            trained(splits, folder, family, say, epochs=epochs)
+
+    for number in range(kills + 1):
+        # Forked, since a start of torch takes seconds.
+        process = multiprocessing.get_context("fork").Process(target=live)
+        process.start()
+        assert process.pid
+        if number < kills:
+            share = number * (epochs - 1) // kills
+            while process.is_alive() and max(checkpoints(folder), default=0) < share:
+                time.sleep(0.002)
+            time.sleep(chance.uniform(0, seconds))
+            os.kill(process.pid, signal.SIGKILL)
+        process.join()
+        # While the newest is written, there are those before it.
+        assert len(checkpoints(folder)) <= 3
+        if process.exitcode == 0:
+            break
+        assert process.exitcode == -signal.SIGKILL
+    assert process.exitcode == 0
+    return said.read_text().count("going on after epoch")
+
+
+def check_kills(
+    splits: tuple[Split, Split], folder: Path, family: str, kills: int, epochs: int
+) -> int:
+    """Compare a training that is killed with one that is not; return how often it went on."""
+    start = time.monotonic()
+    trained(splits, folder / "calm", family, epochs=epochs)
+    seconds = (time.monotonic() - start) / epochs
+    times = killed(splits, folder / "killed", family, kills, seconds, epochs)
+    expected = digests(folder / "calm")
+    assert digests(folder / "killed") == expected
+    listed = [n for n in KEPT["snapshots"] if n <= epochs]
+    names = {"init", "warmup", "end", *(f"epochs/epoch_{n}" for n in listed)}
+    assert expected.keys() == {"history.parquet", *(f"{name}.safetensors" for name in names)}
+    return times
+
+
+def test_a_training_that_is_killed_twice_ends_with_the_same_bytes(
+    splits: tuple[Split, Split], tmp_path: Path
+) -> None:
+    assert check_kills(splits, tmp_path, "resnet", 2, EPOCHS) >= 1
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("family", NETWORKS)
+def test_a_training_that_is_killed_ten_times_ends_with_the_same_bytes(
+    splits: tuple[Split, Split], tmp_path: Path, family: str
+) -> None:
+    assert check_kills(splits, tmp_path, family, 10, 40) >= 5
+
+
+class BrokenOffError(Exception):
+    """The end of a training before its time."""
+
+
+@pytest.fixture(scope="module")
+def calm(splits: tuple[Split, Split], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("calm")
+    trained(splits, folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def broken_once(splits: tuple[Split, Split], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What is left of a training that was broken off after four epochs."""
+    folder = tmp_path_factory.mktemp("broken")
+
+    def say(text: str) -> None:
+        if text.startswith("epoch 4"):
+            raise BrokenOffError
+
+    with pytest.raises(BrokenOffError):
+        trained(splits, folder, say=say)
+    assert [path.name for path in folder.iterdir()] == ["unfinished"]
+    assert checkpoints(folder) == [3, 4]
+    return folder
+
+
+@pytest.fixture
+def broken(broken_once: Path, tmp_path: Path) -> Path:
+    """The same, to spoil."""
+    return Path(shutil.copytree(broken_once, tmp_path / "broken"))
+
+
+def test_a_training_whose_results_are_lost_has_them_at_once(
+    splits: tuple[Split, Split], calm: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "study" / "training" / "net"
+    trained(splits, folder, keep_unfinished=True)
+    assert {path.name for path in folder.iterdir()} >= {"end.safetensors", "unfinished"}
+    for path in folder.glob("*.*"):
+        path.unlink()
+    # Not of a training at work.
+    remove_unfinished(tmp_path)
+    assert (folder / "unfinished").is_dir()
+    said: list[str] = []
+    trained(splits, folder, say=said.append, keep_unfinished=True)
+    assert said == [f"going on after epoch {EPOCHS} of {EPOCHS}"]
+    remove_unfinished(tmp_path)
+    assert digests(folder) == digests(calm)
+
+
+def test_snapshots_are_those_of_their_epochs(calm: Path) -> None:
+    same = {"init": "epoch_0", "warmup": "epoch_1", "end": f"epoch_{EPOCHS}"}
+    for name, epoch in same.items():
+        one, other = (
+            TensorFile(calm / f"{name}.safetensors"),
+            TensorFile(calm / "epochs" / f"{epoch}.safetensors"),
+        )
+        assert one.names == other.names
+        assert all((one.array(key) == other.array(key)).all() for key in one.names)
+        assert other.metadata["snapshot"] == epoch
+        assert other.metadata["epoch"] == one.metadata["epoch"] == epoch.removeprefix("epoch_")
+
+
+def nightly(*values: Any) -> Any:
+    """Return the values of a test that takes a training of its own, from the first epoch on."""
+    return pytest.param(*values, marks=pytest.mark.nightly)
+
+
+def flip(path: Path) -> None:
+    """Change one bit in the middle of a file."""
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(data)
+
+
+def nothing(folder: Path) -> None:
+    pass
+
+
+def newest(folder: Path) -> None:
+    flip(folder / "checkpoint_4.safetensors")
+
+
+def newest_is_cut(folder: Path) -> None:
+    os.truncate(folder / "checkpoint_4.safetensors", 5000)
+
+
+def both(folder: Path) -> None:
+    newest(folder)
+    flip(folder / "checkpoint_3.safetensors")
+
+
+def the_way(folder: Path) -> None:
+    flip(folder / "moments")
+
+
+def the_way_is_cut(folder: Path) -> None:
+    path = folder / "moments"
+    os.truncate(path, path.stat().st_size - 4)
+
+
+def a_snapshot(folder: Path) -> None:
+    flip(folder / "warmup.safetensors")
+
+
+def a_snapshot_is_gone(folder: Path) -> None:
+    (folder / "epochs" / "epoch_3.safetensors").unlink()
+
+
+@pytest.mark.parametrize(
+    ("spoil", "epoch", "why"),
+    [
+        (newest, 3, ["checkpoint_4.safetensors is not used: it is damaged."]),
+        (the_way_is_cut, 3, ["moments ends early or is not there."]),
+        nightly(nothing, 4, []),
+        nightly(newest_is_cut, 3, ["checkpoint_4.safetensors is not used: it is damaged."]),
+        nightly(both, 0, ["checkpoint_4.safetensors is not", "checkpoint_3.safetensors is not"]),
+        nightly(the_way, 0, ["moments is damaged.", "moments is damaged."]),
+        nightly(a_snapshot, 0, ["warmup.safetensors is not what was written."] * 2),
+        nightly(a_snapshot_is_gone, 3, ["epoch_3.safetensors is not what was written."]),
+    ],
+)
+def test_what_is_damaged_is_not_used(
+    splits: tuple[Split, Split],
+    calm: Path,
+    broken: Path,
+    spoil: Callable[[Path], None],
+    epoch: int,
+    why: list[str],
+) -> None:
+    spoil(broken / "unfinished")
+    said: list[str] = []
+    trained(splits, broken, say=said.append)
+    assert digests(broken) == digests(calm)
+    told = [line for line in said if "not used" in line]
+    assert len(told) == len(why)
+    assert all(part in line for part, line in zip(why, told, strict=True))
+    assert [line for line in said if "going on" in line] == (
+        [f"going on after epoch {epoch} of {EPOCHS}"] if epoch else []
+    )
+    assert sum(line.startswith("epoch ") for line in said) == EPOCHS - epoch
+
+
+@pytest.mark.parametrize(
+    ("changes", "other"),
+    [
+        ({"weight_decay": 0.1}, "recipe"),
+        nightly({"made_of": {"network": "deeper"}}, "network"),
+        nightly({"family": "convnext"}, "first weights"),
+    ],
+)
+def test_what_another_training_left_is_not_used(
+    splits: tuple[Split, Split], broken: Path, changes: dict[str, Any], other: str
+) -> None:
+    said: list[str] = []
+    trained(splits, broken, say=said.append, **changes)
+    assert [line.partition(" is not used: ")[2] for line in said[:2]] == [
+        f"it is of another training, of another {other}."
+    ] * 2
+    assert said[2].startswith("epoch 1 of")
+    assert [path.name for path in broken.iterdir() if "unfinished" in path.name] == []
+
+
+@pytest.mark.nightly
+def test_other_images_begin_anew(splits: tuple[Split, Split], broken: Path, tmp_path: Path) -> None:
+    source = {"kind": "shapes32", "seed": 1}
+    others = built(tmp_path / "train", source, "train", images=90, seed=0)
+    said: list[str] = []
+    trained((others, splits[1]), broken, say=said.append)
+    assert "it is of another training, of another training images." in said[0]
+    assert sum(line.startswith("epoch ") for line in said) == EPOCHS
