@@ -35,3 +35,31 @@ rule count_claims:
         "Counting the claims of {wildcards.study}"
     script:
         "../scripts/count_claims.py"
+
+
+rule draw_claims:
+    input:
+        claims=rules.count_claims.output.claims,
+        style=STYLE,
+    output:
+        pdf="<figures>/{study}/claims.pdf",
+        png="<figures>/{study}/claims.png",
+        svg=report(
+            "<figures>/{study}/claims.svg",
+            caption="../report/claims.rst",
+            category="Claims and provenance",
+            labels={"result": "Verdicts", "study": "{study}"},
+        ),
+    log:
+        "<logs>/{study}/figures/claims.log",
+    localrule: True
+    conda:
+        "../envs/figures.yaml"
+    params:
+        code=code_of("draw_claims"),
+        study=of_study(params.title),
+        labels=of_study(params.labels),
+    message:
+        "Drawing the claims of {wildcards.study}"
+    script:
+        "../scripts/draw_claims.py"

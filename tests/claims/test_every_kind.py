@@ -42,7 +42,11 @@ def test_every_row_keeps_its_promises(kind, tmp_path):
     CLAIMS.write(claims, tmp_path / "claims")
     back = CLAIMS.read(tmp_path / "claims")
     for row in back.to_dict("records"):
-        assert row["holds"] == (row["measured_value"] > row["holds_above"])
+        assert row["holds"] in ("yes", "no", "undecided")
+        if row["holds"] != "undecided":
+            assert (row["holds"] == "yes") == (row["measured_value"] > row["holds_above"])
+        open_ = row["ci_low"] <= row["holds_above"] <= row["ci_high"]
+        assert open_ == (row["holds"] == "undecided")
         assert row["measure"].startswith(("share of ", "difference of ", "rank correlation of "))
         if row["measure"].startswith("share of "):
             assert row["measured_value"] == row["measured_count"] / row["measured_total"]

@@ -66,16 +66,21 @@ def test_the_text_says_what_was_counted(both):
     assert "more than half" in text
     lines = text.splitlines()
     statement = "Convs that do not subsample increase the feature map variance"
-    assert f"| My model | {statement} | 2 of 2 | 1 of 1 | yes |" in lines
-    assert "| My model | MSAs reduce the feature map variance | – | 0 of 1 | no |" in lines
+    undecided = "1 of 1 (21 % to 100 %) | undecided"
+    assert f"| My model | {statement} | 2 of 2 | {undecided} |" in lines
+    reduce = "MSAs reduce the feature map variance"
+    assert f"| My model | {reduce} | – | 0 of 1 (0 % to 79 %) | undecided |" in lines
+    # By model and in all: two are undecided, and one of them is in the published points, too.
+    assert "| My model | 0 | 0 | 2 | 0 | 0 | 1 |" in lines
+    assert "| all | 0 | 0 | 2 | 0 | 0 | 1 |" in lines
     assert "| fig | My model | Theirs, 3 points | 1.000 | 0.000 |" in lines
     alone = sections(both[0], both[1].iloc[:0], {"m": "My model"})
-    assert [section.heading for section in alone] == ["fig"]
+    assert [section.heading for section in alone] == ["Summary", "fig"]
 
 
 def comparison(**values) -> pd.DataFrame:
     row = {"figure": "shape", "model": "vit", "versus": "resnet", "claim": "msa_goes_by_shape"}
-    row |= {"statement": "MSAs go by shape", "measured_value": 0.25, "holds": True}
+    row |= {"statement": "MSAs go by shape", "measured_value": 0.25, "holds": "yes"}
     row |= {"measure": "difference of shape bias", "holds_above": 0.0}
     return pd.DataFrame([row | values], columns=list(CLAIMS.columns))
 
@@ -86,13 +91,16 @@ def comparison(**values) -> pd.DataFrame:
         ({}, "– | +0.250 | yes"),
         ({"apart": True}, "– | +0.250, intervals of each model alone are apart | yes"),
         ({"apart": False}, "– | +0.250, intervals of each model alone overlap | yes"),
-        ({"ci_low": -0.125, "ci_high": 0.5}, "– | +0.250 (-0.125 to +0.500) | undecided"),
+        (
+            {"ci_low": -0.125, "ci_high": 0.5, "holds": "undecided"},
+            "– | +0.250 (-0.125 to +0.500) | undecided",
+        ),
         ({"ci_low": 0.125, "ci_high": 0.5}, "– | +0.250 (+0.125 to +0.500) | yes"),
         (
             {"measured_count": 3, "measured_total": 6, "versus_count": 2, "versus_total": 8},
             "– | 3 of 6 against 2 of 8, +0.250 | yes",
         ),
-        ({"measured_value": -0.5, "holds": False}, "– | -0.500 | no"),
+        ({"measured_value": -0.5, "holds": "no"}, "– | -0.500 | no"),
         ({"measured_value": None, "holds": None}, "– | – | –"),
         ({"published_value": 0.5}, "+0.500 | +0.250 | yes"),
         ({"published_value": 0.5, "measure": "share of shapes"}, "50 % | 25 % | yes"),
@@ -110,7 +118,7 @@ def comparison(**values) -> pd.DataFrame:
 )
 def test_comparisons_have_a_sign(values, cells):
     claims = comparison(**values)
-    (section,) = sections(claims, pd.DataFrame(), NAMES)
+    _, section = sections(claims, pd.DataFrame(), NAMES)
     text = as_markdown("Claims", introduction(claims), [section])
     assert f"| ViT-Ti against ResNet-50 | MSAs go by shape | {cells} |" in text.splitlines()
     assert section.text.startswith("The paper infers this from Fig. 2b")
@@ -118,14 +126,14 @@ def test_comparisons_have_a_sign(values, cells):
 
 def test_the_snapshot_is_named():
     claims = comparison(snapshot="warmup")
-    (section,) = sections(claims, pd.DataFrame(), NAMES)
+    _, section = sections(claims, pd.DataFrame(), NAMES)
     assert section.rows[0][0] == "ViT-Ti against ResNet-50, snapshot warmup"
 
 
 def test_each_figure_says_once_what_it_counts():
     table = variances("m", ["stem", "conv", "msa"], [8] * 3, [1, 2, 3])
     claims = count_variances(table)
-    (section,) = sections(claims, pd.DataFrame(), {"m": "M"})
+    _, section = sections(claims, pd.DataFrame(), {"m": "M"})
     assert len(section.rows) == 2
     assert section.text.count("Counted are blocks of one kind") == 1
 

@@ -6,6 +6,8 @@ from itertools import product
 
 import pandas as pd
 
+from vitscope.claims.chance import share_interval
+
 # The kinds of the cut points of each model of a figure, in the order of the figure.
 KindsOf = Mapping[str, Collection[str]]
 # What a claim is about: a model, or a model and the one that it is compared with.
@@ -21,8 +23,8 @@ class Finding:
 
     A share has a `count` of a `total`. A difference of two shares has the count and total of the
     first model, and as `versus` the count and total of the second. `interval` is the 95 % interval
-    of the value. `apart` is of a difference of two models that have an interval each: whether these
-    do not overlap.
+    of the value, that of a share Wilson's. `apart` is of a difference of two models that have an
+    interval each: whether these do not overlap.
     """
 
     value: float
@@ -56,7 +58,9 @@ class Claim:
 def share(in_favour: pd.Series) -> Finding | None:
     """Find the share of what is in favour; None where there is nothing to count."""
     count, total = int(in_favour.sum()), len(in_favour)
-    return Finding(count / total, count, total) if total else None
+    if not total:
+        return None
+    return Finding(count / total, count, total, interval=share_interval(count, total))
 
 
 def every_model(kinds_of: KindsOf) -> list[Subject]:

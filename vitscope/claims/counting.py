@@ -11,6 +11,7 @@ from typing import Any
 import pandas as pd
 
 from vitscope.claims.agreement import score
+from vitscope.claims.chance import verdict
 from vitscope.claims.claim import Claim, Finding, Subject
 from vitscope.claims.evidence import Evidence
 from vitscope.claims.published import Published
@@ -136,7 +137,8 @@ def _row(
     claim: Claim, subject: Subject, measured: Finding | None, published: Finding | None
 ) -> dict[str, Any]:
     versus = (measured.versus if measured else None) or (None, None)
-    interval = (measured.interval if measured else None) or (None, None)
+    interval = measured.interval if measured else None
+    low, high = interval or (None, None)
     return {
         "model": subject[0],
         "versus": subject[1] if len(subject) > 1 else None,
@@ -148,10 +150,10 @@ def _row(
         **_side("measured", measured),
         "versus_count": versus[0],
         "versus_total": versus[1],
-        "ci_low": interval[0],
-        "ci_high": interval[1],
+        "ci_low": low,
+        "ci_high": high,
         "holds_above": claim.holds_above,
-        "holds": measured.value > claim.holds_above if measured else None,
+        "holds": verdict(measured.value, claim.holds_above, interval) if measured else None,
         "apart": measured.apart if measured else None,
     }
 

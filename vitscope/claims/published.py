@@ -59,7 +59,7 @@ def read_published(
                 f"{path} has no series '{name}' for the model {model}, only {', '.join(names)}."
                 f"{nearest(name, names)}"
             )
-        keys = [key for key in ("index", "frequency") if key in frame]
+        keys = [key for key in ("index", "block", "frequency") if key in frame]
         points = frame[frame["model"] == name].drop(columns="model").sort_values(keys)
         points = points.rename(columns={"normalized_depth": "depth"}).reset_index(drop=True)
         curves[model] = Published(name, points, same_models)

@@ -5,6 +5,7 @@ from typing import Any
 
 import pandas as pd
 
+from vitscope.claims.chance import share_interval, verdict
 from vitscope.claims.evidence import Evidence
 from vitscope.files.pages import Section
 
@@ -13,7 +14,8 @@ _RULE = (
     "by the same rule. Below the name of each figure stands what it counts. A claim holds where "
     "more than half of what is counted is in favour; or where a difference, given with its sign, "
     "is in the claimed direction. In parentheses stands the 95 % interval of a value, where it has "
-    "one: a claim whose interval has both sides is undecided, since chance could say either. A "
+    "one, that of a share by Wilson's formula: a claim whose interval contains one half, or zero, "
+    "is undecided, since chance could say either. A "
     "dash stands where nothing can be counted: no points of the paper are known, or there is no "
     "value."
 )
@@ -24,6 +26,17 @@ _AGREEMENT_RULE = (
     "mean square difference over the range of the published values."
 )
 
+
+_SUMMARY_RULE = (
+    "How many of the claims below hold, fail and are undecided, beside what published points say "
+    "of the same claims, where these are known. Each claim of a model, or of two, counts once, "
+    "however many figures show it."
+)
+SUMMARY = (
+    *("model", "hold", "fail", "undecided"),
+    *("published: hold", "published: fail", "published: undecided"),
+)
+_VERDICTS = ("yes", "no", "undecided")
 
 FOUND = ("model", "claim", "published", "measured", "holds")
 
@@ -80,12 +93,7 @@ def _models(row: Mapping[Hashable, Any], labels: Mapping[str, str]) -> str:
 
 
 def _holds(row: Mapping[Hashable, Any]) -> str:
-    if pd.isna(row["holds"]):
-        return "–"
-    known = pd.notna(row["ci_low"])
-    if known and row["ci_low"] < row["holds_above"] < row["ci_high"]:
-        return "undecided"
-    return "yes" if row["holds"] else "no"
+    return "–" if pd.isna(row["holds"]) else str(row["holds"])
 
 
 def findings(claims: pd.DataFrame, labels: Mapping[str, str]) -> pd.DataFrame:
@@ -104,6 +112,37 @@ def findings(claims: pd.DataFrame, labels: Mapping[str, str]) -> pd.DataFrame:
         for row in claims.to_dict("records")
     ]
     return pd.DataFrame(rows, columns=list(FOUND))
+
+
+def distinct(claims: pd.DataFrame) -> pd.DataFrame:
+    """Return each claim of a model, or of two, at a snapshot once; with its published verdict."""
+    once = claims.drop_duplicates(["model", "versus", "snapshot", "claim"])
+    return once.assign(published=pd.Series(map(_published, once.to_dict("records")), once.index))
+
+
+def _published(row: Mapping[Hashable, Any]) -> str | None:
+    if pd.isna(row["published_value"]):
+        return None
+    count, total = row["published_count"], row["published_total"]
+    interval = None if pd.isna(total) else share_interval(int(count), int(total))
+    return verdict(row["published_value"], row["holds_above"], interval)
+
+
+def summary(claims: pd.DataFrame, labels: Mapping[str, str]) -> list[Section]:
+    """Return a section that counts verdicts, by model and in all; none where nothing is claimed."""
+    if claims.empty:
+        return []
+    once = distinct(claims)
+    rows = [
+        (labels[str(model)], *_counts(of_model))
+        for model, of_model in once.groupby("model", sort=False)
+    ]
+    return [Section("Summary", _SUMMARY_RULE, SUMMARY, [*rows, ("all", *_counts(once))])]
+
+
+def _counts(once: pd.DataFrame) -> list[str]:
+    sides = (once["holds"], once["published"])
+    return [str(int((side == said).sum())) for side in sides for said in _VERDICTS]
 
 
 def _claims_of(
@@ -140,7 +179,7 @@ def sections(
     labels: Mapping[str, str],
     evidence: Iterable[Evidence],
 ) -> list[Section]:
-    """Return a section for each figure, and one for the scores.
+    """Return a summary, a section for each figure, and one for the scores.
 
     `labels` are what to call the models; the rules of the claims are in `evidence`.
     """
@@ -149,4 +188,5 @@ def sections(
         _claims_of(str(figure), of_figure, labels, rules)
         for figure, of_figure in claims.groupby("figure", sort=False)
     ]
-    return found if agreement.empty else [*found, _agreement_of(agreement, labels)]
+    scores = [] if agreement.empty else [_agreement_of(agreement, labels)]
+    return [*summary(claims, labels), *found, *scores]

@@ -24,10 +24,17 @@ CLAIMS = Table(
         "measured_value": (pa.float64(), "their share, or the difference; null if undefined"),
         "versus_count": (pa.int32(), "measured_count of the other model, where shares differ"),
         "versus_total": (pa.int32(), "measured_total of the other model, where shares differ"),
-        "ci_low": (pa.float64(), "lower end of the 95 % interval of measured_value; or null"),
+        "ci_low": (
+            pa.float64(),
+            "lower end of the 95 % interval of measured_value, Wilson's of a share; or null",
+        ),
         "ci_high": (pa.float64(), "upper end of the 95 % interval of measured_value; or null"),
         "holds_above": (pa.float64(), "the claim holds where measured_value is above this"),
-        "holds": (pa.bool_(), "whether it holds; null where measured_value is"),
+        "holds": (
+            pa.string(),
+            "yes, no, or undecided where the interval contains holds_above; null where "
+            "measured_value is",
+        ),
         "apart": (pa.bool_(), "whether the intervals of each model alone are apart; or null"),
     },
 )

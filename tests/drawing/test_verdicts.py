@@ -1,0 +1,44 @@
+"""The picture of claims shows every verdict, published beside measured."""
+
+import pandas as pd
+import pytest
+from matplotlib.colors import to_hex
+from matplotlib.patches import Rectangle
+
+from tests.helpers.claims import count_variances, published_variances, variances
+from vitscope.drawing.saving import style
+from vitscope.drawing.verdicts import _COLORS, plot
+
+LABELS = {"m": "Mine", "n": "Other"}
+
+
+@pytest.fixture
+def claims():
+    rising = variances("m", ["stem", *["msa"] * 8], [8] * 9, list(range(9)))
+    theirs = published_variances([0, 0.5, 1], [1.0, 2.0, 3.0])
+    pairs = count_variances(rising, theirs).assign(
+        model="n", versus="m", claim="of_two", statement="Other is more", holds="undecided"
+    )
+    return pd.concat([count_variances(rising, theirs), pairs], ignore_index=True)
+
+
+def test_each_claim_is_a_cell_of_two_halves(claims, style_file):
+    with style(style_file):
+        figure = plot(claims, LABELS)
+        figure.draw_without_rendering()
+    (axes,) = figure.axes
+    columns = [label.get_text() for label in axes.get_xticklabels()]
+    assert columns == ["Mine", "Other –\nMine"]
+    rows = [" ".join(label.get_text().split()) for label in axes.get_yticklabels()]
+    assert rows == list(dict.fromkeys(claims["statement"]))
+    halves = [each for each in axes.patches if isinstance(each, Rectangle)]
+    assert len(halves) == 2 * len(claims.drop_duplicates(["model", "versus", "claim"]))
+    measured = {
+        (round(each.get_x()), round(each.get_y() + 0.36)): to_hex(each.get_facecolor())
+        for each in halves
+        if each.get_x() == round(each.get_x())
+    }
+    for row in claims[claims["holds"].notna()].to_dict("records"):
+        column = int(isinstance(row["versus"], str))
+        place = column, rows.index(row["statement"])
+        assert measured[place] == _COLORS[row["holds"]]
