@@ -10,6 +10,7 @@ import pytest
 from matplotlib.colors import to_hex
 
 from tests.helpers.drawing import draw_kind, module_of
+from tests.helpers.overlays import picture
 from tests.helpers.shown import legend_labels, legends_of
 from tests.helpers.tiers import some_of
 from vitscope.claims.published import read_published
@@ -33,8 +34,20 @@ PUBLISHED = {
     "landscape": ("fig1a.csv", "ResNet"),
     "hessian": ("fig4_hessian.csv", "ResNet"),
     "fit": ("fig5.csv", "R"),
+    "attention_distance": ("clmim_moco.csv", "MoCo v3 ViT-B/16"),
+    "attention_nmi": ("clmim_moco.csv", "MoCo v3 ViT-B/16"),
 }
-BEHIND = ["feature_variance", "fourier_depth", "frequency_noise", "lesion", "hessian"]
+# Tables of maps over pictures, which text does not keep, and which column has the maps.
+MAPS = {"attention_rollout": "rollout", "attention_maps": "weights"}
+BEHIND = [
+    "feature_variance",
+    "fourier_depth",
+    "frequency_noise",
+    "lesion",
+    "hessian",
+    "attention_distance",
+    "attention_nmi",
+]
 TOGETHER = ["frequency_noise", "landscape_slices", "trajectory", "hessian", "robustness"]
 
 
@@ -61,6 +74,23 @@ def table_of(name: str) -> pd.DataFrame:
         tokens = rows["height"] * rows["width"]
         positions = [[each] * count for each, count in zip(rows["outliers"], tokens, strict=True)]
         rows = rows.assign(positions=positions)
+    if name == "singular_values":
+        rows = rows.assign(log_ratios=[-0.1 * np.arange(count) for count in rows["most"]])
+    if name == "patch_filters":
+        sizes = rows["height"] * rows["width"] * rows["channels"]
+        rows = rows.assign(values=[np.ones(size) for size in sizes])
+    if name == "position_bias":
+        sizes = rows["height"] * rows["width"]
+        rows = rows.assign(values=[np.linspace(-1, 1, size) for size in sizes])
+    if name == "position_similarity":
+        alike = np.linspace(-1, 1, len(rows))
+        rows = rows.assign(products=[alike] * len(rows), cosines=[alike] * len(rows))
+    if name == "receptive_field":
+        rows = rows.assign(contributions=[np.ones(width**2) for width in rows["image_width"]])
+    if name in MAPS:
+        sizes = rows["height"] * rows["width"]
+        maps = [np.linspace(0.5, 1, count) for count in sizes]
+        rows = rows.assign(**{MAPS[name]: maps}, picture=picture(0))
     return rows
 
 

@@ -26,3 +26,9 @@ def test_a_model_without_rows_is_refused():
     message = "The hessian table has no model 'b' at 'init': delete the table and run again"
     with pytest.raises(VitscopeError, match=message):
         rows_of("hessian", ROWS, "b", snapshot="init")
+
+
+def test_rows_that_are_alike_keep_their_order():
+    many = pd.DataFrame({"model": "a", "image": [1, 0] * 50, "number": range(100)})
+    found = rows_of("attention_maps", many, "a", ["image"])
+    assert found["number"].tolist() == [*range(1, 100, 2), *range(0, 100, 2)]

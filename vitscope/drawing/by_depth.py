@@ -11,6 +11,7 @@ from vitscope.claims.published import Published
 from vitscope.drawing import layout
 from vitscope.drawing.bands import band_entries, draw_bands
 from vitscope.drawing.figure import Member
+from vitscope.drawing.layout import Panels
 from vitscope.drawing.legends import legend, markers, shades
 from vitscope.drawing.looks import Look, look_of
 from vitscope.drawing.rows import rows_of
@@ -49,6 +50,24 @@ def _entries(
     if table["ci_low"].notna().any():
         entries[INTERVAL] = shades((look.color for look in looks), _INTERVAL_ALPHA)
     return entries
+
+
+def panels_by_depth(
+    members: Sequence[Member], points: Sequence[pd.DataFrame]
+) -> tuple[Panels, list[Band]]:
+    """Return a panel for each model, by normalized depth, and the bands that are drawn in them.
+
+    `points` are the cut points of each model, in order.
+    """
+    panels = layout.panels(len(members))
+    shown: list[Band] = []
+    for axes, member, of_model in zip(panels.axes, members, points, strict=True):
+        shaded = bands(of_model)
+        draw_bands(axes, shaded)
+        shown += shaded
+        axes.set_title(member.label)
+        axes.set_xlim(0, 1)
+    return panels, shown
 
 
 def plot_by_depth(

@@ -183,6 +183,16 @@ def axes_of_published(axes: Axes, label: str, *curves: Published | None) -> Axes
     return axis_behind(axes, f"Published {label}") if apart else axes
 
 
+def share_scale(panels: Sequence[Axes]) -> None:
+    """Give panels one scale, so that their curves compare."""
+    boxes = [axes.dataLim for axes in panels if axes.lines]
+    if boxes:
+        low, high = min(box.y0 for box in boxes), max(box.y1 for box in boxes)
+        room = 0.04 * (high - low) or 1
+        for axes in panels:
+            axes.set_ylim(low - room, high + room)
+
+
 def share_zero(axes: Collection[Axes], room: Callable[[float], float]) -> None:
     """Let axes that lie over each other have their zeros at one height, near their tops.
 

@@ -10,7 +10,10 @@ from vitscope.errors import VitscopeError
 def rows_of(
     name: str, table: pd.DataFrame, model: str, order: Sequence[str] = (), snapshot: str = ""
 ) -> pd.DataFrame:
-    """Return the rows of a model in the table of this name, of one snapshot and in order."""
+    """Return the rows of a model in the table of this name, of one snapshot and in order.
+
+    Rows that are alike in it keep the order that they have.
+    """
     chosen = table["model"] == model
     if snapshot:
         chosen &= table["snapshot"] == snapshot
@@ -20,4 +23,6 @@ def rows_of(
         raise VitscopeError(
             f"The {name} table has no model '{model}'{at}: delete the table and run again."
         )
-    return rows.sort_values(list(order), ignore_index=True) if order else rows
+    if not order:
+        return rows
+    return rows.sort_values(list(order), ignore_index=True, kind="stable")

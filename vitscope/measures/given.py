@@ -71,6 +71,15 @@ class OnLoss:
 
 
 @dataclass(frozen=True)
+class OnNetwork:
+    """A model with its weights; `settings` say which images it takes, and there are none."""
+
+    model: str
+    network: "nn.Module"
+    settings: dict[str, Any]
+
+
+@dataclass(frozen=True)
 class OnWeights:
     """The weights of a model in training: recorded in its history, or its snapshots in order."""
 

@@ -11,8 +11,9 @@ if TYPE_CHECKING:
     from vitscope.settings.study import Study
 
 # Latents on disk; what a model says of images; the model itself, on images; its loss, on augmented
-# training images; its weights at several moments of training; or the parts of another measure.
-Needs = Literal["latents", "predictions", "model", "loss", "weights", "parts"]
+# training images; its network with its weights, and no images; its weights at several moments of
+# training; or the parts of another measure.
+Needs = Literal["latents", "predictions", "model", "loss", "network", "weights", "parts"]
 # What is in memory of each image of a batch.
 Keeps = Literal["pass", "units", "gradient", "product"]
 # Plain values that a job is given: when they change, it runs again.
@@ -81,6 +82,8 @@ class Measure:
     parts_of: ClassVar[str | None] = None
     # What a job of a measure of the model reads besides, by the names of the workflow's inputs.
     reads: ClassVar[tuple[str, ...]] = ()
+    # Whether it reads attention, and is refused for a network that has none.
+    reads_attention: ClassVar[bool] = False
     # Whether merging needs the cut points, which it gets from the block table.
     merges_blocks: ClassVar[bool] = False
     # The dataclass of its own settings, if it has any: the section of its name in `analysis`.
@@ -103,7 +106,7 @@ class Measure:
     @property
     def needs_classes(self) -> bool:
         """Whether it is about what a model says of classes, and not of its features or weights."""
-        return self.needs in ("predictions", "model", "loss")
+        return self.needs in ("predictions", "model", "loss") and not self.reads_attention
 
     def figures(self) -> dict[str, FigureKind]:
         """Return the kinds of figures that are drawn of it."""
@@ -136,8 +139,8 @@ class Measure:
         return study.analysis.split
 
     def splits(self, study: "Study") -> list[str]:
-        """Return all splits whose images it is made from."""
-        return [self.split(study)]
+        """Return all splits whose images it is made from: none, of a network alone."""
+        return [] if self.needs == "network" else [self.split(study)]
 
     def predicted(self, study: "Study") -> int | None:
         """Return how many images are classified, for a measure of predictions; None for all."""

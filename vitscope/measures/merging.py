@@ -3,11 +3,12 @@
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 from typing import Any, NamedTuple
 
 import pandas as pd
 
-from vitscope.files.tables import read_metadata
+from vitscope.files.tables import Table, read_metadata
 from vitscope.measures.given import Parts
 
 
@@ -29,8 +30,7 @@ def merged(
     `modules` say the columns of parts and table, and how parts are merged; `measured` is of a
     model, or of two, by what comes before the names of their facts.
     """
-    own = import_module(str(modules["part"]))
-    columns = getattr(own, "PART", own.TABLE)
+    columns = part_columns(import_module(str(modules["part"])))
     measured_of: list[Parts] = []
     origin: dict[str, str] = {}
     for prefix, of_model in measured.items():
@@ -45,6 +45,12 @@ def merged(
         (parts,) = measured_of
         table = pd.concat(parts.tables, ignore_index=True)
     return table, origin
+
+
+def part_columns(room: ModuleType) -> Table:
+    """Return the columns of the parts of a measure: those of its table, unless it says others."""
+    columns: Table = getattr(room, "PART", room.TABLE)
+    return columns
 
 
 def _cut_points(modules: Mapping[str, str | None], measured: Measured) -> pd.DataFrame:

@@ -4,7 +4,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tests.helpers.claims import WITHOUT_PAIR, blocks, count, verdicts
+from tests.helpers.claims import (
+    WITHOUT_PAIR,
+    blocks,
+    count,
+    in_favour,
+    verdicts,
+)
 
 
 def shape(**values: tuple[float, float, float]) -> dict[str, pd.DataFrame]:
@@ -40,7 +46,7 @@ def test_shape_biases_are_compared(vit, value, holds, apart):
     assert list(verdicts(claims)) == [("msa_goes_by_shape", "vit", "resnet")]
     (row,) = claims.astype(object).where(claims.notna(), None).to_dict("records")
     assert row["measured_value"] == (None if value is None else pytest.approx(value))
-    assert (row["holds"], row["apart"]) == (holds, apart)
+    assert (in_favour(row), row["apart"]) == (holds, apart)
     assert (row["measured_count"], row["measured_total"]) == (None, None)
 
 

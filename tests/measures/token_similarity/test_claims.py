@@ -3,7 +3,10 @@
 import pandas as pd
 import pytest
 
-from tests.helpers.claims import variances
+from tests.helpers.claims import (
+    in_favour,
+    variances,
+)
 from vitscope.claims.counting import count_claims, evidence_of
 
 KINDS = ["stem", "msa", "mlp", "msa", "mlp"]
@@ -23,7 +26,7 @@ def counted(table: pd.DataFrame) -> dict[str, tuple[float, bool]]:
     tables = {"token_similarity": table, "blocks": table}
     claims = count_claims("figure", evidence, tables, ["m"], {})
     return {
-        row["claim"]: (row["measured_value"], row["holds"]) for row in claims.to_dict("records")
+        row["claim"]: (row["measured_value"], in_favour(row)) for row in claims.to_dict("records")
     }
 
 

@@ -18,7 +18,6 @@ from vitscope.measures.fourier.figure_shared import (
     draw_curves,
     draw_ends,
     entries,
-    share_scale,
     shown_bands,
 )
 
@@ -33,7 +32,7 @@ def plot(
         draw_curves(above, curves)
         draw_ends(below, curves, look_of(member.family))
         above.set_title(member.label)
-    share_scale(upper.axes)
+    layout.share_scale(upper.axes)
     layout.depth_bar(upper.figure, upper.axes)
     upper.label("Frequency", AMPLITUDE)
     lower.label("Normalized depth", COMPONENT)

@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from vitscope.claims.published import Published
 from vitscope.drawing import layout
 from vitscope.drawing.figure import Member
-from vitscope.measures.fourier.figure_shared import AMPLITUDE, curves_of, draw_curves, share_scale
+from vitscope.measures.fourier.figure_shared import AMPLITUDE, curves_of, draw_curves
 
 
 def _with_depth(curves: pd.DataFrame) -> pd.DataFrame:
@@ -37,7 +37,7 @@ def plot(
             same = "" if theirs.same_model else "\n(another model)"
             axes.set_title(f"Published: {theirs.series}{same}")
             drawn.append(axes)
-    share_scale(drawn)
+    layout.share_scale(drawn)
     layout.depth_bar(rows[0].figure, drawn)
     for row in rows:
         row.label("Frequency", AMPLITUDE)

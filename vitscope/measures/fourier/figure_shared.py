@@ -59,16 +59,6 @@ def draw_curves(axes: Axes, curves: pd.DataFrame) -> None:
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.1f}π"))
 
 
-def share_scale(panels: Sequence[Axes]) -> None:
-    """Give panels one scale, so that their curves compare."""
-    boxes = [axes.dataLim for axes in panels if axes.lines]
-    if boxes:
-        low, high = min(box.y0 for box in boxes), max(box.y1 for box in boxes)
-        room = 0.04 * (high - low) or 1
-        for axes in panels:
-            axes.set_ylim(low - room, high + room)
-
-
 def draw_ends(
     axes: Axes, curves: pd.DataFrame, look: Look, theirs: Published | None = None
 ) -> None:

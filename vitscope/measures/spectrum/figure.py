@@ -10,13 +10,12 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import PercentFormatter
 
 from vitscope.claims.published import Published
-from vitscope.drawing import layout
-from vitscope.drawing.bands import band_entries, draw_bands
+from vitscope.drawing.bands import band_entries
+from vitscope.drawing.by_depth import panels_by_depth
 from vitscope.drawing.figure import Member
 from vitscope.drawing.legends import legend, shades
 from vitscope.drawing.rows import rows_of
 from vitscope.drawing.text import INTERVAL
-from vitscope.measures.depth_bands import Band, bands
 
 _STYLES: dict[str, dict[str, Any]] = {
     "low": {"color": "#0072b2", "marker": "o"},
@@ -53,16 +52,12 @@ def plot(
     table: pd.DataFrame, members: Sequence[Member], published: Mapping[str, Published]
 ) -> Figure:
     """Draw one panel per model: what share of the variance each band has, by normalized depth."""
-    panels = layout.panels(len(members))
-    shown: list[Band] = []
-    for axes, member in zip(panels.axes, members, strict=True):
-        rows = rows_of("spectrum", table, member.model, ["index"])
-        points = rows[rows["band"] == "low"].reset_index(drop=True)
-        draw_bands(axes, bands(points))
-        shown += bands(points)
-        _draw(axes, rows)
-        axes.set_title(member.label)
-        axes.set(xlim=(0, 1), ylim=(0, 1))
+    rows = [rows_of("spectrum", table, each.model, ["index"]) for each in members]
+    points = [each[each["band"] == "low"].reset_index(drop=True) for each in rows]
+    panels, shown = panels_by_depth(members, points)
+    for axes, of_model in zip(panels.axes, rows, strict=True):
+        _draw(axes, of_model)
+        axes.set_ylim(0, 1)
         axes.yaxis.set_major_formatter(PercentFormatter(1, symbol=" %"))
     panels.label("Normalized depth", "Share of the variance")
     legend(panels, _entries(table) | band_entries(shown))

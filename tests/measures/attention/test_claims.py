@@ -1,0 +1,124 @@
+"""Claims about attention, counted by hand."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from tests.helpers.claims import blocks, count_alone, favoured, published, verdicts
+
+DEPTHS = [0.1, 0.3, 0.5, 0.7, 0.9]
+# Of each attention the distances of two heads, in pixels.
+DISTANCES = [(2, 9), (3, 7), (5, 6.2), (7, 8), (8, 8.4)]
+MUTUAL = [0.5, 0.4, 0.3, 0.2, 0.05]
+
+
+def numbers(
+    distances: Sequence[Sequence[float]], mutual: Sequence[float] = MUTUAL, model: str = "vit"
+) -> pd.DataFrame:
+    """Return a table of attentions, the first two in four windows, of distances by head."""
+    rows = []
+    for number, of_heads in enumerate(distances):
+        fixed = {"model": model, "attention": number, "depth": DEPTHS[number]}
+        fixed |= {"heads": len(of_heads), "nmi": mutual[number], "windows": 4 if number < 2 else 1}
+        fixed |= {"distance_uniform": 10.0, "distance_anywhere": 8.0 if number < 2 else 10.0}
+        rows += [
+            {**fixed, "head": head, "distance_renormalized": distance}
+            for head, distance in [*enumerate(of_heads), (None, float(np.mean(of_heads)))]
+        ]
+    return pd.DataFrame(rows).astype({"head": "Int32"})
+
+
+TABLE = numbers(DISTANCES)
+EXAMPLES = {
+    kind: {"attention": TABLE, "blocks": blocks("vit")}
+    for kind in ("attention_distance", "attention_nmi")
+}
+
+
+def counted(table: pd.DataFrame, kind: str = "attention_distance") -> pd.DataFrame:
+    return count_alone(kind, table).droplevel("model")
+
+
+def values(table: pd.DataFrame, kind: str = "attention_distance") -> dict[str, float]:
+    return dict(counted(table, kind)["measured_value"])
+
+
+def test_by_hand() -> None:
+    claims = counted(TABLE)
+    found = dict(claims["measured_value"])
+    # Spreads over 10: 0.7 and 0.4 in the first third, 0.1 and 0.04 in the last.
+    assert found["early_heads_look_near_and_far"] == pytest.approx(0.55 - 0.07)
+    # The mean of all heads is 6.36: all four of the last third are above.
+    assert found["late_heads_look_far"] == 1
+    # Means 5.5, 5, 5.6, 7.5, 8.2: the first two are swapped, 1 - 6 * 2 / (5 * 24).
+    assert found["distance_grows"] == pytest.approx(0.9)
+    # Of 2, 9, 3 and 7 three are below 8.
+    assert found["windows_bound_distance"] == 0.75
+    assert favoured(claims) == [True] * 4
+    # Three of four could be chance.
+    assert claims["holds"].tolist() == ["yes", "yes", "yes", "undecided"]
+    shares = verdicts(counted(TABLE).reset_index().assign(model="vit", versus=None))
+    assert shares["late_heads_look_far", "vit"] == (4, 4, True)
+    assert shares["windows_bound_distance", "vit"] == (3, 4, True)
+
+
+def test_the_other_way_round() -> None:
+    found = counted(numbers(DISTANCES[::-1]))
+    assert found["measured_value"]["early_heads_look_near_and_far"] == pytest.approx(0.07 - 0.55)
+    # Of 2, 9, 3 and 7 two are above 6.36; 8, 8.4, 7 and 8: one is below 8.
+    assert found["measured_value"]["late_heads_look_far"] == 0.5
+    assert found["measured_value"]["windows_bound_distance"] == 0.25
+    assert favoured(found) == [False] * 4
+
+
+def test_collapse_by_hand() -> None:
+    found = counted(TABLE, "attention_nmi")
+    # The mean of all is 0.29; of the last two, one is above half of it.
+    (row,) = found.to_dict("records")
+    assert (row["measured_count"], row["measured_total"], row["holds"]) == (1, 2, "undecided")
+    assert favoured(found) == [False]
+    none = counted(numbers(DISTANCES, [0.3, 0.2, 0.3, 0.2, 0.3]), "attention_nmi")
+    assert none["measured_value"].tolist() == [1]
+    assert favoured(none) == [True]
+
+
+def test_attention_of_the_class_alone_is_left_out() -> None:
+    undefined = (np.nan, np.nan)
+    table = numbers([*DISTANCES[:4], undefined], [*MUTUAL[:4], np.nan])
+    found = values(table)
+    assert found["early_heads_look_near_and_far"] == pytest.approx(0.55 - 0.1)
+    assert found["distance_grows"] == pytest.approx(0.8)
+    # The mean of all is 0.35.
+    assert values(table, "attention_nmi") == {"late_attention_does_not_collapse": 1}
+
+
+def test_what_tells_nothing() -> None:
+    # One head spreads nowhere; without windows none are bounded; two attentions have no ranks.
+    alone = numbers([distances[:1] for distances in DISTANCES])
+    assert "early_heads_look_near_and_far" not in values(alone)
+    assert "windows_bound_distance" not in values(TABLE.assign(windows=1))
+    assert "distance_grows" not in values(numbers(DISTANCES[:2]))
+    assert "distance_grows" not in values(numbers([(5, 5)] * 5))
+    # Without late attention.
+    early = values(numbers(DISTANCES[:2]))
+    assert [*early] == ["windows_bound_distance"]
+    assert values(numbers(DISTANCES[:2]), "attention_nmi") == {}
+
+
+def test_published_points_are_counted_alike() -> None:
+    theirs = {"vit": "MoCo v3 ViT-B/16"}
+    found = {}
+    for kind in EXAMPLES:
+        points = published(kind, "clmim_moco.csv", theirs)
+        found |= count_alone(kind, TABLE, points).droplevel("model").to_dict("index")
+    # Of 12 distances the squares of what ranks differ by add up to 164.
+    grows = found["distance_grows"]["published_value"]
+    assert grows == pytest.approx(1 - 6 * 164 / (12 * 143))
+    # The mean of all is 0.145: of the last four blocks two are above half of it.
+    kept = found["late_attention_does_not_collapse"]
+    assert (kept["published_count"], kept["published_total"]) == (2, 4)
+    # Of heads and windows nothing was published.
+    for claim in ("early_heads_look_near_and_far", "late_heads_look_far", "windows_bound_distance"):
+        assert pd.isna(found[claim]["published_value"])

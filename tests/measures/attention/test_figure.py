@@ -1,0 +1,114 @@
+"""The figures show the table: every head, their mean, and what was published of another network."""
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.figure import Figure
+
+from tests.helpers.shown import flaws, legend_labels
+from vitscope.claims.published import read_published
+from vitscope.drawing.figure import Member
+from vitscope.measures.attention.table import VALUES
+from vitscope.measures.rooms import kinds
+from vitscope.package_data import PUBLISHED_POINTS
+
+VIT, SWIN = Member("vit", "ViT", "vit"), Member("swin", "Swin", "swin")
+COLUMNS = {
+    "attention_distance": "distance_renormalized",
+    "attention_entropy": "entropy",
+    "attention_nmi": "nmi",
+}
+LABELS = {
+    "attention_distance": "Distance (pixels)",
+    "attention_entropy": "Entropy (nats)",
+    "attention_nmi": "Mutual information",
+}
+
+
+@pytest.fixture
+def table() -> pd.DataFrame:
+    """Two models of 12 attentions and 3 heads, in no order; the last is of a class alone."""
+    generator = np.random.default_rng(0)
+    rows = []
+    for model in ("vit", "swin"):
+        for number in range(12):
+            values = generator.uniform(0.1, 1, (3, len(VALUES))) * [40, 40, 4, 0.5]
+            values[:, [0, 1, 3]] *= np.nan if (model, number) == ("vit", 11) else 1
+            for head, of_head in [*enumerate(values), (None, values.mean(0))]:
+                row: dict[str, Any] = {"model": model, "attention": number, "head": head}
+                row |= {"depth": (2 * number + 1) / 24, "distance_uniform": 20.0 + number % 2}
+                for name, value in zip(VALUES, of_head, strict=True):
+                    row |= {name: value, f"{name}_low": 0.9 * value, f"{name}_high": 1.2 * value}
+                rows.append(row)
+    made = pd.DataFrame(rows).astype({"head": "Int32"})
+    made.loc[made["distance"].isna(), "distance_uniform"] = np.nan
+    return made.sample(frac=1, random_state=0)
+
+
+@pytest.mark.parametrize("kind", COLUMNS)
+def test_heads_and_their_mean(kind: str, table: pd.DataFrame, laid_out: Any) -> None:
+    figure: Figure = laid_out(kind, {"attention": table}, (VIT, SWIN))
+    column = COLUMNS[kind]
+    for axes, member in zip(figure.axes, (VIT, SWIN), strict=True):
+        rows = table[(table["model"] == member.model) & table[column].notna()]
+        rows = rows.sort_values(["attention", "head"])
+        means, heads = rows[rows["head"].isna()], rows[rows["head"].notna()]
+        # An attention that has no value is left out.
+        assert len(means) == 12 - (member is VIT and kind != "attention_entropy")
+        uniform = [line for line in axes.lines if line.is_dashed()]
+        dots, line = (line for line in axes.lines if line not in uniform)
+        np.testing.assert_array_equal(dots.get_xydata(), heads[["depth", column]])
+        np.testing.assert_array_equal(line.get_xydata(), means[["depth", column]])
+        assert (dots.get_linestyle(), line.get_color()) == ("None", dots.get_color())
+        (shade,) = axes.collections
+        limits = shade.get_datalim(axes.transData).intervaly
+        assert tuple(limits) == (means[f"{column}_low"].min(), means[f"{column}_high"].max())
+        if kind == "attention_distance":
+            np.testing.assert_array_equal(uniform[0].get_ydata(), means["distance_uniform"])
+        else:
+            assert not uniform
+        assert axes.get_title() == member.label
+        assert axes.get_xlim() == (0, 1)
+        assert axes.get_ylim()[0] == 0
+        assert axes.get_ylim()[1] >= means[f"{column}_high"].max()
+    assert figure.axes[0].get_ylabel() == LABELS[kind]
+    assert {"head", "mean of heads", "95 % interval"} <= {*legend_labels(figure)}
+    assert ("attending to all alike" in legend_labels(figure)) == (kind == "attention_distance")
+    assert not flaws(figure)
+
+
+@pytest.mark.parametrize("same_models", [True, False])
+@pytest.mark.parametrize(
+    ("kind", "column"),
+    [("attention_distance", "attention_distance_px"), ("attention_nmi", "attention_nmi")],
+)
+def test_published_points(
+    kind: str, column: str, same_models: bool, table: pd.DataFrame, laid_out: Any
+) -> None:
+    file = PUBLISHED_POINTS / "clmim_moco.csv"
+    series = {"vit": "MoCo v3 ViT-B/16"}
+    published = read_published(file, kinds()[kind].published, series, same_models)
+    figure: Figure = laid_out(kind, {"attention": table}, (VIT, SWIN), published)
+    behind = [axes for axes in figure.axes if axes.get_ylabel().startswith("Published ")]
+    # Values of another network have an axis of their own; those of the same are in the panel.
+    assert len(behind) == (not same_models)
+    (axes,) = behind or figure.axes[:1]
+    (points,) = (line for line in axes.lines if line.get_linestyle() == ":")
+    theirs = pd.read_csv(file)
+    np.testing.assert_array_equal(points.get_ydata(), theirs[column])
+    # Where our attentions of the same number are, of which the last has no value here.
+    depths = (2 * theirs["block"] + 1) / 24
+    np.testing.assert_allclose(points.get_xdata(), depths.where(theirs["block"] < 11))
+    assert points.get_markerfacecolor() in ("none", "white")
+    assert axes.get_ylim()[0] == 0
+    assert any(label.startswith("published") for label in legend_labels(figure))
+    assert not flaws(figure)
+
+
+def test_one_image_has_no_interval(table: pd.DataFrame, laid_out: Any) -> None:
+    ends = {f"{name}_{end}": np.nan for name in VALUES for end in ("low", "high")}
+    figure = laid_out("attention_nmi", {"attention": table.assign(**ends)}, (VIT,))
+    assert "95 % interval" not in legend_labels(figure)
+    assert not flaws(figure)

@@ -1,0 +1,87 @@
+"""The figure shows the table: images as they are, and rollouts on one scale."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.figure import Figure
+
+from tests.helpers.overlays import groups_of, picture, pixels_of, square_panels
+from tests.helpers.shown import flaws
+from vitscope.drawing.figure import Member
+
+VIT, SWIN = Member("vit", "ViT", "vit"), Member("swin", "Swin", "swin")
+
+
+@pytest.fixture
+def table() -> pd.DataFrame:
+    """Rollouts of two models for two images, in no order: 3 x 4 and 2 x 2 positions."""
+    generator = np.random.default_rng(0)
+    rows = []
+    for model, (height, width) in {"vit": (3, 4), "swin": (2, 2)}.items():
+        for image in (7, 2):
+            values = generator.uniform(0, 1, height * width)
+            rows.append(
+                {
+                    "model": model,
+                    "image": image,
+                    "fusion": "mean",
+                    "of": "class token" if model == "vit" else "mean of queries",
+                    "height": height,
+                    "width": width,
+                    "rollout": values / values.max(),
+                    "picture": picture(image),
+                }
+            )
+    return pd.DataFrame(rows).sample(frac=1, random_state=1)
+
+
+def test_images_rollouts_and_both(table, laid_out):
+    figure: Figure = laid_out("attention_rollout", {"attention_rollout": table}, (VIT, SWIN))
+    for (title, panels, bar), member in zip(groups_of(figure), (VIT, SWIN), strict=True):
+        rows = table[table["model"] == member.model].sort_values("image")
+        assert title == f"{member.label} ({rows['of'].iloc[0]})"
+        assert len(panels) == 2 * 3
+        for line, row in zip(zip(*[iter(panels)] * 3, strict=True), rows.itertuples(), strict=True):
+            left, middle, right = line
+            (image,) = left.images
+            np.testing.assert_array_equal(image.get_array(), pixels_of(row.image))
+            values = np.reshape(row.rollout, (row.height, row.width))
+            (alone,) = middle.images
+            below, over = right.images
+            np.testing.assert_array_equal(below.get_array(), image.get_array())
+            for map_ in (alone, over):
+                np.testing.assert_array_equal(map_.get_array(), values)
+                assert map_.get_clim() == (0, 1)
+                # As large as the picture, whose pixels are around whole numbers.
+                assert [*map_.get_extent()] == [*image.get_extent()] == [-0.5, 7.5, 7.5, -0.5]
+            assert alone.get_alpha() is None
+            assert 0 < over.get_alpha() < 1
+        assert bar.get_ylabel() == "Rollout"
+        assert bar.get_ylim() == (0, 1)
+    square_panels(figure)
+    assert not flaws(figure)
+
+
+@pytest.mark.parametrize("members", [(VIT,), (VIT, SWIN, VIT)])
+def test_any_number_of_models_fits_a_page(members, table, laid_out):
+    figure = laid_out("attention_rollout", {"attention_rollout": table}, members)
+    assert figure.get_figwidth() <= 7
+    assert len(groups_of(figure)) == len(members)
+    square_panels(figure)
+    assert not flaws(figure)
+
+
+def test_a_model_of_fewer_images_leaves_panels_empty(table, laid_out):
+    one = table[(table["model"] == "vit") | (table["image"] == 2)]
+    figure = laid_out("attention_rollout", {"attention_rollout": one}, (VIT, SWIN))
+    _, panels, _ = groups_of(figure)[1]
+    assert [len(axes.images) for axes in panels] == [1, 1, 2, 0, 0, 0]
+    assert not flaws(figure)
+
+
+def test_a_grey_image_is_shown_grey(table, laid_out):
+    grey = table.assign(picture=[picture(image, grey=True) for image in table["image"]])
+    figure = laid_out("attention_rollout", {"attention_rollout": grey}, (VIT,))
+    (image,) = groups_of(figure)[0][1][0].images
+    assert image.get_array().ndim == 2
+    assert image.get_cmap().name == "gray"

@@ -1,0 +1,86 @@
+"""Learning curves against the history that they are made from."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from vitscope.errors import VitscopeError
+from vitscope.measures import rooms
+from vitscope.measures.given import OnWeights
+from vitscope.measures.learning_curves.compute import measure
+from vitscope.measures.learning_curves.table import RECORDED, TABLE
+from vitscope.settings.loading import BUNDLED_STUDIES, load_study
+from vitscope.training.history import HISTORY
+
+MINI = load_study(BUNDLED_STUDIES / "mini.yaml")
+FOLDER = Path(__file__).parents[3] / "resources" / "checkpoints" / "mini"
+HISTORY_OF_THREE = pd.DataFrame(
+    {
+        "epoch": [1, 2, 3],
+        "loss": [3.0, 2.0, 1.0],
+        "training_accuracy": [None] * 3,
+        "learning_rate": [0.1, 0.2, 0.05],
+        "test_loss": [2.5, 1.5, 1.25],
+        "test_accuracy": [0.25, 0.5, 0.75],
+        "radius": [None] * 3,
+        "angle": [None] * 3,
+    }
+)
+
+
+def test_each_epoch_has_what_was_recorded_and_its_snapshots(tmp_path: Path) -> None:
+    HISTORY.write(HISTORY_OF_THREE, tmp_path / "history")
+    shuffled = HISTORY.read(tmp_path / "history").sample(frac=1, random_state=1)
+    taken = {"init": 0, "epoch_0": 0, "warmup": 2, "epoch_100": 100}
+    table = measure(OnWeights("vit", history=shuffled), taken)
+    TABLE.write(table, tmp_path / "table")
+    read = TABLE.read(tmp_path / "table")
+    assert set(read["model"]) == {"vit"}
+    assert read["epoch"].tolist() == [0, 1, 2, 3]
+    assert read["snapshots"].tolist()[0::2] == ["init, epoch_0", "warmup"]
+    assert read["snapshots"].isna().tolist() == [False, True, False, False]
+    assert read["snapshots"].iloc[3] == "end"
+    assert read.loc[0, [*RECORDED]].isna().all()
+    for name in RECORDED:
+        expected = HISTORY_OF_THREE[name].to_numpy(np.float64)
+        np.testing.assert_array_equal(read[name].iloc[1:], expected)
+
+
+def test_snapshots_are_where_names_and_the_recipe_say() -> None:
+    vit = MINI.models["vit"]
+    names = ("init", "warmup", "epoch_5", "epoch_12", "of_mine", "epoch_x")
+    models = {"vit": replace(vit, snapshots={name: {} for name in names})}
+    part = rooms.declared("learning_curves").part
+    # The warm-up of the model's own recipe has two epochs, that of the study one.
+    known = {"init": 0, "warmup": 2, "epoch_5": 5, "epoch_12": 12}
+    assert part(replace(MINI, models=models), "vit", 0) == {"snapshots": known}
+    del known["warmup"]
+    elsewhere = replace(MINI, models=models, training=None)
+    assert part(elsewhere, "vit", 0) == {"snapshots": known}
+
+
+@pytest.mark.parametrize("model", ["resnet", "vit", "vit_6"])
+def test_the_curves_of_the_bundled_models_are_those_of_their_trainings(model: str) -> None:
+    history = HISTORY.read(FOLDER / model / "history.parquet")
+    settings = rooms.declared("learning_curves").part(MINI, model, 0)
+    table = measure(OnWeights(model, history=history), **settings)
+    recipe = MINI.recipe(model)
+    assert table["epoch"].tolist() == list(range(recipe.epochs + 1))
+    shown = table.dropna(subset="snapshots").set_index("snapshots")["epoch"]
+    expected = {"init": 0, "warmup": recipe.warmup_epochs, "end": recipe.epochs}
+    assert shown.to_dict() == {name: expected[name] for name in MINI.models[model].moments()}
+    # The learning rate is highest where the warm-up ends.
+    assert table["learning_rate"].idxmax() == recipe.warmup_epochs
+    assert table["learning_rate"].max() == pytest.approx(recipe.learning_rate)
+
+
+def test_a_model_without_a_history_is_refused() -> None:
+    models = {"vit": replace(MINI.models["vit"], history=None)}
+    figures = {"training": replace(MINI.figures["training"], models=["vit"])}
+    with pytest.raises(
+        VitscopeError, match=r"models.vit.history: found none, allowed: the table that train_model"
+    ):
+        rooms.declared("learning_curves").check(replace(MINI, models=models, figures=figures))

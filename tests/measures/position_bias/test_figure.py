@@ -1,0 +1,62 @@
+"""The figure shows the table."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from tests.helpers.shown import flaws
+from vitscope.drawing.figure import Member
+
+SWIN, ALTERNET = Member("swin", "Swin", "swin"), Member("alternet", "AlterNet", "alternet")
+RNG = np.random.default_rng(0)
+
+
+def layer(model: str, number: int, heads: list[int | None], side: int) -> pd.DataFrame:
+    values = RNG.normal(size=(len(heads), side * side))
+    return pd.DataFrame(
+        {"model": model, "layer": number, "head": pd.array(heads, dtype="Int32"), "height": side,
+         "width": side, "lowest": values.min(1), "highest": values.max(1), "values": list(values)}
+    )  # fmt: skip
+
+
+@pytest.fixture
+def table() -> pd.DataFrame:
+    swin = [layer("swin", number, [0, 1, 2], 7) for number in range(5)]
+    parts = [*swin, layer("swin", 5, [0, 1, 2, 3], 3)]
+    parts += [layer("alternet", number, [None], 7) for number in range(2)]
+    return pd.concat(parts).sample(frac=1, random_state=0)
+
+
+def test_layers_are_across_and_heads_down(table, laid_out):
+    figure = laid_out("position_bias", {"position_bias": table}, (SWIN, ALTERNET))
+    above, below = (axes for axes in figure.axes if len(axes.images) > 1)
+    rows = table[table["model"] == "swin"].sort_values(["layer", "head"])
+    assert len(above.images) == 19
+    for image, row in zip(above.images, rows.to_dict("records"), strict=True):
+        side = row["height"]
+        np.testing.assert_array_equal(image.get_array(), np.reshape(row["values"], (side, side)))
+        left, _, _, top = image.get_extent()
+        assert (left, top) == (row["layer"], row["head"])
+    largest = rows[["lowest", "highest"]].abs().to_numpy().max()
+    assert {image.get_clim() for image in above.images} == {(-largest, largest)}
+    assert [label.get_text() for label in above.get_yticklabels()] == ["0", "1", "2", "3"]
+    assert [label.get_text() for label in below.get_yticklabels()] == ["all"]
+    assert len(below.images) == 2
+    # Tiles of both panels are of one size.
+    sizes = [axes.get_window_extent().width / np.ptp(axes.get_xlim()) for axes in (above, below)]
+    assert sizes[0] == pytest.approx(sizes[1], rel=0.02)
+    assert [axes.get_title("left") for axes in (above, below)] == ["Swin", "AlterNet"]
+    assert not flaws(figure)
+
+
+def test_many_layers_have_room(laid_out):
+    many = pd.concat([layer("swin", number, [*range(8)], 13) for number in range(24)])
+    figure = laid_out("position_bias", {"position_bias": many}, (SWIN,))
+    assert figure.get_figwidth() <= 7
+    assert not flaws(figure)
+
+
+def test_a_bias_of_zeros_has_a_scale(laid_out):
+    zeros = layer("swin", 0, [0], 7).assign(lowest=0.0, highest=0.0, values=[np.zeros(49)])
+    figure = laid_out("position_bias", {"position_bias": zeros}, (SWIN,))
+    assert figure.axes[0].images[0].get_clim() == (-1, 1)

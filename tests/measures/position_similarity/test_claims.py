@@ -1,0 +1,71 @@
+"""Claims about position embeddings, counted by hand."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import spearmanr
+
+from tests.helpers.claims import KINDS_OF, blocks
+from vitscope.claims.counting import count_claims, evidence_of
+
+SIDE = 4
+
+
+def table(cosine) -> pd.DataFrame:
+    """A grid of four by four positions, whose cosines a function of two positions says."""
+    places = [divmod(number, SIDE) for number in range(SIDE**2)]
+    rows = [
+        {"row": row, "column": column, "cosines": [cosine((row, column), at) for at in places]}
+        for row, column in places
+    ]
+    return pd.DataFrame(rows).assign(model="vit")
+
+
+def distance(one, other) -> float:
+    return float(np.hypot(one[0] - other[0], one[1] - other[1]))
+
+
+TABLE_ = table(lambda one, other: 1 / (1 + distance(one, other)))
+EXAMPLES = {"position_similarity": {"position_similarity": TABLE_, "blocks": blocks("vit")}}
+
+
+def counted(points: pd.DataFrame) -> dict[str, float]:
+    evidence = evidence_of("position_similarity", "position_similarity")
+    tables = {"position_similarity": points, "blocks": blocks(*KINDS_OF)}
+    claims = count_claims("figure", evidence, tables, ["vit"], {})
+    return dict(zip(claims["claim"], claims["measured_value"], strict=True))
+
+
+def test_what_falls_with_the_distance() -> None:
+    assert counted(TABLE_)["near_positions_are_alike"] == pytest.approx(1)
+    grows = table(lambda one, other: distance(one, other) / 10)
+    assert counted(grows)["near_positions_are_alike"] == pytest.approx(-1)
+
+
+def test_pairs_are_all_pairs_of_different_positions() -> None:
+    noise = np.random.default_rng(0).normal(size=(16, 16))
+    noise += noise.T
+    found = counted(table(lambda a, b: noise[a[0] * 4 + a[1], b[0] * 4 + b[1]]))
+    pairs = [(i, j) for i in range(16) for j in range(i)]
+    apart = [distance(divmod(i, 4), divmod(j, 4)) for i, j in pairs]
+    expected = -spearmanr(apart, [noise[i, j] for i, j in pairs]).statistic
+    assert found["near_positions_are_alike"] == pytest.approx(expected)
+
+
+def test_lines_are_compared_with_others_as_far_apart() -> None:
+    # Of one row or column: 0.7, of others: 0.2, whatever the distance.
+    cross = table(lambda a, b: 0.7 if a[0] == b[0] or a[1] == b[1] else 0.2)
+    assert counted(cross)["positions_of_a_line_are_alike"] == pytest.approx(0.5)
+    # Whole distances: 1, 2 and 3 along a line, and 1.4, 2.2, 2.8, 3.2, 3.6 and 4.2 across.
+    steps = table(lambda a, b: round(distance(a, b)) / 10)
+    assert counted(steps)["positions_of_a_line_are_alike"] == pytest.approx(0)
+
+
+def test_where_nothing_differs_nothing_is_counted() -> None:
+    assert "near_positions_are_alike" not in counted(table(lambda *_: 0.5))
+    row = TABLE_[TABLE_["row"] == 0]
+    row = row.assign(cosines=[each[:SIDE] for each in row["cosines"]])
+    # In a single row, all pairs are of one line.
+    assert "positions_of_a_line_are_alike" not in counted(row)
+    unknown = table(lambda *_: np.nan)
+    assert counted(unknown) == {}

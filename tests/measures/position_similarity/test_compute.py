@@ -1,0 +1,126 @@
+"""Similarity of position embeddings: the authors' values, torch, and closed forms."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+import vitscope
+from tests.helpers.golden import Golden
+from tests.helpers.networks import described, mini
+from tests.scopes.networks import Transformer, network, pixels
+from vitscope.errors import VitscopeError
+from vitscope.measures.given import OnNetwork
+from vitscope.measures.position_similarity.compute import measure, neighbours, similarities
+from vitscope.measures.position_similarity.table import TABLE
+
+EMBEDDING = np.random.default_rng(0).normal(size=(6, 4, 5))
+
+
+def test_dot_products_of_the_golden_network(golden: Golden) -> None:
+    text = (golden.shared / "golden" / "attention.json").read_text(encoding="utf-8")
+    expected = json.loads(text)["vit_ti"]["position_dot_product_rows_0_17"]
+    given = OnNetwork("vit_ti", golden.model("vit_ti"), described())
+    table = measure(given, positions=2048)
+    assert len(table) == 256
+    assert set(table["embedding"]) == {"pos_embed"}
+    for number, row in zip((0, 17), expected, strict=True):
+        np.testing.assert_allclose(table["products"][number], row, rtol=1e-4, atol=1e-6)
+    # Row by row, sixteen in a row.
+    assert table.loc[17, ["row", "column"]].tolist() == [1, 1]
+
+
+def test_cosines_are_those_of_torch() -> None:
+    products, cosines = similarities(EMBEDDING)
+    vectors = torch.from_numpy(EMBEDDING).flatten(1).T
+    expected = nn.functional.cosine_similarity(vectors[:, None], vectors[None], dim=-1)
+    np.testing.assert_allclose(cosines, expected, rtol=1e-12)
+    np.testing.assert_allclose(products, vectors @ vectors.T, rtol=1e-12)
+    np.testing.assert_allclose(cosines.diagonal(), 1, rtol=1e-12)
+
+
+def test_an_embedding_of_zeros_is_like_no_other() -> None:
+    spoiled = EMBEDDING.copy()
+    spoiled[:, 1, 2] = 0
+    _, cosines = similarities(spoiled)
+    zero = 1 * 5 + 2
+    assert np.isnan(cosines[zero]).all()
+    assert np.isnan(cosines).sum() == 2 * 20 - 1
+
+
+def test_neighbours_of_a_grid() -> None:
+    found = neighbours(3, 4)
+    assert (found == found.T).all()
+    # In the corners two, at the edges three, inside four.
+    assert found.sum(1).tolist() == [2, 3, 3, 2, 3, 4, 4, 3, 2, 3, 3, 2]
+    assert np.flatnonzero(found[5]).tolist() == [1, 4, 6, 9]
+
+
+class Adding(nn.Module):
+    """Adds an embedding to its patches."""
+
+    def __init__(self, embedding: np.ndarray) -> None:
+        super().__init__()
+        channels, height, width = embedding.shape
+        self.patches = nn.Conv2d(
+            3, channels, (20 // height, 20 // width), (20 // height, 20 // width)
+        )
+        self.where = nn.Parameter(torch.from_numpy(embedding).float())
+        self.head = nn.Linear(channels, 3)
+
+    def forward(self, images: Tensor) -> Tensor:
+        return self.head((self.patches(images) + self.where).relu().mean((2, 3)))
+
+
+def measured(embedding: np.ndarray, positions: int = 2048):
+    return measure(OnNetwork("m", Adding(embedding), described(20)), positions)
+
+
+def test_the_table(tmp_path) -> None:
+    table = measured(EMBEDDING)
+    _, cosines = similarities(EMBEDDING.astype(np.float32).astype(np.float64))
+    np.testing.assert_allclose(np.stack(table["cosines"]), cosines, rtol=1e-6, atol=1e-7)
+    assert table[["height", "width", "step"]].drop_duplicates().to_numpy().tolist() == [[4, 5, 1]]
+    np.testing.assert_allclose(table["norm"], np.linalg.norm(EMBEDDING, axis=0).ravel(), rtol=1e-6)
+    assert table["to_neighbours"][0] == pytest.approx(cosines[0, [1, 5]].mean(), rel=1e-6)
+    assert table["to_others"][7] == pytest.approx((cosines[7].sum() - 1) / 19, rel=1e-6)
+    TABLE.write(table, tmp_path / "table.parquet")
+    assert len(TABLE.read(tmp_path / "table.parquet")) == 20
+
+
+def test_of_many_positions_some_rows_and_columns_are_compared() -> None:
+    table = measured(EMBEDDING, positions=6)
+    thin = EMBEDDING[:, ::2, ::2]
+    assert table[["height", "width", "step"]].drop_duplicates().to_numpy().tolist() == [[2, 3, 2]]
+    _, cosines = similarities(thin)
+    np.testing.assert_allclose(np.stack(table["cosines"]), cosines, rtol=1e-5)
+
+
+def test_embeddings_of_zeros_have_products_and_no_cosines() -> None:
+    table = measured(np.zeros((6, 4, 5)))
+    assert np.stack(table["products"]).tolist() == np.zeros((20, 20)).tolist()
+    assert table[["to_neighbours", "to_others"]].isna().all(axis=None)
+
+
+def test_what_is_wrong_is_told() -> None:
+    spoiled = EMBEDDING.copy()
+    spoiled[0, 0, 0] = np.nan
+    with pytest.raises(VitscopeError, match=r"models\.m: the position embedding 'where' is not"):
+        measured(spoiled)
+    model, _ = mini("resnet")
+    with pytest.raises(VitscopeError, match=r"^models\.resnet: the network has no position"):
+        measure(OnNetwork("resnet", model, described()), 2048)
+
+
+def test_looked_at_in_memory() -> None:
+    torch.manual_seed(0)
+    images = torch.rand(4, 3, 20, 20)
+    scope = vitscope.look(Adding(EMBEDDING), images, mean=0.5, std=0.25)
+    assert len(scope.position_similarity) == 20
+    without = vitscope.look(network(Transformer), pixels(), mean=0.5, std=0.25)
+    assert "position_similarity" not in without.available()
+    assert not {"position_similarity", "position_products"} & {*without.kinds()}
+    with pytest.raises(VitscopeError, match="has no position embedding: it adds nothing"):
+        without.table("position_similarity")

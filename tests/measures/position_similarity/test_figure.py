@@ -1,0 +1,71 @@
+"""The figures show the table."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from tests.helpers.shown import flaws
+from vitscope.drawing.figure import Member
+
+VIT, PIT = Member("vit", "ViT", "vit"), Member("pit", "PiT", "pit")
+RNG = np.random.default_rng(0)
+
+
+def positions(model: str, height: int, width: int) -> pd.DataFrame:
+    count = height * width
+    row, column = np.divmod(np.arange(count), width)
+    cosines = RNG.uniform(-1, 1, (count, count))
+    return pd.DataFrame(
+        {"model": model, "height": height, "width": width, "step": 1, "row": row, "column": column,
+         "products": list(3 * cosines), "cosines": list(cosines)}
+    )  # fmt: skip
+
+
+@pytest.fixture
+def table() -> pd.DataFrame:
+    both = [positions("vit", 4, 4), positions("pit", 16, 20)]
+    return pd.concat(both).sample(frac=1, random_state=0)
+
+
+def test_a_tile_for_each_position_in_its_place(table, laid_out):
+    figure = laid_out("position_similarity", {"position_similarity": table}, (VIT, PIT))
+    small, large, bar = figure.axes
+    rows = table[table["model"] == "vit"].sort_values(["row", "column"])
+    assert len(small.images) == 16
+    for image, row in zip(small.images, rows.to_dict("records"), strict=True):
+        np.testing.assert_array_equal(image.get_array(), np.reshape(row["cosines"], (4, 4)))
+        left, right, bottom, top = image.get_extent()
+        assert (left, top) == (row["column"], row["row"])
+        assert right - left == pytest.approx(bottom - top)
+    # Of sixteen rows and twenty columns, fourteen.
+    assert len(large.images) == 14 * 14
+    first = table[(table["model"] == "pit") & (table["row"] == 0) & (table["column"] == 0)]
+    expected = np.reshape(first["cosines"].iloc[0], (16, 20))
+    np.testing.assert_array_equal(large.images[0].get_array(), expected)
+    last = table[(table["model"] == "pit") & (table["row"] == 15) & (table["column"] == 19)]
+    expected = np.reshape(last["cosines"].iloc[0], (16, 20))
+    np.testing.assert_array_equal(large.images[-1].get_array(), expected)
+    assert {image.get_clim() for axes in (small, large) for image in axes.images} == {(-1, 1)}
+    assert bar.get_ylabel() == "Cosine similarity"
+    assert [axes.get_title() for axes in (small, large)] == ["ViT", "PiT"]
+    assert [label.get_text() for label in small.get_xticklabels()] == ["0", "1", "2", "3"]
+    assert not flaws(figure)
+
+
+def test_products_of_all_pairs(table, laid_out):
+    figure = laid_out("position_products", {"position_similarity": table}, (VIT, PIT))
+    maps = [axes for axes in figure.axes if axes.images and axes.get_title()]
+    for axes, member in zip(maps, (VIT, PIT), strict=True):
+        rows = table[table["model"] == member.model].sort_values(["row", "column"])
+        (image,) = axes.images
+        np.testing.assert_array_equal(image.get_array(), np.stack(rows["products"]))
+        assert axes.get_title() == member.label
+        assert axes.get_aspect() == 1
+    bars = [axes.get_ylabel() for axes in figure.axes if axes not in maps]
+    assert bars == ["Dot product"] * 2
+    assert not flaws(figure)
+
+
+@pytest.mark.parametrize("kind", ["position_similarity", "position_products"])
+def test_of_one_model(table, laid_out, kind):
+    assert not flaws(laid_out(kind, {"position_similarity": table}, (PIT,)))

@@ -1,0 +1,322 @@
+"""Effective receptive fields: against closed forms, differences, and autograd of whole passes."""
+
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+import vitscope
+from tests.helpers.golden import Golden
+from tests.helpers.networks import mini
+from tests.scopes.networks import Convolutions, network, pixels
+from vitscope.errors import VitscopeError
+from vitscope.measures.receptive_field.choosing import chosen
+from vitscope.measures.receptive_field.compute import Squares, contributions
+from vitscope.measures.receptive_field.table import SHARES
+from vitscope.networks.capture import capturing
+from vitscope.networks.cut_points import CutPoint, Layout, Recorded
+
+NCHW = Layout("nchw")
+
+
+def point(module: str, stage: int = 1) -> CutPoint:
+    return CutPoint(module, "conv", stage, module, "output", NCHW)
+
+
+def convolutions(*kernels: Tensor, stride: int = 1) -> nn.Sequential:
+    """A stack of convolutions without padding of values: with these kernels, (out, in, k, k)."""
+    layers = []
+    for kernel in kernels:
+        wide, narrow, size, _ = kernel.shape
+        layer = nn.Conv2d(narrow, wide, size, stride, padding=size // 2, bias=True)
+        layer.weight.data = kernel
+        layers.append(layer)
+    return nn.Sequential(*layers)
+
+
+def drawn(*shape: int, seed: int = 0) -> Tensor:
+    return torch.randn(shape, generator=torch.Generator().manual_seed(seed))
+
+
+@pytest.mark.parametrize("size", [1, 3, 5, 7])
+def test_of_one_convolution_it_is_the_kernel(size: int) -> None:
+    kernel = drawn(4, 3, size, size)
+    model, images = convolutions(kernel), drawn(2, 3, 16, 16, seed=1)
+    (found,) = contributions(model, [point("0")], images)
+    # The center is row and column 8: the kernel lies around it, in every image.
+    expected = torch.zeros(2, 16, 16)
+    around = slice(8 - size // 2, 9 + size // 2)
+    expected[:, around, around] = kernel.sum(0).abs().sum(0)
+    torch.testing.assert_close(found, expected, rtol=1e-6, atol=1e-6)
+    assert int((found[0] > 0).sum()) == size**2
+
+
+def test_of_linear_layers_it_is_the_product_of_their_kernels() -> None:
+    first, second, third = drawn(4, 3, 3, 3), drawn(5, 4, 5, 5, seed=1), drawn(2, 5, 3, 3, seed=2)
+    model, images = convolutions(first, second, third), drawn(1, 3, 20, 20, seed=3)
+    points = [point(name) for name in "012"]
+    found = contributions(model, points, images)
+    # A convolution of correlations is a correlation with the convolved kernels: in numbers, what a
+    # network of the kernels themselves makes of them, from the last to the first.
+    kernel = third.sum(0, keepdim=True)
+    for layer, size in ((second, 7), (first, 9)):
+        kernel = nn.functional.conv_transpose2d(kernel, layer)
+        assert kernel.shape[2:] == (size, size)
+    expected = torch.zeros(20, 20)
+    expected[6:15, 6:15] = kernel[0].abs().sum(0)
+    torch.testing.assert_close(found[2][0], expected, rtol=1e-5, atol=1e-4)
+
+
+def test_ones_give_the_paths_that_lead_to_the_center() -> None:
+    # Of n layers of ones, the paths through a row: coefficients of (1 + x + x²)ⁿ.
+    model = convolutions(*[torch.ones(1, 1, 3, 3)] * 4)
+    paths = np.array([1.0])
+    for number, one in enumerate(
+        contributions(model, [point(n) for n in "0123"], drawn(1, 1, 16, 16)), start=1
+    ):
+        paths = np.convolve(paths, [1, 1, 1])
+        row = np.zeros(16)
+        row[8 - number : 9 + number] = paths
+        np.testing.assert_allclose(one[0], np.outer(row, row), rtol=1e-6)
+
+
+def test_it_is_the_derivative_of_what_the_network_computes() -> None:
+    """By differences in float64, through layers that are not linear."""
+    model = nn.Sequential(nn.Conv2d(3, 4, 3, 2, 1), nn.GELU(), nn.Conv2d(4, 6, 3, 2, 1)).double()
+    images, step = drawn(2, 3, 8, 8).double(), 1e-5
+    (found,) = contributions(model, [point("2")], images)
+    with torch.no_grad():
+        plain = torch.zeros(2, 3, 8, 8, dtype=torch.float64)
+        for index in np.ndindex(3, 8, 8):
+            moved = torch.zeros_like(images)
+            moved[:, *index] = step
+            center = [model(images + sign * moved)[:, :, 1, 1].sum(1) for sign in (1, -1)]
+            plain[:, *index] = (center[0] - center[1]) / (2 * step)
+    torch.testing.assert_close(found, plain.abs().sum(1), rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", ["resnet", "vit", "pit", "swin", "alternet", "mixer"])
+def test_of_every_family_one_pass_gives_what_passes_of_each_image_give(name: str) -> None:
+    model, points = mini(name)
+    for parameter in model.requires_grad_(False).parameters():
+        if parameter.ndim == 1:
+            # Normalized with weights that are all alike, values add up to a constant.
+            parameter.copy_(1 + 0.5 * drawn(*parameter.shape))
+    some = [points[i] for i in (0, len(points) // 2, len(points) - 1)]
+    images = drawn(2, 3, 32, 32)
+    for at, found in zip(some, contributions(model, some, images), strict=True):
+        for image, field in zip(images, found, strict=True):
+            expected = plainly(model, at, image[None])
+            torch.testing.assert_close(field, expected, rtol=1e-4, atol=1e-5 * expected.max())
+            assert field.sum() > 0
+
+
+def plainly(model: nn.Module, at: CutPoint, images: Tensor) -> Tensor:
+    """The same of one image, by a whole pass and a whole pass back."""
+    taken, maps = images.clone().requires_grad_(), []
+    with capturing(model, [at], lambda _, latent: maps.append(latent)):
+        model(taken)
+    (latent,) = maps
+    latent[0, :, latent.shape[2] // 2, latent.shape[3] // 2].sum().backward()
+    return taken.grad[0].abs().sum(0)
+
+
+class Sums(nn.Module):
+    """Adds two branches of the images in its own forward pass, where no module ends."""
+
+    def __init__(self, change: bool) -> None:
+        super().__init__()
+        self.one, self.other = nn.Conv2d(3, 4, 3, padding=1), nn.Conv2d(3, 4, 5, padding=2)
+        self.change = change
+
+    def forward(self, images: Tensor) -> Tensor:
+        maps = self.one(images) + self.other(images)
+        if self.change:
+            maps.mul_(2)
+        return maps.mean((2, 3))
+
+
+def of_operation(size: int) -> CutPoint:
+    operation = Recorded("", ("add", 4, 4 * size * size), 0)
+    return replace(point("sum"), module=None, operation=operation)
+
+
+def test_a_point_at_an_operation_has_a_gradient() -> None:
+    torch.manual_seed(0)
+    model, images = Sums(change=False), drawn(2, 3, 12, 12)
+    (found,) = contributions(model, [of_operation(12)], images)
+    kernel = model.other.weight.detach().clone()
+    kernel[:, :, 1:4, 1:4] += model.one.weight.detach()
+    expected = torch.zeros(12, 12)
+    expected[4:9, 4:9] = kernel.sum(0).abs().sum(0)
+    torch.testing.assert_close(found[0], expected, rtol=1e-5, atol=1e-6)
+
+
+def test_what_is_changed_in_place_behind_an_operation_is_refused() -> None:
+    with pytest.raises(VitscopeError, match="changes its values at the cut point 'sum' in place"):
+        contributions(Sums(change=True), [of_operation(12)], drawn(2, 3, 12, 12))
+
+
+def test_values_without_a_gradient_are_refused() -> None:
+    class Detached(nn.Conv2d):
+        def forward(self, images: Tensor) -> Tensor:
+            return super().forward(images).detach()
+
+    model = nn.Sequential(Detached(3, 4, 3))
+    with pytest.raises(VitscopeError, match="the cut point '0' without gradients"):
+        contributions(model, [point("0")], drawn(1, 3, 8, 8))
+
+
+def test_nothing_is_left_behind_by_a_pass_that_ends_early() -> None:
+    model = convolutions(drawn(4, 3, 3, 3), drawn(4, 4, 3, 3))
+    ran: list[str] = []
+    model[1].register_forward_hook(lambda *_: ran.append("behind"))
+    before = [len(module._forward_hooks) for module in model.modules()]
+    contributions(model, [point("0")], drawn(1, 3, 8, 8))
+    assert not ran
+    assert [len(module._forward_hooks) for module in model.modules()] == before
+    assert all(not module._forward_pre_hooks for module in model.modules())
+
+
+# Which share lies in which square.
+
+
+def test_squares_by_hand() -> None:
+    maps = np.zeros((6, 6))
+    maps[3, 3] = 5
+    maps[2:5, 2:5] += 0.25
+    maps[0, 0] = 2.75
+    squares = Squares(6, 6)
+    rings = squares.rings(maps[None])
+    # Of 10: in the pixel 5.25, in the ring around it 2, and in the last 2.75, in the corner.
+    assert rings.tolist() == [[5.25, 2, 0, 2.75]]
+    found = {share: squares.holding(rings[0], share) for share in (0.5, 0.525, 0.53, 0.725, 0.99)}
+    sides = {share: int(side) for share, (side, _) in found.items()}
+    assert sides == {0.5: 1, 0.525: 1, 0.53: 3, 0.725: 3, 0.99: 7}
+    areas = {share: float(area) for share, (_, area) in found.items()}
+    assert areas == pytest.approx({0.5: 1 / 36, 0.525: 1 / 36, 0.53: 0.25, 0.725: 0.25, 0.99: 1})
+
+
+def published_square(data: np.ndarray, share: float) -> tuple[int, float] | None:
+    """Side and area of the smallest odd square, from 3 pixels, that holds more, and fits."""
+    size = len(data)
+    for reach in range(1, size // 2):
+        around = slice(size // 2 - reach, size // 2 + 1 + reach)
+        if data[around, around].sum() / data.sum() > share:
+            return 2 * reach + 1, (2 * reach + 1) ** 2 / size**2
+    return None
+
+
+@pytest.mark.parametrize("size", [24, 25])
+def test_squares_are_those_that_are_published(size: int) -> None:
+    away = np.hypot(*np.indices((size, size)) - size // 2)
+    data = np.exp(-((away / 4) ** 2)) * np.random.default_rng(0).uniform(0.5, 1, (size, size))
+    squares = Squares(size, size)
+    for percent in SHARES:
+        side, area = squares.holding(squares.rings(data[None])[0], percent / 100)
+        assert (int(side), float(area)) == pytest.approx(published_square(data, percent / 100))
+
+
+def test_where_nothing_contributes_there_is_no_square() -> None:
+    side, area = Squares(4, 4).holding(np.zeros(3), 0.5)
+    assert np.isnan(side)
+    assert np.isnan(area)
+
+
+# Which cut points.
+
+
+def stages(*of: int) -> list[CutPoint]:
+    return [point(f"block.{index}", stage) for index, stage in enumerate(of)]
+
+
+def test_the_last_of_each_stage_is_chosen() -> None:
+    assert chosen("m", stages(0, 1, 1, 2, 2, 2, 3), []) == [0, 2, 5, 6]
+    # In a network of one stage, five from the first to the last.
+    assert chosen("m", stages(0, *[1] * 24), []) == [0, 6, 12, 18, 24]
+    assert chosen("m", stages(0, 1, 1), []) == [0, 1, 2]
+    assert chosen("m", stages(0), []) == [0]
+
+
+def test_names_and_patterns() -> None:
+    points = stages(0, 1, 1, 2, 2, 2, 3)
+    assert chosen("m", points, ["block.5", "block.1"]) == [1, 5]
+    assert chosen("m", points, ["block.[34]", "block.0"]) == [0, 3, 4]
+    # Of a pattern that fits nothing, another is left.
+    assert chosen("m", points, ["other.*", "block.?"]) == list(range(7))
+    for wanted, said in ((["blok.2"], "has no cut point 'blok.2'. Did you mean 'block.2'?"),
+                         (["block.2", "stem"], "has no cut point 'stem'."),
+                         (["other.*"], "none of 'other.*' fits a cut point")):  # fmt: skip
+        with pytest.raises(VitscopeError) as caught:
+            chosen("m", points, wanted)
+        assert said in str(caught.value)
+        assert str(caught.value).startswith("models.m: analysis.receptive_field.cut_points: ")
+
+
+# The whole measure.
+
+
+def test_the_table_of_a_network() -> None:
+    settings = {"receptive_field": {"images": 5, "batch_size": 2}}
+    scope = vitscope.look(network(Convolutions), pixels(), mean=0.5, std=0.25, analysis=settings)
+    table = scope.receptive_field
+    assert table["name"].tolist() == ["stem", "branches.0", "branches.1"]
+    assert table["images"].tolist() == [5] * 3
+    assert table[["row", "column"]].to_numpy().tolist() == [[8, 8]] * 3
+    fields = [np.reshape(each, (16, 16)) for each in table["contributions"]]
+    for reach, field in enumerate(fields, start=1):
+        # Each layer of 3x3 reaches a pixel farther, and no more.
+        seen = np.argwhere(field > 0)
+        assert (seen.min(0).tolist(), seen.max(0).tolist()) == ([8 - reach] * 2, [8 + reach] * 2)
+    assert table["side_99"].tolist() == sorted(table["side_99"])
+    for row, field in zip(table.to_dict("records"), fields, strict=True):
+        for percent in SHARES:
+            reach = row[f"side_{percent}"] // 2
+            inside = field[8 - reach : 9 + reach, 8 - reach : 9 + reach]
+            assert inside.sum() >= percent / 100 * field.sum() * (1 - 1e-12)
+            smaller = field[9 - reach : 8 + reach, 9 - reach : 8 + reach].sum()
+            assert reach == 0 or smaller < percent / 100 * field.sum()
+            assert row[f"area_{percent}"] == inside.size / 256
+            assert row[f"low_{percent}"] <= row[f"area_{percent}"] <= row[f"high_{percent}"]
+        areas = [row[f"area_{percent}"] for percent in SHARES]
+        assert all(one <= other for one, other in pairwise(areas))
+        assert row["log_area_99"] >= row["area_50"]
+    assert (
+        vitscope.look(network(Convolutions), pixels(), mean=0.5, std=0.25)
+        .receptive_field["images"]
+        .tolist()
+        == [12] * 3
+    )
+
+
+def test_one_image_has_no_interval() -> None:
+    settings = {"receptive_field": {"images": 1, "cut_points": ["stem"]}}
+    scope = vitscope.look(network(Convolutions), pixels(), mean=0.5, std=0.25, analysis=settings)
+    assert scope.receptive_field[["low_50", "high_50"]].isna().all(axis=None)
+
+
+def test_a_cut_point_that_is_not_there_is_told() -> None:
+    settings = {"receptive_field": {"cut_points": ["branches.7"]}}
+    scope = vitscope.look(network(Convolutions), pixels(), mean=0.5, std=0.25, analysis=settings)
+    with pytest.raises(VitscopeError, match=r"no cut point 'branches\.7'\. Did you mean"):
+        scope.table("receptive_field")
+
+
+@pytest.mark.parametrize("name", ["resnet_50", "vit_ti"])
+def test_of_golden_networks_the_stem_is_its_kernel(golden: Golden, name: str) -> None:
+    """Of the authors' ResNet a convolution with its norm and ReLU, of ViT-Ti a patch."""
+    model = golden.model(name).eval()
+    images, _ = golden.images(2)
+    module = "layer0" if name == "resnet_50" else "patch_embed.proj"
+    (found,) = contributions(model, [point(module)], images)
+    first = 15 if name == "resnet_50" else 16
+    size = 3 if name == "resnet_50" else 2
+    seen = np.argwhere(found.sum(0).numpy() > 0)
+    assert seen.min(0).tolist() == [first] * 2
+    assert seen.max(0).tolist() == [first + size - 1] * 2
+    if name == "vit_ti":
+        expected = model.patch_embed.proj.weight.detach().sum(0).abs().sum(0)
+        torch.testing.assert_close(found[0, 16:18, 16:18], expected, rtol=1e-5, atol=1e-7)

@@ -1,0 +1,58 @@
+"""Claims about the effective rank, counted by hand."""
+
+import pandas as pd
+import pytest
+
+from tests.helpers.claims import (
+    in_favour,
+    variances,
+)
+from vitscope.claims.counting import count_claims, evidence_of
+
+KINDS = ["stem", "msa", "mlp", "msa", "mlp"]
+
+
+def ranks(values: list[float], sizes: list[int] | None = None) -> pd.DataFrame:
+    table = variances("m", KINDS, sizes or [8] * 5, values)
+    tokens = table.rename(columns={"variance": "effective_rank"}).assign(channels=16, of="tokens")
+    # What images have does not count.
+    images = tokens.assign(of="images", effective_rank=range(5))
+    return pd.concat([tokens, images], ignore_index=True)
+
+
+TABLE_ = ranks([9, 6, 7, 5, 5.5])
+EXAMPLES = {"effective_rank": {"singular_values": TABLE_, "blocks": TABLE_}}
+
+
+def counted(table: pd.DataFrame) -> dict[str, tuple[float, bool]]:
+    evidence = evidence_of("singular_values", "effective_rank")
+    tables = {"singular_values": table, "blocks": table}
+    claims = count_claims("figure", evidence, tables, ["m"], {})
+    return {
+        row["claim"]: (row["measured_value"], in_favour(row)) for row in claims.to_dict("records")
+    }
+
+
+def test_by_hand() -> None:
+    found = counted(TABLE_)
+    # Ranks 5 3 4 1 2 against 1 to 5: squares of differences 16, 1, 1, 9, 9.
+    assert found["rank_of_tokens_falls"] == (pytest.approx(6 * 36 / 120 - 1), True)
+    # MLPs add 1 and 0.5, MSAs -3 and -2.
+    assert found["msas_lower_the_rank"] == (pytest.approx(0.75 + 2.5), True)
+
+
+def test_the_other_way_round() -> None:
+    found = counted(ranks([1, 3, 2, 5, 4]))
+    assert {holds for _, holds in found.values()} == {False}
+
+
+def test_networks_whose_maps_change_have_one_claim_of_two() -> None:
+    found = counted(ranks([9, 6, 7, 1, 2], [8, 8, 8, 4, 4]))
+    # The second MSA subsamples: the mean of 1 and 1, less -3.
+    assert found == {"msas_lower_the_rank": (pytest.approx(4), True)}
+
+
+def test_blocks_that_widen_are_left_out() -> None:
+    wider = ranks([9, 6, 7, 1, 2])
+    wider.loc[wider["index"] > 2, "channels"] = 32
+    assert counted(wider) == {"msas_lower_the_rank": (pytest.approx(4), True)}

@@ -1,0 +1,213 @@
+"""Singular values: against a decomposition in float64, and closed forms."""
+
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from tests.helpers.golden import Golden
+from tests.helpers.latents import golden_latents, rounded, written
+from vitscope.errors import VitscopeError
+from vitscope.measures.given import OnLatents, Parts
+from vitscope.measures.singular_values.compute import measure, taken
+from vitscope.measures.singular_values.merge import merge
+from vitscope.measures.singular_values.spectra import (
+    effective_rank,
+    log_ratios,
+    singular_values,
+)
+from vitscope.measures.singular_values.table import FLOOR, PART, TABLE
+from vitscope.networks.cut_point_columns import CUT_POINT
+
+RNG = np.random.default_rng(0)
+# More tokens than channels, and fewer.
+WIDE = RNG.normal(1, 2, (6, 5, 4, 3)).astype(np.float32)
+NARROW = RNG.normal(-1, 1, (6, 14, 3, 3)).astype(np.float32)
+SETTINGS = {"tokens": 256, "seed": 0}
+
+
+def decomposed(vectors: np.ndarray) -> np.ndarray:
+    """The singular values about the mean, by numpy's decomposition; the last may be one of zero."""
+    values = np.linalg.svd(vectors - vectors.mean(axis=0), compute_uv=False)
+    return values[: min(len(vectors) - 1, vectors.shape[1])]
+
+
+def tokens_of(maps: np.ndarray) -> list[np.ndarray]:
+    return [each.reshape(len(each), -1).T.astype(np.float64) for each in maps]
+
+
+def made_of(values: list[float], vectors: int, offset: float = 3.0) -> np.ndarray:
+    """Vectors with these singular values about their mean, which is no zero."""
+    left, _ = np.linalg.qr(np.column_stack([np.ones(vectors), RNG.normal(size=(vectors, 6))]))
+    right, _ = np.linalg.qr(RNG.normal(size=(8, len(values))))
+    # The first column of `left` is constant: all others have no mean.
+    return left[:, 1 : 1 + len(values)] * values @ right.T + offset
+
+
+@pytest.mark.parametrize("maps", [WIDE, NARROW, WIDE + 100])
+def test_they_are_those_of_a_decomposition(maps: np.ndarray) -> None:
+    tokens = tokens_of(maps)
+    found = singular_values(np.stack(tokens))
+    for values, each in zip(found, tokens, strict=True):
+        np.testing.assert_allclose(values, decomposed(each), rtol=1e-10)
+
+
+def test_small_ones_are_exact_to_the_floor() -> None:
+    given = np.array([1.0, 1e-2, 1e-4, 1e-5, 3e-6])
+    found = singular_values(made_of(given.tolist(), 40))[:5]
+    # Of what is squared, eight digits below the first are left.
+    np.testing.assert_allclose(found, given, atol=2e-8, rtol=1e-9)
+    assert log_ratios(singular_values(made_of([1.0, 1e-9], 40)))[1:].tolist() == [np.log(FLOOR)] * 7
+
+
+def test_closed_forms() -> None:
+    alone = singular_values(made_of([5.0], 20))
+    assert effective_rank(alone) == pytest.approx(1, abs=1e-5)
+    assert log_ratios(alone)[0] == 0
+    assert log_ratios(alone)[1:].tolist() == [np.log(FLOOR)] * 7
+    # Ends of all axes, both ways: as many directions as channels, all alike.
+    axes = singular_values(np.concatenate([np.eye(6), -np.eye(6)]))
+    np.testing.assert_allclose(axes, np.sqrt(2), rtol=1e-14)
+    assert effective_rank(axes) == pytest.approx(6, rel=1e-14)
+    # Half of the sum is the first, a quarter the second, an eighth the others: 1.75 bits.
+    halves = singular_values(made_of([4.0, 2.0, 1.0, 1.0], 20))
+    assert effective_rank(halves) == pytest.approx(2**1.75, abs=1e-5)
+    expected = np.log([1, 1 / 2, 1 / 4, 1 / 4])
+    np.testing.assert_allclose(log_ratios(halves)[:4], expected, atol=1e-10)
+
+
+def test_vectors_that_are_all_alike_have_none() -> None:
+    same = np.tile(np.float32([0.1, -7, 1e-8]), (9, 1)).astype(np.float64)
+    assert singular_values(same).tolist() == [0] * 3
+    assert effective_rank(singular_values(same)) == 0
+    assert log_ratios(singular_values(same)).tolist() == [0] * 3
+
+
+def test_of_noise_the_rank_is_nearly_whole() -> None:
+    # Singular values of many samples of independent channels are alike.
+    noise = RNG.normal(size=(20_000, 10))
+    assert effective_rank(singular_values(noise)) == pytest.approx(10, rel=1e-3)
+
+
+LAYERS = [WIDE, NARROW, WIDE[:, :, :1, :1].copy(), NARROW * 0 + np.float32(0.1)]
+POINTS = pd.DataFrame(
+    {"index": range(4), **{c: 0 for c in CUT_POINT if c != "index"}, "name": "a", "kind": "mlp"}
+).assign(model="m")
+
+
+def parts_of(folder: Path, layers: list[np.ndarray], cuts: list[int]) -> list[pd.DataFrame]:
+    ends = [0, *cuts, len(layers[0])]
+    return [
+        measure(
+            OnLatents(written(folder / f"{first}-{last}", [m[first:last] for m in layers]), first),
+            **SETTINGS,
+        )
+        for first, last in pairwise(ends)
+    ]
+
+
+def merged(parts: list[pd.DataFrame], points: pd.DataFrame = POINTS) -> pd.DataFrame:
+    return merge(Parts("m", iter(parts), points), resamples=100, seed=0)
+
+
+def test_tables_do_not_depend_on_how_images_are_cut(tmp_path: Path) -> None:
+    (whole,) = parts_of(tmp_path, LAYERS, [])
+    assert set(whole.columns) == set(PART.columns)
+    expected = merged([whole])
+    for cuts in ([1], [3], [2, 3, 5]):
+        parts = parts_of(tmp_path, LAYERS, cuts)
+        for each in (parts, parts[::-1]):
+            pd.testing.assert_frame_equal(merged(each), expected, check_exact=True)
+
+
+def test_both_spectra_are_those_of_a_decomposition(tmp_path: Path) -> None:
+    table = merged(parts_of(tmp_path, LAYERS, [4]))
+    rows = table.set_index(["index", "of"])
+    for index, maps in enumerate((WIDE, NARROW)):
+        values = [decomposed(each) for each in tokens_of(maps)]
+        of_tokens = rows.loc[index, "tokens"]
+        logs = np.mean([np.log(each / each[0]) for each in values], axis=0)
+        np.testing.assert_allclose(of_tokens["log_ratios"], logs, rtol=1e-10)
+        share = [each / each.sum() for each in values]
+        ranks = [np.exp(-(each * np.log(each)).sum()) for each in share]
+        assert of_tokens["effective_rank"] == pytest.approx(np.mean(ranks), rel=1e-10)
+        assert of_tokens["ci_low"] < np.mean(ranks) < of_tokens["ci_high"]
+        assert of_tokens["vectors"] == maps[0, 0].size
+        assert of_tokens["most"] == len(logs)
+        pooled = decomposed(maps.astype(np.float64).mean(axis=(2, 3)))
+        of_images = rows.loc[index, "images"]
+        np.testing.assert_allclose(of_images["log_ratios"], np.log(pooled / pooled[0]), rtol=1e-9)
+        assert of_images["vectors"] - 1 == of_images["most"] == len(pooled) == 5
+    TABLE.write(table, tmp_path / "table.parquet")
+    assert len(TABLE.read(tmp_path / "table.parquet")) == 8
+
+
+def test_maps_without_a_spectrum(tmp_path: Path) -> None:
+    rows = merged(parts_of(tmp_path, LAYERS, [])).set_index(["index", "of"])
+    one = rows.loc[2, "tokens"]
+    assert (one["most"], one["log_ratios"]) == (0, [])
+    assert np.isnan(one["effective_rank"])
+    # Its images differ all the same.
+    assert rows.loc[2, "images"]["effective_rank"] > 1
+    for of in ("tokens", "images"):
+        alike = rows.loc[3, of]
+        assert (alike["effective_rank"], alike["log_ratios"]) == (0, [])
+
+
+def test_a_single_image_has_no_spectrum_of_images(tmp_path: Path) -> None:
+    part = measure(OnLatents(written(tmp_path / "one", [WIDE[:1]]), 0), **SETTINGS)
+    rows = merged([part], POINTS[:1]).set_index("of")
+    assert np.isnan(rows["effective_rank"]["images"])
+    assert rows["log_ratios"]["images"] == []
+    assert np.isnan(rows["ci_low"]["tokens"])
+
+
+def test_of_large_maps_some_tokens_are_drawn(tmp_path: Path) -> None:
+    assert taken(100, 10, 20, 0).tolist() == list(range(100))
+    assert taken(10, 100, 20, 0).tolist() == list(range(10))
+    chosen = taken(100, 30, 20, 0)
+    assert len(set(chosen)) == 20
+    assert chosen.tolist() == sorted(chosen)
+    assert chosen.tolist() == taken(100, 60, 20, 0).tolist() != taken(100, 30, 20, 1).tolist()
+    part = measure(OnLatents(written(tmp_path / "file", [NARROW]), 0), tokens=4, seed=0)
+    assert part["tokens"].tolist() == [4] * 6
+    which = taken(9, 14, 4, 0)
+    for each, ratios in zip(tokens_of(NARROW), part["log_ratios"], strict=True):
+        values = decomposed(each[which])
+        np.testing.assert_allclose(ratios, np.log(values / values[0]), rtol=1e-9, atol=1e-12)
+    # Whole images are pooled.
+    pooled = NARROW.astype(np.float64).mean(axis=(2, 3))
+    np.testing.assert_allclose(np.stack(part["pooled"].to_list()), pooled, rtol=1e-12)
+
+
+def test_latents_in_bfloat16(tmp_path: Path) -> None:
+    raw, values = rounded(WIDE)
+    short = measure(OnLatents(written(tmp_path / "short", [raw], "BF16"), 0), **SETTINGS)
+    long = measure(OnLatents(written(tmp_path / "long", [values]), 0), **SETTINGS)
+    pd.testing.assert_frame_equal(short, long)
+
+
+def test_values_that_are_not_finite_are_refused(tmp_path: Path) -> None:
+    for number, value in enumerate((np.nan, np.inf)):
+        spoiled = WIDE.copy()
+        spoiled[4, 0, 0, 0] = value
+        with pytest.raises(VitscopeError, match="not finite, or too large, for image 14"):
+            measure(OnLatents(written(tmp_path / f"{number}", [spoiled]), 10), **SETTINGS)
+
+
+@pytest.mark.nightly
+def test_of_the_golden_network(golden: Golden, tmp_path: Path) -> None:
+    """In float32, as a job reads them, against a decomposition of the same values in float64."""
+    made = golden_latents(golden, "vit_ti", tmp_path)
+    parts = [measure(OnLatents(file, first), **SETTINGS) for first, file in made.shards]
+    table = merge(Parts("m", iter(parts), made.blocks[[*CUT_POINT]]), resamples=10, seed=0)
+    last = len(made.blocks) - 1
+    name = made.blocks["name"].iloc[last]
+    maps = np.concatenate([file.mapped(name) for _, file in made.shards])
+    values = [decomposed(each) for each in tokens_of(maps)]
+    logs = np.mean([np.log(np.maximum(each / each[0], FLOOR)) for each in values], axis=0)
+    row = table[(table["index"] == last) & (table["of"] == "tokens")].iloc[0]
+    # 192 channels of 256 tokens; the smallest value is some thousandths of the first.
+    np.testing.assert_allclose(row["log_ratios"], logs, atol=1e-8)

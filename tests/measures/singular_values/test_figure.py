@@ -1,0 +1,71 @@
+"""The figures show the table."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from tests.helpers.shown import flaws, legend_labels, spans
+from vitscope.drawing.figure import Member
+from vitscope.drawing.looks import depth_color
+
+VIT = Member("vit", "ViT", "vit")
+RESNET = Member("resnet", "ResNet", "resnet")
+BOTH = (VIT, RESNET)
+
+
+@pytest.fixture
+def values(table: pd.DataFrame) -> pd.DataFrame:
+    """Spectra that fall faster with depth; of tokens, the last two values are round-off."""
+    ratios = [[*(-np.arange(6) * (1 + each)), *[np.log(1e-6)] * 2] for each in table["depth"]]
+    rank = 8 - 3 * table["depth"]
+    tokens = table.assign(
+        of="tokens", most=8, vectors=64, effective_rank=rank, ci_low=rank - 0.1, ci_high=rank + 0.1,
+        log_ratios=ratios,
+    )  # fmt: skip
+    longer = [-np.arange(20) * 0.1] * len(table)
+    images = tokens.assign(
+        of="images", most=20, ci_low=np.nan, ci_high=np.nan, effective_rank=2.0, log_ratios=longer
+    )
+    return pd.concat([tokens, images]).drop(columns="variance")
+
+
+def test_a_curve_for_each_cut_point(values, laid_out):
+    figure = laid_out("singular_values", {"singular_values": values}, BOTH)
+    for axes, member in zip(figure.axes[:2], BOTH, strict=True):
+        rows = values[(values["model"] == member.model) & (values["of"] == "tokens")]
+        for line, row in zip(axes.lines, rows.sort_values("index").to_dict("records"), strict=True):
+            # It ends before what is round-off.
+            np.testing.assert_array_equal(line.get_ydata(), row["log_ratios"][:6])
+            np.testing.assert_array_equal(line.get_xdata(), range(1, 7))
+            assert line.get_color() == depth_color(row["depth"])
+        assert axes.get_title() == member.label
+    below = figure.axes[2:4]
+    assert all(len(line.get_xdata()) == 20 for axes in below for line in axes.lines)
+    # One scale for panels side by side.
+    assert figure.axes[0].get_ylim() == figure.axes[1].get_ylim()
+    assert below[0].get_ylim() == below[1].get_ylim()
+    assert not flaws(figure)
+
+
+def test_a_network_without_tokens_to_compare(values, laid_out):
+    none = values.assign(most=0, log_ratios=[[]] * len(values))
+    figure = laid_out("singular_values", {"singular_values": none}, BOTH)
+    assert not flaws(figure)
+
+
+def test_ranks_by_depth(values, laid_out):
+    figure = laid_out("effective_rank", {"singular_values": values}, BOTH)
+    for axes, member in zip(figure.axes, BOTH, strict=True):
+        rows = values[values["model"] == member.model].sort_values("index")
+        most, images, tokens = axes.lines
+        of_tokens = rows[rows["of"] == "tokens"]
+        np.testing.assert_array_equal(tokens.get_xdata(), of_tokens["depth"])
+        np.testing.assert_array_equal(tokens.get_ydata(), of_tokens["effective_rank"])
+        assert set(images.get_ydata()) == {2.0}
+        assert set(most.get_ydata()) == {8}
+        assert axes.get_ylim()[0] == 0
+        assert axes.get_title() == member.label
+    assert len(spans(figure.axes[0])) == 12
+    expected = {"tokens of an image", "pooled images", "most for tokens", "95 % interval", "MSA"}
+    assert expected <= {*legend_labels(figure)}
+    assert not flaws(figure)

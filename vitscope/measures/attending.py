@@ -1,0 +1,73 @@
+"""The attention of a model that is measured."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from torch import nn
+
+from vitscope.errors import VitscopeError, quoted
+from vitscope.measures import rooms
+from vitscope.measures.given import OnModel
+from vitscope.networks.attention import Attention
+from vitscope.networks.attention_finding import Found, find_attention
+from vitscope.networks.cut_points import CutPoint
+
+
+def attention_of(given: OnModel) -> list[Attention]:
+    """Return the attention of a model; of what cannot be read of it, it is warned."""
+    attentions, warnings = attention_in(
+        given.network, given.settings, given.cut_points, f"models.{given.model}"
+    )
+    given.warnings.extend(warnings)
+    return attentions
+
+
+def attention_in(
+    network: nn.Module, settings: Mapping[str, Any], cut_points: Sequence[CutPoint], where: str
+) -> tuple[list[Attention], list[str]]:
+    """Return the attention of a network, and what of it cannot be read, a sentence each.
+
+    A network in which there is none is refused; `where` is what messages call it.
+    """
+    found = find_attention(network, settings, cut_points)
+    refusal = why_none(found)
+    if refusal is not None:
+        raise VitscopeError(f"{where}: {refusal}")
+    return found.attentions, [f"{where}: {doubt}" for doubt in doubts(found)]
+
+
+def why_none(found: Found) -> str | None:
+    """Say why there is no attention to read, and what can be drawn without; None if there is."""
+    if found.attentions:
+        return None
+    others = [
+        name
+        for name, kind in rooms.kinds().items()
+        if not rooms.declared(kind.measure).reads_attention
+    ]
+    why = (
+        f"none of its {len(found.refused)} attentions can be read ({_first(found)})"
+        if found.refused
+        else "no attention was found: nowhere is a softmax taken of products of queries and keys"
+    )
+    return f"{why}. Kinds of figures that need none are {', '.join(sorted(others))}."
+
+
+def doubts(found: Found) -> list[str]:
+    """Say what of the attention is not read, or not as it is used."""
+    said = []
+    if found.refused:
+        total = len(found.refused) + len(found.attentions)
+        said.append(f"{len(found.refused)} of {total} attentions are not read, as {_first(found)}.")
+    mixed = [each.name for each in found.attentions if each.mixed]
+    if mixed:
+        said.append(
+            f"in {len(mixed)} attentions, as in {quoted(mixed[0])}, heads are mixed behind the "
+            f"softmax: what is read is the softmax."
+        )
+    return said
+
+
+def _first(found: Found) -> str:
+    name, why = next(iter(found.refused.items()))
+    return f"{quoted(name)}: {why}"

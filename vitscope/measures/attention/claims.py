@@ -1,0 +1,173 @@
+"""Claims about attention: how far heads look, and whether they look at anything of their own."""
+
+from typing import Any
+
+import pandas as pd
+from scipy.stats import spearmanr
+
+from vitscope.claims.claim import Claim, Finding, attending, share
+from vitscope.claims.evidence import Evidence
+from vitscope.measures.attention.table import TABLE
+
+_DISTANCE = "distance_renormalized"
+_THIRDS = (
+    "The first third of a network are its attentions of a normalized depth of at most a third, the "
+    "last third those of at least two thirds."
+)
+_SPREAD = (
+    "Not of the paper: Dosovitskiy et al. 2021 find heads of small and heads of large distance "
+    "side by side in the first blocks of a ViT, and only large ones in the last. The spread of an "
+    "attention is the largest distance of a head minus the smallest, over the distance of queries "
+    "that attend to all keys alike. The value is the mean spread of the first third minus that of "
+    f"the last; the claim holds where it is above zero. {_THIRDS}"
+)
+_FAR = (
+    "Not of the paper: Raghu et al. 2021 find that heads of the last blocks of a ViT look far. "
+    "Counted are the heads of the last third: one is in favour where its distance, over that of "
+    "queries that attend to all keys alike, is above the mean of all heads of the network. "
+    f"{_THIRDS}"
+)
+_GROWS = (
+    "Not of the paper: Dosovitskiy et al. 2021 find that the distance of attention grows with "
+    "depth. The value is the rank correlation (Spearman) of the mean distance of the heads of an "
+    "attention, in pixels, with depth; the claim holds where it is above zero."
+)
+_WINDOWS = (
+    "Not of the paper: Liu et al. 2021 let attention look within windows only. Counted are the "
+    "heads that attend within several windows: one is in favour where its distance is below that "
+    "of queries that attend to all of the image alike."
+)
+_COLLAPSE = (
+    "Not of the paper: Park et al. 2023 find that the attention of supervised networks does not "
+    "collapse in late blocks, where that of contrastive ones does. Counted are the attentions of "
+    "the last third: one is in favour where the mean of its heads is at least half of the mean "
+    f"over all attentions of the network. {_THIRDS}"
+)
+
+
+def _points(rows: pd.DataFrame, _blocks: pd.DataFrame) -> pd.DataFrame:
+    return rows.sort_values(["attention", "head"], ignore_index=True)
+
+
+def _published(points: pd.DataFrame) -> pd.DataFrame:
+    """Return published means of the heads of each block of a ViT as points that are counted."""
+    names = {
+        "block": "attention",
+        "attention_distance_px": _DISTANCE,
+        "attention_nmi": "nmi",
+    }
+    # Behind an MSA and an MLP a block, the MSA of a block is one half of it before its end.
+    depth = (points["block"] + 0.5) / len(points)
+    missing = pd.Series([None] * len(points), dtype="Int32")
+    unknown = dict.fromkeys(("distance_uniform", "distance_anywhere"), float("nan"))
+    rest: dict[str, Any] = {"head": missing, "heads": 1, "windows": 1, **unknown}
+    found = points.rename(columns=names).assign(depth=depth, **rest)
+    # A file of one of the two says nothing of the other.
+    return found.reindex(columns=[*found.columns.union([_DISTANCE, "nmi"])])
+
+
+def _heads(points: pd.DataFrame) -> pd.DataFrame:
+    """Return the heads that look from somewhere, with how far that is of what is possible."""
+    heads = points[points["head"].notna() & points[_DISTANCE].notna()]
+    return heads.assign(reach=heads[_DISTANCE] / heads["distance_uniform"])
+
+
+def _spread_falls(points: pd.DataFrame) -> Finding | None:
+    heads = _heads(points)
+    several = heads[heads["heads"] > 1].groupby("attention")
+    spreads = several["reach"].max() - several["reach"].min()
+    depths = several["depth"].first()
+    first, last = spreads[depths <= 1 / 3], spreads[depths >= 2 / 3]
+    if first.empty or last.empty:
+        return None
+    return Finding(float(first.mean() - last.mean()))
+
+
+def _last_look_far(points: pd.DataFrame) -> Finding | None:
+    heads = _heads(points)
+    last = heads[heads["depth"] >= 2 / 3]
+    return share(last["reach"] > heads["reach"].mean())
+
+
+def _grows(points: pd.DataFrame) -> Finding | None:
+    means = points[points["head"].isna()].dropna(subset=_DISTANCE)
+    if len(means) < 3 or means[_DISTANCE].nunique() == 1:
+        return None
+    return Finding(float(spearmanr(means["depth"], means[_DISTANCE]).statistic))
+
+
+def _windows_bound(points: pd.DataFrame) -> Finding | None:
+    heads = _heads(points)
+    within = heads[heads["windows"] > 1]
+    return share(within[_DISTANCE] < within["distance_anywhere"])
+
+
+def _keeps(points: pd.DataFrame) -> Finding | None:
+    means = points[points["head"].isna()].dropna(subset="nmi")
+    last = means[means["depth"] >= 2 / 3]
+    return share(last["nmi"] >= means["nmi"].mean() / 2)
+
+
+CLAIMS = {
+    "attention_distance": Evidence(
+        TABLE,
+        (
+            Claim(
+                "early_heads_look_near_and_far",
+                "Early heads look near and far, late ones alike",
+                "Dosovitskiy et al. 2021",
+                "difference of spreads",
+                _SPREAD,
+                attending,
+                _spread_falls,
+                holds_above=0,
+            ),
+            Claim(
+                "late_heads_look_far",
+                "Late heads look far",
+                "Raghu et al. 2021",
+                "share of late heads",
+                _FAR,
+                attending,
+                _last_look_far,
+            ),
+            Claim(
+                "distance_grows",
+                "Attention looks farther with depth",
+                "Dosovitskiy et al. 2021",
+                "rank correlation of distance and depth",
+                _GROWS,
+                attending,
+                _grows,
+                holds_above=0,
+            ),
+            Claim(
+                "windows_bound_distance",
+                "Windows bound how far attention looks",
+                "Liu et al. 2021",
+                "share of heads in windows",
+                _WINDOWS,
+                attending,
+                _windows_bound,
+            ),
+        ),
+        _points,
+        _published,
+    ),
+    "attention_nmi": Evidence(
+        TABLE,
+        (
+            Claim(
+                "late_attention_does_not_collapse",
+                "Late attention does not collapse",
+                "Park et al. 2023",
+                "share of late attentions",
+                _COLLAPSE,
+                attending,
+                _keeps,
+            ),
+        ),
+        _points,
+        _published,
+    ),
+}

@@ -1,0 +1,82 @@
+"""The table `attention`: one row per model, attention and head; and one for the mean of its heads.
+
+Attention is a softmax of products of queries and keys that are positions of the image, wherever a
+network computes one. It is read as the network uses it: in windows where there are windows, with
+pooled keys where keys are pooled, with masks and biases. Where a position is, in pixels of the
+image, follows from the pass: tokens of no place, such as that of the class, are no queries and no
+keys of `distance` and `nmi`; in `entropy` they are.
+
+All values are means over the queries of an image, over its windows, and then over images. The
+distance of a query is the mean distance of keys, weighted by attention; what it takes of tokens
+without a place counts nothing in `distance`, and `distance_renormalized` divides by what is left
+(Park et al. 2023). For `nmi`, 1e-8 is added to attention without these tokens and rows are
+normalized anew; it is the mutual information of query and key over the root of their entropies,
+with all queries equally likely. It is 0 where all queries attend alike. Values are null where an
+attention has no query with a place, as that of a class alone. Queries that take nothing of keys
+with a place are left out of `distance_renormalized`, and windows of one query or one key of `nmi`.
+
+A part has one row per attention, image of a shard and head.
+"""
+
+import pyarrow as pa
+
+from vitscope.files.tables import Columns, Table
+
+_ATTENTION: Columns = {
+    "attention": (pa.int32(), "which attention of the network, 0 for the first"),
+    "name": (pa.string(), "module that computes it"),
+    "windows": (pa.int32(), "windows of an image, within which it attends"),
+    "queries": (pa.int32(), "queries of a window, those without a place among them"),
+    "keys": (pa.int32(), "keys of a window, those without a place among them"),
+    "distance_uniform": (pa.float64(), "distance of queries that attend to all keys alike, pixels"),
+    "distance_anywhere": (
+        pa.float64(),
+        "distance of the same queries, attending to all keys of all windows alike, pixels",
+    ),
+}
+_MEANINGS = {
+    "distance": "mean distance of what is attended to, pixels of the image",
+    "distance_renormalized": "the same, of the attention to keys that have a place",
+    "entropy": "entropy of the attention of a query, nats",
+    "nmi": "mutual information of query and key over the root of their entropies",
+}
+VALUES = tuple(_MEANINGS)
+
+
+def _with_interval(name: str, meaning: str) -> Columns:
+    return {
+        name: (pa.float64(), meaning),
+        f"{name}_low": (pa.float64(), f"lower end of the 95 % bootstrap interval of {name}"),
+        f"{name}_high": (pa.float64(), f"upper end of the 95 % bootstrap interval of {name}"),
+    }
+
+
+TABLE = Table(
+    "attention",
+    {
+        "model": (pa.string(), "model, as the study names it"),
+        **_ATTENTION,
+        "index": (pa.int32(), "cut point behind it, or the last where none is"),
+        "stage": (pa.int32(), "stage of that cut point"),
+        "depth": (pa.float64(), "normalized depth of that cut point"),
+        "heads": (pa.int32(), "heads of this attention"),
+        "head": (pa.int32(), "head, 0 for the first; null for the mean of all"),
+        "images": (pa.int64(), "number of images"),
+        **{
+            column: kind
+            for name, meaning in _MEANINGS.items()
+            for column, kind in _with_interval(name, meaning).items()
+        },
+    },
+)
+
+PART = Table(
+    "attention",
+    {
+        **_ATTENTION,
+        "index": (pa.int32(), "cut point behind it, or how many there are where none is"),
+        "image": (pa.int64(), "position of the image among those measured, from 0"),
+        "head": (pa.int32(), "head, 0 for the first"),
+        **{name: (pa.float64(), meaning) for name, meaning in _MEANINGS.items()},
+    },
+)

@@ -1,0 +1,91 @@
+"""Attention multiplied through a network, block by block: no more than one matrix is kept."""
+
+from collections.abc import Sequence
+from functools import cache
+
+import torch
+from torch import Tensor, nn
+
+from vitscope.measures.tokens import Tokens, over_heads, pooling, tokens_of, whole
+from vitscope.networks.attention import Attention, Weights, attending
+
+
+class Rollout:
+    """What the tokens of the stream are of those that the first attention is of, in a pass."""
+
+    def __init__(self, attentions: Sequence[Attention]) -> None:
+        self._attentions = attentions
+        self._queries = [tokens_of(each.queries) for each in attentions]
+        self._keys = [tokens_of(each.keys) for each in attentions]
+        # Where keys are pooled, those that they are of.
+        self._first = max(self._keys[0], self._queries[0], key=lambda each: len(each.places))
+        # What a map is of another does not depend on images.
+        self._pooling = cache(pooling)
+        self.begin()
+
+    @property
+    def grid(self) -> tuple[int, int]:
+        """The rows and columns of what the first attention is of."""
+        return self._first.grid
+
+    def begin(self) -> None:
+        """Begin with another image."""
+        self._stream = self._first
+        self._joint = torch.eye(len(self._stream))
+
+    def run(self, network: nn.Module, image: Tensor, heads: str) -> None:
+        """Go through all attention of one image, as the network takes it.
+
+        `heads` says how they are put together.
+        """
+
+        def read(position: int, weights: Weights) -> None:
+            self.add(position, over_heads(weights, heads)[0])
+
+        self.begin()
+        with attending(network, self._attentions, read), torch.inference_mode():
+            network(image)
+
+    def add(self, position: int, weights: Tensor) -> None:
+        """Go on through an attention, (windows, queries, keys) of one image."""
+        queries, keys = self._queries[position], self._keys[position]
+        matrix = whole(weights.cpu(), queries, keys)
+        if not len(queries.places):
+            self._take(keys)
+            rows = slice(len(keys.places), len(keys.places) + queries.prefix)
+            own = torch.eye(len(keys))[rows]
+            self._joint[rows] = _normalized(matrix + own) @ self._joint
+        elif len(queries) > len(keys):
+            # Keys are pooled: what is taken of one is shared by the positions that it covers.
+            self._take(queries)
+            covered = self._pooling(queries, keys)
+            self._joint = _normalized(matrix @ covered + torch.eye(len(queries))) @ self._joint
+        else:
+            self._take(keys)
+            if keys.same(queries):
+                matrix.diagonal().add_(1)
+            else:
+                matrix = matrix + self._pooling(keys, queries)
+            self._joint = _normalized(matrix) @ self._joint
+            self._stream = queries
+
+    def _take(self, tokens: Tokens) -> None:
+        """Let the stream be of other tokens, as where its map is pooled."""
+        if not tokens.same(self._stream):
+            self._joint = self._pooling(self._stream, tokens) @ self._joint
+            self._stream = tokens
+
+    def result(self) -> tuple[str, Tensor]:
+        """Return whose row is taken, and what it takes of each position, over the largest."""
+        placed = len(self._stream.places)
+        if self._stream.prefix:
+            name, row = "class token", self._joint[placed]
+        else:
+            name, row = "mean of queries", self._joint[:placed].mean(0)
+        values = row[: len(self._first.places)]
+        # Nothing of any position is taken where all is of tokens without a place.
+        return name, values / values.max().clamp_min(torch.finfo(values.dtype).tiny)
+
+
+def _normalized(matrix: Tensor) -> Tensor:
+    return matrix / matrix.sum(-1, keepdim=True)

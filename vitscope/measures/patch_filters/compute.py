@@ -1,0 +1,101 @@
+"""The filters of the first layer of a network, their principal components and frequencies."""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from vitscope.errors import VitscopeError
+from vitscope.measures.given import OnNetwork
+from vitscope.measures.patch_filters.table import COMPONENT, FILTER
+from vitscope.networks.projection import first_projection
+
+Array = npt.NDArray[Any]
+
+# What can be shown: filters of gray values, or of red, green and blue.
+CHANNELS = (1, 3)
+# A singular value of less than so much of the first is none.
+ROUND_OFF = 1e-6
+
+
+def principal_components(filters: Array) -> tuple[Array, Array]:
+    """Return the principal components of filters (N, ...), and the share of each in the variance.
+
+    There are as many as directions that the filters differ along.
+    """
+    flat = filters.reshape(len(filters), -1)
+    _, values, directions = np.linalg.svd(flat - flat.mean(axis=0), full_matrices=False)
+    there = values > ROUND_OFF * max(float(values[0]), np.finfo(np.float64).tiny)
+    values, directions = values[there], directions[there]
+    largest = np.take_along_axis(directions, abs(directions).argmax(axis=1)[:, None], axis=1)
+    components = (directions * np.sign(largest)).reshape(-1, *filters.shape[1:])
+    return components, values**2 / (values**2).sum()
+
+
+def frequencies(filters: Array) -> Array:
+    """Return the mean frequency of each filter of (N, C, H, W), in units of pi; NaN for zeros."""
+    power = (abs(np.fft.fft2(filters)) ** 2).sum(axis=1)
+    rows, columns = (2 * np.fft.fftfreq(size) for size in filters.shape[2:])
+    weighted = (power * np.hypot(rows[:, None], columns)).sum((1, 2))
+    total = power.sum((1, 2))
+    result: Array = np.where(total > 0, weighted / np.where(total > 0, total, 1), np.nan)
+    return result
+
+
+def scaled(filters: Array) -> tuple[Array, Array, Array]:
+    """Return filters (N, C, H, W) from 0 to 1, by row, column and channel, and what that was."""
+    low, high = (end(filters, axis=(1, 2, 3)) for end in (np.min, np.max))
+    span = np.where(high > low, high - low, 1)[:, None, None, None]
+    values = (filters - low[:, None, None, None]) / span
+    return values.transpose(0, 2, 3, 1), low, high
+
+
+def _rows(of: str, filters: Array, count: int) -> pd.DataFrame:
+    values, low, high = scaled(filters)
+    _, channels, height, width = filters.shape
+    return pd.DataFrame(
+        {
+            "of": of,
+            "number": np.arange(len(filters)),
+            "count": count,
+            "channels": channels,
+            "height": height,
+            "width": width,
+            "lowest": low,
+            "highest": high,
+            "frequency": frequencies(filters),
+            "share": np.nan,
+            "values": [each.ravel() for each in values],
+        }
+    )
+
+
+def measure(given: OnNetwork, filters: int, components: int) -> pd.DataFrame:
+    """Return the first filters of a network, and their first principal components."""
+    try:
+        found = first_projection(given.network, given.settings)
+    except VitscopeError as error:
+        raise VitscopeError(f"models.{given.model}: {error}") from error
+    weights = found.filters.detach().double().cpu().numpy()
+    _check(given.model, found.module, weights)
+    directions, shares = principal_components(weights)
+    of_filters = _rows(FILTER, weights[:filters], len(weights))
+    of_components = _rows(COMPONENT, directions[:components], len(directions))
+    of_components = of_components.assign(share=shares[:components])
+    both = pd.concat([of_filters, of_components], ignore_index=True)
+    return both.assign(model=given.model, module=found.module)
+
+
+def _check(model: str, module: str, weights: Array) -> None:
+    """Refuse filters that are no pictures, and values that are none."""
+    if weights.shape[1] not in CHANNELS:
+        raise VitscopeError(
+            f"models.{model}: the filters of the first layer, '{module}', have {weights.shape[1]} "
+            f"channels, and can be shown where these are one or three."
+        )
+    if not np.isfinite(weights).all():
+        raise VitscopeError(
+            f"models.{model}: the filters of the first layer, '{module}', are not finite: check "
+            f"the checkpoint."
+        )

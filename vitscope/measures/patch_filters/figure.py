@@ -1,0 +1,25 @@
+"""The filters of the first layer, as pictures."""
+
+from collections.abc import Mapping, Sequence
+
+import pandas as pd
+from matplotlib.figure import Figure
+
+from vitscope.claims.published import Published
+from vitscope.drawing.figure import Member
+from vitscope.measures.patch_filters.table import FILTER
+from vitscope.measures.patch_filters.tiles import draw_tiles, rows_by_number
+
+
+def _title(member: Member, rows: pd.DataFrame) -> str:
+    first, shown = rows.iloc[0], len(rows)
+    of = f"first {shown} of {first['count']}" if shown < first["count"] else f"{shown}"
+    return f"{member.label}\n{of} filters of {first['height']}×{first['width']} pixels"
+
+
+def plot(
+    table: pd.DataFrame, members: Sequence[Member], published: Mapping[str, Published]
+) -> Figure:
+    """Draw one panel per model: its filters, each from its lowest value to its highest."""
+    rows = [rows_by_number(table, member, FILTER) for member in members]
+    return draw_tiles(members, rows, [_title(*each) for each in zip(members, rows, strict=True)])

@@ -1,0 +1,38 @@
+"""The table `patch_filters`: one row per model and filter, and one per principal component.
+
+The filters are those of the first layer with weights that takes the values of images: of patches in
+a ViT, the first convolution in others. Its weights are as the layer uses them: standardized, where
+it does that first. The principal components are those of all filters of the layer as vectors, about
+their mean; of the two signs of a component, the one is taken in which its largest value is
+positive.
+
+`values` are scaled over the whole filter, or component: 0 is its lowest value, 1 its highest. The
+frequency of a filter is the mean over its Fourier transform, with power as weights, of the length
+of the vector of each frequency, in units of pi: 1 where an axis ends. The mean of each channel
+counts too, as frequency 0. It is null where all weights are 0.
+"""
+
+import pyarrow as pa
+
+from vitscope.files.tables import Table
+
+FILTER, COMPONENT = "filter", "component"
+
+TABLE = Table(
+    "patch_filters",
+    {
+        "model": (pa.string(), "model, as the study names it"),
+        "module": (pa.string(), "name of the layer in the model"),
+        "of": (pa.string(), "filter, or component"),
+        "number": (pa.int32(), "number of the filter or of the component, from 0"),
+        "count": (pa.int32(), "how many filters the layer has, or components its filters have"),
+        "channels": (pa.int32(), "channels of the filter"),
+        "height": (pa.int32(), "rows of the filter"),
+        "width": (pa.int32(), "columns of the filter"),
+        "lowest": (pa.float64(), "lowest value, which is 0 in `values`"),
+        "highest": (pa.float64(), "highest value, which is 1 in `values`"),
+        "frequency": (pa.float64(), "mean frequency, in units of pi"),
+        "share": (pa.float64(), "share of a component in the variance of the filters; or null"),
+        "values": (pa.list_(pa.float64()), "scaled values, by row, column and channel"),
+    },
+)

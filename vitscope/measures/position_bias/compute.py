@@ -1,0 +1,49 @@
+"""The relative position biases of a network, by layer and head."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from vitscope.errors import VitscopeError
+from vitscope.measures.given import OnNetwork
+from vitscope.networks.position_bias import PositionBias, position_biases
+
+Array = npt.NDArray[Any]
+
+
+def measure(given: OnNetwork) -> pd.DataFrame:
+    """Return the relative position biases of a network."""
+    try:
+        found = position_biases(given.network, given.settings)
+    except VitscopeError as error:
+        raise VitscopeError(f"models.{given.model}: {error}") from error
+    rows = [row for layer, bias in enumerate(found) for row in _rows(layer, bias)]
+    table = pd.DataFrame(rows).assign(model=given.model)
+    return table.astype({"head": "Int32"})
+
+
+def _rows(layer: int, bias: PositionBias) -> Iterator[dict[str, Any]]:
+    height, width = bias.values.shape[1:]
+    for head, values in enumerate(bias.values):
+        yield {
+            "layer": layer,
+            "module": bias.module,
+            "head": None if bias.shared else head,
+            "height": height,
+            "width": width,
+            "at_itself": values[height // 2, width // 2],
+            "to_neighbours": _beside(values).mean() if height * width > 1 else np.nan,
+            "lowest": values.min(),
+            "highest": values.max(),
+            "values": values.ravel(),
+        }
+
+
+def _beside(values: Array) -> Array:
+    """Return the values at offsets of one, down or to the right."""
+    row, column = np.indices(values.shape) - np.array(values.shape)[:, None, None] // 2
+    beside: Array = values[abs(row) + abs(column) == 1]
+    return beside

@@ -1,0 +1,68 @@
+"""Cosines of position embeddings, as tiles: one for each position, in its place."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.cm import ScalarMappable
+from matplotlib.colors import Normalize
+from matplotlib.figure import Figure
+
+from vitscope.claims.published import Published
+from vitscope.drawing import layout
+from vitscope.drawing.figure import Member
+from vitscope.drawing.rows import rows_of
+
+Array = npt.NDArray[Any]
+
+_COLORS = "viridis"
+# Tiles along a side at most; of more positions, some are left out evenly.
+_MOST = 14
+# Of the side of a tile, the gap between two.
+_GAP = 0.12
+# Numbers along a side at most.
+_LABELS = 8
+# Inches: what the colour bar takes of the width, and titles and labels of the height.
+_BAR_WIDTH, _TEXT_HEIGHT = 1.15, 0.25
+
+
+def shown(size: int) -> Array:
+    """Return which of so many rows or columns have tiles."""
+    return np.linspace(0, size - 1, min(size, _MOST)).round().astype(int)
+
+
+def _draw(axes: Axes, points: pd.DataFrame) -> None:
+    height, width = (int(points[name].iloc[0]) for name in ("height", "width"))
+    cosines = np.stack([np.asarray(each, np.float64) for each in points["cosines"]])
+    tiles = cosines.reshape(height, width, height, width)
+    rows, columns = shown(height), shown(width)
+    for down, row in enumerate(rows):
+        for right, column in enumerate(columns):
+            # A tile is one wide, with its gap.
+            edges = (right, right + 1 - _GAP, down + 1 - _GAP, down)
+            axes.imshow(tiles[row, column], cmap=_COLORS, vmin=-1, vmax=1, extent=edges)
+    for axis, numbers in ((axes.xaxis, columns), (axes.yaxis, rows)):
+        every = -(-len(numbers) // _LABELS)
+        middles = np.arange(len(numbers))[::every] + (1 - _GAP) / 2
+        axis.set_ticks(middles, [str(number) for number in numbers[::every]])
+    axes.set(xlim=(0, len(columns) - _GAP), ylim=(len(rows) - _GAP, 0), aspect="equal")
+    axes.tick_params(length=0)
+    axes.spines[:].set_visible(False)
+
+
+def plot(
+    table: pd.DataFrame, members: Sequence[Member], published: Mapping[str, Published]
+) -> Figure:
+    """Draw a panel per model: a tile for each position, its cosine with every position."""
+    panels = layout.square_panels(len(members), _BAR_WIDTH, _TEXT_HEIGHT)
+    for axes, member in zip(panels.axes, members, strict=True):
+        _draw(axes, rows_of("position_similarity", table, member.model, ["row", "column"]))
+        axes.set_title(member.label)
+    panels.label("Column of the position", "Row of the position")
+    colors = ScalarMappable(Normalize(-1, 1), _COLORS)
+    bar = panels.figure.colorbar(colors, ax=panels.axes, label="Cosine similarity")
+    layout.without_edges(bar)
+    return panels.figure

@@ -1,0 +1,32 @@
+"""The table `position_similarity`: one row per model and position.
+
+The position embedding is what the network adds to its tokens that differs between positions and is
+the same for all images, as the network uses it: resized, or made of parameters, where it does that
+first. Tokens without a position, such as that of the class, are left out. Where there are more
+positions than `analysis.position_similarity.positions`, those of every `step`-th row and column are
+compared, and no others have a row.
+
+A cosine is null where the embedding of one of the two positions is zero.
+"""
+
+import pyarrow as pa
+
+from vitscope.files.tables import Table
+
+TABLE = Table(
+    "position_similarity",
+    {
+        "model": (pa.string(), "model, as the study names it"),
+        "embedding": (pa.string(), "parameter that is added, or else the module that adds it"),
+        "height": (pa.int32(), "rows of positions that are compared"),
+        "width": (pa.int32(), "columns of positions that are compared"),
+        "step": (pa.int32(), "how far apart in the network rows and columns are; 1 for all"),
+        "row": (pa.int32(), "row of the position among those that are compared"),
+        "column": (pa.int32(), "column of the position among those that are compared"),
+        "norm": (pa.float64(), "norm of its embedding"),
+        "to_neighbours": (pa.float64(), "mean cosine with those above, below, left and right"),
+        "to_others": (pa.float64(), "mean cosine with all others"),
+        "products": (pa.list_(pa.float32()), "dot product with every position, row by row"),
+        "cosines": (pa.list_(pa.float32()), "cosine with every position, row by row"),
+    },
+)

@@ -1,0 +1,199 @@
+"""Effective receptive fields: gradients of the central position of feature maps by the image."""
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import torch
+from torch import Tensor, nn
+
+from vitscope.data.split import select
+from vitscope.errors import VitscopeError, quoted
+from vitscope.measures.given import OnModel
+from vitscope.measures.intervals import TAILS, bootstrap_means
+from vitscope.measures.receptive_field.choosing import chosen
+from vitscope.measures.receptive_field.table import SHARES
+from vitscope.networks.capture import reading
+from vitscope.networks.cut_point_columns import CUT_POINT
+from vitscope.networks.cut_points import CutPoint
+
+Array = npt.NDArray[Any]
+
+
+class _Reached(Exception):  # noqa: N818
+    """All that a pass was for is known: the network need not go on."""
+
+
+def center(size: int) -> int:
+    """Return the central one of so many rows or columns: of an even number, behind the middle."""
+    return size // 2
+
+
+def value_of(point: CutPoint, tensor: Tensor) -> Tensor:
+    """Return the sum over the channels of the central position, of all images together."""
+    maps = point.layout.to_nchw(tensor)
+    return maps[:, :, center(maps.shape[2]), center(maps.shape[3])].sum()
+
+
+def contributions(network: nn.Module, points: Sequence[CutPoint], images: Tensor) -> list[Tensor]:
+    """Return what each pixel of each image contributes to the center at each point: (N, H, W).
+
+    An image must not change what a network makes of another one.
+    """
+    images = images.detach().requires_grad_()
+    with torch.enable_grad():
+        found = []
+        values = _values(network, points, images)
+        for number, (point, value) in enumerate(zip(points, values, strict=True), start=1):
+            if not value.requires_grad:
+                raise VitscopeError(
+                    f"The network computes its values at the cut point {quoted(point.name)} "
+                    f"without gradients, so that no receptive field can be measured there."
+                )
+            more = number < len(points)
+            (gradient,) = torch.autograd.grad(value, images, retain_graph=more)
+            found.append(gradient.abs().sum(1))
+    return found
+
+
+def _values(network: nn.Module, points: Sequence[CutPoint], images: Tensor) -> list[Tensor]:
+    """Return the value at each point, from a pass that ends behind the last."""
+    found: dict[int, Tensor] = {}
+    returned: dict[int, tuple[Tensor, int]] = {}
+
+    def read(index: int, tensor: Tensor) -> None:
+        if points[index].operation is not None:
+            # Its gradient is known only when the operation has ended.
+            returned[index] = tensor, tensor._version
+            return
+        found[index] = value_of(points[index], tensor)
+        if index == len(points) - 1:
+            raise _Reached
+
+    with reading(network, points, read), suppress(_Reached):
+        network(images)
+    for index, (tensor, version) in returned.items():
+        if tensor._version != version:
+            raise VitscopeError(
+                f"The network changes its values at the cut point {quoted(points[index].name)} in "
+                f"place, so that no receptive field can be measured there: choose others in "
+                f"analysis.receptive_field.cut_points."
+            )
+        found[index] = value_of(points[index], tensor)
+    return [found[index] for index in range(len(points))]
+
+
+class Squares:
+    """The squares around the middle of an image, from the smallest: rings, one in another.
+
+    Of an even number of rows or columns the pixel behind the middle is in the center.
+    """
+
+    def __init__(self, height: int, width: int) -> None:
+        rows, columns = (abs(np.arange(size) - center(size)) for size in (height, width))
+        away = np.maximum(rows[:, None], columns)
+        distances, ring = np.unique(away, return_inverse=True)
+        self._sides = 2 * distances + 1
+        self._ring = ring.ravel()
+        self._areas = np.bincount(self._ring).cumsum() / self._ring.size
+
+    def rings(self, maps: Array) -> Array:
+        """Return the sum of the pixels of each ring, of maps (N, H, W)."""
+        flat = maps.reshape(len(maps), -1)
+        return np.stack([np.bincount(self._ring, weights=each) for each in flat])
+
+    def holding(self, rings: Array, share: float) -> tuple[Array, Array]:
+        """Return side and area of the smallest square with a share of the sum of rings (..., R).
+
+        NaN where all of them are 0.
+        """
+        inside = rings.cumsum(axis=-1)
+        first = (inside >= share * inside[..., -1:]).argmax(axis=-1)
+        nothing = inside[..., -1] == 0
+        sides, areas = (
+            np.where(nothing, np.nan, of_rings[first]) for of_rings in (self._sides, self._areas)
+        )
+        return sides, areas
+
+
+class Field:
+    """The effective receptive field of the central position at a cut point, image by image."""
+
+    def __init__(self, point: CutPoint, block: Mapping[Any, Any], image: tuple[int, int]) -> None:
+        self._point, self._block = point, block
+        self._squares = Squares(*image)
+        self._sum = np.zeros(image)
+        self._rings: list[Array] = []
+
+    def add(self, contributed: Tensor) -> None:
+        """Take what each pixel of some images contributes: (N, H, W)."""
+        if not bool(contributed.isfinite().all()):
+            raise VitscopeError(
+                f"The gradients at the cut point {quoted(self._point.name)} are not finite: check "
+                f"the checkpoint, and the mean and std of the data set."
+            )
+        maps = contributed.double().cpu().numpy()
+        self._sum += maps.sum(axis=0)
+        self._rings.append(self._squares.rings(maps))
+
+    def row(self, resamples: int, seed: int) -> dict[str, Any]:
+        """Return the row of the table."""
+        rings = np.concatenate(self._rings)
+        mean = self._sum / len(rings)
+        return {
+            **self._block,
+            "images": len(rings),
+            "row": center(self._block["height"]),
+            "column": center(self._block["width"]),
+            **self._shares(rings, mean, resamples, seed),
+            "image_width": mean.shape[1],
+            "contributions": mean.ravel(),
+        }
+
+    def _shares(self, rings: Array, mean: Array, resamples: int, seed: int) -> dict[str, float]:
+        """Return the columns of all shares."""
+        resampled = bootstrap_means(rings, resamples, seed)
+        logs = self._squares.rings(np.log10(mean + 1)[None])[0]
+        found: dict[str, float] = {}
+        for percent in SHARES:
+            side, area = self._squares.holding(rings.mean(axis=0), percent / 100)
+            _, others = self._squares.holding(resampled, percent / 100)
+            _, of_logs = self._squares.holding(logs, percent / 100)
+            # A single image tells nothing of the spread.
+            low, high = np.percentile(others, TAILS) if len(rings) > 1 else (np.nan, np.nan)
+            columns = {"side": side, "area": area, "low": low, "high": high, "log_area": of_logs}
+            found |= {f"{name}_{percent}": float(value) for name, value in columns.items()}
+        return found
+
+
+def measure(
+    given: OnModel,
+    cut_points: Sequence[str],
+    images: int,
+    batch_size: int,
+    seed: int | None,
+    resamples: int,
+    bootstrap_seed: int,
+) -> pd.DataFrame:
+    """Return the effective receptive field of a model at the cut points that are chosen."""
+    if given.blocks is None:
+        raise ValueError("receptive fields need the block table")
+    which = chosen(given.model, given.cut_points, cut_points)
+    points = [given.cut_points[index] for index in which]
+    blocks = given.blocks.set_index("index", drop=False).loc[which, [*CUT_POINT]]
+    height, width = given.images.shape[1:]
+    fields = [
+        Field(point, block, (height, width))
+        for point, block in zip(points, blocks.to_dict("records"), strict=True)
+    ]
+    network = given.network.eval().to(given.device).requires_grad_(False)
+    rows = select(len(given.images), min(images, len(given.images)), seed).tolist()
+    mean, std = given.settings["mean"], given.settings["std"]
+    for batch in given.images.batches(rows, batch_size, mean, std):
+        found = contributions(network, points, batch.to(given.device))
+        for field, contributed in zip(fields, found, strict=True):
+            field.add(contributed)
+    return pd.DataFrame([field.row(resamples, bootstrap_seed) for field in fields])

@@ -1,0 +1,48 @@
+"""The table `receptive_field`: one row per model and cut point that is chosen.
+
+The contribution of a pixel to the feature map at a cut point is the gradient of the value at the
+central position, summed over its channels, by that pixel: the absolute value, summed over the
+channels of the image, mean over images (Luo et al. 2016). Of an even number of rows or columns the
+position behind the middle is the central one, as in the code of Ding et al. 2022.
+
+For a share of all contributions, such as 50 %, `side_50` is the side of the smallest square around
+the central pixel of the image that holds so much, and `area_50` how much of the image it covers;
+what of a square lies beyond the image does not count. All are null where no pixel contributes.
+
+Ding et al. count `log_area_50`, the area for the same share of log10(contribution + 1): it depends
+on how large values are, and says less of large networks than of small ones. They also take the
+positive part of the values and of the gradients, where these are absolute values, and have no
+square that is as large as the image.
+"""
+
+import pyarrow as pa
+
+from vitscope.files.tables import Columns, Table
+from vitscope.networks.cut_point_columns import CUT_POINT
+
+# Percent of all contributions.
+SHARES = (20, 30, 50, 99)
+
+
+def _of_share(share: int) -> Columns:
+    return {
+        f"side_{share}": (pa.int32(), f"side of the square with {share} %, in pixels"),
+        f"area_{share}": (pa.float64(), "share of the image that it covers"),
+        f"low_{share}": (pa.float64(), "lower end of the 95 % bootstrap interval over images"),
+        f"high_{share}": (pa.float64(), "upper end of the 95 % bootstrap interval over images"),
+        f"log_area_{share}": (pa.float64(), "the same area for contributions in logarithm"),
+    }
+
+
+TABLE = Table(
+    "receptive_field",
+    {
+        **CUT_POINT,
+        "images": (pa.int64(), "number of images"),
+        "row": (pa.int32(), "row of the central position in the feature map"),
+        "column": (pa.int32(), "column of the central position in the feature map"),
+        **{name: column for share in SHARES for name, column in _of_share(share).items()},
+        "image_width": (pa.int32(), "width of the image"),
+        "contributions": (pa.list_(pa.float64()), "that of each pixel of the image, row by row"),
+    },
+)

@@ -1,0 +1,61 @@
+"""The table `singular_values`: two rows per model and cut point, of its tokens and of its images.
+
+A token is the vector of all channels at one position of a feature map; prefix tokens, such as that
+of the class, are none. The vectors of `tokens` are those of one image, and what is said of them is
+a mean over images. The vectors of `images` are the means of the tokens of each image. From vectors
+their mean is subtracted, and the singular values are those of the matrix of what is left, vectors
+by channels: at most as many as channels, or as vectors less one.
+
+Where both positions and channels are more than `analysis.singular_values.tokens`, so many positions
+are drawn at random, the same in every image: `vectors` says how many there were.
+
+The effective rank (Roy & Vetterli 2007) is exp(-Σ p log p), where p are the singular values over
+their sum: as many as these if they are all alike, 1 if there is one, 0 if there is none. Vectors
+that differ by no more than float32 tells have none: they add 0 to the mean of the effective rank,
+and nothing to that of the spectrum. Maps of one position have no spectrum of tokens, and a single
+image no spectrum of images: null.
+
+Singular values below a millionth of the first count as a millionth of it: they are what rounding to
+float32 leaves. Of latents in bfloat16, rounding leaves up to some hundredths.
+
+A part has one row per cut point and image of a shard.
+"""
+
+import pyarrow as pa
+
+from vitscope.files.tables import Table
+from vitscope.networks.cut_point_columns import CUT_POINT
+
+TOKENS, IMAGES = "tokens", "images"
+# Of the first singular value: what is smaller is what rounding to float32 leaves.
+FLOOR = 1e-6
+
+TABLE = Table(
+    "singular_values",
+    {
+        **CUT_POINT,
+        "images": (pa.int64(), "number of images"),
+        "of": (pa.string(), "tokens of an image, or images"),
+        "vectors": (pa.int32(), "rows of the matrix: tokens that were taken, or images"),
+        "most": (pa.int32(), "singular values, as many as the effective rank may be"),
+        "effective_rank": (pa.float64(), "effective rank; of tokens, mean over images"),
+        "ci_low": (pa.float64(), "lower end of the 95 % bootstrap interval over images; of tokens"),
+        "ci_high": (pa.float64(), "upper end of the 95 % bootstrap interval over images"),
+        "log_ratios": (
+            pa.list_(pa.float64()),
+            "log of each singular value over the first, in order; of tokens, mean over images",
+        ),
+    },
+)
+
+PART = Table(
+    "singular_values_per_image",
+    {
+        "index": (pa.int32(), "position of the cut point, 0 for the stem"),
+        "image": (pa.int64(), "position of the image among those that are measured"),
+        "tokens": (pa.int32(), "tokens that were taken"),
+        "effective_rank": (pa.float64(), "effective rank of the tokens; null for one token"),
+        "log_ratios": (pa.list_(pa.float64()), "log of each singular value over the first"),
+        "pooled": (pa.list_(pa.float64()), "mean of all tokens, by channel"),
+    },
+)
