@@ -1,0 +1,51 @@
+"""Frames that are known pixel by pixel, and the files that hold them, by Pillow."""
+
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+from PIL import Image
+
+Pixels = npt.NDArray[np.uint8]
+
+
+def frames(count: int = 5, size: tuple[int, int] = (24, 16)) -> list[Pixels]:
+    """Return frames (height, width, 3), each of which is another."""
+    chance = np.random.default_rng(0)
+    smooth = chance.integers(0, 256, (3, 4, 3), dtype=np.uint8)
+    large = np.asarray(Image.fromarray(smooth).resize(size, Image.Resampling.BILINEAR))
+    return [np.roll(large, (size[0] // 6 * number, number), (1, 0)) for number in range(count)]
+
+
+def saved(path: Path, pixels: list[Pixels], durations: int | list[int] = 40) -> Path:
+    """Save frames as an animated picture, without loss."""
+    first, *others = map(Image.fromarray, pixels)
+    options = {"lossless": True} if path.suffix == ".webp" else {}
+    first.save(path, save_all=True, append_images=others, duration=durations, loop=0, **options)
+    return path
+
+
+def folder_of(folder: Path, pixels: list[Pixels], name: str = "frame{}.png") -> Path:
+    """Save frames as files of a folder, numbered from 1."""
+    folder.mkdir()
+    for number, each in enumerate(pixels, 1):
+        Image.fromarray(each).save(folder / name.format(number))
+    return folder
+
+
+def cut(path: Path, share: float) -> Path:
+    """Cut the end off a file, in a copy beside it."""
+    data = path.read_bytes()
+    shorter = path.with_name(f"cut-{path.name}")
+    shorter.write_bytes(data[: round(share * len(data))])
+    return shorter
+
+
+def read_back(path: Path) -> list[Pixels]:
+    """Return the frames of an animated picture, as Pillow has them."""
+    with Image.open(path) as image:
+        found = []
+        for number in range(image.n_frames):
+            image.seek(number)
+            found.append(np.asarray(image.convert("RGB")))
+    return found

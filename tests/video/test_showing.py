@@ -1,0 +1,319 @@
+"""Videos of attention: maps are those of the tables, colours stay, and what fails ends."""
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+import torch
+from PIL import Image
+
+import vitscope
+from tests.scopes.networks import Convolutions, labels, network, pixels
+from tests.video.pictures import cut, folder_of, frames, read_back, saved
+from vitscope.errors import VitscopeError
+from vitscope.networks.timm_import import import_timm
+from vitscope.scopes.looking import Scope
+from vitscope.video.drawing import Scale, Sheet, colored
+
+# The colours of maps, each as a number; no two are the same.
+CODES = colored(np.linspace(0, 1, 256)).astype(int) @ [1, 256, 65536]
+
+
+def panels_of(page: npt.NDArray[np.uint8], size: int, count: int) -> list[npt.NDArray[np.uint8]]:
+    """Return the panels of a frame, where a sheet has them."""
+    sheet = Sheet(size, [""] * count, "", Scale("", "", ""))
+    assert page.shape[1::-1] == sheet.size
+    corners = [sheet.corner(number) for number in range(count)]
+    return [page[y : y + sheet.side, x : x + sheet.side] for x, y in corners]
+
+
+def values_of(panel: npt.NDArray[np.uint8]) -> npt.NDArray[np.float64]:
+    """Return the values from 0 to 1 that the colours of a map stand for."""
+    order = np.argsort(CODES)
+    codes = panel.astype(int) @ [1, 256, 65536]
+    found = order[np.searchsorted(CODES, codes, sorter=order).clip(max=255)]
+    np.testing.assert_array_equal(CODES[found], codes)
+    return found / 255
+
+
+def enlarged(weights: Any, grid: tuple[int, int], side: int) -> npt.NDArray[np.float64]:
+    plane = torch.tensor(np.asarray(weights, np.float64)).reshape(1, 1, *grid)
+    large = torch.nn.functional.interpolate(plane, (side, side), mode="bilinear")
+    return large[0, 0].numpy()
+
+
+# A level of 256 colours; and a bit for what is rounded on the way.
+LEVEL = 1 / 256 + 1e-4
+
+
+@pytest.fixture(scope="module")
+def with_class_token() -> Scope:
+    """A ViT with a token of the class, at another size than its images had."""
+    torch.manual_seed(0)
+    settings = {"patch_size": 8, "embed_dim": 24, "depth": 3, "num_heads": 3}
+    model = import_timm().create_model(
+        "vit_tiny_patch16_224", img_size=32, num_classes=5, **settings
+    )
+    with torch.no_grad():
+        for block in model.blocks:
+            block.attn.qkv.weight.mul_(12)
+    images = torch.randint(0, 256, (4, 3, 32, 32), dtype=torch.uint8)
+    return vitscope.look(model, images, labels(4), 0.5, 0.25, name="classed")
+
+
+@pytest.fixture(params=["scope", "with_class_token"])
+def looked(request: pytest.FixtureRequest) -> Scope:
+    found: Scope = request.getfixturevalue(request.param)
+    return found
+
+
+def still_of(scope: Scope, folder: Path) -> Path:
+    """Return a folder with the first image of a scope as the only frame."""
+    image = scope._maker.images.images([0])[0].transpose(1, 2, 0)
+    return folder_of(folder / "still", [image])
+
+
+def test_maps_of_heads_are_those_of_the_table(looked: Scope, tmp_path: Path) -> None:
+    path = looked.video(still_of(looked, tmp_path), tmp_path / "a.webp", lossless=True)
+    table = looked.attention_maps
+    heads = table[(table["shows"] == "heads") & (table["image"] == table["image"].min())]
+    (page,) = read_back(path)
+    size = looked._maker.images.shape[-1]
+    video, *maps = panels_of(page, size, 1 + len(heads))
+    brightest = max(map(max, heads["weights"]))
+    for (_, row), panel in zip(heads.iterrows(), maps, strict=True):
+        expected = enlarged(row["weights"], (row["height"], row["width"]), len(panel)) / brightest
+        assert np.abs(values_of(panel) - expected).max() <= LEVEL
+    picture = looked._maker.images.images([0])[0].transpose(1, 2, 0)
+    times = len(video) // size
+    np.testing.assert_array_equal(video[::times, ::times], picture)
+
+
+@pytest.mark.parametrize(("looked", "fusion"), [("scope", "mean"), ("with_class_token", "max")])
+def test_the_rollout_is_that_of_the_table(request, tmp_path, looked: str, fusion: str) -> None:
+    looked = request.getfixturevalue(looked)
+    still = still_of(looked, tmp_path)
+    path = looked.video(still, tmp_path / "a.webp", "rollout", fusion=fusion, lossless=True)
+    again = vitscope.look(
+        looked._network,
+        looked._maker.images.images(slice(None)),
+        mean=0.5,
+        std=0.25,
+        analysis={"attention_rollout": {"heads": fusion, "images": 1}},
+    )
+    (row,) = again.attention_rollout.to_dict("records")
+    (page,) = read_back(path)
+    video, rollout, over = panels_of(page, looked._maker.images.shape[-1], 3)
+    expected = enlarged(row["rollout"], (row["height"], row["width"]), len(rollout))
+    assert np.abs(values_of(rollout) - expected).max() <= LEVEL
+    mixed = 0.55 * rollout.astype(float) + 0.45 * video
+    assert np.abs(over - mixed).max() <= 0.5 + 1e-9
+
+
+def test_chosen_heads_of_a_block_and_a_query(with_class_token: Scope, tmp_path: Path) -> None:
+    query = [13.0, 27.0]
+    path = with_class_token.video(
+        still_of(with_class_token, tmp_path),
+        tmp_path / "a.webp",
+        block=0,
+        heads=[2, 0],
+        query=query,
+        brightest=4.0,
+        lossless=True,
+    )
+    again = vitscope.look(
+        with_class_token._network,
+        with_class_token._maker.images.images([0]),
+        mean=0.5,
+        std=0.25,
+        analysis={"attention_maps": {"block": 0, "query": query, "images": 1}},
+    )
+    table = again.attention_maps
+    heads = table[table["shows"] == "heads"].set_index("head")
+    (page,) = read_back(path)
+    video, *maps = panels_of(page, 32, 3)
+    for head, panel in zip((2, 0), maps, strict=True):
+        weights = enlarged(heads["weights"][head], (4, 4), len(panel))
+        assert np.abs(values_of(panel) - np.clip(weights / 0.04, 0, 1)).max() <= LEVEL
+    # The query that is meant is in the middle of its patch.
+    picture = with_class_token._maker.images.images([0])[0].transpose(1, 2, 0)
+    marked = (video[2::5, 2::5] != picture).any(-1)
+    rows, columns = np.nonzero(marked)
+    assert (rows.mean(), columns.mean()) == (pytest.approx(11.5, abs=1), pytest.approx(27.5, abs=1))
+
+
+def test_the_first_frame_fixes_the_scale_of_all(scope: Scope, tmp_path: Path) -> None:
+    first, second = (still_of(scope, tmp_path) / "frame1.png", tmp_path / "still" / "frame2.png")
+    image = scope._maker.images.images([1])[0].transpose(1, 2, 0)
+    Image.fromarray(image).save(second)
+    both = scope.video(tmp_path / "still", tmp_path / "both.webp", lossless=True)
+    first.unlink()
+    alone = scope.video(tmp_path / "still", tmp_path / "alone.webp", lossless=True)
+    pages = read_back(both)
+    of_both, of_alone = (panels_of(page, 16, 3)[1:] for page in (pages[1], read_back(alone)[0]))
+    table = scope.attention_maps
+    heads = table[table["shows"] == "heads"]
+    largest = heads.groupby("image")["weights"].agg(lambda rows: max(map(max, rows)))
+    factor = largest[1] / largest[0]
+    for one, other in zip(of_both, of_alone, strict=True):
+        expected = np.clip(values_of(other) * factor, 0, 1)
+        assert np.abs(values_of(one) - expected).max() <= 2 * LEVEL * max(1, factor)
+    # What is written beside the maps is the same in all frames.
+    assert (pages[0][-20:] == pages[1][-20:]).all()
+
+
+def test_durations_are_kept(scope: Scope, tmp_path: Path) -> None:
+    path = saved(tmp_path / "a.gif", frames(4, (16, 16)), [50, 120, 60, 50])
+    for suffix in ("webp", "gif"):
+        with Image.open(scope.video(path, tmp_path / f"b.{suffix}")) as image:
+            durations = []
+            for number in range(image.n_frames):
+                image.seek(number)
+                image.load()
+                durations.append(image.info["duration"])
+        assert durations == [50, 120, 60, 50]
+    with Image.open(scope.video(path, tmp_path / "b.webp", frames_per_second=25)) as image:
+        assert image.n_frames == 4
+        image.load()
+        assert image.info["duration"] == 40
+
+
+def test_the_first_frames_alone(scope: Scope, tmp_path: Path) -> None:
+    whole = saved(tmp_path / "a.webp", frames(6, (16, 16)))
+    path = scope.video(cut(whole, 0.7), tmp_path / "b.webp", frames=2)
+    assert len(read_back(path)) == 2
+
+
+def test_an_mp4(scope: Scope, tmp_path: Path, ffmpeg: str) -> None:
+    from vitscope.video import ffmpeg as by_ffmpeg
+
+    source = folder_of(tmp_path / "walk", frames(4, (20, 16)))
+    webp = read_back(scope.video(source, tmp_path / "b.webp", lossless=True))
+    video = by_ffmpeg.read(scope.video(source, tmp_path / "b.mp4"))
+    assert video.rate == 10
+    found = [np.asarray(frame.picture).astype(int) for frame in video.frames]
+    assert len(found) == 4
+    for one, other in zip(found, webp, strict=True):
+        assert np.abs(one - other).mean() < 4
+
+
+def test_frames_are_cut_as_the_images_of_a_folder_are(scope: Scope, tmp_path: Path) -> None:
+    """Shorter side to the size of the network, centre: what `look` makes of a folder."""
+    wide = frames(1, (60, 40))
+    folder = folder_of(tmp_path / "wide", wide)
+    path = scope.video(folder, tmp_path / "a.webp", lossless=True)
+    video = panels_of(read_back(path)[0], 16, 3)[0]
+    again = vitscope.look(network(), folder, mean=0.5, std=0.25, image_size=16)
+    expected = again._maker.images.images([0])[0].transpose(1, 2, 0)
+    np.testing.assert_array_equal(video[::10, ::10], expected)
+
+
+# What a user gets wrong.
+
+
+def refused(call: Callable[[], object], folder: Path) -> str:
+    """Return the sentence of a call that must fail, and leave nothing."""
+    before = sorted(folder.rglob("*"))
+    with pytest.raises(VitscopeError) as caught:
+        call()
+    assert sorted(folder.rglob("*")) == before
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("suffix", ["webp", "gif"])
+def test_a_video_that_breaks_off_leaves_what_was_before(scope, tmp_path, suffix) -> None:
+    whole = saved(tmp_path / "a.gif", frames(6, (32, 24)), 70)
+    path, out = cut(whole, 0.6), tmp_path / "out" / f"walk.{suffix}"
+    expected = read_back(scope.video(whole, tmp_path / f"whole.{suffix}"))
+    with pytest.raises(VitscopeError) as caught:
+        scope.video(path, out)
+    incomplete = out.with_name(f"walk.incomplete.{suffix}")
+    assert list(out.parent.iterdir()) == [incomplete]
+    kept = read_back(incomplete)
+    assert 0 < len(kept) < 6
+    np.testing.assert_array_equal(kept, expected[: len(kept)])
+    assert str(caught.value) == (
+        f"{path} breaks off in frame {len(kept) + 1}: the {len(kept)} frames before that are in "
+        f"{incomplete}; repair the video, or ask for no more `frames` than these."
+    )
+    # As is asked for; and the file of another day is gone.
+    scope.video(path, out, frames=len(kept))
+    assert list(out.parent.iterdir()) == [out]
+
+
+def test_an_mp4_of_a_video_that_breaks_off(scope, tmp_path, ffmpeg) -> None:
+    path = cut(saved(tmp_path / "a.gif", frames(6, (32, 24)), 100), 0.6)
+    with pytest.raises(VitscopeError, match=r"walk\.incomplete\.mp4"):
+        scope.video(path, tmp_path / "out" / "walk.mp4")
+    (incomplete,) = (tmp_path / "out").iterdir()
+    from vitscope.video import ffmpeg as by_ffmpeg
+
+    assert len(list(by_ffmpeg.read(incomplete).frames)) in range(5, 30, 5)
+
+
+def test_a_video_whose_first_frame_is_damaged(scope: Scope, tmp_path: Path) -> None:
+    folder = folder_of(tmp_path / "walk", frames(2, (16, 16)))
+    (folder / "frame1.png").write_bytes(b"damaged")
+    sentence = refused(lambda: scope.video(folder, tmp_path / "a.webp"), tmp_path)
+    assert sentence == f"{folder}/frame1.png is not a readable image: give another video."
+
+
+def test_a_network_without_attention(tmp_path: Path) -> None:
+    scope = vitscope.look(network(Convolutions), pixels(), mean=0.5, std=0.25, name="conv")
+    folder = folder_of(tmp_path / "walk", frames(2, (16, 16)))
+    for shows in ("heads", "rollout"):
+        sentence = refused(partial(scope.video, folder, tmp_path / "a.webp", shows), tmp_path)
+        assert sentence.startswith("models.conv: no attention was found: nowhere is a softmax")
+
+
+@pytest.mark.parametrize(
+    ("settings", "sentence"),
+    [
+        (
+            {"block": 2},
+            "video.block: found 2, allowed for models.mine, which has 2 attentions: -2 to 1, or a "
+            "name.",
+        ),
+        (
+            {"block": "blocks.7"},
+            "video.block: found 'blocks.7', and models.mine has no attention there; it has "
+            "blocks.0.attention, blocks.1.attention.",
+        ),
+        (
+            {"heads": [0, 2]},
+            "video.heads: found 2, allowed for 'blocks.1.attention' of models.mine: 0 to 1.",
+        ),
+        (
+            {"query": [3, 17]},
+            "video: found the query [3, 17], and images of models.mine have 16 x 16 pixels.",
+        ),
+        ({"shows": "maps"}, "video: shows: found 'maps', allowed: heads, rollout."),
+        ({"heads": []}, "video: heads: found [], allowed: at least 1 entry."),
+        ({"frames": 0}, "video: frames: found 0, allowed: a number from 1."),
+        (
+            {"shows": "rollout", "heads": [1]},
+            "video.heads: found [1], which is about `shows: heads`, allowed: nothing where it "
+            "shows rollout: remove the key.",
+        ),
+        (
+            {"fusion": "max"},
+            "video.fusion: found 'max', which is about `shows: rollout`, allowed: 'mean' where it "
+            "shows heads: remove the key.",
+        ),
+    ],
+)
+def test_what_cannot_be_shown_is_refused(scope, tmp_path, settings, sentence) -> None:
+    folder = folder_of(tmp_path / "walk", frames(2, (16, 16)))
+    found = refused(lambda: scope.video(folder, tmp_path / "a.webp", **settings), tmp_path)
+    assert found.startswith(sentence.removesuffix("."))
+
+
+def test_images_that_are_no_pixels_do_not_tell_how_pixels_are_taken(tmp_path: Path) -> None:
+    scope = vitscope.look(network(), torch.randn(4, 3, 16, 16))
+    folder = folder_of(tmp_path / "walk", frames(2, (16, 16)))
+    sentence = refused(lambda: scope.video(folder, tmp_path / "a.webp"), tmp_path)
+    assert sentence.endswith("look at images of pixels, and give mean= and std=.")

@@ -1,0 +1,129 @@
+"""Frames come and go one by one: memory, and what a kill leaves."""
+
+import multiprocessing
+import os
+import resource
+import signal
+import time
+from collections.abc import Callable, Iterator
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from tests.video.pictures import read_back, saved
+from vitscope.scopes.looking import Scope
+from vitscope.video import animations
+from vitscope.video.frames import Frame, Video
+from vitscope.video.showing import show
+from vitscope.video.views import Subject
+
+
+def subject_of(scope: Scope) -> Subject:
+    maker = scope._maker
+    taking = {"channels": 3, "image_size": 16, "resize": 16, "interpolation": "bilinear"}
+    return Subject(
+        model="mine",
+        label="mine",
+        network=scope._network,
+        cut_points=[],
+        settings=maker._settings,
+        taking=taking,
+        device=torch.device("cpu"),
+    )
+
+
+ROLLOUT = {"shows": "rollout", "fusion": "mean", "frames": None, "lossless": False}
+LARGE = (640, 480)
+
+
+def noisy(count: int) -> Iterator[Frame]:
+    """Yield large frames; each has memory of its own."""
+    for number in range(count):
+        yield Frame(Image.new("RGB", LARGE, (number % 256, 7, 99)), Fraction(1, 30))
+
+
+def show_frames(scope: Scope, path: Path, found: Iterator[Frame]) -> None:
+    video = Video(Fraction(30), (frame for frame in found))
+    show(subject_of(scope), video, path, ROLLOUT, {}, where="video", say=lambda _: None)
+
+
+def peak_of(call: Callable[[], object]) -> int:
+    """Return the most memory that a process of its own takes for a call, in MB."""
+    fork = multiprocessing.get_context("fork")
+    ours, theirs = fork.Pipe()
+
+    def run() -> None:
+        call()
+        theirs.send(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+
+    process = fork.Process(target=run)
+    process.start()
+    try:
+        assert ours.poll(300), "the call failed"
+        return int(ours.recv()) // 1024
+    finally:
+        process.join()
+
+
+@pytest.mark.parametrize(
+    ("suffix", "few", "many"),
+    [
+        ("webp", 5, 45),
+        pytest.param("webp", 20, 1000, marks=pytest.mark.nightly),
+        pytest.param("gif", 20, 300, marks=pytest.mark.nightly),
+        pytest.param("mp4", 20, 1000, marks=pytest.mark.nightly),
+    ],
+)
+def test_memory_does_not_grow_with_the_frames(scope, tmp_path, ffmpeg, suffix, few, many) -> None:
+    """Together these frames have 37 MB and more, and what is drawn of them 13 MB."""
+    path = tmp_path / f"a.{suffix}"
+    peaks = [peak_of(lambda n=count: show_frames(scope, path, noisy(n))) for count in (few, many)]
+    assert peaks[1] - peaks[0] < 8
+
+
+@pytest.mark.parametrize("suffix", ["gif", "webp"])
+def test_memory_does_not_grow_with_the_frames_that_are_read(tmp_path, suffix) -> None:
+    paths = []
+    for count in (6, 66):
+        flat = [np.full((480, 640, 3), (number, 7, 99), np.uint8) for number in range(count)]
+        paths.append(saved(tmp_path / f"{count}.{suffix}", flat))
+
+    def read(path: Path) -> int:
+        found = animations.animation(path)
+        assert found is not None
+        return sum(1 for _ in found)
+
+    peaks = [peak_of(lambda each=path: read(each)) for path in paths]
+    # The frames between have 55 MB.
+    assert peaks[1] - peaks[0] < 5
+
+
+@pytest.mark.parametrize("suffix", ["webp", "gif", "mp4"])
+def test_a_kill_leaves_nothing_that_passes_for_a_video(scope, tmp_path, ffmpeg, suffix) -> None:
+    path = tmp_path / f"walk.{suffix}"
+    written = multiprocessing.get_context("fork").Value("i", 0)
+
+    def endless() -> Iterator[Frame]:
+        for frame in noisy(100_000):
+            written.value += 1
+            yield frame
+
+    process = multiprocessing.get_context("fork").Process(
+        target=show_frames, args=(scope, path, endless())
+    )
+    process.start()
+    while written.value < 5:
+        time.sleep(0.01)
+    assert process.pid is not None
+    os.kill(process.pid, signal.SIGKILL)
+    process.join()
+    assert [each.name for each in tmp_path.iterdir()] == [f".walk.{suffix}.partial"]
+    # A run that goes on is not disturbed by what is there, nor by an ffmpeg that lives on.
+    show_frames(scope, path, noisy(3))
+    assert [each.name for each in tmp_path.iterdir()] == [path.name]
+    if suffix != "mp4":
+        assert len(read_back(path)) == 3
