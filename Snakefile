@@ -23,10 +23,13 @@ wildcard_constraints:
     dataset=one_of(names_in("data")),
     split=one_of(split_names()),
     figure=one_of(names_in("figures")),
+    video=one_of(names_in("videos")),
+    format=one_of(targets.VIDEO_FORMATS),
     table=one_of(tables_in()),
     measure=one_of(rooms.names()),
     snapshot=one_of(snapshot_names()),
     part=r"\d+",
+    epoch=r"\d+",
 
 
 include: "rules/data.smk"
@@ -40,6 +43,7 @@ include: "rules/measures.smk"
 include: "rules/tables.smk"
 include: "rules/claims.smk"
 include: "rules/figures.smk"
+include: "rules/videos.smk"
 include: "rules/provenance.smk"
 include: "rules/helpers/targets.smk"
 
@@ -49,7 +53,12 @@ onstart:
     check_places()
 
 
+onsuccess:
+    trainings.remove_unfinished(Path(FOLDERS["results"]))
+
+
 onerror:
+    trainings.remove_unfinished(Path(FOLDERS["results"]))
     tell_failures_last()
 
 
@@ -62,6 +71,7 @@ rule all:
             figure=sorted(STUDIES[DEFAULT].figures),
             format=targets.FORMATS,
         ),
+        collect("<figures>/{video}.webp", video=sorted(STUDIES[DEFAULT].videos)),
         tables_and_record(DEFAULT),
     localrule: True
 
@@ -77,6 +87,11 @@ for study_name in STUDIES:
                 study=study_name,
                 figure=sorted(STUDIES[study_name].figures),
                 format=targets.FORMATS,
+            ),
+            collect(
+                "<figures>/{study}/{video}.webp",
+                study=study_name,
+                video=sorted(STUDIES[study_name].videos),
             ),
             tables_and_record(study_name),
         localrule: True

@@ -15,16 +15,14 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from torch import Tensor, nn
 
+from bench.images import noise
 from bench.rows import Row
-from vitscope.data import building
-from vitscope.data.split import Split, normalized
 from vitscope.measures.landscape.compute import LAYOUTS, grid, losses_at, pick_precision
 from vitscope.networks.family import find_family
 from vitscope.settings.loading import BUNDLED_STUDIES, load_study
-from vitscope.training.augmentation import augmentation, batches, erasing, mixing
 from vitscope.training.augmented import Augmented
 from vitscope.training.augmenting import augment_images
-from vitscope.training.recipe import training_rows
+from vitscope.training.batches import Batches
 
 IMAGES, TURNS = 192, 3
 # The default of a study's landscape, and the batches of the notebook.
@@ -46,7 +44,7 @@ class _Bench:
         torch.manual_seed(0)
         self.model = family.build(entry.arch, data.classes, data.image_size).eval()
         self.recipe, self.mean, self.std = asdict(study.recipe(name)), entry.mean, entry.std
-        self.split = _split(folder / "split", data.classes)
+        self.split = noise(folder / "split", data.classes, IMAGES + NOTEBOOK_BATCH)
         path = folder / name
         augment_images(self.split, self.recipe, IMAGES, 0, path, mean=self.mean, std=self.std)
         self.images = Augmented(path)
@@ -100,29 +98,8 @@ class _Bench:
 
     def _loader(self) -> Iterator[tuple[Tensor, Tensor]]:
         """Yield as many images, augmented anew as a data loader does at every point."""
-        mix, erase = mixing(self.recipe, len(self.split.classes)), erasing(self.recipe)
-        augment = augmentation(self.recipe, self.mean)
-        rows = training_rows(self.split, self.recipe)[:IMAGES]
-        for pixels, labels in batches(self.split, rows, NOTEBOOK_BATCH, augment):
-            yield mix(erase(normalized(pixels, self.mean, self.std)), torch.tensor(labels))
-
-
-def _split(path: Path, classes: int) -> Split:
-    """Return an artefact of generated images, with names of as many classes as CIFAR-100 has."""
-    arrays = path.with_suffix(".npz")
-    rng = np.random.default_rng(0)
-    pixels = rng.integers(0, 256, (IMAGES + NOTEBOOK_BATCH, 32, 32, 3), np.uint8)
-    np.savez(arrays, images=pixels, labels=np.arange(len(pixels)) % classes)
-    dataset = {
-        "source": {"kind": "npz", "path": str(arrays)},
-        "classes": classes,
-        "image_size": 32,
-        "resize": None,
-        "interpolation": "bicubic",
-        "splits": {"train": {"images": None, "seed": 0}},
-    }
-    building.build("noise", dataset, "train", path)
-    return Split(path)
+        recipe = self.recipe | {"images": IMAGES, "batch_size": NOTEBOOK_BATCH}
+        return Batches(self.split, recipe, 0, self.mean, self.std).ahead(0, 1, workers=0)
 
 
 def _direction(state: dict[str, Tensor]) -> dict[str, Tensor]:

@@ -1,4 +1,4 @@
-"""List the cut points of one model of every module of timm, and write them into docs/networks.md.
+"""List cut points and attention of one model of every module of timm, in docs/networks.md.
 
 python -m bench.networks
 """
@@ -11,11 +11,15 @@ from typing import Any
 import torch
 
 from vitscope.errors import VitscopeError
+from vitscope.networks.attention_finding import Found, find_attention
 from vitscope.networks.blocks import Blocks, list_blocks
 from vitscope.networks.timm_import import import_timm
 
 DOCUMENT = Path(__file__).parents[1] / "docs" / "networks.md"
-HEADER = "| module | model | stem | conv | msa | mlp | pool | stages | how found | not covered |"
+HEADER = (
+    "| module | model | stem | conv | msa | mlp | pool | stages | how found | not covered | "
+    "attention read |"
+)
 KINDS = ("stem", "conv", "msa", "mlp", "pool")
 
 
@@ -28,27 +32,41 @@ def models() -> dict[str, str]:
     return dict(sorted(first.items()))
 
 
-def blocks_of(model: str) -> Blocks:
-    """Return the blocks of a model of timm, for images of its own size."""
+def found_of(model: str) -> tuple[Blocks, Found]:
+    """Return the blocks and the attention of a model of timm, for images of its own size."""
     with torch.device("meta"):
         network = import_timm().create_model(model)
     channels, size, _ = network.pretrained_cfg["input_size"]
-    return list_blocks(model, network, {"mean": [0.0] * channels, "image_size": size})
+    described = {"mean": [0.0] * channels, "image_size": size}
+    blocks = list_blocks(model, network, described)
+    return blocks, find_attention(network, described, blocks.points)
+
+
+def attention(found: Found) -> str:
+    """Say how many attentions are read, and why others are not."""
+    read, refused = len(found.attentions), Counter(found.refused.values())
+    if not read and not refused:
+        return ""
+    mixed = sum(each.mixed for each in found.attentions)
+    said = [f"{read} of {read + refused.total()}"]
+    said += [f"{mixed} mixed behind the softmax"] if mixed else []
+    return "; ".join([*said, *refused])
 
 
 def row(module: str, model: str) -> str:
     """Return the row of a module in the table."""
     try:
-        blocks = blocks_of(model)
+        blocks, attentions = found_of(model)
     except VitscopeError as error:
         reason = str(error).removeprefix(f"models.{model}: ").partition(";")[0]
-        return f"| {module} | `{model}` | {'| ' * len(KINDS)}| refused | {reason} |"
+        return f"| {module} | `{model}` | {'| ' * len(KINDS)}| refused | {reason} | |"
     kinds = Counter(point.kind for point in blocks.points)
     counts = " | ".join(str(kinds[kind]) if kinds[kind] else "" for kind in KINDS)
     other = Counter(p.how for p in blocks.points if p.how not in ("stem", "join"))
     how = ", ".join(f"{count} {name}" for name, count in other.items()) or "joins"
     stages = max(point.stage for point in blocks.points)
-    return f"| {module} | `{model}` | {counts} | {stages} | {how} | {'; '.join(blocks.uncovered)} |"
+    cells = [module, f"`{model}`", counts, str(stages), how, "; ".join(blocks.uncovered)]
+    return f"| {' | '.join([*cells, attention(attentions)])} |"
 
 
 def rows() -> Iterator[str]:

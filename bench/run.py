@@ -13,6 +13,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from bench import (  # noqa: E402
+    attention,
     cka,
     classification,
     extraction,
@@ -23,6 +24,7 @@ from bench import (  # noqa: E402
     lesions,
     profile,
     robustness,
+    training,
     workflow,
 )
 from bench.rows import Row, as_table  # noqa: E402
@@ -52,6 +54,7 @@ def machine() -> str:
 SECTIONS = {
     "Extraction and variance": extraction.measure,
     "Memory": extraction.measure_memory,
+    "Attention": attention.measure,
     "Fourier": fourier.measure,
     "CKA": cka.measure,
     "Lesions": lesions.measure,
@@ -60,6 +63,7 @@ SECTIONS = {
     "Robustness": robustness.measure,
     "Landscape": landscape.measure,
     "Hessian": hessian.measure,
+    "Training": training.measure,
     "Workflow": workflow.measure,
     "Where the time goes": profile.measure,
     "Installation": workflow.measure_installation,

@@ -13,7 +13,7 @@ from vitscope.networks.weight_sources import local_file
 from vitscope.settings.loading import load_config
 from vitscope.settings.study import Study
 from vitscope.training.snapshots import END
-from vitscope.workflow import params, reach, session
+from vitscope.workflow import params, reach, session, targets, trainings
 
 
 def from_here(path):
@@ -21,6 +21,8 @@ def from_here(path):
     return os.path.relpath(path)
 
 
+# How figures look.
+STYLE = from_here(package_data.STYLE)
 ROOT = Path(from_here(workflow.basedir))
 SCRIPTS = ROOT / "scripts"
 
@@ -98,7 +100,8 @@ def device_of(wildcards):
 
 def named_file(wildcards, key, entry, download=None):
     """The file that an entry of a model names: from training, on this machine or downloaded."""
-    if any(made.match(entry.get("path", "")) for made in rules.train_model.output):
+    trained = (*rules.train_model.output, *rules.take_snapshot.output)
+    if any(made.match(entry.get("path", "")) for made in trained):
         return entry["path"]
     where = f"{study_of(wildcards).path}: models.{wildcards.model}.{key}"
     local = clear(local_file, where, entry, ROOT)
@@ -126,12 +129,12 @@ def weights_at(snapshot, wildcards):
     return made.output.checkpoint.format(**names)
 
 
-def all_models(path):
-    """One path for every model that a study shows."""
+def all_models(path, of=Study.models_of):
+    """One path for every model of the figures of a study."""
 
     def paths(wildcards):
         study = study_of(wildcards)
-        return collect(path, study=study.name, model=study.models_of())
+        return collect(path, study=study.name, model=of(study))
 
     return paths
 

@@ -32,7 +32,7 @@ rule extract_latents:
     params:
         code=code_of("extract_latents"),
         model=of_study(Study.network, "model"),
-        selection=of_study(params.selection, "model"),
+        selection=of_study(Study.selection, "model"),
         batch_size=lambda wildcards: study_of(wildcards).analysis.batch_size,
         dtype=lambda wildcards: study_of(wildcards).analysis.latents_dtype,
         device=device_of,

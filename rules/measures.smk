@@ -1,4 +1,6 @@
-"""Measures: of latents, predictions, a model, its loss or its weights; parts are merged to a table.
+"""Measures: of latents, predictions, a model, its loss, its network, or its weights in training.
+
+Parts are merged to a table.
 
 The wildcard `measure` is the name of a folder of vitscope/measures/, and of the table that it makes.
 A table of a pair of models has the name of the pair, as `resnet+vit`, where others have the model's.
@@ -139,6 +141,30 @@ rule measure_loss:
         "part {wildcards.part}"
     script:
         "../scripts/measure_loss.py"
+
+
+rule measure_network:
+    input:
+        checkpoint=rules.convert_checkpoint.output.checkpoint,
+    output:
+        table="<results>/{study}/{measure}/{model}.parquet",
+    log:
+        "<logs>/{study}/{measure}/{model}.log",
+    benchmark:
+        "<benchmarks>/{study}/{measure}/{model}.tsv"
+    wildcard_constraints:
+        measure=needing("network"),
+    localrule: True
+    conda:
+        "../envs/torch.yaml"
+    params:
+        code=code_of("measure_network"),
+        model=of_study(Study.network, "model"),
+        settings=of_study(params.part, "measure", "model"),
+    message:
+        "Measuring {wildcards.measure} of {wildcards.model}"
+    script:
+        "../scripts/measure_network.py"
 
 
 rule measure_weights:

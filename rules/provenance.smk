@@ -7,7 +7,7 @@ include: "helpers/provenance.smk"
 rule record_run:
     input:
         unpack(tables_of_study),
-        checkpoints=all_models(rules.convert_checkpoint.output.checkpoint),
+        checkpoints=all_models(rules.convert_checkpoint.output.checkpoint, Study.models_shown),
         data=shown_splits,
         claims=rules.count_claims.output.claims,
         agreement=rules.count_claims.output.agreement,

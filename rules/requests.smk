@@ -1,8 +1,9 @@
 """What a job asks of a cluster: memory, time and a GPU; vitscope/workflow/costs.py says how much.
 
-Each request doubles at every further attempt. On one machine they limit nothing, unless
-`--resources mem_mb=...` says what all jobs together may take. Every job runs on one thread, so that
-its results are the same bytes everywhere: shards and parts are what fills more cores.
+Each request doubles at every further attempt, but for the memory of a training, which doubles once:
+where time is short it has many attempts. On one machine they limit nothing, unless `--resources
+mem_mb=...` says what all jobs together may take. Every job runs on one thread, so that its results
+are the same bytes everywhere: shards and parts are what fills more cores.
 """
 
 from vitscope.workflow import costs
@@ -14,12 +15,12 @@ def job_of(rule, wildcards, input):
     return clear(costs.informed, job, dict(input.items()))
 
 
-def megabytes_of(rule):
-    """The memory of a job of a rule."""
+def megabytes_of(rule, most=float("inf")):
+    """The memory of a job of a rule, at most so many times what it asks for at first."""
 
     def megabytes(wildcards, input, attempt):
         job = job_of(rule, wildcards, input)
-        return costs.megabytes(job) * 2 ** (attempt - 1)
+        return costs.megabytes(job) * min(2 ** (attempt - 1), most)
 
     return megabytes
 

@@ -5,6 +5,7 @@ from vitscope.corruptions.corrupted import Corrupted
 from vitscope.data.split import Split
 from vitscope.files.tables import read_warnings, warned
 from vitscope.measures.given import OnModel
+from vitscope.measures.merging import part_columns
 from vitscope.networks.block_table import BLOCKS, read_cut_points
 from vitscope.networks.device import pick_device
 from vitscope.networks.loading import load_model, read_origin
@@ -38,4 +39,5 @@ with job(snakemake, batches=snakemake.params.batches):
     origin |= warned([*read_warnings([predictions] if predictions else []), *given.warnings])
     if alike:
         origin["training_sha256"] = alike.metadata["data_sha256"]
-    room(snakemake, "table").TABLE.write(table, snakemake.output.table, origin)
+    columns = part_columns(room(snakemake, "table"))
+    columns.write(table, snakemake.output.table, origin)

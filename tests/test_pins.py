@@ -174,7 +174,7 @@ def sources_of(environment: Path) -> set[Path]:
         found.add(ROOT / "scripts" / f"{rule.name_in('script')}.py")
         for chosen in choices(reach.SCRIPTS.get(name, name)):
             for model in study.models:
-                modules = reach.modules(name, study, {"model": model} | chosen)
+                modules = reach.modules(name, study, {"model": model, "video": model} | chosen)
                 found |= {
                     ROOT.joinpath(*module.split(".")).with_suffix(".py") for module in modules
                 }

@@ -1,7 +1,5 @@
 """What the jobs of figures.smk are given, and where their inputs lie."""
 
-STYLE = from_here(package_data.STYLE)
-
 
 def tables_of_figure(wildcards):
     """The tables of the models of a figure, or of its pairs, by their names."""

@@ -2,8 +2,6 @@
 
 from snakemake.cli import get_argument_parser
 
-from vitscope.workflow import targets
-
 FOLDERS = {name: name for name in ("figures", "results")} | config.get("pathvars", {})
 
 
@@ -12,6 +10,7 @@ def tables_and_record(study):
     return [
         *collect(rules.tabulate.output.table, study=study, table=tables_in(study)),
         rules.count_claims.output.claims.format(study=study),
+        rules.draw_claims.output.pdf.format(study=study),
         rules.record_run.output.record.format(study=study),
     ]
 

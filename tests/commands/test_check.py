@@ -85,6 +85,7 @@ def test_every_model_ends_in_a_line(place: Path, monkeypatch: pytest.MonkeyPatch
     )
     assert verdicts["hub"].startswith("right: 13 cut points (1 stem, 6 msa, 6 mlp); ")
     assert "weights not compared, since they are to be downloaded" in verdicts["hub"]
+    assert verdicts["hub"].endswith("; 6 of 6 attentions read")
     assert verdicts["other"].startswith("wrong: other.pth does not fit the model (missing: ")
     assert (
         "wrong: points: the output of 'layer1.0.conv1' is not the whole stream"

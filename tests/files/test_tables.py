@@ -24,6 +24,8 @@ def test_every_table_comes_back(tmp_path: Path, name: str) -> None:
         pa.float64(): [0.1, -1e300],
         pa.bool_(): [True, False],
         pa.list_(pa.float64()): [np.array([0.1]), np.array([1e300, -2.0])],
+        pa.list_(pa.float32()): [np.array([0.5], np.float32), np.array([1.0, -2.0], np.float32)],
+        pa.binary(): [b"", b"\x00\xff"],
         pa.list_(pa.int32()): [np.array([], np.int32), np.array([7, -2], np.int32)],
     }
     frame = pd.DataFrame(

@@ -4,6 +4,9 @@ The test of a measure's claims has `EXAMPLES`: for each kind of figure, tables t
 be counted on, for the tests of all kinds.
 """
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 import pandas as pd
 
@@ -104,14 +107,25 @@ def agreement(kind: str, table: pd.DataFrame, theirs: dict[str, Published]) -> p
     return score_agreement("fig", found, tables, theirs)
 
 
+def in_favour(row: Mapping[str, Any]) -> bool | None:
+    """Tell whether a value is in favour of its claim, whatever chance says; None without one."""
+    value = row["measured_value"]
+    return None if pd.isna(value) else bool(value > row["holds_above"])
+
+
+def favoured(claims: pd.DataFrame) -> list[bool | None]:
+    """Return of each claim whether its value is in favour."""
+    return [in_favour(row) for row in claims.to_dict("records")]
+
+
 def verdicts(claims: pd.DataFrame) -> dict[tuple[str, ...], tuple]:
-    """Return count, total and verdict, by claim and the models that it is about."""
+    """Return count, total and whether the value is in favour, by claim and models."""
     claims = claims.astype(object).where(claims.notna(), None)
     return {
         tuple(row[key] for key in ("claim", "model", "versus") if row[key]): (
             row["measured_count"],
             row["measured_total"],
-            row["holds"],
+            in_favour(row),
         )
         for row in claims.to_dict("records")
     }

@@ -10,13 +10,18 @@ from vitscope.settings.study import Study
 
 
 def everything() -> Study:
-    """Return a study with a source, a model and a figure of every kind, each named by its kind."""
+    """Return a study with a source, a model and a figure of every kind, each named by its kind.
+
+    There is a video of each model, of its name.
+    """
     mini = load_study(BUNDLED_STUDIES / "mini.yaml")
     model, data = mini.models["vit"], mini.data["shapes32"]
+    (video,) = mini.videos.values()
     return replace(
         mini,
         data={kind: replace(data, source={"kind": kind}) for kind in opening.names()},
         models={name: replace(model, family=name, history=None) for name in family_names()},
+        videos={name: replace(video, model=name) for name in family_names()},
         figures={kind: Figure(kind, ["vit"], _pairs(kind)) for kind in rooms.kinds()},
     )
 
@@ -34,6 +39,7 @@ def choices(rule: str) -> list[dict[str, str]]:
         "measure_predictions": "predictions",
         "measure_model": "model",
         "measure_loss": "loss",
+        "measure_network": "network",
         "measure_weights": "weights",
     }
     if rule in needs:

@@ -16,12 +16,19 @@ from vitscope.workflow import params
 from vitscope.workflow.tables import find_table
 
 # Measures of a training, or of images that show two classes: they take a study.
-OF_A_STUDY = ("fit", "shape_texture", "trajectory")
+OF_A_STUDY = ("fit", "shape_texture", "trajectory", "learning_curves")
+# Measures of what some networks have and others have not.
+OF_SOME_NETWORKS = ("position_bias", "position_similarity")
 
 
-def in_memory() -> list[str]:
-    """Return the tables that one network in memory has."""
-    names = [name for name in rooms.names() if not rooms.declared(name).of_pairs]
+def in_memory(*, attends: bool = True) -> list[str]:
+    """Return the tables that one network in memory has, with attention or without."""
+    declared = {name: rooms.declared(name) for name in rooms.names()}
+    names = [
+        name
+        for name, measure in declared.items()
+        if not measure.of_pairs and (attends or not measure.reads_attention)
+    ]
     return ["blocks", *(name for name in names if name not in OF_A_STUDY)]
 
 

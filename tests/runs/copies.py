@@ -14,11 +14,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import torch
 import yaml
 
 from vitscope.measures import rooms
 from vitscope.networks.family import find_family
+from vitscope.training.history import HISTORY
 
 REPOSITORY = Path(__file__).parents[2]
 PARTS = ("config", "envs", "profiles", "report", "resources", "rules", "scripts", "vitscope")
@@ -89,7 +91,7 @@ MOMENTS = ("init", "warmup", "end")
 
 
 def write_weights(folder: Path) -> dict[str, Path]:
-    """Write checkpoints as others would save them: a ResNet, and a ViT at three moments."""
+    """Write checkpoints of others, a ResNet and a ViT at three moments, and a history."""
     folder.mkdir()
     paths = {}
     for seed, (name, moment) in enumerate([("resnet", "end"), *(("vit", m) for m in MOMENTS)]):
@@ -99,15 +101,28 @@ def write_weights(folder: Path) -> dict[str, Path]:
         key = name if moment == "end" else moment
         paths[key] = folder / f"{key}.pth.tar"
         torch.save({"state_dict": network.state_dict()}, paths[key])
+    paths["history"] = write_history(folder / "history.parquet")
     return paths
 
 
+def write_history(path: Path) -> Path:
+    """Write how a training of three epochs might have gone."""
+    columns = {"loss": 2.0, "training_accuracy": 0.25, "test_loss": 1.5, "test_accuracy": 0.5}
+    way = {"learning_rate": 0.001, "radius": None, "angle": None}
+    HISTORY.write(pd.DataFrame({"epoch": [1, 2, 3], **columns, **way}), path)
+    return path
+
+
 def add_figures(settings: dict[str, Any], weights: dict[str, Path], kinds: Iterable[str]) -> None:
-    """Add a figure of each kind, as small as can be; all that jobs share have two parts."""
+    """Add a figure of each kind, as small as can be; all that jobs share have two parts.
+
+    And a video, where attention is.
+    """
     for name, model in settings["models"].items():
         model["checkpoint"] = {"path": str(weights[name])}
     moments = {name: {"path": str(weights[name])} for name in MOMENTS if name != "end"}
     settings["models"]["vit"]["snapshots"] = moments
+    settings["models"]["resnet"]["history"] = {"path": str(weights["history"])}
     settings["data"]["shapes32"]["splits"]["conflict"] = {"images": 16}
     settings["analysis"] |= {
         "shard_size": 8,
@@ -121,11 +136,16 @@ def add_figures(settings: dict[str, Any], weights: dict[str, Path], kinds: Itera
         "landscape": {"points": 3, "rows_per_job": 2, "precision": "float32"},
         "hessian": {"batches": 2, "batch_size": 8, "batches_per_job": 1, "top": 1},
     }
+    settings["videos"] = {
+        "walk": {"model": "vit", "source": {"generated": "shapes32"}, "frames": 3, "lossless": True}
+    }
     for kind in kinds:
         # The figure of this kind is there already, with published points.
         name = "fig9" if kind == "feature_variance" else kind
         of_pairs = rooms.declared(rooms.kinds()[kind].measure).of_pairs
-        shown = {"pairs": [["vit", "resnet"]]} if of_pairs else {"models": ["vit"]}
+        # The ViT has snapshots, the ResNet a history.
+        model = "resnet" if kind == "training" else "vit"
+        shown = {"pairs": [["vit", "resnet"]]} if of_pairs else {"models": [model]}
         figure = settings["figures"].setdefault(name, {"kind": kind, **shown})
         if rooms.kinds()[kind].snapshots:
             figure["snapshots"] = ["end"]
@@ -140,7 +160,9 @@ def write_studies(folder: Path, weights: dict[str, Path]) -> None:
         settings["figures"]["fig9"]["models"] = ["vit"]
 
     folder.mkdir()
-    for name, kinds in ((TINY, SOME_KINDS), (EVERYTHING, rooms.kinds())):
+    # The networks of these studies have no relative position bias.
+    every = [kind for kind in rooms.kinds() if kind != "position_bias"]
+    for name, kinds in ((TINY, SOME_KINDS), (EVERYTHING, every)):
         write_study(folder / f"{name}.yaml", partial(add_figures, weights=weights, kinds=kinds))
     write_study(folder / "whole.yaml", one_shard)
 

@@ -13,10 +13,12 @@ def measuring(models: int) -> dict[str, int]:
 
 def test_the_default_study(fresh):
     plan = fresh.plan()
-    # Variance and amplitudes of all models, CKA of three, and of two beside each other, and two
+    # Variance and amplitudes of all models, CKA of three, and of two beside each other, and three
     # measures of the tokens of four.
-    assert plan["measure_latents"] == 6 + 6 + 3 + 2 + 2 * 4
-    assert plan["measure_weights"] == 2
+    assert plan["measure_latents"] == 6 + 6 + 3 + 2 + 3 * 4
+    # Two trajectories, and the training of three.
+    assert plan["measure_weights"] == 2 + 3
+    assert plan["measure_network"] == 6 + 2 + 2
     assert plan | dict.fromkeys(MEASURING, 0) == dict.fromkeys(MEASURING, 0) | {
         "build_split": 3,
         "convert_checkpoint": 7,
@@ -27,10 +29,12 @@ def test_the_default_study(fresh):
         "corrupt_images": 15,
         "augment_alike": 1,
         "augment_images": 5,
-        "draw_default_figure": 25,
+        "draw_default_figure": 40,
+        "draw_default_video": 1,
         "merge_pair": 1,
-        "tabulate": 20,
+        "tabulate": 29,
         "count_claims": 1,
+        "draw_claims": 1,
         "record_run": 1,
         "all": 1,
     }
@@ -42,6 +46,7 @@ MEASURING = (
     "measure_model",
     "measure_model_part",
     "measure_loss",
+    "measure_network",
     "measure_weights",
     "merge",
 )
@@ -51,6 +56,14 @@ def test_one_figure_of_the_default_study(fresh):
     figure = {"draw_default_figure": 1}
     assert fresh.plan("figures/fig9.pdf") == measuring(2) | figure
     assert fresh.plan("figures/figD1.svg") == measuring(4) | figure
+
+
+def test_a_video_of_the_default_study(fresh):
+    rules = ("convert_checkpoint", "list_blocks")
+    jobs = dict.fromkeys(rules, 1)
+    assert fresh.plan("figures/walk.webp") == jobs | {"draw_default_video": 1}
+    formats = [f"figures/mini/walk.{suffix}" for suffix in ("webp", "gif", "mp4")]
+    assert fresh.plan(*formats) == jobs | {"draw_video": 3}
 
 
 def test_a_figure_from_the_published_checkpoints(fresh):

@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import yaml
+from PIL import Image
 
 from tests.runs.copies import EVERYTHING, SOME_KINDS, TINY, Workflow, copy_workflow
 from vitscope.workflow.tables import find_table
@@ -51,6 +52,9 @@ def test_everything_of_a_study_is_there(request, run, study):
     settings = yaml.safe_load((workflow.studies / f"{study}.yaml").read_text(encoding="utf-8"))
     for figure in settings["figures"]:
         assert (workflow.root / f"figures/{figure}.pdf").read_bytes().startswith(b"%PDF")
+    for video in settings["videos"]:
+        with Image.open(workflow.root / f"figures/{video}.webp") as image:
+            assert image.n_frames == settings["videos"][video]["frames"]
     tables = list((workflow.root / "results" / study / "tables").glob("*.parquet"))
     assert len(tables) > len(SOME_KINDS)
     for file in tables:

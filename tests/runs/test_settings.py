@@ -62,7 +62,7 @@ def test_a_study_that_is_no_yaml(fresh: Workflow, tmp_path: Path) -> None:
 def test_a_study_that_does_not_exist(fresh: Workflow, studies: Path) -> None:
     assert refusal(fresh, studies, default="mimi") == (
         "config/config.yaml or --config: study: found 'mimi', allowed: everything, mini, "
-        "paper, tiny, whole. "
+        "paper, probing, tiny, whole. "
         "Did you mean 'mini'?"
     )
 
@@ -110,6 +110,25 @@ def test_studies_may_be_given_as_a_list(fresh: Workflow, studies: Path, tmp_path
 
 @pytest.mark.nightly
 def test_a_study_may_measure_what_it_trains(fresh: Workflow, tmp_path: Path) -> None:
-    write_study(tmp_path / "own.yaml", with_path("results/own/training/vit/end.safetensors"))
-    plan = Workflow(fresh.root, tmp_path).plan("results/own/feature_variance/vit.parquet")
+    folder = "results/own/training/vit"
+
+    def change(settings: dict[str, Any]) -> None:
+        with_path(f"{folder}/end.safetensors")(settings)
+        settings["training"]["snapshots"] = [1]
+        vit = settings["models"]["vit"]
+        vit["snapshots"] = {"epoch_1": {"path": f"{folder}/epoch_1.safetensors"}}
+        vit["history"] = {"path": f"{folder}/history.parquet"}
+        settings["figures"]["curves"] = {"kind": "training", "models": ["vit"]}
+        settings["figures"]["sharpness"] = {
+            "kind": "hessian",
+            "models": ["vit"],
+            "snapshots": ["epoch_1", "end"],
+        }
+
+    write_study(tmp_path / "own.yaml", change)
+    workflow = Workflow(fresh.root, tmp_path)
+    plan = workflow.plan("results/own/feature_variance/vit.parquet")
     assert (plan["train_model"], plan["convert_checkpoint"]) == (1, 1)
+    plan = workflow.plan("figures/own/sharpness.pdf", "figures/own/curves.pdf")
+    found = (plan["train_model"], plan["take_snapshot"], plan["convert_snapshot"])
+    assert found == (1, 1, 1)

@@ -1,35 +1,77 @@
 """The rule that trains models."""
 
+import os
+import signal
+import time
+from functools import partial
 from typing import Any
 
+import pytest
 from safetensors import safe_open
 
-from tests.runs.copies import Workflow, write_study
+from tests.runs.copies import Workflow, copy_workflow, write_study
 from vitscope.workflow.tables import find_table
 
-SNAPSHOTS = ("init", "warmup", "end")
+SNAPSHOTS = ("init", "warmup", "end", "epochs/epoch_0", "epochs/epoch_2")
+
+
+def train_vit(settings: dict[str, Any], weights: dict[str, Any], **recipe: Any) -> None:
+    """Keep weights after three epochs, one of which never comes, and change the recipe."""
+    for name, model in settings["models"].items():
+        model["checkpoint"] = {"path": str(weights[name])}
+    settings["training"] |= {"snapshots": [2, 0, 7], **recipe}
 
 
 def test_training_writes_snapshots_and_history_the_same_every_time(fresh, weights, tmp_path):
-    def change(settings: dict[str, Any]) -> None:
-        for name, model in settings["models"].items():
-            model["checkpoint"] = {"path": str(weights[name])}
-
     for study in ("once", "twice"):
-        write_study(tmp_path / f"{study}.yaml", change)
+        write_study(tmp_path / f"{study}.yaml", partial(train_vit, weights=weights))
     workflow = Workflow(fresh.root, tmp_path)
-    workflow.make(*(f"results/{s}/training/vit/end.safetensors" for s in ("once", "twice")))
+    workflow.make(*(f"results/{s}/training/vit/epoch_2.safetensors" for s in ("once", "twice")))
 
     once, twice = (workflow.digests(f"results/{s}/training") for s in ("once", "twice"))
     assert list(once.values()) == list(twice.values())
     names = {path.removeprefix("results/once/training/vit/") for path in once}
-    assert names == {*(f"{name}.safetensors" for name in SNAPSHOTS), "history.parquet"}
-    assert len(set(once.values())) == len(names)
+    taken = {"history.parquet", "epoch_2.safetensors", "epochs/.snakemake_timestamp"}
+    assert names == {*(f"{name}.safetensors" for name in SNAPSHOTS), *taken}
+    # The snapshot that was asked for is a copy.
+    assert len(set(once.values())) == len(names) - 1
 
     folder = fresh.root / "results/once/training/vit"
     history = find_table("training_history").read(folder / "history.parquet")
     assert history["epoch"].tolist() == [1, 2]
-    assert history["test_accuracy"].between(0, 1).all()
+    assert history[["training_accuracy", "test_accuracy"]].stack().between(0, 1).all()
     for name in SNAPSHOTS:
         with safe_open(folder / f"{name}.safetensors", "pt") as file:
-            assert file.metadata()["snapshot"] == name
+            assert file.metadata()["snapshot"] == name.rpartition("/")[2]
+
+    code, output = workflow.run("-n", "results/once/training/vit/epoch_7.safetensors")
+    assert code != 0
+    assert (
+        f"vitscope: {tmp_path}/once.yaml: training.snapshots, for models.vit: found 'epoch_7', "
+        f"allowed: epoch_0, epoch_2."
+    ) in output
+
+
+@pytest.mark.nightly
+def test_a_training_whose_run_is_killed_goes_on(studies, weights, tmp_path):
+    longer = partial(train_vit, weights=weights, epochs=150, trajectory=True)
+    (tmp_path / "studies").mkdir()
+    write_study(tmp_path / "studies" / "longer.yaml", longer)
+    calm, killed = (
+        copy_workflow(tmp_path / name, tmp_path / "studies") for name in ("calm", "killed")
+    )
+    folder, target = "results/longer/training", "results/longer/training/vit/end.safetensors"
+    calm.make("--cores", "1", target)
+
+    left = killed.root / folder / "vit" / "unfinished"
+    for epoch in (20, 70, 110):
+        process = killed.start("--cores", "1", target, start_new_session=True)
+        while process.poll() is None and not list(left.glob(f"checkpoint_{epoch}.*")):
+            time.sleep(0.005)
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+    killed.make("--cores", "1", target)
+    assert killed.digests(folder) == calm.digests(folder)
+    log = (killed.root / "logs/longer/training/vit.log").read_text()
+    (line,) = [line for line in log.splitlines() if line.startswith("going on after epoch")]
+    assert int(line.split()[4]) >= 110

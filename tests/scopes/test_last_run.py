@@ -18,9 +18,15 @@ MODEL = "vit"
 
 def cheap() -> list[str]:
     """Return the tables that take a pass or two; of all others there is a nightly test."""
-    measures = {name: rooms.declared(name) for name in in_memory()[1:]}
+    shown = load_study(BUNDLED_STUDIES / "mini.yaml").models_of
+    measures = {name: rooms.declared(name) for name in in_memory()[1:] if MODEL in shown(name)}
     needs = {name: rooms.declared(each.parts_of or name).needs for name, each in measures.items()}
-    return ["blocks", *(name for name in needs if needs[name] in ("latents", "predictions"))]
+    passes = [
+        name
+        for name in needs
+        if needs[name] in ("latents", "predictions", "network") or measures[name].reads_attention
+    ]
+    return ["blocks", *passes]
 
 
 @pytest.fixture(scope="module")

@@ -52,7 +52,8 @@ def test_tables_are_those_of_the_workflow(tiny: Made, scope: Scope) -> None:
 @pytest.mark.nightly
 def test_every_table_is_that_of_the_workflow(every_kind: Workflow) -> None:
     made = results_of(every_kind, EVERYTHING)
-    compared(made.looked_at("vit"), made, [n for n in in_memory() if n not in OF_THE_LOSS])
+    others = [name for name in in_memory() if name not in (*OF_THE_LOSS, "position_bias")]
+    compared(made.looked_at("vit"), made, others)
     compared(of_the_loss(made, "vit"), made, [*OF_THE_LOSS])
     between = vitscope.compare({name: made.looked_at(name) for name in ("vit", "resnet")})
     for name in ("cka_between",):
@@ -98,8 +99,9 @@ def test_claims_are_counted_as_in_the_workflow(tiny: Made, scope: Scope) -> None
     row = ours[ours["claim"] == "msa_reduces_variance"].iloc[0]
     assert (row["measured_count"], row["measured_total"]) == (falls.sum(), len(falls))
     told = scope.claims("feature_variance").iloc[0]
-    assert told["measured"] == f"{falls.sum()} of {len(falls)}"
-    assert told["holds"] == ("yes" if falls.mean() > 0.5 else "no")
+    assert told["measured"].startswith(f"{falls.sum()} of {len(falls)} (")
+    # So few blocks settle nothing.
+    assert told["holds"] == "undecided"
 
 
 def test_one_pass_measures_all_that_is_missing(tiny: Made) -> None:

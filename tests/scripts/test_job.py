@@ -96,7 +96,8 @@ def test_scripts_that_run_models_name_the_setting_of_their_batches() -> None:
     for script in (ROOT / "scripts").glob("*.py"):
         text = script.read_text(encoding="utf-8")
         key = re.search(r'with job\(snakemake, batches=("[\w.]+"|snakemake.params.batches)\)', text)
-        assert key or "pick_device(" not in text, script
+        # Of a video, one frame is in memory at a time.
+        assert key or "pick_device(" not in text or script.name == "draw_video.py", script
         if key and key[1].startswith('"'):
             named.add(key[1].strip('"'))
     for each in named:

@@ -8,6 +8,7 @@ import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -25,10 +26,13 @@ from vitscope.corruptions import official
 from vitscope.data.source import Source
 from vitscope.data.sources.npz import Npz
 from vitscope.data.sources.parquet import Parquet
+from vitscope.errors import VitscopeError
 from vitscope.files.tensors import TensorFile, TensorWriter
 from vitscope.networks.foreign import read_foreign
 from vitscope.networks.translation import translate
 from vitscope.settings.loading import load_study
+from vitscope.video.animations import animation
+from vitscope.video.frames import BrokenOffError
 from vitscope.web import lockfile
 
 
@@ -101,6 +105,32 @@ def _pictures() -> list[bytes]:
         image.save(stream, kind)
         seeds.append(stream.getvalue())
     return seeds
+
+
+def _animations() -> list[bytes]:
+    # Frames that are the same are none of their own.
+    moved = (np.roll(each.reshape(32, 32, 3), number, 1) for number, each in enumerate(PIXELS))
+    first, *others = map(Image.fromarray, moved)
+    seeds = []
+    for kind, options in (("gif", {}), ("png", {}), ("webp", {}), ("webp", {"lossless": True})):
+        stream = io.BytesIO()
+        first.save(stream, kind, save_all=True, append_images=others, duration=40, **options)
+        seeds.append(stream.getvalue())
+    clear = Image.fromarray(PIXELS[0].reshape(32, 24, 4), "RGBA")
+    stream = io.BytesIO()
+    clear.save(stream, "webp", save_all=True, append_images=[clear.rotate(90)], duration=40)
+    return [*seeds, stream.getvalue()]
+
+
+def _read_animation(path: Path) -> None:
+    found = animation(path)
+    if found is None:
+        raise VitscopeError("It is no picture, and ffmpeg reads it.")
+    try:
+        for _ in islice(found, 20):
+            pass
+    except BrokenOffError as error:
+        raise VitscopeError(f"{error}: the frames before that are kept.") from error
 
 
 def _parquet() -> list[bytes]:
@@ -212,6 +242,7 @@ TARGETS: dict[str, Target] = {
     "picture": Target(
         "pictures/a.png", _pictures, lambda path: _all(open_path("folder", path.parent))
     ),
+    "animated picture": Target("a", _animations, _read_animation),
     "checkpoint, zip": Target(
         "a.pth", lambda: _torch(zipped=True), lambda path: read_foreign(path, "ViT")
     ),

@@ -159,15 +159,16 @@ def test_a_model_has_the_classes_of_its_data_set_or_its_own(tmp_path: Path) -> N
     assert [model.classes for model in study.models.values()] == [10, None, 10]
 
 
-def of_features(kind: str) -> bool:
-    """Tell whether figures of a kind are of feature maps, of which no class is known."""
+def of_classes(kind: str) -> bool:
+    """Tell whether figures of a kind are of what a network says of classes."""
     measure = rooms.declared(rooms.kinds()[kind].measure)
-    return rooms.declared(measure.parts_of or measure.name).needs == "latents"
+    return rooms.declared(measure.parts_of or measure.name).needs_classes
 
 
 WHAT_IT_TAKES = {
     "models.former.data": "generated",
     "models.former.snapshots": {"init": {"path": "a"}, "warmup": {"path": "b"}},
+    "models.former.history": {"path": "h"},
     "data.generated.splits.conflict": {"images": 10},
     "models.unseen.checkpoint": {"path": "c"},
     "figures": {"one": {"kind": "cka", "models": ["net"]}},
@@ -185,7 +186,7 @@ def test_figures_of_classes_are_refused_for_a_network_without(
     changes |= {"models.unseen.data": "generated"}
     loaded(tmp_path, **changes)
     changes = changes | {without: None}
-    if of_features(kind) or kind == "trajectory":
+    if not of_classes(kind):
         loaded(tmp_path, **changes)
         return
     assert refusal(tmp_path, **changes) == (
@@ -927,7 +928,7 @@ def test_the_same_fault_is_reported_every_time(tmp_path: Path) -> None:
     changes = {"device": "gpu", "models.net.famly": 1, "analysis.images": 0, "tilte": 1}
     assert {refusal(tmp_path, **changes) for _ in range(3)} == {
         "tilte: unknown key, allowed: analysis, data, description, device, figures, loss, models, "
-        "title, training. Did you mean 'title'?"
+        "title, training, videos. Did you mean 'title'?"
     }
 
 
@@ -1162,7 +1163,7 @@ def test_a_fault_in_a_study_of_a_folder_blocks_it_alone(tmp_path: Path) -> None:
     written(tmp_path, "{", "half.yml")
     written(tmp_path, STUDY, "good.yaml")
     found = load_config({"study": "mini", "studies_dir": str(tmp_path)}, WHERE)
-    assert set(found.usable) == {"good", "mini", "paper"}
+    assert set(found.usable) == {"good", "mini", "paper", "probing"}
     assert set(found.broken) == {"half", "own"}
     assert str(found.broken["own"]).startswith(f"{path}: device: found 'gpu'")
 
@@ -1173,15 +1174,18 @@ def test_of_two_studies_of_a_name_in_folders_neither_can_be_used(tmp_path: Path)
         written(tmp_path / name, STUDY)
     places = [str(tmp_path / name) for name in "abc"]
     found = load_config({"study": "mini", "studies_dir": places}, WHERE)
-    assert set(found.usable) == {"mini", "paper"}
+    assert set(found.usable) == {"mini", "paper", "probing"}
     assert "there is a study 'own' already" in str(found.broken["own"])
 
 
 @pytest.mark.parametrize(
     ("config", "sentence"),
     [
-        ({"study": "mimi"}, "study: found 'mimi', allowed: mini, paper. Did you mean 'mini'?"),
-        ({"study": ""}, "study: found '', allowed: mini, paper."),
+        (
+            {"study": "mimi"},
+            "study: found 'mimi', allowed: mini, paper, probing. Did you mean 'mini'?",
+        ),
+        ({"study": ""}, "study: found '', allowed: mini, paper, probing."),
         ({"study": None}, "study: found nothing, allowed: text."),
         ({"study": 12}, "study: found 12, allowed: text."),
         (

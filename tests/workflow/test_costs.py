@@ -20,7 +20,7 @@ from vitscope.networks.blocks import list_blocks
 from vitscope.networks.empty import empty_network
 from vitscope.settings.loading import BUNDLED_STUDIES, load_study
 from vitscope.settings.study import Study
-from vitscope.workflow import costs, plan
+from vitscope.workflow import costs
 from vitscope.workflow.costs import LEAST_MINUTES, ON_A_NODE, Job
 
 MINI, PAPER = (load_study(BUNDLED_STUDIES / f"{name}.yaml") for name in ("mini", "paper"))
@@ -36,7 +36,7 @@ def profile(name: str) -> dict[str, Any]:
 
 @cache
 def network(study: str, model: str) -> costs.Network:
-    return plan.network_of({"mini": MINI, "paper": PAPER}[study], model)
+    return costs.counted({"mini": MINI, "paper": PAPER}[study], model)
 
 
 def job(study: Study, rule: str, images: int | None = None, **names: str) -> Job:
@@ -101,7 +101,9 @@ def test_rules_that_run_a_network_are_those_that_costs_know() -> None:
 
 def test_requests_double_at_every_attempt() -> None:
     text = (ROOT / "rules" / "requests.smk").read_text(encoding="utf-8")
-    assert text.count("* 2 ** (attempt - 1)") == 2
+    assert text.count("* 2 ** (attempt - 1)") == 1
+    # Of memory, that of a training doubles once.
+    assert "2 **" in text.partition("def megabytes(")[2].partition("def minutes_of")[0]
 
 
 @pytest.mark.parametrize(
@@ -179,7 +181,7 @@ def test_a_large_model_has_the_time_that_it_takes_on_paper() -> None:
     model = replace(PAPER.models["vit_tiny_imagenet"], arch={"name": "vit_base_patch16_224"})
     study = replace(PAPER, name="large", models={"large": model})
     asking = Job("predict", study, {"model": "large", "split": "test"})
-    asking = replace(asking, network=plan.network_of(study, "large"), images=50_000)
+    asking = replace(asking, network=costs.counted(study, "large"), images=50_000)
     assert LEAST * 9.8 <= costs.minutes(asking) / 60 <= MOST * 9.8
 
 
@@ -250,6 +252,8 @@ def test_training_has_time_by_the_images_that_there_are() -> None:
         (MINI, "vit", "measure_loss", "landscape", 478),
         # 32 images; products with the Hessian.
         (MINI, "vit", "measure_loss", "hessian", 978),
+        # 100 images, and the process that augments them.
+        (MINI, "vit", "train_model", "", 1111),
     ],
 )
 def test_batches_have_the_memory_that_they_took(
@@ -259,6 +263,21 @@ def test_batches_have_the_memory_that_they_took(
     names = {"model": model, "split": "test", "part": "0", "measure": measure, "snapshot": "end"}
     asked = costs.megabytes(job(sixty_four, rule, 10_000, **names)) - ON_A_NODE
     assert measured * 1.08 <= asked <= MOST * measured
+
+
+def test_a_training_has_time_and_memory_by_its_network() -> None:
+    asked = [
+        costs.informed(Job("train_model", MINI, {"model": model}), {}) for model in ("vit", "mixer")
+    ]
+    assert asked[0].network == costs.counted(MINI, "vit")
+    (most, least), images = asked, 20_000
+    assert costs.minutes(replace(most, images=images)) > costs.minutes(
+        replace(least, images=images)
+    )
+    # What has no cut points can be trained all the same.
+    blind = replace(MINI.models["vit"], points=[{"module": "nowhere"}])
+    study = replace(MINI, models={"vit": blind})
+    assert costs.informed(Job("train_model", study, {"model": "vit"}), {}).network is None
 
 
 def test_larger_batches_of_a_landscape_ask_for_more() -> None:

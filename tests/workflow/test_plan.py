@@ -22,7 +22,6 @@ from vitscope.workflow.plan import (
     by_rule,
     calibrated,
     costs_of,
-    network_of,
     written,
 )
 
@@ -39,7 +38,7 @@ def planned(rule: str, *outputs: str) -> Planned:
 def counted(study: Study, rule: str, output: str) -> costs.Job:
     """Return a job as plans have it, with its network."""
     job = planned(rule, output).job(study)
-    return replace(job, network=network_of(study, job.names["model"]))
+    return replace(job, network=costs.counted(study, job.names["model"]))
 
 
 @pytest.mark.parametrize(
@@ -55,12 +54,16 @@ def counted(study: Study, rule: str, output: str) -> costs.Job:
         # Fifteen corruptions, three severities, and clean images.
         ("measure_model_part", "robustness/vit/0.parquet", 200 * 31),
         ("measure_model", "fit/vit.parquet", 1000),
+        # Forward, and back from five cut points.
+        ("measure_model", "receptive_field/vit.parquet", 50 * 6),
         # Eleven rows of eleven points.
         ("measure_loss", "landscape/vit/end/0.parquet", 11 * 11 * 128),
         # Two batches of 32 images: 200 steps of Lanczos at most, or 20 from each probe.
         ("measure_loss", "hessian/vit/end/0.parquet", 2 * 32 * 200 * 6),
         ("measure_loss", "hessian_density/vit/end/0.parquet", 2 * 32 * 20 * 6),
         ("train_model", "training/resnet/end.safetensors", 3 * 8 * 20000),
+        # All that there are of what is generated.
+        ("draw_video", "walk.webp", 12),
     ],
 )
 def test_forward_passes_are_those_of_the_settings(
@@ -69,6 +72,18 @@ def test_forward_passes_are_those_of_the_settings(
     work = costs.work(counted(mini, rule, output))
     assert work is not None
     assert work.passes == passes
+
+
+def test_frames_that_nobody_has_counted_are_guessed(mini: Study) -> None:
+    walk = replace(mini.videos["walk"], source={"path": "walk.mp4"})
+    for shown, passes in ((None, costs.UNCOUNTED_FRAMES), (30, 30)):
+        study = replace(mini, videos={"walk": replace(walk, frames=shown)})
+        # Of the default study: in no folder of its name.
+        job = Planned("draw_default_video", (Path("walk.gif"),)).job(study)
+        work = costs.work(job)
+        assert work is not None
+        assert (work.passes, work.batch, work.most) == (passes, 1, True)
+        assert job.names == {"video": "walk", "model": "vit"}
 
 
 def test_the_last_rows_of_a_landscape_are_what_is_left(mini: Study) -> None:
@@ -153,7 +168,9 @@ def test_no_record_is_that_of_another_rule() -> None:
 def test_outputs_name_what_their_rules_say() -> None:
     for name, place in OUTPUT_NAMES.items():
         first, *_ = rules()[name].paths("output", **NAMES)
-        parts = first.with_suffix("").parts[1:]
+        parts = first.with_suffix("").parts
+        # What lies in no folder of a study is of the default one.
+        parts = parts[1:] or parts
         named = ["" if part not in NAMES else part for part in parts]
         # A pair is no model of the study; and what names nothing may be left out at the end.
         expected = ["model" if each == "pair" else each for each in place]

@@ -36,7 +36,7 @@ def job_kinds() -> Iterator[tuple[str, set[str]]]:
         for chosen in choices(rule):
             label = " ".join([rule, *chosen.values()])
             families = {module_of(name) for name in family_names()}
-            named = reach.modules(rule, study, {"model": "vit"} | chosen)
+            named = reach.modules(rule, study, {"model": "vit", "video": "vit"} | chosen)
             yield label, set(reached(script, *(name for name in named if name not in families)))
         if any(name in families for name in named):
             alone = set(reached(script))

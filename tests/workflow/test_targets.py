@@ -38,13 +38,30 @@ def refusal(studies: Studies, target: str, places: targets.Places = PLACES) -> s
         ),
         (
             "figures/papre/fig9.pdf",
-            "figures/papre/fig9.pdf: found the study 'papre', allowed: mini, paper. Did you mean "
-            "'paper'? A study of your own is found by --config studies_dir=FILE, or the folder of "
-            "the file.",
+            "figures/papre/fig9.pdf: found the study 'papre', allowed: mini, paper, probing. Did "
+            "you mean 'paper'? A study of your own is found by --config studies_dir=FILE, or the "
+            "folder of the file.",
         ),
         (
             "figures/fig9.jpeg",
             "figures/fig9.jpeg: found 'jpeg' as the format, allowed: pdf, svg, png.",
+        ),
+        (
+            "figures/walk.pdf",
+            "figures/walk.pdf: found 'pdf' as the format, allowed: webp, gif, mp4.",
+        ),
+        (
+            "figures/mini/walk.avi",
+            "figures/mini/walk.avi: found 'avi' as the format, allowed: webp, gif, mp4.",
+        ),
+        (
+            "figures/wlak.webp",
+            f"{MINI}: videos, for the target figures/wlak.webp: found 'wlak', allowed: walk. Did "
+            "you mean 'walk'?",
+        ),
+        (
+            "figures/fig9.webp",
+            f"{MINI}: videos, for the target figures/fig9.webp: found 'fig9', allowed: walk.",
         ),
         ("figures/own/fig9.pdf", "own.yaml: title: found nothing."),
         ("results/own/run.yaml", "own.yaml: title: found nothing."),
@@ -75,6 +92,8 @@ def test_what_is_unknown_of_a_target_is_refused(
         ("paper/fig9", "figures/paper/fig9.pdf"),
         ("figure/paper/fig9.pdf", "figures/paper/fig9.pdf"),
         ("paper/all", "figures/paper/all"),
+        ("walk", "figures/walk.webp"),
+        ("figure/mini/walk.webp", "figures/mini/walk.webp"),
         ("train-mini", "train_mini"),
         ("figures/fig9a.pdf", "fig9"),
         ("results/mini/tables/landscap.parquet", "landscape.parquet"),
@@ -138,6 +157,7 @@ def test_what_a_study_has_is_not_refused(studies: Studies) -> None:
     mini = studies.usable["mini"]
     for name in mini.figures:
         targets.check_names("TARGET", mini, {"figure": name})
+    targets.check_names("TARGET", mini, {"video": "walk"})
     for table in mini.tables():
         targets.check_names("TARGET", mini, {"table": table})
     for measure in rooms.names():

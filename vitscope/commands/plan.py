@@ -24,7 +24,7 @@ from vitscope.commands.workflow import (
 if TYPE_CHECKING:
     from vitscope.workflow.plan import Planned
 
-DRAWING = ("draw_figure", "draw_default_figure")
+DRAWING = ("draw_figure", "draw_default_figure", "draw_video", "draw_default_video")
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -108,6 +108,10 @@ def records_of(job: "Planned", default: str) -> list[Path]:
         return [Path(default, "figures", f"default_{places[0].name}")]
     if job.rule == "draw_figure":
         return [places[0].parent / "figures" / places[0].name]
+    if job.rule == "draw_default_video":
+        return [Path(default, "videos", f"default_{job.outputs[0].name}.tsv")]
+    if job.rule == "draw_video":
+        return [job.outputs[0].parent / "videos" / f"{job.outputs[0].name}.tsv"]
     if job.rule == "train_model":
         return [places[0].parent.with_suffix(".tsv")]
     return places

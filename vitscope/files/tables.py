@@ -22,7 +22,7 @@ from vitscope.files.whole import atomic_path
 Columns = dict[str, tuple[pa.DataType, str]]
 
 SEAL, SEAL_BYTES = b"vitscope", 12
-# Tells in the metadata of a table that there must be a seal; bundled histories are older than that.
+# Tells in the metadata of a table that there must be a seal; others have none.
 SEALED = "sealed"
 # What makes the values of a table doubtful, in its metadata.
 WARNINGS = "warnings"

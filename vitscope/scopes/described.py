@@ -8,7 +8,7 @@ from typing import Any
 from vitscope.errors import VitscopeError
 from vitscope.measures import rooms
 from vitscope.scopes.images import DATASET, SPLIT, Stored
-from vitscope.settings.loading import study_schema
+from vitscope.settings.loading import check_view, study_schema
 from vitscope.settings.schema import check, fill
 from vitscope.settings.study import Settings, Study, typed
 
@@ -57,6 +57,15 @@ def described(
         settings["loss"] = _checked(dict(loss), of_loss, "loss")
     fill(settings, schema, schema)
     return typed(name, Path(WHERE), settings)
+
+
+def described_video(settings: Mapping[str, Any]) -> Settings:
+    """Return what a video shows, as a study says it."""
+    schema = study_schema()["$defs"]["video"]
+    own = {key: schema["properties"][key] for key in settings}
+    check("video", dict(settings), {**schema, "properties": own, "required": []})
+    check_view("video", settings)
+    return dict(settings)
 
 
 def _checked(settings: Any, schema: Mapping[str, Any], key: str) -> Any:

@@ -20,7 +20,7 @@ from vitscope.networks import failing
 from vitscope.networks.block_table import BLOCKS
 from vitscope.networks.outputs import logits_of
 from vitscope.scopes.borrowed import borrowed, device_of
-from vitscope.scopes.described import described
+from vitscope.scopes.described import described, described_video
 from vitscope.scopes.images import Stored, Wanted, store
 from vitscope.scopes.making import Maker
 from vitscope.scopes.saving import save
@@ -62,6 +62,45 @@ class Scope(Tables):
     def warnings(self) -> list[str]:
         """What makes the values that were measured so far doubtful."""
         return self._maker.warnings()
+
+    def video(
+        self,
+        source: Path | str,
+        out: Path | str,
+        shows: str = "heads",
+        *,
+        block: str | int | None = None,
+        heads: Sequence[int] | None = None,
+        query: Sequence[float] | None = None,
+        brightest: float | None = None,
+        fusion: str = "mean",
+        frames: int | None = None,
+        frames_per_second: float | None = None,
+        lossless: bool = False,
+    ) -> Path:
+        """Show what the network looks at in each frame of a video, side by side with it.
+
+        `source` is a folder of frames, an animated GIF, WebP or PNG, or any video where ffmpeg is
+        on the PATH; the name of `out` ends in the format, `.webp`, `.gif` or, by ffmpeg, `.mp4`.
+        What is shown are `heads`, of a block, or the `rollout`; the keywords are those of `videos`
+        in a study.
+        """
+        settings = described_video(
+            {
+                "shows": shows,
+                "block": block,
+                "heads": None if heads is None else [*heads],
+                "query": None if query is None else [*query],
+                "brightest": brightest,
+                "fusion": fusion,
+                "frames": frames,
+                "frames_per_second": frames_per_second,
+                "lossless": lossless,
+            }
+        )
+        for warning in self._maker.video(Path(source), Path(out), settings):
+            print(f"vitscope: {warning}")
+        return Path(out)
 
     def save(self, folder: Path | str, make: Any = None, **keywords: Any) -> Path:
         """Save a study with weights and images, from which the workflow makes the same tables.

@@ -6,6 +6,7 @@ Files have the places that they have in the workflow, below a folder of one's ow
 import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -22,9 +23,11 @@ from vitscope.errors import VitscopeError
 from vitscope.files.tables import read_metadata, read_warnings, warned
 from vitscope.files.tensors import TensorFile
 from vitscope.measures import rooms
-from vitscope.measures.given import OnLatents, OnLoss, OnModel, OnPredictions
+from vitscope.measures.attending import why_none
+from vitscope.measures.given import OnLatents, OnLoss, OnModel, OnNetwork, OnPredictions
 from vitscope.measures.measure import Measure
-from vitscope.measures.merging import Measured, merged
+from vitscope.measures.merging import Measured, merged, part_columns
+from vitscope.networks.attention_finding import find_attention
 from vitscope.networks.block_table import BLOCKS, read_cut_points
 from vitscope.networks.blocks import list_blocks
 from vitscope.networks.classifying import classify
@@ -36,6 +39,9 @@ from vitscope.settings.study import Study
 from vitscope.training.augmented import Augmented
 from vitscope.training.augmenting import augment_images
 from vitscope.training.snapshots import END
+from vitscope.video.reading import open_source
+from vitscope.video.showing import show
+from vitscope.video.views import Subject
 from vitscope.workflow import params, reach
 
 # Files that live in memory, where there is such a folder; and the most that one may take there.
@@ -53,6 +59,7 @@ class Maker:
         self._network, self._device, self._folder = network, device, folder
         self._settings = study.network(self.model)
         self._batch_size = study.analysis.batch_size
+        self._lacking: dict[str, str | None] = {}
 
     def path(self, table: str, part: int | str | None = None) -> Path:
         """Return where a table is, or a part of it."""
@@ -90,6 +97,8 @@ class Maker:
             )
         if measured.needs_classes and (missing := self._without_classes(table)):
             return missing
+        if measured.reads_attention and self._without_attention:
+            return f"{table} takes a network that attends: {self._without_attention}"
         if measured.needs == "loss" and self.study.loss is None:
             return (
                 f"{table} needs the loss of the training: give loss={{'weight_decay': ...}}, 0 for "
@@ -100,7 +109,19 @@ class Maker:
                 f"{table} needs pixels of 8 bits, which are corrupted before they are normalized: "
                 f"give images from 0 to 255, and mean= and std=."
             )
+        if measured.needs == "network":
+            return self._not_in_network(measure)
         return _refused(measure, self.study)
+
+    def _not_in_network(self, measure: Measure) -> str | None:
+        """Return what a network lacks for a measure of it alone, which is made to find that out."""
+        if measure.name not in self._lacking:
+            try:
+                self.make(measure.name)
+                self._lacking[measure.name] = None
+            except VitscopeError as error:
+                self._lacking[measure.name] = str(error)
+        return self._lacking[measure.name]
 
     def _without_classes(self, table: str) -> str | None:
         if self.study.models[self.model].classes is None:
@@ -108,6 +129,12 @@ class Maker:
         if (self.images.labels < 0).any():
             return f"{table} needs the classes of the images: give labels=."
         return None
+
+    @cached_property
+    def _without_attention(self) -> str | None:
+        with borrowed(self._network) as network:
+            points = read_cut_points(self.make("blocks"))
+            return why_none(find_attention(network, self._settings, points))
 
     def parts(self, measure: Measure) -> list[Path]:
         """Return the files of the parts of a measure, which are made if they are not there."""
@@ -159,6 +186,8 @@ class Maker:
     def _measure(self, measure: Measure) -> None:
         if measure.needs == "predictions":
             self._measure_predictions(measure)
+        elif measure.needs == "network":
+            self._measure_network(measure)
         elif measure.in_parts:
             self._merge(measure)
         else:
@@ -188,7 +217,7 @@ class Maker:
                     self.images,
                     file,
                     shard=shard,
-                    selection=params.selection(self.study, self.model),
+                    selection=self.study.selection(self.model),
                     settings=self._settings,
                     batch_size=self._batch_size,
                     dtype=analysis.latents_dtype,
@@ -212,6 +241,13 @@ class Maker:
         path, origin = self.path(measure.name), read_metadata(predictions)
         _room(measure, "table").TABLE.write(table, path, origin)
 
+    def _measure_network(self, measure: Measure) -> None:
+        settings = measure.part(self.study, self.model, 0)
+        with borrowed(self._network, logits=True) as network:
+            given = OnNetwork(self.model, network, self._settings)
+            table = _room(measure, "compute").measure(given, **settings)
+        _room(measure, "table").TABLE.write(table, self.path(measure.name), {})
+
     def _measure_model(self, measure: Measure, number: int, path: Path) -> None:
         settings = measure.part(self.study, self.model, number)
         blocks = self.make("blocks")
@@ -230,7 +266,8 @@ class Maker:
                 corrupted=self._corrupted(settings, folder),
             )
             table = _room(measure, "compute").measure(given, **settings)
-        _room(measure, "table").TABLE.write(table, path, self._origin() | warned(given.warnings))
+        columns = part_columns(_room(measure, "table"))
+        columns.write(table, path, self._origin() | warned(given.warnings))
 
     def _corrupted(self, settings: dict[str, Any], folder: Path) -> list[Corrupted]:
         """Return the images under the corruptions that a part is measured on, if it is on any."""
@@ -285,6 +322,32 @@ class Maker:
 
     def _origin(self) -> dict[str, str]:
         return {"data_sha256": self.images.digest}
+
+    def video(self, source: Path, out: Path, settings: dict[str, Any]) -> list[str]:
+        """Write what the network looks at in a video; return what of it cannot be read."""
+        if not self.images.has_pixels and not self._is_scaled():
+            raise VitscopeError(
+                "A video has pixels from 0 to 255, and nothing says how the network takes these: "
+                "look at images of pixels, and give mean= and std=."
+            )
+        model = self.study.models[self.model]
+        with self._running("frames", settings["frames"], logits=False) as network:
+            subject = Subject(
+                model=self.model,
+                label=model.label,
+                network=network,
+                cut_points=read_cut_points(self.make("blocks")),
+                settings=self._settings,
+                taking=params.taking(self.study.dataset_of(self.model)),
+                device=self._device,
+            )
+            video = open_source(source.expanduser(), {}, settings["frames_per_second"])
+            facts = {"Frames": source.name}
+            return show(subject, video, out, settings, facts, where="video", say=lambda _: None)
+
+    def _is_scaled(self) -> bool:
+        """Tell whether it is known how the network takes pixels from 0 to 1."""
+        return any(self._settings["mean"]) or any(each != 1 for each in self._settings["std"])
 
     def warnings(self) -> list[str]:
         """Return what makes values of the tables that there are doubtful."""

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from vitscope.data import opening
-from vitscope.errors import VitscopeError, nearest
+from vitscope.errors import VitscopeError, nearest, quoted
 from vitscope.files.strict_yaml import load_yaml
 from vitscope.measures import rooms
 from vitscope.networks.family import arch_schema, family_names, prepared
@@ -260,6 +260,34 @@ def _series(file: Path, needed: Set[str]) -> set[str]:
         return {row["model"] for row in rows}
 
 
+# What settings of a video are about, and what they are where nothing says it.
+OF_HEADS = {"block": None, "heads": None, "query": None, "brightest": None}
+OF_ROLLOUT = {"fusion": "mean"}
+
+
+def _check_videos(study: Study) -> None:
+    for name, video in study.videos.items():
+        key = f"videos.{name}"
+        if video.model not in study.models:
+            raise unknown(study.path, f"{key}.model", video.model, study.models)
+        check_view(f"{study.path}: {key}", asdict(video))
+
+
+def check_view(where: str, video: Mapping[str, Any]) -> None:
+    """Refuse settings of a video that are about what it does not show."""
+    shows, other, of_other = (
+        ("rollout", "heads", OF_HEADS)
+        if video["shows"] == "rollout"
+        else ("heads", "rollout", OF_ROLLOUT)
+    )
+    for key, default in of_other.items():
+        if video[key] != default:
+            raise VitscopeError(
+                f"{where}.{key}: found {quoted(video[key])}, which is about `shows: {other}`, "
+                f"allowed: {quoted(default)} where it shows {shows}: remove the key."
+            )
+
+
 def _check_training(study: Study, results: str) -> None:
     """Refuse to train a model, whose files another or the same names, without the splits for it."""
     files = [entry for model in study.models.values() for entry in model.files().values()]
@@ -288,6 +316,7 @@ def load_study(path: Path, results: str = "results") -> Study:
     study = _prepared(typed(path.stem, path, settings))
     _check_files(study)
     _check_figures(study)
+    _check_videos(study)
     check_data(study)
     check(path, path.stem, schema["$defs"]["name"], within=("name of the file",))
     for measure in rooms.names():

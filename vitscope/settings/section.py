@@ -52,5 +52,8 @@ def _type(type_: Any) -> Schema:
     if origin is list:
         return {"type": "array", "items": _type(inner[0])}
     if origin in (Union, UnionType):
-        return {"type": [TYPES[each] for each in inner]}
+        schemas = [_type(each) for each in inner]
+        items = [schema["items"] for schema in schemas if "items" in schema]
+        types: Schema = {"type": [schema["type"] for schema in schemas]}
+        return types | ({"items": items[0]} if items else {})
     return {"type": TYPES[type_]}

@@ -86,6 +86,23 @@ class Figure:
 
 
 @dataclass(frozen=True)
+class Video:
+    """Attention over a video: of which model, over which frames, and what of it is shown."""
+
+    model: str
+    source: Settings
+    shows: Literal["heads", "rollout"]
+    block: str | int | None
+    heads: list[int] | None
+    query: list[float] | None
+    brightest: float | None
+    fusion: Literal["mean", "max", "min"]
+    frames: int | None
+    frames_per_second: float | None
+    lossless: bool
+
+
+@dataclass(frozen=True)
 class Model:
     """A model; `checkpoint`, each of `snapshots` and `history` say where a file comes from.
 
@@ -171,6 +188,7 @@ class Recipe:
     clip_gradient: float
     bfloat16: bool
     trajectory: bool
+    snapshots: list[int]
     snapshot_dtype: Literal["float32", "float16"]
 
 
@@ -198,6 +216,7 @@ class Study:
     data: dict[str, Dataset]
     models: dict[str, Model]
     figures: dict[str, Figure]
+    videos: dict[str, Video]
     analysis: Analysis
     sections: Mapping[str, Settings]
     training: Recipe | None
@@ -238,6 +257,14 @@ class Study:
     def shards(self, model: str) -> int:
         """Return into how many shards these images are cut."""
         return ceil(self.images(model) / self.analysis.shard_size)
+
+    def selection(self, model: str) -> dict[str, Any]:
+        """Return which images a model is measured on, and how they are cut into shards."""
+        return {
+            "images": self.images(model),
+            "seed": self.analysis.seed,
+            "shard_size": self.analysis.shard_size,
+        }
 
     def recipe(self, model: str) -> Recipe:
         """Return how a model is trained: the study's recipe, changed where the model says so."""
@@ -292,6 +319,11 @@ class Study:
         names = {model for figure in shown for model in figure.models}
         return [name for name in self.models if name in names]
 
+    def models_shown(self) -> list[str]:
+        """Return the models of all figures and videos, in the study's order."""
+        names = {*self.models_of(), *(video.model for video in self.videos.values())}
+        return [name for name in self.models if name in names]
+
     def subjects_of(self, table: str) -> list[str]:
         """Return what a table has rows of: models in the study's order, or pairs of them."""
         shown = [name for figure in self.figures_of(table) for name in figure.subjects(table)]
@@ -335,6 +367,8 @@ def typed(name: str, path: Path, settings: Settings) -> Study:
         data=msgspec.convert(settings["data"], dict[str, Dataset]),
         models=msgspec.convert(models, dict[str, Model]),
         figures=msgspec.convert(figures, dict[str, Figure]),
+        # Records of runs may be older than videos.
+        videos=msgspec.convert(settings.get("videos", {}), dict[str, Video]),
         analysis=msgspec.convert({key: analysis[key] for key in own}, Analysis),
         sections={key: value for key, value in analysis.items() if key not in own},
         training=msgspec.convert(settings.get("training"), Recipe | None),

@@ -4,16 +4,19 @@ A measure says how many passes it makes of how many images; the block table says
 Plans and requests to a cluster ask here, and nowhere else.
 """
 
+import json
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
 from math import ceil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from vitscope.errors import VitscopeError
 from vitscope.measures import rooms
 from vitscope.measures.measure import Work, passes
-from vitscope.settings.study import Dataset, Study
+from vitscope.settings.study import Dataset, Study, Video
 from vitscope.workflow import params
 
 if TYPE_CHECKING:
@@ -52,8 +55,12 @@ PASSES_OF_TRAINING = 3
 SECONDS_OF_CORRUPTION = 0.6
 SECONDS_OF_BUILDING = 0.6
 SECONDS_OF_AUGMENTING = 0.11
+# Seconds for a frame of a video beside the pass: to draw and write 13 panels of 224 pixels.
+SECONDS_OF_FRAME = 0.2
 # Where neither the study nor a file tells how many images a source has: those of ImageNet.
 UNCOUNTED_IMAGES = 50_000
+# Frames of a video, where the study does not tell how many are shown: of a minute, or of two.
+UNCOUNTED_FRAMES = 2000
 # Bytes of a value of latents.
 VALUE_BYTES = {"float32": 4, "bfloat16": 2}
 
@@ -61,7 +68,8 @@ AUGMENTS = ("augment_images", "augment_alike")
 BUILDS_IMAGES = ("build_split", "corrupt_images", *AUGMENTS)
 EXTRACTS = ("extract_latents", "extract_kept_latents")
 MEASURES_MODEL = ("measure_model", "measure_model_part", "measure_loss")
-RUNS_NETWORK = (*EXTRACTS, *MEASURES_MODEL, "predict", "train_model")
+DRAWS_VIDEO = ("draw_video", "draw_default_video")
+RUNS_NETWORK = (*EXTRACTS, *MEASURES_MODEL, *DRAWS_VIDEO, "predict", "train_model")
 
 
 @dataclass(frozen=True)
@@ -117,11 +125,32 @@ def _read_network(blocks: str, written: int) -> Network:
     return network_of(BLOCKS.read(blocks), read_metadata(blocks))
 
 
+@cache
+def _counted(name: str, settings: str) -> Network:
+    # Imported here: plans of figures that need no network take no torch.
+    from vitscope.networks.blocks import list_blocks
+    from vitscope.networks.empty import empty_network
+
+    entry = json.loads(settings)
+    blocks = list_blocks(name, empty_network(entry["network"]), entry["network"], entry["points"])
+    return network_of(blocks.table, blocks.metadata())
+
+
+def counted(study: Study, model: str) -> Network:
+    """Return what a network takes for one image, counted without weights."""
+    entry = {"network": study.network(model), "points": study.models[model].points}
+    return _counted(model, json.dumps(entry, sort_keys=True))
+
+
 def informed(job: Job, inputs: Mapping[str, Any]) -> Job:
     """Return a job with what its input files tell: of its network, and of how many images."""
     if "blocks" in inputs:
         path = str(inputs["blocks"])
         job = replace(job, network=_read_network(path, Path(path).stat().st_mtime_ns))
+    if job.rule == "train_model":
+        # Of one that is not trained yet, there is no block table; some networks have no cut points.
+        with suppress(VitscopeError):
+            job = replace(job, network=counted(job.study, job.names["model"]))
     images = inputs.get("train") or inputs.get("images")
     if isinstance(images, str):
         # A byte for every channel of every pixel, and little besides.
@@ -156,11 +185,23 @@ def work(job: Job) -> Work | None:
         recipe = study.recipe(names["model"])
         views = recipe.epochs * PASSES_OF_TRAINING
         return passes(views, recipe.images, job.images, recipe.batch_size, "gradient")
+    if job.rule in DRAWS_VIDEO:
+        return Work(_frames(study.videos[names["video"]]), 1, most=True)
     if job.rule in MEASURES_MODEL:
         measure, part = rooms.declared(names["measure"]), int(names.get("part", 0))
         cut_points = job.network.cut_points if job.network else 0
         return measure.work(study, names["model"], part, job.images, cut_points)
     return None
+
+
+def _frames(video: Video) -> int:
+    """Return how many frames a video has at most, or where nobody knows, as one often has."""
+    if "generated" in video.source:
+        # Imported here, as NumPy comes with it.
+        from vitscope.video.generated import FRAMES
+
+        return min(video.frames or FRAMES, FRAMES)
+    return video.frames or UNCOUNTED_FRAMES
 
 
 def megapixels(job: Job) -> float:
@@ -221,7 +262,8 @@ def seconds(job: Job, per_pass: float | None = None) -> float | None:
         return None
     if per_pass is None and job.network is not None:
         per_pass = job.network.operations / OPERATIONS_PER_SECOND
-    return START_WITH_TORCH + doing.passes * (per_pass or 0)
+    beside = SECONDS_OF_FRAME if job.rule in DRAWS_VIDEO else 0
+    return START_WITH_TORCH + doing.passes * ((per_pass or 0) + beside)
 
 
 def runs_network(job: Job) -> bool:
@@ -237,9 +279,11 @@ def minutes(job: Job) -> int:
 def megabytes(job: Job) -> int:
     """Return the memory that a job asks a cluster for."""
     doing = work(job)
+    # The process that augments counts what it shares with the one that trains.
+    least = ON_A_NODE + (WITH_TORCH if job.rule == "train_model" else 0)
     if doing is None or job.network is None:
         torch = runs_network(job) or job.rule in AUGMENTS
-        return ON_A_NODE + (WITH_TORCH if torch else WITHOUT_TORCH)
+        return least + (WITH_TORCH if torch else WITHOUT_TORCH)
     kept = {
         "pass": 0.0,
         "units": SHARE_KEPT_FOR_LESIONS,
@@ -248,4 +292,4 @@ def megabytes(job: Job) -> int:
     }[doing.keeps]
     of_image = PEAKS_OF_PASS * job.network.peak + kept * job.network.activations
     held = (COPIES_OF_WEIGHTS + doing.vectors) * job.network.weights + doing.batch * of_image
-    return ceil(ON_A_NODE + WITH_TORCH + held / 1e6)
+    return ceil(least + WITH_TORCH + held / 1e6)

@@ -4,6 +4,7 @@ A workflow that compares these values knows when a job has to run again.
 """
 
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 from vitscope.data.class_numbers import listed
@@ -14,7 +15,9 @@ from vitscope.errors import VitscopeError
 from vitscope.measures import rooms
 from vitscope.networks import weight_sources
 from vitscope.settings.data_sets import named_classes
-from vitscope.settings.study import Model, Study
+from vitscope.settings.schema import unknown
+from vitscope.settings.study import Dataset, Model, Study
+from vitscope.training.snapshots import END, INIT, WARMUP, after_epoch, epochs_of
 
 Values = dict[str, Any]
 
@@ -66,16 +69,6 @@ def listing(study: Study, dataset: str, name: str) -> str | None:
     return None if path is None else listing_digest(path)
 
 
-def selection(study: Study, model: str) -> Values:
-    """Return which images a model is measured on, and how they are cut into shards."""
-    analysis = study.analysis
-    return {
-        "images": study.images(model),
-        "seed": analysis.seed,
-        "shard_size": analysis.shard_size,
-    }
-
-
 def classified(study: Study, name: str) -> Values:
     """Return which images of a split are classified, for the measures of predictions."""
     wanted = {
@@ -107,6 +100,16 @@ def recipe(study: Study, model: str) -> Values:
     """Return the recipe that a model is trained by."""
     study.check_trainable(model)
     return asdict(study.recipe(model))
+
+
+def snapshot(study: Study, model: str, epoch: str) -> Values:
+    """Return after which epoch the recipe of a model keeps its weights; refuse any other."""
+    names = epochs_of(recipe(study, model))
+    if after_epoch(int(epoch)) not in names:
+        listed = [name for name in names if name not in (INIT, WARMUP, END)]
+        where = f"training.snapshots, for models.{model}"
+        raise unknown(study.path, where, after_epoch(int(epoch)), listed)
+    return {"epoch": int(epoch)}
 
 
 def trained_on(study: Study, model: str) -> Values:
@@ -226,6 +229,50 @@ def _weights_behind(needs: str, model: Model) -> dict[str, str]:
     if needs == "weights":
         found[f"Trajectory of {model.label}"] = f"its snapshots {', '.join(model.moments())}"
     return found
+
+
+def video(study: Study, name: str) -> Values:
+    """Return what a video shows, and how its frames are taken: as the pictures of its data set."""
+    entry = study.videos[name]
+    return asdict(entry) | {
+        "label": study.models[entry.model].label,
+        "taking": taking(study.dataset_of(entry.model)),
+    }
+
+
+def taking(data: Dataset) -> Values:
+    """Return how frames are brought to the size of images; where nothing says it, by the side."""
+    return {
+        "channels": data.channels,
+        "image_size": data.image_size,
+        "resize": data.resize or data.image_size,
+        "interpolation": data.interpolation,
+    }
+
+
+def network_of_video(study: Study, name: str) -> Values:
+    """Return what it takes to build and feed the model of a video."""
+    return study.network(study.videos[name].model)
+
+
+def video_path(study: Study, name: str) -> Path | None:
+    """Return where the frames of a video lie, if they are not generated."""
+    source = study.videos[name].source
+    return Path(source["path"]).expanduser() if "path" in source else None
+
+
+def frames_listing(study: Study, name: str) -> str | None:
+    """Return a digest of the folder of the frames, if it is one; its date does not tell."""
+    path = video_path(study, name)
+    return None if path is None else listing_digest(path)
+
+
+def video_facts(study: Study, name: str) -> dict[str, str]:
+    """Return what a video is made from, for its caption and its metadata."""
+    path, model = video_path(study, name), study.models[study.videos[name].model]
+    frames = path.name if path else f"generated, {study.videos[name].source['generated']}"
+    found = {"Study": title(study), "Frames": frames}
+    return found | {f"Checkpoint of {model.label}": weight_sources.described(model.checkpoint)}
 
 
 def published(study: Study, figure: str) -> Values | None:

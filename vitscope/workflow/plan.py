@@ -4,7 +4,6 @@ Seconds are those of an earlier run, where they are known. Otherwise costs.py sa
 speed of the network as it is measured here.
 """
 
-import json
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import cache, partial
@@ -13,7 +12,7 @@ from time import perf_counter
 
 from vitscope.settings.study import Study
 from vitscope.workflow import costs
-from vitscope.workflow.costs import Job, Network
+from vitscope.workflow.costs import Job
 
 # What the parts of the first output of a job name, below the folder of its study.
 OUTPUT_NAMES = {
@@ -25,6 +24,7 @@ OUTPUT_NAMES = {
     "measure_model": ("measure", "model"),
     "measure_model_part": ("measure", "model", "part"),
     "measure_loss": ("measure", "model", "snapshot", "part"),
+    "measure_network": ("measure", "model"),
     "measure_weights": ("measure", "model"),
     "merge": ("measure", "model"),
     "merge_pair": ("measure", "pair"),
@@ -34,6 +34,8 @@ OUTPUT_NAMES = {
     "augment_images": ("", "model"),
     "augment_alike": ("", "", "model"),
     "list_blocks": ("", "model"),
+    "draw_video": ("video",),
+    "draw_default_video": ("video",),
 }
 # A network is timed on few images first, and on a whole batch if those take less than so long.
 FEW_IMAGES, SHORT_SECONDS = 4, 0.5
@@ -48,8 +50,11 @@ class Planned:
 
     def job(self, study: Study) -> Job:
         """Return it as the cost model takes it, with what the study tells of its images."""
-        parts = self.outputs[0].with_suffix("").parts[1:]
-        names = dict(zip(OUTPUT_NAMES.get(self.rule, ()), parts, strict=False))
+        # A video of the default study lies in no folder of that.
+        parts = self.outputs[0].with_suffix("").parts
+        names = dict(zip(OUTPUT_NAMES.get(self.rule, ()), parts[1:] or parts, strict=False))
+        if "video" in names:
+            names["model"] = study.videos[names["video"]].model
         job = Job(self.rule, study, names)
         return replace(job, images=_declared_images(job))
 
@@ -62,23 +67,6 @@ def _declared_images(job: Job) -> int | None:
     split = names.get("split", "train" if job.rule == "train_model" else study.analysis.split)
     there = study.dataset_of(names["model"]).splits.get(split)
     return there.images if there else None
-
-
-@cache
-def _counted(name: str, settings: str) -> Network:
-    # Imported here: plans of figures that need no network take no torch.
-    from vitscope.networks.blocks import list_blocks
-    from vitscope.networks.empty import empty_network
-
-    entry = json.loads(settings)
-    blocks = list_blocks(name, empty_network(entry["network"]), entry["network"], entry["points"])
-    return costs.network_of(blocks.table, blocks.metadata())
-
-
-def network_of(study: Study, model: str) -> Network:
-    """Return what a network takes for one image, counted without weights."""
-    entry = {"network": study.network(model), "points": study.models[model].points}
-    return _counted(model, json.dumps(entry, sort_keys=True))
 
 
 def written(job: Job) -> int | None:
@@ -151,7 +139,7 @@ def _cost(
 ) -> Cost:
     job = planned.job(study)
     if costs.runs_network(job) or job.rule == "measure_latents":
-        job = replace(job, network=network_of(study, job.names["model"]))
+        job = replace(job, network=costs.counted(study, job.names["model"]))
     doing = costs.work(job)
     passes = None if doing is None else round(doing.passes)
     if (known := earlier(planned)) is not None:

@@ -24,6 +24,7 @@ SCRIPTS = {
     "augment_alike": "augment_images",
     "measure_model_part": "measure_model",
     "draw_default_figure": "draw_figure",
+    "draw_default_video": "draw_video",
     "train_mini": "bundle_weights",
     "merge_pair": "merge",
 }
@@ -35,6 +36,10 @@ def _source(study: Study, names: Names) -> list[str]:
 
 def _family(study: Study, names: Names) -> list[str]:
     return [module_of(study.models[names["model"]].family)]
+
+
+def _family_of_video(study: Study, names: Names) -> list[str]:
+    return _family(study, {"model": study.videos[names["video"]].model})
 
 
 def _room(study: Study, names: Names) -> list[str]:
@@ -79,10 +84,12 @@ BY_NAME: dict[str, Callable[[Study, Names], list[str]]] = {
     "measure_predictions": _room,
     "measure_model": _family_and_room,
     "measure_loss": _family_and_room,
+    "measure_network": _family_and_room,
     "measure_weights": _weights,
     "merge": _merging,
     "tabulate": _columns,
     "draw_figure": _figure,
+    "draw_video": _family_of_video,
     "count_claims": _claims,
 }
 

@@ -16,6 +16,8 @@ from vitscope.settings.study import Study
 from vitscope.workflow.reach import measured_by
 
 FORMATS = ("pdf", "svg", "png")
+# Of videos; the first is what all of a study has.
+VIDEO_FORMATS = ("webp", "gif", "mp4")
 # What `figures/{study}/all` ends in: a target, and no file.
 ALL = "all"
 # Tables that belong to any study, whatever its figures are.
@@ -62,10 +64,18 @@ def _below(target: str) -> str:
 
 
 def _all_targets(studies: Studies, places: Places) -> Iterable[str]:
-    yield from (f"{places.figures}/{name}.pdf" for name in studies.usable[studies.default].figures)
+    yield from (f"{places.figures}/{name}" for name in _files(studies.usable[studies.default]))
     for study in studies.usable.values():
         folder = f"{places.figures}/{study.name}"
-        yield from (f"{folder}/{name}" for name in (*(f"{f}.pdf" for f in study.figures), ALL))
+        yield from (f"{folder}/{name}" for name in (*_files(study), ALL))
+
+
+def _files(study: Study) -> list[str]:
+    """Return the names of a file of each figure and each video."""
+    return [
+        *(f"{name}.{FORMATS[0]}" for name in study.figures),
+        *(f"{name}.{VIDEO_FORMATS[0]}" for name in study.videos),
+    ]
 
 
 def _study(target: str, name: str, studies: Studies) -> Study:
@@ -81,7 +91,7 @@ def _study(target: str, name: str, studies: Studies) -> Study:
 
 
 def _figure(target: str, parts: tuple[str, ...], studies: Studies) -> None:
-    """Refuse a path below the folder of figures: FIGURE.pdf, or STUDY/FIGURE.pdf."""
+    """Refuse a path below the folder of figures: FIGURE.pdf, STUDY/FIGURE.pdf, or of a video."""
     if len(parts) == 1 and parts[0] in {*studies.usable, *studies.broken}:
         study = _study(target, parts[0], studies)
         raise VitscopeError(
@@ -90,11 +100,13 @@ def _figure(target: str, parts: tuple[str, ...], studies: Studies) -> None:
         )
     study = _study(target, studies.default if len(parts) == 1 else parts[0], studies)
     file = Path(parts[-1])
-    check_names(target, study, {"figure": file.stem})
-    if file.suffix.removeprefix(".") not in FORMATS:
+    found = file.suffix.removeprefix(".")
+    is_video = found in VIDEO_FORMATS or file.stem in study.videos
+    check_names(target, study, {"video" if is_video else "figure": file.stem})
+    formats = VIDEO_FORMATS if is_video else FORMATS
+    if found not in formats:
         raise VitscopeError(
-            f"{target}: found {quoted(file.suffix.removeprefix('.'))} as the format, allowed: "
-            f"{', '.join(FORMATS)}."
+            f"{target}: found {quoted(found)} as the format, allowed: {', '.join(formats)}."
         )
 
 
@@ -125,6 +137,7 @@ def check_names(target: str, study: Study, names: Mapping[str, str]) -> None:
     """Refuse what a target names and the study does not have: by rules, another study might."""
     known: dict[str, tuple[str, Iterable[str]]] = {
         "figure": ("figures", study.figures),
+        "video": ("videos", study.videos),
         # Tables of pairs have the name of a pair where others have that of a model.
         "model": ("models", [*study.models, *study.pairs()]),
         "dataset": ("data", study.data),

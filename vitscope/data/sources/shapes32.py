@@ -352,15 +352,21 @@ def _light(draws: _Draws) -> Array:
     return light[:, None]
 
 
-def draw(split: str, indices: Integers, seed: int) -> Images:
-    """Draw images: a background, the shadow of a shape, the shape, light and grain of the film."""
+def draw(split: str, indices: Integers, seed: int, places: Array | None = None) -> Images:
+    """Draw images: a background, the shadow of a shape, the shape, light and grain of the film.
+
+    Chance puts the shapes where they are, or `places` does, (n, 2): from -1, left and above, to 1.
+    """
     draws = _Draws(split, indices, seed)
     label, shape, texture = _cues(draws, split)
     radius = draws.between(8.5, 14)
     # The shape may leave the image by a quarter of its radius.
     reach = SIZE / 2 - 0.75 * radius
-    x = COLUMNS - SIZE / 2 - draws.between(-1, 1) * reach
-    y = ROWS - SIZE / 2 - draws.between(-1, 1) * reach
+    across, down = draws.between(-1, 1), draws.between(-1, 1)
+    if places is not None:
+        across, down = places.T.astype(np.float32)[..., None, None]
+    x = COLUMNS - SIZE / 2 - across * reach
+    y = ROWS - SIZE / 2 - down * reach
     cover, shadow = _silhouette(draws, shape, x, y, radius)
     fill = _fill(draws, texture, x, y)
     image = _background(draws) * (1 - draws.between(0.1, 0.5)[:, None] * shadow)
