@@ -15,7 +15,8 @@ from vitscope.networks.family import find_family
 from vitscope.networks.plain_attention import plain_attention
 from vitscope.settings.loading import study_schema
 from vitscope.training.batches import Batch, Batches
-from vitscope.training.optimization import optimizer_of, take_step
+from vitscope.training.optimization import optimizer_of
+from vitscope.training.steps import take_step
 
 CLASSES, BATCH, TURNS, STEPS = 100, 125, 9, 12
 ARCH = {

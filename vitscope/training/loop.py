@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator, Mapping
+from contextlib import nullcontext
 from itertools import islice
 from math import isfinite
 from pathlib import Path
@@ -16,9 +17,10 @@ from vitscope.networks.plain_attention import plain_attention
 from vitscope.networks.weights_file import sha256_of
 from vitscope.progress import Say, say_on_stderr
 from vitscope.training.batches import Batch, Batches, workers_for
-from vitscope.training.optimization import learning_rate, optimizer_of, take_step
+from vitscope.training.optimization import learning_rate, optimizer_of
 from vitscope.training.recipe import Recipe, check
 from vitscope.training.seeding import seeded
+from vitscope.training.steps import Steps
 from vitscope.training.unfinished import Row, Unfinished, state_of
 
 EVALUATION_BATCH = 250
@@ -84,13 +86,15 @@ def train(
         workers = workers_for(next(model.parameters()).device)
     at_work = Unfinished(directory, model, optimizer, recipe, facts)
     at_work.begin(say)
-    with plain_attention(model):
+    steps = Steps(model, optimizer, recipe)
+    on_cpu = next(model.parameters()).device.type == "cpu"
+    with plain_attention(model) if on_cpu else nullcontext():
         batches = drawn.ahead(at_work.done, recipe["epochs"], workers)
         while at_work.done < recipe["epochs"]:
             at_work.keep_snapshots()
             # What the network draws is of a step that no batch has.
             with seeded(seed, at_work.done, drawn.steps):
-                row = _train_epoch(model, optimizer, recipe, batches, drawn.steps, at_work.done)
+                row = _train_epoch(model, steps, recipe, batches, drawn.steps, at_work.done)
             row |= evaluated(model, test_split, mean, std, recipe["bfloat16"])
             at_work.keep_epoch(row)
             say(_told(row, recipe))
@@ -102,22 +106,18 @@ def train(
 
 def _train_epoch(
     model: nn.Module,
-    optimizer: torch.optim.Optimizer,
+    steps: Steps,
     recipe: Recipe,
     batches: Iterator[Batch],
-    steps: int,
+    count: int,
     done: int,
 ) -> Row:
-    """Train for one epoch after `done` others; return its means and its last learning rate."""
+    """Train for an epoch of `count` steps after `done` others; return what is recorded of it."""
     model.train()
-    device = next(model.parameters()).device
     losses, hits = [], []
-    for step, (images, targets) in enumerate(islice(batches, steps), start=1):
-        rate = learning_rate(recipe, done + step / steps)
-        for group in optimizer.param_groups:
-            group["lr"] = rate
-        images = images.to(device, memory_format=torch.channels_last, non_blocking=True)
-        loss, hit = take_step(model, optimizer, images, targets.to(device), recipe)
+    for step, (images, targets) in enumerate(islice(batches, count), start=1):
+        rate = learning_rate(recipe, done + step / count)
+        loss, hit = steps.take(images, targets, rate)
         losses.append(loss)
         hits.append(hit)
     mean_loss = float(torch.stack(losses).double().mean())

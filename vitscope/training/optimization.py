@@ -1,10 +1,9 @@
-"""Steps of training: the learning rate, AdamW, and one step with it."""
+"""The optimizer of a training, AdamW, and its learning rate."""
 
 from math import cos, pi
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 
 from vitscope.training.recipe import Recipe
 from vitscope.training.weight_decay import weight_decay_groups
@@ -23,26 +22,18 @@ def learning_rate(recipe: Recipe, progress: float) -> float:
 def optimizer_of(model: nn.Module, recipe: Recipe) -> torch.optim.Optimizer:
     """Return AdamW that decays matrices and kernels, and neither biases nor norms."""
     groups = weight_decay_groups(model, recipe["weight_decay"])
-    return torch.optim.AdamW(groups, lr=0.0, fused=True)
+    device = next(model.parameters()).device
+    if device.type == "cpu":
+        return torch.optim.AdamW(groups, lr=0.0, fused=True)
+    # A recording of a step reads the rate where it lies.
+    rate = torch.zeros((), device=device)
+    return torch.optim.AdamW(groups, lr=rate, fused=True, capturable=True)
 
 
-def take_step(
-    model: nn.Module,
-    optimizer: torch.optim.Optimizer,
-    images: Tensor,
-    targets: Tensor,
-    recipe: Recipe,
-) -> tuple[Tensor, Tensor]:
-    """Take one step; return the loss before it, and the share of images whose class was found.
-
-    Of a mixed image, that is the class of its larger part. Nobody has waited for either number.
-    """
-    with torch.autocast(images.device.type, torch.bfloat16, enabled=recipe["bfloat16"]):
-        logits = model(images)
-    loss = functional.cross_entropy(logits.float(), targets)
-    optimizer.zero_grad()
-    loss.backward()  # type: ignore[no-untyped-call]
-    nn.utils.clip_grad_norm_(model.parameters(), recipe["clip_gradient"])
-    optimizer.step()
-    hits = (logits.argmax(1) == targets.argmax(1)).float().mean()
-    return loss.detach(), hits
+def set_learning_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
+    """Set the learning rate of all parameters."""
+    for group in optimizer.param_groups:
+        if isinstance(group["lr"], Tensor):
+            group["lr"].fill_(rate)
+        else:
+            group["lr"] = rate

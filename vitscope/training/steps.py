@@ -1,0 +1,100 @@
+"""Steps of training: taken one operation after the other, or on a GPU as one recording of all."""
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from vitscope.training.optimization import set_learning_rate
+from vitscope.training.recipe import Recipe
+
+# The loss before a step, and the share of images whose class was found.
+Taken = tuple[Tensor, Tensor]
+
+# A library that tunes itself does so in the first steps, which a recording must not hold.
+WARM_UP = 3
+
+
+def take_step(
+    model: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    images: Tensor,
+    targets: Tensor,
+    recipe: Recipe,
+) -> Taken:
+    """Take one step; return the loss before it, and the share of images whose class was found.
+
+    Of a mixed image, that is the class of its larger part. Nobody has waited for either number.
+    """
+    with torch.autocast(images.device.type, torch.bfloat16, enabled=recipe["bfloat16"]):
+        logits = model(images)
+    loss = functional.cross_entropy(logits.float(), targets)
+    optimizer.zero_grad()
+    loss.backward()  # type: ignore[no-untyped-call]
+    nn.utils.clip_grad_norm_(model.parameters(), recipe["clip_gradient"])
+    optimizer.step()
+    hits = (logits.argmax(1) == targets.argmax(1)).float().mean()
+    return loss.detach(), hits
+
+
+class Steps:
+    """Steps of one training. On a GPU they are a CUDA graph: launched as one, instead of by kernel.
+
+    A small network would wait for the processor, which launches a thousand kernels for a step. All
+    batches must have the shape of the first.
+    """
+
+    def __init__(self, model: nn.Module, optimizer: torch.optim.Optimizer, recipe: Recipe) -> None:
+        self._model, self._optimizer, self._recipe = model, optimizer, recipe
+        self._device = next(model.parameters()).device
+        self._graph: torch.cuda.CUDAGraph | None = None
+
+    def take(self, images: Tensor, targets: Tensor, rate: float) -> Taken:
+        """Take one step with a learning rate, as `take_step` does."""
+        set_learning_rate(self._optimizer, rate)
+        images = images.to(self._device, memory_format=torch.channels_last, non_blocking=True)
+        targets = targets.to(self._device, non_blocking=True)
+        if self._device.type != "cuda":
+            return self._take(images, targets)
+        if self._graph is None:
+            self._graph = self._recorded(images, targets)
+        self._images.copy_(images)
+        self._targets.copy_(targets)
+        self._graph.replay()
+        loss, hits = self._taken
+        return loss.clone(), hits.clone()
+
+    def _take(self, images: Tensor, targets: Tensor) -> Taken:
+        return take_step(self._model, self._optimizer, images, targets, self._recipe)
+
+    def _recorded(self, images: Tensor, targets: Tensor) -> torch.cuda.CUDAGraph:
+        # A graph reads and writes where its recording did.
+        self._images, self._targets = images.clone(), targets.clone()
+        self._warm_up()
+        graph = torch.cuda.CUDAGraph()
+        # Other threads, such as those that bring batches, may allocate meanwhile.
+        with torch.cuda.graph(graph, capture_error_mode="thread_local"):
+            self._taken = self._take(self._images, self._targets)
+        return graph
+
+    def _warm_up(self) -> None:
+        """Take steps that leave no trace: weights, optimizer and generator are put back."""
+        weights = {name: tensor.clone() for name, tensor in self._model.state_dict().items()}
+        moments = {
+            parameter: {key: value.clone() for key, value in values.items()}
+            for parameter, values in self._optimizer.state.items()
+        }
+        generator = torch.cuda.get_rng_state()
+        aside: torch.cuda.Stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
+        here = torch.cuda.current_stream()
+        aside.wait_stream(here)
+        with torch.cuda.stream(aside):
+            for _ in range(WARM_UP):
+                self._take(self._images, self._targets)
+        here.wait_stream(aside)
+        self._optimizer.zero_grad()
+        self._model.load_state_dict(weights)
+        for parameter, values in self._optimizer.state.items():
+            for key, value in values.items():
+                # Before its first step an optimizer has no moments, which is as if they were zero.
+                value.copy_(moments[parameter][key]) if parameter in moments else value.zero_()
+        torch.cuda.set_rng_state(generator)
