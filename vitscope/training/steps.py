@@ -69,10 +69,11 @@ class Steps:
     def _recorded(self, images: Tensor, targets: Tensor) -> torch.cuda.CUDAGraph:
         # A graph reads and writes where its recording did.
         self._images, self._targets = images.clone(), targets.clone()
+        self._aside = torch.cuda.Stream()
         self._warm_up()
         graph = torch.cuda.CUDAGraph()
         # Other threads, such as those that bring batches, may allocate meanwhile.
-        with torch.cuda.graph(graph, capture_error_mode="thread_local"):
+        with torch.cuda.graph(graph, stream=self._aside, capture_error_mode="thread_local"):
             self._taken = self._take(self._images, self._targets)
         return graph
 
@@ -84,13 +85,12 @@ class Steps:
             for parameter, values in self._optimizer.state.items()
         }
         generator = torch.cuda.get_rng_state()
-        aside: torch.cuda.Stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
         here = torch.cuda.current_stream()
-        aside.wait_stream(here)
-        with torch.cuda.stream(aside):
+        self._aside.wait_stream(here)
+        with torch.cuda.stream(self._aside):
             for _ in range(WARM_UP):
                 self._take(self._images, self._targets)
-        here.wait_stream(aside)
+        here.wait_stream(self._aside)
         self._optimizer.zero_grad()
         self._model.load_state_dict(weights)
         for parameter, values in self._optimizer.state.items():
