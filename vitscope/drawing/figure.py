@@ -20,11 +20,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Member:
-    """A model of a figure: its name in the tables, what to call it, and its family."""
+    """A model of a figure: its name in the tables, what to call it, and its family.
+
+    `epoch` is after how many epochs of training it is shown, in a figure that is about that.
+    """
 
     model: str
     label: str
     family: str
+    epoch: int | None = None
 
 
 def draw(

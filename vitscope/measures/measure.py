@@ -28,7 +28,8 @@ class FigureKind:
 
     `published` are the columns of a file of published points that it can show, or that its claims
     are compared with; none if empty. `snapshots` tells whether a figure of this kind says which
-    moments of training it shows.
+    moments of training it shows. A figure `by_epoch` shows each model at several of them, as models
+    of their own.
     """
 
     measure: str
@@ -37,6 +38,7 @@ class FigureKind:
     caption: str
     published: frozenset[str] = frozenset()
     snapshots: bool = False
+    by_epoch: bool = False
 
 
 @dataclass(frozen=True)
@@ -119,6 +121,7 @@ class Measure:
         tables: tuple[str, ...] = (),
         published: frozenset[str] = frozenset(),
         snapshots: bool = False,
+        by_epoch: bool = False,
     ) -> FigureKind:
         """Return a kind of figure that the module `figure`, or `figure_suffix`, draws.
 
@@ -132,6 +135,7 @@ class Measure:
             f"caption{end}.rst",
             published,
             snapshots,
+            by_epoch,
         )
 
     def split(self, study: "Study") -> str:

@@ -47,8 +47,8 @@ def described(
         "models": {name: model},
         "figures": {
             kind: {"kind": kind, "models": [name]}
-            for kind in rooms.kinds()
-            if not rooms.declared(rooms.kinds()[kind].measure).of_pairs
+            for kind, drawn in rooms.kinds().items()
+            if not (rooms.declared(drawn.measure).of_pairs or drawn.by_epoch)
         },
         "analysis": _fitting(own, images),
     }

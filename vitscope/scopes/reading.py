@@ -15,6 +15,7 @@ from vitscope.measures import rooms
 from vitscope.package_data import PUBLISHED_POINTS
 from vitscope.scopes.scope import OTHERS, Tables, drawn
 from vitscope.settings.loading import load_study
+from vitscope.settings.moments import with_moments
 from vitscope.settings.study import Settings, Study, typed
 from vitscope.workflow import params
 from vitscope.workflow.tables import find_table
@@ -32,10 +33,10 @@ class Made(Tables):
     def __init__(self, study: Study, folder: Path) -> None:
         self.study = study
         self._folder = folder
-        shown = study.models_of()
         self.members = [
-            Member(name, literal(study.models[name].label), study.models[name].family)
-            for name in shown
+            Member(name, literal(model.label), model.family, model.epoch)
+            for name, model in study.models.items()
+            if name in study.models_of()
         ]
 
     def table(self, name: str) -> pd.DataFrame:
@@ -120,7 +121,7 @@ def read(folder: Path | str, study: Path | str | None = None) -> Made:
             f"give study=, the path of its file."
         )
     settings = _recorded(record)
-    return Made(typed(settings.pop("name"), record, settings), place)
+    return Made(with_moments(typed(settings.pop("name"), record, settings)), place)
 
 
 def _recorded(record: Path) -> Settings:

@@ -57,7 +57,12 @@ class Tables:
     def kinds(self) -> list[str]:
         """Return the kinds of figures that can be drawn."""
         there = set(self.available())
-        return [name for name, kind in rooms.kinds().items() if there >= {*kind.tables}]
+        trained = any(member.epoch is not None for member in self.members)
+        return [
+            name
+            for name, kind in rooms.kinds().items()
+            if there >= {*kind.tables} and (trained or not kind.by_epoch)
+        ]
 
     def plot(self, kind: str, ax: "Axes | None" = None) -> "Figure":
         """Draw a figure of a kind, as the workflow does, and save nothing.

@@ -19,6 +19,7 @@ from vitscope.measures import rooms
 from vitscope.networks.family import arch_schema, family_names, prepared
 from vitscope.package_data import PUBLISHED_POINTS, ROOT, SCHEMAS
 from vitscope.settings.data_sets import check_data, with_class_names
+from vitscope.settings.moments import with_moments
 from vitscope.settings.schema import check, fill, listed, unknown
 from vitscope.settings.section import Schema, schema_of
 from vitscope.settings.study import LOCK_SUFFIX, Figure, Model, Settings, Study, typed
@@ -190,7 +191,8 @@ def _images_of(study: Study, model: str) -> Settings:
 def _check_shown(study: Study, key: str, figure: Figure) -> None:
     """Refuse snapshots that a model of the figure lacks, or a kind that shows none."""
     if figure.snapshots is not None and not rooms.kinds()[figure.kind].snapshots:
-        kinds = (f"'{name}'" for name, kind in rooms.kinds().items() if kind.snapshots)
+        shown = rooms.kinds().items()
+        kinds = (f"'{name}'" for name, kind in shown if kind.snapshots or kind.by_epoch)
         raise VitscopeError(
             f"{study.path}: {key}.snapshots: figures of the kind '{figure.kind}' have no such key, "
             f"those of the kinds {' and '.join(kinds)} do: remove it."
@@ -313,7 +315,7 @@ def load_study(path: Path, results: str = "results") -> Study:
     fill(settings, schema, schema)
     _check_models(path, settings)
     settings["data"] = with_class_names(path, settings["data"])
-    study = _prepared(typed(path.stem, path, settings))
+    study = with_moments(_prepared(typed(path.stem, path, settings)))
     _check_files(study)
     _check_figures(study)
     _check_videos(study)

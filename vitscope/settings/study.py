@@ -106,7 +106,8 @@ class Video:
 class Model:
     """A model; `checkpoint`, each of `snapshots` and `history` say where a file comes from.
 
-    Without `classes` it has no classifier.
+    Without `classes` it has no classifier. `epoch` is after how many epochs of training it is as it
+    is, where a figure is about that.
     """
 
     family: str
@@ -121,6 +122,7 @@ class Model:
     snapshots: dict[str, Settings]
     history: Settings | None = None
     points: list[Settings] | None = None
+    epoch: int | None = None
 
     def moments(self) -> list[str]:
         """Return the names of the snapshots and of the end, from first to last."""

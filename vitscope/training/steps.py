@@ -69,7 +69,8 @@ class Steps:
     def _recorded(self, images: Tensor, targets: Tensor) -> torch.cuda.CUDAGraph:
         # A graph reads and writes where its recording did.
         self._images, self._targets = images.clone(), targets.clone()
-        self._aside = torch.cuda.Stream()
+        # Of its own: recordings that run at once must not share the workspace of a stream.
+        self._aside: torch.cuda.Stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
         self._warm_up()
         graph = torch.cuda.CUDAGraph()
         # Other threads, such as those that bring batches, may allocate meanwhile.

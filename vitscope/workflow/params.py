@@ -176,10 +176,10 @@ def merging(study: Study, measure: str, model: str) -> Values:
 
 
 def members(study: Study, figure: str) -> list[Values]:
-    """Return the models of a figure: their names, labels and families."""
+    """Return the models of a figure: their names, labels, families and epochs of training."""
     entries = {name: study.models[name] for name in study.figures[figure].models}
     return [
-        {"model": name, "label": entry.label, "family": entry.family}
+        {"model": name, "label": entry.label, "family": entry.family, "epoch": entry.epoch}
         for name, entry in entries.items()
     ]
 

@@ -19,7 +19,10 @@ class FeatureVariance(Measure):
 
     def figures(self) -> dict[str, FigureKind]:
         """Return the kinds of figures that are drawn of it."""
-        return {"feature_variance": self.kind(published=BY_DEPTH | {"variance"})}
+        return {
+            "feature_variance": self.kind(published=BY_DEPTH | {"variance"}),
+            "variance_by_epoch": self.kind("by_epoch", tables=("fourier",), by_epoch=True),
+        }
 
     def merging(self, study: "Study", model: str) -> Given:
         """Return how intervals are made."""
