@@ -3,5 +3,5 @@
 
 def bundled_models(study):
     """The models of a study whose weights are in this repository."""
-    models = STUDIES[study].models.items()
-    return [name for name, model in models if "bundled" in model.checkpoint]
+    models = STUDIES[study].models
+    return [n for n in STUDIES[study].own_models if "bundled" in models[n].checkpoint]

@@ -43,7 +43,7 @@ def _models(study: "Study", named: list[str]) -> list[str]:
                 f"{study.path}: found the model {quoted(name)}, allowed: "
                 f"{', '.join(study.models)}.{nearest(name, study.models)}"
             )
-    return named or list(study.models)
+    return named or study.own_models
 
 
 def _missing_data(study: "Study") -> dict[str, tuple[str, str]]:

@@ -6,11 +6,8 @@ from dataclasses import replace
 from vitscope.errors import VitscopeError
 from vitscope.measures import rooms
 from vitscope.settings.schema import unknown
-from vitscope.settings.study import Figure, Model, Study
+from vitscope.settings.study import AT, Figure, Model, Study
 from vitscope.training.snapshots import END, epoch_of
-
-# Between the name of a model and that of a snapshot; no study can name a model so.
-AT = "@"
 
 
 def with_moments(study: Study) -> Study:

@@ -15,6 +15,8 @@ from vitscope.measures import rooms
 from vitscope.settings.schema import unknown
 from vitscope.training.snapshots import END
 
+# Between the name of a model and that of a snapshot, where that is measured as a model of its own.
+AT = "@"
 LOCK_SUFFIX = ".lock.yaml"
 
 Settings = dict[str, Any]
@@ -229,6 +231,11 @@ class Study:
     def lock_path(self) -> Path:
         """Where digests of downloads are kept."""
         return self.path.with_name(self.path.stem + LOCK_SUFFIX)
+
+    @property
+    def own_models(self) -> list[str]:
+        """The names of the models that the study lists, without those of single snapshots."""
+        return [name for name in self.models if AT not in name]
 
     def section(self, name: str, kind: type[Section]) -> Section:
         """Return a measure's own settings of the analysis, as the type that the measure gives."""

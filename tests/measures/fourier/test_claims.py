@@ -127,3 +127,23 @@ def test_only_convolutional_models_are_to_raise_high_frequencies(kinds):
 
 def test_one_curve_has_no_depth():
     assert in_fourier("fourier_curves", fourier("m", ["conv", "conv"], [4, 1], [-1, 0])).empty
+
+
+def test_ends_of_stages_are_the_blocks_before_subsampling_and_the_last():
+    kinds = ["stem", "conv", "conv", "conv", "conv", "conv"]
+    # Subsampled at 3: the ends of stages are 2, which falls, and 5, which rises.
+    table = fourier("m", kinds, [8, 8, 8, 4, 4, 4], [-3, -2, -4, -1, -5, -2])
+    found = verdicts(in_fourier("fourier", table))
+    assert found["stage_end_reduces_high_frequency", "m"] == (1, 2, False)
+
+
+def test_models_with_attention_have_no_claim_about_ends_of_stages():
+    table = fourier("m", ["stem", "conv", "msa"], [8, 8, 8], [-3, -4, -5])
+    claims = in_fourier("fourier", table)["claim"]
+    assert "stage_end_reduces_high_frequency" not in claims.tolist()
+
+
+def test_a_stage_that_only_subsamples_has_no_end():
+    table = fourier("m", ["stem", "conv", "conv"], [8, 8, 4], [-3, -4, -5])
+    found = verdicts(in_fourier("fourier", table))
+    assert found["stage_end_reduces_high_frequency", "m"] == (1, 1, True)

@@ -36,7 +36,7 @@ _COUNTED: dict[str, tuple[str, dict[str, Any]]] = {
 }
 _SHARES: tuple[tuple[str, Evidence, dict[str, str]], ...] = (
     (
-        "Blocks, by variance",
+        "Share, by variance",
         OF_VARIANCE["feature_variance"],
         {
             "msa": "msa_reduces_variance",
@@ -45,7 +45,7 @@ _SHARES: tuple[tuple[str, Evidence, dict[str, str]], ...] = (
         },
     ),
     (
-        "Blocks, by high frequencies",
+        "Share, by high frequencies",
         OF_FREQUENCY["fourier_depth"],
         {
             "msa": "msa_reduces_high_frequency",
@@ -115,7 +115,7 @@ def _epoch_bar(axes: Axes, moments: Sequence[Member]) -> None:
     scale = ScalarMappable(BoundaryNorm(np.arange(count + 1), count), _colors(count))
     bar = axes.figure.colorbar(scale, ax=axes, pad=0.03, aspect=14)
     bar.set_ticks([n + 0.5 for n in range(count)], labels=[str(member.epoch) for member in moments])
-    bar.ax.tick_params(length=0)
+    bar.ax.tick_params(which="both", length=0)
     bar.set_label("Epoch")
     layout.without_edges(bar)
 

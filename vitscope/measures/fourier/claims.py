@@ -21,6 +21,13 @@ _BLOCKS_RULE = (
     "the highest frequency of the diagonal, minus that at frequency 0. That subsampling raises it "
     f"is read off the ResNet of Fig. 2a. {COUNTED}"
 )
+_ENDS_RULE = (
+    "Not of the paper: in issue 7 of their code its authors say, with a figure, that the layers of "
+    "ConvNeXt at the ends of stages reduce high frequencies, and that those of ResNet do not. "
+    "Counted are the last blocks of the stages of a convolutional model, those before a block that "
+    "subsamples and the last of all, if they do not subsample: one is in favour where the "
+    "high-frequency component after it is lower than before it."
+)
 
 
 def _curves(rows: pd.DataFrame, _blocks: pd.DataFrame) -> pd.DataFrame:
@@ -48,6 +55,13 @@ def _rises_with_depth(curves: pd.DataFrame) -> Finding | None:
     components = _components(curves)[_COMPONENT].dropna().to_numpy()
     first, second = np.triu_indices(len(components), k=1)
     return share(pd.Series(components[second] > components[first], dtype=bool))
+
+
+def _falls_at_ends_of_stages(points: pd.DataFrame) -> Finding | None:
+    """Count the Convs before a block that subsamples, and the last, after which it is lower."""
+    ends = points["subsampling"].shift(-1, fill_value=True)
+    chosen = ends & (points["kind"] == "conv") & ~points["subsampling"]
+    return share(points[_COMPONENT].diff()[chosen].dropna() < 0)
 
 
 _claim = partial(about_blocks, _BLOCKS_RULE, value=_COMPONENT)
@@ -98,6 +112,15 @@ _BLOCKS = Evidence(
             source="Fig. 2a",
             kind=None,
             change=rises,
+        ),
+        Claim(
+            "stage_end_reduces_high_frequency",
+            "Convs at the ends of stages reduce the high-frequency component",
+            "the authors, of ConvNeXt",
+            "share of ends of stages",
+            _ENDS_RULE,
+            convolutional,
+            _falls_at_ends_of_stages,
         ),
     ),
     _by_depth,

@@ -1,0 +1,90 @@
+"""The figure by epoch: its curves are the table's, its shares those that the claims count."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from tests.helpers.shown import flaws, legend_labels
+from vitscope.claims.chance import share_interval
+from vitscope.drawing.figure import Member
+
+KINDS = ["stem", "msa", "mlp", "msa", "mlp"]
+# The variance after each block, and the component at the highest frequency, by epoch.
+BY_EPOCH = {
+    0: ([1, 1.1, 1.0, 1.2, 1.1], [-1, -2, -3, -2, -3]),
+    10: ([1, 2, 3, 2.5, 4], [-1, -2, -1, -2, -1]),
+    86: ([1, 0.5, 3, 2, 5], [-1, -2, -1, 0, -1]),
+}
+MEMBERS = [
+    Member("vit@epoch_0", "ViT, epoch 0", "vit", 0),
+    Member("vit@epoch_10", "ViT, epoch 10", "vit", 10),
+    Member("vit", "ViT", "vit", 86),
+]
+
+
+def variance() -> pd.DataFrame:
+    rows = [
+        (member.model, index, kind, index / 4, 8, 8, value)
+        for member in MEMBERS
+        for index, (kind, value) in enumerate(zip(KINDS, BY_EPOCH[member.epoch][0], strict=True))
+    ]
+    columns = ["model", "index", "kind", "depth", "height", "width", "variance"]
+    # Not in order: the figure brings it.
+    return pd.DataFrame(rows, columns=columns).sample(frac=1, random_state=0)
+
+
+def fourier() -> pd.DataFrame:
+    rows = [
+        (member.model, index, kind, index / 4, 8, 8, "diagonal", frequency, value * frequency)
+        for member in MEMBERS
+        for index, (kind, value) in enumerate(zip(KINDS, BY_EPOCH[member.epoch][1], strict=True))
+        for frequency in (0.0, 0.5, 1.0)
+    ]
+    columns = ["model", "index", "kind", "depth", "height", "width"]
+    return pd.DataFrame(rows, columns=[*columns, "measure", "frequency", "delta_log_amplitude"])
+
+
+@pytest.fixture
+def figure(laid_out):
+    tables = {"feature_variance": variance(), "fourier": fourier()}
+    return laid_out("variance_by_epoch", tables, MEMBERS)
+
+
+def test_a_curve_for_each_epoch_is_the_table_in_order(figure):
+    axes = figure.axes[0]
+    assert axes.get_title() == "ViT"
+    for line, (values, _) in zip(axes.lines, BY_EPOCH.values(), strict=True):
+        np.testing.assert_array_equal(line.get_xdata(), np.arange(5) / 4)
+        np.testing.assert_array_equal(line.get_ydata(), values)
+    assert len({line.get_color() for line in axes.lines}) == len(BY_EPOCH)
+    assert axes.get_yscale() == "log"
+
+
+def test_epochs_are_told_beside_the_colours(figure):
+    (bar,) = (axes for axes in figure.axes if axes.get_ylabel() == "Epoch")
+    assert [text.get_text() for text in bar.get_yticklabels()] == ["0", "10", "86"]
+
+
+@pytest.mark.parametrize(
+    ("row", "msa", "mlp"), [(1, [0, 0.5, 1], [0, 1, 1]), (2, [0.5, 1, 0.5], [0, 1, 0.5])]
+)
+def test_shares_are_counted_by_hand(figure, row, msa, mlp):
+    axes = figure.axes[row]
+    first, second, half = axes.lines
+    for line, shares in ((first, msa), (second, mlp)):
+        np.testing.assert_array_equal(line.get_xdata(), [0, 10, 86])
+        np.testing.assert_allclose(line.get_ydata(), shares)
+    np.testing.assert_array_equal(half.get_ydata(), [0.5, 0.5])
+
+
+def test_intervals_are_wilsons(figure):
+    band = figure.axes[1].collections[0].get_datalim(figure.axes[1].transData)
+    assert (band.y0, band.y1) == pytest.approx((share_interval(0, 2)[0], share_interval(2, 2)[1]))
+
+
+def test_the_legend_names_only_what_is_shown(figure):
+    assert legend_labels(figure) == ["MSAs that lower it", "MLPs that raise it", "MSA"]
+
+
+def test_nothing_overlaps_and_nothing_is_cut_off(figure):
+    assert flaws(figure) == []

@@ -1,0 +1,68 @@
+"""Steps of training on a CPU; tests/gpu compares recorded ones with them."""
+
+import copy
+
+import pytest
+import torch
+from torch import nn
+
+from tests.training.recipes import RECIPE
+from vitscope.training.optimization import optimizer_of
+from vitscope.training.steps import Steps, take_step
+
+PLAIN = RECIPE | {"bfloat16": False}
+
+
+def network() -> nn.Module:
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Flatten(), nn.Linear(12, 8), nn.GELU(), nn.Linear(8, 3))
+
+
+def batches(count: int) -> list[tuple[torch.Tensor, torch.Tensor]]:
+    torch.manual_seed(1)
+    return [(torch.randn(6, 3, 2, 2), torch.randn(6, 3).softmax(1)) for _ in range(count)]
+
+
+def test_a_step_is_that_of_adamw_with_the_gradient_clipped() -> None:
+    ours, theirs = network(), network()
+    steps = Steps(ours, optimizer_of(ours, PLAIN), PLAIN)
+    decayed = [p for p in theirs.parameters() if p.ndim > 1]
+    others = [p for p in theirs.parameters() if p.ndim == 1]
+    groups = [{"params": others, "weight_decay": 0.0}, {"params": decayed, "weight_decay": 0.05}]
+    optimizer = torch.optim.AdamW(groups)
+    for number, (images, targets) in enumerate(batches(3), start=1):
+        loss, hits = steps.take(images, targets, 0.01 * number)
+        for group in optimizer.param_groups:
+            group["lr"] = 0.01 * number
+        logits = theirs(images)
+        expected = -(targets * logits.log_softmax(1)).sum(1).mean()
+        optimizer.zero_grad()
+        expected.backward()
+        nn.utils.clip_grad_norm_(theirs.parameters(), 1.0)
+        optimizer.step()
+        assert float(loss) == pytest.approx(float(expected.detach()), rel=1e-6)
+        assert float(hits) == pytest.approx(
+            float((logits.argmax(1) == targets.argmax(1)).float().mean())
+        )
+    for mine, its in zip(ours.parameters(), theirs.parameters(), strict=True):
+        torch.testing.assert_close(mine, its, rtol=1e-5, atol=1e-7)
+
+
+def test_the_learning_rate_is_that_of_each_step() -> None:
+    model = network()
+    before = copy.deepcopy(model.state_dict())
+    steps = Steps(model, optimizer_of(model, PLAIN), PLAIN)
+    ((images, targets),) = batches(1)
+    steps.take(images, targets, 0.0)
+    for name, tensor in model.state_dict().items():
+        assert torch.equal(tensor, before[name])
+    steps.take(images, targets, 0.1)
+    assert not torch.equal(model.state_dict()["1.weight"], before["1.weight"])
+
+
+def test_what_is_returned_is_of_before_the_step() -> None:
+    model = network()
+    ((images, targets),) = batches(1)
+    expected = -(targets * model(images).log_softmax(1)).sum(1).mean()
+    loss, _ = take_step(model, optimizer_of(model, PLAIN), images, targets, PLAIN)
+    assert float(loss) == pytest.approx(float(expected.detach()), rel=1e-6)
