@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "resources" / "checkpoints" / "mini"
 SNAPSHOTS = ("init", "warmup", "end")
 MINI = load_study(BUNDLED_STUDIES / "mini.yaml")
-BUNDLED = [name for name, model in MINI.models.items() if "bundled" in model.checkpoint]
+BUNDLED = [name for name in MINI.own_models if "bundled" in MINI.models[name].checkpoint]
 
 
 @pytest.fixture(scope="module")
