@@ -31,6 +31,7 @@ rule count_claims:
         study=of_study(params.title),
         figures=of_study(params.claimed_figures),
         labels=of_study(params.labels),
+        repeats=of_study(Study.repeats),
     message:
         "Counting the claims of {wildcards.study}"
     script:

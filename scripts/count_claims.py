@@ -47,7 +47,13 @@ with job(snakemake):
         introduction(claims),
         [
             *doubts(read_warnings(p for p in snakemake.input if p.endswith(".parquet"))),
-            *sections(claims, agreement, snakemake.params.labels, evidence.values()),
+            *sections(
+                claims,
+                agreement,
+                snakemake.params.labels,
+                evidence.values(),
+                snakemake.params.repeats,
+            ),
         ],
     )
     write_text(snakemake.output.text, as_markdown(*page))

@@ -145,3 +145,29 @@ def test_a_study_without_claims_says_so(tmp_path):
         assert table.read(tmp_path / table.name).empty
     assert sections(claims, scores, {}) == []
     assert introduction(claims).startswith("None of this study's figures")
+
+
+def claims_of_seeds(**curves: list[float]) -> pd.DataFrame:
+    """Return the claims of models of two MSAs and two MLPs, by their variances."""
+    kinds = ["stem", "msa", "mlp", "msa", "mlp"]
+    tables = [variances(name, kinds, [8] * 5, curve) for name, curve in curves.items()]
+    return count_variances(pd.concat(tables))
+
+
+def test_seeds_say_how_far_a_claim_moves_by_training_alone():
+    # Of two MSAs, 2, 1 and 0 lower it; both MLPs raise it in all.
+    claims = claims_of_seeds(a=[5, 4, 6, 5, 7], b=[5, 4, 6, 7, 8], c=[1, 2, 3, 4, 5])
+    labels = {name: f"ViT {name}" for name in "abc"}
+    (section,) = report.seeds(claims, labels, [["a", "b", "c"]])
+    assert section.heading == "Seeds: ViT a, ViT b, ViT c"
+    assert section.rows == [
+        ("MSAs reduce the feature map variance", "2 of 2; 1 of 2; 0 of 2", "100 %"),
+        ("MLPs increase the feature map variance", "2 of 2; 2 of 2; 2 of 2", "0 %"),
+        ("mean", "2 claims", "50 %"),
+    ]
+
+
+def test_without_repeats_nothing_is_said_of_seeds():
+    claims = claims_of_seeds(a=[5, 4, 6, 5, 7])
+    assert report.seeds(claims, {"a": "A"}, []) == []
+    assert report.seeds(joined(CLAIMS, []), {}, [["a", "b"]]) == []

@@ -72,3 +72,20 @@ def test_other_kinds_name_those_that_show_snapshots(tmp_path: Path) -> None:
     path = mini_with(tmp_path, figures=figure)
     with pytest.raises(VitscopeError, match="'variance_by_epoch'"):
         load_study(path)
+
+
+def test_models_that_differ_in_their_seed_alone_are_repeats(tmp_path: Path) -> None:
+    vit = {"family": "vit", "data": "shapes32", "checkpoint": {"path": "a.safetensors"}}
+    arch = {"patch_size": 4, "embed_dim": 8, "depth": 2, "num_heads": 2}
+    models = {
+        name: vit | {"arch": arch, "training": training}
+        for name, training in {
+            "one": {"seed": 1},
+            "two": {"seed": 2},
+            "again": {"seed": 2, "epochs": 5},
+            "three": {"seed": 3},
+        }.items()
+    }
+    figures = {"f": {"kind": "feature_variance", "models": ["one", "two", "again", "three"]}}
+    study = load_study(mini_with(tmp_path, models=models, figures=figures))
+    assert study.repeats() == [["one", "two", "three"]]

@@ -154,6 +154,56 @@ def _claims_of(
     return Section(figure, text, FOUND, rows)
 
 
+_SEEDS_RULE = (
+    "The same networks, trained by the same recipe with other seeds: what is measured of each, and "
+    "how far the largest value is from the smallest. A difference between two models that is no "
+    "larger may be one of their trainings alone. The last row is the mean of the ranges of shares."
+)
+SEEDS = ("claim", "measured", "range")
+
+
+def seeds(
+    claims: pd.DataFrame, labels: Mapping[str, str], repeats: Sequence[Sequence[str]]
+) -> list[Section]:
+    """Return a section for each network that was trained several times: how far claims move."""
+    once = distinct(claims) if len(claims) else claims
+    once = once[once["versus"].isna() & once["snapshot"].isna() & once["measured_value"].notna()]
+    sections = []
+    for models in repeats:
+        of_models = once[once["model"].isin(models)]
+        rows = [
+            (str(of["statement"].iloc[0]), _each(of), _range(of))
+            for _, of in of_models.groupby("claim", sort=False)
+            if len(of) == len(models)
+        ]
+        if rows:
+            title = f"Seeds: {', '.join(labels[model] for model in models)}"
+            mean = _mean_range(of_models, len(models))
+            sections.append(Section(title, _SEEDS_RULE, SEEDS, [*rows, *mean]))
+    return sections
+
+
+def _each(rows: pd.DataFrame) -> str:
+    return "; ".join(_finding(row, "measured") for row in rows.to_dict("records"))
+
+
+def _spread(rows: pd.DataFrame) -> float:
+    return float(rows["measured_value"].max() - rows["measured_value"].min())
+
+
+def _range(rows: pd.DataFrame) -> str:
+    is_share = rows["measure"].iloc[0].startswith("share")
+    return f"{100 * _spread(rows):.0f} %" if is_share else f"{_spread(rows):.3f}"
+
+
+def _mean_range(rows: pd.DataFrame, trainings: int) -> list[tuple[str, str, str]]:
+    """Return a row with the mean of the ranges of shares, if there are any."""
+    shares = rows[rows["measure"].str.startswith("share")]
+    ranges = [_spread(of) for _, of in shares.groupby("claim") if len(of) == trainings]
+    count = f"{len(ranges)} claims"
+    return [("mean", count, f"{100 * sum(ranges) / len(ranges):.0f} %")] if ranges else []
+
+
 def _number(number: float) -> str:
     return "–" if pd.isna(number) else f"{number:.3f}"
 
@@ -178,10 +228,12 @@ def sections(
     agreement: pd.DataFrame,
     labels: Mapping[str, str],
     evidence: Iterable[Evidence],
+    repeats: Sequence[Sequence[str]] = (),
 ) -> list[Section]:
-    """Return a summary, a section for each figure, and one for the scores.
+    """Return a summary, sections for each figure and for seeds, and one for the scores.
 
-    `labels` are what to call the models; the rules of the claims are in `evidence`.
+    `labels` are what to call the models; the rules of the claims are in `evidence`; `repeats` are
+    models that are the same network, trained with several seeds.
     """
     rules = {claim.name: claim.rule for each in evidence for claim in each.claims}
     found = [
@@ -189,4 +241,5 @@ def sections(
         for figure, of_figure in claims.groupby("figure", sort=False)
     ]
     scores = [] if agreement.empty else [_agreement_of(agreement, labels)]
-    return [*summary(claims, labels), *found, *scores]
+    moved = seeds(claims, labels, repeats)
+    return [*summary(claims, labels), *found, *moved, *scores]

@@ -237,6 +237,21 @@ class Study:
         """The names of the models that the study lists, without those of single snapshots."""
         return [name for name in self.models if AT not in name]
 
+    def repeats(self) -> list[list[str]]:
+        """Return the models that are one network, trained by one recipe with several seeds."""
+        if self.training is None:
+            return []
+        groups: dict[str, list[str]] = {}
+        for name in self.models_of():
+            model, recipe = self.models[name], asdict(self.recipe(name))
+            facts = (recipe | {"seed": None}, model.family, model.arch, model.data, model.epoch)
+            groups.setdefault(repr(facts), []).append(name)
+        return [
+            names
+            for names in groups.values()
+            if len({self.recipe(name).seed for name in names}) == len(names) > 1
+        ]
+
     def section(self, name: str, kind: type[Section]) -> Section:
         """Return a measure's own settings of the analysis, as the type that the measure gives."""
         return msgspec.convert(self.sections[name], kind)
