@@ -80,7 +80,7 @@ accept: $(VENV)/.installed-dev ## make the tables and figures of the last run th
 notebooks: $(VENV)/.installed-dev ## run the notebooks, write what they show
 	$(BIN)/python -m tests.notebooks
 
-train-mini: $(VENV)/.installed ## train the bundled models again (about 40 minutes on two cores)
+train-mini: $(VENV)/.installed ## train the bundled models again (about 50 minutes on two cores)
 	$(BIN)/snakemake train_mini
 
 bench: $(VENV)/.installed-dev ## measure speed and memory, write docs/benchmarks.md

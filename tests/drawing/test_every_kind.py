@@ -34,6 +34,7 @@ PUBLISHED = {
     "landscape": ("fig1a.csv", "ResNet"),
     "hessian": ("fig4_hessian.csv", "ResNet"),
     "fit": ("fig5.csv", "R"),
+    "fit_by_window": ("fig7a.csv", "5x5"),
     "attention_distance": ("clmim_moco.csv", "MoCo v3 ViT-B/16"),
     "attention_nmi": ("clmim_moco.csv", "MoCo v3 ViT-B/16"),
 }
@@ -45,6 +46,7 @@ BEHIND = [
     "frequency_noise",
     "lesion",
     "hessian",
+    "fit_by_window",
     "attention_distance",
     "attention_nmi",
 ]

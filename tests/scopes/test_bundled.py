@@ -28,7 +28,7 @@ def test_the_library_has_the_study_and_its_weights() -> None:
 def test_a_wheel_has_them() -> None:
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     assert f"{BUNDLED_MODELS.name}/*" in settings["tool"]["setuptools"]["package-data"]["vitscope"]
-    assert sum(path.stat().st_size for path in BUNDLED_MODELS.iterdir()) < 5e6
+    assert sum(path.stat().st_size for path in BUNDLED_MODELS.iterdir()) < 6e6
 
 
 @pytest.mark.parametrize("name", STUDY.models)
@@ -36,7 +36,7 @@ def test_they_find_the_class(name: str) -> None:
     scope = look(**bundled(name, 100))
     found = scope.predictions
     assert (found["prediction"] == found["label"]).mean() > 0.5
-    assert len(scope.blocks) > 10
+    assert len(scope.blocks) >= 9
 
 
 def test_tables_are_those_of_the_study() -> None:

@@ -19,7 +19,8 @@ def bundled(name: str, images: int | None = None) -> dict[str, Any]:
     """Return a small trained network, and images, as `look` takes them.
 
     The networks are those of the study `mini`: `resnet`, `vit`, `vit_6` (a ViT trained on 6 % of
-    the images), `pit`, `swin`, `alternet` and `mixer`. The images are the 256 of the generated data
+    the images), `pit`, `swin`, `alternet` and `mixer`; and four smaller ViTs, `vit_3x3`, `vit_5x5`
+    and `vit_8x8` of local attention and `vit_global`. The images are the 256 of the generated data
     set shapes32 that this study measures, so that `look(**bundled("vit"))` has the numbers of the
     workflow; `images` takes another number of them, up to 2000.
     """

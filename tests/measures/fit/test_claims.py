@@ -6,6 +6,7 @@ import pytest
 
 from tests.helpers.claims import (
     blocks,
+    count,
     count_alone,
     in_favour,
     published,
@@ -24,6 +25,12 @@ EXAMPLES = {
         "blocks": blocks("vit", "resnet"),
     }
 }
+# Windows of two sizes, and global attention.
+BY_WINDOW = pd.concat(
+    [fit("m0", 9, 2.3, 8, 10), fit("m1", 12, 2.2, 11, 13), fit("m2", 11, 2.4, 10.5, 11.5)]
+)
+OF_WINDOWS = pd.concat([blocks("vit").assign(model=f"m{number}") for number in range(3)])
+EXAMPLES["fit_by_window"] = {"fit": BY_WINDOW, "blocks": OF_WINDOWS}
 
 
 def test_models_without_convs_are_compared_with_those_of_convs_alone():
@@ -60,3 +67,29 @@ def test_published_errors_and_losses_by_hand():
     values = count_alone("fit", table, theirs)["published_value"].xs("vit", level="model")
     assert values["weak_bias_fits_worse"] == pytest.approx(2.522 - 2.086)
     assert values["weak_bias_errs_more"] == pytest.approx(33.49 - 17.26)
+
+
+def test_each_window_is_compared_with_the_last_model():
+    claims = count("fit_by_window", EXAMPLES["fit_by_window"], ["m0", "m1", "m2"])
+    assert set(claims["versus"]) == {"m2"}
+    values = claims.set_index(["claim", "model"])["measured_value"]
+    assert values["local_attention_errs_less"].to_dict() == {"m0": 2, "m1": -1}
+    fits = values["local_attention_fits_better"].to_dict()
+    assert fits == pytest.approx({"m0": 0.1, "m1": 0.2})
+    apart = claims.set_index(["claim", "model"])["apart"]["local_attention_errs_less"]
+    assert apart.tolist() == [True, False]
+
+
+def test_the_published_points_are_in_favour_of_windows():
+    theirs = published("fit_by_window", "fig7a.csv", {"m0": "3x3", "m1": "5x5", "m2": "8x8"})
+    claims = count("fit_by_window", EXAMPLES["fit_by_window"], ["m0", "m1", "m2"], theirs)
+    values = claims.set_index(["claim", "model"])["published_value"]
+    errors, losses = (values[f"local_attention_{what}"] for what in ("errs_less", "fits_better"))
+    assert errors.to_dict() == pytest.approx({"m0": 28.94 - 27.89, "m1": 28.94 - 28.05})
+    assert losses.to_dict() == pytest.approx({"m0": 2.473 - 2.451, "m1": 2.473 - 2.406})
+
+
+def test_models_without_attention_have_no_windows_to_compare():
+    table = pd.concat([fit("resnet", 5, 1, 4, 6), fit("mixer", 5, 1, 4, 6)])
+    tables = {"fit": table, "blocks": blocks("resnet", "mixer")}
+    assert count("fit_by_window", tables, ["resnet", "mixer"]).empty

@@ -6,18 +6,16 @@ from typing import Any
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 
 from vitscope.claims.published import Published
 from vitscope.drawing import layout
 from vitscope.drawing.figure import Member
 from vitscope.drawing.legends import legend
-from vitscope.drawing.looks import GRAY, Look, look_of
+from vitscope.drawing.looks import Look, look_of
 from vitscope.drawing.rows import rows_of
-from vitscope.drawing.text import INTERVAL, another_model, published_label
+from vitscope.drawing.text import another_model
+from vitscope.measures.fit.figure_shared import INTERVAL_WIDTH, LABELS, entries
 
-_LABELS = {"error_percent": "Test error (%)", "nll_train": "Training NLL"}
-_INTERVAL_WIDTH = 1.4
 _ROW: dict[str, Any] = {"color": "#e4e4e4", "linewidth": 0.6, "zorder": 0}
 _INCHES_PER_MODEL = 0.24
 # Rows: the published points of a model stand below its measured ones.
@@ -28,26 +26,13 @@ _MARGIN = 0.08
 
 
 def _draw_measured(axes: Axes, row: pd.Series, height: int, look: Look) -> None:
-    axes.hlines(height, row["ci_low"], row["ci_high"], color=look.color, linewidth=_INTERVAL_WIDTH)
+    axes.hlines(height, row["ci_low"], row["ci_high"], color=look.color, linewidth=INTERVAL_WIDTH)
     axes.plot(row["value"], height, linestyle="", **look.line, zorder=3)
 
 
 def _draw_published(axes: Axes, theirs: Published, metric: str, height: int, look: Look) -> None:
     values = theirs.points.loc[theirs.points["metric"] == metric, "value"]
     axes.plot(values, [height + _BELOW] * len(values), linestyle="", **look.hollow, zorder=2.5)
-
-
-def _entries(published: Mapping[str, Published]) -> dict[str, Any]:
-    """Return the legend: models have names on the axis, so that it says only what marks mean."""
-    look = Look(GRAY, "o")
-    entries: dict[str, Any] = {
-        "measured": Line2D([], [], linestyle="", **look.line),
-        INTERVAL: Line2D([], [], color=GRAY, linewidth=_INTERVAL_WIDTH),
-    }
-    if published:
-        label = published_label(published.values(), others="other models", axis="upper axes")
-        entries[label] = Line2D([], [], linestyle="", **look.hollow)
-    return entries
 
 
 def plot(
@@ -66,7 +51,7 @@ def plot(
     panels = layout.panels(2)
     height = _INCHES_FOR_AXES + _INCHES_PER_MODEL * len(members) + _INCHES_ABOVE * above
     panels.figure.set_figheight(height)
-    for axes, (metric, label) in zip(panels.axes, _LABELS.items(), strict=True):
+    for axes, (metric, label) in zip(panels.axes, LABELS.items(), strict=True):
         back = layout.axis_above(axes) if above else axes
         for position, member in enumerate(ordered):
             look = look_of(member.family)
@@ -82,5 +67,5 @@ def plot(
             back.set_xlabel(f"Published {label[0].lower()}{label[1:]}")
             back.margins(x=_MARGIN)
     panels.axes[1].tick_params(labelleft=False)
-    legend(panels, _entries(published))
+    legend(panels, entries(published, "upper axes"))
     return panels.figure

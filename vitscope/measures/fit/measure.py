@@ -35,7 +35,11 @@ class Fit(Measure):
 
     def figures(self) -> dict[str, FigureKind]:
         """Return the kinds of figures that are drawn of it."""
-        return {"fit": self.kind(published=frozenset({"metric", "value"}))}
+        published = frozenset({"metric", "value"})
+        return {
+            "fit": self.kind(published=published),
+            "fit_by_window": self.kind("by_window", published=published),
+        }
 
     def splits(self, study: "Study") -> list[str]:
         """Return the splits of test images and of training images."""

@@ -1,4 +1,7 @@
-"""Vision transformers: ViT and DeiT of timm, by name or by their dimensions."""
+"""Vision transformers: ViT and DeiT of timm, by name or by their dimensions.
+
+Those by their dimensions may attend to windows.
+"""
 
 from collections.abc import Mapping
 from typing import Any
@@ -7,6 +10,7 @@ from torch import nn
 
 from vitscope.networks.families._timm import build_timm
 from vitscope.networks.family import Family
+from vitscope.networks.local_attention import attend_locally
 from vitscope.networks.timm_import import import_timm
 
 ARCH = {
@@ -44,7 +48,19 @@ ARCH = {
             "minimum": 0,
             "exclusiveMaximum": 1,
         },
+        "attention_window": {
+            "description": (
+                "Side of the window of tokens that a token attends to, with itself in the middle; "
+                "of an even side, one more lies below it and to its right. Windows end at the "
+                "edges of the grid. The token of the class attends to all, and all attend to it. "
+                "All tokens attend to all if left out, as they must where `name` is given."
+            ),
+            "type": "integer",
+            "minimum": 1,
+        },
     },
+    "title": "`attention_window` beside the dimensions of a network, and not beside its name",
+    "not": {"required": ["name", "attention_window"]},
     "oneOf": [
         {"required": ["name"]},
         {"required": ["patch_size", "embed_dim", "depth", "num_heads"]},
@@ -53,11 +69,15 @@ ARCH = {
 
 
 def network(arch: Mapping[str, Any], num_classes: int, image_size: int, channels: int) -> nn.Module:
-    """Build one of timm's models, or one of the given dimensions."""
+    """Build one of timm's models, or one of the given dimensions, perhaps of local attention."""
     transformer = import_timm("timm.models.vision_transformer").VisionTransformer
-    return build_timm(
-        transformer, arch, num_classes=num_classes, img_size=image_size, in_chans=channels
+    of_timm = {key: value for key, value in arch.items() if key != "attention_window"}
+    model = build_timm(
+        transformer, of_timm, num_classes=num_classes, img_size=image_size, in_chans=channels
     )
+    if "attention_window" in arch:
+        attend_locally(model, arch["attention_window"])
+    return model
 
 
 FAMILY = Family(network)
