@@ -53,8 +53,12 @@ def _draw_published(
 def _name(panels: layout.Panels, members: Sequence[Member]) -> None:
     """Write the names of models below panels: in lines, or turned where one is too long."""
     room = max(1, _CHARACTERS // len(members))
-    lines = [wrap(member.label, room, break_long_words=False) for member in members]
-    turned = any(len(line) > room for each in lines for line in each)
+    words = [word for member in members for word in member.label.split()]
+    longest = max(map(len, words), default=1)
+    turned = longest > room
+    # Where one is broken, all are.
+    width = room if all(len(member.label) <= room for member in members) else longest
+    lines = [wrap(member.label, width) for member in members]
     names = [
         member.label if turned else "\n".join(each)
         for member, each in zip(members, lines, strict=True)
