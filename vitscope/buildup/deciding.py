@@ -1,6 +1,6 @@
 """How a network is built up: which of its blocks become MSAs next, by what was measured so far.
 
-The rule is that of the paper (Park & Kim 2022, section 4): blocks of the last stage become MSAs, every
+The rule is that of the paper (Park & Kim 2022): blocks of the last stage become MSAs, every
 second one from its end; where one more does not improve the accuracy, it is the turn of the stage
 before. Each network that is tried has the MSAs of the best one so far, and others besides.
 """

@@ -1,0 +1,16 @@
+"""Draw how accurate the networks of a build-up are, in every format."""
+
+from scripts._job import job
+from vitscope.buildup.figure import plot
+from vitscope.buildup.published import read_steps
+from vitscope.buildup.table import BUILDUP
+from vitscope.drawing.saving import save, style
+from vitscope.drawing.text import literal
+
+with job(snakemake):
+    inputs, params = snakemake.input, snakemake.params
+    published = read_steps(inputs.published) if inputs.published else None
+    with style(inputs.style):
+        figure = plot(BUILDUP.read(inputs.table), literal(params.label), published)
+        for path in snakemake.output:
+            save(figure, path, snakemake.wildcards.buildup, params.facts)
