@@ -28,7 +28,7 @@ def as_model(
         raise ValueError("nothing was tried")
     network = network_of(baseline, course.best.tried.attention)
     entry: dict[str, Any] = {
-        "label": f"AlterNet ({course.best.tried.number} MSAs)",
+        "label": f"AlterNet ({', '.join(map(str, course.best.tried.attention))})",
         "family": network["family"],
         "arch": network["arch"],
         "data": data,

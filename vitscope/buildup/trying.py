@@ -45,7 +45,7 @@ def decide(baseline: Mapping[str, Any], plan: Plan, scores: Sequence[float]) -> 
 
 def write_tried(tried: Tried, path: Path | str) -> None:
     """Write what a step tries, for all that make and measure it."""
-    write_text(path, json.dumps(tried._asdict(), indent=2, sort_keys=True) + "\n")
+    write_text(path, json.dumps(tried._asdict(), sort_keys=True) + "\n")
 
 
 def read_tried(path: Path | str) -> Tried:

@@ -2,6 +2,7 @@
 
 import csv
 from os.path import normpath
+from pathlib import Path
 
 from vitscope.buildup.deciding import stage_name
 from vitscope.buildup.trying import BASELINES
@@ -93,8 +94,9 @@ def _check_weights(study: Study, key: str, entry: BuildUp) -> None:
     if entry.weights is None:
         return
     bundled = entry.weights["bundled"]
-    folder = ROOT / bundled
-    if not (folder.is_dir() and (ROOT / normpath(bundled)).is_relative_to(ROOT)):
+    # As it is written: a folder of checkpoints may be a link to another disk.
+    folder = Path(normpath(ROOT / bundled))
+    if not (folder.is_dir() and folder.is_relative_to(ROOT)):
         raise VitscopeError(
             f"{study.path}: {key}.weights.bundled: found {quoted(bundled)}, allowed: a folder of "
             f"this repository, relative to its root: correct it, or leave `weights` out to train."
