@@ -9,8 +9,8 @@ from vitscope.drawing.text import literal
 
 with job(snakemake):
     inputs, params = snakemake.input, snakemake.params
-    published = read_steps(inputs.published) if inputs.published else None
+    published = [read_steps(path) for path in inputs.published]
     with style(inputs.style):
-        figure = plot(BUILDUP.read(inputs.table), literal(params.label), published)
+        figure = plot(BUILDUP.read(inputs.table), literal(params.label), *published)
         for path in snakemake.output:
             save(figure, path, snakemake.wildcards.buildup, params.facts)

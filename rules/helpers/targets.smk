@@ -13,7 +13,6 @@ def figures_of(study):
 def tables_and_record(study):
     """What belongs to a study beside its figures: tables, claims, and the record of the run."""
     return [
-        *collect(rules.tabulate_buildup.output.table, study=study, buildup=STUDIES[study].buildups),
         *collect(rules.tabulate.output.table, study=study, table=tables_in(study)),
         rules.count_claims.output.claims.format(study=study),
         rules.draw_claims.output.pdf.format(study=study),

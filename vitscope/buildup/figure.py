@@ -47,7 +47,7 @@ def _draw(axes: Axes, steps: pd.DataFrame, title: str) -> None:
     axes.margins(x=0.06, y=0.1)
 
 
-def plot(table: pd.DataFrame, label: str, published: pd.DataFrame | None) -> Figure:
+def plot(table: pd.DataFrame, label: str, published: pd.DataFrame | None = None) -> Figure:
     """Draw the steps of a build-up, and beside them those that were published."""
     panels = layout.panels(1 if published is None else 2)
     panels.resize(width=3.6 if published is None else 7.0, height=2.6)

@@ -36,9 +36,9 @@ OUTPUT_NAMES = {
     "list_blocks": ("", "model"),
     "draw_video": ("video",),
     "draw_default_video": ("video",),
-    "decide_step": ("", "buildup", "weights", "step"),
-    "train_step": ("", "buildup", "weights", "step"),
-    "measure_step": ("", "buildup", "weights", "step"),
+    "decide_step": ("", "buildup", "weights"),
+    "train_step": ("", "buildup"),
+    "measure_step": ("", "buildup", "weights"),
 }
 # A network is timed on few images first, and on a whole batch if those take less than so long.
 FEW_IMAGES, SHORT_SECONDS = 4, 0.5
