@@ -7,6 +7,7 @@ from vitscope.buildup.measuring import measure, refuse_missing
 from vitscope.buildup.table import RESULT
 from vitscope.buildup.trying import network_to_try
 from vitscope.data.split import Split
+from vitscope.files.whole import sha256_of
 from vitscope.networks.device import pick_device
 
 with job(snakemake, batches="analysis.batch_size"):
@@ -14,12 +15,14 @@ with job(snakemake, batches="analysis.batch_size"):
     network = network_to_try(inputs.tried, where)
     if not inputs.weights:
         refuse_missing(network, where)
+    images = Split(inputs.images)
     result = measure(
         Path(inputs.weights),
         network,
-        Split(inputs.images),
+        images,
         where=where,
         batch_size=snakemake.params.batch_size,
         device=pick_device(snakemake.params.device),
     )
-    RESULT.write(result, snakemake.output.result)
+    digests = {"data_sha256": images.digest, "checkpoint_sha256": sha256_of(inputs.weights)}
+    RESULT.write(result, snakemake.output.result, digests)

@@ -8,7 +8,7 @@ import yaml
 
 from vitscope.buildup.best import as_model
 from vitscope.buildup.deciding import Plan
-from vitscope.buildup.table import BUILDUP, scores_of, tabulated
+from vitscope.buildup.table import BUILDUP, digests_of, scores_of, tabulated, told_digests
 from vitscope.buildup.trying import (
     Tried,
     as_settings,
@@ -55,6 +55,15 @@ def test_the_table_says_what_was_decided_and_why(tmp_path: Path) -> None:
     path = tmp_path / "table.parquet"
     BUILDUP.write(found, path)
     assert BUILDUP.read(path)["parameters"].tolist() == [1000, 1001, 1002, 1003]
+
+
+def test_digests_of_all_steps_are_told() -> None:
+    of_steps = [{"data_sha256": "d", "checkpoint_sha256": f"c{n}"} for n in range(11)]
+    told = told_digests({"table": "buildup", **digests_of(of_steps)})
+    assert [*told.items()] == [
+        ("Data SHA-256", "d"),
+        *((f"Checkpoint SHA-256 of step {n}", f"c{n}") for n in range(11)),
+    ]
 
 
 def test_a_build_up_that_ends_with_the_first_stage() -> None:

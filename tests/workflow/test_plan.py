@@ -258,4 +258,7 @@ def test_costs_are_summed(mini: Study) -> None:
     assert "calibration, unknown" in text
     assert "at most 3 GB" in text
     assert "not in the sum" in text
+    assert "build-up" not in text
+    deciding = [Cost("decide_step", None, None, 1, "defaults")]
+    assert "A build-up is decided step by step" in as_text(mini, by_rule(deciding), None)
     assert any(line.split()[:3] == ["all", "3", "30"] for line in text.splitlines())

@@ -1,6 +1,6 @@
 """The tables of a build-up: one row per network that was tried; and of each network, its result."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import pandas as pd
 import pyarrow as pa
@@ -9,6 +9,9 @@ from vitscope.buildup.deciding import Plan, Step, follow, stage_name
 from vitscope.buildup.trying import ending, told
 from vitscope.claims.chance import share_interval
 from vitscope.files.tables import Table
+
+# What the metadata of a result say of its images and its weights, and those of the table of each.
+DATA, WEIGHTS, STEP = "data_sha256", "checkpoint_sha256", "step_"
 
 RESULT = Table(
     "buildup_result",
@@ -57,6 +60,20 @@ def tabulated(name: str, plan: Plan, results: Sequence[pd.DataFrame]) -> pd.Data
         )
     ]
     return pd.DataFrame(rows)
+
+
+def digests_of(metadata: Sequence[Mapping[str, str]]) -> dict[str, str]:
+    """Return the metadata of the table from those of the results: of which data, and weights."""
+    digests = {DATA: metadata[0][DATA]}
+    return digests | {f"{STEP}{n}_sha256": facts[WEIGHTS] for n, facts in enumerate(metadata)}
+
+
+def told_digests(metadata: Mapping[str, str]) -> dict[str, str]:
+    """Return the digests in the metadata of the table, as figures tell them."""
+    steps = {key: digest for key, digest in metadata.items() if key.startswith(STEP)}
+    told = {"Data SHA-256": metadata[DATA]} if DATA in metadata else {}
+    numbers = {key.removeprefix(STEP).removesuffix("_sha256"): steps[key] for key in steps}
+    return told | {f"Checkpoint SHA-256 of step {n}": numbers[n] for n in sorted(numbers, key=int)}
 
 
 def _row(step: Step, result: pd.DataFrame) -> dict[str, object]:

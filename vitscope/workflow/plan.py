@@ -204,6 +204,8 @@ def as_text(study: Study, rules: list[RuleCost], most_gb: float | None) -> str:
     ]
     if any("unknown" in row.sources for row in rules):
         lines.append("Hours of what is unknown are not in the sum.")
+    if any(row.rule == "decide_step" for row in rules):
+        lines.append("A build-up is decided step by step: what it has later is not in the sum.")
     return "\n".join(lines)
 
 
