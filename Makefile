@@ -82,6 +82,7 @@ notebooks: $(VENV)/.installed-dev ## run the notebooks, write what they show
 
 train-mini: $(VENV)/.installed ## train the bundled models again (about 50 minutes on two cores)
 	$(BIN)/snakemake train_mini
+	$(BIN)/snakemake train_mini_buildup
 
 bench: $(VENV)/.installed-dev ## measure speed and memory, write docs/benchmarks.md
 	$(BIN)/python -m bench.run

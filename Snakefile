@@ -22,8 +22,11 @@ wildcard_constraints:
     model=one_of(names_in("models")),
     dataset=one_of(names_in("data")),
     split=one_of(split_names()),
-    figure=one_of(names_in("figures")),
+    figure=named_in_study("figures"),
     video=one_of(names_in("videos")),
+    buildup=one_of(names_in("buildups")),
+    weights=one_of(("bundled", "trained")),
+    step=r"\d+",
     format=one_of(targets.VIDEO_FORMATS),
     table=one_of(tables_in()),
     measure=one_of(rooms.names()),
@@ -44,6 +47,7 @@ include: "rules/tables.smk"
 include: "rules/claims.smk"
 include: "rules/figures.smk"
 include: "rules/videos.smk"
+include: "rules/buildups.smk"
 include: "rules/provenance.smk"
 include: "rules/helpers/targets.smk"
 
@@ -68,7 +72,7 @@ rule all:
     input:
         collect(
             "<figures>/{figure}.{format}",
-            figure=sorted(STUDIES[DEFAULT].figures),
+            figure=figures_of(DEFAULT),
             format=targets.FORMATS,
         ),
         collect("<figures>/{video}.webp", video=sorted(STUDIES[DEFAULT].videos)),
@@ -85,7 +89,7 @@ for study_name in STUDIES:
             collect(
                 "<figures>/{study}/{figure}.{format}",
                 study=study_name,
-                figure=sorted(STUDIES[study_name].figures),
+                figure=figures_of(study_name),
                 format=targets.FORMATS,
             ),
             collect(

@@ -57,6 +57,16 @@ def names_in(section):
     return {name for study in STUDIES.values() for name in getattr(study, section)}
 
 
+def named_in_study(section):
+    """A constraint that matches a name behind the folder of a study that uses it in a section.
+
+    What is a figure of one study may be a build-up of another.
+    """
+    names = {(study.name, name) for study in STUDIES.values() for name in getattr(study, section)}
+    found = (f"(?<={re.escape(study)}/){re.escape(name)}" for study, name in sorted(names))
+    return "|".join(found) or "(?!)"
+
+
 def pair_names():
     """The names of all pairs of models that any study shows."""
     return {pair for study in STUDIES.values() for pair in study.pairs()}
@@ -100,7 +110,11 @@ def device_of(wildcards):
 
 def named_file(wildcards, key, entry, download=None):
     """The file that an entry of a model names: from training, on this machine or downloaded."""
-    trained = (*rules.train_model.output, *rules.take_snapshot.output)
+    trained = (
+        *rules.train_model.output,
+        *rules.take_snapshot.output,
+        *rules.train_step.output,
+    )
     if any(made.match(entry.get("path", "")) for made in trained):
         return entry["path"]
     where = f"{study_of(wildcards).path}: models.{wildcards.model}.{key}"

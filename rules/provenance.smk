@@ -9,6 +9,7 @@ rule record_run:
         unpack(tables_of_study),
         checkpoints=all_models(rules.convert_checkpoint.output.checkpoint, Study.models_shown),
         data=shown_splits,
+        buildups=tables_of_buildups,
         claims=rules.count_claims.output.claims,
         agreement=rules.count_claims.output.agreement,
     output:

@@ -121,6 +121,7 @@ rule train_mini:
     params:
         code=code_of("train_mini"),
         folder=str(ROOT / "resources" / "checkpoints" / "mini"),
+        names=lambda wildcards, input: [bundled_name(path) for path in input],
     message:
         "Writing resources/checkpoints/mini"
     script:

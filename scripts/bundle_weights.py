@@ -7,9 +7,8 @@ from vitscope.files.whole import copy_file, sha256_of, write_text
 
 with job(snakemake):
     folder = Path(snakemake.params.folder)
-    sums = []
-    for source in sorted(Path(path) for path in snakemake.input):
-        name = f"{source.parent.name}/{source.name}"
+    for source, name in zip(snakemake.input, snakemake.params.names, strict=True):
         copy_file(source, folder / name)
-        sums.append(f"{sha256_of(source)}  {name}\n")
+    names = sorted(str(path.relative_to(folder)) for path in folder.glob("*/*"))
+    sums = (f"{sha256_of(folder / name)}  {name}\n" for name in names)
     write_text(folder / "SHA256SUMS", "".join(sums))

@@ -24,7 +24,8 @@ def table(name: str) -> pd.DataFrame:
 
 def test_every_table_of_the_study_is_compared_but_two() -> None:
     mini = load_study(BUNDLED_STUDIES / "mini.yaml")
-    made = {*mini.tables(), "blocks", "claims", "agreement"}
+    buildups = (f"buildup_{name}" for name in mini.buildups)
+    made = {*mini.tables(), *buildups, "blocks", "claims", "agreement"}
     assert made - TABLES.keys() == {"hessian_density", "reliability"}
     assert TABLES.keys() <= made
     # What an edit reruns is no table of a study: tests/workflow/test_reruns.py compares it.

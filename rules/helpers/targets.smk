@@ -5,6 +5,11 @@ from snakemake.cli import get_argument_parser
 FOLDERS = {name: name for name in ("figures", "results")} | config.get("pathvars", {})
 
 
+def figures_of(study):
+    """The names of all figures of a study, and of those of its build-ups."""
+    return sorted([*STUDIES[study].figures, *STUDIES[study].buildups])
+
+
 def tables_and_record(study):
     """What belongs to a study beside its figures: tables, claims, and the record of the run."""
     return [

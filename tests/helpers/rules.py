@@ -6,7 +6,7 @@ from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-START = re.compile(r"^(?:use rule (\w+) as (\w+) with|rule (\w+)):", re.MULTILINE)
+START = re.compile(r"^(?:use rule (\w+) as (\w+) with|(?:rule|checkpoint) (\w+)):", re.MULTILINE)
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,8 @@ from vitscope.package_data import ROOT
 from vitscope.settings.loading import BUNDLED_STUDIES, load_study
 
 FIGURES = Path(os.environ.get("VITSCOPE_FIGURES", ROOT / "figures"))
-NAMES = list(load_study(BUNDLED_STUDIES / "mini.yaml").figures)
+MINI = load_study(BUNDLED_STUDIES / "mini.yaml")
+NAMES = [*MINI.figures, *MINI.buildups]
 # Root mean square of the differences of 8-bit channels. A curve that moves by a pixel is above it;
 # the last digits of another processor are not.
 TOLERANCE = 2

@@ -927,8 +927,8 @@ def test_the_name_of_a_study_must_fit_a_path(tmp_path: Path, name: str) -> None:
 def test_the_same_fault_is_reported_every_time(tmp_path: Path) -> None:
     changes = {"device": "gpu", "models.net.famly": 1, "analysis.images": 0, "tilte": 1}
     assert {refusal(tmp_path, **changes) for _ in range(3)} == {
-        "tilte: unknown key, allowed: analysis, data, description, device, figures, loss, models, "
-        "title, training, videos. Did you mean 'title'?"
+        "tilte: unknown key, allowed: analysis, buildups, data, description, device, figures, "
+        "loss, models, title, training, videos. Did you mean 'title'?"
     }
 
 

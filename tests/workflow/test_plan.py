@@ -64,6 +64,9 @@ def counted(study: Study, rule: str, output: str) -> costs.Job:
         ("train_model", "training/resnet/end.safetensors", 3 * 8 * 20000),
         # All that there are of what is generated.
         ("draw_video", "walk.webp", 12),
+        # Of the recipe of the build-up, and all test images.
+        ("train_step", "buildups/fig12a/trained/step_2/init.safetensors", 3 * 8 * 4000),
+        ("measure_step", "buildups/fig12a/bundled/step_2/result.parquet", 2000),
     ],
 )
 def test_forward_passes_are_those_of_the_settings(
@@ -136,6 +139,19 @@ def test_seconds_of_figures_and_of_training_are_their_own(tmp_path: Path) -> Non
     record(tmp_path / "mini/figures/fig9.tsv", 4)
     record(tmp_path / "mini/training/vit.tsv", 700)
     assert [known(each) for each in (default, named, training)] == [3, 4, 700]
+
+
+def test_steps_of_a_build_up_take_as_long_as_others_of_it(tmp_path: Path) -> None:
+    known = partial(earlier, tmp_path, "mini")
+    record(tmp_path / "mini/buildups/grown/trained/step_0.tsv", 100)
+    first = "mini/buildups/grown/trained/step_{}/init.safetensors"
+    steps = [Planned("train_step", (Path(first.format(step)),)) for step in (0, 1)]
+    assert [known(each) for each in steps] == [100, 100]
+    record(tmp_path / "mini/buildups/grown.tsv", 3)
+    record(tmp_path / "mini/buildups/default_grown.tsv", 4)
+    named = Planned("draw_buildup", (Path("mini/grown.pdf"),))
+    default = Planned("draw_default_buildup", (Path("grown.pdf"),))
+    assert [known(each) for each in (named, default)] == [3, 4]
 
 
 NAMES = {
@@ -242,4 +258,7 @@ def test_costs_are_summed(mini: Study) -> None:
     assert "calibration, unknown" in text
     assert "at most 3 GB" in text
     assert "not in the sum" in text
+    assert "build-up" not in text
+    deciding = [Cost("decide_step", None, None, 1, "defaults")]
+    assert "A build-up is decided step by step" in as_text(mini, by_rule(deciding), None)
     assert any(line.split()[:3] == ["all", "3", "30"] for line in text.splitlines())

@@ -60,6 +60,14 @@ def refusal(studies: Studies, target: str, places: targets.Places = PLACES) -> s
             "you mean 'walk'?",
         ),
         (
+            "figures/fig12a.webp",
+            f"{MINI}: videos, for the target figures/fig12a.webp: found 'fig12a', allowed: walk.",
+        ),
+        (
+            "figures/fig12a.jpeg",
+            "figures/fig12a.jpeg: found 'jpeg' as the format, allowed: pdf, svg, png.",
+        ),
+        (
             "figures/fig9.webp",
             f"{MINI}: videos, for the target figures/fig9.webp: found 'fig9', allowed: walk.",
         ),
@@ -158,6 +166,7 @@ def test_what_a_study_has_is_not_refused(studies: Studies) -> None:
     for name in mini.figures:
         targets.check_names("TARGET", mini, {"figure": name})
     targets.check_names("TARGET", mini, {"video": "walk"})
+    targets.check_names("TARGET", mini, {"buildup": "fig12a"})
     for table in mini.tables():
         targets.check_names("TARGET", mini, {"table": table})
     for measure in rooms.names():

@@ -24,7 +24,14 @@ from vitscope.commands.workflow import (
 if TYPE_CHECKING:
     from vitscope.workflow.plan import Planned
 
-DRAWING = ("draw_figure", "draw_default_figure", "draw_video", "draw_default_video")
+DRAWING = (
+    "draw_figure",
+    "draw_default_figure",
+    "draw_video",
+    "draw_default_video",
+    "draw_buildup",
+    "draw_default_buildup",
+)
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -112,7 +119,11 @@ def records_of(job: "Planned", default: str) -> list[Path]:
         return [Path(default, "videos", f"default_{job.outputs[0].name}.tsv")]
     if job.rule == "draw_video":
         return [job.outputs[0].parent / "videos" / f"{job.outputs[0].name}.tsv"]
-    if job.rule == "train_model":
+    if job.rule == "draw_default_buildup":
+        return [Path(default, "buildups", f"default_{places[0].name}")]
+    if job.rule == "draw_buildup":
+        return [places[0].parent / "buildups" / places[0].name]
+    if job.rule in ("train_model", "train_step"):
         return [places[0].parent.with_suffix(".tsv")]
     return places
 

@@ -18,11 +18,20 @@ from vitscope.files.strict_yaml import load_yaml
 from vitscope.measures import rooms
 from vitscope.networks.family import arch_schema, family_names, prepared
 from vitscope.package_data import PUBLISHED_POINTS, ROOT, SCHEMAS
+from vitscope.settings.buildups import check_buildups
 from vitscope.settings.data_sets import check_data, with_class_names
 from vitscope.settings.moments import with_moments
 from vitscope.settings.schema import check, fill, listed, unknown
 from vitscope.settings.section import Schema, schema_of
-from vitscope.settings.study import LOCK_SUFFIX, Figure, Model, Settings, Study, typed
+from vitscope.settings.study import (
+    LOCK_SUFFIX,
+    TRAINING_SPLITS,
+    Figure,
+    Model,
+    Settings,
+    Study,
+    typed,
+)
 from vitscope.training.snapshots import END
 
 BUNDLED_STUDIES = ROOT / "config" / "studies"
@@ -41,8 +50,6 @@ MAY_DIFFER = (
     "resize",
     "std",
 )
-# The splits that the rule train_model reads.
-TRAINING_SPLITS = ("train", "test")
 
 
 @cache
@@ -77,6 +84,8 @@ def _add_sources(source: Schema) -> None:
 
 
 def _check_models(path: Path, settings: Settings) -> None:
+    # Of the recipe, a model gives only what differs, and a build-up too.
+    recipe = {**study_schema()["$defs"]["training"], "required": []}
     for name, model in settings["models"].items():
         key = f"models.{name}"
         if model["family"] not in family_names():
@@ -89,9 +98,9 @@ def _check_models(path: Path, settings: Settings) -> None:
         if split not in splits:
             at = f"analysis.split, for {key} on data.{model['data']}"
             raise unknown(path, at, split, splits)
-        # Of the recipe, a model gives only what differs.
-        recipe = {**study_schema()["$defs"]["training"], "required": []}
         check(path, model["training"], recipe, within=("models", name, "training"))
+    for name, buildup in settings["buildups"].items():
+        check(path, buildup["training"], recipe, within=("buildups", name, "training"))
 
 
 def _prepared(study: Study) -> Study:
@@ -319,6 +328,7 @@ def load_study(path: Path, results: str = "results") -> Study:
     _check_files(study)
     _check_figures(study)
     _check_videos(study)
+    check_buildups(study)
     check_data(study)
     check(path, path.stem, schema["$defs"]["name"], within=("name of the file",))
     for measure in rooms.names():

@@ -18,6 +18,8 @@ from vitscope.training.snapshots import END
 # Between the name of a model and that of a snapshot, where that is measured as a model of its own.
 AT = "@"
 LOCK_SUFFIX = ".lock.yaml"
+# The splits that networks are trained on, and tested on meanwhile.
+TRAINING_SPLITS = ("train", "test")
 
 Settings = dict[str, Any]
 # Of each channel: one of grey images, three of others.
@@ -102,6 +104,21 @@ class Video:
     frames: int | None
     frames_per_second: float | None
     lossless: bool
+
+
+@dataclass(frozen=True)
+class BuildUp:
+    """How AlterNet is built up from a baseline; `weights` are those of steps trained before."""
+
+    baseline: str
+    heads: list[int]
+    head_dim: int
+    window: int
+    steps: int
+    patience: int
+    training: Settings
+    weights: Settings | None = None
+    published: str | None = None
 
 
 @dataclass(frozen=True)
@@ -221,6 +238,7 @@ class Study:
     models: dict[str, Model]
     figures: dict[str, Figure]
     videos: dict[str, Video]
+    buildups: dict[str, BuildUp]
     analysis: Analysis
     sections: Mapping[str, Settings]
     training: Recipe | None
@@ -297,6 +315,12 @@ class Study:
                 f"{self.path}: top level: the key 'training' is missing: add it to train {model}."
             )
         return msgspec.convert(asdict(self.training) | self.models[model].training, Recipe)
+
+    def recipe_of_steps(self, buildup: str) -> Recipe:
+        """Return how all networks of a build-up are trained: its baseline's recipe, and changes."""
+        entry = self.buildups[buildup]
+        own = asdict(self.recipe(entry.baseline)) | entry.training
+        return msgspec.convert(own, Recipe)
 
     def check_trainable(self, model: str) -> None:
         """Refuse to train a model that does not tell the classes of its data set apart."""
@@ -391,8 +415,9 @@ def typed(name: str, path: Path, settings: Settings) -> Study:
         data=msgspec.convert(settings["data"], dict[str, Dataset]),
         models=msgspec.convert(models, dict[str, Model]),
         figures=msgspec.convert(figures, dict[str, Figure]),
-        # Records of runs may be older than videos.
+        # Records of runs may be older than videos and build-ups.
         videos=msgspec.convert(settings.get("videos", {}), dict[str, Video]),
+        buildups=msgspec.convert(settings.get("buildups", {}), dict[str, BuildUp]),
         analysis=msgspec.convert({key: analysis[key] for key in own}, Analysis),
         sections={key: value for key, value in analysis.items() if key not in own},
         training=msgspec.convert(settings.get("training"), Recipe | None),

@@ -69,7 +69,8 @@ BUILDS_IMAGES = ("build_split", "corrupt_images", *AUGMENTS)
 EXTRACTS = ("extract_latents", "extract_kept_latents")
 MEASURES_MODEL = ("measure_model", "measure_model_part", "measure_loss")
 DRAWS_VIDEO = ("draw_video", "draw_default_video")
-RUNS_NETWORK = (*EXTRACTS, *MEASURES_MODEL, *DRAWS_VIDEO, "predict", "train_model")
+TRAINS = ("train_model", "train_step")
+RUNS_NETWORK = (*EXTRACTS, *MEASURES_MODEL, *DRAWS_VIDEO, *TRAINS, "predict", "measure_step")
 
 
 @dataclass(frozen=True)
@@ -142,12 +143,20 @@ def counted(study: Study, model: str) -> Network:
     return _counted(model, json.dumps(entry, sort_keys=True))
 
 
+def of_baseline(job: Job) -> Job:
+    """Return a job of a build-up as one of its baseline: what it tries costs about as much."""
+    baseline = job.study.buildups[job.names["buildup"]].baseline
+    return replace(job, names={**job.names, "model": baseline})
+
+
 def informed(job: Job, inputs: Mapping[str, Any]) -> Job:
     """Return a job with what its input files tell: of its network, and of how many images."""
     if "blocks" in inputs:
         path = str(inputs["blocks"])
         job = replace(job, network=_read_network(path, Path(path).stat().st_mtime_ns))
-    if job.rule == "train_model":
+    if "buildup" in job.names:
+        job = of_baseline(job)
+    if job.rule in (*TRAINS, "measure_step"):
         # Of one that is not trained yet, there is no block table; some networks have no cut points.
         with suppress(VitscopeError):
             job = replace(job, network=counted(job.study, job.names["model"]))
@@ -181,8 +190,13 @@ def work(job: Job) -> Work | None:
     if job.rule == "predict":
         wanted = params.classified(study, names["split"])["wanted"]
         return passes(1, wanted, job.images, batch)
-    if job.rule == "train_model":
-        recipe = study.recipe(names["model"])
+    if job.rule == "measure_step":
+        return passes(1, None, job.images, batch)
+    if job.rule in TRAINS:
+        of_steps = job.rule == "train_step"
+        recipe = (
+            study.recipe_of_steps(names["buildup"]) if of_steps else study.recipe(names["model"])
+        )
         views = recipe.epochs * PASSES_OF_TRAINING
         return passes(views, recipe.images, job.images, recipe.batch_size, "gradient")
     if job.rule in DRAWS_VIDEO:
@@ -280,7 +294,7 @@ def megabytes(job: Job) -> int:
     """Return the memory that a job asks a cluster for."""
     doing = work(job)
     # The process that augments counts what it shares with the one that trains.
-    least = ON_A_NODE + (WITH_TORCH if job.rule == "train_model" else 0)
+    least = ON_A_NODE + (WITH_TORCH if job.rule in TRAINS else 0)
     if doing is None or job.network is None:
         torch = runs_network(job) or job.rule in AUGMENTS
         return least + (WITH_TORCH if torch else WITHOUT_TORCH)

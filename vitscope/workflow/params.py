@@ -7,6 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from vitscope.buildup import trying
 from vitscope.data.class_numbers import listed
 from vitscope.data.opening import declared, local_path
 from vitscope.data.source_files import listing_digest
@@ -229,6 +230,52 @@ def _weights_behind(needs: str, model: Model) -> dict[str, str]:
     if needs == "weights":
         found[f"Trajectory of {model.label}"] = f"its snapshots {', '.join(model.moments())}"
     return found
+
+
+def buildup(study: Study, name: str) -> Values:
+    """Return what a build-up tries: its baseline as an AlterNet, and how far it goes."""
+    entry = study.buildups[name]
+    baseline = study.network(entry.baseline)
+    kept = ("block", "blocks", "width")
+    arch = {key: value for key, value in baseline["arch"].items() if key in kept}
+    own = {key: getattr(entry, key) for key in ("heads", "head_dim", "window")}
+    return {
+        "baseline": baseline | {"family": trying.FAMILY, "arch": arch | own},
+        "blocks": arch["blocks"],
+        "patience": entry.patience,
+        "steps": entry.steps,
+    }
+
+
+def recipe_of_steps(study: Study, name: str) -> Values:
+    """Return the recipe that all networks of a build-up are trained by."""
+    return asdict(study.recipe_of_steps(name))
+
+
+def weights_of_steps(study: Study, name: str) -> str:
+    """Return whose weights the networks of a build-up have: `bundled`, or `trained` here."""
+    return "trained" if study.buildups[name].weights is None else "bundled"
+
+
+def bundled_step(study: Study, name: str, step: int) -> str | None:
+    """Return where the bundled weights of a step are, below the root; None if they are trained."""
+    weights = study.buildups[name].weights
+    return None if weights is None else f"{weights['bundled']}/step_{step}.safetensors"
+
+
+def buildup_facts(study: Study, name: str) -> dict[str, str]:
+    """Return what the figure of a build-up is made from, for its caption and its metadata."""
+    entry = study.buildups[name]
+    recipe = study.recipe_of_steps(name)
+    images = "all" if recipe.images is None else str(recipe.images)
+    weights = "trained by this workflow" if entry.weights is None else entry.weights["bundled"]
+    return {
+        "Study": title(study),
+        "Data": f"{study.models[entry.baseline].data}, test images",
+        "Baseline": f"{study.models[entry.baseline].label}, as an AlterNet without attention",
+        "Training": f"{recipe.epochs} epochs of {images} training images, seed {recipe.seed}",
+        "Weights": weights,
+    }
 
 
 def video(study: Study, name: str) -> Values:

@@ -36,6 +36,9 @@ OUTPUT_NAMES = {
     "list_blocks": ("", "model"),
     "draw_video": ("video",),
     "draw_default_video": ("video",),
+    "decide_step": ("", "buildup", "weights"),
+    "train_step": ("", "buildup"),
+    "measure_step": ("", "buildup", "weights"),
 }
 # A network is timed on few images first, and on a whole batch if those take less than so long.
 FEW_IMAGES, SHORT_SECONDS = 4, 0.5
@@ -56,6 +59,8 @@ class Planned:
         if "video" in names:
             names["model"] = study.videos[names["video"]].model
         job = Job(self.rule, study, names)
+        if "buildup" in names:
+            job = costs.of_baseline(job)
         return replace(job, images=_declared_images(job))
 
 
@@ -64,7 +69,8 @@ def _declared_images(job: Job) -> int | None:
     names, study = job.names, job.study
     if "model" not in names:
         return None
-    split = names.get("split", "train" if job.rule == "train_model" else study.analysis.split)
+    of_rule = {**dict.fromkeys(costs.TRAINS, "train"), "measure_step": "test"}
+    split = names.get("split", of_rule.get(job.rule, study.analysis.split))
     there = study.dataset_of(names["model"]).splits.get(split)
     return there.images if there else None
 
@@ -198,6 +204,8 @@ def as_text(study: Study, rules: list[RuleCost], most_gb: float | None) -> str:
     ]
     if any("unknown" in row.sources for row in rules):
         lines.append("Hours of what is unknown are not in the sum.")
+    if any(row.rule == "decide_step" for row in rules):
+        lines.append("A build-up is decided step by step: what it has later is not in the sum.")
     return "\n".join(lines)
 
 

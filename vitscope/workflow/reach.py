@@ -7,6 +7,7 @@ every rule: the family of its model, the room of its measure, the source of its 
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from vitscope.buildup import trying
 from vitscope.measures import rooms
 from vitscope.measures.measure import Measure
 from vitscope.networks.family import module_of
@@ -25,7 +26,9 @@ SCRIPTS = {
     "measure_model_part": "measure_model",
     "draw_default_figure": "draw_figure",
     "draw_default_video": "draw_video",
+    "draw_default_buildup": "draw_buildup",
     "train_mini": "bundle_weights",
+    "train_mini_buildup": "bundle_weights",
     "merge_pair": "merge",
 }
 
@@ -40,6 +43,10 @@ def _family(study: Study, names: Names) -> list[str]:
 
 def _family_of_video(study: Study, names: Names) -> list[str]:
     return _family(study, {"model": study.videos[names["video"]].model})
+
+
+def _family_of_steps(study: Study, names: Names) -> list[str]:
+    return [module_of(trying.FAMILY)]
 
 
 def _room(study: Study, names: Names) -> list[str]:
@@ -90,6 +97,8 @@ BY_NAME: dict[str, Callable[[Study, Names], list[str]]] = {
     "tabulate": _columns,
     "draw_figure": _figure,
     "draw_video": _family_of_video,
+    "train_step": _family_of_steps,
+    "measure_step": _family_of_steps,
     "count_claims": _claims,
 }
 

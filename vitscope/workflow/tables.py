@@ -11,6 +11,8 @@ from vitscope.measures import rooms
 OTHERS = {
     "blocks": ("vitscope.networks.block_table", "BLOCKS"),
     "predictions": ("vitscope.networks.prediction_table", "PREDICTIONS"),
+    "buildup": ("vitscope.buildup.table", "BUILDUP"),
+    "buildup_result": ("vitscope.buildup.table", "RESULT"),
     "training_history": ("vitscope.training.history", "HISTORY"),
     "claims": ("vitscope.claims.tables", "CLAIMS"),
     "agreement": ("vitscope.claims.tables", "AGREEMENT"),

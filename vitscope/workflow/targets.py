@@ -73,7 +73,7 @@ def _all_targets(studies: Studies, places: Places) -> Iterable[str]:
 def _files(study: Study) -> list[str]:
     """Return the names of a file of each figure and each video."""
     return [
-        *(f"{name}.{FORMATS[0]}" for name in study.figures),
+        *(f"{name}.{FORMATS[0]}" for name in (*study.figures, *study.buildups)),
         *(f"{name}.{VIDEO_FORMATS[0]}" for name in study.videos),
     ]
 
@@ -102,7 +102,8 @@ def _figure(target: str, parts: tuple[str, ...], studies: Studies) -> None:
     file = Path(parts[-1])
     found = file.suffix.removeprefix(".")
     is_video = found in VIDEO_FORMATS or file.stem in study.videos
-    check_names(target, study, {"video" if is_video else "figure": file.stem})
+    kind = "buildup" if file.stem in study.buildups else "figure"
+    check_names(target, study, {"video" if is_video else kind: file.stem})
     formats = VIDEO_FORMATS if is_video else FORMATS
     if found not in formats:
         raise VitscopeError(
@@ -113,7 +114,8 @@ def _figure(target: str, parts: tuple[str, ...], studies: Studies) -> None:
 def _result(target: str, parts: tuple[str, ...], studies: Studies) -> None:
     """Refuse a path below the folder of results: STUDY/tables/TABLE.parquet and others."""
     study = _study(target, parts[0], studies)
-    tables = [*(f"{table}.parquet" for table in study.tables()), *ALWAYS]
+    buildups = [f"buildup_{name}.parquet" for name in study.buildups]
+    tables = [*(f"{table}.parquet" for table in study.tables()), *buildups, *ALWAYS]
     if parts[1:2] == ("tables",) and len(parts) == 3:
         check_names(target, study, {"table": Path(parts[2]).stem})
         raise unknown(study.path, f"tables, for the target {target}", parts[2], tables)
@@ -138,6 +140,7 @@ def check_names(target: str, study: Study, names: Mapping[str, str]) -> None:
     known: dict[str, tuple[str, Iterable[str]]] = {
         "figure": ("figures", study.figures),
         "video": ("videos", study.videos),
+        "buildup": ("buildups", study.buildups),
         # Tables of pairs have the name of a pair where others have that of a model.
         "model": ("models", [*study.models, *study.pairs()]),
         "dataset": ("data", study.data),

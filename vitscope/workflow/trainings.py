@@ -5,6 +5,9 @@ from pathlib import Path
 
 from vitscope.training.snapshots import HISTORY_FILE, UNFINISHED
 
+# Where trainings are, below the folder of results: of models, and of the steps of build-ups.
+PLACES = ("*/training/*", "*/buildups/*/trained/*")
+
 
 def remove_unfinished(results: Path) -> None:
     """Remove what trainings needed to go on, of those whose results are there.
@@ -12,7 +15,8 @@ def remove_unfinished(results: Path) -> None:
     It is for the end of a run. A job must not do so itself: a run that is killed before it has
     taken note of the job runs it again, and a cluster may end a job when all is done.
     """
-    for folder in results.glob(f"*/training/*/{UNFINISHED}"):
-        # The last thing that a training writes.
-        if (folder.parent / HISTORY_FILE).is_file():
-            shutil.rmtree(folder)
+    for place in PLACES:
+        for folder in results.glob(f"{place}/{UNFINISHED}"):
+            # The last thing that a training writes.
+            if (folder.parent / HISTORY_FILE).is_file():
+                shutil.rmtree(folder)

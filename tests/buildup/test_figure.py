@@ -1,0 +1,69 @@
+"""The figure of a build-up, and the published points in it."""
+
+from collections.abc import Iterator
+
+import pytest
+from matplotlib.axes import Axes
+from matplotlib.colors import to_hex
+
+from tests.buildup.test_table import PLAN, results
+from vitscope.buildup.figure import plot
+from vitscope.buildup.published import read_steps
+from vitscope.buildup.table import tabulated
+from vitscope.drawing.saving import style
+from vitscope.errors import VitscopeError
+from vitscope.package_data import PUBLISHED_POINTS, STYLE
+
+PUBLISHED = PUBLISHED_POINTS / "fig12a.csv"
+
+
+@pytest.fixture(autouse=True)
+def drawing() -> Iterator[None]:
+    with style(STYLE):
+        yield
+
+
+def marks(axes: Axes) -> list[tuple[float, float, bool]]:
+    """Return the markers: where they are, and whether they are filled."""
+    lines = [line for line in axes.get_lines() if line.get_marker() == "o"]
+    return [
+        (
+            float(line.get_xdata()[0]),
+            float(line.get_ydata()[0]),
+            to_hex(line.get_markerfacecolor()) != "#ffffff",
+        )
+        for line in lines
+    ]
+
+
+def test_what_is_rejected_is_open_and_not_joined() -> None:
+    table = tabulated("grown", PLAN, results(100, 110, 104, 120))
+    (axes,) = plot(table, "ResNet", None).axes
+    found = marks(axes)
+    assert [(x, good) for x, _, good in found] == [(0, True), (1, True), (2, False), (3, True)]
+    assert [y for _, y, _ in found] == pytest.approx([50, 55, 52, 60])
+    way = next(line for line in axes.get_lines() if len(line.get_xdata()) == 3)
+    assert list(way.get_xdata()) == [0, 1, 3]
+    assert list(way.get_ydata()) == pytest.approx([50, 55, 60])
+    names = [label.get_text() for label in axes.get_xticklabels()]
+    assert names == ["0", "c4: 1", "c3: 2", "c2: 2"]
+    (intervals,) = axes.collections
+    low, high = intervals.get_segments()[0][:, 1]
+    assert (low, high) == pytest.approx((43.13, 56.87), abs=0.01)
+
+
+def test_published_steps_stand_beside_the_measured_ones() -> None:
+    table = tabulated("grown", PLAN, results(100, 110, 104, 120))
+    left, right = plot(table, "ResNet", read_steps(PUBLISHED)).axes
+    assert right.get_title() == "published: AlterNet-50, CIFAR-100"
+    assert left.get_ylabel() == right.get_ylabel() == "Accuracy (%)"
+    filled = [(x, y) for x, y, good in marks(right) if good]
+    assert [y for _, y in filled] == pytest.approx([82.48, 83.45, 83.66, 83.77, 84.02])
+    names = [label.get_text() for label in right.get_xticklabels()]
+    assert [names[int(x)] for x, _ in filled] == ["0", "c4: 1", "c4: 2", "c3: 3", "c2: 4"]
+    assert names == ["0", "c4: 1", "c4: 2", "c3: 3", "c3: 4", "c3: 5", "c2: 4", "c2: 5", "c1: 5"]
+
+
+def test_another_file_of_points_is_refused() -> None:
+    with pytest.raises(VitscopeError, match=r"Cannot read a published build-up from .*fig9\.csv"):
+        read_steps(PUBLISHED_POINTS / "fig9.csv")

@@ -1,0 +1,87 @@
+"""How good a network is: of weights that fit, and of others; and those that are bundled."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+import torch
+
+from tests.helpers.splits import CENTER, SPREAD, shapes
+from vitscope.buildup.measuring import measure, refuse_missing
+from vitscope.buildup.trying import network_of
+from vitscope.errors import VitscopeError
+from vitscope.files.tensors import TensorFile
+from vitscope.networks.empty import drawn_network, empty_network
+from vitscope.networks.weights_file import write_weights
+from vitscope.package_data import ROOT
+from vitscope.settings.loading import BUNDLED_STUDIES, load_study
+from vitscope.workflow import params
+
+ARCH = {"block": "basic", "blocks": [1, 1, 1, 2], "heads": [1, 1, 1, 1], "head_dim": 4, "width": 4}
+BASELINE: dict[str, Any] = {
+    "family": "alternet",
+    "arch": ARCH,
+    "classes": 10,
+    "image_size": 32,
+    "mean": CENTER,
+    "std": SPREAD,
+}
+TRIED = network_of(BASELINE, (0, 0, 0, 1))
+WHERE = "own.yaml: buildups.grown.weights"
+FILE = ROOT / "tests" / "expected" / "buildup_fig12a.csv"
+
+
+def written(path: Path, network: dict[str, Any], dtype: torch.dtype) -> Path:
+    weights = drawn_network(network).state_dict()
+    kept = {k: t.to(dtype) if t.is_floating_point() else t for k, t in weights.items()}
+    write_weights(path, kept, {})
+    return path
+
+
+def test_images_are_counted_that_get_their_class(tmp_path: Path) -> None:
+    images = shapes(tmp_path / "test.safetensors", 30)
+    path = written(tmp_path / "step_1.safetensors", TRIED, torch.float16)
+    given = {"where": WHERE, "batch_size": 7, "device": torch.device("cpu")}
+    found = measure(path, TRIED, images, **given)
+    network = drawn_network(TRIED).half().float().eval()
+    with torch.inference_mode():
+        (batch,) = images.batches(range(30), 30, CENTER, SPREAD)
+        right = network(batch).argmax(1).numpy() == images.labels
+    parameters = sum(parameter.numel() for parameter in network.parameters())
+    assert found.to_dict("records") == [
+        {"parameters": parameters, "images": 30, "correct": int(right.sum())}
+    ]
+
+
+def test_weights_of_another_network_are_told(tmp_path: Path) -> None:
+    images = shapes(tmp_path / "test.safetensors", 4)
+    path = written(tmp_path / "step_1.safetensors", network_of(BASELINE, (0,) * 4), torch.float32)
+    with pytest.raises(VitscopeError) as caught:
+        measure(path, TRIED, images, where=WHERE, batch_size=4, device=torch.device("cpu"))
+    assert str(caught.value) == (
+        f"{WHERE}: there are no weights of the network that is tried next, with [0, 0, 0, 1] MSA "
+        f"blocks in its stages ({path} are of another): leave the key out, so that it is trained."
+    )
+
+
+def test_weights_that_are_missing_are_told() -> None:
+    with pytest.raises(VitscopeError, match="there are no weights of the network that is tried"):
+        refuse_missing(TRIED, WHERE)
+
+
+def test_what_is_bundled_is_what_is_tried() -> None:
+    """All steps of the default study, trained by its recipe, and no more."""
+    study = load_study(BUNDLED_STUDIES / "mini.yaml")
+    baseline = params.buildup(study, "fig12a")["baseline"]
+    table = pd.read_csv(FILE)
+    for step, attention in enumerate(table["attention"]):
+        network = network_of(baseline, [int(count) for count in attention.split(", ")])
+        wanted = empty_network(network).state_dict()
+        file = TensorFile(ROOT / str(params.bundled_step(study, "fig12a", step)))
+        found = {name: file.shape(name) for name in file.names}
+        assert found == {name: tuple(tensor.shape) for name, tensor in wanted.items()}
+        assert json.loads(file.metadata["recipe"]) == params.recipe_of_steps(study, "fig12a")
+    assert params.weights_of_steps(study, "fig12a") == "bundled"
+    assert not (ROOT / str(params.bundled_step(study, "fig12a", len(table)))).exists()

@@ -1,0 +1,129 @@
+"""The table of a build-up, the network that each step tries, and the best as a model."""
+
+from pathlib import Path
+
+import pandas as pd
+import pytest
+import yaml
+
+from vitscope.buildup.best import as_model
+from vitscope.buildup.deciding import Plan
+from vitscope.buildup.table import BUILDUP, digests_of, scores_of, tabulated, told_digests
+from vitscope.buildup.trying import (
+    Tried,
+    as_settings,
+    decide,
+    network_to_try,
+    plan_of,
+    read_tried,
+    write_tried,
+)
+from vitscope.errors import VitscopeError
+from vitscope.files.tables import Table
+from vitscope.networks.empty import build_empty
+
+PLAN = Plan((2, 2, 2, 2), 1, 3)
+ARCH = {"block": "basic", "blocks": [2, 2, 2, 2], "heads": [1, 1, 2, 2], "width": 4}
+BASELINE = {"family": "alternet", "arch": ARCH, "classes": 10, "image_size": 32}
+
+
+def results(*correct: int) -> list[pd.DataFrame]:
+    return [
+        pd.DataFrame({"parameters": [1000 + n], "images": [200], "correct": [count]})
+        for n, count in enumerate(correct)
+    ]
+
+
+def test_the_table_says_what_was_decided_and_why(tmp_path: Path) -> None:
+    found = tabulated("grown", PLAN, results(100, 110, 110, 120))
+    assert found["attention"].tolist() == ["0, 0, 0, 0", "0, 0, 0, 1", "0, 0, 1, 1", "0, 1, 0, 1"]
+    assert found["stage"].fillna("").tolist() == ["", "c4", "c3", "c2"]
+    assert found["msas"].tolist() == [0, 1, 2, 2]
+    assert found["decision"].tolist() == ["baseline", "kept", "rejected", "kept"]
+    assert found["best"].tolist()[1:] == [0.5, 0.55, 0.55]
+    assert found["next"].tolist() == [
+        "c4: 1",
+        "c3: 2",
+        "c2: 2",
+        "ended: no more steps are asked for",
+    ]
+    # Wilson's interval of 100 of 200, by its closed form.
+    z, n, p = 1.959963985, 200, 0.5
+    half = z / (1 + z**2 / n) * (p * (1 - p) / n + z**2 / (4 * n**2)) ** 0.5
+    assert found["ci_low"][0] == pytest.approx(0.5 - half, abs=1e-9)
+    assert found["ci_high"][0] == pytest.approx(0.5 + half, abs=1e-9)
+    path = tmp_path / "table.parquet"
+    BUILDUP.write(found, path)
+    assert BUILDUP.read(path)["parameters"].tolist() == [1000, 1001, 1002, 1003]
+
+
+def test_digests_of_all_steps_are_told() -> None:
+    of_steps = [{"data_sha256": "d", "checkpoint_sha256": f"c{n}"} for n in range(11)]
+    told = told_digests({"table": "buildup", **digests_of(of_steps)})
+    assert [*told.items()] == [
+        ("Data SHA-256", "d"),
+        *((f"Checkpoint SHA-256 of step {n}", f"c{n}") for n in range(11)),
+    ]
+
+
+def test_a_build_up_that_ends_with_the_first_stage() -> None:
+    found = tabulated("grown", Plan((2, 1, 1, 2), 1, 9), results(100, 90, 90))
+    assert found["next"].tolist()[-1] == "ended: no stage is left"
+    assert found["attention"].tolist()[-1] == "1, 0, 0, 0"
+
+
+def test_what_a_step_tries_is_written_and_read(tmp_path: Path) -> None:
+    path = tmp_path / "tried.json"
+    tried = decide(BASELINE, PLAN, [0.5])
+    write_tried(tried, path)
+    assert read_tried(path) == tried
+    assert tried.step == 1
+    network = network_to_try(path, "buildups.grown")
+    assert network == BASELINE | {"arch": ARCH | {"attention": [0, 0, 0, 1]}}
+    # Such a network can be built, and has its MSA at the end of the last stage.
+    built = build_empty("alternet", network["arch"], 10, 32)
+    names = {name.split(".attn.")[0] for name, _ in built.named_modules() if ".attn." in name}
+    assert names == {"layer4.1"}
+
+
+def test_a_step_behind_the_end_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "tried.json"
+    write_tried(decide(BASELINE, PLAN, [0.5, 0.5, 0.5, 0.5]), path)
+    assert read_tried(path) == Tried(4, None)
+    with pytest.raises(VitscopeError, match=r"buildups\.grown: there is no step 4: the "):
+        network_to_try(path, "buildups.grown")
+
+
+@pytest.mark.parametrize("text", ["", "{}", '{"step": 1, "networks": null}'])
+def test_a_file_that_is_damaged(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "tried.json"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(VitscopeError, match="does not say what is tried: delete it and run again"):
+        read_tried(path)
+
+
+def test_a_plan_is_told_by_plain_values() -> None:
+    assert plan_of(as_settings(PLAN)) == PLAN
+
+
+def test_the_best_network_is_a_model_of_a_study() -> None:
+    found = results(100, 110, 105, 109)
+    weights = [{"path": f"step_{n}/end.safetensors"} for n in range(4)]
+    text = as_model(
+        "grown", PLAN, scores_of(found), baseline=BASELINE, data="shapes32", weights=weights
+    )
+    assert yaml.safe_load(text) == {
+        "grown": {
+            "label": "AlterNet (0, 0, 0, 1)",
+            "family": "alternet",
+            "arch": ARCH | {"attention": [0, 0, 0, 1]},
+            "data": "shapes32",
+            "checkpoint": {"path": "step_1/end.safetensors"},
+        }
+    }
+
+
+def test_tables_are_listed_with_all_others() -> None:
+    from vitscope.workflow.tables import find_table
+
+    assert isinstance(find_table("buildup"), Table)

@@ -1,0 +1,91 @@
+"""The tables of a build-up: one row per network that was tried; and of each network, its result."""
+
+from collections.abc import Mapping, Sequence
+
+import pandas as pd
+import pyarrow as pa
+
+from vitscope.buildup.deciding import Plan, Step, follow, stage_name
+from vitscope.buildup.trying import ending, told
+from vitscope.claims.chance import share_interval
+from vitscope.files.tables import Table
+
+# What the metadata of a result say of its images and its weights, and those of the table of each.
+DATA, WEIGHTS, STEP = "data_sha256", "checkpoint_sha256", "step_"
+
+RESULT = Table(
+    "buildup_result",
+    {
+        "parameters": (pa.int64(), "parameters of the network"),
+        "images": (pa.int64(), "number of test images"),
+        "correct": (pa.int64(), "how many of them have the class that the network says"),
+    },
+)
+
+BUILDUP = Table(
+    "buildup",
+    {
+        "buildup": (pa.string(), "build-up, as the study names it"),
+        "step": (pa.int32(), "number of the network, 0 for the baseline"),
+        "stage": (pa.string(), "stage that got one MSA more, c1 to c4; null for the baseline"),
+        "msas": (pa.int32(), "MSA blocks in all stages together"),
+        "attention": (pa.string(), "MSA blocks of each stage, from the first to the last"),
+        "parameters": (pa.int64(), "parameters of the network"),
+        "images": (pa.int64(), "number of test images"),
+        "correct": (pa.int64(), "how many of them have the class that the network says"),
+        "accuracy": (pa.float64(), "that share"),
+        "ci_low": (pa.float64(), "lower end of its 95 % interval (Wilson)"),
+        "ci_high": (pa.float64(), "upper end of its 95 % interval (Wilson)"),
+        "best": (pa.float64(), "accuracy that it had to beat; null for the baseline"),
+        "decision": (pa.string(), "baseline; kept if it is better than that, or else rejected"),
+        "next": (pa.string(), "what is tried next: stage and MSAs in all; or why nothing is"),
+    },
+)
+
+
+def scores_of(results: Sequence[pd.DataFrame]) -> list[float]:
+    """Return the accuracies by which is decided."""
+    return [float(result["correct"].iloc[0] / result["images"].iloc[0]) for result in results]
+
+
+def tabulated(name: str, plan: Plan, results: Sequence[pd.DataFrame]) -> pd.DataFrame:
+    """Return the table of a build-up from the results of its steps, in their order."""
+    scores = scores_of(results)
+    course = follow(plan, scores)
+    following = [told(step.tried) for step in course.steps[1:]] + [ending(course)]
+    rows = [
+        _row(step, result) | {"buildup": name, "step": number, "next": coming}
+        for number, (step, result, coming) in enumerate(
+            zip(course.steps, results, following, strict=True)
+        )
+    ]
+    return pd.DataFrame(rows)
+
+
+def digests_of(metadata: Sequence[Mapping[str, str]]) -> dict[str, str]:
+    """Return the metadata of the table from those of the results: of which data, and weights."""
+    digests = {DATA: metadata[0][DATA]}
+    return digests | {f"{STEP}{n}_sha256": facts[WEIGHTS] for n, facts in enumerate(metadata)}
+
+
+def told_digests(metadata: Mapping[str, str]) -> dict[str, str]:
+    """Return the digests in the metadata of the table, as figures tell them."""
+    steps = {key: digest for key, digest in metadata.items() if key.startswith(STEP)}
+    told = {"Data SHA-256": metadata[DATA]} if DATA in metadata else {}
+    numbers = {key.removeprefix(STEP).removesuffix("_sha256"): steps[key] for key in steps}
+    return told | {f"Checkpoint SHA-256 of step {n}": numbers[n] for n in sorted(numbers, key=int)}
+
+
+def _row(step: Step, result: pd.DataFrame) -> dict[str, object]:
+    counted = {key: int(result[key].iloc[0]) for key in RESULT.columns}
+    low, high = share_interval(counted["correct"], counted["images"])
+    return counted | {
+        "stage": stage_name(step.tried.stage) or None,
+        "msas": step.tried.number,
+        "attention": ", ".join(map(str, step.tried.attention)),
+        "accuracy": step.score,
+        "ci_low": low,
+        "ci_high": high,
+        "best": step.best,
+        "decision": step.decision,
+    }
