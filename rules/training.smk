@@ -105,12 +105,7 @@ use rule augment_images as augment_alike with:
 rule train_mini:
     """Train every bundled model again and put weights and histories in their place."""
     input:
-        # All but the folder of epochs, which is empty.
-        collect(
-            [getattr(rules.train_model.output, n) for n in ("init", "warmup", "end", "history")],
-            study="mini",
-            model=bundled_models("mini"),
-        ),
+        bundled_outputs("mini"),
     output:
         touch("<results>/mini/training/bundled"),
     log:

@@ -8,7 +8,12 @@ def bundled_name(path):
     return f"buildup/{folder}{Path(path).suffix}" if is_step else f"{folder}/{Path(path).name}"
 
 
-def bundled_models(study):
-    """The models of a study whose weights are in this repository."""
+def bundled_outputs(study):
+    """What trainings make of the files in this repository that the models of a study name."""
     models = STUDIES[study].models
-    return [n for n in STUDIES[study].own_models if "bundled" in models[n].checkpoint]
+    return [
+        f"<results>/{study}/training/{name}/{Path(entry['bundled']).name}"
+        for name in STUDIES[study].own_models
+        for entry in models[name].files().values()
+        if "bundled" in entry
+    ]
