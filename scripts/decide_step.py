@@ -2,7 +2,8 @@
 
 from scripts._job import job
 from vitscope.buildup.table import RESULT, scores_of
-from vitscope.buildup.trying import decide, plan_of, write_tried
+from vitscope.buildup.tried import write_tried
+from vitscope.buildup.trying import decide, plan_of
 
 with job(snakemake):
     settings = snakemake.params.settings

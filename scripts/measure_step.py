@@ -5,7 +5,7 @@ from pathlib import Path
 from scripts._job import job
 from vitscope.buildup.measuring import measure, refuse_missing
 from vitscope.buildup.table import RESULT
-from vitscope.buildup.trying import network_to_try
+from vitscope.buildup.tried import network_to_try
 from vitscope.data.split import Split
 from vitscope.files.whole import sha256_of
 from vitscope.networks.device import pick_device

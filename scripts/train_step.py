@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 from scripts._job import job
-from vitscope.buildup.trying import network_to_try
+from vitscope.buildup.tried import network_to_try
 from vitscope.data.split import Split
 from vitscope.networks.device import pick_device
 from vitscope.networks.family import find_family

@@ -2,7 +2,7 @@
 
 from itertools import count
 
-from vitscope.buildup.trying import read_tried
+from vitscope.buildup.tried import read_tried
 
 
 def baseline_of(wildcards):

@@ -9,15 +9,8 @@ import yaml
 from vitscope.buildup.best import as_model
 from vitscope.buildup.deciding import Plan
 from vitscope.buildup.table import BUILDUP, digests_of, scores_of, tabulated, told_digests
-from vitscope.buildup.trying import (
-    Tried,
-    as_settings,
-    decide,
-    network_to_try,
-    plan_of,
-    read_tried,
-    write_tried,
-)
+from vitscope.buildup.tried import Tried, network_to_try, read_tried, write_tried
+from vitscope.buildup.trying import decide, plan_of
 from vitscope.errors import VitscopeError
 from vitscope.files.tables import Table
 from vitscope.networks.empty import build_empty
@@ -103,7 +96,7 @@ def test_a_file_that_is_damaged(tmp_path: Path, text: str) -> None:
 
 
 def test_a_plan_is_told_by_plain_values() -> None:
-    assert plan_of(as_settings(PLAN)) == PLAN
+    assert plan_of({"blocks": [2, 2, 2, 2], "patience": 1, "steps": 3}) == PLAN
 
 
 def test_the_best_network_is_a_model_of_a_study() -> None:

@@ -122,6 +122,13 @@ def test_a_build_up_that_is_killed_goes_on_and_ends_the_same(tmp_path: Path) -> 
     # What it needed to go on is gone from both.
     assert killed.digests("results", "figures") == calm.digests("results", "figures")
 
+    # Decisions that are made again and come to the same train nothing.
+    written(studies, lambda settings: settings["buildups"]["grown"].update(steps=19))
+    output = calm.make("--cores", "1", "figures/own/grown.png")
+    assert output.count("Deciding what step") == 4
+    assert "Training what step" not in output
+    assert killed.digests("results", "figures") == calm.digests("results", "figures")
+
 
 @pytest.mark.nightly
 def test_the_best_network_is_a_model_that_can_be_measured(tmp_path: Path) -> None:

@@ -6,7 +6,8 @@ from typing import Any
 import yaml
 
 from vitscope.buildup.deciding import Plan, follow
-from vitscope.buildup.trying import Network, network_of
+from vitscope.buildup.tried import Network
+from vitscope.buildup.trying import network_of
 
 HEAD = """\
 # The best network that was tried: copy it to the `models` of a study whose data set has this name.

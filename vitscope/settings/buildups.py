@@ -5,7 +5,7 @@ from os.path import normpath
 from pathlib import Path
 
 from vitscope.buildup.deciding import stage_name
-from vitscope.buildup.trying import BASELINES
+from vitscope.buildup.tried import BASELINES
 from vitscope.errors import VitscopeError, nearest, quoted
 from vitscope.package_data import PUBLISHED_POINTS, ROOT
 from vitscope.settings.schema import listed, unknown

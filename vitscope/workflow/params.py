@@ -7,7 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from vitscope.buildup import trying
+from vitscope.buildup import tried
 from vitscope.data.class_numbers import listed
 from vitscope.data.opening import declared, local_path
 from vitscope.data.source_files import listing_digest
@@ -240,7 +240,7 @@ def buildup(study: Study, name: str) -> Values:
     arch = {key: value for key, value in baseline["arch"].items() if key in kept}
     own = {key: getattr(entry, key) for key in ("heads", "head_dim", "window")}
     return {
-        "baseline": baseline | {"family": trying.FAMILY, "arch": arch | own},
+        "baseline": baseline | {"family": tried.FAMILY, "arch": arch | own},
         "blocks": arch["blocks"],
         "patience": entry.patience,
         "steps": entry.steps,

@@ -7,7 +7,7 @@ every rule: the family of its model, the room of its measure, the source of its 
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from vitscope.buildup import trying
+from vitscope.buildup import tried
 from vitscope.measures import rooms
 from vitscope.measures.measure import Measure
 from vitscope.networks.family import module_of
@@ -46,7 +46,7 @@ def _family_of_video(study: Study, names: Names) -> list[str]:
 
 
 def _family_of_steps(study: Study, names: Names) -> list[str]:
-    return [module_of(trying.FAMILY)]
+    return [module_of(tried.FAMILY)]
 
 
 def _room(study: Study, names: Names) -> list[str]:
