@@ -18,7 +18,7 @@ EXPECTED = ROOT / "tests" / "pixels" / "expected"
 def compare(figures: Path) -> subprocess.CompletedProcess[str]:
     command = ["-m", "pytest", "-q", "-m", "last_run", "--mpl", "-p", "no:cacheprovider"]
     return subprocess.run(
-        [sys.executable, *command, "tests/pixels", "-k", "fig9 or fig1b"],
+        [sys.executable, *command, "tests/pixels", "-k", "fig9] or fig1b"],
         cwd=ROOT,
         env=os.environ | {"VITSCOPE_FIGURES": str(figures)},
         text=True,

@@ -58,8 +58,8 @@ def test_what_a_user_got_wrong_is_one_sentence() -> None:
     done = vitscope("plan", "minni")
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == (
-        "vitscope: found the study 'minni', allowed: a file that exists, or one of mini, paper, "
-        "probing. Did you mean 'mini'?\n"
+        "vitscope: found the study 'minni', allowed: a file that exists, or one of cifar100, mini, "
+        "paper, probing. Did you mean 'mini'?\n"
     )
 
 

@@ -24,7 +24,7 @@ from vitscope.workflow.tables import tables
 ROOT = Path(__file__).parents[2]
 
 # Six models of two families that look alike.
-MEMBERS = [Member(f"m{i}", f"Model {i}", ["resnet", "timm_resnet"][i % 2]) for i in range(6)]
+MEMBERS = [Member(f"m{i}", f"Model {i}", ["resnet", "timm_resnet"][i % 2], i) for i in range(6)]
 PUBLISHED = {
     "feature_variance": ("fig9.csv", "ResNet"),
     "fourier_curves": ("fig2a.csv", "ResNet"),

@@ -13,23 +13,28 @@ def measuring(models: int) -> dict[str, int]:
 
 def test_the_default_study(fresh):
     plan = fresh.plan()
-    # Variance and amplitudes of all models, CKA of three, and of two beside each other, and three
-    # measures of the tokens of four.
-    assert plan["measure_latents"] == 6 + 6 + 3 + 2 + 3 * 4
+    # Variance of seven models, of three more seeds and of two moments; amplitudes of seven and of two
+    # moments; CKA of three, and of two beside each other; three measures of the tokens of four.
+    assert plan["measure_latents"] == (7 + 3 + 2) + (7 + 2) + 3 + 2 + 3 * 4
     # Two trajectories, and the training of three.
     assert plan["measure_weights"] == 2 + 3
     assert plan["measure_network"] == 6 + 2 + 2
     assert plan | dict.fromkeys(MEASURING, 0) == dict.fromkeys(MEASURING, 0) | {
         "build_split": 3,
-        "convert_checkpoint": 7,
-        "convert_snapshot": 3,
-        "list_blocks": 7,
-        "extract_latents": 6,
-        "predict": 2 * 6,
+        # Fifteen models, and two moments of one of them.
+        "convert_checkpoint": 15 + 2,
+        "convert_snapshot": 8,
+        "list_blocks": 15 + 2,
+        "extract_latents": 12,
+        "predict": 18,
         "corrupt_images": 15,
-        "augment_alike": 1,
-        "augment_images": 5,
-        "draw_default_figure": 40,
+        "augment_alike": 2,
+        "augment_images": 10,
+        # What follows the first decision is known when it has been made.
+        "decide_step": 1,
+        "tabulate_buildup": 1,
+        "draw_default_buildup": 1,
+        "draw_default_figure": 46,
         "draw_default_video": 1,
         "merge_pair": 1,
         "tabulate": 29,
@@ -55,7 +60,7 @@ MEASURING = (
 def test_one_figure_of_the_default_study(fresh):
     figure = {"draw_default_figure": 1}
     assert fresh.plan("figures/fig9.pdf") == measuring(2) | figure
-    assert fresh.plan("figures/figD1.svg") == measuring(4) | figure
+    assert fresh.plan("figures/figD1.svg") == measuring(5) | figure
 
 
 def test_a_video_of_the_default_study(fresh):
@@ -77,7 +82,7 @@ def test_a_figure_from_the_published_checkpoints(fresh):
 
 @pytest.mark.nightly
 def test_training_the_bundled_models(fresh):
-    assert fresh.plan("train_mini") == {"build_split": 2, "train_model": 7, "train_mini": 1}
+    assert fresh.plan("train_mini") == {"build_split": 2, "train_model": 15, "train_mini": 1}
 
 
 @pytest.mark.nightly

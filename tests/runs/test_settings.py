@@ -61,7 +61,7 @@ def test_a_study_that_is_no_yaml(fresh: Workflow, tmp_path: Path) -> None:
 
 def test_a_study_that_does_not_exist(fresh: Workflow, studies: Path) -> None:
     assert refusal(fresh, studies, default="mimi") == (
-        "config/config.yaml or --config: study: found 'mimi', allowed: everything, mini, "
+        "config/config.yaml or --config: study: found 'mimi', allowed: cifar100, everything, mini, "
         "paper, probing, tiny, whole. "
         "Did you mean 'mini'?"
     )

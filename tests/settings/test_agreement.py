@@ -25,9 +25,10 @@ SCHEMA = study_schema()
 MEASURES = [rooms.declared(name) for name in rooms.names()]
 SETTINGS = {measure.name: measure.settings for measure in MEASURES if measure.settings}
 PLAIN = {bool: "boolean", int: "integer", float: "number", str: "string", NoneType: "null"}
-# The study says these of itself, of a model what its data set says or its name, or of a figure the
-# models of its pairs.
+# The study says these of itself, of a model what its data set says or its name, and at which epoch
+# it is shown, or of a figure the models of its pairs.
 OF_THE_STUDY = {"name", "path", "sections", "settings"}
+NEVER_GIVEN = {"epoch"}
 DERIVED = {"label", "classes", "mean", "std", "models"}
 
 
@@ -77,7 +78,7 @@ def disagreement(type_: Any, schema: Schema, at: str) -> list[str]:
 def differing_keys(type_: type, schema: Schema, at: str) -> list[str]:
     """List the keys that only a dataclass or only a schema has, and those of another type."""
     types, keys = get_type_hints(type_), schema["properties"]
-    own = {each.name: each for each in fields(type_)}
+    own = {each.name: each for each in fields(type_) if each.name not in NEVER_GIVEN}
     found = [f"{at}.{key}: only one has it" for key in own.keys() ^ keys.keys()]
     for key in own.keys() & keys.keys():
         inner = resolved(keys[key], SCHEMA)

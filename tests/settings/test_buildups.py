@@ -31,8 +31,8 @@ def refusal(folder: Path, sections: dict[str, Any]) -> str:
     [
         (
             {"baseline": "rsenet"},
-            "buildups.grown.baseline: found 'rsenet', allowed: alternet, mixer, pit, resnet, swin, "
-            "vit, vit_6. Did you mean 'resnet'?",
+            "buildups.grown.baseline: found 'rsenet', allowed: alternet, convnext, mixer, pit, "
+            "resnet, resnet_6, swin, vit, vit_3x3, ",
         ),
         (
             {"baseline": "vit"},

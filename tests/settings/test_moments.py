@@ -87,5 +87,5 @@ def test_models_that_differ_in_their_seed_alone_are_repeats(tmp_path: Path) -> N
         }.items()
     }
     figures = {"f": {"kind": "feature_variance", "models": ["one", "two", "again", "three"]}}
-    study = load_study(mini_with(tmp_path, models=models, figures=figures, videos={}))
+    study = load_study(mini_with(tmp_path, models=models, figures=figures, videos={}, buildups={}))
     assert study.repeats() == [["one", "three", "two"]]

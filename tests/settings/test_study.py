@@ -1163,7 +1163,7 @@ def test_a_fault_in_a_study_of_a_folder_blocks_it_alone(tmp_path: Path) -> None:
     written(tmp_path, "{", "half.yml")
     written(tmp_path, STUDY, "good.yaml")
     found = load_config({"study": "mini", "studies_dir": str(tmp_path)}, WHERE)
-    assert set(found.usable) == {"good", "mini", "paper", "probing"}
+    assert set(found.usable) == {"good", "cifar100", "mini", "paper", "probing"}
     assert set(found.broken) == {"half", "own"}
     assert str(found.broken["own"]).startswith(f"{path}: device: found 'gpu'")
 
@@ -1174,7 +1174,7 @@ def test_of_two_studies_of_a_name_in_folders_neither_can_be_used(tmp_path: Path)
         written(tmp_path / name, STUDY)
     places = [str(tmp_path / name) for name in "abc"]
     found = load_config({"study": "mini", "studies_dir": places}, WHERE)
-    assert set(found.usable) == {"mini", "paper", "probing"}
+    assert set(found.usable) == {"cifar100", "mini", "paper", "probing"}
     assert "there is a study 'own' already" in str(found.broken["own"])
 
 
@@ -1183,9 +1183,9 @@ def test_of_two_studies_of_a_name_in_folders_neither_can_be_used(tmp_path: Path)
     [
         (
             {"study": "mimi"},
-            "study: found 'mimi', allowed: mini, paper, probing. Did you mean 'mini'?",
+            "study: found 'mimi', allowed: cifar100, mini, paper, probing. Did you mean 'mini'?",
         ),
-        ({"study": ""}, "study: found '', allowed: mini, paper, probing."),
+        ({"study": ""}, "study: found '', allowed: cifar100, mini, paper, probing."),
         ({"study": None}, "study: found nothing, allowed: text."),
         ({"study": 12}, "study: found 12, allowed: text."),
         (

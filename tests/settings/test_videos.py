@@ -31,8 +31,8 @@ def refusal(folder: Path, **settings: Any) -> str:
     [
         (
             {"model": "vti"},
-            "videos.walk.model: found 'vti', allowed: alternet, mixer, pit, resnet, swin, vit, "
-            "vit_6. Did you mean 'vit'?",
+            "videos.walk.model: found 'vti', allowed: alternet, convnext, mixer, pit, resnet, "
+            "resnet_6, swin, vit, vit_3x3, ",
         ),
         (
             {"source": {}},

@@ -38,9 +38,9 @@ def refusal(studies: Studies, target: str, places: targets.Places = PLACES) -> s
         ),
         (
             "figures/papre/fig9.pdf",
-            "figures/papre/fig9.pdf: found the study 'papre', allowed: mini, paper, probing. Did "
-            "you mean 'paper'? A study of your own is found by --config studies_dir=FILE, or the "
-            "folder of the file.",
+            "figures/papre/fig9.pdf: found the study 'papre', allowed: cifar100, mini, paper, "
+            "probing. Did you mean 'paper'? A study of your own is found by --config "
+            "studies_dir=FILE, or the folder of the file.",
         ),
         (
             "figures/fig9.jpeg",

@@ -38,8 +38,8 @@ def _check_name(study: Study, name: str) -> None:
 
 def _check_baseline(study: Study, key: str, entry: BuildUp) -> None:
     where = f"{study.path}: {key}.baseline"
-    if entry.baseline not in study.models:
-        raise unknown(study.path, f"{key}.baseline", entry.baseline, study.models)
+    if entry.baseline not in study.own_models:
+        raise unknown(study.path, f"{key}.baseline", entry.baseline, study.own_models)
     model = study.models[entry.baseline]
     if model.family not in BASELINES:
         raise VitscopeError(

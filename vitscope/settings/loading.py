@@ -180,7 +180,7 @@ def _check_members(study: Study, key: str, figure: Figure) -> None:
         )
     for model in figure.models:
         if model not in study.models:
-            raise unknown(study.path, f"{key}.{given}", model, study.models)
+            raise unknown(study.path, f"{key}.{given}", model, study.own_models)
     for one, other in figure.pairs:
         if _images_of(study, one) != _images_of(study, other):
             raise VitscopeError(
@@ -201,10 +201,10 @@ def _check_shown(study: Study, key: str, figure: Figure) -> None:
     """Refuse snapshots that a model of the figure lacks, or a kind that shows none."""
     if figure.snapshots is not None and not rooms.kinds()[figure.kind].snapshots:
         shown = rooms.kinds().items()
-        kinds = (f"'{name}'" for name, kind in shown if kind.snapshots or kind.by_epoch)
+        *others, last = [f"'{name}'" for name, kind in shown if kind.snapshots or kind.by_epoch]
         raise VitscopeError(
             f"{study.path}: {key}.snapshots: figures of the kind '{figure.kind}' have no such key, "
-            f"those of the kinds {' and '.join(kinds)} do: remove it."
+            f"those of the kinds {', '.join(others)} and {last} do: remove it."
         )
     for model in figure.models:
         moments = study.models[model].moments()
@@ -279,8 +279,8 @@ OF_ROLLOUT = {"fusion": "mean"}
 def _check_videos(study: Study) -> None:
     for name, video in study.videos.items():
         key = f"videos.{name}"
-        if video.model not in study.models:
-            raise unknown(study.path, f"{key}.model", video.model, study.models)
+        if video.model not in study.own_models:
+            raise unknown(study.path, f"{key}.model", video.model, study.own_models)
         check_view(f"{study.path}: {key}", asdict(video))
 
 

@@ -433,6 +433,8 @@ def own_study(folder: Path, size: int, width: float, kind: str = "frequency_nois
     text = text.replace("kind: frequency_noise", f"kind: {kind}")
     if kind != "frequency_noise":
         text = re.sub(r"\n    published: \{file: fig2b.*\}", "", text)
+    # Build-ups have sizes of their own.
+    text = re.sub(r"\nbuildups:\n(  .*\n)+", "\n", text)
     path = folder / "own.yaml"
     path.write_text(text, encoding="utf-8")
     return path

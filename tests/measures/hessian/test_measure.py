@@ -47,7 +47,7 @@ def test_a_snapshot_that_a_model_lacks_is_refused(tmp_path: Path, kind: str) -> 
 
 def test_other_figures_show_no_snapshots(tmp_path: Path) -> None:
     figure = {"kind": "feature_variance", "models": ["vit"], "snapshots": ["end"]}
-    with pytest.raises(VitscopeError, match=r"kinds 'hessian' and 'hessian_density' do: remove it"):
+    with pytest.raises(VitscopeError, match=r"'hessian' and 'hessian_density' do: remove it"):
         load_study(study_with(tmp_path, figure))
 
 
@@ -68,7 +68,7 @@ def test_too_few_augmented_images_are_refused(tmp_path: Path, kind: str) -> None
 def test_a_model_without_a_recipe_is_refused(tmp_path: Path) -> None:
     path = study_with(tmp_path, {"kind": "hessian", "models": ["vit"]})
     study = yaml.safe_load(path.read_text(encoding="utf-8"))
-    del study["training"]
+    del study["training"], study["buildups"]
     path.write_text(yaml.safe_dump(study), encoding="utf-8")
     with pytest.raises(VitscopeError, match="shows a loss, and nothing says of what training"):
         load_study(path)

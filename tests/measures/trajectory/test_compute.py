@@ -132,7 +132,7 @@ def test_one_epoch_is_no_trajectory() -> None:
         recorded(history([0.0], [0.0]), None, "h.parquet")
 
 
-@pytest.mark.parametrize("model", ["resnet", "vit", "vit_6"])
+@pytest.mark.parametrize("model", ["resnet", "vit"])
 def test_bundled_histories_agree_with_bundled_snapshots(tmp_path: Path, model: str) -> None:
     parameters = parameter_names(MINI.network(model))
     found = traced(bundled(tmp_path, model), parameters, "warmup")
