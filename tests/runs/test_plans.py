@@ -13,8 +13,8 @@ def measuring(models: int) -> dict[str, int]:
 
 def test_the_default_study(fresh):
     plan = fresh.plan()
-    # Variance of seven models, of three more seeds and of two moments; amplitudes of seven and of two
-    # moments; CKA of three, and of two beside each other; three measures of the tokens of four.
+    # Variance of seven models, of three more seeds and of two moments; amplitudes of seven and of
+    # two moments; CKA of three, and of two beside each other; three measures of the tokens of four.
     assert plan["measure_latents"] == (7 + 3 + 2) + (7 + 2) + 3 + 2 + 3 * 4
     # Two trajectories, and the training of three.
     assert plan["measure_weights"] == 2 + 3
