@@ -59,6 +59,13 @@ def shapes(path: Path, images: int, split: str = "test") -> Split:
     return built(path, {"kind": "shapes32", "seed": 0}, split, images=images)
 
 
+def splits_of_shapes(folder: Path, train: int, test: int) -> tuple[Split, Split]:
+    """Build splits of so many drawn shapes, to train and to test on, chosen by a seed."""
+    source = {"kind": "shapes32", "seed": 0}
+    drawn = built(folder / "train", source, "train", images=train, seed=0)
+    return drawn, built(folder / "test", source, images=test, seed=0)
+
+
 def on_model(network: nn.Module, images: Split, **others: Any) -> OnModel:
     """Return what a job of a measure of the model is given; by default it has no cut points."""
     settings = {"mean": CENTER, "std": SPREAD, "classes": len(images.classes), "image_size": 32}

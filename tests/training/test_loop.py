@@ -11,7 +11,7 @@ import pytest
 import torch
 from torch import nn
 
-from tests.helpers.splits import built
+from tests.helpers.splits import built, splits_of_shapes
 from tests.training.recipes import MEAN, PLAIN, RECIPE, STD
 from vitscope.data.split import Split
 from vitscope.errors import VitscopeError
@@ -34,10 +34,7 @@ NO_NEWS = {"mean": MEAN, "std": STD, "say": lambda text: None}
 
 @pytest.fixture(scope="module")
 def splits(tmp_path_factory: pytest.TempPathFactory) -> tuple[Split, Split]:
-    folder = tmp_path_factory.mktemp("shapes32")
-    source = {"kind": "shapes32", "seed": 0}
-    train = built(folder / "train", source, "train", images=1000, seed=0)
-    return train, built(folder / "test", source, images=200, seed=0)
+    return splits_of_shapes(tmp_path_factory.mktemp("shapes32"), 1000, 200)
 
 
 def trained(

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.helpers.splits import built
+from tests.helpers.splits import built, splits_of_shapes
 from tests.training.recipes import MEAN, RECIPE, STD
 from vitscope.data.split import Split
 from vitscope.files.tensors import TensorFile
@@ -42,10 +42,7 @@ KEPT = RECIPE | {
 
 @pytest.fixture(scope="module")
 def splits(tmp_path_factory: pytest.TempPathFactory) -> tuple[Split, Split]:
-    folder = tmp_path_factory.mktemp("shapes32")
-    source = {"kind": "shapes32", "seed": 0}
-    train = built(folder / "train", source, "train", images=90, seed=0)
-    return train, built(folder / "test", source, images=50, seed=0)
+    return splits_of_shapes(tmp_path_factory.mktemp("shapes32"), 90, 50)
 
 
 def trained(

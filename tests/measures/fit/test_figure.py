@@ -1,8 +1,8 @@
-import numpy as np
 import pandas as pd
 import pytest
 
 from tests.helpers.shown import boxes_of, flaws, legend_labels
+from tests.measures.fit.shown import METRICS, marks, rows
 from vitscope.claims.published import read_published
 from vitscope.drawing.figure import Member
 from vitscope.drawing.looks import look_of
@@ -14,21 +14,6 @@ LABELS = ["ResNet-50", "ViT-Ti", "PiT-Ti", "Swin-Ti", "AlterNet-50", "MLP-Mixer"
 MEMBERS = [Member(f, label, f) for f, label in zip(FAMILIES, LABELS, strict=True)]
 SERIES = {"resnet": "R", "vit": "ViT", "pit": "PiT", "swin": "Swin", "mixer": "Mixer"}
 ERRORS = [5.5, 13.6, 13.4, 21.9, 5.4, 16.1]
-METRICS = ("error_percent", "nll_train")
-
-
-def rows(model: str, error: float) -> pd.DataFrame:
-    return pd.DataFrame(
-        {
-            "model": model,
-            "metric": METRICS,
-            "images": [2000, 1000],
-            "value": [error, 0.7 + error / 50],
-            "ci_low": [error - 1, np.nan],
-            "ci_high": [error + 1.5, np.nan],
-        }
-    )
-
 
 TABLE = pd.concat(map(rows, FAMILIES, ERRORS)).sample(frac=1, random_state=0)
 ORDER = [name for _, name in sorted(zip(ERRORS, FAMILIES, strict=True))]
@@ -49,12 +34,6 @@ def drawn(laid_out):
         return laid_out("fit", {"fit": table}, members, published)
 
     return draw_it
-
-
-def marks(axes, face):
-    """Return the marks of an axis, the measured ones filled and the published ones open."""
-    lines = [line for line in axes.lines if line.get_marker() != "None"]
-    return [line for line in lines if (line.get_markerfacecolor() == "white") == (face == "open")]
 
 
 def test_marks_and_intervals_show_the_table(drawn):

@@ -1,8 +1,8 @@
-import numpy as np
 import pandas as pd
 import pytest
 
 from tests.helpers.shown import boxes_of, flaws, legend_labels
+from tests.measures.fit.shown import METRICS, marks, rows
 from vitscope.claims.published import read_published
 from vitscope.drawing.figure import Member
 from vitscope.measures.rooms import kinds
@@ -12,21 +12,6 @@ LABELS = ["ViT 3×3", "ViT 5×5", "ViT 8×8", "ViT global"]
 MEMBERS = [Member(m, label, "vit") for m, label in zip(MODELS, LABELS, strict=True)]
 SERIES = {"small": "3x3", "middle": "5x5", "whole": "8x8"}
 ERRORS = [23.5, 20.0, 24.5, 26.0]
-METRICS = ("error_percent", "nll_train")
-
-
-def rows(model: str, error: float) -> pd.DataFrame:
-    return pd.DataFrame(
-        {
-            "model": model,
-            "metric": METRICS,
-            "images": [2000, 1000],
-            "value": [error, 0.7 + error / 50],
-            "ci_low": [error - 1, np.nan],
-            "ci_high": [error + 1.5, np.nan],
-        }
-    )
-
 
 TABLE = pd.concat(map(rows, MODELS, ERRORS)).sample(frac=1, random_state=0)
 
@@ -46,12 +31,6 @@ def drawn(laid_out):
         return laid_out("fit_by_window", {"fit": table}, members, published)
 
     return draw_it
-
-
-def marks(axes, face):
-    """Return the marks of an axis, the measured ones filled and the published ones open."""
-    lines = [line for line in axes.lines if line.get_marker() != "None"]
-    return [line for line in lines if (line.get_markerfacecolor() == "white") == (face == "open")]
 
 
 def test_models_stand_in_the_order_that_is_given(drawn):

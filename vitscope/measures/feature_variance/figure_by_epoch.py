@@ -66,12 +66,12 @@ def plot(
     _published: Mapping[str, Published],
 ) -> Figure:
     """Draw a column per model: its variance by depth at each epoch, and shares of its blocks."""
-    models = [[*moments] for _, moments in groupby(members, lambda member: _model_of(member))]
+    models = [[*moments] for _, moments in groupby(members, _model_of)]
     rows = layout.stacked_panels(len(models), 1 + len(_SHARES))
     shown: list[Band] = []
     for number, moments in enumerate(models):
         axes = rows[0].axes[number]
-        axes.set_title(moments[-1].label.removesuffix(f", epoch {moments[-1].epoch}"))
+        axes.set_title(_model_of(moments[0]))
         shown += _draw_curves(axes, variance, moments)
         _epoch_bar(axes, moments)
     counted: dict[str, Any] = {}
@@ -89,6 +89,7 @@ def plot(
 
 
 def _model_of(member: Member) -> str:
+    """Return what to call the model of a moment."""
     return member.label.removesuffix(f", epoch {member.epoch}")
 
 

@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from vitscope.claims.published import Published
 from vitscope.drawing.figure import Member
 from vitscope.measures.patch_filters.table import FILTER
-from vitscope.measures.patch_filters.tiles import draw_tiles, rows_by_number
+from vitscope.measures.patch_filters.tiles import draw_tiles
 
 
 def _title(member: Member, rows: pd.DataFrame) -> str:
@@ -21,5 +21,4 @@ def plot(
     table: pd.DataFrame, members: Sequence[Member], published: Mapping[str, Published]
 ) -> Figure:
     """Draw one panel per model: its filters, each from its lowest value to its highest."""
-    rows = [rows_by_number(table, member, FILTER) for member in members]
-    return draw_tiles(members, rows, [_title(*each) for each in zip(members, rows, strict=True)])
+    return draw_tiles(table, members, FILTER, _title)

@@ -9,7 +9,7 @@ from vitscope.claims.published import Published
 from vitscope.drawing.figure import Member
 from vitscope.drawing.text import percent
 from vitscope.measures.patch_filters.table import COMPONENT
-from vitscope.measures.patch_filters.tiles import draw_tiles, rows_by_number
+from vitscope.measures.patch_filters.tiles import draw_tiles
 
 
 def _title(member: Member, rows: pd.DataFrame) -> str:
@@ -26,5 +26,4 @@ def plot(
     table: pd.DataFrame, members: Sequence[Member], published: Mapping[str, Published]
 ) -> Figure:
     """Draw one panel per model: the principal components of its filters, the first ones first."""
-    rows = [rows_by_number(table, member, COMPONENT) for member in members]
-    return draw_tiles(members, rows, [_title(*each) for each in zip(members, rows, strict=True)])
+    return draw_tiles(table, members, COMPONENT, _title)

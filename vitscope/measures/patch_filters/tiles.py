@@ -1,6 +1,6 @@
 """Many small pictures in one: tiles in rows, with gaps between them."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import ceil
 from typing import Any
 
@@ -23,7 +23,7 @@ _WIDTHS, _TEXT_HEIGHT = {1: 3.4, 2: 6.0, 3: 7.0}, 0.42
 _SPACE = 0.05
 
 
-def rows_by_number(table: pd.DataFrame, member: Member, of: str) -> pd.DataFrame:
+def _by_number(table: pd.DataFrame, member: Member, of: str) -> pd.DataFrame:
     """Return the filters of a model, or the components of these, in order."""
     rows = rows_of("patch_filters", table, member.model, ["number"])
     return rows[rows["of"] == of]
@@ -55,9 +55,14 @@ def tiled(tiles: Array, columns: int) -> Array:
 
 
 def draw_tiles(
-    members: Sequence[Member], filters: Sequence[pd.DataFrame], titles: Sequence[str]
+    table: pd.DataFrame,
+    members: Sequence[Member],
+    of: str,
+    title: Callable[[Member, pd.DataFrame], str],
 ) -> Figure:
-    """Draw one panel per model, with all its filters."""
+    """Draw one panel per model, with all its filters or components, and their title."""
+    filters = [_by_number(table, member, of) for member in members]
+    titles = [title(*each) for each in zip(members, filters, strict=True)]
     count = len(members)
     across = 2 if count == 4 else min(count, 3)
     down = ceil(count / across)
@@ -72,8 +77,8 @@ def draw_tiles(
     figure = Figure(figsize=(width, height))
     figure.set_layout_engine("constrained", wspace=_SPACE)
     grid = figure.subplots(down, across, squeeze=False, height_ratios=highest)
-    for axes, page, title in zip(grid.ravel(), pages, titles, strict=False):
-        _show(axes, page, title)
+    for axes, page, text in zip(grid.ravel(), pages, titles, strict=False):
+        _show(axes, page, text)
     for unused in grid.ravel()[count:]:
         unused.remove()
     return figure
