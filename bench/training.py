@@ -14,7 +14,7 @@ from bench.rows import Row
 from vitscope.networks.family import find_family
 from vitscope.networks.plain_attention import plain_attention
 from vitscope.settings.loading import study_schema
-from vitscope.training.batches import Batch, Batches
+from vitscope.training.batches import Batch, Batches, workers_for
 from vitscope.training.optimization import optimizer_of
 from vitscope.training.steps import take_step
 
@@ -64,35 +64,32 @@ class _Bench:
 
 
 def _turns(folder: Path, threads: int, recipe: dict[str, Any]) -> list[tuple[float, ...]]:
-    """Return the seconds of a step alone, with a process that augments, and without, in turns."""
+    """Return the seconds of a step alone, and augmented by this process or another, in turns."""
     torch.set_num_threads(threads)
     split = noise(folder / f"{threads}", CLASSES, BATCH * (TURNS + 1) * STEPS)
     batches = Batches(split, recipe, 0, [0.5] * 3, [0.25] * 3)
     bench = _Bench(batches, recipe)
-    ahead, here = (batches.ahead(0, 1, workers) for workers in (1, 0))
+    here, ahead = (batches.ahead(0, 1, workers) for workers in (0, 1))
     bench.seconds(ahead)
-    return [(bench.alone(), bench.seconds(ahead), bench.seconds(here)) for _ in range(TURNS)]
+    return [(bench.alone(), bench.seconds(here), bench.seconds(ahead)) for _ in range(TURNS)]
 
 
 def _rows(folder: Path, threads: int) -> list[Row]:
     turns = _turns(folder, threads, _recipe())
-    alone, ahead, here = (median(column) for column in zip(*turns, strict=True))
+    alone, *others = (median(column) for column in zip(*turns, strict=True))
     what = "1 thread" if threads == 1 else f"{threads} threads"
-    of = f"bfloat16, {BATCH} images: {1000 * alone:.0f} ms alone"
+    chosen = workers_for(torch.device("cpu"))
     return [
         Row(
-            f"{what}: a step of training over forward, backward and optimizer",
-            median(turn[1] / turn[0] for turn in turns),
+            f"{what}: a step of training over the network and its optimizer, augmented by {who}",
+            median(turn[1 + workers] / turn[0] for turn in turns),
             "times",
-            BOUND,
-            f"{of}, {1000 * ahead:.0f} ms with a process that augments",
-        ),
-        Row(
-            f"{what}: the same, augmented by the process that trains",
-            median(turn[2] / turn[0] for turn in turns),
-            "times",
-            detail=f"{of}, {1000 * here:.0f} ms with augmentation",
-        ),
+            BOUND if workers == chosen else None,
+            f"bfloat16, {BATCH} images: {1000 * alone:.0f} ms alone, "
+            f"{1000 * others[workers]:.0f} ms with augmentation"
+            + (", as `train_model` does it here" if workers == chosen else ""),
+        )
+        for workers, who in enumerate(("the same process", "another"))
     ]
 
 

@@ -1,5 +1,6 @@
 """Batches of a training: each image once with its label, augmented, the same whoever draws them."""
 
+import os
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,7 @@ from tests.training.recipes import MEAN, PLAIN, RECIPE, STD
 from vitscope.data.split import Split
 from vitscope.errors import VitscopeError
 from vitscope.training.augmentation import augmentation, mixing, moved
-from vitscope.training.batches import Batches
+from vitscope.training.batches import Batches, workers_for
 from vitscope.training.seeding import seeded
 
 IMAGES = 200
@@ -162,3 +163,16 @@ def test_the_last_image_of_an_odd_batch_is_not_mixed() -> None:
     assert torch.equal(targets[:4], their_targets)
     expected = torch.full((10,), 0.01).index_fill(0, labels[4:], 0.91)
     torch.testing.assert_close(targets[4], expected)
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="processes are not forked here")
+def test_a_process_augments_where_the_network_leaves_it_a_core() -> None:
+    cores, before = len(os.sched_getaffinity(0)), torch.get_num_threads()
+    try:
+        workers = []
+        for threads in (cores, cores - 1):
+            torch.set_num_threads(max(1, threads))
+            workers.append(workers_for(torch.device("cpu")))
+    finally:
+        torch.set_num_threads(before)
+    assert workers == [0, int(cores > 1)]

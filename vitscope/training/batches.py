@@ -92,5 +92,7 @@ def workers_for(device: torch.device) -> int:
     if not hasattr(os, "sched_getaffinity"):
         # Where processes are not forked safely.
         return 0
-    spare = len(os.sched_getaffinity(0)) - 1
-    return min(spare, 1 if device.type == "cpu" else 8)
+    on_cpu = device.type == "cpu"
+    # Without a core of its own, another process would hold up the threads that train.
+    spare = len(os.sched_getaffinity(0)) - (torch.get_num_threads() if on_cpu else 1)
+    return max(0, min(spare, 1 if on_cpu else 8))
