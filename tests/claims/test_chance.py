@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from tests.helpers.claims import count_variances, variances
-from vitscope.claims.chance import share_interval, verdict
+from vitscope.claims.chance import difference_interval, share_interval, verdict
 from vitscope.claims.report import summary
 
 
@@ -22,6 +22,23 @@ def test_intervals_of_shares_are_those_of_wilson(count, total):
         ]
     )
     np.testing.assert_allclose(sorted(roots.real), (low, high), rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "expected"),
+    [
+        # Newcombe 1998, Table II, method 10, to the four digits that are given there.
+        ((56, 70), (48, 80), (0.0524, 0.3339)),
+        ((9, 10), (3, 10), (0.1705, 0.8090)),
+        ((6, 7), (2, 7), (0.0582, 0.8062)),
+        ((5, 56), (0, 29), (-0.0381, 0.1926)),
+        ((0, 10), (0, 20), (-0.1611, 0.2775)),
+        ((10, 10), (0, 20), (0.6791, 1.0000)),
+    ],
+)
+def test_intervals_of_differences_are_those_of_newcombe(one, other, expected):
+    shares = [(count / total, share_interval(count, total)) for count, total in (one, other)]
+    assert difference_interval(*shares) == pytest.approx(expected, abs=5.1e-5)
 
 
 @pytest.mark.parametrize(

@@ -89,8 +89,6 @@ def comparison(**values) -> pd.DataFrame:
     ("values", "cells"),
     [
         ({}, "– | +0.250 | yes"),
-        ({"apart": True}, "– | +0.250, intervals of each model alone are apart | yes"),
-        ({"apart": False}, "– | +0.250, intervals of each model alone overlap | yes"),
         (
             {"ci_low": -0.125, "ci_high": 0.5, "holds": "undecided"},
             "– | +0.250 (-0.125 to +0.500) | undecided",

@@ -23,8 +23,8 @@ class Finding:
 
     A share has a `count` of a `total`. A difference of two shares has the count and total of the
     first model, and as `versus` the count and total of the second. `interval` is the 95 % interval
-    of the value, that of a share Wilson's. `apart` is of a difference of two models that have an
-    interval each: whether these do not overlap.
+    of the value: that of a share is Wilson's, that of a difference of two values that have one
+    Newcombe's.
     """
 
     value: float
@@ -32,7 +32,6 @@ class Finding:
     total: int | None = None
     versus: tuple[int, int] | None = None
     interval: tuple[float, float] | None = None
-    apart: bool | None = None
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
+from vitscope.claims.chance import Estimate, difference_interval
 from vitscope.claims.claim import Finding
 from vitscope.claims.evidence import Measured
 
@@ -45,9 +46,13 @@ def difference(more: float | None, less: float | None) -> Finding | None:
 
 
 def _compare(measure: str, more: pd.DataFrame, less: pd.DataFrame) -> Finding | None:
+    """Find a difference, with its interval where both values have one."""
     more, less = (points[points["measure"] == measure] for points in (more, less))
     found = difference(_value(more), _value(less))
-    return found and replace(found, apart=_apart(more, less))
+    estimates = _estimate(more), _estimate(less)
+    if found is None or estimates[0] is None or estimates[1] is None:
+        return found
+    return replace(found, interval=difference_interval(estimates[0], estimates[1]))
 
 
 def _value(points: pd.DataFrame) -> float | None:
@@ -56,12 +61,10 @@ def _value(points: pd.DataFrame) -> float | None:
     return float(values.iloc[0]) if len(values) and np.isfinite(values.iloc[0]) else None
 
 
-def _apart(ours: pd.DataFrame, theirs: pd.DataFrame) -> bool | None:
-    """Tell whether the intervals of two models, one row each, do not overlap; None without both."""
-    ends = ["ci_low", "ci_high"]
-    if not all({*ends} <= {*points} for points in (ours, theirs)):
+def _estimate(points: pd.DataFrame) -> Estimate | None:
+    """Return the value and its interval, or None where it has none."""
+    columns = ["value", "ci_low", "ci_high"]
+    if not len(points) or not {*columns} <= {*points}:
         return None
-    rows = pd.concat([ours, theirs])[ends].astype(float)
-    if len(rows) != 2 or rows.isna().any(axis=None):
-        return None
-    return bool(rows["ci_low"].max() > rows["ci_high"].min())
+    value, low, high = points[columns].iloc[0].astype(float)
+    return (value, (low, high)) if np.isfinite([value, low, high]).all() else None

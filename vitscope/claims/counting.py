@@ -154,7 +154,6 @@ def _row(
         "ci_high": high,
         "holds_above": claim.holds_above,
         "holds": verdict(measured.value, claim.holds_above, interval) if measured else None,
-        "apart": measured.apart if measured else None,
     }
 
 

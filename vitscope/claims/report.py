@@ -14,10 +14,10 @@ _RULE = (
     "by the same rule. Below the name of each figure stands what it counts. A claim holds where "
     "more than half of what is counted is in favour; or where a difference, given with its sign, "
     "is in the claimed direction. In parentheses stands the 95 % interval of a value, where it has "
-    "one, that of a share by Wilson's formula: a claim whose interval contains one half, or zero, "
-    "is undecided, since chance could say either. A "
-    "dash stands where nothing can be counted: no points of the paper are known, or there is no "
-    "value."
+    "one: that of a share by Wilson's formula, that of a difference of two models by Newcombe's or "
+    "by bootstrap. A claim whose interval contains one half, or zero, is undecided, since chance "
+    "could say either. A dash stands where nothing can be counted: no points of the paper are "
+    "known, or there is no value."
 )
 _NO_CLAIMS = "None of this study's figures is about a claim of the paper that is counted."
 _AGREEMENT_RULE = (
@@ -80,8 +80,6 @@ def _measured(row: Mapping[Hashable, Any]) -> str:
         text += f" against {_counted(row, 'versus')}, {_value(row, 'measured_value')}"
     if pd.notna(row["ci_low"]):
         text += f" ({_value(row, 'ci_low')} to {_value(row, 'ci_high')})"
-    if pd.notna(row["apart"]):
-        text += f", intervals of each model alone {'are apart' if row['apart'] else 'overlap'}"
     return text
 
 

@@ -26,7 +26,7 @@ CLAIMS = Table(
         "versus_total": (pa.int32(), "measured_total of the other model, where shares differ"),
         "ci_low": (
             pa.float64(),
-            "lower end of the 95 % interval of measured_value, Wilson's of a share; or null",
+            "lower end of the 95 % interval of measured_value, or null",
         ),
         "ci_high": (pa.float64(), "upper end of the 95 % interval of measured_value; or null"),
         "holds_above": (pa.float64(), "the claim holds where measured_value is above this"),
@@ -35,7 +35,6 @@ CLAIMS = Table(
             "yes, no, or undecided where the interval contains holds_above; null where "
             "measured_value is",
         ),
-        "apart": (pa.bool_(), "whether the intervals of each model alone are apart; or null"),
     },
 )
 

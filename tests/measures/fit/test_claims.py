@@ -8,7 +8,6 @@ from tests.helpers.claims import (
     blocks,
     count,
     count_alone,
-    in_favour,
     published,
 )
 
@@ -46,19 +45,20 @@ def test_models_without_convs_are_compared_with_those_of_convs_alone():
     assert {model for _, model in claims.index} == {"vit", "mixer"}
     assert claims.loc[("weak_bias_fits_worse", "vit"), "measured_value"] == pytest.approx(0.3)
     assert claims.loc[("weak_bias_errs_more", "vit"), "measured_value"] == pytest.approx(8)
-    assert claims.loc[("weak_bias_errs_more", "vit"), "apart"]
-    assert in_favour(claims.loc[("weak_bias_errs_more", "vit")])
-    assert not in_favour(claims.loc[("weak_bias_errs_more", "mixer")])
-    assert not claims.loc[("weak_bias_errs_more", "mixer"), "apart"]
+    errors = claims.loc["weak_bias_errs_more"]
+    assert errors.loc["vit", ["ci_low", "ci_high"]].tolist() == pytest.approx(
+        [8 - 2**0.5, 8 + 2**0.5]
+    )
+    assert errors["holds"].to_dict() == {"vit": "yes", "mixer": "undecided"}
     assert claims.loc[("weak_bias_fits_worse", "mixer"), "measured_value"] == pytest.approx(-0.1)
 
 
-def test_errors_without_intervals_are_neither_apart_nor_not():
+def test_errors_without_intervals_have_no_interval_of_their_difference():
     # A single image tells nothing of the spread.
     table = pd.concat([fit("resnet", 0, 1.0, np.nan, np.nan), fit("vit", 100, 1.3, 90, 100)])
     claims = count_alone("fit", table)
     assert claims.loc[("weak_bias_errs_more", "vit"), "measured_value"] == 100
-    assert claims["apart"].isna().all()
+    assert claims[["ci_low", "ci_high"]].isna().all(axis=None)
 
 
 def test_published_errors_and_losses_by_hand():
@@ -76,8 +76,8 @@ def test_each_window_is_compared_with_the_last_model():
     assert values["local_attention_errs_less"].to_dict() == {"m0": 2, "m1": -1}
     fits = values["local_attention_fits_better"].to_dict()
     assert fits == pytest.approx({"m0": 0.1, "m1": 0.2})
-    apart = claims.set_index(["claim", "model"])["apart"]["local_attention_errs_less"]
-    assert apart.tolist() == [True, False]
+    holds = claims.set_index(["claim", "model"])["holds"]["local_attention_errs_less"]
+    assert holds.to_dict() == {"m0": "yes", "m1": "undecided"}
 
 
 def test_the_published_points_are_in_favour_of_windows():

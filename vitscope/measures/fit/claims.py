@@ -13,18 +13,18 @@ from vitscope.measures.fit.table import TABLE
 _OF_BIAS = (
     "The paper's Fig. 5. The value is the training NLL, or the test error in percentage points, of "
     "the model named first, which has no Convs, minus that of the convolutional one; the claim "
-    "holds where it is above zero. The 95 % intervals of errors are of each model alone, though "
-    "both classify the same images: where they overlap, there may be a difference all the same. "
-    "The NLL has no interval: a small difference may be chance."
+    "holds where it is above zero. The 95 % interval of a difference of errors is made of those of "
+    "both models, and rather too wide, for both classify the same images. The NLL has no "
+    "interval: a small difference may be chance."
 )
 
 _OF_WINDOWS = (
     "The paper's Fig. 7. The last model of the figure is that of global attention. The value is "
     "its training NLL, or its test error in percentage points, minus that of the model named "
-    "first, which has a smaller window; the claim holds where it is above zero. The 95 % intervals "
-    "of errors are of each model alone, though both classify the same images: where they overlap, "
-    "there may be a difference all the same. The NLL has no interval, and a single training of "
-    "each model is compared: a small difference may be chance."
+    "first, which has a smaller window; the claim holds where it is above zero. The 95 % interval "
+    "of a difference of errors is made of those of both models, and rather too wide, for both "
+    "classify the same images. The NLL has no interval, and a single training of each model is "
+    "compared: a small difference may be chance."
 )
 
 

@@ -8,8 +8,8 @@ from vitscope.measures.shape_texture.table import TABLE
 _RULE = (
     "The paper infers this from Fig. 2b (Section 3) and has no such figure. The value is the shape "
     "bias of the model named first minus that of the convolutional one; the claim holds where it "
-    "is above zero. The 95 % intervals are of each model alone, though both classify the same "
-    "images: where they overlap, there may be a difference all the same."
+    "is above zero. Its 95 % interval is made of those of both models, and rather too wide, for "
+    "both classify the same images."
 )
 
 CLAIMS = {
