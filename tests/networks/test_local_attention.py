@@ -177,7 +177,8 @@ def test_an_even_window_reaches_one_farther_down_and_right() -> None:
         (
             {"name": "vit_tiny_patch16_224", "attention_window": 3},
             "found {'name': 'vit_tiny_patch16_224', 'attention_window': 3}, allowed: "
-            "`attention_window` beside the dimensions of a network, and not beside its name.",
+            "`attention_window` and `class_token` beside the dimensions of a network, and not "
+            "beside its name.",
         ),
         ({**ARCH, "attention_window": 0}, "found 0, allowed: a number from 1 on."),
         ({**ARCH, "attention_window": 2.5}, "found 2.5, allowed: a whole number."),

@@ -1,6 +1,6 @@
 """Vision transformers: ViT and DeiT of timm, by name or by their dimensions.
 
-Those by their dimensions may attend to windows.
+Those by their dimensions may attend to windows, and classify the mean of their tokens.
 """
 
 from collections.abc import Mapping
@@ -48,6 +48,14 @@ ARCH = {
             "minimum": 0,
             "exclusiveMaximum": 1,
         },
+        "class_token": {
+            "description": (
+                "Whether a token of the class is classified; if not, there is none, and the mean "
+                "of all tokens is (global average pooling). True if left out, as it must be where "
+                "`name` is given."
+            ),
+            "type": "boolean",
+        },
         "attention_window": {
             "description": (
                 "Side of the window of tokens that a token attends to, with itself in the middle; "
@@ -59,8 +67,14 @@ ARCH = {
             "minimum": 1,
         },
     },
-    "title": "`attention_window` beside the dimensions of a network, and not beside its name",
-    "not": {"required": ["name", "attention_window"]},
+    "title": (
+        "`attention_window` and `class_token` beside the dimensions of a network, and not beside "
+        "its name"
+    ),
+    "not": {
+        "required": ["name"],
+        "anyOf": [{"required": ["attention_window"]}, {"required": ["class_token"]}],
+    },
     "oneOf": [
         {"required": ["name"]},
         {"required": ["patch_size", "embed_dim", "depth", "num_heads"]},
@@ -72,6 +86,8 @@ def network(arch: Mapping[str, Any], num_classes: int, image_size: int, channels
     """Build one of timm's models, or one of the given dimensions, perhaps of local attention."""
     transformer = import_timm("timm.models.vision_transformer").VisionTransformer
     of_timm = {key: value for key, value in arch.items() if key != "attention_window"}
+    if not arch.get("class_token", True):
+        of_timm["global_pool"] = "avg"
     model = build_timm(
         transformer, of_timm, num_classes=num_classes, img_size=image_size, in_chans=channels
     )
