@@ -87,6 +87,15 @@ def golden(shared: Path) -> Golden:
 
 
 @pytest.fixture(scope="session")
+def cifar100_source(shared: Path) -> dict[str, str]:
+    """The real images, as the source of a data set."""
+    if not (shared / "data").is_dir():
+        pytest.skip("CIFAR-100 is not on this machine")
+    parquet = str(shared / "data" / "cifar100" / "{split}.parquet")
+    return {"kind": "parquet", "path": parquet, "image": "img", "label": "fine_label"}
+
+
+@pytest.fixture(scope="session")
 def at_hand(tmp_path_factory: pytest.TempPathFactory) -> Workflow:
     """A copy of the workflow and the studies that tests share, for all processes of the tests."""
     base = tmp_path_factory.getbasetemp()

@@ -65,15 +65,12 @@ def test_histories_are_of_the_whole_training(model: str) -> None:
 
 
 @pytest.mark.nightly
-def test_they_find_the_class_as_often_as_their_history_says(tmp_path: Path, shared: Path) -> None:
+def test_they_find_the_class_as_often_as_their_history_says(
+    tmp_path: Path, cifar100_source: dict[str, str]
+) -> None:
     """In float32, from the float16 of the files: within three standard errors of the share."""
-    if not (shared / "data").is_dir():
-        pytest.skip("CIFAR-100 is not on this machine")
-    parquet = str(shared / "data" / "cifar100" / "{split}.parquet")
-    source = {"kind": "parquet", "path": parquet, "image": "img", "label": "fine_label"}
-    build(
-        "cifar100", asdict(STUDY.data["cifar100"]) | {"source": source}, "test", tmp_path / "test"
-    )
+    settings = asdict(STUDY.data["cifar100"]) | {"source": cifar100_source}
+    build("cifar100", settings, "test", tmp_path / "test")
     split = Split(tmp_path / "test")
     for model in STUDY.own_models:
         entry, network = STUDY.models[model], STUDY.network(model)

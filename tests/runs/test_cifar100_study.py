@@ -1,0 +1,87 @@
+"""The study cifar100 on the real images: what is written of it, and each of its figures.
+
+Its source is parquet here, where that of users is the archive, which has the same images.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import yaml
+
+from tests.runs.copies import REPOSITORY, Workflow, copy_workflow
+from vitscope.claims.tables import CLAIMS
+from vitscope.workflow.tables import find_table
+
+pytestmark = pytest.mark.nightly
+
+# So few images that every figure takes seconds; those of variances have all of theirs.
+SMALL = {
+    "images": 8,
+    "shard_size": 8,
+    "batch_size": 4,
+    "cka": {"batch_size": 4},
+    "classification": {"images": 16},
+    "frequency_noise": {"images": 4, "frequencies": [0.2, 0.8], "seeds": 1},
+    "lesion": {"images": 4},
+    "robustness": {"images": 4, "corruptions": ["contrast", "fog"], "severities": [3]},
+    "augmented": {"images": 8},
+    "fit": {"images": 8},
+    "landscape": {"points": 3, "rows_per_job": 3},
+    "hessian": {"batches": 1, "batch_size": 2, "top": 1, "iterations": 10, "density_steps": 5},
+}
+
+
+@pytest.fixture(scope="module")
+def study(cifar100_source: dict[str, str]) -> dict[str, Any]:
+    path = REPOSITORY / "config" / "studies" / "cifar100.yaml"
+    settings: dict[str, Any] = yaml.safe_load(path.read_text(encoding="utf-8"))
+    settings["data"]["cifar100"]["source"] = cifar100_source
+    return settings
+
+
+def made(folder: Path, settings: dict[str, Any], *targets: str) -> Workflow:
+    """Make targets of a study as it is, or another."""
+    studies = folder / "studies"
+    studies.mkdir()
+    (studies / "real.yaml").write_text(yaml.safe_dump(settings), encoding="utf-8")
+    workflow = copy_workflow(folder / "copy", studies)
+    workflow.make(*targets, default="real")
+    return workflow
+
+
+def test_when_msas_begin_to_reduce_the_variance(tmp_path: Path, study: dict[str, Any]) -> None:
+    """As docs/training.md says of 1,000 images, epoch by epoch; and below Fig. 9 of the README."""
+    study["figures"] = {name: study["figures"][name] for name in ("fig9", "fig9_by_epoch")}
+    figures = ("figures/fig9.pdf", "figures/fig9_by_epoch.pdf")
+    run = made(tmp_path, study, *figures, "results/real/tables/claims.md")
+    parts = run.root / "results/real/feature_variance"
+    falls = []
+    for moment in ("vit@epoch_0", "vit@epoch_1", "vit@epoch_3", "vit@epoch_10", "vit@epoch_30"):
+        table = find_table("feature_variance").read(parts / f"{moment}.parquet")
+        falls.append(lowered(table["kind"], table["variance"]))
+    assert [sum(each) for each in falls] == [5, 3, 1, 0, 3]
+    table = find_table("feature_variance").read(
+        run.root / "results/real/tables/feature_variance.parquet"
+    )
+    vit = table[table["model"] == "vit"].sort_values("index")
+    assert lowered(vit["kind"], vit["variance"]) == [True] * 4 + [False] * 4
+    claims = CLAIMS.read(run.root / "results/real/tables/claims.parquet")
+    of_fig9 = claims[(claims["figure"] == "fig9") & (claims["model"] == "vit")]
+    counted = of_fig9.set_index("claim")[["measured_count", "measured_total", "holds"]]
+    assert counted.loc["msa_reduces_variance"].tolist() == [4, 8, "undecided"]
+
+
+def lowered(kinds: Any, variances: Any) -> list[bool]:
+    """Tell of each MSA whether it reduces the variance."""
+    change, kinds = np.diff(variances), np.array(kinds)[1:]
+    return (change[kinds == "msa"] < 0).tolist()
+
+
+def test_every_figure_can_be_made(tmp_path: Path, study: dict[str, Any]) -> None:
+    study["analysis"] = SMALL
+    study["training"]["batch_size"] = SMALL["augmented"]["images"]  # type: ignore[index]
+    run = made(tmp_path, study, "all")
+    for figure in study["figures"]:
+        assert (run.root / "figures" / f"{figure}.pdf").read_bytes().startswith(b"%PDF")
