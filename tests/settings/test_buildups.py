@@ -32,7 +32,7 @@ def refusal(folder: Path, sections: dict[str, Any]) -> str:
         (
             {"baseline": "rsenet"},
             "buildups.grown.baseline: found 'rsenet', allowed: alternet, convnext, mixer, pit, "
-            "resnet, resnet_6, swin, vit, vit_3x3, ",
+            "resnet, resnet_25, resnet_6, swin, vit, ",
         ),
         (
             {"baseline": "vit"},

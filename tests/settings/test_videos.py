@@ -32,7 +32,7 @@ def refusal(folder: Path, **settings: Any) -> str:
         (
             {"model": "vti"},
             "videos.walk.model: found 'vti', allowed: alternet, convnext, mixer, pit, resnet, "
-            "resnet_6, swin, vit, vit_3x3, ",
+            "resnet_25, resnet_6, swin, ",
         ),
         (
             {"source": {}},
