@@ -186,6 +186,29 @@ def test_nothing_overlaps_and_nothing_is_cut_off(drawn, points, count, compared)
     assert flaws(figure) == []
 
 
+@pytest.mark.parametrize(
+    ("magnitudes", "expected"),
+    [
+        # From 100 to 400, with the reach of the kernel: 50 to 800.
+        ((100, 400), (["\N{MINUS SIGN}300", "\N{MINUS SIGN}100"], ["100", "300"])),
+        ((0.1, 0.3), (["\N{MINUS SIGN}0.3", "\N{MINUS SIGN}0.1"], ["0.1", "0.3"])),
+        (
+            (1, 2000),
+            (["10^{3}", "10^{2}", "10^{1}", "10^{0}"], ["10^{0}", "10^{1}", "10^{2}", "10^{3}"]),
+        ),
+    ],
+)
+def test_few_decades_have_labels_between_powers_of_ten(drawn, magnitudes, expected) -> None:
+    values = np.geomspace(*magnitudes, 15)
+    table = rows_of("vit", "end").assign(eigenvalue=np.concatenate([values, -values]))
+    figure = drawn([VIT], table=table, snapshots=("end",))
+    assert flaws(figure) == []
+    for axes, labels in zip(of_rows(figure)[0][1], expected, strict=True):
+        shown = [text.get_text() for text in axes.get_xticklabels()]
+        assert len(shown) == len(labels)
+        assert all(label in text for label, text in zip(labels, shown, strict=True))
+
+
 def test_a_table_without_the_model_is_refused(drawn) -> None:
     with pytest.raises(VitscopeError, match=r"no model 'other' at 'warmup': delete the table"):
         drawn(members=[Member("other", "Other", "vit")])

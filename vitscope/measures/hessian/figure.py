@@ -1,7 +1,7 @@
 """Hessian max eigenvalue spectra: Fig. 1c and Fig. 4 of the paper."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from math import ceil
+from math import ceil, floor, log10
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure, SubFigure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import MaxNLocator
+from matplotlib.ticker import FixedLocator, LogFormatterMathtext, MaxNLocator, NullFormatter
 
 from vitscope.claims.published import Published
 from vitscope.drawing import layout
@@ -90,6 +90,25 @@ def _ticks() -> MaxNLocator:
     return MaxNLocator(nbins=4, steps=[1, 2, 5, 10])
 
 
+def _labelled(low: float, high: float) -> list[float]:
+    """Return the powers of ten of a range, or if these are few, three times them, too."""
+    powers = [10.0**decade for decade in range(floor(log10(low)), floor(log10(high)) + 1)]
+    between = [times * power for power in powers for times in (1, 3)]
+    inside = [[each for each in values if low <= each <= high] for values in (powers, between)]
+    return inside[0] if len(inside[0]) > 2 else inside[1]
+
+
+def _label_magnitudes(axes: Axes, sign: int, low: float, high: float) -> None:
+    """Label some eigenvalues, so that labels have room."""
+    shown = _labelled(low, high)
+    axes.xaxis.set_major_locator(FixedLocator(sorted(sign * each for each in shown)))
+    axes.xaxis.set_minor_formatter(NullFormatter())
+    if all(log10(each).is_integer() for each in shown):
+        axes.xaxis.set_major_formatter(LogFormatterMathtext())
+    else:
+        axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}".replace("-", "\N{MINUS SIGN}"))
+
+
 def _prepare(axes: Axes, panel: str, reach: Range | None) -> None:
     """Give an axis of one sign a logarithmic scale, or say that it has nothing to show."""
     axes.yaxis.set_major_locator(_ticks())
@@ -105,6 +124,7 @@ def _prepare(axes: Axes, panel: str, reach: Range | None) -> None:
         # Logarithmic, but nearer to zero than any eigenvalue, where nothing is drawn.
         axes.set_xscale("symlog", linthresh=low / 10, subs=range(2, 10))
         axes.set_xlim(-high, -low)
+    _label_magnitudes(axes, _SIGNS[panel], low, high)
 
 
 def _draw(axes: Axes, eigenvalues: Array, at: Array, look: Look, nth: int) -> None:
