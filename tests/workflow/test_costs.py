@@ -250,8 +250,8 @@ def test_training_has_time_by_the_images_that_there_are() -> None:
         (PAPER, "vit_ti", "measure_loss", "landscape", 606),
         (PAPER, "swin_ti", "measure_loss", "landscape", 1251),
         (MINI, "vit", "measure_loss", "landscape", 478),
-        # 32 images; products with the Hessian.
-        (MINI, "vit", "measure_loss", "hessian", 978),
+        # 16 images; products with the Hessian.
+        (MINI, "vit", "measure_loss", "hessian", 691),
         # 100 images, and the process that augments them.
         (MINI, "vit", "train_model", "", 1111),
     ],

@@ -58,9 +58,9 @@ def counted(study: Study, rule: str, output: str) -> costs.Job:
         ("measure_model", "receptive_field/vit.parquet", 50 * 6),
         # Eleven rows of eleven points.
         ("measure_loss", "landscape/vit/end/0.parquet", 11 * 11 * 128),
-        # Two batches of 32 images: 200 steps of Lanczos at most, or 20 from each probe.
-        ("measure_loss", "hessian/vit/end/0.parquet", 2 * 32 * 200 * 6),
-        ("measure_loss", "hessian_density/vit/end/0.parquet", 2 * 32 * 20 * 6),
+        # Six batches of 16 images: 200 steps of Lanczos at most, or 20 from each probe.
+        ("measure_loss", "hessian/vit/end/0.parquet", 6 * 16 * 200 * 6),
+        ("measure_loss", "hessian_density/vit/end/0.parquet", 6 * 16 * 20 * 6),
         ("train_model", "training/resnet/end.safetensors", 3 * 8 * 20000),
         # All that there are of what is generated.
         ("draw_video", "walk.webp", 12),
