@@ -10,27 +10,11 @@ import numpy as np
 import pytest
 import yaml
 
-from tests.runs.copies import REPOSITORY, Workflow, copy_workflow
+from tests.runs.copies import FEW_IMAGES, REPOSITORY, Workflow, copy_workflow
 from vitscope.claims.tables import CLAIMS
 from vitscope.workflow.tables import find_table
 
 pytestmark = pytest.mark.nightly
-
-# So few images that every figure takes seconds; those of variances have all of theirs.
-SMALL = {
-    "images": 8,
-    "shard_size": 8,
-    "batch_size": 4,
-    "cka": {"batch_size": 4},
-    "classification": {"images": 16},
-    "frequency_noise": {"images": 4, "frequencies": [0.2, 0.8], "seeds": 1},
-    "lesion": {"images": 4},
-    "robustness": {"images": 4, "corruptions": ["contrast", "fog"], "severities": [3]},
-    "augmented": {"images": 8},
-    "fit": {"images": 8},
-    "landscape": {"points": 3, "rows_per_job": 3},
-    "hessian": {"batches": 1, "batch_size": 2, "top": 1, "iterations": 10, "density_steps": 5},
-}
 
 
 @pytest.fixture(scope="module")
@@ -80,8 +64,8 @@ def lowered(kinds: Any, variances: Any) -> list[bool]:
 
 
 def test_every_figure_can_be_made(tmp_path: Path, study: dict[str, Any]) -> None:
-    study["analysis"] = SMALL
-    study["training"]["batch_size"] = SMALL["augmented"]["images"]  # type: ignore[index]
+    study["analysis"] = FEW_IMAGES | {"landscape": {"points": 3, "rows_per_job": 3}}
+    study["training"]["batch_size"] = FEW_IMAGES["augmented"]["images"]
     run = made(tmp_path, study, "all")
     for figure in study["figures"]:
         assert (run.root / "figures" / f"{figure}.pdf").read_bytes().startswith(b"%PDF")

@@ -13,7 +13,7 @@ import yaml
 
 from tests.helpers.golden import Golden
 from tests.helpers.web import running_site, whole
-from tests.runs.copies import REPOSITORY, Workflow, copy_workflow
+from tests.runs.copies import FEW_IMAGES, REPOSITORY, Workflow, copy_workflow
 from vitscope.workflow.tables import find_table
 
 pytestmark = pytest.mark.nightly
@@ -47,21 +47,8 @@ def golden_study(golden: Golden, root: str) -> dict[str, Any]:
     return settings
 
 
-# The 16 golden images, and so few of all else that a real network runs in seconds.
-SMALL = {
-    "images": 16,
-    "seed": None,
-    "shard_size": 8,
-    "batch_size": 4,
-    "cka": {"batch_size": 4},
-    "classification": {"images": 16},
-    "frequency_noise": {"images": 4, "frequencies": [0.2, 0.8], "seeds": 1},
-    "lesion": {"images": 4},
-    "robustness": {"images": 4, "corruptions": ["contrast", "fog"], "severities": [3]},
-    "augmented": {"images": 8},
-    "fit": {"images": 8},
-    "hessian": {"batches": 1, "batch_size": 2, "top": 1, "iterations": 10, "density_steps": 5},
-}
+# The 16 golden images.
+SMALL = FEW_IMAGES | {"images": 16, "seed": None}
 IN_PLACE_OF = {
     "resnet50_imagenet": "resnet_50",
     "vit_tiny_imagenet": "vit_ti",
