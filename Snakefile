@@ -29,7 +29,7 @@ wildcard_constraints:
     step=r"\d+",
     format=one_of(targets.VIDEO_FORMATS),
     table=one_of(tables_in()),
-    measure=one_of(rooms.names()),
+    measure=one_of(registry.names()),
     snapshot=one_of(snapshot_names()),
     part=r"\d+",
     epoch=r"\d+",

@@ -14,10 +14,10 @@ from torch import Tensor, nn
 from bench.extraction import IMAGES, TURNS, batches_of, network_of, plain_pass, seconds_of
 from bench.rows import Row
 from vitscope.measures.attention.numbers import numbers_of
-from vitscope.networks.attention import Attention, Weights, attending
-from vitscope.networks.attention_finding import find_attention
-from vitscope.networks.blocks import list_blocks
-from vitscope.networks.timm_import import import_timm
+from vitscope.networks.attention.finding import find_attention
+from vitscope.networks.attention.reading import Attention, Weights, attending
+from vitscope.networks.building.timm_import import import_timm
+from vitscope.networks.finding.blocks import list_blocks
 
 LARGE = 512
 

@@ -25,7 +25,7 @@ from bench.rows import Row
 from vitscope.files.tensors import TensorFile, TensorWriter
 from vitscope.measures.cka.compute import shard_hsic
 from vitscope.measures.cka.merge import mean_cka
-from vitscope.networks.latents import extract
+from vitscope.networks.running.latents import extract
 
 # As in a job of the workflow, which has one thread.
 ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}

@@ -12,8 +12,8 @@ from torch import Tensor
 
 from bench.rows import Row
 from vitscope.measures.scores import scores_of
-from vitscope.networks.family import find_family
-from vitscope.networks.predictions import predict, scores_of_images
+from vitscope.networks.building.family import find_family
+from vitscope.networks.running.predictions import predict, scores_of_images
 from vitscope.settings.loading import BUNDLED_STUDIES, load_study
 
 IMAGES, CLASSES, BATCH = 50_000, 1000, 125

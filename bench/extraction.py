@@ -16,11 +16,11 @@ from torch import Tensor, nn
 from bench.rows import Row
 from vitscope.files.tensors import TensorFile
 from vitscope.measures.feature_variance.compute import shard_variance
-from vitscope.networks.blocks import list_blocks
-from vitscope.networks.capture import capturing
-from vitscope.networks.cut_points import CutPoint
-from vitscope.networks.family import find_family
-from vitscope.networks.latents import extract
+from vitscope.networks.building.family import find_family
+from vitscope.networks.finding.blocks import list_blocks
+from vitscope.networks.finding.capture import capturing
+from vitscope.networks.finding.cut_points import CutPoint
+from vitscope.networks.running.latents import extract
 from vitscope.settings.loading import BUNDLED_STUDIES, load_study
 
 IMAGES, BATCH, TURNS = 256, 64, 3

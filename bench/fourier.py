@@ -20,7 +20,7 @@ from bench.extraction import (
 from bench.rows import Row
 from vitscope.files.tensors import TensorFile
 from vitscope.measures.fourier.compute import shard_transforms
-from vitscope.networks.latents import extract
+from vitscope.networks.running.latents import extract
 
 THREADS = 2
 EDGES = (0.25, 0.5)

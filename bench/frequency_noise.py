@@ -14,7 +14,7 @@ from torch import nn
 from bench.rows import Row
 from vitscope.measures.frequency_noise.measure import Settings
 from vitscope.measures.frequency_noise.noise import half_plane, noises, ring, signs
-from vitscope.networks.family import find_family
+from vitscope.networks.building.family import find_family
 from vitscope.settings.loading import BUNDLED_STUDIES, load_study
 
 BATCH, TURNS = 64, 3

@@ -19,10 +19,10 @@ from bench.run import GPU, TARGET, machine, measured_before, page
 from vitscope.files.tensors import TensorWriter
 from vitscope.measures.hessian.operator import of_model
 from vitscope.measures.landscape.compute import grid, losses_at, pick_precision
-from vitscope.networks.blocks import list_blocks
-from vitscope.networks.device import pick_device
-from vitscope.networks.family import find_family
-from vitscope.networks.latents import extract
+from vitscope.networks.building.family import find_family
+from vitscope.networks.finding.blocks import list_blocks
+from vitscope.networks.running.device import pick_device
+from vitscope.networks.running.latents import extract
 from vitscope.settings.loading import BUNDLED_STUDIES, load_study
 from vitscope.training.augmented import Augmented
 

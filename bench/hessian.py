@@ -13,7 +13,7 @@ from torch.nn import functional
 from bench.rows import Row
 from vitscope.measures.hessian.lanczos import Spectrum, largest
 from vitscope.measures.hessian.operator import Hessian, of_model
-from vitscope.networks.family import find_family
+from vitscope.networks.building.family import find_family
 from vitscope.package_data import ROOT
 from vitscope.settings.loading import BUNDLED_STUDIES, load_study
 

@@ -13,8 +13,8 @@ from torch import Tensor, nn
 from bench.extraction import batches_of, network_of
 from bench.rows import Row
 from vitscope.measures.lesion.compute import joins_of, lesioned
-from vitscope.networks.capture import Silencing
-from vitscope.networks.cut_points import Join
+from vitscope.networks.finding.capture import Silencing
+from vitscope.networks.finding.cut_points import Join
 
 IMAGES, TURNS = 64, 2
 # The models, and the most that keeping the prefix may take; None where it is only reported.

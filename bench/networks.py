@@ -11,9 +11,9 @@ from typing import Any
 import torch
 
 from vitscope.errors import VitscopeError
-from vitscope.networks.attention_finding import Found, find_attention
-from vitscope.networks.blocks import Blocks, list_blocks
-from vitscope.networks.timm_import import import_timm
+from vitscope.networks.attention.finding import Found, find_attention
+from vitscope.networks.building.timm_import import import_timm
+from vitscope.networks.finding.blocks import Blocks, list_blocks
 
 DOCUMENT = Path(__file__).parents[1] / "docs" / "networks.md"
 HEADER = (

@@ -11,8 +11,8 @@ import torch
 
 from bench.images import noise
 from bench.rows import Row
-from vitscope.networks.family import find_family
-from vitscope.networks.plain_attention import plain_attention
+from vitscope.networks.building.family import find_family
+from vitscope.networks.building.plain_attention import plain_attention
 from vitscope.settings.loading import study_schema
 from vitscope.training.batches import Batch, Batches, workers_for
 from vitscope.training.optimization import optimizer_of

@@ -8,8 +8,8 @@ from pathlib import Path
 from vitscope import package_data
 from vitscope.errors import VitscopeError
 from vitscope.files.strict_yaml import load_yaml
-from vitscope.measures import rooms
-from vitscope.networks.weight_sources import local_file
+from vitscope.measures import registry
+from vitscope.networks.checkpoints.weight_sources import local_file
 from vitscope.settings.loading import load_config
 from vitscope.settings.study import Study
 from vitscope.training.snapshots import END

@@ -13,7 +13,7 @@ from types import ModuleType
 from typing import NoReturn, TextIO
 
 from vitscope.errors import VitscopeError
-from vitscope.networks.failing import told as network_failure
+from vitscope.networks.building.failing import told as network_failure
 
 # Large libraries are made of much that stays: a tenth of the time to import them would go into
 # looking for garbage among it.
@@ -60,7 +60,7 @@ def _memory_errors() -> tuple[type[BaseException], ...]:
 
 def _told_of_own_code(error: Exception) -> str | None:
     """Return the sentence of an error in a user's network, if the job runs one."""
-    running = sys.modules.get("vitscope.networks.own_run")
+    running = sys.modules.get("vitscope.networks.building.own_run")
     return running.told(error) if running else None
 
 

@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from scripts._job import job
-from vitscope.networks import weight_sources
-from vitscope.networks.conversion import convert, convert_made
+from vitscope.networks.checkpoints import weight_sources
+from vitscope.networks.checkpoints.conversion import convert, convert_made
 
 with job(snakemake):
     entry, label = snakemake.params.checkpoint, snakemake.params.label

@@ -16,7 +16,7 @@ from vitscope.claims.tables import AGREEMENT, CLAIMS
 from vitscope.files.pages import as_html, as_markdown
 from vitscope.files.tables import read_warnings
 from vitscope.files.whole import write_text
-from vitscope.networks.block_table import BLOCKS
+from vitscope.networks.finding.block_table import BLOCKS
 
 with job(snakemake):
     figures = snakemake.params.figures

@@ -4,7 +4,7 @@ from scripts._job import job
 from vitscope.drawing.network import plot
 from vitscope.drawing.saving import save, style
 from vitscope.drawing.text import literal
-from vitscope.networks.block_table import BLOCKS
+from vitscope.networks.finding.block_table import BLOCKS
 
 with job(snakemake):
     params, wildcards = snakemake.params, snakemake.wildcards

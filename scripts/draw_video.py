@@ -4,9 +4,9 @@ from pathlib import Path
 
 from scripts._job import job
 from vitscope.files.whole import sha256_of
-from vitscope.networks.block_table import read_cut_points
-from vitscope.networks.device import pick_device
-from vitscope.networks.loading import load_model, read_origin
+from vitscope.networks.checkpoints.loading import load_model, read_origin
+from vitscope.networks.finding.block_table import read_cut_points
+from vitscope.networks.running.device import pick_device
 from vitscope.video.reading import open_source
 from vitscope.video.showing import show
 from vitscope.video.views import Subject

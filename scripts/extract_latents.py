@@ -2,9 +2,9 @@
 
 from scripts._job import job
 from vitscope.data.split import Split
-from vitscope.networks.device import pick_device
-from vitscope.networks.latents import extract_shard
-from vitscope.networks.loading import load_model, read_origin
+from vitscope.networks.checkpoints.loading import load_model, read_origin
+from vitscope.networks.running.device import pick_device
+from vitscope.networks.running.latents import extract_shard
 
 with job(snakemake, batches="analysis.batch_size"):
     settings, checkpoint = snakemake.params.model, snakemake.input.checkpoint

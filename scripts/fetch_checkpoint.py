@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from scripts._job import job
-from vitscope.networks.weight_download import download
+from vitscope.networks.checkpoints.weight_download import download
 
 with job(snakemake):
     wildcards = snakemake.wildcards

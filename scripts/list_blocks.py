@@ -1,9 +1,9 @@
 """Write the block table of a model."""
 
 from scripts._job import job
-from vitscope.networks.block_table import BLOCKS
-from vitscope.networks.blocks import list_blocks
-from vitscope.networks.empty import empty_network
+from vitscope.networks.building.empty import empty_network
+from vitscope.networks.finding.block_table import BLOCKS
+from vitscope.networks.finding.blocks import list_blocks
 
 with job(snakemake):
     network = snakemake.params.model

@@ -2,8 +2,8 @@
 
 from scripts._job import job, room
 from vitscope.measures.given import OnLoss
-from vitscope.networks.device import pick_device
-from vitscope.networks.loading import load_model, read_origin
+from vitscope.networks.checkpoints.loading import load_model, read_origin
+from vitscope.networks.running.device import pick_device
 from vitscope.training.augmented import Augmented
 from vitscope.training.snapshots import END
 

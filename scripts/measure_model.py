@@ -6,10 +6,10 @@ from vitscope.data.split import Split
 from vitscope.files.tables import read_warnings, warned
 from vitscope.measures.given import OnModel
 from vitscope.measures.merging import part_columns
-from vitscope.networks.block_table import BLOCKS, read_cut_points
-from vitscope.networks.device import pick_device
-from vitscope.networks.loading import load_model, read_origin
-from vitscope.networks.prediction_table import PREDICTIONS
+from vitscope.networks.checkpoints.loading import load_model, read_origin
+from vitscope.networks.finding.block_table import BLOCKS, read_cut_points
+from vitscope.networks.running.device import pick_device
+from vitscope.networks.running.prediction_table import PREDICTIONS
 from vitscope.training.augmented import Augmented
 
 with job(snakemake, batches=snakemake.params.batches):

@@ -2,7 +2,7 @@
 
 from scripts._job import job, room
 from vitscope.measures.given import OnNetwork
-from vitscope.networks.loading import load_model, read_origin
+from vitscope.networks.checkpoints.loading import load_model, read_origin
 
 with job(snakemake):
     settings, checkpoint = snakemake.params.model, snakemake.input.checkpoint

@@ -4,7 +4,7 @@ from scripts._job import job, room
 from vitscope.data.split import Split
 from vitscope.files.tables import read_metadata
 from vitscope.measures.given import OnPredictions
-from vitscope.networks.prediction_table import PREDICTIONS
+from vitscope.networks.running.prediction_table import PREDICTIONS
 
 with job(snakemake):
     given = OnPredictions(

@@ -8,7 +8,7 @@ from vitscope.buildup.table import RESULT
 from vitscope.buildup.tried import network_to_try
 from vitscope.data.split import Split
 from vitscope.files.whole import sha256_of
-from vitscope.networks.device import pick_device
+from vitscope.networks.running.device import pick_device
 
 with job(snakemake, batches="analysis.batch_size"):
     inputs, where = snakemake.input, snakemake.params.missing

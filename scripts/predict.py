@@ -3,10 +3,10 @@
 from scripts._job import job
 from vitscope.data.split import Split
 from vitscope.files.tables import warned
-from vitscope.networks.classifying import classify
-from vitscope.networks.device import pick_device
-from vitscope.networks.loading import load_model, read_origin
-from vitscope.networks.prediction_table import PREDICTIONS
+from vitscope.networks.checkpoints.loading import load_model, read_origin
+from vitscope.networks.running.classifying import classify
+from vitscope.networks.running.device import pick_device
+from vitscope.networks.running.prediction_table import PREDICTIONS
 
 with job(snakemake, batches="analysis.batch_size"):
     settings, checkpoint = snakemake.params.model, snakemake.input.checkpoint

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from scripts._job import job
-from vitscope.networks.device import pick_device
+from vitscope.networks.running.device import pick_device
 from vitscope.training.from_nothing import train_network
 
 with job(snakemake, batches="training.batch_size"):

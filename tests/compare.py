@@ -17,7 +17,7 @@ import pandas as pd
 import pyarrow as pa
 
 from tests.helpers.expected import Expected
-from vitscope.measures import rooms
+from vitscope.measures import registry
 from vitscope.workflow.tables import find_table
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -27,7 +27,7 @@ EXPECTED = Path(__file__).parent / "expected"
 
 def of_measures() -> dict[str, Expected]:
     """Return how the tables of measures are compared, those that are: their tests say so."""
-    modules = {name: import_module(f"tests.measures.{name}.expected") for name in rooms.names()}
+    modules = {name: import_module(f"tests.measures.{name}.expected") for name in registry.names()}
     return {name: module.TABLE for name, module in modules.items() if module.TABLE is not None}
 
 

@@ -12,8 +12,8 @@ import yaml
 
 import vitscope
 from tests.helpers.own_network import MY_NET
-from vitscope.measures import rooms
-from vitscope.networks.family import arch_schema, family_names
+from vitscope.measures import registry
+from vitscope.networks.building.family import arch_schema, family_names
 from vitscope.package_data import ROOT
 from vitscope.settings.generated_docs import GENERATED, regenerated
 from vitscope.settings.generated_docs import PAGES as PAGES_WITH_PARTS
@@ -54,7 +54,7 @@ def test_every_setting_family_and_table_has_its_part() -> None:
         *(f"python {name}" for name in {*vitscope.__all__, *RETURNED} - {"__version__"}),
     }
     described = re.findall("^## (.+)$", pages[ROOT / "docs" / "tables.md"], re.MULTILINE)
-    assert described == [*rooms.names(), *OTHERS]
+    assert described == [*registry.names(), *OTHERS]
     columns = {
         f"| `{column}` | {type_} | {text.replace('|', chr(92) + '|')} |"
         for table in tables().values()
@@ -63,8 +63,8 @@ def test_every_setting_family_and_table_has_its_part() -> None:
     assert columns <= {*pages[ROOT / "docs" / "tables.md"].splitlines()}
     settings = pages[ROOT / "config" / "README.md"]
     assert re.findall("^#### (.+)$", settings, re.MULTILINE) == family_names()
-    for name in rooms.names():
-        for setting in fields(rooms.declared(name).settings or Nothing):
+    for name in registry.names():
+        for setting in fields(registry.declared(name).settings or Nothing):
             assert f"| `{name}.{setting.name}` | " in settings
 
 

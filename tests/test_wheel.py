@@ -119,15 +119,15 @@ def test_it_reads_what_it_brings_along(installed: Installed) -> None:
         from vitscope.corruptions.registry import parameters
         from vitscope.drawing.captions import all_captions
         from vitscope.drawing.saving import save, style
-        from vitscope.measures import rooms
+        from vitscope.measures import registry
         from vitscope.package_data import PUBLISHED_POINTS, STYLE
         from vitscope.settings.loading import config_schema, study_schema
 
         print(config_schema()["title"])
         print("cka" in study_schema()["$defs"]["analysis"]["properties"])
         print(parameters("contrast", 1, 32)["kept"])
-        print(all_captions().count("## ") == len(rooms.kinds()))
-        columns = rooms.kinds()["feature_variance"].published
+        print(all_captions().count("## ") == len(registry.kinds()))
+        columns = registry.kinds()["feature_variance"].published
         curve = read_published(PUBLISHED_POINTS / "fig9.csv", columns, {"vit": "ViT"})["vit"]
         print(len(curve.points))
         with style(STYLE):

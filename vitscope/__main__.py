@@ -9,7 +9,7 @@ from argparse import ArgumentParser
 from importlib import import_module
 
 from vitscope.errors import VitscopeError
-from vitscope.networks import failing
+from vitscope.networks.building import failing
 
 COMMANDS = {
     "check": "show where the networks of a study are read, and prove that it is right",

@@ -8,7 +8,7 @@ def tables_of_figure(wildcards):
     path = "<results>/{study}/{table}/{model}.parquet"
     return {
         table: collect(path, study=study.name, table=table, model=figure.subjects(table))
-        for table in rooms.kinds()[figure.kind].tables
+        for table in registry.kinds()[figure.kind].tables
     }
 
 

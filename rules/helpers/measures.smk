@@ -5,19 +5,19 @@ from vitscope.files.pairs import by_prefix
 
 def needing(needs, in_parts=False):
     """A wildcard constraint: the measures that need something, in parts or as a whole."""
-    measures = map(rooms.declared, rooms.names())
+    measures = map(registry.declared, registry.names())
     return one_of(m.name for m in measures if m.needs == needs and m.in_parts == in_parts)
 
 
 def merged(of_pairs=False):
     """A wildcard constraint: the measures that are made in parts, of models or of pairs of them."""
-    measures = map(rooms.declared, rooms.names())
+    measures = map(registry.declared, registry.names())
     return one_of(m.name for m in measures if m.in_parts and m.of_pairs == of_pairs)
 
 
 def measure_of(wildcards):
     """What the measure of a path says of itself."""
-    return rooms.declared(wildcards.measure)
+    return registry.declared(wildcards.measure)
 
 
 def predictions_of(wildcards):

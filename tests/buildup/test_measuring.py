@@ -13,8 +13,8 @@ from vitscope.buildup.measuring import measure, refuse_missing
 from vitscope.buildup.trying import network_of
 from vitscope.errors import VitscopeError
 from vitscope.files.tensors import TensorFile
-from vitscope.networks.empty import drawn_network, empty_network
-from vitscope.networks.weights_file import write_weights
+from vitscope.networks.building.empty import drawn_network, empty_network
+from vitscope.networks.checkpoints.weights_file import write_weights
 from vitscope.package_data import ROOT
 from vitscope.settings.loading import BUNDLED_STUDIES, load_study
 from vitscope.workflow import params

@@ -13,7 +13,7 @@ from vitscope.buildup.tried import Tried, network_to_try, read_tried, write_trie
 from vitscope.buildup.trying import decide, plan_of
 from vitscope.errors import VitscopeError
 from vitscope.files.tables import Table
-from vitscope.networks.empty import build_empty
+from vitscope.networks.building.empty import build_empty
 
 PLAN = Plan((2, 2, 2, 2), 1, 3)
 ARCH = {"block": "basic", "blocks": [2, 2, 2, 2], "heads": [1, 1, 2, 2], "width": 4}

@@ -16,7 +16,7 @@ from tests.helpers.claims import (
     variances,
 )
 from vitscope.claims.published import Published
-from vitscope.measures import rooms
+from vitscope.measures import registry
 
 # A kind of figure, its file of published points, and a curve of the file.
 CASES = [
@@ -54,7 +54,7 @@ def with_itself(kind: str, file: str, series: str):
 
 def test_every_kind_with_a_published_curve_is_here():
     curves = {kind for kind in kinds_with_claims() if evidence(kind).curve}
-    scored = {kind for kind in curves if rooms.kinds()[kind].published}
+    scored = {kind for kind in curves if registry.kinds()[kind].published}
     assert {case[0] for case in CASES} == scored
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.helpers.claims import count_variances, kinds_with_claims, variances
-from vitscope.measures import rooms
+from vitscope.measures import registry
 
 ROOT = Path(__file__).parents[2]
 
@@ -32,8 +32,8 @@ def test_half_of_the_blocks_is_not_enough():
 
 
 def test_counting_needs_neither_networks_nor_figures_nor_studies():
-    kinds = [(rooms.kinds()[kind].measure, kind) for kind in kinds_with_claims()]
-    unneeded = {"torch", "matplotlib", "vitscope.measures.rooms", "vitscope.measures.measure"}
+    kinds = [(registry.kinds()[kind].measure, kind) for kind in kinds_with_claims()]
+    unneeded = {"torch", "matplotlib", "vitscope.measures.registry", "vitscope.measures.measure"}
     code = (
         "import sys; from vitscope.claims.counting import evidence_of; "
         f"assert all([evidence_of(*each) for each in {kinds}]); "

@@ -7,14 +7,14 @@ import pytest
 
 from tests.helpers.claims import count, evidence, kinds_with_claims
 from vitscope.claims.tables import CLAIMS
-from vitscope.measures import rooms
+from vitscope.measures import registry
 
 KINDS = kinds_with_claims()
 
 
 def example(kind: str) -> dict[str, pd.DataFrame]:
     """Return tables that the claims of a kind can be counted on, from the test of its claims."""
-    measure = rooms.kinds()[kind].measure
+    measure = registry.kinds()[kind].measure
     tables: dict[str, pd.DataFrame] = import_module(
         f"tests.measures.{measure}.test_claims"
     ).EXAMPLES[kind]
@@ -60,15 +60,15 @@ def test_every_row_keeps_its_promises(kind, tmp_path):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_tables_are_those_of_figures(kind):
-    assert evidence(kind).table.name in rooms.kinds()[kind].tables
+    assert evidence(kind).table.name in registry.kinds()[kind].tables
     assert {*evidence(kind).table.columns} >= {"model"}
 
 
-@pytest.mark.parametrize("file", sorted(rooms.HERE.glob("*/claims.py")))
+@pytest.mark.parametrize("file", sorted(registry.HERE.glob("*/claims.py")))
 def test_a_measure_has_claims_of_its_own_figures_alone(file):
     measure = file.parent.name
-    declared = import_module(rooms.module(measure, "claims")).CLAIMS
-    assert {rooms.kinds()[kind].measure for kind in declared} == {measure}
+    declared = import_module(registry.module(measure, "claims")).CLAIMS
+    assert {registry.kinds()[kind].measure for kind in declared} == {measure}
 
 
 def test_claims_have_names_of_their_own_and_say_how_they_are_counted():

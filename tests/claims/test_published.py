@@ -5,11 +5,11 @@ import pytest
 
 from vitscope.claims.published import read_published
 from vitscope.errors import VitscopeError
-from vitscope.measures import rooms
+from vitscope.measures import registry
 from vitscope.package_data import PUBLISHED_POINTS
 
 FIG9 = PUBLISHED_POINTS / "fig9.csv"
-COLUMNS = rooms.kinds()["feature_variance"].published
+COLUMNS = registry.kinds()["feature_variance"].published
 
 
 def test_curves_come_by_model_and_in_order():

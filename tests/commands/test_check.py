@@ -12,10 +12,10 @@ from torch import nn
 
 from tests.helpers.own_network import MY_NET, my_network
 from vitscope.errors import VitscopeError
-from vitscope.networks.checking import check_model
-from vitscope.networks.cut_points import CutPoint, Join
-from vitscope.networks.finding import find_cut_points
-from vitscope.networks.proofs import prove
+from vitscope.networks.finding.cut_points import CutPoint, Join
+from vitscope.networks.finding.proofs import prove
+from vitscope.networks.finding.search import find_cut_points
+from vitscope.networks.running.checking import check_model
 
 OWN = {"family": "python", "arch": {"file": "my_net.py", "make": "resnet20"}, "data": "mine"}
 STUDY: dict[str, Any] = {

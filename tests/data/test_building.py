@@ -16,7 +16,7 @@ from vitscope.data.building import build, preprocessed
 from vitscope.data.sources.shapes32 import draw
 from vitscope.data.split import Split
 from vitscope.errors import VitscopeError
-from vitscope.networks.timm_import import declare
+from vitscope.networks.building.timm_import import declare
 
 
 def dataset(source: dict[str, Any], classes: int = 10, **others: Any) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from vitscope.data.building import build
 from vitscope.data.split import Split, select
 from vitscope.errors import VitscopeError
 from vitscope.files.tensors import TensorWriter
-from vitscope.networks.timm_import import declare
+from vitscope.networks.building.timm_import import declare
 
 MEAN, STD = [0.5, 0.4, 0.3], [0.2, 0.25, 0.3]
 

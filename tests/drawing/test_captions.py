@@ -9,8 +9,8 @@ from jinja2 import Environment, StrictUndefined
 
 from vitscope.drawing.captions import all_captions, caption_of, in_markdown, title_of
 from vitscope.errors import VitscopeError
-from vitscope.measures import rooms
-from vitscope.measures.rooms import kinds
+from vitscope.measures import registry
+from vitscope.measures.registry import kinds
 
 REPORT = Path(__file__).parents[2] / "report"
 LINKS = "\n\n.. _Workflow: javascript:show_panel('workflow')\n.. _Statistics: javascript:x\n"
@@ -62,7 +62,7 @@ def test_every_caption_names_its_tables_and_the_figures_of_the_paper(kind):
 
 
 def test_every_caption_is_of_a_kind():
-    files = {path.relative_to(rooms.HERE).as_posix() for path in rooms.HERE.glob("*/*.rst")}
+    files = {path.relative_to(registry.HERE).as_posix() for path in registry.HERE.glob("*/*.rst")}
     assert files == {f"{kind.measure}/{kind.caption}" for kind in kinds().values()}
 
 

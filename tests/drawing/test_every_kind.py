@@ -17,7 +17,7 @@ from vitscope.claims.published import read_published
 from vitscope.drawing.figure import Member
 from vitscope.drawing.saving import style
 from vitscope.errors import VitscopeError
-from vitscope.measures.rooms import kinds
+from vitscope.measures.registry import kinds
 from vitscope.package_data import PUBLISHED_POINTS
 from vitscope.workflow.tables import tables
 
@@ -146,8 +146,8 @@ def look_of(line):
 
 def test_the_kinds_are_known_without_matplotlib():
     code = (
-        "import sys; from vitscope.drawing import figure; from vitscope.measures import rooms;"
-        "rooms.kinds();"
+        "import sys; from vitscope.drawing import figure; from vitscope.measures import registry;"
+        "registry.kinds();"
         "sys.exit('matplotlib' in sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)

@@ -18,9 +18,9 @@ from vitscope.files.tensors import TensorFile
 from vitscope.measures.cka.compute import shard_hsic
 from vitscope.measures.feature_variance.compute import shard_variance
 from vitscope.measures.fourier.compute import shard_transforms
-from vitscope.networks.foreign import read_foreign
-from vitscope.networks.loading import load_model
-from vitscope.networks.weights_file import write_weights
+from vitscope.networks.checkpoints.foreign import read_foreign
+from vitscope.networks.checkpoints.loading import load_model
+from vitscope.networks.checkpoints.weights_file import write_weights
 from vitscope.training.augmented import Augmented
 from vitscope.workflow.tables import find_table
 

@@ -41,12 +41,12 @@ from vitscope.measures.hessian.compute import largest_eigenvalues
 from vitscope.measures.hessian_density.compute import density
 from vitscope.measures.landscape.compute import losses_at
 from vitscope.measures.lesion.compute import correctness, joins_of
-from vitscope.networks.conversion import convert
-from vitscope.networks.device import pick_device
-from vitscope.networks.latents import extract
-from vitscope.networks.loading import load_model
-from vitscope.networks.plain_attention import plain_attention
-from vitscope.networks.predictions import predict
+from vitscope.networks.building.plain_attention import plain_attention
+from vitscope.networks.checkpoints.conversion import convert
+from vitscope.networks.checkpoints.loading import load_model
+from vitscope.networks.running.device import pick_device
+from vitscope.networks.running.latents import extract
+from vitscope.networks.running.predictions import predict
 from vitscope.package_data import ROOT
 from vitscope.settings.loading import BUNDLED_STUDIES, load_study
 from vitscope.settings.study import Study

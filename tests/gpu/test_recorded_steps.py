@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from tests.training.recipes import RECIPE
-from vitscope.networks.family import find_family
+from vitscope.networks.building.family import find_family
 from vitscope.training.optimization import optimizer_of, set_learning_rate
 from vitscope.training.steps import Steps, take_step
 

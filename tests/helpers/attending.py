@@ -7,8 +7,8 @@ import torch
 from torch import Tensor, nn
 
 from tests.helpers.networks import described
-from vitscope.networks.attention import Attention, Weights, attending
-from vitscope.networks.attention_finding import Found, find_attention
+from vitscope.networks.attention.finding import Found, find_attention
+from vitscope.networks.attention.reading import Attention, Weights, attending
 
 
 def found_in(model: nn.Module, image_size: int) -> Found:

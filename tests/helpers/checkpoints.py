@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from vitscope.networks.family import find_family
+from vitscope.networks.building.family import find_family
 
 NETWORK = {
     "family": "resnet",

@@ -13,7 +13,7 @@ import pandas as pd
 from vitscope.claims.counting import count_claims, evidence_of, score_agreement
 from vitscope.claims.evidence import Evidence
 from vitscope.claims.published import Published, read_published
-from vitscope.measures import rooms
+from vitscope.measures import registry
 from vitscope.package_data import PUBLISHED_POINTS
 
 # The cut points of models whose claims are not about single blocks.
@@ -68,13 +68,13 @@ def count_variances(table: pd.DataFrame, theirs=None) -> pd.DataFrame:
 
 def kinds_with_claims() -> list[str]:
     """Return the kinds of figures that have claims."""
-    kinds = rooms.kinds()
+    kinds = registry.kinds()
     return [kind for kind in kinds if evidence_of(kinds[kind].measure, kind)]
 
 
 def evidence(kind: str) -> Evidence:
     """Return what the claims of a kind of figure are counted on."""
-    found = evidence_of(rooms.kinds()[kind].measure, kind)
+    found = evidence_of(registry.kinds()[kind].measure, kind)
     assert found is not None
     return found
 
@@ -84,7 +84,7 @@ def published(
 ) -> dict[str, Published]:
     """Read published curves of a kind of figure."""
     return read_published(
-        PUBLISHED_POINTS / file, rooms.kinds()[kind].published, series, same_models
+        PUBLISHED_POINTS / file, registry.kinds()[kind].published, series, same_models
     )
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from vitscope.drawing.figure import Member, draw
 from vitscope.errors import VitscopeError, nearest
-from vitscope.measures import rooms
+from vitscope.measures import registry
 from vitscope.measures.measure import FigureKind
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 def find_kind(name: str) -> FigureKind:
     """Return a kind of figure by its name."""
-    kinds = rooms.kinds()
+    kinds = registry.kinds()
     if name not in kinds:
         raise VitscopeError(
             f"There is no kind of figure '{name}', only {', '.join(sorted(kinds))}."
@@ -33,7 +33,7 @@ def find_kind(name: str) -> FigureKind:
 def module_of(kind: str) -> str:
     """Return the name of the module that draws a kind of figure."""
     found = find_kind(kind)
-    return rooms.module(found.measure, found.module)
+    return registry.module(found.measure, found.module)
 
 
 def draw_kind(

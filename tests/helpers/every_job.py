@@ -3,8 +3,8 @@
 from dataclasses import replace
 
 from vitscope.data import opening
-from vitscope.measures import rooms
-from vitscope.networks.family import family_names
+from vitscope.measures import registry
+from vitscope.networks.building.family import family_names
 from vitscope.settings.loading import BUNDLED_STUDIES, Figure, load_study
 from vitscope.settings.study import Study
 
@@ -22,18 +22,18 @@ def everything() -> Study:
         data={kind: replace(data, source={"kind": kind}) for kind in opening.names()},
         models={name: replace(model, family=name, history=None) for name in family_names()},
         videos={name: replace(video, model=name) for name in family_names()},
-        figures={kind: Figure(kind, ["vit"], _pairs(kind)) for kind in rooms.kinds()},
+        figures={kind: Figure(kind, ["vit"], _pairs(kind)) for kind in registry.kinds()},
     )
 
 
 def _pairs(kind: str) -> list[tuple[str, str]]:
-    of_pairs = rooms.declared(rooms.kinds()[kind].measure).of_pairs
+    of_pairs = registry.declared(registry.kinds()[kind].measure).of_pairs
     return [("vit", "resnet")] if of_pairs else []
 
 
 def choices(rule: str) -> list[dict[str, str]]:
     """Return what a job of a rule can be about, apart from the family of its model."""
-    measures = {name: rooms.declared(name) for name in rooms.names()}
+    measures = {name: registry.declared(name) for name in registry.names()}
     needs = {
         "measure_latents": "latents",
         "measure_predictions": "predictions",
@@ -49,7 +49,7 @@ def choices(rule: str) -> list[dict[str, str]]:
     if rule == "tabulate":
         return [{"table": name} for name in (*measures, "blocks")]
     if rule == "draw_figure":
-        return [{"figure": kind} for kind in rooms.kinds()]
+        return [{"figure": kind} for kind in registry.kinds()]
     if rule == "build_split":
         return [{"dataset": kind} for kind in opening.names()]
     return [{}]

@@ -13,9 +13,9 @@ import torch
 from PIL import Image
 from torch import Tensor, nn
 
-from vitscope.networks import empty as models
-from vitscope.networks.family import Family, find_family
-from vitscope.networks.translation import translate
+from vitscope.networks.building import empty as models
+from vitscope.networks.building.family import Family, find_family
+from vitscope.networks.checkpoints.translation import translate
 
 ARCHS: dict[str, tuple[str, dict[str, Any]]] = {
     "resnet_50": ("resnet", {"depth": 50}),

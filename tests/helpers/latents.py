@@ -12,10 +12,10 @@ import torch
 
 from tests.helpers.golden import ARCHS, Golden
 from vitscope.files.tensors import TensorFile, TensorWriter
-from vitscope.networks.blocks import list_blocks
-from vitscope.networks.conversion import convert
-from vitscope.networks.latents import extract
-from vitscope.networks.loading import load_model
+from vitscope.networks.checkpoints.conversion import convert
+from vitscope.networks.checkpoints.loading import load_model
+from vitscope.networks.finding.blocks import list_blocks
+from vitscope.networks.running.latents import extract
 
 Array = npt.NDArray[Any]
 Maps = Sequence[Array] | Mapping[str, Array]

@@ -8,8 +8,8 @@ import pandas as pd
 
 from vitscope.data.split import Split
 from vitscope.files.strict_yaml import load_yaml
-from vitscope.measures import rooms
-from vitscope.networks.loading import load_model
+from vitscope.measures import registry
+from vitscope.networks.checkpoints.loading import load_model
 from vitscope.scopes.looking import Scope, look
 from vitscope.settings.study import Study
 from vitscope.workflow import params
@@ -23,7 +23,7 @@ OF_SOME_NETWORKS = ("position_bias", "position_similarity")
 
 def in_memory(*, attends: bool = True) -> list[str]:
     """Return the tables that one network in memory has, with attention or without."""
-    declared = {name: rooms.declared(name) for name in rooms.names()}
+    declared = {name: registry.declared(name) for name in registry.names()}
     names = [
         name
         for name, measure in declared.items()

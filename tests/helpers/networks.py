@@ -9,10 +9,10 @@ import torch
 import yaml
 from torch import nn
 
-from vitscope.networks.blocks import Blocks, list_blocks
-from vitscope.networks.cut_points import CutPoint
-from vitscope.networks.empty import build_empty
-from vitscope.networks.family import find_family
+from vitscope.networks.building.empty import build_empty
+from vitscope.networks.building.family import find_family
+from vitscope.networks.finding.blocks import Blocks, list_blocks
+from vitscope.networks.finding.cut_points import CutPoint
 
 STUDY = Path(__file__).parents[2] / "config" / "studies" / "mini.yaml"
 MINI: dict[str, dict[str, Any]] = yaml.safe_load(STUDY.read_text(encoding="utf-8"))["models"]

@@ -2,12 +2,12 @@
 
 from torch import nn
 
-from vitscope.networks.family import find_family
+from vitscope.networks.building.family import find_family
 
 # A small ResNet for the function that the README calls resnet20.
 ARCH = {"block": "basic", "blocks": [1, 1, 1, 1], "width": 4}
 MY_NET = f"""
-from vitscope.networks.family import find_family
+from vitscope.networks.building.family import find_family
 
 
 def resnet20():

@@ -7,8 +7,8 @@ import pandas as pd
 import yaml
 from torch import nn
 
-from vitscope.networks.empty import build_empty
-from vitscope.networks.family import find_family
+from vitscope.networks.building.empty import build_empty
+from vitscope.networks.building.family import find_family
 
 FOLDER = Path(__file__).parents[1] / "networks" / "expected"
 NETWORKS: dict[str, dict[str, Any]] = yaml.safe_load(

@@ -17,8 +17,8 @@ from torch import Tensor
 from tests.helpers.predictions import predictions
 from vitscope.errors import VitscopeError
 from vitscope.measures.scores import BINS, CUTOFF, reliability, scores_of
-from vitscope.networks.predictions import scores_of_images
-from vitscope.networks.timm_import import declare
+from vitscope.networks.building.timm_import import declare
+from vitscope.networks.running.predictions import scores_of_images
 from vitscope.workflow.tables import find_table
 
 SCORES = (

@@ -6,8 +6,8 @@ import torch
 
 from tests.measures.attention.test_numbers import ALL, NOWHERE, attention, grid, windows_of
 from vitscope.measures.tokens import over_heads, pooling, tokens_of, whole
-from vitscope.networks import attention as reading
-from vitscope.networks.attention import Weights, _Softmax
+from vitscope.networks.attention import reading
+from vitscope.networks.attention.reading import Weights, _Softmax
 
 
 def test_tokens_are_numbered_row_by_row_behind_which_are_those_without_a_place() -> None:

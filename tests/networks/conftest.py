@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.helpers.checkpoints import NETWORK, network_weights, saved
-from vitscope.networks.conversion import convert
+from vitscope.networks.checkpoints.conversion import convert
 
 
 @pytest.fixture

@@ -18,8 +18,8 @@ import pandas as pd
 import torch
 import yaml
 
-from vitscope.measures import rooms
-from vitscope.networks.family import find_family
+from vitscope.measures import registry
+from vitscope.networks.building.family import find_family
 from vitscope.training.history import HISTORY
 
 REPOSITORY = Path(__file__).parents[2]
@@ -157,12 +157,12 @@ def add_figures(settings: dict[str, Any], weights: dict[str, Path], kinds: Itera
     for kind in kinds:
         # The figure of this kind is there already, with published points.
         name = "fig9" if kind == "feature_variance" else kind
-        of_pairs = rooms.declared(rooms.kinds()[kind].measure).of_pairs
+        of_pairs = registry.declared(registry.kinds()[kind].measure).of_pairs
         # The ViT has snapshots, the ResNet a history.
         model = "resnet" if kind == "training" else "vit"
         shown = {"pairs": [["vit", "resnet"]]} if of_pairs else {"models": [model]}
         figure = settings["figures"].setdefault(name, {"kind": kind, **shown})
-        if rooms.kinds()[kind].snapshots:
+        if registry.kinds()[kind].snapshots:
             figure["snapshots"] = ["end"]
 
 
@@ -176,7 +176,7 @@ def write_studies(folder: Path, weights: dict[str, Path]) -> None:
 
     folder.mkdir()
     # The networks of these studies have no relative position bias.
-    every = [kind for kind in rooms.kinds() if kind != "position_bias"]
+    every = [kind for kind in registry.kinds() if kind != "position_bias"]
     for name, kinds in ((TINY, SOME_KINDS), (EVERYTHING, every)):
         write_study(folder / f"{name}.yaml", partial(add_figures, weights=weights, kinds=kinds))
     write_study(folder / "whole.yaml", one_shard)

@@ -9,7 +9,7 @@ import torch
 
 from tests.helpers.watching import watched
 from tests.runs.copies import Workflow, copy_workflow, edited, write_study
-from vitscope.networks.family import find_family
+from vitscope.networks.building.family import find_family
 from vitscope.workflow.tables import find_table
 
 pytestmark = pytest.mark.nightly

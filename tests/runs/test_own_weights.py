@@ -9,7 +9,7 @@ import torch
 from PIL import Image
 
 from tests.runs.copies import SETTINGS, copy_workflow, write_study
-from vitscope.networks.family import find_family
+from vitscope.networks.building.family import find_family
 
 VIT = SETTINGS["models"]["vit"]
 FEATURES = ("feature_variance", "cka", "fourier", "spectrum")

@@ -9,11 +9,13 @@ import vitscope
 from tests.helpers.attending import found_in, weights_of
 from tests.scopes.networks import SIZE, Convolutions, labels, network, pixels
 from vitscope.errors import VitscopeError
-from vitscope.measures import rooms
+from vitscope.measures import registry
 from vitscope.scopes.looking import Scope
 
 KINDS = [
-    name for name, kind in rooms.kinds().items() if rooms.declared(kind.measure).reads_attention
+    name
+    for name, kind in registry.kinds().items()
+    if registry.declared(kind.measure).reads_attention
 ]
 
 

@@ -12,7 +12,7 @@ import vitscope
 from tests.helpers.looking import OF_SOME_NETWORKS, in_memory
 from tests.scopes.networks import Convolutions, Transformer, labels, network, pixels
 from vitscope.errors import VitscopeError
-from vitscope.measures import rooms
+from vitscope.measures import registry
 from vitscope.scopes import making
 from vitscope.scopes.looking import Scope
 
@@ -113,8 +113,8 @@ def test_interrupted_in_the_middle(table: str, scratch: Path) -> None:
 def needs(table: str) -> str:
     if table == "predictions":
         return "predictions"
-    declared = rooms.declared(table)
-    return rooms.declared(declared.parts_of or table).needs
+    declared = registry.declared(table)
+    return registry.declared(declared.parts_of or table).needs
 
 
 def test_nothing_is_left_behind(scratch: Path) -> None:

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from tests.helpers.looking import Made, in_memory
-from vitscope.measures import rooms
+from vitscope.measures import registry
 from vitscope.package_data import ROOT
 from vitscope.scopes.looking import Scope
 from vitscope.settings.loading import BUNDLED_STUDIES, load_study
@@ -19,8 +19,10 @@ MODEL = "vit"
 def cheap() -> list[str]:
     """Return the tables that take a pass or two; of all others there is a nightly test."""
     shown = load_study(BUNDLED_STUDIES / "mini.yaml").models_of
-    measures = {name: rooms.declared(name) for name in in_memory()[1:] if MODEL in shown(name)}
-    needs = {name: rooms.declared(each.parts_of or name).needs for name, each in measures.items()}
+    measures = {name: registry.declared(name) for name in in_memory()[1:] if MODEL in shown(name)}
+    needs = {
+        name: registry.declared(each.parts_of or name).needs for name, each in measures.items()
+    }
     passes = [
         name
         for name in needs

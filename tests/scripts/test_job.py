@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from vitscope.measures import rooms
+from vitscope.measures import registry
 from vitscope.settings.loading import BUNDLED_STUDIES, load_study
 from vitscope.workflow.session import failures
 
@@ -91,7 +91,7 @@ def test_too_little_memory_is_one_sentence(
 
 def test_scripts_that_run_models_name_the_setting_of_their_batches() -> None:
     settings = load_study(BUNDLED_STUDIES / "mini.yaml").settings
-    named = {m.batch_setting for m in map(rooms.declared, rooms.names()) if m.batch_setting}
+    named = {m.batch_setting for m in map(registry.declared, registry.names()) if m.batch_setting}
     assert "analysis.hessian.batch_size" in named
     for script in (ROOT / "scripts").glob("*.py"):
         text = script.read_text(encoding="utf-8")

@@ -4,7 +4,7 @@ import subprocess
 import sys
 
 from tests.helpers.rules import ROOT, rules
-from vitscope.measures import rooms
+from vitscope.measures import registry
 
 
 def scripts_of(*environments: str) -> list[str]:
@@ -37,11 +37,11 @@ def test_scripts_of_rules_without_torch_import_none() -> None:
 
 
 def test_rooms_of_rules_without_torch_import_none() -> None:
-    declared = [rooms.declared(name) for name in rooms.names()]
+    declared = [registry.declared(name) for name in registry.names()]
     computing = [m.name for m in declared if m.needs in ("latents", "predictions")]
-    merging = [name for name in rooms.names() if rooms.has(name, "merge")]
-    modules = [rooms.module(name, "compute") for name in computing]
-    modules += [rooms.module(name, "merge") for name in merging]
+    merging = [name for name in registry.names() if registry.has(name, "merge")]
+    modules = [registry.module(name, "compute") for name in computing]
+    modules += [registry.module(name, "merge") for name in merging]
     assert len(modules) > 8
     code = f"import sys, {', '.join(modules)}\nsys.exit('torch' in sys.modules)"
     assert run(code).returncode == 0

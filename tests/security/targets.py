@@ -28,8 +28,8 @@ from vitscope.data.sources.npz import Npz
 from vitscope.data.sources.parquet import Parquet
 from vitscope.errors import VitscopeError
 from vitscope.files.tensors import TensorFile, TensorWriter
-from vitscope.networks.foreign import read_foreign
-from vitscope.networks.translation import translate
+from vitscope.networks.checkpoints.foreign import read_foreign
+from vitscope.networks.checkpoints.translation import translate
 from vitscope.settings.loading import load_study
 from vitscope.video.animations import animation
 from vitscope.video.frames import BrokenOffError

@@ -25,7 +25,7 @@ from vitscope.data.source import Source
 from vitscope.data.sources.npz import Npz
 from vitscope.data.sources.parquet import Parquet
 from vitscope.errors import VitscopeError
-from vitscope.networks.foreign import read_foreign
+from vitscope.networks.checkpoints.foreign import read_foreign
 
 FOLDER = "cifar-100-binary"
 GIGABYTE = 1 << 30

@@ -17,7 +17,7 @@ from tests.helpers.sources import open_path
 from tests.security.attacks import HARMFUL, called, named, program, raw, shell, text
 from tests.security.contained import check_sentence, refusal_of, refusal_or_none
 from vitscope.errors import VitscopeError
-from vitscope.networks.foreign import read_foreign
+from vitscope.networks.checkpoints.foreign import read_foreign
 
 Wrap = Callable[[Path, bytes], Callable[[], object]]
 

@@ -16,11 +16,11 @@ from tests.security.contained import check_sentence, refusal_or_none
 from tests.security.fuzz import Reading, by_seed
 from tests.security.targets import TARGETS
 from vitscope.errors import VitscopeError
-from vitscope.networks.entries import WRAPPERS
-from vitscope.networks.foreign import PLAIN, read_foreign
-from vitscope.networks.layouts import LAYOUTS, Layout, find_layout
-from vitscope.networks.timm_filters import watching
-from vitscope.networks.translation import translate
+from vitscope.networks.checkpoints.entries import WRAPPERS
+from vitscope.networks.checkpoints.foreign import PLAIN, read_foreign
+from vitscope.networks.checkpoints.layouts import LAYOUTS, Layout, find_layout
+from vitscope.networks.checkpoints.timm_filters import watching
+from vitscope.networks.checkpoints.translation import translate
 
 RUNS = 150
 

@@ -12,7 +12,7 @@ from tests.security.test_settings import STUDY
 from vitscope.data.archives import official
 from vitscope.data.sources import cifar10
 from vitscope.errors import VitscopeError
-from vitscope.networks import weight_download, weight_sources
+from vitscope.networks.checkpoints import weight_download, weight_sources
 from vitscope.settings.loading import load_study
 from vitscope.web.redaction import redacted
 from vitscope.workflow.provenance import run_record

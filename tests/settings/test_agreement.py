@@ -7,7 +7,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 import msgspec
 import pytest
 
-from vitscope.measures import rooms
+from vitscope.measures import registry
 from vitscope.settings.loading import study_schema
 from vitscope.settings.schema import Validator, resolved
 from vitscope.settings.section import Schema, schema_of, setting
@@ -22,7 +22,7 @@ from vitscope.settings.study import (
 )
 
 SCHEMA = study_schema()
-MEASURES = [rooms.declared(name) for name in rooms.names()]
+MEASURES = [registry.declared(name) for name in registry.names()]
 SETTINGS = {measure.name: measure.settings for measure in MEASURES if measure.settings}
 PLAIN = {bool: "boolean", int: "integer", float: "number", str: "string", NoneType: "null"}
 # The study says these of itself, of a model what its data set says or its name, and at which epoch

@@ -11,8 +11,8 @@ import yaml
 from hypothesis import strategies as st
 
 from vitscope.errors import VitscopeError
-from vitscope.measures import rooms
-from vitscope.networks.family import arch_schema, family_names
+from vitscope.measures import registry
+from vitscope.networks.building.family import arch_schema, family_names
 from vitscope.package_data import ROOT, SCHEMAS
 from vitscope.settings.loading import (
     BUNDLED_STUDIES,
@@ -161,8 +161,8 @@ def test_a_model_has_the_classes_of_its_data_set_or_its_own(tmp_path: Path) -> N
 
 def of_classes(kind: str) -> bool:
     """Tell whether figures of a kind are of what a network says of classes."""
-    measure = rooms.declared(rooms.kinds()[kind].measure)
-    return rooms.declared(measure.parts_of or measure.name).needs_classes
+    measure = registry.declared(registry.kinds()[kind].measure)
+    return registry.declared(measure.parts_of or measure.name).needs_classes
 
 
 WHAT_IT_TAKES = {
@@ -175,12 +175,12 @@ WHAT_IT_TAKES = {
 }
 
 
-@pytest.mark.parametrize("kind", rooms.kinds())
+@pytest.mark.parametrize("kind", registry.kinds())
 @pytest.mark.parametrize("without", ["models.former.classes", "data.generated.classes"])
 def test_figures_of_classes_are_refused_for_a_network_without(
     tmp_path: Path, kind: str, without: str
 ) -> None:
-    of_pairs = rooms.declared(rooms.kinds()[kind].measure).of_pairs
+    of_pairs = registry.declared(registry.kinds()[kind].measure).of_pairs
     shown = {"pairs": [["former", "unseen"]]} if of_pairs else {"models": ["former"]}
     changes = WHAT_IT_TAKES | {"figures.shown": {"kind": kind, **shown}}
     changes |= {"models.unseen.data": "generated"}
@@ -291,7 +291,7 @@ def test_a_missing_key_is_refused(tmp_path: Path, key: str, within: str, missing
     assert message == f"{within}: the key '{missing}' is missing: add it."
 
 
-KINDS = ", ".join(sorted(rooms.kinds()))
+KINDS = ", ".join(sorted(registry.kinds()))
 FAMILIES = "alternet, convnext, mixer, pit, python, resnet, swin, timm, timm_resnet, vit"
 
 
@@ -798,7 +798,7 @@ def test_a_loss_that_cannot_be(tmp_path: Path, loss: object, sentence: str) -> N
 
 def test_figures_know_their_splits(tmp_path: Path) -> None:
     study = loaded(tmp_path)
-    splits = {measure: rooms.declared(measure).splits(study) for measure in rooms.names()}
+    splits = {measure: registry.declared(measure).splits(study) for measure in registry.names()}
     assert splits["feature_variance"] == ["test"]
     assert splits["landscape"] == ["train"]
     assert splits["fit"] == ["test", "train"]
@@ -946,7 +946,7 @@ def test_a_split_of_conflicting_cues_is_needed_where_it_is_shown_alone(tmp_path:
     changes = {"figures.shapes": SHAPES, "data.generated.splits.conflict": {}}
     study = loaded(tmp_path, **changes)
     assert study.models_of("shape_texture") == ["net"]
-    splits = {measure: rooms.declared(measure).split(study) for measure in rooms.names()}
+    splits = {measure: registry.declared(measure).split(study) for measure in registry.names()}
     assert splits["shape_texture"] == "conflict"
     assert splits["classification"] == splits["feature_variance"] == "test"
 
@@ -1007,7 +1007,7 @@ def test_every_section_of_the_analysis_has_its_defaults(tmp_path: Path, section:
     if hasattr(study.analysis, section):
         assert asdict(getattr(study.analysis, section)) == defaults
     else:
-        measure_settings = rooms.declared(section).settings
+        measure_settings = registry.declared(section).settings
         assert measure_settings is not None
         assert asdict(study.section(section, measure_settings)) == defaults
 

@@ -9,7 +9,7 @@ import torch
 
 from tests.runs.copies import SETTINGS, Workflow, copy_workflow, write_study
 from tests.slurm.cluster import Cluster, cluster, missing
-from vitscope.networks.family import find_family
+from vitscope.networks.building.family import find_family
 
 # A network that takes memory of which torch knows nothing, and that nobody could count before.
 GREEDY = """

@@ -16,8 +16,8 @@ from tests.training.recipes import MEAN, PLAIN, RECIPE, STD
 from vitscope.data.split import Split
 from vitscope.errors import VitscopeError
 from vitscope.files.tensors import TensorFile
-from vitscope.networks.family import find_family
-from vitscope.networks.loading import load_model
+from vitscope.networks.building.family import find_family
+from vitscope.networks.checkpoints.loading import load_model
 from vitscope.training.loop import evaluated, train
 from vitscope.training.optimization import learning_rate
 from vitscope.training.seeding import seeded

@@ -18,7 +18,7 @@ from tests.training.recipes import MEAN, RECIPE, STD
 from vitscope.data.split import Split
 from vitscope.files.tensors import TensorFile
 from vitscope.files.whole import sha256_of
-from vitscope.networks.family import find_family
+from vitscope.networks.building.family import find_family
 from vitscope.training.loop import train
 from vitscope.training.seeding import seeded
 from vitscope.workflow.trainings import remove_unfinished

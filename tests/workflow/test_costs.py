@@ -15,9 +15,9 @@ from tests.helpers.rules import ROOT, rules
 from vitscope.files.tables import read_metadata
 from vitscope.measures.hessian.lanczos import LARGEST_BASIS
 from vitscope.measures.hessian.measure import LEAST_VECTORS
-from vitscope.networks.block_table import BLOCKS
-from vitscope.networks.blocks import list_blocks
-from vitscope.networks.empty import empty_network
+from vitscope.networks.building.empty import empty_network
+from vitscope.networks.finding.block_table import BLOCKS
+from vitscope.networks.finding.blocks import list_blocks
 from vitscope.settings.loading import BUNDLED_STUDIES, load_study
 from vitscope.settings.study import Study
 from vitscope.workflow import costs

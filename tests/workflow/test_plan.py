@@ -9,7 +9,7 @@ import pytest
 
 from tests.helpers.rules import ROOT, rules
 from vitscope.commands.plan import earlier, records_of
-from vitscope.measures import rooms
+from vitscope.measures import registry
 from vitscope.measures.lesion.measure import SHARE_OF_LESION
 from vitscope.settings.loading import BUNDLED_STUDIES, load_study
 from vitscope.settings.study import Study
@@ -231,7 +231,7 @@ def test_seconds_per_gb_are_those_that_were_measured() -> None:
     }
     found = re.findall(r"^\| ([\w -]+): .*, ([\d.]+) s \|$", text, re.MULTILINE)
     measured = {row: float(seconds) for row, seconds in found}
-    declared = {name: rooms.declared(name) for name in rooms.names()}
+    declared = {name: registry.declared(name) for name in registry.names()}
     (shard,) = map(float, re.findall(r"the most latents at once \| ([\d.]+) GB", text))
     for name, of_measure in rows.items():
         seconds = sum(measured[row] for row in of_measure)

@@ -12,8 +12,8 @@ import pytest
 
 from tests.helpers.every_job import choices, everything
 from tests.helpers.rules import ROOT, rules
-from vitscope.measures import rooms
-from vitscope.networks.family import family_names, module_of
+from vitscope.measures import registry
+from vitscope.networks.building.family import family_names, module_of
 from vitscope.workflow import reach
 from vitscope.workflow.digests import reached
 from vitscope.workflow.tables import OTHERS
@@ -22,7 +22,7 @@ EXPECTED = ROOT / "tests" / "expected" / "reruns.csv"
 # What every job needs: its errors, its files, and where there is one, its study. Each table of cut
 # points has their columns: whoever reads it depends on what they mean.
 EVERYWHERE = ("vitscope", "vitscope.errors", "vitscope.files", "vitscope.settings")
-SHARED_COLUMNS = "vitscope.networks.cut_point_columns"
+SHARED_COLUMNS = "vitscope.networks.finding.cut_point_columns"
 MOST = 1 / 3
 
 
@@ -94,11 +94,11 @@ def test_no_module_reruns_more_than_a_third_of_all_jobs() -> None:
     assert {module: share for module, share in shares.items() if share > MOST} == {}
 
 
-@pytest.mark.parametrize("measure", rooms.names())
+@pytest.mark.parametrize("measure", registry.names())
 def test_a_room_reruns_the_jobs_of_its_table_alone(measure: str) -> None:
     own = f"vitscope.measures.{measure}.table"
-    readers = {kind for kind, figure in rooms.kinds().items() if measure in figure.tables}
-    merging = {name for name in rooms.names() if rooms.declared(name).parts_of == measure}
+    readers = {kind for kind, figure in registry.kinds().items() if measure in figure.tables}
+    merging = {name for name in registry.names() if registry.declared(name).parts_of == measure}
     about = {measure, *readers, *merging}
     jobs = {job for job in reruns()[own] if job != "count_claims"}
     assert {job.split()[1] for job in jobs} <= about

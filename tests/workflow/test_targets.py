@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from vitscope.errors import VitscopeError
-from vitscope.measures import rooms
+from vitscope.measures import registry
 from vitscope.settings.loading import BUNDLED_STUDIES, Studies, load_config
 from vitscope.settings.study import Figure
 from vitscope.workflow import targets
@@ -169,7 +169,7 @@ def test_what_a_study_has_is_not_refused(studies: Studies) -> None:
     targets.check_names("TARGET", mini, {"buildup": "fig12a"})
     for table in mini.tables():
         targets.check_names("TARGET", mini, {"table": table})
-    for measure in rooms.names():
+    for measure in registry.names():
         for model in mini.models_of(measure):
             targets.check_names("TARGET", mini, {"measure": measure, "model": model})
     targets.check_names("TARGET", mini, {"model": "pit", "snapshot": "end", "split": "test"})

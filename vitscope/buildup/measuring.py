@@ -12,9 +12,9 @@ from vitscope.data.image_rows import known_labels
 from vitscope.data.split import Split
 from vitscope.errors import VitscopeError
 from vitscope.files.tensors import TensorFile
-from vitscope.networks.empty import empty_network, fill
-from vitscope.networks.matching import misfits
-from vitscope.networks.predictions import predict
+from vitscope.networks.building.empty import empty_network, fill
+from vitscope.networks.checkpoints.matching import misfits
+from vitscope.networks.running.predictions import predict
 
 
 def refuse_missing(network: Mapping[str, Any], where: str, weights: Path | None = None) -> NoReturn:

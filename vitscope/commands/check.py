@@ -64,8 +64,8 @@ def _missing_data(study: "Study") -> dict[str, tuple[str, str]]:
 
 def _checked(study: "Study", name: str) -> tuple[str, str]:
     """Print the cut points of a model; return whether they are right, and what was found."""
-    from vitscope.networks import failing
-    from vitscope.networks.checking import check_model
+    from vitscope.networks.building import failing
+    from vitscope.networks.running.checking import check_model
 
     entry = study.models[name]
     where = f"{study.path}: models.{name}"

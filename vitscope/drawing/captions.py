@@ -3,7 +3,7 @@
 import re
 
 from vitscope.errors import VitscopeError
-from vitscope.measures import rooms
+from vitscope.measures import registry
 from vitscope.measures.measure import FigureKind
 
 _TITLE = re.compile(r"\*\*(.+?)\.\*\*", re.DOTALL)
@@ -13,7 +13,7 @@ _LINK = re.compile(r"`([^`<]+?)\s+<([^`>]+)>`_")
 
 def caption_of(kind: FigureKind) -> str:
     """Return what a figure of this kind shows, and how to read it, in reStructuredText."""
-    return (rooms.HERE / kind.measure / kind.caption).read_text(encoding="utf-8")
+    return (registry.HERE / kind.measure / kind.caption).read_text(encoding="utf-8")
 
 
 def title_of(kind: FigureKind) -> str:
@@ -40,5 +40,5 @@ def in_markdown(text: str) -> str:
 def all_captions() -> str:
     """Return the captions of all kinds, each below its name, in Markdown."""
     return "\n".join(
-        f"## {name}\n\n{in_markdown(caption_of(kind))}" for name, kind in rooms.kinds().items()
+        f"## {name}\n\n{in_markdown(caption_of(kind))}" for name, kind in registry.kinds().items()
     )

@@ -6,11 +6,11 @@ from typing import Any
 from torch import nn
 
 from vitscope.errors import VitscopeError, quoted
-from vitscope.measures import rooms
+from vitscope.measures import registry
 from vitscope.measures.given import OnModel
-from vitscope.networks.attention import Attention
-from vitscope.networks.attention_finding import Found, find_attention
-from vitscope.networks.cut_points import CutPoint
+from vitscope.networks.attention.finding import Found, find_attention
+from vitscope.networks.attention.reading import Attention
+from vitscope.networks.finding.cut_points import CutPoint
 
 
 def attention_of(given: OnModel) -> list[Attention]:
@@ -42,8 +42,8 @@ def why_none(found: Found) -> str | None:
         return None
     others = [
         name
-        for name, kind in rooms.kinds().items()
-        if not rooms.declared(kind.measure).reads_attention
+        for name, kind in registry.kinds().items()
+        if not registry.declared(kind.measure).reads_attention
     ]
     why = (
         f"none of its {len(found.refused)} attentions can be read ({_first(found)})"

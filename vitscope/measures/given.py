@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from vitscope.corruptions.corrupted import Corrupted
     from vitscope.data.split import Split
     from vitscope.files.tensors import TensorFile
-    from vitscope.networks.cut_points import CutPoint
+    from vitscope.networks.finding.cut_points import CutPoint
     from vitscope.progress import Say
     from vitscope.training.augmented import Augmented
 

@@ -10,8 +10,8 @@ import torch
 from scipy.spatial import cKDTree
 from torch import Tensor
 
-from vitscope.networks.attention import Weights
-from vitscope.networks.positions import DIGITS
+from vitscope.networks.attention.reading import Weights
+from vitscope.networks.finding.positions import DIGITS
 
 Array = npt.NDArray[Any]
 

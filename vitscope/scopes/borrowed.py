@@ -8,8 +8,8 @@ from typing import Any
 import torch
 from torch import nn
 
-from vitscope.networks.outputs import give_logits
-from vitscope.networks.plain_attention import without_fast_path
+from vitscope.networks.building.outputs import give_logits
+from vitscope.networks.building.plain_attention import without_fast_path
 
 
 @contextmanager

@@ -12,9 +12,9 @@ import numpy as np
 import torch
 
 from vitscope.errors import VitscopeError
-from vitscope.networks.conversion import convert
-from vitscope.networks.loading import load_model
-from vitscope.networks.outputs import logits_of
+from vitscope.networks.building.outputs import logits_of
+from vitscope.networks.checkpoints.conversion import convert
+from vitscope.networks.checkpoints.loading import load_model
 from vitscope.settings.loading import load_study
 
 

@@ -9,7 +9,7 @@ import pandas as pd
 
 from vitscope.drawing.figure import Member
 from vitscope.errors import VitscopeError
-from vitscope.measures import rooms
+from vitscope.measures import registry
 from vitscope.scopes.looking import Scope, between
 from vitscope.scopes.scope import OTHERS, Tables
 
@@ -31,7 +31,7 @@ class Comparison(Tables):
 
     def table(self, name: str) -> pd.DataFrame:
         """Return a table by its name, with the rows of all networks; `model` says whose."""
-        if name in rooms.names() and rooms.declared(name).of_pairs:
+        if name in registry.names() and registry.declared(name).of_pairs:
             tables = [self._between(name, *pair) for pair in combinations(self._networks, 2)]
         else:
             tables = [_rows(each, name) for each in self._networks]
@@ -43,10 +43,10 @@ class Comparison(Tables):
         in_memory = all(isinstance(each.scope, Scope) for each in self._networks)
         of_pairs = {
             name
-            for name in rooms.names()
-            if rooms.declared(name).of_pairs and in_memory and len(self._networks) > 1
+            for name in registry.names()
+            if registry.declared(name).of_pairs and in_memory and len(self._networks) > 1
         }
-        return [name for name in (*OTHERS, *rooms.names()) if name in shared | of_pairs]
+        return [name for name in (*OTHERS, *registry.names()) if name in shared | of_pairs]
 
     def _between(self, name: str, one: _Of, other: _Of) -> pd.DataFrame:
         if not (isinstance(one.scope, Scope) and isinstance(other.scope, Scope)):

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from vitscope.errors import VitscopeError
-from vitscope.measures import rooms
+from vitscope.measures import registry
 from vitscope.scopes.images import DATASET, SPLIT, Stored
 from vitscope.settings.loading import check_view, study_schema
 from vitscope.settings.schema import check, fill
@@ -47,8 +47,8 @@ def described(
         "models": {name: model},
         "figures": {
             kind: {"kind": kind, "models": [name]}
-            for kind, drawn in rooms.kinds().items()
-            if not (rooms.declared(drawn.measure).of_pairs or drawn.by_epoch)
+            for kind, drawn in registry.kinds().items()
+            if not (registry.declared(drawn.measure).of_pairs or drawn.by_epoch)
         },
         "analysis": _fitting(own, images),
     }
@@ -99,7 +99,7 @@ def _fitting(analysis: Settings, images: int) -> Settings:
     of_loss["split"] = SPLIT
     most = study_schema()["$defs"]["analysis"]["properties"]["augmented"]["properties"]["images"]
     drawn = of_loss.setdefault("images", min(images, most["default"]))
-    for measure in map(rooms.declared, rooms.names()):
+    for measure in map(registry.declared, registry.names()):
         fitting = measure.fitting(drawn if measure.needs == "loss" else images)
         if fitting:
             analysis[measure.name] = fitting | analysis.get(measure.name, {})

@@ -14,11 +14,11 @@ from torch import nn
 from vitscope.drawing.figure import Member
 from vitscope.errors import VitscopeError
 from vitscope.files.pairs import PREFIXES, pair_name
-from vitscope.measures import rooms
+from vitscope.measures import registry
 from vitscope.measures.merging import Measured, merged
-from vitscope.networks import failing
-from vitscope.networks.block_table import BLOCKS
-from vitscope.networks.outputs import logits_of
+from vitscope.networks.building import failing
+from vitscope.networks.building.outputs import logits_of
+from vitscope.networks.finding.block_table import BLOCKS
 from vitscope.scopes.borrowed import borrowed, device_of
 from vitscope.scopes.described import described, described_video
 from vitscope.scopes.images import Stored, Wanted, store
@@ -56,7 +56,7 @@ class Scope(Tables):
 
     def available(self) -> list[str]:
         """Return the names of the tables that there are, or that can be made."""
-        return [name for name in (*OTHERS, *rooms.names()) if not self._maker.why_not(name)]
+        return [name for name in (*OTHERS, *registry.names()) if not self._maker.why_not(name)]
 
     @property
     def warnings(self) -> list[str]:
@@ -112,7 +112,7 @@ class Scope(Tables):
         return save(self.study, self.kinds(), self._network, images, Path(folder), make, keywords)
 
     def _snapshots(self, kind: str) -> list[str]:
-        return [END] if rooms.kinds()[kind].snapshots else []
+        return [END] if registry.kinds()[kind].snapshots else []
 
 
 def _alike(kinds: set[str]) -> str:
@@ -134,7 +134,7 @@ def between(name: str, one: Scope, other: Scope) -> pd.DataFrame:
             f"{name} compares feature maps of the same images, and the networks were looked at "
             f"with others: give both the same, in the same order."
         )
-    measure, modules = rooms.declared(name), reach.merging(name)
+    measure, modules = registry.declared(name), reach.merging(name)
     measured = {
         prefix: Measured(maker.model, maker.parts(measure), maker.make("blocks"))
         for prefix, maker in both.items()

@@ -22,17 +22,17 @@ from vitscope.data.split import Split
 from vitscope.errors import VitscopeError
 from vitscope.files.tables import read_metadata, read_warnings, warned
 from vitscope.files.tensors import TensorFile
-from vitscope.measures import rooms
+from vitscope.measures import registry
 from vitscope.measures.attending import why_none
 from vitscope.measures.given import OnLatents, OnLoss, OnModel, OnNetwork, OnPredictions
 from vitscope.measures.measure import Measure
 from vitscope.measures.merging import Measured, merged, part_columns
-from vitscope.networks.attention_finding import find_attention
-from vitscope.networks.block_table import BLOCKS, read_cut_points
-from vitscope.networks.blocks import list_blocks
-from vitscope.networks.classifying import classify
-from vitscope.networks.latents import extract_shard
-from vitscope.networks.prediction_table import PREDICTIONS
+from vitscope.networks.attention.finding import find_attention
+from vitscope.networks.finding.block_table import BLOCKS, read_cut_points
+from vitscope.networks.finding.blocks import list_blocks
+from vitscope.networks.running.classifying import classify
+from vitscope.networks.running.latents import extract_shard
+from vitscope.networks.running.prediction_table import PREDICTIONS
 from vitscope.scopes.bars import bar
 from vitscope.scopes.borrowed import borrowed
 from vitscope.settings.study import Study
@@ -75,7 +75,7 @@ class Maker:
             elif table == "predictions":
                 self._predict()
             else:
-                self._measure(rooms.declared(table))
+                self._measure(registry.declared(table))
         return path
 
     def why_not(self, table: str) -> str | None:
@@ -84,7 +84,7 @@ class Maker:
             return None
         if table == "predictions":
             return self._without_classes(table)
-        measure = rooms.declared(table)
+        measure = registry.declared(table)
         measured = reach.measured_by(measure)
         if measured.needs == "weights" or "alike" in measured.reads:
             return f"{table} takes a training: the workflow measures it, of a study."
@@ -153,7 +153,7 @@ class Maker:
 
     def _with_it(self, measure: Measure) -> list[Measure]:
         """Return what is measured in one pass: the passes are what takes the time."""
-        others = (rooms.declared(name) for name in rooms.names())
+        others = (registry.declared(name) for name in registry.names())
         return [measure] + [
             each
             for each in others
@@ -364,7 +364,7 @@ def _refused(measure: Measure, study: Study) -> str | None:
 
 
 def _room(measure: Measure, part: str) -> ModuleType:
-    return import_module(rooms.module(measure.name, part))
+    return import_module(registry.module(measure.name, part))
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from vitscope.claims.published import Published, read_published_of
 from vitscope.drawing.figure import Member
 from vitscope.drawing.text import literal
 from vitscope.errors import VitscopeError, nearest
-from vitscope.measures import rooms
+from vitscope.measures import registry
 from vitscope.package_data import PUBLISHED_POINTS
 from vitscope.scopes.scope import OTHERS, Tables, drawn
 from vitscope.settings.loading import load_study
@@ -45,7 +45,7 @@ class Made(Tables):
 
     def available(self) -> list[str]:
         """Return the names of the tables that there are."""
-        return [name for name in (*OTHERS, *rooms.names()) if self._paths(name)]
+        return [name for name in (*OTHERS, *registry.names()) if self._paths(name)]
 
     def figures(self) -> dict[str, str]:
         """Return the figures of the study by their names, and the kind of each."""
@@ -61,7 +61,7 @@ class Made(Tables):
         figure = self.study.figures[kind]
         tables = [
             self._of_subjects(name, figure.subjects(name))
-            for name in rooms.kinds()[figure.kind].tables
+            for name in registry.kinds()[figure.kind].tables
         ]
         members = [self._member(name) for name in figure.models]
         moments = params.snapshots(self.study, kind)

@@ -18,8 +18,8 @@ from torch import Tensor, nn
 from vitscope.data.split import Split
 from vitscope.errors import VitscopeError
 from vitscope.files.whole import atomic_path, write_text
-from vitscope.networks.outputs import logits_of
-from vitscope.networks.own_code import INSTALLED, OwnCode
+from vitscope.networks.building.outputs import logits_of
+from vitscope.networks.building.own_code import INSTALLED, OwnCode
 from vitscope.scopes.borrowed import borrowed, device_of
 from vitscope.scopes.described import IMAGES, WEIGHTS
 from vitscope.settings.study import Settings, Study

@@ -11,7 +11,7 @@ from vitscope.claims.report import findings
 from vitscope.claims.tables import CLAIMS
 from vitscope.drawing.figure import Member
 from vitscope.errors import VitscopeError, nearest
-from vitscope.measures import rooms
+from vitscope.measures import registry
 from vitscope.package_data import STYLE
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class Tables:
         # What begins so is looked for by copy, pickle, pandas and notebooks.
         if name.startswith("_") or "members" not in vars(self):
             raise AttributeError(name)
-        if name not in (*rooms.names(), *OTHERS):
+        if name not in (*registry.names(), *OTHERS):
             raise AttributeError(
                 f"there is no table '{name}'; there are {', '.join(self.available())}."
                 f"{nearest(name, self.available())}"
@@ -60,7 +60,7 @@ class Tables:
         trained = any(member.epoch is not None for member in self.members)
         return [
             name
-            for name, kind in rooms.kinds().items()
+            for name, kind in registry.kinds().items()
             if there >= {*kind.tables} and (trained or not kind.by_epoch)
         ]
 
@@ -90,7 +90,9 @@ class Tables:
 
     def _quick_kinds(self) -> list[str]:
         """Return the kinds whose claims cost no more than a few passes of the images."""
-        measures = {kind: rooms.declared(rooms.kinds()[kind].measure) for kind in self.kinds()}
+        measures = {
+            kind: registry.declared(registry.kinds()[kind].measure) for kind in self.kinds()
+        }
         return [kind for kind, measure in measures.items() if measure.needs != "loss"]
 
     def _counted(self, kind: str) -> pd.DataFrame | None:
@@ -157,7 +159,7 @@ def drawn(
 
     shown = _kind(kind)
     with style(STYLE), drawing_in(ax):
-        module = rooms.module(shown.measure, shown.module)
+        module = registry.module(shown.measure, shown.module)
         figure = draw(module, tables, members, published, snapshots)
     if ax is None:
         figure.set_dpi(DOTS_PER_INCH)
@@ -171,9 +173,9 @@ def drawn(
 
 
 def _kind(name: str) -> Any:
-    if name not in rooms.kinds():
+    if name not in registry.kinds():
         raise VitscopeError(
-            f"There is no kind of figure '{name}'.{nearest(name, rooms.kinds())} There are "
-            f"{', '.join(sorted(rooms.kinds()))}."
+            f"There is no kind of figure '{name}'.{nearest(name, registry.kinds())} There are "
+            f"{', '.join(sorted(registry.kinds()))}."
         )
-    return rooms.kinds()[name]
+    return registry.kinds()[name]

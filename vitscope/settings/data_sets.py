@@ -8,7 +8,7 @@ from vitscope.data import opening
 from vitscope.data.class_numbers import check_distinct, check_index, numbering, read_names
 from vitscope.data.counts import check_measured, check_taken
 from vitscope.errors import VitscopeError, quoted
-from vitscope.measures import rooms
+from vitscope.measures import registry
 from vitscope.settings.study import Dataset, Settings, Study
 
 
@@ -114,8 +114,8 @@ def _measured(study: Study, name: str, split: str) -> int:
 
 
 def _reads_latents(measure: str) -> bool:
-    declared = rooms.declared(measure)
-    return rooms.declared(declared.parts_of or measure).needs == "latents"
+    declared = registry.declared(measure)
+    return registry.declared(declared.parts_of or measure).needs == "latents"
 
 
 def named_classes(dataset: Dataset, split: str) -> dict[int, str]:

@@ -16,8 +16,8 @@ from vitscope.drawing import captions
 from vitscope.errors import VitscopeError
 from vitscope.files.tables import Table
 from vitscope.files.whole import atomic_path
-from vitscope.measures import rooms
-from vitscope.networks.family import arch_schema, family_names, module_of
+from vitscope.measures import registry
+from vitscope.networks.building.family import arch_schema, family_names, module_of
 from vitscope.package_data import ROOT
 from vitscope.settings import python_docs
 from vitscope.settings.loading import BUNDLED_STUDIES, config_schema, load_study, study_schema
@@ -57,13 +57,13 @@ def regenerated(page: str) -> str:
 def _part(name: str) -> str:
     kind, _, what = name.partition(" ")
     if kind == "measures":
-        return "".join(map(_measure, rooms.names()))
+        return "".join(map(_measure, registry.names()))
     if kind == "figures":
         return _figures()
     if kind == "captions":
         return captions.all_captions()
     if kind == "claims":
-        return "".join(map(_claims, rooms.names()))
+        return "".join(map(_claims, registry.names()))
     if kind == "table":
         return _columns(what)
     if kind == "python":
@@ -82,7 +82,7 @@ def _part(name: str) -> str:
 
 def _measure(measure: str) -> str:
     """Describe the table of a measure: where it is, what a row is, its columns, and its parts."""
-    text = _docstring(rooms.module(measure, "table"))
+    text = _docstring(registry.module(measure, "table"))
     row, _, notes = text.removeprefix(f"The table `{measure}`: ").partition("\n\n")
     lines = [
         f"\n## {measure}\n\n`results/{{study}}/tables/{measure}.parquet`: {row}\n\n",
@@ -101,17 +101,17 @@ def _figures() -> str:
     named: dict[str, list[str]] = {}
     for name, figure in load_study(BUNDLED_STUDIES / "mini.yaml").figures.items():
         named.setdefault(figure.kind, []).append(f"`{name}`")
-    titles = {kind: captions.title_of(rooms.kinds()[kind]) for kind in named}
+    titles = {kind: captions.title_of(registry.kinds()[kind]) for kind in named}
     rows = ((", ".join(named[kind]), f"[{titles[kind]}](docs/figures.md#{kind})") for kind in named)
     return _table(("figure", "shows"), rows)
 
 
 def _claims(measure: str) -> str:
     """Describe the claims that figures of a measure show."""
-    if not rooms.has(measure, "claims"):
+    if not registry.has(measure, "claims"):
         return ""
     lines = []
-    for kind, evidence in import_module(rooms.module(measure, "claims")).CLAIMS.items():
+    for kind, evidence in import_module(registry.module(measure, "claims")).CLAIMS.items():
         rows = ((f"`{c.name}`", c.statement, c.source, c.measure) for c in evidence.claims)
         table = _table(("claim", "statement", "source", "what is counted"), rows)
         rules = "\n\n".join(dict.fromkeys(claim.rule for claim in evidence.claims))
@@ -121,7 +121,7 @@ def _claims(measure: str) -> str:
 
 def _parts(measure: str) -> str:
     """Return the name of the table of a measure's parts, which is its own if it has no other."""
-    module = import_module(rooms.module(measure, "table"))
+    module = import_module(registry.module(measure, "table"))
     table: Table = getattr(module, "PART", module.TABLE)
     return table.name
 

@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 from vitscope.data import opening
 from vitscope.errors import VitscopeError, nearest, quoted
 from vitscope.files.strict_yaml import load_yaml
-from vitscope.measures import rooms
-from vitscope.networks.family import arch_schema, family_names, prepared
+from vitscope.measures import registry
+from vitscope.networks.building.family import arch_schema, family_names, prepared
 from vitscope.package_data import PUBLISHED_POINTS, ROOT, SCHEMAS
 from vitscope.settings.buildups import check_buildups
 from vitscope.settings.data_sets import check_data, with_class_names
@@ -63,7 +63,7 @@ def study_schema() -> Schema:
     """Return the schema of a study, with what sources and measures declare of their settings."""
     schema = load_yaml(SCHEMAS / "study.schema.yaml")
     _add_sources(schema["$defs"]["source"])
-    measures = [rooms.declared(name) for name in rooms.names()]
+    measures = [registry.declared(name) for name in registry.names()]
     schema["$defs"]["analysis"]["properties"] |= {
         each.name: schema_of(each.settings) for each in measures if each.settings
     }
@@ -160,8 +160,8 @@ def _check_bundled(path: Path, key: str, bundled: str) -> None:
 def _check_figures(study: Study) -> None:
     for name, figure in study.figures.items():
         key = f"figures.{name}"
-        if figure.kind not in rooms.kinds():
-            raise unknown(study.path, f"{key}.kind", figure.kind, rooms.kinds())
+        if figure.kind not in registry.kinds():
+            raise unknown(study.path, f"{key}.kind", figure.kind, registry.kinds())
         _check_members(study, key, figure)
         _check_shown(study, key, figure)
         _check_classes(study, key, figure)
@@ -171,7 +171,7 @@ def _check_figures(study: Study) -> None:
 
 def _check_members(study: Study, key: str, figure: Figure) -> None:
     """Refuse models that there are not, pairs where models are shown, and the other way round."""
-    of_pairs = rooms.declared(rooms.kinds()[figure.kind].measure).of_pairs
+    of_pairs = registry.declared(registry.kinds()[figure.kind].measure).of_pairs
     given, wanted = ("pairs", "models") if figure.pairs else ("models", "pairs")
     if of_pairs != bool(figure.pairs):
         raise VitscopeError(
@@ -199,8 +199,8 @@ def _images_of(study: Study, model: str) -> Settings:
 
 def _check_shown(study: Study, key: str, figure: Figure) -> None:
     """Refuse snapshots that a model of the figure lacks, or a kind that shows none."""
-    if figure.snapshots is not None and not rooms.kinds()[figure.kind].snapshots:
-        shown = rooms.kinds().items()
+    if figure.snapshots is not None and not registry.kinds()[figure.kind].snapshots:
+        shown = registry.kinds().items()
         *others, last = [f"'{name}'" for name, kind in shown if kind.snapshots or kind.by_epoch]
         raise VitscopeError(
             f"{study.path}: {key}.snapshots: figures of the kind '{figure.kind}' have no such key, "
@@ -216,7 +216,7 @@ def _check_shown(study: Study, key: str, figure: Figure) -> None:
 
 def _check_classes(study: Study, key: str, figure: Figure) -> None:
     """Refuse a model that says nothing of the classes of its data, where a figure is about that."""
-    needing = [name for name in rooms.kinds()[figure.kind].tables if _needs_classes(name)]
+    needing = [name for name in registry.kinds()[figure.kind].tables if _needs_classes(name)]
     for name in figure.models if needing else ():
         model, data = study.models[name], study.dataset_of(name)
         if model.classes is not None and model.classes == data.classes:
@@ -236,14 +236,14 @@ def _check_classes(study: Study, key: str, figure: Figure) -> None:
 
 def _needs_classes(table: str) -> bool:
     """Tell whether a table is about what models say of classes."""
-    if table not in rooms.names():
+    if table not in registry.names():
         return False
-    measure = rooms.declared(table)
-    return rooms.declared(measure.parts_of or table).needs_classes
+    measure = registry.declared(table)
+    return registry.declared(measure.parts_of or table).needs_classes
 
 
 def _check_published(path: Path, key: str, figure: Figure) -> None:
-    published, needed = figure.published, rooms.kinds()[figure.kind].published
+    published, needed = figure.published, registry.kinds()[figure.kind].published
     found = {file.name: _series(file, needed) for file in sorted(PUBLISHED_POINTS.glob("*.csv"))}
     curves = {name: series for name, series in found.items() if series}
     if not curves:
@@ -331,8 +331,8 @@ def load_study(path: Path, results: str = "results") -> Study:
     check_buildups(study)
     check_data(study)
     check(path, path.stem, schema["$defs"]["name"], within=("name of the file",))
-    for measure in rooms.names():
-        rooms.declared(measure).check(study)
+    for measure in registry.names():
+        registry.declared(measure).check(study)
     _check_training(study, results)
     return study
 

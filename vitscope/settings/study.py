@@ -11,7 +11,7 @@ import msgspec
 
 from vitscope.errors import VitscopeError, quoted
 from vitscope.files.pairs import pair_name
-from vitscope.measures import rooms
+from vitscope.measures import registry
 from vitscope.settings.schema import unknown
 from vitscope.training.snapshots import END
 
@@ -81,12 +81,12 @@ class Figure:
 
     def subjects(self, table: str) -> list[str]:
         """Return what it shows of a table: models, or pairs of them by their names."""
-        of_pairs = table in rooms.names() and rooms.declared(table).of_pairs
+        of_pairs = table in registry.names() and registry.declared(table).of_pairs
         return [*map(pair_name, self.pairs)] if of_pairs else self.models
 
     def shown_snapshots(self) -> list[str]:
         """Return the snapshots that it shows, in its order; none if it is not about them."""
-        return list(self.snapshots or [END]) if rooms.kinds()[self.kind].snapshots else []
+        return list(self.snapshots or [END]) if registry.kinds()[self.kind].snapshots else []
 
 
 @dataclass(frozen=True)
@@ -350,16 +350,16 @@ class Study:
     def figures_of(self, table: str) -> list[Figure]:
         """Return the figures that are drawn from a table."""
         shown = self.figures.values()
-        return [figure for figure in shown if table in rooms.kinds()[figure.kind].tables]
+        return [figure for figure in shown if table in registry.kinds()[figure.kind].tables]
 
     def tables(self) -> list[str]:
         """Return the tables that the figures need."""
         kinds = {figure.kind for figure in self.figures.values()}
-        return sorted({table for kind in kinds for table in rooms.kinds()[kind].tables})
+        return sorted({table for kind in kinds for table in registry.kinds()[kind].tables})
 
     def measures(self) -> list[str]:
         """Return the measures that the figures need."""
-        return [name for name in self.tables() if name in rooms.names()]
+        return [name for name in self.tables() if name in registry.names()]
 
     def models_of(self, table: str | None = None) -> list[str]:
         """Return the models of the figures that need a table, or of any, in the study's order."""

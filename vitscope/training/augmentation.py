@@ -13,7 +13,7 @@ from torch.nn import functional
 
 from vitscope.errors import VitscopeError
 from vitscope.files.pictures import as_picture, as_pixels
-from vitscope.networks.timm_import import import_timm
+from vitscope.networks.building.timm_import import import_timm
 from vitscope.training.recipe import Recipe
 
 Pixels = npt.NDArray[np.uint8]

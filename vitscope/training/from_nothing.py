@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from vitscope.data.split import Split
-from vitscope.networks.family import find_family
+from vitscope.networks.building.family import find_family
 from vitscope.training.loop import train
 from vitscope.training.recipe import Recipe
 from vitscope.training.seeding import seeded

@@ -13,8 +13,8 @@ from torch.nn import functional
 
 from vitscope.data.split import Split
 from vitscope.errors import VitscopeError
-from vitscope.networks.plain_attention import plain_attention
-from vitscope.networks.weights_file import sha256_of
+from vitscope.networks.building.plain_attention import plain_attention
+from vitscope.networks.checkpoints.weights_file import sha256_of
 from vitscope.progress import Say, say_on_stderr
 from vitscope.training.batches import Batch, Batches, workers_for
 from vitscope.training.optimization import learning_rate, optimizer_of

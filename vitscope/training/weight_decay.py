@@ -4,7 +4,7 @@ from typing import Any
 
 from torch import nn
 
-from vitscope.networks.timm_import import import_timm
+from vitscope.networks.building.timm_import import import_timm
 
 
 def weight_decay_groups(model: nn.Module, weight_decay: float) -> list[dict[str, Any]]:

@@ -11,8 +11,8 @@ from torch import Tensor, nn
 from vitscope.measures.attending import attention_in
 from vitscope.measures.attention_maps.compute import Maps, attention_named, maps_of
 from vitscope.measures.attention_rollout.rolling import Rollout
-from vitscope.networks.attention import Attention
-from vitscope.networks.cut_points import CutPoint
+from vitscope.networks.attention.reading import Attention
+from vitscope.networks.finding.cut_points import CutPoint
 from vitscope.video.drawing import Map, Pixels, Scale, over
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vitscope.errors import VitscopeError
-from vitscope.measures import rooms
+from vitscope.measures import registry
 from vitscope.measures.measure import Work, passes
 from vitscope.settings.study import Dataset, Study, Video
 from vitscope.workflow import params
@@ -102,7 +102,7 @@ class Job:
 
 def network_of(blocks: "pd.DataFrame", metadata: Mapping[str, str]) -> Network:
     """Return what a block table says of a network."""
-    from vitscope.networks.block_table import head_of
+    from vitscope.networks.finding.block_table import head_of
 
     head = head_of(metadata)
     values = blocks["channels"] * blocks["height"] * blocks["width"]
@@ -121,7 +121,7 @@ def _read_network(blocks: str, written: int) -> Network:
     """Return the network of a block table as it was written at that time."""
     # Imported here: a run that asks for no network needs no pandas, which takes long to import.
     from vitscope.files.tables import read_metadata
-    from vitscope.networks.block_table import BLOCKS
+    from vitscope.networks.finding.block_table import BLOCKS
 
     return network_of(BLOCKS.read(blocks), read_metadata(blocks))
 
@@ -129,8 +129,8 @@ def _read_network(blocks: str, written: int) -> Network:
 @cache
 def _counted(name: str, settings: str) -> Network:
     # Imported here: plans of figures that need no network take no torch.
-    from vitscope.networks.blocks import list_blocks
-    from vitscope.networks.empty import empty_network
+    from vitscope.networks.building.empty import empty_network
+    from vitscope.networks.finding.blocks import list_blocks
 
     entry = json.loads(settings)
     blocks = list_blocks(name, empty_network(entry["network"]), entry["network"], entry["points"])
@@ -202,7 +202,7 @@ def work(job: Job) -> Work | None:
     if job.rule in DRAWS_VIDEO:
         return Work(_frames(study.videos[names["video"]]), 1, most=True)
     if job.rule in MEASURES_MODEL:
-        measure, part = rooms.declared(names["measure"]), int(names.get("part", 0))
+        measure, part = registry.declared(names["measure"]), int(names.get("part", 0))
         cut_points = job.network.cut_points if job.network else 0
         return measure.work(study, names["model"], part, job.images, cut_points)
     return None
@@ -267,7 +267,7 @@ def seconds(job: Job, per_pass: float | None = None) -> float | None:
     if job.rule in BUILDS_IMAGES:
         return START + _seconds_of_images(job)
     if job.rule == "measure_latents":
-        rate = rooms.declared(job.names["measure"]).seconds_per_gb
+        rate = registry.declared(job.names["measure"]).seconds_per_gb
         return START + (rate * latents_bytes(job) / 1e9 if job.network else 0)
     doing = work(job)
     if doing is None:

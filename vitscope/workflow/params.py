@@ -13,8 +13,8 @@ from vitscope.data.opening import declared, local_path
 from vitscope.data.source_files import listing_digest
 from vitscope.drawing.captions import caption_of
 from vitscope.errors import VitscopeError
-from vitscope.measures import rooms
-from vitscope.networks import weight_sources
+from vitscope.measures import registry
+from vitscope.networks.checkpoints import weight_sources
 from vitscope.settings.data_sets import named_classes
 from vitscope.settings.schema import unknown
 from vitscope.settings.study import Dataset, Model, Study
@@ -74,7 +74,7 @@ def classified(study: Study, name: str) -> Values:
     """Return which images of a split are classified, for the measures of predictions."""
     wanted = {
         measure.predicted(study)
-        for measure in map(rooms.declared, rooms.names())
+        for measure in map(registry.declared, registry.names())
         if measure.reads_predictions and measure.split(study) == name
     }
     if len(wanted) != 1:
@@ -145,7 +145,7 @@ def drawing(study: Study) -> Values:
 
 def drawing_alike(study: Study) -> Values:
     """Return which are drawn where models are compared."""
-    readers = (each for each in map(rooms.declared, rooms.names()) if "alike" in each.reads)
+    readers = (each for each in map(registry.declared, registry.names()) if "alike" in each.reads)
     images = max(measure.drawn_alike(study) for measure in readers)
     return {"images": images, "seed": study.analysis.augmented.seed, "clean": study.clean}
 
@@ -162,18 +162,18 @@ def draws_alike(study: Study, model: str) -> str:
 
 def corrupted(study: Study) -> Values:
     """Return which images are corrupted, and how severely."""
-    (measure,) = (m for m in map(rooms.declared, rooms.names()) if "corrupted" in m.reads)
+    (measure,) = (m for m in map(registry.declared, registry.names()) if "corrupted" in m.reads)
     return measure.corrupted(study)
 
 
 def part(study: Study, measure: str, model: str, number: str = "0") -> Values:
     """Return what a part of a measure depends on."""
-    return rooms.declared(measure).part(study, model, int(number))
+    return registry.declared(measure).part(study, model, int(number))
 
 
 def merging(study: Study, measure: str, model: str) -> Values:
     """Return what merging the parts of a measure depends on."""
-    return rooms.declared(measure).merging(study, model)
+    return registry.declared(measure).merging(study, model)
 
 
 def members(study: Study, figure: str) -> list[Values]:
@@ -199,7 +199,7 @@ def facts(study: Study, figure: str) -> dict[str, str]:
     """Return what a figure is made from, for its caption and its metadata."""
     entry = study.figures[figure]
     models = [study.models[name] for name in entry.models]
-    measure = rooms.declared(rooms.kinds()[entry.kind].measure)
+    measure = registry.declared(registry.kinds()[entry.kind].measure)
     data = sorted({model.data for model in models})
     splits = " and ".join(measure.splits(study))
     made_from = [*data, f"{splits} images"] if splits else data
@@ -339,34 +339,34 @@ def shown_data(study: Study) -> list[tuple[str, str]]:
         (study.models[model].data, name)
         for measure in study.measures()
         for model in study.models_of(measure)
-        for name in rooms.declared(measure).splits(study)
+        for name in registry.declared(measure).splits(study)
     }
     return sorted(shown)
 
 
 def figure_module(study: Study, figure: str) -> str:
     """Return the module that draws a figure."""
-    shown = rooms.kinds()[study.figures[figure].kind]
-    return rooms.module(shown.measure, shown.module)
+    shown = registry.kinds()[study.figures[figure].kind]
+    return registry.module(shown.measure, shown.module)
 
 
 def figure_tables(study: Study, figure: str) -> dict[str, str]:
     """Return the tables that a figure is drawn from, each with the module of its columns."""
-    shown = rooms.kinds()[study.figures[figure].kind]
+    shown = registry.kinds()[study.figures[figure].kind]
     return {table: columns_of(table) for table in shown.tables}
 
 
 def published_columns(study: Study, figure: str) -> list[str]:
     """Return the columns of published points that a figure shows, or its claims compare."""
-    return sorted(rooms.kinds()[study.figures[figure].kind].published)
+    return sorted(registry.kinds()[study.figures[figure].kind].published)
 
 
 def claimed_figures(study: Study) -> dict[str, Values]:
     """Return the figures that the paper may claim something of, and who counts it."""
     found = {}
     for name, figure in study.figures.items():
-        measure = rooms.kinds()[figure.kind].measure
-        if rooms.has(measure, "claims"):
+        measure = registry.kinds()[figure.kind].measure
+        if registry.has(measure, "claims"):
             found[name] = {
                 "kind": figure.kind,
                 "measure": measure,
@@ -381,14 +381,18 @@ def claimed_figures(study: Study) -> dict[str, Values]:
 def claim_modules(study: Study) -> list[str]:
     """Return the modules by which the claims of a study are counted."""
     measures = {figure["measure"] for figure in claimed_figures(study).values()}
-    return [rooms.module(measure, "claims") for measure in sorted(measures)]
+    return [registry.module(measure, "claims") for measure in sorted(measures)]
 
 
 def columns_of(table: str) -> str:
     """Return the module that says the columns of a table."""
-    return "vitscope.networks.block_table" if table == "blocks" else rooms.module(table, "table")
+    return (
+        "vitscope.networks.finding.block_table"
+        if table == "blocks"
+        else registry.module(table, "table")
+    )
 
 
 def caption(study: Study, figure: str) -> str:
     """Return what a figure of its kind shows, and how to read it."""
-    return caption_of(rooms.kinds()[study.figures[figure].kind])
+    return caption_of(registry.kinds()[study.figures[figure].kind])

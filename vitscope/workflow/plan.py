@@ -90,7 +90,7 @@ def calibrated(study: Study, model: str) -> float:
     """Return the seconds that one image takes through a network, with any weights, on one core."""
     import torch
 
-    from vitscope.networks.family import find_family
+    from vitscope.networks.building.family import find_family
 
     entry = study.network(model)
     size, channels = entry["image_size"], len(entry["mean"])

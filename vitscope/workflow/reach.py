@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from vitscope.buildup import tried
-from vitscope.measures import rooms
+from vitscope.measures import registry
 from vitscope.measures.measure import Measure
-from vitscope.networks.family import module_of
+from vitscope.networks.building.family import module_of
 from vitscope.settings.study import Study
 from vitscope.workflow import params
 from vitscope.workflow.digests import code_digest
@@ -50,7 +50,7 @@ def _family_of_steps(study: Study, names: Names) -> list[str]:
 
 
 def _room(study: Study, names: Names) -> list[str]:
-    return [rooms.module(names["measure"], part) for part in ("compute", "table")]
+    return [registry.module(names["measure"], part) for part in ("compute", "table")]
 
 
 def _family_and_room(study: Study, names: Names) -> list[str]:
@@ -105,7 +105,7 @@ BY_NAME: dict[str, Callable[[Study, Names], list[str]]] = {
 
 def measured_by(measure: Measure) -> Measure:
     """Return the measure that the parts of a table are of: itself, unless it says another."""
-    return rooms.declared(measure.parts_of) if measure.parts_of else measure
+    return registry.declared(measure.parts_of) if measure.parts_of else measure
 
 
 def merging(measure: str) -> dict[str, str | None]:
@@ -113,12 +113,12 @@ def merging(measure: str) -> dict[str, str | None]:
 
     Those of the block table are among them where parts are merged at its cut points.
     """
-    declared = rooms.declared(measure)
+    declared = registry.declared(measure)
     part = measured_by(declared).name
     return {
-        "part": rooms.module(part, "table"),
-        "table": rooms.module(measure, "table"),
-        "merge": rooms.module(measure, "merge") if rooms.has(measure, "merge") else None,
+        "part": registry.module(part, "table"),
+        "table": registry.module(measure, "table"),
+        "merge": registry.module(measure, "merge") if registry.has(measure, "merge") else None,
         "blocks": params.columns_of("blocks") if declared.merges_blocks else None,
     }
 

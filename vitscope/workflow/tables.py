@@ -5,12 +5,12 @@ from importlib import import_module
 
 from vitscope.errors import VitscopeError, nearest
 from vitscope.files.tables import Table
-from vitscope.measures import rooms
+from vitscope.measures import registry
 
 # The tables that are no measure's, and where their columns are.
 OTHERS = {
-    "blocks": ("vitscope.networks.block_table", "BLOCKS"),
-    "predictions": ("vitscope.networks.prediction_table", "PREDICTIONS"),
+    "blocks": ("vitscope.networks.finding.block_table", "BLOCKS"),
+    "predictions": ("vitscope.networks.running.prediction_table", "PREDICTIONS"),
     "buildup": ("vitscope.buildup.table", "BUILDUP"),
     "buildup_result": ("vitscope.buildup.table", "RESULT"),
     "training_history": ("vitscope.training.history", "HISTORY"),
@@ -23,8 +23,8 @@ OTHERS = {
 def tables() -> dict[str, Table]:
     """Return all tables by their names: of measures, of their parts, and others."""
     found: dict[str, Table] = {}
-    for measure in rooms.names():
-        module = import_module(rooms.module(measure, "table"))
+    for measure in registry.names():
+        module = import_module(registry.module(measure, "table"))
         for table in (getattr(module, "PART", module.TABLE), module.TABLE):
             found[table.name] = table
     for module_name, constant in OTHERS.values():

@@ -9,7 +9,7 @@ from os.path import normpath, relpath
 from pathlib import Path
 
 from vitscope.errors import VitscopeError, nearest, quoted
-from vitscope.measures import rooms
+from vitscope.measures import registry
 from vitscope.settings.loading import Studies, config_schema
 from vitscope.settings.schema import listed, unknown
 from vitscope.settings.study import Study
@@ -127,7 +127,7 @@ def _result(target: str, parts: tuple[str, ...], studies: Studies) -> None:
             for model in study.models
             for folder, suffix in (("checkpoints", "safetensors"), ("blocks", "parquet"))
         ),
-        *(f"{measure}/{model}.parquet" for measure in rooms.names() for model in study.models),
+        *(f"{measure}/{model}.parquet" for measure in registry.names() for model in study.models),
     ]
     raise VitscopeError(
         f"{target}: no rule makes it, of the study {study.name} there are files such as run.yaml, "
@@ -171,7 +171,7 @@ def _for(section: str, target: str) -> str:
 
 def _check_shown(target: str, study: Study, name: str, model: str) -> None:
     """Refuse a measure whose figures say at which moments of training, where none has the model."""
-    measured = measured_by(rooms.declared(name))
+    measured = measured_by(registry.declared(name))
     if measured.needs == "loss" and not measured.snapshots(study, model):
         check_table(study, name)
         shown = study.models_of(name)
@@ -180,7 +180,7 @@ def _check_shown(target: str, study: Study, name: str, model: str) -> None:
 
 def check_table(study: Study, table: str) -> None:
     """Refuse a table that no figure of a study needs: nothing says which models it is of."""
-    kinds = [f"'{name}'" for name, kind in rooms.kinds().items() if table in kind.tables]
+    kinds = [f"'{name}'" for name, kind in registry.kinds().items() if table in kind.tables]
     if kinds and not study.figures_of(table):
         raise VitscopeError(
             f"{study.path}: figures: found none that needs the table '{table}', so that nothing "

@@ -13,7 +13,7 @@ from torch import nn
 from tests.helpers.attending import sharpened, weights_of
 from tests.helpers.networks import described, mini, mini_blocks
 from tests.helpers.splits import CENTER, SPREAD, on_model, shapes
-from tests.networks.test_attention import Channels, Gate, Tokens
+from tests.networks.attention.test_reading import Channels, Gate, Tokens
 from vitscope.data.split import Split
 from vitscope.errors import VitscopeError
 from vitscope.measures.attention.compute import measure
@@ -21,8 +21,8 @@ from vitscope.measures.attention.merge import merge
 from vitscope.measures.attention.table import PART, TABLE, VALUES
 from vitscope.measures.given import OnModel, Parts
 from vitscope.measures.intervals import interval
-from vitscope.networks.attention_finding import find_attention
-from vitscope.networks.cut_point_columns import CUT_POINT
+from vitscope.networks.attention.finding import find_attention
+from vitscope.networks.finding.cut_point_columns import CUT_POINT
 
 IMAGES = 12
 
@@ -276,9 +276,9 @@ import torch
 
 from tests.helpers.networks import described
 from vitscope.measures.attention.numbers import numbers_of
-from vitscope.networks.attention import attending
-from vitscope.networks.attention_finding import find_attention
-from vitscope.networks.timm_import import import_timm
+from vitscope.networks.attention.reading import attending
+from vitscope.networks.attention.finding import find_attention
+from vitscope.networks.building.timm_import import import_timm
 
 torch.set_num_threads(1)
 torch.manual_seed(0)

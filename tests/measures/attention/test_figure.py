@@ -11,7 +11,7 @@ from tests.helpers.shown import flaws, legend_labels
 from vitscope.claims.published import read_published
 from vitscope.drawing.figure import Member
 from vitscope.measures.attention.table import VALUES
-from vitscope.measures.rooms import kinds
+from vitscope.measures.registry import kinds
 from vitscope.package_data import PUBLISHED_POINTS
 
 VIT, SWIN = Member("vit", "ViT", "vit"), Member("swin", "Swin", "swin")

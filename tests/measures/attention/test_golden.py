@@ -15,8 +15,8 @@ from tests.helpers.tiers import some_of
 from tests.measures.attention.by_hand import seen
 from vitscope.measures.attention.numbers import numbers_of
 from vitscope.measures.attention.table import VALUES
-from vitscope.networks.attention import Attention, Weights, attending
-from vitscope.networks.attention_finding import find_attention
+from vitscope.networks.attention.finding import find_attention
+from vitscope.networks.attention.reading import Attention, Weights, attending
 
 # As the golden values call them.
 NAMES = {"distance_renormalized": "distance_renormalised"}

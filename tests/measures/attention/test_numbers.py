@@ -10,7 +10,7 @@ from torch import Tensor
 
 from vitscope.measures.attention.numbers import EPSILON, Numbers, numbers_of
 from vitscope.measures.attention.table import VALUES
-from vitscope.networks.attention import Attention, Nth, Weights, _Softmax
+from vitscope.networks.attention.reading import Attention, Nth, Weights, _Softmax
 
 Array = npt.NDArray[np.float64]
 # Pixels of an image.

@@ -18,14 +18,14 @@ from tests.helpers.networks import mini
 from tests.helpers.splits import CENTER, SPREAD, on_model, shapes
 from tests.measures.attention.test_compute import OfTheClassToo
 from tests.measures.attention.test_numbers import ALL
-from tests.networks.test_attention import Gate, Padded
+from tests.networks.attention.test_reading import Gate, Padded
 from vitscope.data.split import Split
 from vitscope.errors import VitscopeError
 from vitscope.measures.attention_maps.compute import Maps, maps_of, measure
 from vitscope.measures.attention_maps.measure import Settings
 from vitscope.measures.attention_maps.table import TABLE
-from vitscope.networks.attention import Attention
-from vitscope.networks.timm_import import import_timm
+from vitscope.networks.attention.reading import Attention
+from vitscope.networks.building.timm_import import import_timm
 
 DEFAULTS = {key: getattr(Settings(), key) for key in ("block", "query", "queries", "head", "mass")}
 CHOSEN = {"shown": 2, "images": 6, "seed": 1}

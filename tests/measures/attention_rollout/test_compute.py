@@ -20,7 +20,7 @@ from tests.helpers.splits import on_model, shapes
 from tests.helpers.tiers import some_of
 from tests.measures.attention.by_hand import Seen, seen
 from tests.measures.attention.test_numbers import ALL, NOWHERE, attention, grid, windows_of
-from tests.networks.test_attention import Gate, Tokens
+from tests.networks.attention.test_reading import Gate, Tokens
 from vitscope.data.split import Split
 from vitscope.errors import VitscopeError
 from vitscope.measures.attention_rollout.compute import measure

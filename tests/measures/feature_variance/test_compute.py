@@ -16,7 +16,7 @@ from vitscope.measures.feature_variance.merge import merge
 from vitscope.measures.feature_variance.table import PART, TABLE
 from vitscope.measures.given import OnLatents, Parts
 from vitscope.measures.per_image import means
-from vitscope.networks.cut_point_columns import CUT_POINT
+from vitscope.networks.finding.cut_point_columns import CUT_POINT
 
 MAPS = np.random.default_rng(0).normal(3, 2, (6, 5, 8, 7)).astype(np.float32)
 

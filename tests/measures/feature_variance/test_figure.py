@@ -8,7 +8,7 @@ from vitscope.claims.published import read_published
 from vitscope.drawing.figure import Member
 from vitscope.drawing.looks import look_of
 from vitscope.errors import VitscopeError
-from vitscope.measures.rooms import kinds
+from vitscope.measures.registry import kinds
 
 RESNET = Member("resnet", "ResNet-50", "resnet")
 VIT = Member("vit", "ViT-Ti", "vit")

@@ -7,7 +7,7 @@ from vitscope.claims.published import read_published
 from vitscope.drawing.figure import Member
 from vitscope.drawing.looks import look_of
 from vitscope.errors import VitscopeError
-from vitscope.measures.rooms import kinds
+from vitscope.measures.registry import kinds
 
 FAMILIES = ["resnet", "vit", "pit", "swin", "alternet", "mixer"]
 LABELS = ["ResNet-50", "ViT-Ti", "PiT-Ti", "Swin-Ti", "AlterNet-50", "MLP-Mixer"]

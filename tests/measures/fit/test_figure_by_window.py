@@ -5,7 +5,7 @@ from tests.helpers.shown import boxes_of, flaws, legend_labels
 from tests.measures.fit.shown import METRICS, marks, rows
 from vitscope.claims.published import read_published
 from vitscope.drawing.figure import Member
-from vitscope.measures.rooms import kinds
+from vitscope.measures.registry import kinds
 
 MODELS = ["small", "middle", "nearly", "whole"]
 LABELS = ["ViT 3×3", "ViT 5×5", "ViT 8×8", "ViT global"]

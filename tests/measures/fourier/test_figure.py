@@ -15,7 +15,7 @@ from vitscope.drawing.figure import Member
 from vitscope.drawing.looks import depth_color
 from vitscope.drawing.saving import style
 from vitscope.errors import VitscopeError
-from vitscope.measures.rooms import kinds
+from vitscope.measures.registry import kinds
 
 RESNET = Member("resnet", "ResNet-50", "resnet")
 VIT = Member("vit", "ViT-Ti", "vit")

@@ -19,7 +19,7 @@ from vitscope.measures.fourier.merge import AMPLITUDES, merge
 from vitscope.measures.fourier.plane import BANDS
 from vitscope.measures.fourier.table import PART, TABLE
 from vitscope.measures.given import Parts
-from vitscope.networks.cut_point_columns import CUT_POINT
+from vitscope.networks.finding.cut_point_columns import CUT_POINT
 
 MAPS = np.random.default_rng(0).normal(3, 2, (6, 5, 8, 8)).astype(np.float32)
 SIZES = (8, 2, 1, 7)

@@ -15,7 +15,7 @@ from vitscope.drawing.figure import Member
 from vitscope.drawing.looks import looks_of
 from vitscope.errors import VitscopeError
 from vitscope.measures.frequency_noise.noise import ring
-from vitscope.measures.rooms import kinds
+from vitscope.measures.registry import kinds
 from vitscope.package_data import PUBLISHED_POINTS
 
 RESNET = Member("resnet", "ResNet", "resnet")

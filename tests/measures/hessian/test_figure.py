@@ -13,7 +13,7 @@ from vitscope.drawing.captions import caption_of
 from vitscope.drawing.figure import Member
 from vitscope.errors import VitscopeError
 from vitscope.measures.hessian.figure import KERNEL, density_per_decade
-from vitscope.measures.rooms import kinds
+from vitscope.measures.registry import kinds
 
 RESNET = Member("resnet", "ResNet", "resnet")
 VIT = Member("vit", "ViT", "vit")

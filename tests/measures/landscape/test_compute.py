@@ -34,7 +34,7 @@ from vitscope.measures.landscape.compute import (
 )
 from vitscope.measures.landscape.measure import MEASURE
 from vitscope.measures.scores import scores_of
-from vitscope.networks.predictions import predict
+from vitscope.networks.running.predictions import predict
 from vitscope.settings.loading import load_study
 from vitscope.training.augmented import Augmented
 from vitscope.workflow.tables import find_table

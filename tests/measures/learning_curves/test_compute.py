@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from vitscope.errors import VitscopeError
-from vitscope.measures import rooms
+from vitscope.measures import registry
 from vitscope.measures.given import OnWeights
 from vitscope.measures.learning_curves.compute import measure
 from vitscope.measures.learning_curves.table import RECORDED, TABLE
@@ -53,7 +53,7 @@ def test_snapshots_are_where_names_and_the_recipe_say() -> None:
     vit = MINI.models["vit"]
     names = ("init", "warmup", "epoch_5", "epoch_12", "of_mine", "epoch_x")
     models = {"vit": replace(vit, snapshots={name: {} for name in names})}
-    part = rooms.declared("learning_curves").part
+    part = registry.declared("learning_curves").part
     # The warm-up of the model's own recipe has two epochs, that of the study one.
     known = {"init": 0, "warmup": 2, "epoch_5": 5, "epoch_12": 12}
     assert part(replace(MINI, models=models), "vit", 0) == {"snapshots": known}
@@ -65,7 +65,7 @@ def test_snapshots_are_where_names_and_the_recipe_say() -> None:
 @pytest.mark.parametrize("model", ["resnet", "vit", "vit_6"])
 def test_the_curves_of_the_bundled_models_are_those_of_their_trainings(model: str) -> None:
     history = HISTORY.read(FOLDER / model / "history.parquet")
-    settings = rooms.declared("learning_curves").part(MINI, model, 0)
+    settings = registry.declared("learning_curves").part(MINI, model, 0)
     table = measure(OnWeights(model, history=history), **settings)
     recipe = MINI.recipe(model)
     assert table["epoch"].tolist() == list(range(recipe.epochs + 1))
@@ -83,4 +83,4 @@ def test_a_model_without_a_history_is_refused() -> None:
     with pytest.raises(
         VitscopeError, match=r"models.vit.history: found none, allowed: the table that train_model"
     ):
-        rooms.declared("learning_curves").check(replace(MINI, models=models, figures=figures))
+        registry.declared("learning_curves").check(replace(MINI, models=models, figures=figures))

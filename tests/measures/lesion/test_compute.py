@@ -31,11 +31,11 @@ from vitscope.measures.lesion.compute import (
     lesioned,
     measure,
 )
-from vitscope.networks.blocks import list_blocks
-from vitscope.networks.cut_point_columns import CUT_POINT
-from vitscope.networks.cut_points import Join, Recorded
-from vitscope.networks.dataflow import Value, record
-from vitscope.networks.timm_import import import_timm
+from vitscope.networks.building.timm_import import import_timm
+from vitscope.networks.finding.blocks import list_blocks
+from vitscope.networks.finding.cut_point_columns import CUT_POINT
+from vitscope.networks.finding.cut_points import Join, Recorded
+from vitscope.networks.finding.dataflow import Value, record
 from vitscope.workflow.tables import find_table
 
 IMAGES = torch.randn(3, 3, 32, 32, generator=torch.Generator().manual_seed(1))

@@ -16,8 +16,8 @@ from vitscope.errors import VitscopeError
 from vitscope.measures.receptive_field.choosing import chosen
 from vitscope.measures.receptive_field.compute import Squares, contributions
 from vitscope.measures.receptive_field.table import SHARES
-from vitscope.networks.capture import capturing
-from vitscope.networks.cut_points import CutPoint, Layout, Recorded
+from vitscope.networks.finding.capture import capturing
+from vitscope.networks.finding.cut_points import CutPoint, Layout, Recorded
 
 NCHW = Layout("nchw")
 

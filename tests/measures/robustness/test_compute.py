@@ -25,7 +25,7 @@ from vitscope.measures.robustness.compute import (
     measure,
     scored,
 )
-from vitscope.networks.predictions import predict
+from vitscope.networks.running.predictions import predict
 from vitscope.workflow.tables import find_table
 
 IMAGES, SEVERITIES = 30, [1, 3, 5]

@@ -12,8 +12,8 @@ from vitscope.errors import VitscopeError
 from vitscope.files.tensors import TensorFile
 from vitscope.measures.given import OnWeights
 from vitscope.measures.trajectory.compute import measure, recorded, traced
-from vitscope.networks.empty import parameter_names
-from vitscope.networks.weights_file import write_weights
+from vitscope.networks.building.empty import parameter_names
+from vitscope.networks.checkpoints.weights_file import write_weights
 from vitscope.settings.loading import BUNDLED_STUDIES, load_study
 from vitscope.training.polar import polar
 from vitscope.workflow.tables import find_table

@@ -13,7 +13,7 @@ from vitscope.measures.attending import attention_of
 from vitscope.measures.attention.numbers import Numbers, numbers_of
 from vitscope.measures.attention.table import VALUES
 from vitscope.measures.given import OnModel
-from vitscope.networks.attention import Attention, Weights, attending
+from vitscope.networks.attention.reading import Attention, Weights, attending
 
 Array = npt.NDArray[Any]
 

@@ -14,7 +14,7 @@ from scipy.spatial.distance import cdist
 from torch import Tensor
 
 from vitscope.measures.attention.table import VALUES
-from vitscope.networks.attention import Attention, Weights
+from vitscope.networks.attention.reading import Attention, Weights
 
 Array = npt.NDArray[Any]
 

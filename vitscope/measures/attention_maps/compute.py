@@ -15,7 +15,7 @@ from vitscope.measures.attending import attention_of
 from vitscope.measures.given import OnModel
 from vitscope.measures.shown import pictures, rows_shown
 from vitscope.measures.tokens import Tokens, tokens_of, whole
-from vitscope.networks.attention import Attention, Weights, attending
+from vitscope.networks.attention.reading import Attention, Weights, attending
 
 Array = npt.NDArray[Any]
 

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from vitscope.measures.tokens import Tokens, over_heads, pooling, tokens_of, whole
-from vitscope.networks.attention import Attention, Weights, attending
+from vitscope.networks.attention.reading import Attention, Weights, attending
 
 
 class Rollout:

@@ -21,7 +21,7 @@ A part has one row per cut point, image, quantity and frequency.
 import pyarrow as pa
 
 from vitscope.files.tables import Table
-from vitscope.networks.cut_point_columns import CUT_POINT
+from vitscope.networks.finding.cut_point_columns import CUT_POINT
 
 TABLE = Table(
     "fourier",

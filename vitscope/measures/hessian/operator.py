@@ -15,7 +15,7 @@ from torch.nn import functional
 
 from vitscope.errors import VitscopeError
 from vitscope.measures.hessian.lanczos import Start
-from vitscope.networks.plain_attention import plain_attention
+from vitscope.networks.building.plain_attention import plain_attention
 from vitscope.training.weight_decay import weight_decay_groups
 
 # How far two evaluations of the same product may differ, as a multiple of the rounding error.

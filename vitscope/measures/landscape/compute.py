@@ -19,7 +19,7 @@ from vitscope.errors import VitscopeError
 from vitscope.measures.given import OnLoss
 from vitscope.measures.landscape.table import TABLE
 from vitscope.measures.scores import scores_of
-from vitscope.networks.predictions import scores_of_images
+from vitscope.networks.running.predictions import scores_of_images
 from vitscope.progress import Progress, Say
 from vitscope.training.augmented import Augmented
 

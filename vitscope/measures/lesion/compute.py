@@ -21,11 +21,11 @@ from vitscope.data.image_rows import known_labels, rows_to_classify
 from vitscope.errors import VitscopeError
 from vitscope.measures.given import OnModel
 from vitscope.measures.intervals import accuracy_changes
-from vitscope.networks.capture import Silencing
-from vitscope.networks.cut_point_columns import CUT_POINT
-from vitscope.networks.cut_points import Alike, CutPoint, Join, Recorded
-from vitscope.networks.outputs import logits_of
-from vitscope.networks.plain_attention import without_fast_path
+from vitscope.networks.building.outputs import logits_of
+from vitscope.networks.building.plain_attention import without_fast_path
+from vitscope.networks.finding.capture import Silencing
+from vitscope.networks.finding.cut_point_columns import CUT_POINT
+from vitscope.networks.finding.cut_points import Alike, CutPoint, Join, Recorded
 
 Array = npt.NDArray[np.bool_]
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from vitscope.files.tables import Table
 from vitscope.measures.columns import CHANGE
-from vitscope.networks.cut_point_columns import CUT_POINT
+from vitscope.networks.finding.cut_point_columns import CUT_POINT
 
 TABLE = Table(
     "lesion",

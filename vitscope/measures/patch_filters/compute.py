@@ -9,7 +9,7 @@ import pandas as pd
 from vitscope.errors import VitscopeError
 from vitscope.measures.given import OnNetwork
 from vitscope.measures.patch_filters.table import COMPONENT, FILTER
-from vitscope.networks.projection import first_projection
+from vitscope.networks.attention.projection import first_projection
 
 Array = npt.NDArray[Any]
 

@@ -9,7 +9,7 @@ import pandas as pd
 
 from vitscope.errors import VitscopeError
 from vitscope.measures.given import OnNetwork
-from vitscope.networks.position_bias import PositionBias, position_biases
+from vitscope.networks.attention.position_bias import PositionBias, position_biases
 
 Array = npt.NDArray[Any]
 

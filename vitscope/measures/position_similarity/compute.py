@@ -9,7 +9,7 @@ import pandas as pd
 
 from vitscope.errors import VitscopeError
 from vitscope.measures.given import OnNetwork
-from vitscope.networks.position_embedding import position_embedding
+from vitscope.networks.attention.position_embedding import position_embedding
 
 Array = npt.NDArray[Any]
 

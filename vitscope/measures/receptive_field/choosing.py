@@ -6,7 +6,7 @@ from fnmatch import fnmatchcase
 import numpy as np
 
 from vitscope.errors import VitscopeError, nearest, quoted
-from vitscope.networks.cut_points import CutPoint
+from vitscope.networks.finding.cut_points import CutPoint
 
 # A network of one stage is measured at so many points, from the stem to the last.
 POINTS = 5

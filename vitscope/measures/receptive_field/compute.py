@@ -16,9 +16,9 @@ from vitscope.measures.given import OnModel
 from vitscope.measures.intervals import TAILS, bootstrap_means
 from vitscope.measures.receptive_field.choosing import chosen
 from vitscope.measures.receptive_field.table import SHARES
-from vitscope.networks.capture import reading
-from vitscope.networks.cut_point_columns import CUT_POINT
-from vitscope.networks.cut_points import CutPoint
+from vitscope.networks.finding.capture import reading
+from vitscope.networks.finding.cut_point_columns import CUT_POINT
+from vitscope.networks.finding.cut_points import CutPoint
 
 Array = npt.NDArray[Any]
 

@@ -18,7 +18,7 @@ square that is as large as the image.
 import pyarrow as pa
 
 from vitscope.files.tables import Columns, Table
-from vitscope.networks.cut_point_columns import CUT_POINT
+from vitscope.networks.finding.cut_point_columns import CUT_POINT
 
 # Percent of all contributions.
 SHARES = (20, 30, 50, 99)

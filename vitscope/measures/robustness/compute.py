@@ -13,8 +13,8 @@ from vitscope.data.image_rows import known_labels
 from vitscope.data.split import Split, normalized
 from vitscope.measures.given import OnModel
 from vitscope.measures.scores import scores_of
-from vitscope.networks.label_doubts import told_of
-from vitscope.networks.predictions import predict
+from vitscope.networks.running.label_doubts import told_of
+from vitscope.networks.running.predictions import predict
 
 if TYPE_CHECKING:
     from torch import Tensor

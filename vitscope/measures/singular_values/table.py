@@ -24,7 +24,7 @@ A part has one row per cut point and image of a shard.
 import pyarrow as pa
 
 from vitscope.files.tables import Table
-from vitscope.networks.cut_point_columns import CUT_POINT
+from vitscope.networks.finding.cut_point_columns import CUT_POINT
 
 TOKENS, IMAGES = "tokens", "images"
 # Of the first singular value: what is smaller is what rounding to float32 leaves.

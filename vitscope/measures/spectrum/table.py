@@ -14,7 +14,7 @@ the means over resampled images.
 import pyarrow as pa
 
 from vitscope.files.tables import Table
-from vitscope.networks.cut_point_columns import CUT_POINT
+from vitscope.networks.finding.cut_point_columns import CUT_POINT
 
 TABLE = Table(
     "spectrum",

@@ -14,7 +14,7 @@ A part has one row per cut point and image of a shard.
 import pyarrow as pa
 
 from vitscope.files.tables import Columns, Table
-from vitscope.networks.cut_point_columns import CUT_POINT
+from vitscope.networks.finding.cut_point_columns import CUT_POINT
 
 QUANTILES = {"lowest": 0.0, "quartile": 0.25, "median": 0.5, "third_quartile": 0.75, "highest": 1.0}
 _MEANINGS = {

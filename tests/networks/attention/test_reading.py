@@ -1,0 +1,627 @@
+"""Attention of small networks whose weights a test computes itself, in double precision."""
+
+from collections.abc import Callable, Iterator
+from math import sqrt
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.nn.functional import avg_pool2d, pad, scaled_dot_product_attention
+from torch.utils._python_dispatch import _get_current_dispatch_mode_stack
+
+from tests.helpers.attending import found_in, weights_of
+from vitscope.errors import VitscopeError
+from vitscope.networks.attention import reading
+from vitscope.networks.attention.reading import Attention, Weights, attending
+
+# Images of 16 x 16 pixels are 4 x 4 tokens of 8 channels, in two heads.
+SIZE, SIDE, CHANNELS, HEADS = 16, 4, 8, 2
+TOKENS = SIDE**2
+IMAGES = torch.randn(3, 3, SIZE, SIZE, generator=torch.Generator().manual_seed(1))
+TOLERANCE = {"rtol": 1e-5, "atol": 1e-6}
+
+
+def grid(rows: int, columns: int) -> np.ndarray:
+    """Return the middles of cells of an image, row by row, as shares of its sides."""
+    middles = [
+        [(row + 0.5) / rows, (i + 0.5) / columns] for row in range(rows) for i in range(columns)
+    ]
+    return np.array(middles)
+
+
+class Tokens(nn.Module):
+    """Patches as tokens behind some others, whose queries, keys and values are linear in them."""
+
+    def __init__(self, prefix: int = 0) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.stem = nn.Conv2d(3, CHANNELS, SIZE // SIDE, SIZE // SIDE)
+        self.prefix = nn.Parameter(torch.randn(1, prefix, CHANNELS))
+        self.qkv = nn.Linear(CHANNELS, 3 * CHANNELS)
+        with torch.no_grad():
+            self.qkv.weight.mul_(5)
+
+    def tokens(self, images: Tensor) -> Tensor:
+        """Return tokens, (N, L, C)."""
+        patches = self.stem(images).flatten(2).mT
+        return torch.cat([self.prefix.expand(len(images), -1, -1), patches], 1)
+
+    def split(self, tokens: Tensor) -> Any:
+        """Return queries, keys and values, each (N, heads, L, channels of a head)."""
+        each = self.qkv(tokens).unflatten(-1, (3, HEADS, CHANNELS // HEADS))
+        return each.permute(2, 0, 3, 1, 4)
+
+    def attend(self, images: Tensor) -> Tensor:
+        """Return what attention makes of the tokens, (N, heads, L, channels of a head)."""
+        query, key, value = self.split(self.tokens(images))
+        return scaled_dot_product_attention(query, key, value)
+
+    def forward(self, images: Tensor) -> Tensor:
+        return self.attend(images).transpose(1, 2).flatten(2).mean(1)
+
+
+@torch.no_grad()
+def by_hand(model: Tokens, images: Tensor, mask: Tensor | None = None) -> Tensor:
+    """Return the attention of all tokens to all, in double precision; -inf and False mask."""
+    scale = sqrt(CHANNELS // HEADS)
+    query, key, _ = model.split(model.tokens(images)).double()
+    scores = torch.einsum("nhqc,nhkc->nhqk", query, key) / scale
+    if mask is not None:
+        scores = (
+            scores.masked_fill(~mask, -torch.inf) if mask.dtype is torch.bool else scores + mask
+        )
+    exponentials = (scores - scores.amax(-1, keepdim=True).clamp_min(-1e30)).exp()
+    return exponentials / exponentials.sum(-1, keepdim=True).clamp_min(1e-30)
+
+
+def only(model: nn.Module) -> Attention:
+    """Return the one attention of a network, of which none is refused."""
+    found = found_in(model, SIZE)
+    assert not found.refused
+    (attention,) = found.attentions
+    return attention
+
+
+def places_are(attention: Attention, queries: Any, keys: Any) -> None:
+    """Compare where queries and keys are: (windows, queries or keys, 2)."""
+    np.testing.assert_allclose(attention.queries, queries, atol=1e-6)
+    np.testing.assert_allclose(attention.keys, keys, atol=1e-6)
+
+
+def refusal(model: nn.Module) -> str:
+    """Return why the one attention of a network cannot be read."""
+    found = found_in(model, SIZE)
+    assert not found.attentions
+    (reason,) = found.refused.values()
+    return reason
+
+
+def test_of_all_tokens() -> None:
+    model = Tokens()
+    attention = only(model)
+    assert (attention.windows, attention.heads, attention.mixed) == (1, HEADS, False)
+    # The module whose forward pass multiplies queries and keys: here the network itself.
+    assert attention.name == ""
+    places_are(attention, [grid(SIDE, SIDE)], [grid(SIDE, SIDE)])
+    (read,) = weights_of(model, [attention], IMAGES)
+    torch.testing.assert_close(read[:, 0], by_hand(model, IMAGES), **TOLERANCE)
+
+
+def one_per_head() -> Tensor:
+    return torch.randn(1, HEADS, 1, TOKENS, generator=torch.Generator().manual_seed(2))
+
+
+LOWER = torch.ones(TOKENS, TOKENS, dtype=torch.bool).tril()
+SPARSE = torch.rand(3, 1, TOKENS, TOKENS, generator=torch.Generator().manual_seed(3)) < 0.4
+NOTHING = SPARSE.clone()
+NOTHING[:, :, 5] = False
+MASKS: dict[str, tuple[dict[str, Any], Tensor | None]] = {
+    "causal": ({"is_causal": True}, LOWER),
+    "of bool": ({"attn_mask": LOWER.flip(0)}, LOWER.flip(0)),
+    "of bool for each image": ({"attn_mask": SPARSE}, SPARSE),
+    "that leaves a query nothing": ({"attn_mask": NOTHING}, NOTHING),
+    "of numbers": ({"attn_mask": 3 * LOWER.float()}, 3 * LOWER.double()),
+    "of numbers for each head": ({"attn_mask": one_per_head()}, one_per_head().double()),
+    "of infinities": ({"attn_mask": torch.where(LOWER, 0.0, -torch.inf)}, LOWER),
+    "none, and a scale": ({"scale": 1 / sqrt(CHANNELS // HEADS)}, None),
+}
+
+
+class Masked(Tokens):
+    def __init__(self, **given: Any) -> None:
+        super().__init__()
+        self.given = given
+
+    def attend(self, images: Tensor) -> Tensor:
+        query, key, value = self.split(self.tokens(images))
+        mask = self.given.get("attn_mask")
+        given = self.given
+        if mask is not None:
+            # Of each image its own, also in the pass of two images that finds attention.
+            mask = mask[: len(images)] if mask.ndim == 4 else mask
+            given = {"attn_mask": mask.to(images.device)}
+        return scaled_dot_product_attention(query, key, value, **given)
+
+
+@pytest.mark.parametrize("fused", [True, False])
+@pytest.mark.parametrize("kind", MASKS)
+def test_masks(kind: str, fused: bool) -> None:
+    given, mask = MASKS[kind]
+    model = Masked(**given)
+    attention = only(model)
+    backend = SDPBackend.FLASH_ATTENTION if fused else SDPBackend.MATH
+    with sdpa_kernel(backend):
+        (read,) = weights_of(model, [attention], IMAGES)
+    torch.testing.assert_close(read[:, 0], by_hand(model, IMAGES, mask), **TOLERANCE)
+
+
+def test_the_operations_that_hide_attention_name_what_they_are_given_alike() -> None:
+    """Which of them runs depends on the device: they are asked for names, and not run."""
+    names = [
+        "flash_attention_for_cpu flash_attention efficient_attention cudnn_attention",
+        "fused_attention_overrideable",
+    ]
+    for name in " ".join(names).split():
+        function = getattr(torch.ops.aten, f"_scaled_dot_product_{name}").default
+        arguments = {argument.name for argument in function._schema.arguments}
+        assert {"query", "key", "is_causal", "scale"} < arguments
+        # Flash attention of a GPU takes no mask.
+        assert len(arguments & {"attn_mask", "attn_bias"}) == (name != "flash_attention")
+
+
+class Windows(Tokens):
+    """Windows of 2 x 2 tokens behind a roll, with a mask of each window, as Swin has them."""
+
+    def __init__(self, windows_first: bool = False) -> None:
+        super().__init__()
+        self.windows_first = windows_first
+        self.register_buffer("mask", torch.randn(4, 1, 4, 4))
+
+    def tokens(self, images: Tensor) -> Tensor:
+        rolled = self.stem(images).permute(0, 2, 3, 1).roll((-1, -1), (1, 2))
+        windows = rolled.unflatten(2, (2, 2)).unflatten(1, (2, 2)).transpose(2, 3)
+        # (N, rows of windows, columns of windows, rows, columns, C)
+        if self.windows_first:
+            windows = windows.permute(1, 2, 0, 3, 4, 5)
+            return windows.reshape(4 * len(images), 4, CHANNELS)
+        return windows.reshape(len(images) * 4, 4, CHANNELS)
+
+    def attend(self, images: Tensor) -> Tensor:
+        query, key, value = self.split(self.tokens(images))
+        scores = query @ key.mT / 2
+        shape = (4, -1) if self.windows_first else (-1, 4)
+        mask = self.mask[:, None] if self.windows_first else self.mask
+        scores = (scores.unflatten(0, shape) + mask).flatten(0, 1)
+        return scores.softmax(-1) @ value
+
+
+@pytest.mark.parametrize("windows_first", [False, True])
+def test_windows_behind_a_roll(windows_first: bool) -> None:
+    model = Windows(windows_first)
+    attention = only(model)
+    rolled = np.roll(grid(4, 4).reshape(4, 4, 2), (-1, -1), (0, 1))
+    expected = [
+        rolled[row : row + 2, column : column + 2].reshape(4, 2)
+        for row in (0, 2)
+        for column in (0, 2)
+    ]
+    # The last window holds the corners of the image.
+    np.testing.assert_array_equal(expected[3][[0, 3]], [[7 / 8, 7 / 8], [1 / 8, 1 / 8]])
+    places_are(attention, expected, expected)
+    (read,) = weights_of(model, [attention], IMAGES)
+    mask = model.mask.repeat_interleave(3, 0) if windows_first else model.mask.repeat(3, 1, 1, 1)
+    computed = by_hand(model, IMAGES, mask.double())
+    expected_weights = (
+        computed.unflatten(0, (4, 3)).transpose(0, 1)
+        if windows_first
+        else computed.unflatten(0, (3, 4))
+    )
+    torch.testing.assert_close(read, expected_weights, **TOLERANCE)
+
+
+class Padded(Tokens):
+    """A map of 4 x 4 in windows of 3 x 3, which hold more than there is."""
+
+    def tokens(self, images: Tensor) -> Tensor:
+        map_ = pad(self.stem(images), (0, 2, 0, 2)).permute(0, 2, 3, 1)
+        windows = map_.unflatten(2, (2, 3)).unflatten(1, (2, 3)).transpose(2, 3)
+        return windows.reshape(len(images) * 4, 9, CHANNELS)
+
+
+def test_padded_windows() -> None:
+    model = Padded()
+    attention = only(model)
+    padded = np.full((6, 6, 2), np.nan)
+    padded[:4, :4] = grid(4, 4).reshape(4, 4, 2)
+    expected = [padded[row : row + 3, i : i + 3].reshape(9, 2) for row in (0, 3) for i in (0, 3)]
+    places_are(attention, expected, expected)
+    (read,) = weights_of(model, [attention], IMAGES)
+    expected_weights = by_hand(model, IMAGES).unflatten(0, (3, 4))
+    torch.testing.assert_close(read, expected_weights, **TOLERANCE)
+
+
+class OneHead(Tokens):
+    """Tokens of three dimensions, without heads."""
+
+    def attend(self, images: Tensor) -> Tensor:
+        query, key, value = self.split(self.tokens(images))[:, :, 0]
+        return scaled_dot_product_attention(query, key, value)[:, None]
+
+
+def test_one_head_that_has_no_dimension() -> None:
+    model = OneHead()
+    attention = only(model)
+    assert (attention.windows, attention.heads) == (1, 1)
+    (read,) = weights_of(model, [attention], IMAGES)
+    torch.testing.assert_close(read[:, 0], by_hand(model, IMAGES)[:, :1], **TOLERANCE)
+
+
+class Pooled(Tokens):
+    """All tokens attend to means of four."""
+
+    def attend(self, images: Tensor) -> Tensor:
+        tokens = self.tokens(images)
+        pooled = avg_pool2d(tokens.mT.unflatten(2, (SIDE, SIDE)), 2).flatten(2).mT
+        query, _, _ = self.split(tokens)
+        _, key, value = self.split(pooled)
+        return scaled_dot_product_attention(query, key, value)
+
+
+def test_pooled_keys() -> None:
+    model = Pooled()
+    attention = only(model)
+    places_are(attention, [grid(4, 4)], [grid(2, 2)])
+    (read,) = weights_of(model, [attention], IMAGES)
+    with torch.no_grad():
+        query, keys, _ = model.split(model.tokens(IMAGES).double().float()).double()
+        # Keys are linear in tokens: that of a mean is the mean of keys.
+        blocks = keys.unflatten(2, (2, 2, 2, 2)).mean((3, 5)).flatten(2, 3)
+        expected = torch.einsum("nhqc,nhkc->nhqk", query, blocks).div(2).softmax(-1)
+    torch.testing.assert_close(read[:, 0], expected, **TOLERANCE)
+
+
+def test_two_tokens_without_a_place() -> None:
+    model = Tokens(prefix=2)
+    attention = only(model)
+    expected = np.concatenate([np.full((2, 2), np.nan), grid(4, 4)])
+    places_are(attention, [expected], [expected])
+    (read,) = weights_of(model, [attention], IMAGES)
+    torch.testing.assert_close(read[:, 0], by_hand(model, IMAGES), **TOLERANCE)
+
+
+class OfTheClass(Tokens):
+    """Only the token of the class has a query."""
+
+    def attend(self, images: Tensor) -> Tensor:
+        query, key, value = self.split(self.tokens(images))
+        return scaled_dot_product_attention(query[:, :, :1], key, value)
+
+
+def test_the_token_of_the_class_alone_attends() -> None:
+    model = OfTheClass(prefix=1)
+    attention = only(model)
+    keys = np.concatenate([np.full((1, 2), np.nan), grid(4, 4)])
+    places_are(attention, np.full((1, 1, 2), np.nan), [keys])
+    (read,) = weights_of(model, [attention], IMAGES)
+    torch.testing.assert_close(read[:, 0], by_hand(model, IMAGES)[:, :, :1], **TOLERANCE)
+
+
+class HeadsFirst(Tokens):
+    """Heads lie before images, as products of three dimensions."""
+
+    def attend(self, images: Tensor) -> Tensor:
+        each = self.split(self.tokens(images)).transpose(1, 2).flatten(1, 2)
+        query, key, value = each
+        result = torch.bmm((torch.bmm(query, key.mT) / 2).softmax(-1), value)
+        return result.unflatten(0, (HEADS, -1)).transpose(0, 1)
+
+
+@pytest.mark.parametrize("images", [1, 2, 5])
+@pytest.mark.parametrize("kind", [Tokens, HeadsFirst])
+def test_batches_of_any_size(kind: Callable[[], Tokens], images: int) -> None:
+    model = kind()
+    attention = only(model)
+    assert attention.heads == HEADS
+    batch = torch.randn(images, 3, SIZE, SIZE)
+    (read,) = weights_of(model, [attention], batch)
+    torch.testing.assert_close(read[:, 0], by_hand(model, batch), **TOLERANCE)
+
+
+@pytest.mark.parametrize(
+    ("bytes_", "pieces"),
+    [
+        # Of float32, a head of an image has 4 * 16 * 16 bytes: less than one, one, both of two.
+        (1, 6),
+        (4 * TOKENS**2, 6),
+        (2 * 4 * TOKENS**2 * HEADS, 2),
+        (1 << 20, 1),
+    ],
+)
+@pytest.mark.parametrize("kind", [Tokens, HeadsFirst, Windows])
+def test_pieces_are_of_the_whole(
+    kind: Callable[[], Tokens], bytes_: int, pieces: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = kind()
+    attention = only(model)
+    (together,) = weights_of(model, [attention], IMAGES)
+    size = attention.windows * attention.queries.shape[1] * attention.keys.shape[1]
+    monkeypatch.setattr(reading, "BYTES_AT_ONCE", bytes_ * size // TOKENS**2)
+    counts: list[int] = []
+
+    def count(_: int, weights: Weights) -> None:
+        counts.append(len([*weights.pieces()]))
+
+    with torch.no_grad(), attending(model, [attention], count):
+        model(IMAGES)
+    assert counts == [pieces]
+    (read,) = weights_of(model, [attention], IMAGES)
+    torch.testing.assert_close(read, together, rtol=1e-6, atol=1e-7)
+
+
+def test_double_precision_stays() -> None:
+    model = Tokens().double()
+    (read,) = weights_of(model, [only(model)], IMAGES.double())
+    expected = by_hand(model, IMAGES.double())
+    torch.testing.assert_close(read[:, 0], expected, rtol=1e-12, atol=1e-14)
+
+
+class Twice(Tokens):
+    def forward(self, images: Tensor) -> Tensor:
+        query, key, value = self.split(self.tokens(images))
+        first = scaled_dot_product_attention(query, key, value)
+        second = scaled_dot_product_attention(2 * first, key, value)
+        return (first + second).mean(2).flatten(1)
+
+
+def test_a_module_that_attends_twice() -> None:
+    model = nn.Sequential(Twice()).eval()
+    attentions = found_in(model, SIZE).attentions
+    assert [each.name for each in attentions] == ["0", "0#2"]
+    first, second = weights_of(model, attentions, IMAGES)
+    torch.testing.assert_close(first[:, 0], by_hand(model[0], IMAGES), **TOLERANCE)
+    with torch.no_grad():
+        _, key, value = model[0].split(model[0].tokens(IMAGES)).double()
+    expected = ((first[:, 0] @ value) @ key.mT).softmax(-1)
+    torch.testing.assert_close(second[:, 0], expected, **TOLERANCE)
+
+
+class WithoutBuffer(Tokens):
+    """Has a tensor that no pass on shapes alone can take along."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.shift = torch.randn(1, TOKENS, CHANNELS)
+
+    def tokens(self, images: Tensor) -> Tensor:
+        return super().tokens(images) + self.shift
+
+
+def test_a_network_that_runs_on_a_cpu_alone() -> None:
+    model = WithoutBuffer()
+    attention = only(model)
+    places_are(attention, [grid(4, 4)], [grid(4, 4)])
+    (read,) = weights_of(model, [attention], IMAGES)
+    torch.testing.assert_close(read[:, 0], by_hand(model, IMAGES), **TOLERANCE)
+
+
+class Mixing(Tokens):
+    """Heads are mixed before the softmax, by a convolution of one position, and behind it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.before, self.behind = (nn.Conv2d(HEADS, HEADS, 1) for _ in range(2))
+
+    def attend(self, images: Tensor) -> Tensor:
+        query, key, value = self.split(self.tokens(images))
+        return self.behind(self.before(query @ key.mT / 2).softmax(-1)) @ value
+
+
+def test_heads_that_are_mixed() -> None:
+    model = Mixing()
+    attention = only(model)
+    assert attention.mixed
+    places_are(attention, [grid(4, 4)], [grid(4, 4)])
+    (read,) = weights_of(model, [attention], IMAGES)
+    with torch.no_grad():
+        query, key, _ = model.split(model.tokens(IMAGES)).double()
+        mixed = model.before.double()(query @ key.mT / 2)
+    torch.testing.assert_close(read[:, 0], mixed.softmax(-1), **TOLERANCE)
+
+
+class Gate(Tokens):
+    """A softmax of what is no product of two things that depend on the images."""
+
+    def forward(self, images: Tensor) -> Tensor:
+        tokens = self.tokens(images)
+        gate = self.qkv(tokens).softmax(-1)
+        return (gate * gate.mean(1, keepdim=True)).mean(1)
+
+
+class Learned(Tokens):
+    """Queries are weights, the same for all images."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.query = nn.Parameter(torch.randn(1, HEADS, 3, CHANNELS // HEADS))
+
+    def attend(self, images: Tensor) -> Tensor:
+        _, key, value = self.split(self.tokens(images))
+        return (self.query @ key.mT).softmax(-1) @ value
+
+
+class Behind(Tokens):
+    """Attends, and throws it away."""
+
+    def forward(self, images: Tensor) -> Tensor:
+        super().forward(images)
+        return self.tokens(images).mean(1)
+
+
+@pytest.mark.parametrize("kind", [Gate, Learned, Behind])
+def test_what_is_no_attention(kind: Callable[[], nn.Module]) -> None:
+    found = found_in(kind().eval(), SIZE)
+    assert not found.attentions
+    assert not found.refused
+
+
+class Channels(Tokens):
+    def attend(self, images: Tensor) -> Tensor:
+        query, key, value = self.split(self.tokens(images)).mT
+        return ((query @ key.mT).softmax(-1) @ value).mT
+
+
+class Across(Tokens):
+    def attend(self, images: Tensor) -> Tensor:
+        tokens = self.tokens(images).flatten(0, 1)[None]
+        query, key, value = self.split(tokens)
+        result = scaled_dot_product_attention(query, key, value)
+        return result[0].unflatten(1, (len(images), -1)).transpose(0, 1)
+
+
+class OverQueries(Tokens):
+    def attend(self, images: Tensor) -> Tensor:
+        query, key, value = self.split(self.tokens(images))
+        return (query @ key.mT).softmax(-2) @ value
+
+
+class KeysFirst(Tokens):
+    def attend(self, images: Tensor) -> Tensor:
+        query, key, value = self.split(self.tokens(images))
+        return (key @ query.mT).mT.softmax(-1) @ value
+
+
+class Sorted(Tokens):
+    """Nobody can tell where tokens are that are sorted by what they hold."""
+
+    def tokens(self, images: Tensor) -> Tensor:
+        tokens = super().tokens(images)
+        return tokens.sort(1).values
+
+
+@pytest.mark.parametrize(
+    ("kind", "reason"),
+    [
+        (Channels, "channels attend to channels there, and not positions to positions"),
+        (Across, "images attend to each other"),
+        (OverQueries, "its softmax is not over the keys"),
+        (KeysFirst, "its queries are moved between their product and the softmax"),
+        (Sorted, "nobody can tell where in the image its queries and keys are"),
+    ],
+)
+def test_what_cannot_be_read(kind: Callable[[], nn.Module], reason: str) -> None:
+    assert refusal(kind().eval()) == reason
+
+
+class Grouped(Tokens):
+    """Both heads have the keys of the first."""
+
+    def attend(self, images: Tensor) -> Tensor:
+        query, key, value = self.split(self.tokens(images))
+        return scaled_dot_product_attention(query, key[:, :1], value[:, :1], enable_gqa=True)
+
+
+class GroupedOnACpu(Grouped, WithoutBuffer):
+    pass
+
+
+class SharedByAll(Tokens):
+    """The same, by the rules of shapes."""
+
+    def attend(self, images: Tensor) -> Tensor:
+        query, key, value = self.split(self.tokens(images))
+        return scaled_dot_product_attention(query, key[:, :1], value[:, :1])
+
+
+@pytest.mark.parametrize("kind", [Grouped, GroupedOnACpu, SharedByAll])
+def test_heads_that_share_keys(kind: Callable[[], Tokens]) -> None:
+    model = kind()
+    attention = only(model)
+    places_are(attention, [grid(4, 4)], [grid(4, 4)])
+    (read,) = weights_of(model, [attention], IMAGES)
+    with torch.no_grad():
+        query, key, _ = model.split(model.tokens(IMAGES)).double()
+    expected = torch.einsum("nhqc,nkc->nhqk", query, key[:, 0]).div(2).softmax(-1)
+    torch.testing.assert_close(read[:, 0], expected, **TOLERANCE)
+
+
+def hooks_of(model: nn.Module) -> int:
+    return sum(len(m._forward_hooks) + len(m._forward_pre_hooks) for m in model.modules())
+
+
+def left_behind(model: nn.Module) -> tuple[int, int, bool]:
+    modes = len(_get_current_dispatch_mode_stack())
+    return hooks_of(model), modes, torch.backends.mha.get_fastpath_enabled()
+
+
+@pytest.fixture(params=[True, False])
+def fast_path(request: pytest.FixtureRequest) -> Iterator[bool]:
+    """Let torch take its fast path, or not, as some of vitscope has it."""
+    enabled = torch.backends.mha.get_fastpath_enabled()
+    torch.backends.mha.set_fastpath_enabled(request.param)
+    yield request.param
+    torch.backends.mha.set_fastpath_enabled(enabled)
+
+
+def test_nothing_is_left_behind(fast_path: bool) -> None:
+    model = Tokens()
+    attention = only(model)
+    before = left_behind(model)
+    assert before == (0, 0, fast_path)
+
+    def fail(*_: Any) -> None:
+        raise OSError("the disk is full")
+
+    with pytest.raises(OSError, match="the disk is full"), attending(model, [attention], fail):
+        model(IMAGES)
+    assert left_behind(model) == before
+    # Nor is anything of the first pass in the next.
+    (read,) = weights_of(model, [attention], IMAGES)
+    torch.testing.assert_close(read[:, 0], by_hand(model, IMAGES), **TOLERANCE)
+    assert left_behind(model) == before
+
+
+@pytest.mark.parametrize("kind", [Tokens, Windows, HeadsFirst, Twice, Mixing])
+def test_reading_leaves_the_logits_as_they_are(kind: Callable[[], nn.Module]) -> None:
+    model = kind().eval()
+    attentions = found_in(model, SIZE).attentions
+    with torch.inference_mode():
+        plain = model(IMAGES)
+        with attending(model, attentions, lambda _, weights: [*weights.pieces()]):
+            read = model(IMAGES)
+    assert torch.equal(plain, read)
+
+
+class Choosing(Twice):
+    """Does another thing when it is told to."""
+
+    path = "as recorded"
+
+    def tokens(self, images: Tensor) -> Tensor:
+        tokens = super().tokens(images)
+        return tokens[:, 1:] if self.path == "fewer tokens" else tokens
+
+    def forward(self, images: Tensor) -> Tensor:
+        return (
+            self.attend(images).mean(2).flatten(1)
+            if self.path == "once"
+            else super().forward(images)
+        )
+
+
+@pytest.mark.parametrize(
+    ("path", "sentence"),
+    [
+        ("once", "it computed 1 of 2 attentions. Networks that choose their path by the images"),
+        ("fewer tokens", r"of '0' has the shape \(6, 15, 15\), where \(6, 16, 16\) was recorded"),
+    ],
+)
+def test_a_network_that_takes_another_path(path: str, sentence: str) -> None:
+    model = nn.Sequential(Choosing()).eval()
+    attentions = found_in(model, SIZE).attentions
+    weights_of(model, attentions, IMAGES)
+    model[0].path = path
+    with pytest.raises(VitscopeError, match=sentence):
+        weights_of(model, attentions, IMAGES)

@@ -1,0 +1,198 @@
+"""What holds for the cut points of every family, on small members: found, and as once written."""
+
+from itertools import pairwise
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from tests.helpers.networks import described
+from tests.helpers.written import NETWORKS, SMALL, built, empty, written_points
+from vitscope.networks.building import empty as models
+from vitscope.networks.building.family import family_names, find_family
+from vitscope.networks.finding.block_table import COSTS
+from vitscope.networks.finding.blocks import Blocks, list_blocks
+from vitscope.networks.finding.capture import capturing
+from vitscope.networks.finding.cut_points import CutPoint
+
+IMAGES = torch.randn(2, 3, 32, 32, generator=torch.Generator().manual_seed(1))
+Case = tuple[nn.Module, list[CutPoint]]
+
+
+@pytest.fixture(scope="module", params=SMALL)
+def case(request: pytest.FixtureRequest) -> Case:
+    torch.manual_seed(0)
+    model = built(request.param)
+    # The last normalization of a block starts at zero in timm's ResNets, which would hide a branch.
+    for parameter in model.parameters():
+        if parameter.ndim == 1:
+            nn.init.uniform_(parameter, 0.5, 1.5)
+    return model, listed(request.param).points
+
+
+def listed(name: str) -> Blocks:
+    return list_blocks(name, empty(name), described(NETWORKS[name]["image_size"]))
+
+
+def read(model: nn.Module, cut_points: list[CutPoint]) -> tuple[Tensor, list[Tensor]]:
+    """Return the logits of fixed images, and the stream at every cut point."""
+    stream: list[Tensor] = []
+    with capturing(model, cut_points, lambda _, latent: stream.append(latent)), torch.no_grad():
+        logits = model(IMAGES)
+    return logits, stream
+
+
+def test_every_family_is_here() -> None:
+    families = {NETWORKS[name]["family"] for name in SMALL}
+    assert families == set(family_names()) - {"python", "timm"}
+
+
+LARGE = [
+    # Every one of its 200 and more operations is recorded, of images of 224 pixels.
+    pytest.param(name, marks=pytest.mark.nightly if entry["image_size"] > 32 else ())
+    for name, entry in NETWORKS.items()
+]
+WHAT = ["name", "kind", "stage", "channels", "height", "width"]
+
+
+@pytest.mark.parametrize("name", LARGE)
+def test_what_is_found_is_what_was_written(name: str) -> None:
+    """Names, kinds, stages, order, shapes, branches, and what lies between them, to the byte."""
+    found, written = listed(name), written_points(name)
+    assert found.table[WHAT].values.tolist() == written[WHAT].values.tolist()
+    joins = [point.join is not None for point in found.points]
+    assert joins == (written["branch"] != "").tolist()
+    # Its stem is read where the pooling ends, while what was pooled is still there.
+    costs = [cost for cost in COSTS if cost != "peak" or name != "timm_resnet basic"]
+    assert found.table[costs].values.tolist() == written[costs].values.tolist()
+
+
+def hooked(model: nn.Module, name: str) -> list[Tensor]:
+    """Return the maps where they were once read, by hooks of torch's own."""
+    maps: list[Tensor] = []
+    handles = []
+
+    def keep(channels: int, height: int, width: int, value: Any) -> None:
+        tensor = value[0] if isinstance(value, tuple) else value
+        if tensor.ndim == 3:
+            tokens = tensor[:, -height * width :]
+            tensor = tokens.transpose(1, 2).reshape(-1, channels, height, width)
+        elif NETWORKS[name]["family"] == "swin":
+            tensor = tensor.permute(0, 3, 1, 2)
+        assert tensor.shape == (len(IMAGES), channels, height, width)
+        maps.append(tensor.clone())
+
+    for _, point in written_points(name).iterrows():
+        module = model.get_submodule(point["module"])
+        shape = point[["channels", "height", "width"]]
+        if point["at"] == "input":
+            hook = module.register_forward_pre_hook(lambda _, args, s=shape: keep(*s, args))
+        else:
+            hook = module.register_forward_hook(lambda _, args, out, s=shape: keep(*s, out))
+        handles.append(hook)
+    with torch.no_grad():
+        model(IMAGES)
+    for handle in handles:
+        handle.remove()
+    return maps
+
+
+def test_values_are_those_of_hooks(case: Case, request: Any) -> None:
+    model, cut_points = case
+    expected = hooked(model, request.node.callspec.params["case"])
+    _, stream = read(model, cut_points)
+    assert all(torch.equal(*pair) for pair in zip(stream, expected, strict=True))
+
+
+def test_names_are_unique_and_the_stem_is_first(case: Case) -> None:
+    _, cut_points = case
+    assert len({point.name for point in cut_points}) == len(cut_points)
+    assert [point.kind == "stem" for point in cut_points] == [True] + [False] * (
+        len(cut_points) - 1
+    )
+    stages = [point.stage for point in cut_points]
+    assert stages == sorted(stages)
+
+
+@pytest.mark.parametrize("training", [False, True])
+def test_reading_leaves_the_logits_as_they_are(case: Case, training: bool) -> None:
+    model, cut_points = case
+    model.train(training)
+    with torch.random.fork_rng():
+        torch.manual_seed(2)
+        plain, _ = read(model, [])
+        torch.manual_seed(2)
+        logits, _ = read(model, cut_points)
+    model.eval()
+    assert torch.equal(plain, logits)
+
+
+def test_cut_points_come_in_order_as_maps(case: Case) -> None:
+    model, cut_points = case
+    order: list[int] = []
+
+    def note(index: int, latent: Tensor) -> None:
+        order.append(index)
+        assert latent.ndim == 4
+        assert len(latent) == 3
+
+    with capturing(model, cut_points, note), torch.inference_mode():
+        model(torch.zeros(3, 3, 32, 32))
+    assert order == list(range(len(cut_points)))
+
+
+def test_nothing_changes_a_map_after_it_was_read(case: Case) -> None:
+    model, cut_points = case
+    copies: list[Tensor] = []
+    _, stream = read(model, cut_points)
+    with capturing(model, cut_points, lambda _, latent: copies.append(latent.clone())):
+        _, again = read(model, cut_points)
+    for kept, copy, later in zip(stream, copies, again, strict=True):
+        assert torch.equal(kept, copy)
+        assert torch.equal(later, copy)
+
+
+def test_silencing_a_branch_leaves_the_stream_before_it(case: Case, request: Any) -> None:
+    """A block without its branch is its shortcut: the cut points sit on the stream, all of them."""
+    model, cut_points = case
+    _, stream = read(model, cut_points)
+    checked = 0
+    branches = written_points(request.node.callspec.params["case"])["branch"]
+    for index, (point, branch) in enumerate(zip(cut_points, branches, strict=True)):
+        if not branch or stream[index].shape != stream[index - 1].shape:
+            continue
+        hook = model.get_submodule(branch).register_forward_hook(lambda _, args, out: out * 0)
+        _, silenced = read(model, cut_points)
+        hook.remove()
+        assert torch.equal(silenced[index - 1], stream[index - 1])
+        assert torch.equal(silenced[index], stream[index - 1]), point.name
+        assert not torch.allclose(stream[index], stream[index - 1]), point.name
+        checked += 1
+    assert checked > 0
+
+
+def test_filling_an_empty_model_is_loading_a_model(case: Case, request: Any) -> None:
+    model, cut_points = case
+    filled = models.fill(empty(request.node.callspec.params["case"]), model.state_dict())
+    assert not filled.training
+    logits, stream = read(model, cut_points)
+    filled_logits, filled_stream = read(filled, cut_points)
+    assert torch.equal(filled_logits, logits)
+    assert all(torch.equal(one, other) for one, other in zip(filled_stream, stream, strict=True))
+
+
+def test_stochastic_depth_acts_before_the_stream_is_read() -> None:
+    arch = {**NETWORKS["vit"]["arch"], "depth": 2, "drop_path_rate": 0.9}
+    torch.manual_seed(0)
+    model = find_family("vit").build(arch, num_classes=5, image_size=32)
+    cut_points = list_blocks("vit", model, described()).points
+    latents: list[Tensor] = []
+    with capturing(model.train(), cut_points, lambda _, latent: latents.append(latent)):
+        model(torch.randn(64, 3, 32, 32))
+    dropped = [
+        (after == before).flatten(1).all(dim=1).float().mean().item()
+        for before, after in pairwise(latents)
+    ]
+    assert dropped[:2] == [0, 0]
+    assert all(0.7 < share < 1 for share in dropped[2:])

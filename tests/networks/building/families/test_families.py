@@ -1,0 +1,158 @@
+"""The registry, the schemas, and how a wrong arch is refused."""
+
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+import torch
+from jsonschema import Draft202012Validator
+
+from tests.helpers.networks import described
+from vitscope.errors import VitscopeError
+from vitscope.networks.building.empty import build_empty
+from vitscope.networks.building.family import arch_schema, family_names, find_family
+from vitscope.networks.finding.blocks import list_blocks
+from vitscope.networks.finding.search import find_cut_points
+
+# Those of the paper, each of which takes keys that are known, and those of any network.
+CLOSED = ["alternet", "convnext", "mixer", "pit", "resnet", "swin", "timm_resnet", "vit"]
+FAMILIES = sorted([*CLOSED, "python", "timm"])
+
+
+def test_names() -> None:
+    assert family_names() == FAMILIES
+
+
+def test_the_registry_needs_no_torch() -> None:
+    code = (
+        "import sys\n"
+        "from vitscope.networks.building.family import arch_schema, family_names\n"
+        "for name in family_names():\n"
+        "    arch_schema(name)\n"
+        "print('torch' in sys.modules, 'timm' in sys.modules)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["False", "False"]
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_arch_schemas_are_what_the_module_holds(name: str) -> None:
+    schema = arch_schema(name)
+    Draft202012Validator.check_schema(schema)
+    validator = Draft202012Validator(schema)
+    assert not validator.is_valid({})
+    closed = not validator.is_valid({"name": "x", "make": "x", "file": "x", "unknown": 1})
+    assert closed == (name in CLOSED)
+    module = sys.modules[find_family(name).network.__module__]
+    assert schema == module.ARCH
+
+
+IMAGES = torch.zeros(2, 3, 32, 32, device="meta")
+
+# As small as can be, for images of any number of channels.
+ARCHS: dict[str, dict[str, Any]] = {
+    "alternet": {"depth": 18, "width": 4},
+    "convnext": {"patch_size": 2, "depths": [1, 1, 1, 1], "dims": [4, 4, 4, 4]},
+    "mixer": {"patch_size": 8, "num_blocks": 1, "embed_dim": 8},
+    "pit": {"patch_size": 4, "stride": 4, "base_dims": [4], "depth": [1], "heads": [1]},
+    "resnet": {"depth": 18, "width": 4},
+    "swin": {"patch_size": 4, "window_size": 2, "embed_dim": 4, "depths": [1], "num_heads": [1]},
+    "timm_resnet": {"block": "basic", "layers": [1, 1, 1, 1]},
+    "vit": {"patch_size": 8, "embed_dim": 6, "depth": 1, "num_heads": 2},
+    "timm": {"name": "test_convnext"},
+}
+
+
+@pytest.mark.parametrize("name", ARCHS)
+def test_networks_take_as_many_channels_as_images_have(name: str) -> None:
+    for channels in (1, 3):
+        model = find_family(name).build(ARCHS[name], 5, 32, channels).eval()
+        assert model(torch.zeros(2, channels, 32, 32)).shape == (2, 5)
+
+
+def test_an_unknown_family() -> None:
+    for ask in (find_family, arch_schema):
+        with pytest.raises(VitscopeError) as caught:
+            ask("resnt")
+        assert str(caught.value) == (
+            f"There is no model family 'resnt'; there are {', '.join(FAMILIES)}. "
+            "Did you mean 'resnet'?"
+        )
+
+
+VIT = {"patch_size": 4, "embed_dim": 10, "depth": 1, "num_heads": 3}
+
+
+@pytest.mark.parametrize(
+    ("family", "arch", "sentence"),
+    [
+        (
+            "vit",
+            {"name": "vit_tiny_patch16_22"},
+            "timm has no model 'vit_tiny_patch16_22'. Did you",
+        ),
+        ("vit", {"name": "resnet18"}, "The model 'resnet18' of timm is a ResNet and not a Vision"),
+        ("vit", VIT, "No network can be built from arch {'patch_size': 4, 'embed_dim': 10, "),
+        ("vit", {"name": "vit_tiny_patch16_224.nowhere"}, "No network can be built from arch"),
+        (
+            "swin",
+            {"name": "swinv2_tiny_window8_256"},
+            "SwinTransformerV2 and not a SwinTransformer",
+        ),
+    ],
+)
+def test_an_arch_that_cannot_be(family: str, arch: dict[str, Any], sentence: str) -> None:
+    with torch.device("meta"), pytest.raises(VitscopeError) as caught:
+        find_family(family).build(arch, num_classes=10, image_size=32)
+    assert sentence in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("family", "name", "image_size", "cut_points"),
+    [
+        ("mixer", "mixer_s16_224", 32, 17),
+        # A convolutional network embeds its patches.
+        ("vit", "vit_small_resnet26d_224", 64, 25),
+        # Two attentions, and then two MLPs, join the stream at once.
+        ("vit", "vit_small_patch16_18x2_224", 32, 37),
+    ],
+)
+def test_models_of_timm_by_name(family: str, name: str, image_size: int, cut_points: int) -> None:
+    """Others are with the cut points that people wrote for them."""
+    model = build_empty(family, {"name": name}, 10, image_size)
+    points = list_blocks(name, model, described(image_size)).points
+    assert len(points) == cut_points
+
+
+@pytest.mark.parametrize(
+    ("family", "depth", "parameters"),
+    [
+        # As widely reported for these networks on CIFAR-100; the golden values confirm the third.
+        ("resnet", 18, 11_220_132),
+        ("resnet", 34, 21_328_292),
+        ("resnet", 50, 23_705_252),
+        ("resnet", 101, 42_697_380),
+    ],
+)
+def test_published_depths(family: str, depth: int, parameters: int) -> None:
+    with torch.device("meta"):
+        model = find_family(family).build({"depth": depth}, num_classes=100, image_size=32)
+    assert sum(parameter.numel() for parameter in model.parameters()) == parameters
+
+
+@pytest.mark.parametrize(
+    ("depth", "blocks", "attending"),
+    [(18, 8, 3), (34, 17, 6), (50, 17, 6), (101, 34, 6), (152, 51, 6)],
+)
+def test_alternets(depth: int, blocks: int, attending: int) -> None:
+    family = find_family("alternet")
+    with torch.device("meta"):
+        model = family.build({"depth": depth}, num_classes=10, image_size=32)
+    kinds = [point.kind for point in find_cut_points(model, IMAGES).points]
+    assert kinds[0] == "stem"
+    assert kinds.count("msa") == attending
+    assert len(kinds) == blocks + 1
+    # Every stage that attends ends with attention.
+    assert kinds[-1] == "msa"

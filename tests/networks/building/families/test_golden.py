@@ -1,0 +1,73 @@
+"""The published layouts load, and give what the authors' own code gives."""
+
+from typing import Any
+
+import pytest
+import torch
+from torch.nn.functional import cross_entropy
+
+from tests.helpers.networks import described
+from vitscope.networks.checkpoints.translation import translate
+from vitscope.networks.finding.blocks import list_blocks
+from vitscope.networks.finding.capture import capturing
+
+CUT_POINTS = {"resnet_50": 17, "vit_ti": 25, "pit_ti": 27, "swin_ti": 28, "alternet_50": 18}
+
+
+@pytest.mark.parametrize("name", ["resnet_50", "vit_ti"])
+def test_values_of_the_authors(golden: Any, name: str) -> None:
+    expected = golden.expected[name]
+    model = golden.model(name)
+    images, labels = golden.images(16)
+    shapes, variances = [], []
+
+    def measure(index: int, latent: torch.Tensor) -> None:
+        assert index == len(shapes)
+        shapes.append(list(latent.shape))
+        variances.append(latent.flatten(2).var(dim=2).mean().item())
+
+    cut_points = list_blocks(name, model, described()).points
+    with capturing(model, cut_points, measure), torch.inference_mode():
+        logits = model(images)
+
+    assert sum(parameter.numel() for parameter in model.parameters()) == expected["params"]
+    assert shapes == expected["shapes"]
+    assert variances == pytest.approx(expected["variance"], rel=1e-5)
+    assert logits[0, :8].tolist() == pytest.approx(expected["logits_first"], rel=1e-5, abs=1e-5)
+    assert cross_entropy(logits, labels).item() == pytest.approx(expected["nll"], rel=1e-5)
+
+
+@pytest.mark.parametrize("name", CUT_POINTS)
+def test_reading_leaves_the_logits_as_they_are(golden: Any, name: str) -> None:
+    model = golden.model(name)
+    images, _ = golden.images(2)
+    seen: list[int] = []
+    cut_points = list_blocks(name, model, described()).points
+    with torch.inference_mode():
+        plain = model(images)
+        with capturing(model, cut_points, lambda index, _: seen.append(index)):
+            read = model(images)
+    assert torch.equal(plain, read)
+    assert seen == list(range(CUT_POINTS[name]))
+
+
+@pytest.mark.parametrize("name", ["pit_ti", "swin_ti"])
+def test_translating_twice_changes_nothing(golden: Any, name: str) -> None:
+    model = golden.model(name)
+    once = translate(golden.state_dict(name), model).weights
+    twice = translate(once, model).weights
+    assert twice.keys() == once.keys() == model.state_dict().keys()
+    assert all(torch.equal(twice[key], once[key]) for key in once)
+
+
+def test_recomputed_buffers_are_those_of_the_checkpoint(golden: Any) -> None:
+    model = golden.model("swin_ti")
+    buffers = dict(model.named_buffers())
+    stored = {
+        key: tensor
+        for key, tensor in golden.state_dict("swin_ti").items()
+        if key.endswith(("relative_position_index", "attn_mask"))
+    }
+    assert len(stored) == 17
+    for key, tensor in stored.items():
+        assert torch.equal(buffers[key].long(), tensor.long()), key

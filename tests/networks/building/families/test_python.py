@@ -1,0 +1,340 @@
+"""Networks of the user's own: found and checked without running them, built, loaded, refused."""
+
+import sys
+from pathlib import Path
+from textwrap import dedent
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+from vitscope.errors import VitscopeError
+from vitscope.networks.building import own_run
+from vitscope.networks.building.empty import empty_network
+from vitscope.networks.building.family import find_family, prepared
+from vitscope.networks.checkpoints.conversion import convert, convert_made
+from vitscope.networks.checkpoints.loading import load_model, read_origin
+
+# It holds all that a network without values could not: computed buffers, and plain tensors.
+NET = """
+    import torch
+    from torch import nn
+    from layers import Branch
+
+    class Net(nn.Module):
+        def __init__(self, width, classes):
+            super().__init__()
+            self.register_buffer("scale", torch.linspace(1, 2, width), persistent=False)
+            self.shift = torch.full((width,), float(torch.ones(3).sum()))
+            self.stem = nn.Conv2d(3, width, 4, 4)
+            self.branch = Branch(width)
+            self.head = nn.Linear(width, classes)
+
+        def forward(self, x):
+            x = self.stem(x)
+            x = x + self.branch(x)
+            return self.head(x.mean((2, 3)) * self.scale + self.shift)
+
+    def net(width=4, *, classes):
+        return Net(width, classes)
+"""
+LAYERS = """
+    from torch import nn
+
+    class Branch(nn.Sequential):
+        def __init__(self, width):
+            super().__init__(nn.Conv2d(width, width, 3, padding=1), nn.ReLU())
+"""
+ARCH = {"file": "net.py", "make": "net", "classes": 5}
+IMAGES = torch.rand(2, 3, 16, 16, generator=torch.Generator().manual_seed(0))
+
+
+def write(folder: Path, **files: str) -> Path:
+    """Write files of Python."""
+    for name, text in files.items():
+        path = folder / f"{name}.py"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(dedent(text))
+    return folder
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return write(tmp_path, net=NET, layers=LAYERS)
+
+
+@pytest.fixture(autouse=True)
+def alone():
+    """Every test imports anew, and leaves nothing behind."""
+    yield
+    own_run._leave()
+
+
+def ready(folder: Path, **arch: Any) -> dict[str, Any]:
+    return prepared("python", arch, folder, "own.yaml: models.m.arch")
+
+
+def network(folder: Path, **arch: Any) -> dict[str, Any]:
+    return {
+        "family": "python",
+        "arch": ready(folder, **arch),
+        "classes": 5,
+        "image_size": 16,
+        "mean": [0.5] * 3,
+    }
+
+
+def refusal(folder: Path, **arch: Any) -> str:
+    """Return the sentence of a refusal, at any moment, less the place of the folder."""
+    with pytest.raises(VitscopeError) as caught:
+        find_family("python").build(ready(folder, **arch), 5, 16)
+    text = str(caught.value)
+    assert "\n" not in text
+    return text.replace(f"{folder}/", "").removeprefix("own.yaml: models.m.arch")
+
+
+def code(folder: Path, **arch: Any) -> str:
+    return str(ready(folder, **arch)["code"])
+
+
+def test_reading_runs_nothing(folder: Path) -> None:
+    write(folder, net="raise SystemExit('it ran')\ndef net(): ...", layers="import net")
+    arch = ready(folder, file="net.py", make="net")
+    assert arch["file"] == str(folder / "net.py")
+    assert arch["module"] == "net"
+    assert len(arch["code"]) == 16
+    assert "net" not in sys.modules
+
+
+def test_made_weights_are_what_is_loaded(folder: Path, tmp_path: Path) -> None:
+    entry = network(folder, **ARCH)
+    path = tmp_path / "out" / "net.safetensors"
+    convert_made(entry, path, label="Net", origin="made")
+    torch.manual_seed(0)
+    made = find_family("python").build(entry["arch"], 5, 16).eval()
+    loaded = load_model(path, entry)
+    assert not loaded.training
+    with torch.inference_mode():
+        assert torch.equal(loaded(IMAGES), made(IMAGES))
+    before = path.read_bytes()
+    torch.manual_seed(1)
+    convert_made(entry, path, label="Net", origin="made")
+    assert path.read_bytes() == before
+    assert len(read_origin(path)["source_sha256"]) == 64
+
+
+def test_a_checkpoint_is_loaded_over_what_was_made(folder: Path, tmp_path: Path) -> None:
+    entry = network(folder, **ARCH)
+    torch.manual_seed(7)
+    trained = find_family("python").build(entry["arch"], 5, 16).eval()
+    torch.save({"state_dict": trained.state_dict()}, tmp_path / "net.pth")
+    path = tmp_path / "out" / "net.safetensors"
+    convert(tmp_path / "net.pth", entry, path, label="Net", origin="here")
+    with torch.inference_mode():
+        assert torch.equal(load_model(path, entry)(IMAGES), trained(IMAGES))
+
+
+def test_building_leaves_the_random_state(folder: Path) -> None:
+    before = torch.get_rng_state()
+    empty_network(network(folder, **ARCH))
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_the_code_is_the_file_and_what_it_imports_beside_it(folder: Path) -> None:
+    deep = {"deep/__init__": "", "deep/a": "from . import b", "deep/b": "", "deep/c": ""}
+    write(folder, other="", **deep)
+    write(folder, net=f"{dedent(NET)}\ndef late():\n    import deep.a\n")
+    before = code(folder, **ARCH)
+    for file in ("other", "deep/c"):
+        (folder / f"{file}.py").write_text("x = 1")
+        assert code(folder, **ARCH) == before, file
+    for file in ("net", "layers", "deep/__init__", "deep/a", "deep/b"):
+        path = folder / f"{file}.py"
+        text = path.read_text()
+        path.write_text(f"{text}\nx = 1\n")
+        assert code(folder, **ARCH) != before, file
+        path.write_text(text)
+    assert code(folder, **ARCH) == before
+    # What the function is called with is in the arch, and not in the digest of the code.
+    assert code(folder, **ARCH | {"width": 8}) == before
+
+
+def test_a_file_in_a_package_imports_as_part_of_it(tmp_path: Path) -> None:
+    files = {
+        "models/__init__": "",
+        "models/net": dedent(NET).replace("from layers", "from .layers"),
+        "models/layers": f"import models.sizes\n{dedent(LAYERS)}",
+        "models/sizes": "",
+    }
+    write(tmp_path, **files)
+    by_file = ready(tmp_path, **ARCH | {"file": "models/net.py"})
+    named = {key: value for key, value in ARCH.items() if key != "file"}
+    by_module = ready(tmp_path, module="models.net", **named)
+    assert by_file == by_module
+    assert isinstance(find_family("python").build(by_file, 5, 16), nn.Module)
+    (tmp_path / "models" / "sizes.py").write_text("x = 1")
+    assert code(tmp_path, **ARCH | {"file": "models/net.py"}) != by_file["code"]
+
+
+def test_a_study_within_the_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    files = {
+        "pack/__init__": "",
+        "pack/net": dedent(NET).replace("from layers", "from .deeper.layers"),
+        "pack/deeper/__init__": "",
+        "pack/deeper/layers": LAYERS,
+    }
+    monkeypatch.chdir(write(tmp_path, **files) / "pack" / "deeper")
+    arch = ready(Path(), **ARCH | {"file": "../net.py"})
+    assert (arch["file"], arch["module"]) == ("../net.py", "pack.net")
+    assert isinstance(find_family("python").build(arch, 5, 16), nn.Module)
+
+
+def test_a_function_that_is_defined_in_two_ways_may_take_any_keyword(tmp_path: Path) -> None:
+    write(tmp_path, net="try:\n    def net(a): ...\nexcept ImportError:\n    def net(b): ...")
+    for key in ("a", "b"):
+        assert ready(tmp_path, file="net.py", make="net", **{key: 1})
+
+
+def test_an_installed_module() -> None:
+    arch = ready(Path(), module="torchvision.models.resnet", make="resnet18", num_classes=7)
+    model = find_family("python").build(arch, 7, 32).eval()
+    assert model(torch.rand(1, 3, 32, 32)).shape == (1, 7)
+    # It stays as it was imported by others: what is installed is never imported twice.
+    module = sys.modules["torchvision.models.resnet"]
+    own_run._leave()
+    assert sys.modules["torchvision.models.resnet"] is module
+
+
+def test_two_networks_may_have_files_of_the_same_name(tmp_path: Path) -> None:
+    family, found = find_family("python"), {}
+    for width in (2, 3, 2):
+        folder = write(tmp_path / str(width), layers=LAYERS)
+        write(folder, net=dedent(NET).replace("width=4", f"width={width}"))
+        found[width] = family.build(ready(folder, **ARCH), 5, 16)
+        assert found[width].stem.out_channels == width
+    assert sys.path.count(str(tmp_path / "2")) == 1
+    assert str(tmp_path / "3") not in sys.path
+
+
+def test_nothing_is_written_beside_the_code(folder: Path) -> None:
+    find_family("python").build(ready(folder, **ARCH), 5, 16)
+    assert sorted(path.name for path in folder.iterdir()) == ["layers.py", "net.py"]
+
+
+@pytest.mark.parametrize(
+    ("arch", "sentence"),
+    [
+        (
+            {"file": "ne.py"},
+            ".file: ne.py is not a file of Python: give the path of a file NAME.py that is there, "
+            "relative to the study or absolute. Did you mean 'net.py'?",
+        ),
+        ({"file": "."}, ".file: {folder} is not a file of Python: give the path of a file"),
+        ({"file": "x" * 5000}, ".file: x"),
+        ({"file": "~nobody/net.py"}, ".file: ~nobody/net.py is not a file of Python: give the"),
+        ({"make": "nett"}, ".make: net.py has no function 'nett'; it has Net, net. Did you mean"),
+        ({"widht": 3}, ": net.py, line 20: net takes no 'widht', it takes width, classes. Did you"),
+        ({"classes": None}, ": net.py, line 20: net needs classes: add it to the arch."),
+        ({"module": "nett.py"}, ".module: the module nett.py is not there: give one that lies"),
+        ({"module": "math"}, ".module: the module math is not written in Python: give one that"),
+    ],
+)
+def test_what_is_wrong_with_an_arch_is_refused_before_it_runs(
+    folder: Path, arch: dict[str, Any], sentence: str
+) -> None:
+    given = ARCH | arch
+    if "module" in arch:
+        del given["file"]
+    with pytest.raises(VitscopeError) as caught:
+        ready(folder, **{key: value for key, value in given.items() if value is not None})
+    text = str(caught.value).replace(f"{folder}/", "").removeprefix("own.yaml: models.m.arch")
+    assert text.startswith(sentence.format(folder=folder))
+
+
+CLASSES = """
+from torch import nn
+
+
+class Own(nn.Module):
+    def __init__(self, width, classes=10):
+        super().__init__()
+
+
+class Open(Own):
+    pass
+"""
+
+
+def test_the_keywords_of_a_class_are_checked_too(tmp_path: Path) -> None:
+    write(tmp_path, classes=CLASSES)
+    assert ready(tmp_path, file="classes.py", make="Own", width=3)
+    # What its bases take is not read.
+    assert ready(tmp_path, file="classes.py", make="Open", anything=3)
+    for given, sentence in (
+        ({"widht": 3}, "Own takes no 'widht', it takes width, classes. Did you mean 'width'?"),
+        ({"classes": 3}, "Own needs width: add it to the arch."),
+    ):
+        with pytest.raises(VitscopeError) as caught:
+            ready(tmp_path, file="classes.py", make="Own", **given)
+        assert str(caught.value).endswith(sentence)
+
+
+@pytest.mark.parametrize(
+    ("files", "sentence"),
+    [
+        ({"net": "def net(classes:\n"}, ": net.py, line 1: '(' was never closed: correct it."),
+        ({"layers": "x = 1\nif x\n"}, ": layers.py, line 2: expected ':': correct it."),
+        ({"net": "def net(classes): return 3"}, "net.py: net returned an object of the type int"),
+        (
+            {"layers": "x = 1\n\nraise ValueError('no\\nlayers')"},
+            "layers.py, line 3, in <module>: ValueError: no.",
+        ),
+        (
+            {"net": "from layers import Brunch\n\ndef net(classes): ..."},
+            "net.py, line 1, in <module>: ImportError: cannot import name 'Brunch' from 'layers'",
+        ),
+        (
+            {"net": "from torch import nn\ndef net(classes):\n    return nn.Linear(classes, 'a')"},
+            "net.py, line 3, in net: TypeError: empty(): argument",
+        ),
+        (
+            {"net": "import sys\ndef net(classes): sys.exit('bye')"},
+            "net.py, line 2, in net: SystemExit: bye.",
+        ),
+        (
+            {"net": "from os.path import *\nnot_there = 0", "layers": ""},
+            "net.py: net: AttributeError: module 'net' has no attribute 'net'.",
+        ),
+    ],
+)
+def test_errors_of_the_code_are_reported_by_file_and_line(
+    folder: Path, files: dict[str, str], sentence: str
+) -> None:
+    assert refusal(write(folder, **files), **ARCH).startswith(sentence)
+
+
+def test_an_error_in_the_forward_pass_is_reported(folder: Path) -> None:
+    model = find_family("python").build(ready(folder, **ARCH), 5, 16)
+    with pytest.raises(RuntimeError) as caught:
+        model(torch.rand(1, 1, 16, 16))
+    sentence = own_run.told(caught.value)
+    assert sentence is not None
+    assert sentence.startswith(
+        f"{folder}/net.py, line 16, in forward: RuntimeError: Given groups=1"
+    )
+    assert own_run.told(ValueError("of another place")) is None
+
+
+def test_a_name_that_is_taken_is_refused(tmp_path: Path) -> None:
+    write(tmp_path, torch="def net(): ...")
+    assert refusal(tmp_path, file="torch.py", make="net").startswith(
+        "torch.py has the name of the module torch, which is loaded already from "
+    )
+
+
+def test_weights_that_cannot_be_written_are_refused(tmp_path: Path) -> None:
+    write(tmp_path, net="import torch\ndef net(): return torch.nn.Linear(2, 2).bfloat16()")
+    entry = network(tmp_path, file="net.py", make="net")
+    with pytest.raises(VitscopeError, match=r"holds weight as torch\.bfloat16, which is not"):
+        convert_made(entry, tmp_path / "out", label="Net", origin="made")

@@ -1,0 +1,191 @@
+"""Attention to a window of tokens, beside sums over pairs that a test takes one by one."""
+
+from math import exp
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+from tests.helpers.attending import found_in, sharpened, weights_of
+from vitscope.errors import VitscopeError
+from vitscope.networks.attention.proofs import differences
+from vitscope.networks.building.empty import build_empty, fill
+from vitscope.networks.building.family import arch_schema, find_family
+from vitscope.networks.building.local_attention import sees
+from vitscope.networks.building.plain_attention import plain_attention
+from vitscope.networks.finding.search import find_cut_points
+from vitscope.settings.schema import check
+
+# Images of 20 x 20 pixels are 5 x 5 tokens behind that of the class.
+SIZE, SIDE, HEADS, CHANNELS = 20, 5, 2, 8
+TOKENS = SIDE**2 + 1
+ARCH = {"patch_size": 4, "embed_dim": CHANNELS, "depth": 2, "num_heads": HEADS}
+IMAGES = torch.randn(3, 3, SIZE, SIZE, generator=torch.Generator().manual_seed(1))
+
+
+def vit(window: int | None = None) -> Any:
+    """Return a network that attends to little of what there is, of the same weights each time."""
+    arch = ARCH if window is None else {**ARCH, "attention_window": window}
+    torch.manual_seed(0)
+    return sharpened(find_family("vit").build(arch, 10, SIZE))
+
+
+def reached(window: int, query: int, key: int) -> bool:
+    """Tell whether a token sees another, from the words of the setting."""
+    if 0 in (query, key):
+        return True
+    (row, column), (of_row, of_column) = (divmod(token - 1, SIDE) for token in (query, key))
+    # With itself in the middle; of an even side, one more below and to the right.
+    above, below = (window - 1) // 2, window // 2
+    return row - above <= of_row <= row + below and column - above <= of_column <= column + below
+
+
+def by_hand(attention: nn.Module, tokens: Tensor, window: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the weights of each pair, and what attention makes of the tokens of one image."""
+    weight, bias, out, shift = (
+        each.detach().double().numpy()
+        for layer in (attention.qkv, attention.proj)
+        for each in (layer.weight, layer.bias)
+    )
+    each = (tokens.double().numpy() @ weight.T + bias).reshape(TOKENS, 3, HEADS, -1)
+    weights = np.zeros((HEADS, TOKENS, TOKENS))
+    made = np.zeros((TOKENS, HEADS, CHANNELS // HEADS))
+    for head in range(HEADS):
+        for query in range(TOKENS):
+            keys = [key for key in range(TOKENS) if reached(window, query, key)]
+            products = [float(each[query, 0, head] @ each[key, 1, head]) for key in keys]
+            exponentials = [exp(product / (CHANNELS // HEADS) ** 0.5) for product in products]
+            for key, exponential in zip(keys, exponentials, strict=True):
+                weights[head, query, key] = exponential / sum(exponentials)
+                made[query, head] += weights[head, query, key] * each[key, 2, head]
+    return weights, made.reshape(TOKENS, CHANNELS) @ out.T + shift
+
+
+@pytest.mark.parametrize("fused", [True, False])
+@pytest.mark.parametrize("window", [1, 2, 3, 4, 8])
+def test_it_is_what_sums_over_the_pairs_in_reach_are(window: int, fused: bool) -> None:
+    attention = vit(window).blocks[0].attn.double()
+    attention.fused_attn = fused
+    tokens = torch.randn(TOKENS, CHANNELS, dtype=torch.float64)
+    _, expected = by_hand(attention, tokens, window)
+    with torch.no_grad():
+        found = attention(tokens[None])[0]
+    np.testing.assert_allclose(found.numpy(), expected, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("fused", [True, False])
+@pytest.mark.parametrize("window", [2, 3])
+def test_what_is_read_is_nothing_outside_the_window(window: int, fused: bool) -> None:
+    model = vit(window)
+    attentions = found_in(model, SIZE).attentions
+    assert [each.name for each in attentions] == ["blocks.0.attn", "blocks.1.attn"]
+    inputs: list[Tensor] = []
+    attention = model.blocks[0].attn
+    attention.register_forward_hook(lambda _, args, __: inputs.append(args[0].detach()))
+    for block in model.blocks:
+        block.attn.fused_attn = fused
+    for number, read in enumerate(weights_of(model, attentions, IMAGES)):
+        outside = torch.tensor(
+            [[not reached(window, query, key) for key in range(TOKENS)] for query in range(TOKENS)]
+        )
+        assert outside.any()
+        assert (read[..., outside] == 0).all()
+        assert (read[..., ~outside] > 0).all()
+        torch.testing.assert_close(read.sum(-1), torch.ones_like(read.sum(-1)))
+        if number == 0:
+            expected, _ = by_hand(attention, inputs[0][1], window)
+            np.testing.assert_allclose(read[1, 0].numpy(), expected, rtol=1e-4, atol=1e-6)
+
+
+def test_queries_and_keys_are_where_those_of_global_attention_are() -> None:
+    for ours, theirs in zip(
+        *(found_in(vit(window), SIZE).attentions for window in (3, None)), strict=True
+    ):
+        assert (ours.name, ours.heads, ours.windows, ours.mixed) == (theirs.name, HEADS, 1, False)
+        np.testing.assert_array_equal(ours.queries, theirs.queries)
+        np.testing.assert_array_equal(ours.keys, theirs.keys)
+        assert np.isnan(ours.queries[0, 0]).all()
+
+
+@pytest.mark.parametrize("window", [2 * SIDE - 1, 2 * SIDE, 100])
+def test_a_window_as_large_as_all_offsets_is_global(window: int) -> None:
+    model, whole = vit(window), vit()
+    with torch.no_grad():
+        torch.testing.assert_close(model(IMAGES), whole(IMAGES), rtol=1e-6, atol=1e-6)
+        with plain_attention(model), plain_attention(whole):
+            assert torch.equal(model(IMAGES), whole(IMAGES))
+    smaller = vit(2 * SIDE - 3)
+    with torch.no_grad():
+        assert not torch.allclose(smaller(IMAGES), whole(IMAGES), rtol=1e-3)
+
+
+def test_checkpoints_of_local_and_global_attention_are_interchangeable() -> None:
+    model, whole = vit(3), vit()
+    assert [*model.state_dict()] == [*whole.state_dict()]
+    assert [*dict(model.named_parameters())] == [*dict(whole.named_parameters())]
+    torch.manual_seed(5)
+    drawn = find_family("vit").build(ARCH, 10, SIZE).state_dict()
+    torch.manual_seed(5)
+    local = find_family("vit").build({**ARCH, "attention_window": 3}, 10, SIZE).state_dict()
+    # Models of one seed begin with the same weights.
+    assert all(torch.equal(drawn[name], local[name]) for name in drawn)
+
+
+def test_a_network_without_values_is_filled_with_the_mask_too() -> None:
+    model = vit(3)
+    empty = build_empty("vit", {**ARCH, "attention_window": 3}, 10, SIZE)
+    filled = fill(empty, model.state_dict())
+    with torch.no_grad():
+        assert torch.equal(filled(IMAGES), model(IMAGES))
+
+
+def test_cut_points_are_those_of_global_attention_and_attention_is_proven() -> None:
+    model = vit(3)
+    points, theirs = (find_cut_points(each, IMAGES).points for each in (model, vit()))
+    assert [(point.name, point.kind) for point in points] == [
+        (point.name, point.kind) for point in theirs
+    ]
+    attentions = found_in(model, SIZE).attentions
+    proven = differences(model, attentions, IMAGES)
+    assert proven.keys() == {"blocks.0.attn", "blocks.1.attn"}
+    assert max(proven.values()) < 1e-5
+
+
+def test_it_has_a_second_derivative() -> None:
+    attention = vit(3).blocks[0].attn.double()
+    attention.fused_attn = False
+    tokens = torch.randn(1, TOKENS, CHANNELS, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradgradcheck(
+        lambda x: attention(x)[:, :4].square().sum(), tokens, fast_mode=True
+    )
+
+
+def test_an_even_window_reaches_one_farther_down_and_right() -> None:
+    # Tokens 0 to 8 of 3 x 3: the middle one, 4, and that of the corner, 8.
+    seen = sees(3, 3, 2, 0)
+    assert seen[4].nonzero().flatten().tolist() == [4, 5, 7, 8]
+    assert seen[8].nonzero().flatten().tolist() == [8]
+    # Nothing wraps: the end of a row does not see the beginning of the next.
+    assert seen[2].nonzero().flatten().tolist() == [2, 5]
+
+
+@pytest.mark.parametrize(
+    ("arch", "sentence"),
+    [
+        (
+            {"name": "vit_tiny_patch16_224", "attention_window": 3},
+            "found {'name': 'vit_tiny_patch16_224', 'attention_window': 3}, allowed: "
+            "`attention_window` and `class_token` beside the dimensions of a network, and not "
+            "beside its name.",
+        ),
+        ({**ARCH, "attention_window": 0}, "found 0, allowed: a number from 1 on."),
+        ({**ARCH, "attention_window": 2.5}, "found 2.5, allowed: a whole number."),
+    ],
+)
+def test_a_window_that_cannot_be_is_refused(arch: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(VitscopeError) as caught:
+        check("own.yaml", arch, arch_schema("vit"), within=("models", "m", "arch"))
+    assert str(caught.value).endswith(sentence)
+    assert "\n" not in str(caught.value)

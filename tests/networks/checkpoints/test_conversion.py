@@ -1,0 +1,371 @@
+"""Conversions: names, shapes and values that fit, and what is said where they do not."""
+
+import hashlib
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import safetensors.torch
+import torch
+
+from tests.helpers.checkpoints import NETWORK, Runs, network_weights, same, saved
+from tests.helpers.golden import ARCHS
+from tests.helpers.web import running_site, whole
+from vitscope.errors import VitscopeError
+from vitscope.files.tensors import TensorFile
+from vitscope.networks.building.empty import build_empty
+from vitscope.networks.building.family import find_family
+from vitscope.networks.checkpoints import weight_download, weight_sources
+from vitscope.networks.checkpoints.conversion import convert
+from vitscope.networks.checkpoints.loading import load_model, read_origin
+from vitscope.networks.checkpoints.translation import translate
+from vitscope.networks.checkpoints.weights_file import write_weights
+from vitscope.web.lockfile import known
+
+ROOT = Path(__file__).parents[3]
+
+
+def misfit(tmp_path: Path, weights: object, network: dict[str, Any] = NETWORK) -> str:
+    """Return the one sentence with which a conversion is refused; nothing may be left."""
+    source = saved(tmp_path / "source.pth", weights)
+    with pytest.raises(VitscopeError) as caught:
+        convert(source, network, tmp_path / "new" / "vit", label="ViT", origin="source.pth")
+    assert list((tmp_path / "new").glob("*")) == []
+    sentence = str(caught.value)
+    assert sentence.endswith(".")
+    assert "\n" not in sentence
+    return sentence
+
+
+def test_a_conversion_keeps_every_value_and_says_where_it_is_from(converted, tmp_path):
+    assert same(safetensors.torch.load_file(converted), network_weights())
+    model = build_empty("resnet", NETWORK["arch"], 10, 32)
+    assert read_origin(converted) == {
+        "arch": json.dumps(NETWORK["arch"], sort_keys=True),
+        "classes": "10",
+        "family": "resnet",
+        "image_size": "32",
+        "parameters": str(sum(parameter.numel() for parameter in model.parameters())),
+        "source": "https://host/source.pth",
+        "source_sha256": hashlib.sha256((tmp_path / "source.pth").read_bytes()).hexdigest(),
+        "weights": "state_dict",
+    }
+    assert list(converted.parent.iterdir()) == [converted]
+
+
+def test_a_converted_file_converts_to_the_same_weights(converted, tmp_path, capsys):
+    again = tmp_path / "again.safetensors"
+    convert(converted, NETWORK, again, label="ResNet", origin="resnet.safetensors")
+    assert same(safetensors.torch.load_file(again), network_weights())
+    assert "weights" not in read_origin(again)
+    assert capsys.readouterr().out == ""
+
+
+def test_the_choice_of_averaged_weights_is_reported(tmp_path, capsys):
+    averaged = {name: value * 2 for name, value in network_weights().items()}
+    both = {"state_dict": network_weights(), "state_dict_ema": averaged}
+    source, target = saved(tmp_path / "both.pth", both), tmp_path / "resnet"
+    convert(source, NETWORK, target, label="ResNet", origin="a")
+    assert same(safetensors.torch.load_file(target), averaged)
+    assert read_origin(target)["weights"] == "state_dict_ema"
+    assert capsys.readouterr().out == (
+        f"ResNet: {source} holds weights more than once: those in 'state_dict_ema' are read, "
+        f"those in 'state_dict' are not.\n"
+    )
+
+
+@pytest.mark.nightly
+def test_conversions_in_other_processes_give_the_same_bytes(converted, tmp_path):
+    code = (
+        "import json, sys; from pathlib import Path;"
+        "from vitscope.networks.checkpoints.conversion import convert;"
+        "convert(Path(sys.argv[1]), json.loads(sys.argv[2]), Path(sys.argv[3]), label='ResNet',"
+        " origin='https://host/source.pth')"
+    )
+    for seed in "12":
+        target = tmp_path / seed
+        arguments = [str(tmp_path / "source.pth"), json.dumps(NETWORK), str(target)]
+        subprocess.run(
+            [sys.executable, "-c", code, *arguments],
+            cwd=ROOT,
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            check=True,
+        )
+        assert target.read_bytes() == converted.read_bytes()
+
+
+def test_the_order_of_the_settings_does_not_matter(converted, tmp_path):
+    arch = dict(reversed(NETWORK["arch"].items()))
+    source, target = tmp_path / "source.pth", tmp_path / "again"
+    origin = "https://host/source.pth"
+    convert(source, {**NETWORK, "arch": arch}, target, label="ResNet", origin=origin)
+    assert target.read_bytes() == converted.read_bytes()
+
+
+def test_weights_of_another_precision_get_the_types_of_the_model(tmp_path):
+    weights = network_weights()
+    half = {
+        name: value.half() if value.is_floating_point() else value
+        for name, value in weights.items()
+    }
+    target = tmp_path / "resnet"
+    source = saved(tmp_path / "source.pth", half)
+    convert(source, NETWORK, target, label="ResNet", origin="a")
+    found = safetensors.torch.load_file(target)
+    assert same(found, {name: half[name].to(value.dtype) for name, value in weights.items()})
+
+
+def test_views_into_one_storage_are_written_apart(tmp_path):
+    base = torch.arange(12.0)
+    weights = {"a": base[:6].reshape(2, 3).t(), "b": base[3:9], "c": base[0]}
+    write_weights(tmp_path / "a", weights, {})
+    assert same(safetensors.torch.load_file(tmp_path / "a"), weights)
+    assert TensorFile(tmp_path / "a").array("c").shape == ()
+
+
+def test_counters_of_old_checkpoints_may_be_missing(tmp_path):
+    weights = network_weights()
+    old = {name: value for name, value in weights.items() if "num_batches" not in name}
+    target = tmp_path / "resnet"
+    source = saved(tmp_path / "source.pth", old)
+    convert(source, NETWORK, target, label="ResNet", origin="a")
+    assert same(safetensors.torch.load_file(target), weights)
+
+
+def test_missing_left_over_and_misshapen_keys_are_listed_and_shortened(tmp_path):
+    weights = network_weights()
+    weights["layer0.0.weight"] = torch.ones(4, 1, 3, 3)
+    missing = [name for name in weights if name.startswith("layer1.0.conv")]
+    for name in missing:
+        del weights[name]
+    weights |= {f"extra.{n}": torch.ones(()) for n in range(6)}
+    sentence = misfit(tmp_path, weights)
+    shown = [name for name in missing if "num_batches" not in name]
+    assert f"missing: {', '.join(shown[:4])} and {len(shown) - 4} more;" in sentence
+    assert "left over: extra.0, extra.1, extra.2, extra.3 and 2 more;" in sentence
+    assert "of another shape: layer0.0.weight (has 4x1x3x3, needs 4x3x3x3))" in sentence
+    assert sentence.endswith(
+        ": correct the family, the arch or the number of classes, or `image_size` of the data set."
+    )
+    assert "source.pth does not fit the model" in sentence
+
+
+VIT = {
+    "family": "vit",
+    "arch": {"patch_size": 8, "embed_dim": 24, "depth": 2, "num_heads": 2},
+    "classes": 10,
+    "image_size": 32,
+    "mean": [0.5, 0.5, 0.5],
+}
+
+
+def vit_weights() -> dict[str, torch.Tensor]:
+    torch.manual_seed(0)
+    return find_family("vit").build(VIT["arch"], VIT["classes"], VIT["image_size"]).state_dict()
+
+
+def test_another_image_size_is_refused(tmp_path):
+    sentence = misfit(tmp_path, vit_weights(), {**VIT, "image_size": 64})
+    assert "(of another shape: pos_embed (has 1x17x24, needs 1x65x24))" in sentence
+    assert "`image_size` of the data set" in sentence
+
+
+@pytest.mark.parametrize("outer", ["model", "backbone", "net.encoder", "a.b.c", "module.model"])
+def test_what_stands_before_every_name_is_taken_off(tmp_path, outer):
+    for network, weights in ((NETWORK, network_weights()), (VIT, vit_weights())):
+        wrapped = {f"{outer}.{name}": value for name, value in weights.items()}
+        source, target = saved(tmp_path / "source.pth", {"state_dict": wrapped}), tmp_path / "model"
+        convert(source, network, target, label="Model", origin="a")
+        assert same(safetensors.torch.load_file(target), weights)
+
+
+def test_foreign_names_may_have_something_before_them_too(tmp_path):
+    network = {
+        "family": "swin",
+        "arch": {
+            "patch_size": 4,
+            "window_size": 2,
+            "embed_dim": 8,
+            "depths": [1, 1],
+            "num_heads": [1, 1],
+        },
+        "classes": 10,
+        "image_size": 32,
+        "mean": [0.5, 0.5, 0.5],
+    }
+    weights = find_family("swin").build(network["arch"], 10, 32).state_dict()
+    older = {
+        "model." + re.sub(r"^layers\.1\.downsample", "layers.0.downsample", name): value
+        for name, value in weights.items()
+    }
+    source, target = saved(tmp_path / "source.pth", older), tmp_path / "swin"
+    convert(source, network, target, label="Swin", origin="a")
+    assert same(safetensors.torch.load_file(target), weights)
+
+
+def test_what_stands_beside_the_model_is_left_over(tmp_path):
+    wrapped = {f"model.{name}": value for name, value in vit_weights().items()}
+    sentence = misfit(tmp_path, wrapped | {"criterion.weight": torch.ones(10)}, VIT)
+    assert "does not fit the model (left over: criterion.weight):" in sentence
+
+
+def test_names_that_would_become_the_same_stay_as_they_are(tmp_path):
+    wrapped = {f"backbone.{name}": value for name, value in vit_weights().items()}
+    sentence = misfit(tmp_path, wrapped | {"head.weight": torch.ones(10, 24)}, VIT)
+    assert "missing: cls_token" in sentence
+
+
+@pytest.mark.parametrize("outer", ["", "backbone."])
+@pytest.mark.parametrize(
+    ("network", "weights", "classifier"),
+    [
+        (VIT, vit_weights, "head.weight, head.bias"),
+        (NETWORK, network_weights, "classifier.0.dense.weight, classifier.0.dense.bias"),
+    ],
+)
+def test_a_missing_classifier_is_refused(tmp_path, network, weights, classifier, outer):
+    whole_network = weights()
+    body = {f"{outer}{n}": value for n, value in whole_network.items() if n not in classifier}
+    assert len(body) == len(whole_network) - 2
+    sentence = misfit(tmp_path, body, network)
+    assert f"has no classifier that fits the model (missing: {classifier}):" in sentence
+    assert "give `classes: null` to the model if only its feature maps are looked at" in sentence
+    # Of a network that was trained to fill in its images.
+    decoder = body | {f"{outer}decoder.weight": torch.ones(3)}
+    assert f"; left over: {outer}decoder.weight):" in misfit(tmp_path, decoder, network)
+
+
+HEADLESS = [
+    ({**NETWORK, "classes": None}, network_weights),
+    ({**VIT, "classes": None}, vit_weights),
+]
+
+
+@pytest.mark.parametrize(("network", "weights"), HEADLESS, ids=["resnet", "vit"])
+def test_a_network_without_a_classifier_is_what_lies_before_it(tmp_path, capsys, network, weights):
+    network, whole_network = {**network, "classes": None}, weights()
+    model = find_family(network["family"]).build(network["arch"], 10, 32)
+    model.load_state_dict(whole_network)
+    head = model.head if network["family"] == "vit" else model.classifier[0].dense
+    body = {n: value for n, value in whole_network.items() if "head" not in n and "dense" not in n}
+    images = torch.randn(2, 3, 32, 32)
+    seen = []
+    head.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0]))
+    model.eval()(images)
+    for number, stored in enumerate((whole_network, body)):
+        source, target = saved(tmp_path / f"{number}.pth", stored), tmp_path / f"{number}"
+        convert(source, network, target, label="Model", origin="a")
+        assert same(safetensors.torch.load_file(target), body)
+        assert read_origin(target)["classes"] == "null"
+        assert torch.equal(load_model(target, network)(images), seen[0])
+        # What the file has and the network has not is reported.
+        reported = "holds what the network has no use for: " in capsys.readouterr().out
+        assert reported == (number == 0)
+
+
+def test_the_first_weights_that_fit_are_read(tmp_path, capsys):
+    # The teacher of a distillation is no average but a network of its own.
+    teacher = {"fc.weight": torch.ones(3)}
+    both = {"teacher": teacher, "student": network_weights()}
+    source, target = saved(tmp_path / "both.pth", both), tmp_path / "resnet"
+    convert(source, NETWORK, target, label="ResNet", origin="a")
+    assert same(safetensors.torch.load_file(target), network_weights())
+    assert read_origin(target)["weights"] == "student"
+    assert "those in 'student' are read, those in 'teacher' are not." in capsys.readouterr().out
+    # Where none fits, what is said is of the first.
+    sentence = misfit(tmp_path, {"teacher": teacher, "student": dict(teacher)})
+    assert "left over: fc.weight; the file holds 'teacher' (1 weight), 'student' " in sentence
+    assert "(1 weight), of which `checkpoint.key` chooses):" in sentence
+
+
+def test_what_dino_saves_is_converted(tmp_path):
+    """As its training code saves it: a student and a teacher, each with a head of its own."""
+    network = {**VIT, "classes": None}
+    body = {name: value for name, value in vit_weights().items() if "head" not in name}
+    heads = {"head.mlp.0.weight": torch.ones(4, 24), "head.last_layer.weight_g": torch.ones(4, 1)}
+
+    def part(scale: float) -> dict[str, torch.Tensor]:
+        backbone = {f"backbone.{name}": value * scale for name, value in body.items()}
+        return {f"module.{name}": value for name, value in (backbone | heads).items()}
+
+    dino = {"student": part(1.0), "teacher": part(2.0), "optimizer": {"state": {}}, "epoch": 3}
+    sentence = misfit(tmp_path, dino, network)
+    assert "(left over: module.head.mlp.0.weight, module.head.last_layer.weight_g; " in sentence
+    assert "give their names, or patterns of them, to `checkpoint.ignore`" in sentence
+    source, target = saved(tmp_path / "dino.pth", dino), tmp_path / "vit"
+    for key, scale in ((None, 2.0), ("teacher", 2.0), ("student", 1.0)):
+        options = {"key": key, "ignore": ["module.head.*"]}
+        convert(source, network, target, label="DINO", origin="a", **options)
+        expected = {name: value * scale for name, value in body.items()}
+        assert same(safetensors.torch.load_file(target), expected)
+        assert read_origin(target)["weights"] == (key or "teacher")
+
+
+def test_more_than_the_classifier_that_is_missing_is_no_case_of_its_own(tmp_path):
+    body = {
+        name: value for name, value in vit_weights().items() if name[:4] not in ("head", "norm")
+    }
+    sentence = misfit(tmp_path, body, VIT)
+    assert "does not fit the model (missing: norm.weight, norm.bias, head.weight" in sentence
+
+
+def test_another_number_of_classes_is_refused(tmp_path):
+    sentence = misfit(tmp_path, network_weights(), {**NETWORK, "classes": 100})
+    assert "classifier.0.dense.weight (has 10x32, needs 100x32)" in sentence
+    assert "missing" not in sentence
+    assert "left over" not in sentence
+
+
+def test_values_that_are_not_finite_are_refused(tmp_path):
+    weights = network_weights()
+    weights["layer0.0.weight"][0, 0, 0, 0] = float("nan")
+    assert "holds values in layer0.0.weight that are not finite" in misfit(tmp_path, weights)
+
+
+def test_a_wrong_digest_is_refused(tmp_path):
+    source = saved(tmp_path / "source.pth", network_weights())
+    digest = hashlib.sha256(source.read_bytes()).hexdigest()
+    options: dict[str, Any] = {"label": "ResNet", "origin": "a"}
+    convert(source, NETWORK, tmp_path / "right", **options, sha256=digest.upper())
+    with pytest.raises(VitscopeError, match=rf"SHA-256 {digest} where the study says 0{{64}}: it"):
+        convert(source, NETWORK, tmp_path / "wrong", **options, sha256="0" * 64)
+    assert not (tmp_path / "wrong").exists()
+
+
+@pytest.mark.parametrize("name", ARCHS)
+def test_a_published_layout_comes_from_the_web_to_a_model(tmp_path, monkeypatch, golden, name):
+    script = golden.shared / "golden" / "make_checkpoint.py"
+    monkeypatch.setenv("no_proxy", "*")
+    served = tmp_path / "served.pth.tar"
+    subprocess.run([sys.executable, str(script), name, str(served)], check=True)
+    family, arch = ARCHS[name]
+    data = {"classes": 100, "image_size": 32, "mean": [0.5, 0.5, 0.5]}
+    network = {"family": family, "arch": arch, **data}
+    source, lock = tmp_path / "source", tmp_path / "paper.lock.yaml"
+    with running_site() as site:
+        checkpoint = {"url": site.at(f"/{name}.pth.tar", whole(served.read_bytes()))}
+        weight_download.download(checkpoint, source, lock, label=name)
+    origin = weight_sources.described(checkpoint)
+    convert(source, network, tmp_path / "model", label=name, origin=origin)
+    model = load_model(tmp_path / "model", network)
+
+    digest = hashlib.sha256(served.read_bytes()).hexdigest()
+    assert known(lock, checkpoint["url"]).sha256 == digest
+    assert read_origin(tmp_path / "model")["source_sha256"] == digest
+    assert read_origin(tmp_path / "model")["source"] == checkpoint["url"]
+    published = torch.load(served, weights_only=True)["state_dict"]
+    assert same(dict(model.state_dict()), translate(published, model).weights)
+    if name in ("resnet_50", "vit_ti"):
+        count = golden.expected[name]["params"]
+        assert read_origin(tmp_path / "model")["parameters"] == str(count)
+
+
+def test_a_malicious_file_does_not_convert(tmp_path):
+    witness = tmp_path / "it-ran"
+    assert "could run code" in misfit(tmp_path, {"fc.bias": Runs(witness)})
+    assert not witness.exists()

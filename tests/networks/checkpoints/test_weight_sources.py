@@ -1,0 +1,203 @@
+"""Where checkpoints come from, with a real server and a real lock file."""
+
+import hashlib
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.helpers.web import Site, running_site, status, whole
+from vitscope.errors import VitscopeError
+from vitscope.networks.checkpoints.weight_download import download
+from vitscope.networks.checkpoints.weight_sources import address, confirm, described, local_file
+from vitscope.web.lockfile import Entry, known
+
+DATA, OTHER = b"weights" * 1000, b"others!" * 1000
+SHA256 = hashlib.sha256(DATA).hexdigest()
+ROOT = Path(__file__).parents[3]
+
+
+@pytest.fixture
+def site(monkeypatch):
+    monkeypatch.setenv("no_proxy", "*")
+    with running_site() as running:
+        yield running
+
+
+def fetch(checkpoint: dict[str, str], folder: Path, said: list[str]) -> Path:
+    target = folder / "vit.checkpoint"
+    lock = folder / "config" / "paper.lock.yaml"
+    download(checkpoint, target, lock, label="ViT", say=said.append, attempts=1)
+    return target
+
+
+def test_files_of_this_machine(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "some").mkdir()
+    file = tmp_path / "some" / "a.pth"
+    file.touch()
+    assert local_file("here", {"bundled": "some/a.pth"}, tmp_path) == file
+    assert local_file("here", {"path": "some/a.pth"}, tmp_path) == Path("some/a.pth")
+    assert local_file("here", {"path": "~/some/a.pth"}, tmp_path) == file
+    assert local_file("here", {"url": "https://host/a"}, tmp_path) is None
+    assert local_file("here", {"timm": "resnet50.a1_in1k"}, tmp_path) is None
+
+
+def test_a_file_of_this_machine_must_exist(tmp_path):
+    where = "my.yaml: models.vit.checkpoint"
+    with pytest.raises(VitscopeError, match=r"^my.yaml: models.vit.checkpoint.path: there is no"):
+        local_file(where, {"path": str(tmp_path / "a.pth")}, tmp_path)
+    with pytest.raises(VitscopeError, match=rf"bundled: there is no file {tmp_path}/a.pth"):
+        local_file(where, {"bundled": "a.pth"}, tmp_path)
+
+
+def test_descriptions_name_no_folder_of_this_machine():
+    assert described({"bundled": "resources/a.safetensors"}) == "resources/a.safetensors"
+    assert described({"path": "/home/someone/a.pth"}) == "a.pth"
+    assert described({"url": "https://host/a.pth"}) == "https://host/a.pth"
+    assert described({"timm": "resnet50.a1_in1k"}) == "timm: resnet50.a1_in1k"
+
+
+@pytest.mark.parametrize(
+    ("checkpoint", "found"),
+    [({"sha256": "a"}, "none"), ({"url": "a", "path": "b"}, "path and url")],
+)
+def test_a_checkpoint_has_exactly_one_place(checkpoint, found):
+    with pytest.raises(VitscopeError, match=rf"exactly one of .*, and this one names {found}\."):
+        described(checkpoint)
+
+
+@pytest.mark.parametrize(
+    "tag",
+    [
+        "resnet50.a1_in1k",
+        "vit_tiny_patch16_224.augreg_in21k_ft_in1k",
+        "deit_tiny_patch16_224.fb_in1k",
+        "pit_ti_224.in1k",
+        "swin_tiny_patch4_window7_224.ms_in1k",
+    ],
+)
+def test_tags_are_found_on_the_hub(monkeypatch, tag):
+    monkeypatch.setenv("HF_ENDPOINT", "https://mirror.example/")
+    assert address({"timm": tag}) == (
+        f"https://mirror.example/timm/{tag}/resolve/main/model.safetensors"
+    )
+
+
+def test_the_hub_has_a_default(monkeypatch):
+    monkeypatch.delenv("HF_ENDPOINT", raising=False)
+    assert address({"timm": "resnet50.a1_in1k"}).startswith("https://huggingface.co/timm/resnet50")
+
+
+@pytest.mark.parametrize("tag", ["resnet50.a1_in2k", "resnet51.a1_in1k", ""])
+def test_an_unknown_tag_is_refused(tag):
+    with pytest.raises(VitscopeError, match=rf"timm has no pretrained weights '{tag}': give") as e:
+        address({"timm": tag})
+    assert ("Did you mean 'resnet5" in str(e.value)) == bool(tag)
+
+
+def test_a_tag_is_downloaded_from_the_hub(site: Site, tmp_path, monkeypatch):
+    monkeypatch.setenv("HF_ENDPOINT", site.root)
+    site.at("/timm/resnet50.a1_in1k/resolve/main/model.safetensors", status(302, Location="/cdn"))
+    site.at("/cdn", whole(DATA))
+    assert fetch({"timm": "resnet50.a1_in1k"}, tmp_path, []).read_bytes() == DATA
+
+
+def test_a_first_download_is_recorded_and_said(site: Site, tmp_path):
+    said: list[str] = []
+    url = site.at("/w", whole(DATA))
+    target = fetch({"url": url}, tmp_path, said)
+    lock = tmp_path / "config" / "paper.lock.yaml"
+    assert target.read_bytes() == DATA
+    assert known(lock, url) == Entry(SHA256, len(DATA))
+    assert said[-1] == f"ViT: wrote its SHA-256 {SHA256} to {lock}; later downloads must match"
+
+
+def test_a_later_download_must_match(site: Site, tmp_path):
+    url = site.at("/w", whole(DATA), whole(DATA), whole(OTHER))
+    said: list[str] = []
+    fetch({"url": url}, tmp_path, said)
+    lock = tmp_path / "config" / "paper.lock.yaml"
+    before, said[:] = lock.read_bytes(), []
+    fetch({"url": url}, tmp_path, said).unlink()
+    assert not any("wrote its SHA-256" in line for line in said)
+    with pytest.raises(VitscopeError, match=f"where {lock} says {SHA256}: it is another file"):
+        fetch({"url": url}, tmp_path, said)
+    assert lock.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [lock.parent]
+
+
+def test_a_digest_of_the_study_needs_no_lock_file(site: Site, tmp_path):
+    url = site.at("/w", whole(DATA))
+    fetch({"url": url, "sha256": SHA256}, tmp_path, [])
+    assert not (tmp_path / "config").exists()
+
+
+def test_a_wrong_digest_of_the_study_is_refused(site: Site, tmp_path):
+    url = site.at("/w", whole(OTHER))
+    with pytest.raises(VitscopeError, match=f"where the study says {SHA256}"):
+        fetch({"url": url, "sha256": SHA256}, tmp_path, [])
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_failed_download_records_nothing(site: Site, tmp_path):
+    with pytest.raises(VitscopeError, match="does not exist"):
+        fetch({"url": site.at("/w", status(404))}, tmp_path, [])
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_digest_that_cannot_be_recorded_leaves_no_download(site: Site, tmp_path):
+    def put_a_file_where_the_folder_should_be(handler):
+        (tmp_path / "config").write_text("in the way")
+        whole(DATA)(handler)
+
+    url = site.at("/w", put_a_file_where_the_folder_should_be)
+    with pytest.raises(VitscopeError, match=rf"the sha256 of .*/w, which is {SHA256}\."):
+        fetch({"url": url}, tmp_path, [])
+    assert [path.name for path in tmp_path.iterdir()] == ["config"]
+
+
+def test_naming_the_sources_of_weights_imports_no_torch():
+    code = (
+        "import sys, vitscope.networks.checkpoints.weight_sources; sys.exit('torch' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False).returncode == 0
+
+
+@pytest.fixture
+def fetched(tmp_path: Path) -> Path:
+    """A download that may have come from anywhere."""
+    path = tmp_path / "vit.checkpoint"
+    path.write_bytes(b"weights")
+    return path
+
+
+URL = "https://example.org/vit.pth"
+DIGEST = hashlib.sha256(b"weights").hexdigest()
+
+
+def test_what_the_study_says_is_left_to_the_reader(tmp_path: Path, fetched: Path) -> None:
+    lock = tmp_path / "own.lock.yaml"
+    entry = {"url": URL, "sha256": "ab"}
+    assert confirm(entry, fetched, lock, label="ViT") == "ab"
+    assert confirm({"path": str(fetched)}, fetched, lock, label="ViT") is None
+    assert not lock.exists()
+
+
+def test_a_download_from_a_cache_is_written_down_and_then_must_match(
+    tmp_path: Path, fetched: Path
+) -> None:
+    lock = tmp_path / "own.lock.yaml"
+    for _ in range(2):
+        assert confirm({"url": URL}, fetched, lock, label="ViT") == DIGEST
+        assert known(lock, URL) == Entry(DIGEST, 7)
+    fetched.write_bytes(b"another")
+    found = hashlib.sha256(b"another").hexdigest()
+    with pytest.raises(VitscopeError) as caught:
+        confirm({"url": URL}, fetched, lock, label="ViT")
+    assert str(caught.value) == (
+        f"ViT: {fetched} has the SHA-256 {found} where {lock} says {DIGEST}: it is another file or "
+        "a damaged one, so delete it, and if it is a link what it leads to, and run again."
+    )

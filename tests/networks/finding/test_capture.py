@@ -1,0 +1,128 @@
+"""Reading a model: layouts, order, and what is left behind."""
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from vitscope.networks.finding.capture import capturing
+from vitscope.networks.finding.cut_points import CutPoint, Layout
+from vitscope.networks.finding.search import find_cut_points
+
+
+def test_tokens_become_a_map_without_their_prefix() -> None:
+    tokens = torch.randn(2, 2 + 3 * 4, 5)
+    map_ = Layout("nlc", prefix=2, grid=(3, 4)).to_nchw(tokens)
+    assert map_.shape == (2, 5, 3, 4)
+    for row in range(3):
+        for column in range(4):
+            assert torch.equal(map_[:, :, row, column], tokens[:, 2 + 4 * row + column])
+
+
+def test_channels_move_to_the_front() -> None:
+    tensor = torch.randn(2, 3, 4, 5)
+    map_ = Layout("nhwc").to_nchw(tensor)
+    assert map_.shape == (2, 5, 3, 4)
+    assert torch.equal(map_[1, 2], tensor[1, :, :, 2])
+
+
+@pytest.mark.parametrize(
+    ("layout", "shape"),
+    [
+        (Layout("nchw"), (2, 3, 4, 5)),
+        (Layout("nhwc"), (2, 3, 4, 5)),
+        (Layout("nlc", 1, (4, 2)), (2, 9, 5)),
+    ],
+)
+def test_layouts_copy_nothing(layout: Layout, shape: tuple[int, ...]) -> None:
+    tensor = torch.randn(shape)
+    storage = layout.to_nchw(tensor).untyped_storage()
+    assert storage.data_ptr() == tensor.untyped_storage().data_ptr()
+
+
+def test_tokens_need_a_grid() -> None:
+    with pytest.raises(ValueError, match="grid"):
+        Layout("nlc").to_nchw(torch.zeros(1, 4, 2))
+
+
+def network() -> nn.Sequential:
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Conv2d(3, 4, 3), nn.ReLU(inplace=True), nn.Conv2d(4, 2, 1))
+
+
+def point(module: str, at: str) -> CutPoint:
+    return CutPoint(f"{module}.{at}", "conv", 1, module, at, Layout("nchw"))
+
+
+def maps(model: nn.Module, points: list[CutPoint], images: Tensor) -> list[Tensor]:
+    seen: list[Tensor] = []
+    with capturing(model, points, lambda _, latent: seen.append(latent.clone())):
+        model(images)
+    return seen
+
+
+def hooks_of(model: nn.Module) -> int:
+    return sum(len(m._forward_hooks) + len(m._forward_pre_hooks) for m in model.modules())
+
+
+def test_input_and_output_are_read_when_they_exist() -> None:
+    model, images = network(), torch.randn(2, 3, 5, 5)
+    seen: list[tuple[int, Tensor]] = []
+    cut_points = [point("0", "output"), point("2", "input"), point("2", "output")]
+    with capturing(model, cut_points, lambda index, latent: seen.append((index, latent.clone()))):
+        logits = model(images)
+    convolved = model[0](images)
+    assert [index for index, _ in seen] == [0, 1, 2]
+    # The value before ReLU, although ReLU then works in place on the same memory.
+    assert torch.equal(seen[0][1], convolved)
+    assert torch.equal(seen[1][1], convolved.relu())
+    assert torch.equal(seen[2][1], logits)
+
+
+class Functional(nn.Module):
+    """Adds up without any module that takes or returns the sums."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stem, self.weight = nn.Conv2d(3, 4, 2, 2), nn.Parameter(torch.randn(4, 4, 1, 1))
+        self.bias = nn.Parameter(torch.randn(1, 4, 1, 1))
+
+    def sums(self, images: Tensor) -> list[Tensor]:
+        x = self.stem(images)
+        first = x + nn.functional.conv2d(x.relu(), self.weight)
+        # Sums too, but the second value is not of the images.
+        shifted = first * (self.bias + self.bias)
+        second = shifted + nn.functional.conv2d(shifted.relu(), self.weight) + self.bias
+        return [x, first, second - self.bias]
+
+    def forward(self, images: Tensor) -> Tensor:
+        return self.sums(images)[-1].mean((2, 3))
+
+
+def test_sums_that_no_module_takes_are_read_where_they_are_computed() -> None:
+    torch.manual_seed(0)
+    model, images = Functional().eval(), torch.randn(3, 3, 8, 12)
+    points = find_cut_points(model, images[:2]).points
+    assert [point.module for point in points] == ["stem", None, None]
+    for batch in (images, images[:1]):
+        seen = maps(model, points, batch)
+        x, first, _ = model.sums(batch)
+        shifted = first * (model.bias + model.bias)
+        second = shifted + nn.functional.conv2d(shifted.relu(), model.weight)
+        assert all(torch.equal(*pair) for pair in zip(seen, (x, first, second), strict=True))
+
+
+def test_no_hook_is_left_behind() -> None:
+    model = network()
+    with capturing(model, [point("0", "output"), point("1", "input")], lambda *_: None):
+        # And two of the model itself, where a pass begins and where it ends.
+        assert hooks_of(model) == 2 + 2
+    assert hooks_of(model) == 0
+    with pytest.raises(KeyError), capturing(model, [point("0", "output")], lambda *_: None):
+        raise KeyError
+    assert hooks_of(model) == 0
+    with (
+        pytest.raises(AttributeError),
+        capturing(model, [point("0", "output"), point("9", "input")], lambda *_: None),
+    ):
+        pass
+    assert hooks_of(model) == 0

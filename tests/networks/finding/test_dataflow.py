@@ -1,0 +1,153 @@
+"""What a recorded pass says: dominators by every path there is, and values that change in place."""
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor, nn
+
+from vitscope.networks.finding.dataflow import Dataflow, Value, record
+
+IMAGES = torch.randn(2, 3, 4, 4, generator=torch.Generator().manual_seed(0))
+# Of each step, the earlier values that it adds up, by how far back they are.
+STEPS = st.lists(st.lists(st.integers(1, 4), min_size=1, max_size=3, unique=True), max_size=9)
+
+
+class Graph(nn.Module):
+    """Every step is the cosine of a sum of earlier values; the last is the result."""
+
+    def __init__(self, steps: list[list[int]]) -> None:
+        super().__init__()
+        self.steps = steps
+
+    def forward(self, images: Tensor) -> Tensor:
+        values = [images]
+        for backs in self.steps:
+            first, *others = [values[max(len(values) - back, 0)] for back in backs]
+            for other in others:
+                first = first + other
+            values.append(first.cos())
+        return values[-1].sin()
+
+
+def paths(flow: Dataflow, index: int) -> list[list[int]]:
+    """Return every path from the images to an operation."""
+    before = {value.operation for value in flow.operations[index].operands()}
+    if not before:
+        return [[index]]
+    return [[*path, index] for other in before for path in paths(flow, other)]
+
+
+@settings(max_examples=100, deadline=None)
+@given(STEPS)
+def test_dominators_are_what_lies_on_every_path(steps: list[list[int]]) -> None:
+    flow = record(Graph(steps), IMAGES)
+    every = [set(path) for path in paths(flow, flow.result.operation)]
+    assert flow.dominators() == sorted(set.intersection(*every))
+    assert flow.needed() == sorted(set.union(*every))
+
+
+def names(flow: Dataflow, indices: list[int]) -> list[str]:
+    return [flow.operations[index].name for index in indices]
+
+
+class Written(nn.Module):
+    def __init__(self, how: str) -> None:
+        super().__init__()
+        self.how = how
+
+    def forward(self, images: Tensor) -> Tensor:
+        x = images.cos()
+        if self.how == "in place":
+            y = x.sin()
+            x += y
+            x.relu_()
+        elif self.how == "a slice":
+            x[:, :1] += x[:, 1:2].sin()
+        elif self.how == "a view before":
+            view = x.view(2, -1)
+            x.sin_()
+            return view.relu()
+        elif self.how == "into a new tensor":
+            out = torch.zeros_like(x)
+            out[:, :2] = x[:, :2]
+            out[:, 2:] = x[:, 2:].sin()
+            return out
+        return x
+
+
+@pytest.mark.parametrize(
+    ("how", "dominators"),
+    [
+        ("in place", ["images", "cos", "add", "relu"]),
+        ("a view before", ["images", "cos", "write", "relu"]),
+    ],
+)
+def test_what_works_in_place_is_followed(how: str, dominators: list[str]) -> None:
+    flow = record(Written(how), IMAGES)
+    assert names(flow, flow.dominators()) == dominators
+
+
+@pytest.mark.parametrize("how", ["in place", "a slice", "a view before", "into a new tensor"])
+def test_everything_that_changes_the_result_is_needed(how: str) -> None:
+    """By what a dependence on the images is: another image gives another result."""
+    flow = record(Written(how), IMAGES)
+    needed = names(flow, flow.needed())
+    assert needed.count("sin") == 1
+    assert needed.count("cos") == 1
+
+
+def test_modules_are_recorded_with_what_they_take_and_return() -> None:
+    model = nn.Sequential(nn.Conv2d(3, 2, 1), nn.ReLU(inplace=True), nn.Conv2d(2, 1, 1))
+    flow = record(model, IMAGES)
+    convolved, activated, last = (
+        next(i for i, op in enumerate(flow.operations) if op.module == str(n)) for n in range(3)
+    )
+    places = [(p.module, p.at, p.value) for p in flow.passages if p.module]
+    assert places == [
+        ("0", "input", Value(0)),
+        ("0", "output", Value(convolved)),
+        ("1", "input", Value(convolved)),
+        ("1", "output", Value(activated)),
+        ("2", "input", Value(activated)),
+        ("2", "output", Value(last)),
+    ]
+    assert flow.result == Value(last)
+
+
+def test_a_result_without_images() -> None:
+    class Fixed(nn.Module):
+        def forward(self, images: Tensor) -> Tensor:
+            return torch.ones(2, 5)
+
+    with pytest.raises(ValueError, match="does not depend on the images"):
+        record(Fixed(), IMAGES)
+
+
+def test_nothing_stays_attached() -> None:
+    model = nn.Sequential(nn.Conv2d(3, 2, 1), nn.ReLU())
+    record(model, IMAGES)
+    assert not any(m._forward_hooks or m._forward_pre_hooks for m in model.modules())
+
+
+class Added(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.embedding = nn.Parameter(torch.arange(16.0).view(4, 4))
+
+    def forward(self, images: Tensor) -> Tensor:
+        sums = images + self.embedding[1:].exp().mean(0)
+        changed = torch.ones(4, 4)
+        changed.add_(sums.mean((0, 1)))
+        return sums + changed
+
+
+def test_constants_have_the_values_that_were_there_then() -> None:
+    model = Added()
+    flow = record(model, IMAGES)
+    added, changing, _ = (op for op in flow.operations if op.name == "add")
+    expected = model.embedding[1:].exp().mean(0)
+    torch.testing.assert_close(added.args[1].tensor, expected)
+    # It holds other values when the pass has ended.
+    assert changing.args[0].tensor.tolist() == torch.ones(4, 4).tolist()
+    assert changing.args[0].shape == (4, 4)

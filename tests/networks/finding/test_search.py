@@ -1,0 +1,139 @@
+"""What is found where a network is not written in the usual blocks."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from vitscope.errors import VitscopeError
+from vitscope.networks.building.outputs import logits_of
+from vitscope.networks.finding.capture import capturing
+from vitscope.networks.finding.search import find_cut_points
+
+IMAGES = torch.randn(2, 3, 8, 8, generator=torch.Generator().manual_seed(0))
+
+
+class Mix(nn.Module):
+    """A branch over positions, behind its own normalization."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.norm, self.qkv = nn.LayerNorm(6), nn.Linear(6, 18)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return what is added to the stream."""
+        q, k, v = self.qkv(self.norm(x)).chunk(3, dim=-1)
+        out: Tensor = (q @ k.transpose(1, 2)).softmax(-1) @ v
+        return out
+
+
+class Loop(nn.Module):
+    """A transformer that adds all branches in one module, which holds the last norm too.
+
+    With `always`, every sum is normalized, as where norms come behind the branches.
+    """
+
+    def __init__(self, always: bool) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(
+            nn.ModuleList([Mix(), nn.Sequential(nn.Linear(6, 12), nn.GELU(), nn.Linear(12, 6))])
+            for _ in range(2)
+        )
+        self.norm, self.always = nn.LayerNorm(6), always
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return the stream behind the last norm."""
+        for mix, mlp in self.layers:
+            for branch in (mix, mlp):
+                x = x + branch(x)
+                x = self.norm(x) if self.always else x
+        return x if self.always else self.norm(x)
+
+
+class Net(nn.Module):
+    """Patches, a body over tokens, and a classifier."""
+
+    def __init__(self, body: nn.Module) -> None:
+        super().__init__()
+        self.patches, self.body, self.head = nn.Conv2d(3, 6, 4, 4), body, nn.Linear(6, 2)
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Return logits."""
+        tokens = self.patches(images).flatten(2).transpose(1, 2)
+        logits: Tensor = self.head(self.body(tokens).mean(1))
+        return logits
+
+
+def stream(model: nn.Module) -> list[Tensor]:
+
+    read: list[Tensor] = []
+    points = find_cut_points(model, IMAGES).points
+    with torch.no_grad(), capturing(model, points, lambda _, latent: read.append(latent.clone())):
+        model(IMAGES)
+    return read
+
+
+def as_map(tokens: Tensor) -> Tensor:
+    return tokens.transpose(1, 2).unflatten(2, (2, 2))
+
+
+def test_the_last_norm_of_a_network_is_no_part_of_its_stream() -> None:
+    torch.manual_seed(0)
+    model = Net(Loop(always=False)).eval()
+    with torch.no_grad():
+        tokens = model.patches(IMAGES).flatten(2).transpose(1, 2)
+        expected = [as_map(tokens)]
+        for pair in model.body.layers:
+            for branch in pair:
+                tokens = tokens + branch(tokens)
+                expected.append(as_map(tokens))
+    assert all(map(torch.equal, stream(model), expected))
+    assert len(stream(model)) == len(expected)
+
+
+def test_a_norm_behind_every_sum_is() -> None:
+    torch.manual_seed(0)
+    model = Net(Loop(always=True)).eval()
+    with torch.no_grad():
+        tokens = model.patches(IMAGES).flatten(2).transpose(1, 2)
+        for pair in model.body.layers:
+            for branch in pair:
+                tokens = model.body.norm(tokens + branch(tokens))
+    assert torch.equal(stream(model)[-1], as_map(tokens))
+
+
+def test_names_are_those_of_the_modules_that_are_the_branches() -> None:
+    model = Net(Loop(always=False)).eval()
+    names = [point.name for point in find_cut_points(model, IMAGES).points]
+    assert names == [
+        "stem",
+        "body.layers.0.0",
+        "body.layers.0.1",
+        "body.layers.1.0",
+        "body.layers.1.1",
+    ]
+
+
+LOGITS = torch.ones(2, 3)
+
+
+@pytest.mark.parametrize(
+    "output", [LOGITS, {"aux": torch.zeros(2, 3), "logits": LOGITS}, (LOGITS,), [LOGITS, None, 1]]
+)
+def test_logits_are_taken_out_of_what_holds_them(output: Any) -> None:
+    assert logits_of(output) is LOGITS
+
+
+@pytest.mark.parametrize(
+    ("make", "found"),
+    [
+        (lambda: {"aux": LOGITS, "out": LOGITS}, "a dict of 2 tensors"),
+        (lambda: (LOGITS, LOGITS), "a tuple of 2 tensors"),
+        (lambda: None, "a NoneType of 0 tensors"),
+    ],
+)
+def test_logits_that_nobody_can_tell_are_refused(make: Callable[[], Any], found: str) -> None:
+    with pytest.raises(VitscopeError, match=f"returned {found}, allowed: the logits alone"):
+        logits_of(make())

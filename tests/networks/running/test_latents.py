@@ -1,0 +1,104 @@
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from tests.helpers.networks import every_mini, mini, mini_blocks
+from vitscope.files.tensors import TensorFile
+from vitscope.networks.finding.capture import capturing
+from vitscope.networks.running.latents import extract
+
+IMAGES = torch.randn(5, 3, 32, 32, generator=torch.Generator().manual_seed(0))
+
+
+def shapes_of(name: str) -> list[tuple[int, int, int]]:
+    table = mini_blocks(name).table
+    return list(table[["channels", "height", "width"]].itertuples(index=False, name=None))
+
+
+def direct(model, cut_points, batch: torch.Tensor) -> list[np.ndarray]:
+    """Return the maps of a forward pass as they were when it passed them."""
+    maps = []
+
+    def copy(_: int, latent: torch.Tensor) -> None:
+        maps.append(latent.numpy().copy())
+
+    with capturing(model, cut_points, copy), torch.inference_mode():
+        model(batch)
+    return maps
+
+
+@every_mini
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_latents_are_those_of_a_forward_pass(tmp_path: Path, name: str, dtype: str) -> None:
+    model, cut_points = mini(name)
+    path = tmp_path / "latents"
+    shapes = shapes_of(name)
+    batches = IMAGES.split(2)
+    extract(model, cut_points, shapes, batches, 5, path, dtype=dtype, metadata={"a": "b"})
+
+    latents = TensorFile(path)
+    assert latents.metadata == {"a": "b"}
+    assert latents.names == [point.name for point in cut_points]
+    expected = [direct(model, cut_points, batch) for batch in batches]
+    for point, *parts in zip(cut_points, *expected, strict=True):
+        values = torch.from_numpy(np.concatenate(parts))
+        if dtype == "bfloat16":
+            values = values.bfloat16().view(torch.uint16)
+        np.testing.assert_array_equal(latents.array(point.name), values.numpy(), strict=True)
+
+
+def test_a_model_in_training_is_set_to_inference(tmp_path: Path) -> None:
+    model, cut_points = mini("resnet")
+    expected = direct(model, cut_points, IMAGES)
+    shapes = shapes_of("resnet")
+    extract(model.train(), cut_points, shapes, [IMAGES], 5, tmp_path / "x")
+    last = TensorFile(tmp_path / "x").array(cut_points[-1].name)
+    np.testing.assert_array_equal(last, expected[-1])
+
+
+def test_too_few_images_leave_no_file(tmp_path: Path) -> None:
+    model, cut_points = mini("vit")
+    with pytest.raises(ValueError, match="got 5 images, expected 6"):
+        extract(model, cut_points, shapes_of("vit"), [IMAGES], 6, tmp_path / "x")
+    assert list(tmp_path.iterdir()) == []
+    assert not any(module._forward_hooks or module._forward_pre_hooks for module in model.modules())
+
+
+PEAK = r"""
+import re, sys
+from pathlib import Path
+import torch
+from tests.helpers.networks import mini
+from tests.networks.running.test_latents import shapes_of
+from vitscope.files.tensors import TensorFile
+from vitscope.measures.feature_variance.compute import shard_variance
+from vitscope.networks.running.latents import extract
+
+torch.set_num_threads(1)
+count, path = int(sys.argv[1]), sys.argv[2]
+model, cut_points = mini("vit")
+shapes = shapes_of("vit")
+batches = (torch.zeros(16, 3, 32, 32) for _ in range(count // 16))
+extract(model, cut_points, shapes, batches, count, path)
+shard_variance(TensorFile(path), 0)
+# Not ru_maxrss: that one starts from the memory of the process that started this one.
+print(re.search(r"VmHWM:\s+(\d+)", Path("/proc/self/status").read_text())[1])
+"""
+
+
+@pytest.mark.nightly
+def test_memory_does_not_grow_with_the_images(tmp_path: Path) -> None:
+    """The latents of 1,024 images are 280 MiB larger than those of 64."""
+
+    def peak_kib(count: int) -> int:
+        command = [sys.executable, "-c", PEAK, str(count), str(tmp_path / "latents")]
+        root = Path(__file__).parents[3]
+        done = subprocess.run(command, cwd=root, check=True, capture_output=True, text=True)
+        return int(done.stdout)
+
+    assert peak_kib(1024) - peak_kib(64) < 30 * 1024
+    assert (tmp_path / "latents").stat().st_size < 20 * 2**20

@@ -1,0 +1,275 @@
+"""Find attention in any network, by what it computes: which query and which key is where.
+
+Attention is a softmax of what comes from a product of queries and keys, both of which depend on the
+images. A pass on shapes alone tells where in the image each of them is from.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor, nn
+
+from vitscope.networks.attention.reading import Attention, Counting, Nth
+from vitscope.networks.building.compiler import without_compiler
+from vitscope.networks.finding.capture import capturing
+from vitscope.networks.finding.cut_points import CutPoint, Recorded
+from vitscope.networks.finding.dataflow import Dataflow, Operation, Value, record
+from vitscope.networks.finding.operations import (
+    FUSED_ATTENTION,
+    MOVES,
+    PRODUCTS,
+    SOFTMAXES,
+    plain_name,
+)
+from vitscope.networks.finding.positions import DIGITS, Tracer
+from vitscope.networks.finding.shapes import Run, on_shapes
+
+CHANNELS_ATTEND = "channels attend to channels there, and not positions to positions"
+DROPOUTS = frozenset({"native_dropout", "dropout"})
+
+
+@dataclass(frozen=True)
+class Found:
+    """The attention of a network in order; and which cannot be read, each with its reason."""
+
+    attentions: list[Attention]
+    refused: dict[str, str]
+
+
+class _RefusedError(Exception):
+    """Some attention cannot be read."""
+
+
+def find_attention(
+    model: nn.Module, network: Mapping[str, Any], cut_points: Sequence[CutPoint]
+) -> Found:
+    """Return the attention of a network that a study describes."""
+
+    def found(run: Run, images: Tensor) -> Found:
+        flow = record(model, images, run)
+        met = _met(model, run, images, cut_points)
+        return _Finder(flow, met).find()
+
+    return on_shapes(model.eval(), network, found)
+
+
+@dataclass(frozen=True)
+class _Met:
+    """A softmax or fused attention of a pass: the nth of its module, before which cut point."""
+
+    operation: Nth
+    index: int
+
+
+def _met(
+    model: nn.Module, run: Run, images: Tensor, cut_points: Sequence[CutPoint]
+) -> dict[Recorded, _Met]:
+    """Return all softmaxes and fused attentions of a pass, by what is known of recorded ones."""
+    met: dict[Recorded, _Met] = {}
+    passed = 0
+
+    def cut(index: int, _: Tensor) -> None:
+        nonlocal passed
+        passed = index + 1
+
+    def see(nth: Nth, func: Any, args: Any, kwargs: Any, result: Any) -> None:
+        tensor = result if isinstance(result, Tensor) else result[0]
+        met[counting.counted(plain_name(func), tensor)] = _Met(nth, passed)
+
+    counting = Counting(model, see)
+    counting.begin(len(images))
+    with torch.no_grad(), without_compiler(), capturing(model, cut_points, cut), counting:
+        run(images)
+    return met
+
+
+class _Factors(NamedTuple):
+    """Queries and keys, the module that multiplies them, and whether keys are transposed there."""
+
+    query: Value
+    key: Value
+    module: str
+    transposed: bool
+
+
+class _Finder:
+    def __init__(self, flow: Dataflow, met: Mapping[Recorded, _Met]) -> None:
+        self._flow, self._met = flow, met
+        self._tracer = Tracer(flow)
+        self._needed = set(flow.needed())
+        self._users: dict[int, list[int]] = {}
+        for index, operation in enumerate(flow.operations):
+            for value in operation.operands():
+                self._users.setdefault(value.operation, []).append(index)
+
+    def find(self) -> Found:
+        found: list[Attention] = []
+        refused: dict[str, str] = {}
+        for index, operation in enumerate(self._flow.operations):
+            if index not in self._needed:
+                continue
+            factors = self._factors(index, operation)
+            if factors is None:
+                continue
+            met = self._met[Recorded(operation.module, operation.alike, operation.nth)]
+            name = _unique(factors.module, [*(each.name for each in found), *refused])
+            try:
+                found.append(self._attention(name, met, index, factors))
+            except _RefusedError as reason:
+                refused[name] = str(reason)
+        return Found(found, refused)
+
+    def _factors(self, index: int, operation: Operation) -> "_Factors | None":
+        """Return what an operation is the attention of, or None."""
+        if FUSED_ATTENTION in operation.name:
+            query, key = operation.args[:2]
+            both = isinstance(query, Value) and isinstance(key, Value)
+            return _Factors(query, key, operation.module, False) if both else None
+        if operation.name not in SOFTMAXES:
+            return None
+        product = self._product_before(index)
+        if product is None:
+            return None
+        multiplied = self._flow.operations[product]
+        query, key = _factors_of(multiplied)
+        return _Factors(query, key, multiplied.module, True)
+
+    def _product_before(self, softmax: int) -> int | None:
+        """Return the product of two values that a softmax is of, scaled, biased or masked."""
+        size = np.prod(self._flow.operations[softmax].shape)
+        waiting, seen = [softmax], {softmax}
+        while waiting:
+            operation = self._flow.operations[waiting.pop()]
+            for value in operation.operands():
+                before = self._flow.operations[value.operation]
+                if np.prod(self._flow.shape_of(value)) != size or value.operation in seen:
+                    continue
+                if before.name in PRODUCTS and len(_factors_of(before)) == 2:
+                    return value.operation
+                if before.name not in SOFTMAXES:
+                    seen.add(value.operation)
+                    waiting.append(value.operation)
+        return None
+
+    def _attention(self, name: str, met: _Met, index: int, factors: "_Factors") -> Attention:
+        operation = self._flow.operations[index]
+        query, key = factors.query, factors.key
+        if factors.transposed:
+            if operation.args[1] not in (-1, len(operation.shape) - 1):
+                raise _RefusedError("its softmax is not over the keys")
+            queries, keys = self._places(query, -1), self._places(key, -2)
+            moved = "its queries are moved between their product and the softmax"
+            at_softmax = self._places(Value(index), -1, moved)
+            if not np.array_equal(queries, at_softmax, equal_nan=True):
+                raise _RefusedError(moved)
+        else:
+            queries, keys = self._places(query, -1), self._places(key, -1)
+            # Heads of queries, so many in a row, may share a head of keys.
+            keys = keys.repeat(len(queries) // len(keys), axis=0)
+        return _arranged(name, met, queries, keys, self._flow.images, self._mixed(index))
+
+    def _places(
+        self, value: Value, channel: int, varying: str = CHANNELS_ATTEND
+    ) -> npt.NDArray[np.float64]:
+        """Return image, row and column of all queries or keys: (leading, queries or keys, 3).
+
+        Refused, as `varying` says, is what has other places for other channels.
+        """
+        positions, shape = self._tracer.positions(value), self._flow.shape_of(value)
+        if positions is None:
+            raise _RefusedError("nobody can tell where in the image its queries and keys are")
+        each = (positions.image, positions.row, positions.column)
+        if any(tensor.shape[channel] > 1 for tensor in each):
+            raise _RefusedError(varying)
+        one = list(shape)
+        one[channel] = 1
+        stacked = torch.stack([t.expand(one).squeeze(channel) for t in each], -1)
+        places: npt.NDArray[np.float64] = stacked.double().numpy()
+        return places.reshape(-1, *places.shape[-2:])
+
+    def _mixed(self, index: int) -> bool:
+        """Tell whether a softmax is changed before it multiplies the values."""
+        if FUSED_ATTENTION in self._flow.operations[index].name:
+            return False
+        waiting = [index]
+        while waiting:
+            for user in self._users.get(waiting.pop(), []):
+                operation = self._flow.operations[user]
+                if operation.name in MOVES | DROPOUTS:
+                    waiting.append(user)
+                elif operation.name not in PRODUCTS or len(_factors_of(operation)) < 2:
+                    return True
+        return False
+
+
+def _factors_of(operation: Operation) -> list[Value]:
+    """Return the values that a product multiplies; what it adds comes before them."""
+    first = 1 if operation.name in ("addmm", "baddbmm") else 0
+    return [arg for arg in operation.args[first : first + 2] if isinstance(arg, Value)]
+
+
+def _unique(name: str, names: Sequence[str]) -> str:
+    count = sum(each.partition("#")[0] == name for each in names)
+    return name if count == 0 else f"{name}#{count + 1}"
+
+
+def _arranged(
+    name: str,
+    met: _Met,
+    queries: npt.NDArray[np.float64],
+    keys: npt.NDArray[np.float64],
+    images: int,
+    mixed: bool,
+) -> Attention:
+    """Return an attention, whose places before queries and keys are images, windows and heads."""
+    of_image, inner = _images(np.concatenate([queries[..., 0], keys[..., 0]], 1), images)
+    groups: list[list[int]] | None = None
+    for image in range(images):
+        places = np.flatnonzero(of_image == image)
+        found = _windows(queries[places, :, 1:], keys[places, :, 1:])
+        if groups is not None and found != groups:
+            raise _RefusedError("windows of one image are others than those of another")
+        groups = found
+    assert groups is not None
+    if len({len(group) for group in groups}) != 1:
+        raise _RefusedError("its windows have different numbers of heads")
+    first = np.flatnonzero(of_image == 0)
+    firsts = first[[group[0] for group in groups]]
+    return Attention(
+        name,
+        met.index,
+        met.operation,
+        queries[firsts, :, 1:],
+        keys[firsts, :, 1:],
+        len(groups[0]),
+        inner,
+        np.array(groups).ravel(),
+        mixed,
+    )
+
+
+def _images(places: npt.NDArray[np.float64], images: int) -> tuple[npt.NDArray[np.int64], int]:
+    """Return the image of every place, and how many places in a row are of the same."""
+    least = np.where(np.isnan(places), np.inf, places).min(axis=1)
+    most = np.where(np.isnan(places), -np.inf, places).max(axis=1)
+    if (least != most).any():
+        raise _RefusedError("images attend to each other")
+    of_image = least.astype(np.int64)
+    inner = int(np.argmax(of_image != 0))
+    expected = np.arange(len(of_image)) // max(inner, 1) % images
+    if inner == 0 or (of_image != expected).any():
+        raise _RefusedError("its images do not follow one another")
+    return of_image, inner
+
+
+def _windows(queries: npt.NDArray[np.float64], keys: npt.NDArray[np.float64]) -> list[list[int]]:
+    """Return the heads of each window: places with the same queries and the same keys."""
+    groups: dict[bytes, list[int]] = {}
+    for place, (of_queries, of_keys) in enumerate(zip(queries, keys, strict=True)):
+        where = np.concatenate([of_queries, of_keys]).round(DIGITS)
+        groups.setdefault(where.tobytes(), []).append(place)
+    return list(groups.values())

@@ -1,0 +1,260 @@
+"""Read attention while a network computes it: how much each query takes of each key.
+
+What is read is what the network uses: the result of its softmax or, where one operation does all of
+attention, what that makes of its queries, keys and mask, a few images at a time.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from functools import partial
+from math import sqrt
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor, nn
+
+from vitscope.errors import VitscopeError, quoted
+from vitscope.networks.building.plain_attention import without_fast_path
+from vitscope.networks.finding.capture import OperationMode, begin_pass
+from vitscope.networks.finding.operations import FUSED_ATTENTION, SOFTMAXES, plain_name
+
+# Bytes of attention that are computed at once: what is made of it stays in the cache of a core.
+BYTES_AT_ONCE = 4 << 20
+
+
+class Nth(NamedTuple):
+    """The nth softmax or fused attention that a module computes in a pass."""
+
+    module: str
+    nth: int
+
+
+@dataclass(frozen=True, eq=False)
+class Attention:
+    """Where queries attend to keys: in windows, that may be all of the image, and by heads.
+
+    `queries` and `keys` say where each is, as shares of the image's height and width: (windows,
+    queries or keys, 2); NaN for what has no place, such as the token of the class. All dimensions
+    before these two are one: images vary in it every `inner` places, and `arrangement` says which
+    of the other places are the heads of each window. `index` is the cut point behind it. Heads
+    are `mixed` where the network does not multiply the values by what it reads.
+    """
+
+    name: str
+    index: int
+    operation: Nth
+    queries: npt.NDArray[np.float64]
+    keys: npt.NDArray[np.float64]
+    heads: int
+    inner: int
+    arrangement: npt.NDArray[np.int64]
+    mixed: bool = False
+
+    @property
+    def windows(self) -> int:
+        """Return how many windows an image has."""
+        return len(self.queries)
+
+    def places(self, images: int, first: int, last: int, heads: slice) -> npt.NDArray[np.int64]:
+        """Return where some of so many images lie in the dimensions that are one, in order."""
+        outer, inner = np.divmod(self.arrangement, self.inner)
+        numbers = np.arange(first, last)[:, None]
+        places: npt.NDArray[np.int64] = (outer * images + numbers) * self.inner + inner
+        return places.reshape(last - first, self.windows, self.heads)[:, :, heads]
+
+
+# Takes attention, and which it is among those that are read.
+Sink = Callable[[int, "Weights"], None]
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Attention of some images and heads: (images, windows, heads, queries, keys)."""
+
+    images: slice
+    heads: slice
+    weights: Tensor
+
+
+class Weights:
+    """The attention of a batch at one place of a network, computed piece by piece."""
+
+    def __init__(self, attention: Attention, images: int, source: "_Softmax | _Fused") -> None:
+        self.attention, self.images = attention, images
+        self._source = source
+
+    def pieces(self) -> Iterator[Piece]:
+        """Yield the attention of a few images at a time, or of some heads where these are large."""
+        attention = self.attention
+        queries, keys = attention.queries.shape[1], attention.keys.shape[1]
+        of_head = 4 * attention.windows * queries * keys
+        heads = min(attention.heads, max(1, BYTES_AT_ONCE // of_head))
+        images = max(1, BYTES_AT_ONCE // (of_head * heads)) if heads == attention.heads else 1
+        for first in range(0, self.images, images):
+            last = min(first + images, self.images)
+            for start in range(0, attention.heads, heads):
+                chosen = slice(start, min(start + heads, attention.heads))
+                places = attention.places(self.images, first, last, chosen)
+                weights = self._source.at(places.ravel())
+                shaped = weights.reshape(*places.shape, *weights.shape[-2:])
+                yield Piece(slice(first, last), chosen, shaped)
+
+
+def _at(tensor: Tensor, places: npt.NDArray[np.int64]) -> Tensor:
+    """Take places of the dimensions before the last two, as if these were one."""
+    flat = tensor.reshape(-1, *tensor.shape[-2:])
+    first, last = int(places[0]), int(places[-1])
+    if last - first + 1 == len(places) and (np.diff(places) == 1).all():
+        return flat[first : last + 1]
+    return flat[torch.from_numpy(places).to(flat.device)]
+
+
+class _Softmax:
+    """Attention that the network has computed."""
+
+    def __init__(self, result: Tensor) -> None:
+        self._result = result
+        self.shape = tuple(result.shape)
+
+    def at(self, places: npt.NDArray[np.int64]) -> Tensor:
+        """Return the attention at some places."""
+        return _at(self._result, places)
+
+
+class _Fused:
+    """Attention that one operation computes with its use: again, from what that was given."""
+
+    def __init__(self, function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+        names = [argument.name for argument in function._schema.arguments]
+        given = {**dict(zip(names, args, strict=False)), **kwargs}
+        self._query, self._key = _as_one(given["query"], given["key"])
+        mask = given.get("attn_mask")
+        self._mask: Tensor | None = given.get("attn_bias") if mask is None else mask
+        self._causal = bool(given.get("is_causal"))
+        scale = given.get("scale")
+        self._scale = 1 / sqrt(self._query.shape[-1]) if scale is None else scale
+        self.shape = (*self._query.shape[:-1], self._key.shape[-2])
+
+    def at(self, places: npt.NDArray[np.int64]) -> Tensor:
+        """Return the attention at some places."""
+        query, key = _at(self._query, places), _at(self._key, places)
+        scores = torch.matmul(query * self._scale, key.transpose(-2, -1))
+        if self._causal:
+            ones = torch.ones(scores.shape[-2:], dtype=torch.bool, device=scores.device)
+            scores = scores.masked_fill(~ones.tril(), -torch.inf)
+        if self._mask is not None:
+            mask = self._mask_at(places)
+            if mask.dtype is torch.bool:
+                scores = scores.masked_fill(~mask, -torch.inf)
+            else:
+                scores = scores + mask
+        masked = self._causal or self._mask is not None
+        # Where all keys are masked nothing is taken, as the operation itself has it.
+        softmax: Callable[[Tensor, int], Tensor] = torch._safe_softmax if masked else torch.softmax
+        return softmax(scores, -1)
+
+    def _mask_at(self, places: npt.NDArray[np.int64]) -> Tensor:
+        """Return the mask of some places; it may be one for several of them."""
+        assert self._mask is not None
+        leading = self.shape[:-2]
+        mask = self._mask[(None,) * (len(self.shape) - self._mask.ndim)]
+        if all(size == 1 for size in mask.shape[:-2]):
+            return mask.reshape(mask.shape[-2:])
+        where = zip(np.unravel_index(places, leading), mask.shape[:-2], strict=True)
+        chosen = [torch.from_numpy(at if size > 1 else 0 * at) for at, size in where]
+        return mask[tuple(each.to(mask.device) for each in chosen)]
+
+
+def _as_one(query: Tensor, key: Tensor) -> tuple[Tensor, Tensor]:
+    """Return queries and keys of the same images and heads, some of which may share keys."""
+    if query.ndim > 2 and key.shape[-3] not in (1, query.shape[-3]):
+        key = key.repeat_interleave(query.shape[-3] // key.shape[-3], -3)
+    leading = np.broadcast_shapes(query.shape[:-2], key.shape[:-2])
+    return query.expand(*leading, -1, -1), key.expand(*leading, -1, -1)
+
+
+class Counting(OperationMode):  # type: ignore[no-untyped-call]
+    """Counts the softmaxes and fused attentions of modules, and shows each."""
+
+    def __init__(self, model: nn.Module, see: Callable[[Nth, Any, Any, Any, Any], None]) -> None:
+        super().__init__(model, frozenset())
+        self._see = see
+        self._met: Counter[str] = Counter()
+
+    def begin(self, images: int) -> None:
+        """Begin a pass of so many images."""
+        super().begin(images)
+        self._met.clear()
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
+    ) -> Any:
+        """Run an operation, and show it if it may be attention."""
+        result = func(*args, **(kwargs or {}))
+        name = plain_name(func)
+        if name in SOFTMAXES or FUSED_ATTENTION in name:
+            module = self._running[-1]
+            nth = Nth(module, self._met[module])
+            self._met[module] += 1
+            self._see(nth, func, args, kwargs or {}, result)
+        return result
+
+
+@contextmanager
+def attending(model: nn.Module, attentions: Sequence[Attention], sink: Sink) -> Iterator[None]:
+    """Call `sink(position, weights)` at every attention of each forward pass in the block."""
+    reader = _Reader(model, attentions, sink)
+    with ExitStack() as stack:
+        stack.enter_context(without_fast_path())
+        begin = partial(begin_pass, reader.begin)
+        stack.callback(model.register_forward_pre_hook(begin, with_kwargs=True).remove)
+        stack.enter_context(reader.counting)
+        stack.callback(model.register_forward_hook(reader.end).remove)
+        yield
+
+
+class _Reader:
+    """Shows the attentions that are wanted, and refuses a pass that has others."""
+
+    def __init__(self, model: nn.Module, attentions: Sequence[Attention], sink: Sink) -> None:
+        self.counting = Counting(model, self._see)
+        self._attentions, self._sink = attentions, sink
+        self._wanted = {each.operation: number for number, each in enumerate(attentions)}
+        self._images = 0
+        self._seen = 0
+
+    def begin(self, images: int) -> None:
+        """Begin a pass of so many images."""
+        self.counting.begin(images)
+        self._images, self._seen = images, 0
+
+    def _see(self, nth: Nth, func: Any, args: Any, kwargs: Any, result: Any) -> None:
+        number = self._wanted.get(nth)
+        if number is None:
+            return
+        fused = FUSED_ATTENTION in plain_name(func)
+        source = _Fused(func, args, kwargs) if fused else _Softmax(result)
+        attention = self._attentions[number]
+        places = self._images * len(attention.arrangement)
+        shape = (places, attention.queries.shape[1], attention.keys.shape[1])
+        found = (int(np.prod(source.shape[:-2])), *source.shape[-2:])
+        if found != shape:
+            raise VitscopeError(
+                f"The network took another path than the one that was recorded: the attention of "
+                f"{quoted(attention.name)} has the shape {found}, where {shape} was recorded."
+            )
+        self._seen += 1
+        self._sink(number, Weights(attention, self._images, source))
+
+    def end(self, *_: Any) -> None:
+        """Refuse a pass in which some attention was never met."""
+        if self._seen < len(self._attentions):
+            raise VitscopeError(
+                f"The network took another path than the one that was recorded: it computed "
+                f"{self._seen} of {len(self._attentions)} attentions. Networks that choose their "
+                f"path by the images cannot be read."
+            )

@@ -1,0 +1,78 @@
+"""Models that get their weights from a file, built without time spent on initialization."""
+
+from collections.abc import Mapping
+from itertools import chain
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from vitscope.networks.building.family import find_family
+
+# What a study says of a network: `family`, `arch`, `classes`, `image_size`, and by the length of
+# `mean` its channels.
+Network = Mapping[str, Any]
+
+
+def build_empty(
+    family: str,
+    arch: Mapping[str, Any],
+    num_classes: int | None,
+    image_size: int,
+    channels: int = 3,
+) -> nn.Module:
+    """Build a model that has names and shapes and, where its family can, no values."""
+    found = find_family(family)
+    device = torch.device("meta" if found.without_values else "cpu")
+    with torch.random.fork_rng(devices=()), device:
+        return found.build(arch, num_classes, image_size, channels)
+
+
+def empty_network(network: Network) -> nn.Module:
+    """Build the network of a model of a study, to be filled."""
+    return build_empty(
+        network["family"],
+        network["arch"],
+        network["classes"],
+        network["image_size"],
+        len(network["mean"]),
+    )
+
+
+def drawn_network(network: Network) -> nn.Module:
+    """Build the network of a model of a study with its own values, drawn the same every time."""
+    with torch.random.fork_rng(devices=()):
+        torch.manual_seed(0)
+        return find_family(network["family"]).build(
+            network["arch"], network["classes"], network["image_size"], len(network["mean"])
+        )
+
+
+def parameter_names(network: Network) -> list[str]:
+    """Return the names of what training changes: of the weights, all that are no buffers."""
+    return [name for name, _ in empty_network(network).named_parameters()]
+
+
+def fill(model: nn.Module, state_dict: Mapping[str, Tensor]) -> nn.Module:
+    """Give a model its weights, and return it ready for inference.
+
+    What no checkpoint stores is there already in a model with values, and computed in one without.
+    """
+    if any(tensor.is_meta for tensor in chain(model.parameters(), model.buffers())):
+        model.to_empty(device="cpu")
+        for module in model.modules():
+            _compute_buffers(module)
+    model.load_state_dict(state_dict)
+    return model.eval()
+
+
+def _compute_buffers(module: nn.Module) -> None:
+    """Compute the buffers that no checkpoint holds, by the method that timm's modules have."""
+    compute = getattr(module, "init_non_persistent_buffers", None)
+    if compute is not None:
+        compute()
+    elif any(module._buffers[name] is not None for name in module._non_persistent_buffers_set):
+        raise NotImplementedError(
+            f"{type(module).__name__} holds buffers that no checkpoint stores; "
+            "give it a method init_non_persistent_buffers that computes them."
+        )

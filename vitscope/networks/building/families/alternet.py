@@ -1,0 +1,285 @@
+"""AlterNet: a pre-activation ResNet in which attention blocks take the place of some convolutions.
+
+Stages end with the alternation that the paper proposes: a convolution block, an attention block.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from einops import rearrange
+from torch import Tensor, nn
+
+from vitscope.networks.building.family import Family
+
+ARCH = {
+    "type": "object",
+    "additionalProperties": False,
+    "properties": {
+        "depth": {
+            "description": "A network of the paper, by its depth.",
+            "enum": [18, 34, 50, 101, 152],
+        },
+        "block": {"description": "The kind of residual block.", "enum": ["basic", "bottleneck"]},
+        "blocks": {
+            "description": "Blocks of each stage.",
+            "type": "array",
+            "items": {"type": "integer", "minimum": 1},
+            "minItems": 4,
+            "maxItems": 4,
+        },
+        "attention": {
+            "description": "MSA blocks of each stage: every second one, from its end.",
+            "type": "array",
+            "items": {"type": "integer", "minimum": 0},
+            "minItems": 4,
+            "maxItems": 4,
+        },
+        "heads": {
+            "description": "Heads of the MSAs of each stage; 3, 6, 12, 24 if left out.",
+            "type": "array",
+            "items": {"type": "integer", "minimum": 1},
+            "minItems": 4,
+            "maxItems": 4,
+        },
+        "head_dim": {
+            "description": "Channels of a head; 64 if left out.",
+            "type": "integer",
+            "minimum": 1,
+        },
+        "window": {
+            "description": "Side of the windows of attention; 4 if left out.",
+            "type": "integer",
+            "minimum": 1,
+        },
+        "width": {
+            "description": "Channels within the blocks of the first stage; 64 if left out.",
+            "type": "integer",
+            "minimum": 1,
+        },
+    },
+    "oneOf": [{"required": ["depth"]}, {"required": ["block", "blocks", "attention"]}],
+}
+DEPTHS: dict[int, dict[str, Any]] = {
+    18: {"block": "basic", "blocks": (2, 2, 2, 2), "attention": (0, 1, 1, 1)},
+    34: {"block": "basic", "blocks": (3, 4, 6, 4), "attention": (0, 1, 3, 2)},
+    50: {"block": "bottleneck", "blocks": (3, 4, 6, 4), "attention": (0, 1, 3, 2)},
+    101: {"block": "bottleneck", "blocks": (3, 4, 23, 4), "attention": (0, 1, 3, 2)},
+    152: {"block": "bottleneck", "blocks": (3, 8, 36, 4), "attention": (0, 1, 3, 2)},
+}
+DEFAULTS = {"heads": (3, 6, 12, 24), "head_dim": 64, "window": 4, "width": 64}
+EXPANSION = {"basic": 1, "bottleneck": 4}
+
+
+def bn_relu_conv(in_channels: int, channels: int, kernel: int, stride: int = 1) -> nn.Sequential:
+    """Return a convolution behind its own normalization and activation."""
+    conv = nn.Conv2d(in_channels, channels, kernel, stride, padding=kernel // 2, bias=False)
+    return nn.Sequential(nn.BatchNorm2d(in_channels), nn.ReLU(), conv)
+
+
+class Attention(nn.Module):
+    """Multi-head self-attention over all positions of a map, with a bias for every pair."""
+
+    def __init__(self, in_channels: int, channels: int, heads: int, head_dim: int) -> None:
+        super().__init__()
+        self.heads = heads
+        self.to_q = nn.Conv2d(in_channels, heads * head_dim, 1, bias=False)
+        self.to_kv = nn.Conv2d(in_channels, 2 * heads * head_dim, 1, bias=False)
+        self.to_out = nn.Sequential(nn.Conv2d(heads * head_dim, channels, 1))
+
+    def forward(self, x: Tensor, bias: Tensor) -> Tensor:
+        """Return the map after attention."""
+        maps = (self.to_q(x), *self.to_kv(x).chunk(2, dim=1))
+        q, k, v = (rearrange(m, "n (h d) y x -> n h (y x) d", h=self.heads) for m in maps)
+        weights = (q @ k.transpose(2, 3) * q.shape[3] ** -0.5 + bias).softmax(dim=3)
+        out: Tensor = self.to_out(
+            rearrange(weights @ v, "n h (y x) d -> n (h d) y x", y=x.shape[2])
+        )
+        return out
+
+
+class WindowAttention(nn.Module):
+    """Attention inside windows, with one bias for every distance between two positions."""
+
+    rel_index: Tensor
+
+    def __init__(
+        self, in_channels: int, channels: int, heads: int, head_dim: int, window: int
+    ) -> None:
+        super().__init__()
+        self.attn = Attention(in_channels, channels, heads, head_dim)
+        self.window = window
+        distances = 2 * window - 1
+        self.pos_embedding = nn.Parameter(torch.randn(distances, distances) * 0.02)
+        self.init_non_persistent_buffers()
+
+    def init_non_persistent_buffers(self) -> None:
+        """Compute the buffer that no checkpoint holds; the name of the method is timm's."""
+        side = torch.arange(self.window, device=self.pos_embedding.device)
+        positions = torch.cartesian_prod(side, side).T
+        distances = positions[:, None, :] - positions[:, :, None]
+        self.register_buffer("rel_index", distances + self.window - 1, persistent=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return the map after attention in every window."""
+        window, rows = self.window, x.shape[2] // self.window
+        cut = rearrange(x, "n c (r y) (s x) -> (n r s) c y x", y=window, x=window)
+        out = self.attn(cut, self.pos_embedding[self.rel_index[0], self.rel_index[1]])
+        whole: Tensor = rearrange(out, "(n r s) c y x -> n c (r y) (s x)", n=len(x), r=rows)
+        return whole
+
+
+class Block(nn.Module):
+    """A pre-activation block; a shortcut that projects starts behind the first activation."""
+
+    def __init__(self, in_channels: int, channels: int, stride: int) -> None:
+        super().__init__()
+        projects = stride != 1 or in_channels != channels
+        conv = nn.Conv2d(in_channels, channels, 1, stride, bias=False)
+        self.shortcut = nn.Sequential(*[conv] if projects else [])
+
+    def skip(self, x: Tensor, activated: Tensor) -> Tensor:
+        """Return what the branch is added to."""
+        out: Tensor = self.shortcut(activated) if len(self.shortcut) > 0 else x
+        return out
+
+
+class BasicBlock(Block):
+    """Two 3x3 convolutions."""
+
+    def __init__(self, in_channels: int, width: int, stride: int) -> None:
+        super().__init__(in_channels, width, stride)
+        self.bn = nn.BatchNorm2d(in_channels)
+        self.relu = nn.ReLU()
+        self.conv1 = nn.Conv2d(in_channels, width, 3, stride, padding=1, bias=False)
+        self.conv2 = bn_relu_conv(width, width, 3)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return the feature map after the block."""
+        activated = self.relu(self.bn(x))
+        out: Tensor = self.conv2(self.conv1(activated)) + self.skip(x, activated)
+        return out
+
+
+class Bottleneck(Block):
+    """A 3x3 convolution between two 1x1 convolutions that narrow and widen."""
+
+    def __init__(self, in_channels: int, width: int, stride: int) -> None:
+        channels = width * EXPANSION["bottleneck"]
+        super().__init__(in_channels, channels, stride)
+        self.bn = nn.BatchNorm2d(in_channels)
+        self.relu = nn.ReLU()
+        self.conv1 = nn.Conv2d(in_channels, width, 1, bias=False)
+        self.conv2 = bn_relu_conv(width, width, 3, stride)
+        self.conv3 = bn_relu_conv(width, channels, 1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return the feature map after the block."""
+        activated = self.relu(self.bn(x))
+        branch = self.conv3(self.conv2(self.conv1(activated)))
+        out: Tensor = branch + self.skip(x, activated)
+        return out
+
+
+class AttentionBlock(Block):
+    """Window attention behind a 1x1 convolution."""
+
+    def __init__(self, channels: int, width: int, heads: int, head_dim: int, window: int) -> None:
+        super().__init__(channels, channels, 1)
+        self.norm1 = nn.BatchNorm2d(channels)
+        self.relu = nn.GELU()
+        self.conv = nn.Conv2d(channels, width, 1, bias=False)
+        self.norm2 = nn.BatchNorm2d(width)
+        self.attn = WindowAttention(width, channels, heads, head_dim, window)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return the feature map after the block."""
+        activated = self.relu(self.norm1(x))
+        branch = self.attn(self.norm2(self.conv(activated)))
+        out: Tensor = branch + self.skip(x, activated)
+        return out
+
+
+CONV_BLOCKS: dict[str, type[BasicBlock | Bottleneck]] = {
+    "basic": BasicBlock,
+    "bottleneck": Bottleneck,
+}
+
+
+class Classifier(nn.Module):
+    """The last normalization and activation, global average pooling and a linear layer, if any."""
+
+    def __init__(self, channels: int, num_classes: int) -> None:
+        super().__init__()
+        self.bn = nn.BatchNorm2d(channels)
+        self.relu = nn.ReLU()
+        self.dense = nn.Linear(channels, num_classes) if num_classes else nn.Identity()
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return the logits."""
+        out: Tensor = self.dense(self.relu(self.bn(x)).mean((2, 3)))
+        return out
+
+
+class Stem(nn.Module):
+    """A single 3x3 convolution."""
+
+    def __init__(self, in_channels: int, channels: int) -> None:
+        super().__init__()
+        self.layer0 = nn.Sequential(nn.Conv2d(in_channels, channels, 3, padding=1, bias=False))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return the first feature map."""
+        out: Tensor = self.layer0(x)
+        return out
+
+
+class AlterNet(nn.Module):
+    """A network whose module names are those of the authors' checkpoints."""
+
+    def __init__(self, arch: Mapping[str, Any], num_classes: int, in_channels: int) -> None:
+        super().__init__()
+        width, channels = arch["width"], arch["width"]
+        self.layer0 = Stem(in_channels, width)
+        for stage in range(len(arch["blocks"])):
+            layers: list[nn.Module] = []
+            for index, attends in enumerate(alternation(arch, stage)):
+                if attends:
+                    narrow = channels // EXPANSION[arch["block"]]
+                    heads = arch["heads"][stage]
+                    layers.append(
+                        AttentionBlock(channels, narrow, heads, arch["head_dim"], arch["window"])
+                    )
+                else:
+                    stride = 2 if stage > 0 and index == 0 else 1
+                    layers.append(CONV_BLOCKS[arch["block"]](channels, width * 2**stage, stride))
+                    channels = width * 2**stage * EXPANSION[arch["block"]]
+            self.add_module(f"layer{stage + 1}", nn.Sequential(*layers))
+        self.classifier = nn.Sequential(Classifier(channels, num_classes))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return the logits."""
+        for layer in self.children():
+            x = layer(x)
+        return x
+
+
+def alternation(arch: Mapping[str, Any], stage: int) -> list[bool]:
+    """Tell for each block of a stage whether it attends."""
+    attending = arch["attention"][stage]
+    plain = arch["blocks"][stage] - 2 * attending
+    return [False] * plain + [False, True] * attending
+
+
+def network(arch: Mapping[str, Any], num_classes: int, image_size: int, channels: int) -> nn.Module:
+    """Build a network of a published depth, or one of the given blocks."""
+    full = {**DEFAULTS, **DEPTHS.get(arch.get("depth", 0), {}), **arch}
+    for stage, attending in enumerate(full["attention"]):
+        if 2 * attending > full["blocks"][stage]:
+            raise ValueError(f"at most half of the blocks of stage {stage + 1} can attend")
+        if attending and image_size // 2**stage % full["window"] != 0:
+            raise ValueError(f"the maps of stage {stage + 1} do not divide into windows")
+    return AlterNet(full, num_classes, channels)
+
+
+FAMILY = Family(network)

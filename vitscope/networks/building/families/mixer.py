@@ -1,0 +1,60 @@
+"""MLP-Mixers of timm, by name or by their dimensions."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from torch import nn
+
+from vitscope.networks.building.families._timm import build_timm
+from vitscope.networks.building.family import Family
+from vitscope.networks.building.timm_import import import_timm
+
+ARCH = {
+    "type": "object",
+    "additionalProperties": False,
+    "properties": {
+        "name": {
+            "description": "One of timm's MLP-Mixers, such as `mixer_b16_224`.",
+            "type": "string",
+        },
+        "patch_size": {
+            "description": "Side of a patch, in pixels.",
+            "type": "integer",
+            "minimum": 1,
+        },
+        "num_blocks": {
+            "description": "Blocks, each an MLP over tokens and one over channels.",
+            "type": "integer",
+            "minimum": 1,
+        },
+        "embed_dim": {"description": "Channels of every token.", "type": "integer", "minimum": 1},
+        "mlp_ratio": {
+            "description": "Hidden over outer width, over tokens and channels; 0.5, 4 if left out.",
+            "type": "array",
+            "items": {"type": "number", "exclusiveMinimum": 0},
+            "minItems": 2,
+            "maxItems": 2,
+        },
+        "drop_path_rate": {
+            "description": "Stochastic depth in training, of the last block; 0 if left out.",
+            "type": "number",
+            "minimum": 0,
+            "exclusiveMaximum": 1,
+        },
+    },
+    "oneOf": [
+        {"required": ["name"]},
+        {"required": ["patch_size", "num_blocks", "embed_dim"]},
+    ],
+}
+
+
+def network(arch: Mapping[str, Any], num_classes: int, image_size: int, channels: int) -> nn.Module:
+    """Build one of timm's models, or one of the given dimensions."""
+    transformer = import_timm("timm.models.mlp_mixer").MlpMixer
+    return build_timm(
+        transformer, arch, num_classes=num_classes, img_size=image_size, in_chans=channels
+    )
+
+
+FAMILY = Family(network)

@@ -1,0 +1,61 @@
+"""A network of your own, by a function that makes it.
+
+The function is called with the keywords that stand beside it, and returns a `torch.nn.Module`. It
+runs in jobs alone; docs/security.md says what that means.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from torch import nn
+
+from vitscope.errors import VitscopeError
+from vitscope.networks.building.family import Family
+from vitscope.networks.building.outputs import give_logits
+from vitscope.networks.building.own_code import keywords
+from vitscope.networks.building.own_run import call
+from vitscope.networks.building.timm_import import declare
+
+ARCH = {
+    "type": "object",
+    "properties": {
+        "file": {
+            "description": "A file of Python, relative to the study, absolute, or below `~`.",
+            "type": "string",
+            "minLength": 1,
+        },
+        "module": {
+            "description": "A module that lies beside the study or is installed, with dots.",
+            "type": "string",
+            "pattern": r"^[^\W\d]\w*(\.[^\W\d]\w*)*$(?!\n)",
+            "title": "the name of a module, such as models.vit",
+        },
+        "make": {
+            "description": "The function, or class, that is called.",
+            "type": "string",
+            "pattern": r"^[^\W\d]\w*$(?!\n)",
+            "title": "the name of a function",
+        },
+    },
+    "required": ["make"],
+    "oneOf": [{"required": ["file"]}, {"required": ["module"]}],
+    "propertyNames": {"title": "keywords other than `code`", "not": {"const": "code"}},
+    "additionalProperties": {"description": "Any keyword of the function."},
+}
+PREPARED_BY = "vitscope.networks.building.own_code"
+
+
+def network(arch: Mapping[str, Any], num_classes: int, image_size: int, channels: int) -> nn.Module:
+    """Call the user's function, which knows of data what its keywords say and no more."""
+    declare()
+    made = call(arch, keywords(arch))
+    if not isinstance(made, nn.Module):
+        raise VitscopeError(
+            f"{arch.get('file', arch.get('module'))}: {arch['make']} returned an object of the "
+            f"type {type(made).__name__}, which is no torch.nn.Module: return the network."
+        )
+    made.register_forward_hook(give_logits)
+    return made
+
+
+FAMILY = Family(network, without_values=False)

@@ -1,0 +1,99 @@
+"""Vision transformers: ViT and DeiT of timm, by name or by their dimensions.
+
+Those by their dimensions may attend to windows, and classify the mean of their tokens.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from torch import nn
+
+from vitscope.networks.building.families._timm import build_timm
+from vitscope.networks.building.family import Family
+from vitscope.networks.building.local_attention import attend_locally
+from vitscope.networks.building.timm_import import import_timm
+
+ARCH = {
+    "type": "object",
+    "additionalProperties": False,
+    "properties": {
+        "name": {
+            "description": "One of timm's ViTs or DeiTs, such as `vit_tiny_patch16_224`.",
+            "type": "string",
+        },
+        "patch_size": {
+            "description": "Side of a patch, in pixels.",
+            "type": "integer",
+            "minimum": 1,
+        },
+        "embed_dim": {"description": "Channels of every token.", "type": "integer", "minimum": 1},
+        "depth": {
+            "description": "Blocks, each an MSA and an MLP.",
+            "type": "integer",
+            "minimum": 1,
+        },
+        "num_heads": {"description": "Heads of an MSA.", "type": "integer", "minimum": 1},
+        "mlp_ratio": {
+            "description": "Hidden over outer width of the MLPs; 4 if left out.",
+            "type": "number",
+            "exclusiveMinimum": 0,
+        },
+        "qkv_bias": {
+            "description": "Whether queries, keys and values have a bias; true if left out.",
+            "type": "boolean",
+        },
+        "drop_path_rate": {
+            "description": "Stochastic depth in training, of the last block; 0 if left out.",
+            "type": "number",
+            "minimum": 0,
+            "exclusiveMaximum": 1,
+        },
+        "class_token": {
+            "description": (
+                "Whether a token of the class is classified; if not, there is none, and the mean "
+                "of all tokens is (global average pooling). True if left out, as it must be where "
+                "`name` is given."
+            ),
+            "type": "boolean",
+        },
+        "attention_window": {
+            "description": (
+                "Side of the window of tokens that a token attends to, with itself in the middle; "
+                "of an even side, one more lies below it and to its right. Windows end at the "
+                "edges of the grid. The token of the class attends to all, and all attend to it. "
+                "All tokens attend to all if left out, as they must where `name` is given."
+            ),
+            "type": "integer",
+            "minimum": 1,
+        },
+    },
+    "title": (
+        "`attention_window` and `class_token` beside the dimensions of a network, and not beside "
+        "its name"
+    ),
+    "not": {
+        "required": ["name"],
+        "anyOf": [{"required": ["attention_window"]}, {"required": ["class_token"]}],
+    },
+    "oneOf": [
+        {"required": ["name"]},
+        {"required": ["patch_size", "embed_dim", "depth", "num_heads"]},
+    ],
+}
+
+
+def network(arch: Mapping[str, Any], num_classes: int, image_size: int, channels: int) -> nn.Module:
+    """Build one of timm's models, or one of the given dimensions, perhaps of local attention."""
+    transformer = import_timm("timm.models.vision_transformer").VisionTransformer
+    of_timm = {key: value for key, value in arch.items() if key != "attention_window"}
+    if not arch.get("class_token", True):
+        of_timm["global_pool"] = "avg"
+    model = build_timm(
+        transformer, of_timm, num_classes=num_classes, img_size=image_size, in_chans=channels
+    )
+    if "attention_window" in arch:
+        attend_locally(model, arch["attention_window"])
+    return model
+
+
+FAMILY = Family(network)

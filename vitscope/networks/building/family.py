@@ -1,0 +1,113 @@
+"""Families of networks: how to build one.
+
+Every module of `vitscope.networks.building.families` whose name has no leading underscore is a
+family. It holds a literal `ARCH`, the JSON schema of the family's `arch`, and `FAMILY`. Where a
+schema cannot say all, a literal `PREPARED_BY` names the module, without torch, whose function
+`prepared` checks `arch` further when a study is read. docs/families.md shows how to add one.
+"""
+
+import ast
+import importlib
+import pkgutil
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from vitscope.errors import VitscopeError, nearest
+from vitscope.networks.building import families
+
+if TYPE_CHECKING:
+    from torch import nn
+
+
+@dataclass(frozen=True)
+class Family:
+    """What the rest of the project knows about a kind of network.
+
+    `network` builds one from `arch`, a number of classes, the side of images and their channels;
+    `without_values` says whether that works on the meta device.
+    """
+
+    network: Callable[[Mapping[str, Any], int, int, int], "nn.Module"]
+    without_values: bool = True
+
+    def build(
+        self, arch: Mapping[str, Any], num_classes: int | None, image_size: int, channels: int = 3
+    ) -> "nn.Module":
+        """Build the network that `arch` describes, with its random initialization.
+
+        Without classes it has no classifier: networks are then built for 0 classes.
+        """
+        try:
+            return self.network(arch, num_classes or 0, image_size, channels)
+        except VitscopeError:
+            raise
+        except Exception as error:  # Networks refuse dimensions with errors of many types.
+            reason = str(error).rstrip(".") or type(error).__name__
+            classes = num_classes or "no"
+            raise VitscopeError(
+                f"No network can be built from arch {dict(arch)} for {classes} classes and "
+                f"{image_size}x{image_size} images: {reason}."
+            ) from error
+
+
+def family_names() -> list[str]:
+    """Return the names of all families, without importing any."""
+    modules = pkgutil.iter_modules(families.__path__)
+    return sorted(module.name for module in modules if not module.name.startswith("_"))
+
+
+def module_of(name: str) -> str:
+    """Return the name of the module that declares a family."""
+    return f"{families.__name__}.{name}"
+
+
+def arch_schema(name: str) -> dict[str, Any]:
+    """Return the JSON schema of a family's `arch`, read from its source without running it."""
+    schema: dict[str, Any] | None = _literal(name, "ARCH")
+    if schema is None:
+        raise VitscopeError(f"The model family '{name}' has no literal ARCH: add one.")
+    return schema
+
+
+def prepared(name: str, arch: Mapping[str, Any], folder: Path, where: str) -> dict[str, Any]:
+    """Check what the schema of `arch` cannot, and return it as jobs take it.
+
+    Paths in it are relative to `folder`, that of the study; `where` is its place there.
+    """
+    module: str | None = _literal(name, "PREPARED_BY")
+    if module is None:
+        return {**arch}
+    found: dict[str, Any] = importlib.import_module(module).prepared(arch, folder, where)
+    return found
+
+
+@cache
+def _literal(family: str, name: str) -> Any:
+    """Return what a name is in the source of a family, without running it; None if it is not."""
+    _check(family)
+    spec = importlib.util.find_spec(module_of(family))
+    if spec is None or spec.origin is None:
+        raise VitscopeError(f"The source of the model family '{family}' cannot be found.")
+    for node in ast.parse(Path(spec.origin).read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == name:
+            return ast.literal_eval(node.value)
+    return None
+
+
+def find_family(name: str) -> Family:
+    """Return a family by its name."""
+    _check(name)
+    family: Family = importlib.import_module(module_of(name)).FAMILY
+    return family
+
+
+def _check(name: str) -> None:
+    there = family_names()
+    if name not in there:
+        raise VitscopeError(
+            f"There is no model family '{name}'; there are {', '.join(there)}."
+            f"{nearest(name, there)}"
+        )

@@ -1,0 +1,208 @@
+"""Read the checkpoints of others: files of torch.save and safetensors, as tensors only."""
+
+import argparse
+import re
+import zipfile
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext, suppress
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import safetensors
+import safetensors.torch
+import torch
+from safetensors import SafetensorError
+
+from vitscope.errors import VitscopeError, first_of, quoted
+from vitscope.files.disguises import disguise_of
+from vitscope.files.tensors import CHECKSUMS, TensorFile
+from vitscope.files.whole import sha256_of
+from vitscope.networks.checkpoints.entries import (
+    DEEPEST_NESTING,
+    SHOWN,
+    StateDict,
+    entries_with_weights,
+    find_weights,
+)
+
+PREFIXES = ("module.", "_orig_mod.")
+# Weights do not compress, and torch.save does not try.
+LARGEST_EXPANSION = 4
+# Besides tensors and plain values. Many codes save their options, a bare namespace, with the model.
+HARMLESS: list[Any] = [argparse.Namespace]
+LONGEST_NAME = 500
+# What the weights of a network may be before they get the types of the model.
+PLAIN = frozenset(
+    {torch.float16, torch.bfloat16, torch.float32, torch.float64}
+    | {torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64, torch.bool}
+)
+
+
+class Place(NamedTuple):
+    """An entry of a file that holds weights.
+
+    `key` is empty if the file itself is a state dict. `before` stood before every name.
+    """
+
+    key: str
+    weights: StateDict
+    before: str
+
+
+class Foreign(NamedTuple):
+    """What a foreign file holds: its SHA-256, and the places of weights in it.
+
+    The first place is that of what a training code would evaluate. `entries` are all that hold
+    weights of anything, as a message lists them.
+    """
+
+    places: tuple[Place, ...]
+    sha256: str
+    entries: tuple[str, ...]
+
+
+def read_foreign(
+    path: Path,
+    label: str,
+    sha256: str | None = None,
+    *,
+    key: str | None = None,
+    ignore: Sequence[str] = (),
+) -> Foreign:
+    """Read the weights of a file of torch.save or safetensors.
+
+    Nothing in the file is run; if it should have another SHA-256, it is not even read. `key` says
+    which entry holds the weights, `ignore` has patterns of names that are left out.
+    """
+    _check_readable(path, label)
+    digest = sha256_of(path)
+    if sha256 is not None and digest != sha256.lower():
+        raise VitscopeError(
+            f"{label}: {path} has the SHA-256 {digest} where the study says {sha256}: it is "
+            f"another file or a damaged one, so get it again or correct the digest."
+        )
+    loaded = _load_safetensors(path, label) if _is_safetensors(path) else _load_torch(path, label)
+    where = f"{label}: {path}"
+    found = find_weights(loaded, key, where)
+    _check_patterns(ignore, found, where)
+    places: list[Place] = []
+    for place, tensors in found.items():
+        kept = {n: t for n, t in tensors.items() if not any(fnmatchcase(n, p) for p in ignore)}
+        # Only the first place is sure to be used: a fault of another one refuses no file.
+        with suppress(VitscopeError) if places else nullcontext():
+            _check_plain(kept, where)
+            places.append(Place(place, *_without_prefixes(kept)))
+    return Foreign(tuple(places), digest, tuple(entries_with_weights(loaded)))
+
+
+def _check_readable(path: Path, label: str) -> None:
+    if not path.is_file():
+        what = "is a folder" if path.is_dir() else "does not exist"
+        raise VitscopeError(f"{label}: {path} {what}: give the path of a checkpoint file.")
+    try:
+        disguise = disguise_of(path)
+    except OSError as error:
+        raise VitscopeError(
+            f"{label}: {path} cannot be read ({error.strerror}): make it readable."
+        ) from error
+    if path.stat().st_size == 0:
+        raise VitscopeError(f"{label}: {path} is empty: get it again.")
+    if disguise:
+        raise VitscopeError(f"{label}: {path} is {disguise} and not a checkpoint: get it again.")
+
+
+def _is_safetensors(path: Path) -> bool:
+    with path.open("rb") as file:
+        return file.read(9)[8:] == b"{"
+
+
+def _damaged(path: Path, label: str) -> VitscopeError:
+    return VitscopeError(
+        f"{label}: {path} is damaged or is not a checkpoint (a file of torch.save or "
+        f"safetensors): get it again."
+    )
+
+
+def _load_safetensors(path: Path, label: str) -> StateDict:
+    try:
+        with safetensors.safe_open(path, "pt") as file:
+            ours = CHECKSUMS in (file.metadata() or {})
+        if ours:
+            TensorFile(path).verify()
+        return dict(safetensors.torch.load_file(path))
+    except (SafetensorError, OSError, ValueError, KeyError) as error:
+        raise _damaged(path, label) from error
+
+
+def _check_expansion(path: Path, label: str) -> None:
+    """Refuse a zip archive whose members are much larger than the file itself."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            size = sum(member.file_size for member in archive.infolist())
+    except Exception:
+        # The reader of torch says what is wrong with a damaged archive.
+        return
+    if size > LARGEST_EXPANSION * path.stat().st_size:
+        raise VitscopeError(
+            f"{label}: {path} would expand to {size} bytes, which no weights do: do not use it, "
+            f"and get the checkpoint from where it was published."
+        )
+
+
+def _load_torch(path: Path, label: str) -> object:
+    _check_expansion(path, label)
+    try:
+        with torch.serialization.safe_globals(HARMLESS):
+            return torch.load(path, map_location="cpu", weights_only=True)
+    except Exception as error:
+        # Damaged bytes make the reader fail in every way there is.
+        foreign = re.search(r"GLOBAL ([\w.]+)", str(error))
+        if foreign is None:
+            raise _damaged(path, label) from error
+        raise VitscopeError(
+            f"{label}: {path} holds {foreign[1]}, which could run code when it is read: save the "
+            f"weights alone, with torch.save(model.state_dict(), path) or as safetensors."
+        ) from None
+
+
+def _check_patterns(ignore: Sequence[str], places: Mapping[str, StateDict], where: str) -> None:
+    """Refuse a pattern that no name matches, and patterns that leave nothing."""
+    names = [name for tensors in places.values() for name in tensors]
+    for pattern in ignore:
+        if not any(fnmatchcase(name, pattern) for name in names):
+            raise VitscopeError(
+                f"{where} has no name that matches {quoted(pattern)}: it has "
+                f"{first_of(names, SHOWN)}: correct `checkpoint.ignore`."
+            )
+    (first, *_) = places.values()
+    if all(any(fnmatchcase(name, pattern) for pattern in ignore) for name in first):
+        raise VitscopeError(
+            f"{where} has no weights that `checkpoint.ignore` leaves: give fewer patterns."
+        )
+
+
+def _check_plain(weights: StateDict, what: str) -> None:
+    """Refuse tensors without values, or with values that are no plain numbers."""
+    for name, tensor in weights.items():
+        if len(name) > LONGEST_NAME:
+            raise VitscopeError(
+                f"{what} holds a tensor with a name of {len(name)} characters, which no weights "
+                f"of a network have: give the file of a state dict."
+            )
+        if tensor.dtype not in PLAIN or tensor.is_meta or tensor.is_nested:
+            shape = "ragged" if tensor.is_nested else "empty" if tensor.is_meta else "plain"
+            raise VitscopeError(
+                f"{what} holds {quoted(name)} as a {shape} tensor of {tensor.dtype}, which no "
+                f"weights of a network are: save the state dict in float32."
+            )
+
+
+def _without_prefixes(weights: StateDict) -> tuple[StateDict, str]:
+    """Drop what wrappers of a model, for several devices or compiled, put before every key."""
+    before = ""
+    for _ in range(DEEPEST_NESTING):
+        shared = next((p for p in PREFIXES if all(name.startswith(p) for name in weights)), "")
+        weights = {name.removeprefix(shared): value for name, value in weights.items()}
+        before += shared
+    return weights, before

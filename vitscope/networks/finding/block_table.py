@@ -1,0 +1,47 @@
+"""The block table: its columns, and what follows its last row."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+import pyarrow as pa
+
+from vitscope.files.tables import Columns, Table, read_metadata
+from vitscope.networks.finding import cut_point_list
+from vitscope.networks.finding.cut_point_columns import CUT_POINT
+from vitscope.networks.finding.cut_points import CutPoint
+
+# The costs of what lies between a cut point and the one before, in the order of `Part`.
+COSTS: Columns = {
+    "parameters": (pa.int64(), "parameters between this cut point and the one before"),
+    "operations": (
+        pa.int64(),
+        "multiply-adds of one image there, in convolutions and products of matrices",
+    ),
+    "activations": (
+        pa.int64(),
+        "bytes of all that one image makes there, as a backward pass keeps them at most",
+    ),
+    "peak": (pa.int64(), "most bytes of one image in memory at once there, without gradients"),
+}
+
+BLOCKS = Table("blocks", {**CUT_POINT, **COSTS})
+
+
+class Part(NamedTuple):
+    """What lies between a cut point and the one before, or behind the last: its costs."""
+
+    parameters: int
+    operations: int
+    activations: int
+    peak: int
+
+
+def head_of(metadata: Mapping[str, str]) -> Part:
+    """Return the part behind the last cut point from the metadata of a block table."""
+    return Part(*(int(metadata[f"head_{cost}"]) for cost in Part._fields))
+
+
+def read_cut_points(path: Path | str) -> list[CutPoint]:
+    """Return the cut points that the metadata of a block table describe."""
+    return cut_point_list.read(read_metadata(path)["cut_points"])

@@ -1,0 +1,164 @@
+"""The block table: the ordered cut points of a network, from which every figure takes its bands.
+
+The network is run once on torch's meta device, where nothing is computed and only shapes are known,
+with or without weights. There attention is a product of matrices, a softmax and another product: on
+other devices it may be one operation that keeps less in memory.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import pandas as pd
+import torch
+from torch import Tensor, nn
+from torch.utils.flop_counter import FlopCounterMode
+
+from vitscope.errors import VitscopeError
+from vitscope.networks.building.compiler import without_compiler
+from vitscope.networks.finding import cut_point_list
+from vitscope.networks.finding.activations import ActivationCounter
+from vitscope.networks.finding.block_table import Part
+from vitscope.networks.finding.capture import capturing
+from vitscope.networks.finding.cut_points import CutPoint
+from vitscope.networks.finding.named_points import Points
+from vitscope.networks.finding.search import find_cut_points
+from vitscope.networks.finding.shapes import Run, on_shapes
+
+Shape = tuple[int, ...]
+
+
+class Blocks(NamedTuple):
+    """The block table of a network, its cut points, and what of it these do not cover.
+
+    `head` is what the part behind the last cut point costs.
+    """
+
+    table: pd.DataFrame
+    head: Part
+    points: list[CutPoint]
+    uncovered: list[str]
+
+    def metadata(self) -> dict[str, str]:
+        """Return what the metadata of the block table say."""
+        head = {f"head_{cost}": str(value) for cost, value in self.head._asdict().items()}
+        found = {"uncovered": "; ".join(self.uncovered)}
+        return head | found | {"cut_points": cut_point_list.written(self.points)}
+
+
+def list_blocks(
+    name: str, model: nn.Module, network: Mapping[str, Any], points: Points | None = None
+) -> Blocks:
+    """Return one row per cut point of `model`, which a study describes as `network`.
+
+    The cut points are found, unless a study names `points`.
+    """
+    try:
+        return _listed(name, model.eval(), network, points)
+    except VitscopeError as error:
+        raise VitscopeError(f"models.{name}: {error}") from error
+
+
+def _listed(
+    name: str, model: nn.Module, network: Mapping[str, Any], points: Points | None
+) -> Blocks:
+    def counted(run: Run, images: Tensor) -> Blocks:
+        return _counted(name, model, run, images, network, points)
+
+    return on_shapes(model, network, counted)
+
+
+def _counted(
+    name: str,
+    model: nn.Module,
+    run: Run,
+    images: Tensor,
+    network: Mapping[str, Any],
+    points: Points | None,
+) -> Blocks:
+    found = find_cut_points(model, images, run, points)
+    _check_outputs(found.outputs, network.get("classes"))
+    shapes, parts = _measured(model, run, found.points, images[:1])
+    table = _table(name, found.points, shapes, parts[:-1])
+    return Blocks(table, parts[-1], found.points, found.uncovered)
+
+
+def _check_outputs(outputs: tuple[int, ...], classes: int | None) -> None:
+    if classes is not None and outputs != (classes,):
+        shape = "x".join(map(str, outputs))
+        raise VitscopeError(
+            f"the network returns {shape} values for an image, where its data have {classes} "
+            f"classes: give it as many outputs, or its data as many classes."
+        )
+
+
+def _table(
+    name: str, points: Sequence[CutPoint], shapes: Sequence[Shape], parts: Sequence[Part]
+) -> pd.DataFrame:
+    last = max(len(points) - 1, 1)
+    return pd.DataFrame(
+        {
+            "model": name,
+            "index": index,
+            "name": point.name,
+            "kind": point.kind,
+            "stage": point.stage,
+            "depth": index / last,
+            **dict(zip(("channels", "height", "width"), shape, strict=True)),
+            **part._asdict(),
+        }
+        for index, (point, shape, part) in enumerate(zip(points, shapes, parts, strict=True))
+    )
+
+
+def _measured(
+    model: nn.Module, run: Run, cut_points: Sequence[CutPoint], image: Tensor
+) -> tuple[list[Shape], list[Part]]:
+    """Return the shapes at the cut points, and the parts that they cut the network into."""
+    shapes: list[Shape] = []
+    parts: list[Part] = []
+    weights = _ParameterCounter()
+    operations, activations = FlopCounterMode(display=False), ActivationCounter()
+
+    def end_part() -> None:
+        # FLOPs are two for every multiply-add.
+        total = operations.get_total_flops() // 2
+        before = sum(part.operations for part in parts)
+        parts.append(Part(weights.take(), total - before, *activations.take()))
+
+    def cut(_: int, latent: Tensor) -> None:
+        shapes.append(tuple(latent.shape[1:]))
+        end_part()
+
+    # The first operation that a counter sees imports the compiler otherwise. What reads comes
+    # first, so that an operation is counted before it is read.
+    with torch.no_grad(), without_compiler(), capturing(model, cut_points, cut):
+        # Registered after the cut points: what their modules own comes after the cut.
+        hooks = [module.register_forward_pre_hook(weights.count) for module in model.modules()]
+        try:
+            with operations, activations:
+                run(image)
+        finally:
+            for hook in hooks:
+                hook.remove()
+    end_part()
+    return shapes, parts
+
+
+class _ParameterCounter:
+    """Counts the parameters of modules that run, each parameter once."""
+
+    def __init__(self) -> None:
+        self._seen: set[int] = set()
+        self._count = 0
+
+    def count(self, module: nn.Module, _: object) -> None:
+        """Count the parameters that a module itself owns."""
+        for parameter in module.parameters(recurse=False):
+            if id(parameter) not in self._seen:
+                self._seen.add(id(parameter))
+                self._count += parameter.numel()
+
+    def take(self) -> int:
+        """Return the count, and start another."""
+        count, self._count = self._count, 0
+        return count

@@ -1,0 +1,144 @@
+"""What the cut points are called, and how each is read and silenced."""
+
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from math import prod
+
+from vitscope.networks.finding.cut_points import CutPoint, Join, Recorded
+from vitscope.networks.finding.cuts import Cut
+from vitscope.networks.finding.dataflow import Passage, Value
+from vitscope.networks.finding.operations import ADDITIONS, inside, multiplies
+from vitscope.networks.finding.recorded_pass import RecordedPass
+
+
+def described(recorded: RecordedPass, cuts: Sequence[Cut]) -> list[CutPoint]:
+    """Return the cut points of a recorded pass: where it is cut."""
+    return _Describing(recorded).points(cuts) if cuts else []
+
+
+class _Describing:
+    def __init__(self, recorded: RecordedPass) -> None:
+        self._pass = recorded
+
+    def points(self, cuts: Sequence[Cut]) -> list[CutPoint]:
+        ended = Counter(cut.block for cut in cuts if cut.how in ("join", "block"))
+        names: Counter[str] = Counter()
+        points: list[CutPoint] = []
+        stage, size = 0, self._pass.maps.size(cuts[0].index)
+        for number, cut in enumerate(cuts):
+            if cut.kind != "stem" and (stage == 0 or self._pass.maps.size(cut.index) != size):
+                stage += 1
+            size = self._pass.maps.size(cut.index)
+            name = self._name(cut, ended)
+            names[name] += 1
+            unique = name if names[name] == 1 else f"{name}#{names[name]}"
+            before = cuts[number - 1].index if number else 0
+            points.append(self._point(unique, cut, stage, before))
+        return points
+
+    def _name(self, cut: Cut, ended: Counter[str]) -> str:
+        if cut.how == "stem":
+            return "stem"
+        if cut.how == "named":
+            return cut.block
+        if cut.how == "subsampling":
+            return self._subsampling(cut)
+        if cut.block and (cut.how == "layer" or ended[cut.block] == 1):
+            return cut.block
+        main = self._pass.branches.main(self._pass.between(cut.begin, cut.end))
+        if main is None or main.module == cut.block:
+            return f"{cut.block}.join".lstrip(".")
+        return self._pass.largest_module(main.module, cut.begin, cut.end)
+
+    def _subsampling(self, cut: Cut) -> str:
+        """Return the largest module that subsamples and does not hold the block behind it."""
+        ran = reversed(self._pass.between(0, cut.index))
+        name: str = next((op.module for op in ran if multiplies(op.name)), cut.block)
+        while "." in name and not inside(cut.block, name.rpartition(".")[0]):
+            name = name.rpartition(".")[0]
+        return name
+
+    def _point(self, name: str, cut: Cut, stage: int, before: int) -> CutPoint:
+        layout = self._pass.maps.layout(cut.index)
+        if layout is None:
+            raise ValueError(f"'{name}' is no feature map")
+        point = CutPoint(
+            name,
+            cut.kind,
+            stage,
+            None,
+            "output",
+            layout,
+            self._recorded(cut.index),
+            self._join(cut, before),
+            cut.how,
+        )
+        return self._by_module(point, cut.index, cut.block)
+
+    def _by_module(self, point: CutPoint, index: int, block: str) -> CutPoint:
+        """Read a point at a module that takes or returns its value, or that seen otherwise."""
+        for seen in self._seen_as(index):
+            passage, layout = self._passage(seen, block), self._pass.maps.layout(seen)
+            if passage is not None and layout is not None:
+                return replace(
+                    point, module=passage.module, at=passage.at, layout=layout, operation=None
+                )
+        return point
+
+    def _passage(self, index: int, block: str) -> Passage | None:
+        """Return where a module takes or returns a value: best is the block's own output."""
+        flow = self._pass.flow
+        passages = [
+            passage
+            for passage in flow.passages
+            if passage.value == Value(index) and flow.calls[passage.module] == 1 and passage.module
+        ]
+        order = sorted(passages, key=lambda p: (p.module != block, p.at == "input", len(p.module)))
+        return order[0] if order else None
+
+    def _seen_as(self, index: int) -> Iterator[int]:
+        """Yield an operation, and those behind it that move its whole value."""
+        yield index
+        size = prod(self._pass.operations[index].shape)
+        for following in self._pass.dominators[bisect_right(self._pass.dominators, index) :]:
+            moved = self._pass.moved_from(Value(following), index)
+            if not moved or prod(self._pass.operations[following].shape) != size:
+                return
+            yield following
+
+    def _recorded(self, index: int) -> Recorded:
+        operation = self._pass.operations[index]
+        return Recorded(operation.module, operation.alike, operation.nth)
+
+    def _join(self, cut: Cut, before: int) -> Join | None:
+        """Return the join that a cut is behind, if its branch can be silenced."""
+        operation = self._pass.operations[cut.end]
+        if cut.how == "stem" or operation.name not in ADDITIONS or not self._pass.joins(cut.end):
+            return None
+        origin = self._pass.before(cut.end)
+        operands = [(n, arg) for n, arg in enumerate(operation.args) if isinstance(arg, Value)]
+        whole = [
+            (len(self._ancestors(arg, origin)), n, arg)
+            for n, arg in operands
+            if self._pass.flow.shape_of(arg) == operation.shape
+        ]
+        # A factor of what is added would be lost with the addition.
+        if not whole or len(operands) != 2 or operation.kwargs.get("alpha", 1) != 1:
+            return None
+        _, position, stream = min(whole, key=lambda operand: operand[:2])
+        unchanged = cut.index == cut.end or self._pass.operations[cut.index].name == "relu"
+        identity = unchanged and self._pass.moved_from(stream, before)
+        return Join(self._recorded(cut.end), position, identity)
+
+    def _ancestors(self, value: Value, stream: int) -> set[int]:
+        """Return the operations behind the stream that a value comes from."""
+        found: set[int] = set()
+        missing = [value.operation]
+        while missing:
+            index = missing.pop()
+            if index > stream and index not in found:
+                found.add(index)
+                missing += [v.operation for v in self._pass.operations[index].operands()]
+        return found

@@ -1,0 +1,282 @@
+"""Where in the image the values of a tensor lie: coordinates are moved as values are moved.
+
+What merely moves values is done again to their coordinates; what computes from a value and its
+channels leaves it where it is; a convolution or a pooling gives a new map, in the middle of the one
+that it is of.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import isnan, nan
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+from torch.utils._pytree import tree_map
+
+from vitscope.networks.finding.dataflow import Constant, Dataflow, Operation, Value
+from vitscope.networks.finding.operations import (
+    CONVOLUTIONS,
+    COPIES,
+    MAPS,
+    MOVES,
+    PRODUCTS,
+    REDUCTIONS,
+    SORTS,
+    STRIDED_POOLINGS,
+    VIEWS,
+)
+
+ROUNDING = 1e-6
+
+
+# Coordinates that are means of others are equal up to so many digits.
+DIGITS = 4
+
+
+@dataclass(frozen=True)
+class Positions:
+    """The image, row and column of every value of a tensor, each of the tensor's dimensions.
+
+    Where they do not change along a dimension, its size is 1. Values without a place are NaN.
+    """
+
+    image: Tensor
+    row: Tensor
+    column: Tensor
+
+    def each(self, change: Callable[[Tensor], Tensor]) -> "Positions":
+        """Return what `change` makes of them, as small as it may be."""
+        return Positions(*(_narrow(change(t)) for t in (self.image, self.row, self.column)))
+
+
+def _of_one_value(operation: Operation) -> bool:
+    """Tell whether an operation is a convolution that takes each position by itself."""
+    weight = operation.args[1] if operation.name in CONVOLUTIONS else None
+    return isinstance(weight, Constant) and weight.shape[2:] == (1, 1)
+
+
+class _Line(NamedTuple):
+    """Where the rows or the columns of a map lie: in the middle, and how far apart."""
+
+    middle: float
+    apart: float
+
+    def places(self, count: int) -> Tensor:
+        """Return where so many of them are."""
+        return self.middle + (torch.arange(count) - (count - 1) / 2) * self.apart
+
+
+def _line(positions: Positions, shape: tuple[int, ...], dimension: int) -> _Line | None:
+    """Return the rows (2) or columns (3) of maps (N, C, H, W); None if these are none."""
+    tensor = (positions.row, positions.column)[dimension - 2]
+    count, varying = shape[dimension], tensor.flatten()
+    if tensor.shape[dimension] != count or len(varying) != count:
+        return None
+    middle = float(varying.mean())
+    if count == 1:
+        return None if isnan(middle) else _Line(middle, 1.0)
+    line = _Line(middle, float(varying[-1] - varying[0]) / (count - 1))
+    return line if torch.allclose(varying, line.places(count), atol=1e-4) else None
+
+
+def _map(image: Tensor, lines: Sequence[_Line], shape: tuple[int, ...]) -> Positions:
+    """Return the positions of maps (N, C, H, W)."""
+    rows, columns = (line.places(count) for line, count in zip(lines, shape[2:], strict=True))
+    return Positions(image, rows.view(1, 1, -1, 1), columns.view(1, 1, 1, -1))
+
+
+def _whole(shape: tuple[int, ...]) -> Positions:
+    """Return the positions of maps (N, C, H, W) that fill an image each."""
+    numbers = torch.arange(shape[0], dtype=torch.float32).view(-1, 1, 1, 1)
+    return _map(numbers, [_Line(0.5, 1 / count) for count in shape[2:]], shape)
+
+
+def _lines(positions: Positions | None, shape: tuple[int, ...]) -> list[_Line]:
+    """Return the rows and the columns of maps (N, C, H, W), or nothing if these are none."""
+    if positions is None or len(shape) != 4:
+        return []
+    if any(positions.image.shape[d] > 1 for d in (1, 2, 3)):
+        return []
+    found = [_line(positions, shape, dimension) for dimension in (2, 3)]
+    return [line for line in found if line is not None] if None not in found else []
+
+
+def _step(operation: Operation, before: tuple[int, ...], dimension: int) -> float:
+    """Return how many rows (2) or columns (3) of a map are one of what is made of it."""
+    args = operation.args
+    if operation.name in CONVOLUTIONS:
+        stride = _of(args[3], dimension) if len(args) > 3 else 1
+        # As one operation of its own, a convolution is never transposed.
+        return 1 / stride if operation.name != "conv2d" and args[6] else stride
+    if operation.name in STRIDED_POOLINGS:
+        return _of(args[2] if len(args) > 2 and args[2] else args[1], dimension)
+    return before[dimension] / operation.shape[dimension]
+
+
+def _of(given: Any, dimension: int) -> int:
+    """Return what an operation is given for rows (2) or columns (3), which may be one for both."""
+    each = [given] if isinstance(given, int) else [*given]
+    return int(each[(dimension - 2) % len(each)])
+
+
+def _narrow(tensor: Tensor) -> Tensor:
+    """Take the first along every dimension along which all are the same."""
+    for dimension in range(tensor.ndim):
+        first = tensor.narrow(dimension, 0, 1)
+        # What was expanded is the same without a look.
+        alike = tensor.stride(dimension) == 0 or _same(tensor, first)
+        if tensor.shape[dimension] > 1 and alike:
+            tensor = first
+    return tensor
+
+
+def _reshaped(tensor: Tensor, shape: tuple[int, ...], result: tuple[int, ...]) -> Tensor:
+    """Reshape what is expanded to a shape; last dimensions that stay and do not vary stay one."""
+    kept = 0
+    while (
+        kept < min(len(shape), len(result))
+        and shape[-1 - kept] == result[-1 - kept]
+        and tensor.shape[-1 - kept] == 1
+    ):
+        kept += 1
+    varying = tensor.reshape(tensor.shape[: len(shape) - kept])
+    moved = varying.expand(shape[: len(shape) - kept]).reshape(result[: len(result) - kept])
+    return moved.reshape(*moved.shape, *[1] * kept)
+
+
+def _same(tensor: Tensor, other: Tensor) -> bool:
+    both_nan = tensor.isnan() & other.isnan()
+    # Up to rounding: pixels of an image are farther apart.
+    return bool((((tensor - other).abs() < ROUNDING) | both_nan).all())
+
+
+class Tracer:
+    """Tells the positions of the values of a recorded pass, each computed when it is asked for.
+
+    `images` are other coordinates of the values of the images that are to be moved as they are.
+    """
+
+    def __init__(self, flow: Dataflow, images: Positions | None = None) -> None:
+        self._flow = flow
+        self._known: dict[Value, Positions | None] = {}
+        self._known[Value(0)] = images or _whole(flow.operations[0].shape)
+
+    def positions(self, value: Value) -> Positions | None:
+        """Return the positions of a value, or None if nobody can tell."""
+        # Asked for from the first on: a network may be deeper than Python's stack.
+        missing = [value]
+        while missing:
+            last = missing[-1]
+            if last in self._known:
+                missing.pop()
+                continue
+            unknown = [v for v in self._deciding(last) if v not in self._known]
+            if unknown:
+                missing += unknown[:1]
+                continue
+            self._known[last] = self._find(last)
+        return self._known[value]
+
+    def _deciding(self, value: Value) -> list[Value]:
+        """Return the values whose positions decide that of another."""
+        operation = self._flow.operations[value.operation]
+        operands = operation.operands()
+        if operation.name in MOVES:
+            return operands
+        if operation.name in PRODUCTS | REDUCTIONS | MAPS:
+            return operands[:1]
+        if operation.name in SORTS:
+            return []
+        same = [v for v in operands if self._flow.shape_of(v) == operation.shape]
+        # The earliest is the stream itself where there is a shortcut, and the nearest to follow.
+        asked: list[Value] = []
+        for operand in sorted(same, key=lambda v: v.operation):
+            asked.append(operand)
+            if operand not in self._known or self._known[operand] is not None:
+                break
+        return asked
+
+    def _find(self, value: Value) -> Positions | None:
+        operation = self._flow.operations[value.operation]
+        if operation.name in MAPS:
+            return self._new_map(operation)
+        deciding = [self._known[each] for each in self._deciding(value)]
+        if operation.name in MOVES:
+            known = bool(deciding) and all(each is not None for each in deciding)
+            return self._moved(operation, value.output) if known else None
+        first = next((each for each in deciding if each is not None), None)
+        if first is None:
+            return None
+        if operation.name in PRODUCTS:
+            return first.each(lambda t: t.nanmean(-1, keepdim=True))
+        if operation.name in REDUCTIONS:
+            return self._reduced(operation, first)
+        return first
+
+    def _new_map(self, operation: Operation) -> Positions | None:
+        """Return the positions of a new map of images, or of heads that are counted as images.
+
+        Its rows and columns are as far apart as strides say, and in the middle of what it is made
+        of; if nobody can tell where that is, it fills the image.
+        """
+        if len(operation.shape) != 4:
+            return None
+        operand = operation.operands()[0]
+        before, shape = self._known[operand], self._flow.shape_of(operand)
+        # Such as one that mixes the heads of scores, which are no map of the image.
+        if before is not None and _of_one_value(operation) and operation.shape[2:] == shape[2:]:
+            return before.each(lambda t: t.nanmean(1, keepdim=True))
+        lines = [
+            _Line(line.middle, line.apart * _step(operation, shape, dimension))
+            for dimension, line in enumerate(_lines(before, shape), 2)
+        ]
+        if before is not None and lines:
+            return _map(before.image, lines, operation.shape)
+        return _whole(operation.shape) if operation.shape[0] == self._flow.images else None
+
+    def _reduced(self, operation: Operation, first: Positions) -> Positions | None:
+        if len(operation.args) < 2:
+            return None
+        keep = len(operation.shape) == first.row.ndim
+        dims = operation.args[1]
+        return first.each(lambda t: t.nanmean(dims, keepdim=keep))
+
+    def _moved(self, operation: Operation, output: int) -> Positions | None:
+        try:
+            return Positions(
+                *(self._move(operation, output, name) for name in ("image", "row", "column"))
+            )
+        except (RuntimeError, IndexError, TypeError, NotImplementedError):
+            return None
+
+    def _move(self, operation: Operation, output: int, name: str) -> Tensor:
+        if operation.name in VIEWS:
+            (viewed,) = operation.operands()
+            known = self._known[viewed]
+            assert known is not None
+            shape = self._flow.shape_of(viewed)
+            return _narrow(_reshaped(getattr(known, name), shape, operation.shapes[output]))
+
+        def coordinates(leaf: Any) -> Any:
+            if isinstance(leaf, Value):
+                known = self._known[leaf]
+                assert known is not None
+                tensor: Tensor = getattr(known, name)
+                return tensor.expand(self._flow.shape_of(leaf))
+            if isinstance(leaf, Constant):
+                return torch.full((), nan).expand(leaf.shape)
+            return leaf
+
+        args, kwargs = tree_map(coordinates, (operation.args, dict(operation.kwargs)))
+        for key in ("device", "dtype", "layout", "pin_memory", "memory_format"):
+            kwargs.pop(key, None)
+        if operation.name in COPIES:
+            moved = args[0]
+        elif operation.name == "constant_pad_nd":
+            moved = torch.nn.functional.pad(args[0], args[1], value=nan)
+        else:
+            moved = operation.function(*args, **kwargs)
+        if isinstance(moved, list | tuple):
+            moved = moved[output]
+        return _narrow(moved)

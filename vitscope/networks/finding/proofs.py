@@ -1,0 +1,62 @@
+"""Prove on a network that its cut points are right: reading changes nothing, silencing does.
+
+What is proved is what every measure relies on.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from vitscope.networks.building.outputs import logits_of
+from vitscope.networks.building.plain_attention import without_fast_path
+from vitscope.networks.finding.capture import Silencing, capturing
+from vitscope.networks.finding.cut_points import CutPoint, Join
+
+
+@dataclass(frozen=True)
+class Proofs:
+    """What was proved; `wrong` are sentences about what was not."""
+
+    read: int
+    silenced: int
+    restored: int
+    wrong: list[str]
+
+
+@torch.no_grad()
+def prove(model: nn.Module, points: Sequence[CutPoint], images: Tensor) -> Proofs:
+    """Run a network with weights on some images: as it is, read, and without each branch.
+
+    Read, it gives the same logits to the bit, and all cut points come in order. Without a branch,
+    the stream behind is the stream before it to the bit, where its shortcut changes nothing.
+    """
+    wrong = []
+    with without_fast_path():
+        plain = logits_of(model(images))
+        logits, stream = _read(model, points, images)
+        if not torch.equal(plain, logits):
+            wrong.append("the logits change when the network is read")
+        joins = {i: point.join for i, point in enumerate(points) if point.join is not None}
+        for index, join in joins.items():
+            with _silenced(model, join, len(images)):
+                _, changed = _read(model, points, images)
+            if join.identity and not torch.equal(changed[index], stream[index - 1]):
+                wrong.append(f"without the branch of {points[index].name} the stream changes")
+    restored = sum(join.identity for join in joins.values())
+    return Proofs(len(points), len(joins), restored, wrong)
+
+
+def _silenced(model: nn.Module, join: Join, images: int) -> Silencing:
+    silencing = Silencing(model, {join.operation.alike[0]}, join)
+    silencing.begin(images)
+    return silencing
+
+
+def _read(
+    model: nn.Module, points: Sequence[CutPoint], images: Tensor
+) -> tuple[Tensor, list[Tensor]]:
+    stream: list[Tensor] = []
+    with capturing(model, points, lambda _, latent: stream.append(latent.clone())):
+        return logits_of(model(images)), stream

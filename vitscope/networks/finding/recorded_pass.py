@@ -1,0 +1,95 @@
+"""A recorded pass of a network, and what can be asked about it."""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+from itertools import pairwise
+
+from torch import nn
+
+from vitscope.networks.finding.branches import Branches
+from vitscope.networks.finding.cut_points import Kind
+from vitscope.networks.finding.dataflow import Dataflow, Operation, Value
+from vitscope.networks.finding.maps import Maps
+from vitscope.networks.finding.operations import ADDITIONS, MOVES, inside, multiplies
+
+
+class RecordedPass:
+    """What a network computes, where every path meets, and which values are maps."""
+
+    def __init__(self, model: nn.Module, flow: Dataflow) -> None:
+        self.flow = flow
+        self.operations = flow.operations
+        self.modules = [name for name, _ in model.named_modules() if name]
+        self.maps = Maps(flow)
+        self.branches = Branches(flow)
+        self.order = flow.needed()
+        self.dominators = flow.dominators()
+
+    def joins(self, index: int) -> bool:
+        """Tell whether an operation adds values that both depend on the images."""
+        operation = self.operations[index]
+        if operation.name in ADDITIONS:
+            return self._adds(index)
+        # Where a shortcut has fewer channels than its branch, it is added to the first of them.
+        return operation.name in ("cat", "write") and any(
+            self._adds_stream(value.operation, operation.shape, self.before(index))
+            for value in operation.operands()
+        )
+
+    def _adds(self, index: int) -> bool:
+        operation = self.operations[index]
+        return operation.name in ADDITIONS and len(set(operation.operands())) > 1
+
+    def _adds_stream(self, index: int, shape: tuple[int, ...], stream: int) -> bool:
+        """Tell whether an operation adds to some channels of a map of a shape what is a stream."""
+        operation, channel = self.operations[index], self.maps.channel(index)
+        if index <= stream or operation.name not in ADDITIONS or channel is None:
+            return False
+        others = [d for d in range(len(shape)) if d != channel]
+        same = len(operation.shape) == len(shape) and all(
+            operation.shape[d] == shape[d] for d in others
+        )
+        return same and any(self.moved_from(v, stream) for v in operation.operands())
+
+    def moved_from(self, value: Value, origin: int) -> bool:
+        """Tell whether a value is another, or that moved."""
+        while value.operation > origin:
+            operation = self.operations[value.operation]
+            if operation.name not in MOVES or len(operation.operands()) != 1:
+                return False
+            value = operation.operands()[0]
+        return value.operation == origin
+
+    def before(self, index: int) -> int:
+        """Return the last dominator before an operation."""
+        return self.dominators[bisect_left(self.dominators, index) - 1]
+
+    def between(self, start: int, end: int) -> list[Operation]:
+        """Return the operations behind one, up to another."""
+        first, last = bisect_right(self.order, start), bisect_right(self.order, end)
+        return [self.operations[i] for i in self.order[first:last]]
+
+    def kind(self, start: int, end: int) -> Kind:
+        return self.branches.kind(self.between(start, end), self.maps.channels(end))
+
+    def additions(self, start: int, end: int) -> list[int]:
+        """Return the additions of maps behind an operation and before another."""
+        first, last = bisect_right(self.order, start), bisect_left(self.order, end)
+        return [i for i in self.order[first:last] if self._adds(i) and self.maps.layout(i)]
+
+    def stretches(self, cuts: Sequence[int]) -> list[tuple[int, int, float]]:
+        """Return what lies between cuts, from the images to the end, and its share of the work."""
+        ends = [0, *cuts, self.order[-1]]
+        work = [sum(multiplies(op.name) for op in self.between(*pair)) for pair in pairwise(ends)]
+        whole = max(sum(work), 1)
+        return [(*pair, part / whole) for pair, part in zip(pairwise(ends), work, strict=True)]
+
+    def largest_module(self, name: str, start: int, end: int) -> str:
+        """Return the largest module around another that does nothing beyond two values."""
+        beyond = {self.operations[i].module for i in self.order if not start < i <= end}
+        while "." in name:
+            outer = name.rpartition(".")[0]
+            if any(inside(module, outer) for module in beyond):
+                break
+            name = outer
+        return name

@@ -1,0 +1,95 @@
+"""Find the cut points of any network from what it computes.
+
+Where every path from the images to the result meets in an addition of two values that both depend
+on the images, a branch joins the residual stream, which is whole again: a join. What enters the
+first block is the stem; where the map that enters a block has another size than what left the last,
+it was subsampled on the way. A stretch without joins is cut where the activation of a convolution,
+a concatenation or a pooling ends. Or else a study names the points.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from torch import Tensor, nn
+
+from vitscope.errors import VitscopeError, quoted
+from vitscope.networks.finding.cut_points import CutPoint
+from vitscope.networks.finding.cuts import Cut, find_cuts
+from vitscope.networks.finding.dataflow import record
+from vitscope.networks.finding.named_points import Points, named_cuts
+from vitscope.networks.finding.naming import described
+from vitscope.networks.finding.recorded_pass import RecordedPass
+
+# Where so large a share of a network lies between two cut points, with so many additions of maps,
+# it has several streams there.
+TOO_LARGE_SHARE = 0.4
+ADDITIONS_OF_STREAMS = 10
+
+
+@dataclass(frozen=True)
+class Found:
+    """The cut points of a network, and what of it they do not cover, in words.
+
+    `outputs` is the shape of what the network returns for one image.
+    """
+
+    points: list[CutPoint]
+    uncovered: list[str]
+    outputs: tuple[int, ...]
+
+
+def find_cut_points(
+    model: nn.Module,
+    images: Tensor,
+    run: Callable[[Tensor], Any] | None = None,
+    points: Points | None = None,
+) -> Found:
+    """Return the cut points of a network that is given `images`, two or more.
+
+    They are found, unless `points` name modules. `run` runs the network, if not the network itself.
+    """
+    recorded = RecordedPass(model, record(model, images, run))
+    outputs = recorded.flow.shape_of(recorded.flow.result)[1:]
+    if points is not None:
+        return Found(described(recorded, named_cuts(recorded, points)), [], outputs)
+    cuts = find_cuts(recorded)
+    found = described(recorded, cuts)
+    _refuse_streams(recorded, cuts, found)
+    return Found(found, _uncovered(recorded, cuts), outputs)
+
+
+def _refuse_streams(
+    recorded: RecordedPass, cuts: Sequence[Cut], points: Sequence[CutPoint]
+) -> None:
+    """Refuse a network of which only part was found."""
+    if not cuts:
+        raise VitscopeError(
+            "no cut point was found in the network: nowhere do all paths from the images meet in "
+            "a map, as where it has several streams; name the points to read, as "
+            "`points`."
+        )
+    names = ["the images", *(point.name for point in points), "the result"]
+    for position, (start, end, share) in enumerate(recorded.stretches([cut.index for cut in cuts])):
+        additions = len(recorded.additions(start, end))
+        if share > TOO_LARGE_SHARE and additions > ADDITIONS_OF_STREAMS:
+            raise VitscopeError(
+                f"only part of the network was found: {len(cuts)} cut points, and between "
+                f"{quoted(names[position])} and {quoted(names[position + 1])} lie "
+                f"{share:.0%} of its layers, with {additions} additions to several streams at "
+                f"once; name the points to read, as `points`."
+            )
+
+
+def _uncovered(recorded: RecordedPass, cuts: Sequence[Cut]) -> list[str]:
+    """Say which additions of the network no cut point shows."""
+    joined = {cut.end for cut in cuts}
+    lost = [d for d in recorded.dominators if recorded.joins(d) and d not in joined]
+    every = recorded.additions(0, recorded.order[-1])
+    inner = [index for index in every if index not in {*joined, *lost}]
+    said = []
+    if inner:
+        said.append(f"{len(inner)} additions within branches")
+    if lost:
+        said.append(f"{len(lost)} additions of values that are no maps")
+    return said

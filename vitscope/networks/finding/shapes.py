@@ -1,0 +1,66 @@
+"""Run a network on shapes alone: on torch's meta device, with or without weights."""
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, TypeVar
+
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call
+
+from vitscope.errors import VitscopeError
+from vitscope.networks.finding.dataflow import record
+
+# Runs a network.
+Run = Callable[[Tensor], Any]
+Made = TypeVar("Made")
+
+
+def blank_images(
+    model: nn.Module, network: Mapping[str, Any], device: torch.device | str = "cpu"
+) -> Tensor:
+    """Return two blank images for a model, which a study describes as `network`."""
+    size, channels = network["image_size"], len(network["mean"])
+    dtype = next((tensor.dtype for tensor in model.parameters()), torch.float32)
+    return torch.zeros(2, channels, size, size, dtype=dtype, device=device)
+
+
+def on_shapes(
+    model: nn.Module, network: Mapping[str, Any], make: Callable[[Run, Tensor], Made]
+) -> Made:
+    """Return what is made of a network and two blank images, which a study describes.
+
+    Nothing is computed where the network can run on shapes alone; else it runs on a CPU.
+    """
+    try:
+        return make(_without_values(model), blank_images(model, network, "meta"))
+    except VitscopeError:
+        raise
+    except Exception:
+        if any(tensor.is_meta for tensor in model.parameters()):
+            raise
+        # Tensors that are no parameters stay where they are, and values may decide what is done.
+        _refuse_choices(model, network)
+        return make(model, blank_images(model, network))
+
+
+def _refuse_choices(model: nn.Module, network: Mapping[str, Any]) -> None:
+    """Refuse a network that does something else for other images: it has no one list of points."""
+    blank = blank_images(model, network)
+    noise = torch.randn(blank.shape, generator=torch.Generator().manual_seed(0)).to(blank)
+    paths = set()
+    for images in (blank, noise, noise + 2, noise - 2):
+        operations = record(model, images).operations
+        paths.add(tuple((operation.name, operation.module) for operation in operations))
+    if len(paths) > 1:
+        raise VitscopeError(
+            "the network does other things for other images: one that chooses its path by the "
+            "images cannot be read."
+        )
+
+
+def _without_values(model: nn.Module) -> Run:
+    """Return what runs a network on shapes without values."""
+    named = [*model.named_parameters(), *model.named_buffers()]
+    tensors = {name: tensor.detach().to("meta") for name, tensor in named}
+    return partial(functional_call, model, tensors)

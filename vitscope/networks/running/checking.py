@@ -1,0 +1,123 @@
+"""Check a model of a study: where its network is read, whether that is right, and its weights."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import torch
+from torch import nn
+
+from vitscope.networks.attention.finding import Found, find_attention
+from vitscope.networks.attention.proofs import unlike
+from vitscope.networks.building.empty import Network, drawn_network, empty_network
+from vitscope.networks.checkpoints import weight_sources
+from vitscope.networks.checkpoints.conversion import convert, convert_made
+from vitscope.networks.checkpoints.loading import load_model
+from vitscope.networks.finding.blocks import Blocks, list_blocks
+from vitscope.networks.finding.named_points import Points
+from vitscope.networks.finding.proofs import Proofs, prove
+
+IMAGES = 2
+
+
+@dataclass(frozen=True)
+class Checked:
+    """What was found of a model; `weights` says what the checkpoint is like, in words."""
+
+    blocks: Blocks
+    weights: str
+    proofs: Proofs
+    attention: Found
+
+    def rows(self) -> list[list[str]]:
+        """Return a row of text for every cut point, a header first."""
+        header = ["", "cut point", "kind", "stage", "map", "operations", "parameters", "found as"]
+        return [header, *map(self._row, range(len(self.blocks.points)))]
+
+    def _row(self, index: int) -> list[str]:
+        point, row = self.blocks.points[index], self.blocks.table.iloc[index]
+        size = f"{row['channels']}x{row['height']}x{row['width']}"
+        counts = [_short(row[name]) for name in ("operations", "parameters")]
+        return [str(index), point.name, point.kind, str(point.stage), size, *counts, point.how]
+
+    def summary(self) -> str:
+        """Return what was found, in one line."""
+        kinds = Counter(self.blocks.table["kind"])
+        counts = ", ".join(f"{count} {kind}" for kind, count in kinds.items())
+        total = (self.blocks.table["operations"].sum() + self.blocks.head.operations) / 1e6
+        said = [
+            f"{len(self.blocks.points)} cut points ({counts})",
+            f"{total:.4g} million multiply-adds",
+            self.weights,
+            f"{self.proofs.silenced} branches silenced",
+            *self._attention(),
+        ]
+        if self.blocks.uncovered:
+            said.append("not covered: " + ", ".join(self.blocks.uncovered))
+        return "; ".join(said)
+
+    def _attention(self) -> Iterator[str]:
+        """Say how much attention can be read, if the network has any."""
+        read, refused = len(self.attention.attentions), self.attention.refused
+        if read or refused:
+            yield f"{read} of {read + len(refused)} attentions read"
+        for reason in dict.fromkeys(refused.values()):
+            yield f"attention not read: {reason}"
+
+
+def _short(count: int) -> str:
+    """Return a count with three digits."""
+    for size, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if count >= size:
+            return f"{count / size:.3g} {letter}"
+    return str(count)
+
+
+def check_model(
+    name: str,
+    network: Network,
+    points: Points | None,
+    checkpoint: Mapping[str, Any],
+    where: str,
+    root: Path,
+) -> Checked:
+    """Build a network, find or take its cut points, and prove them with the weights it is given.
+
+    `where` is the place of the model in its study, and bundled files begin at `root`.
+    """
+    blocks = list_blocks(name, empty_network(network), network, points)
+    with _with_weights(name, network, checkpoint, where, root) as (model, weights):
+        size, channels = network["image_size"], len(network["mean"])
+        generator = torch.Generator().manual_seed(0)
+        images = torch.randn(IMAGES, channels, size, size, generator=generator)
+        proofs = prove(model, blocks.points, images)
+        attention = find_attention(model, network, blocks.points)
+        proofs.wrong.extend(unlike(model, attention.attentions, images))
+        return Checked(blocks, weights, proofs, attention)
+
+
+@contextmanager
+def _with_weights(
+    name: str, network: Network, checkpoint: Mapping[str, Any], where: str, root: Path
+) -> Iterator[tuple[nn.Module, str]]:
+    """Give a network the weights of its checkpoint, where they are on this machine."""
+    with TemporaryDirectory() as folder:
+        target = Path(folder) / "weights.safetensors"
+        origin = weight_sources.described(checkpoint)
+        if "made" in checkpoint:
+            convert_made(network, target, label=name, origin=origin)
+        else:
+            source = weight_sources.local_file(f"{where}.checkpoint", checkpoint, root)
+            if source is None:
+                yield (
+                    drawn_network(network).eval(),
+                    "weights not compared, since they are to be downloaded",
+                )
+                return
+            key, ignore = checkpoint.get("key"), checkpoint.get("ignore", ())
+            convert(source, network, target, label=name, origin=origin, key=key, ignore=ignore)
+        yield load_model(target, network), "the weights fit"

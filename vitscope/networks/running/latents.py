@@ -1,0 +1,122 @@
+"""Extract the feature maps of all cut points, in one forward pass, to one file per shard."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, Self
+
+import torch
+from torch import Tensor, nn
+
+from vitscope.data.image_rows import shard_rows
+from vitscope.data.split import Split
+from vitscope.files.tensors import TensorWriter
+from vitscope.networks.finding.block_table import BLOCKS, read_cut_points
+from vitscope.networks.finding.capture import capturing
+from vitscope.networks.finding.cut_points import CutPoint
+
+DTYPES = {"float32": (torch.float32, "F32"), "bfloat16": (torch.bfloat16, "BF16")}
+
+Shape = tuple[int, int, int]
+
+
+class _WriterThread:
+    """Write latents while the model computes the next ones.
+
+    Maps are staged in two buffers that are used again and again: memory that is touched for the
+    first time costs more than the copy.
+    """
+
+    def __init__(self, writer: TensorWriter, dtype: torch.dtype) -> None:
+        self._writer = writer
+        self._pool = ThreadPoolExecutor(1)
+        self._staged = [torch.empty(0, dtype=dtype) for _ in range(2)]
+        self._written: list[Future[None]] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._pool.shutdown()
+        for written in self._written:
+            written.result()
+
+    def write(self, name: str, first_row: int, latent: Tensor) -> None:
+        """Take the values of a map, to be written soon; an earlier failure is raised here."""
+        if len(self._written) == len(self._staged):
+            self._written.pop(0).result()
+        buffer = self._staged.pop(0)
+        if buffer.numel() < latent.numel():
+            buffer = torch.empty(latent.numel(), dtype=buffer.dtype)
+        self._staged.append(buffer)
+        rows = buffer[: latent.numel()].view(latent.shape)
+        rows.copy_(latent)
+        raw = rows.view(torch.uint16) if rows.dtype is torch.bfloat16 else rows
+        self._written.append(self._pool.submit(self._writer.write, name, first_row, raw.numpy()))
+
+
+def extract(
+    model: nn.Module,
+    cut_points: Sequence[CutPoint],
+    shapes: Sequence[Shape],
+    batches: Iterable[Tensor],
+    images: int,
+    path: Path | str,
+    *,
+    dtype: str = "float32",
+    device: torch.device | None = None,
+    metadata: Mapping[str, str] | None = None,
+) -> None:
+    """Write the (N, C, H, W) latents of `batches`, `images` in all, at every cut point.
+
+    A map goes to the file as soon as it exists: one batch and two maps are in memory, no more.
+    """
+    torch_dtype, file_dtype = DTYPES[dtype]
+    tensors = {
+        point.name: (file_dtype, (images, *shape))
+        for point, shape in zip(cut_points, shapes, strict=True)
+    }
+    model = model.eval().to(device)
+    first_row = 0
+    with TensorWriter(path, tensors, metadata or {}) as writer:
+        with _WriterThread(writer, torch_dtype) as thread:
+
+            def store(index: int, latent: Tensor) -> None:
+                thread.write(cut_points[index].name, first_row, latent)
+
+            with capturing(model, cut_points, store), torch.inference_mode():
+                for batch in batches:
+                    model(batch.to(device))
+                    first_row += len(batch)
+        if first_row != images:
+            raise ValueError(f"got {first_row} images, expected {images}")
+
+
+def extract_shard(
+    model: nn.Module,
+    blocks: Path | str,
+    images: Split,
+    path: Path | str,
+    *,
+    shard: int,
+    selection: Mapping[str, Any],
+    settings: Mapping[str, Any],
+    batch_size: int,
+    dtype: str,
+    device: torch.device,
+    metadata: Mapping[str, str],
+) -> None:
+    """Write the latents of a shard of the selected images, at the cut points of a block table."""
+    rows = shard_rows(len(images), shard, **selection)
+    shapes = BLOCKS.read(blocks)[["channels", "height", "width"]]
+    extract(
+        model,
+        read_cut_points(blocks),
+        list(shapes.itertuples(index=False, name=None)),
+        images.batches(rows, batch_size, settings["mean"], settings["std"]),
+        len(rows),
+        path,
+        dtype=dtype,
+        device=device,
+        metadata={"data_sha256": images.digest, **metadata},
+    )
