@@ -28,8 +28,7 @@ def test_every_table_of_the_study_is_compared_but_two() -> None:
     made = {*mini.tables(), *buildups, "blocks", "claims", "agreement"}
     assert made - TABLES.keys() == {"hessian_density", "reliability"}
     assert TABLES.keys() <= made
-    # What an edit reruns is no table of a study: tests/workflow/test_reruns.py compares it.
-    assert {file.stem for file in EXPECTED.glob("*.csv")} - {"reruns"} == TABLES.keys()
+    assert {file.stem for file in EXPECTED.glob("*.csv")} == TABLES.keys()
 
 
 def test_a_table_is_as_itself(name: str, table: pd.DataFrame) -> None:

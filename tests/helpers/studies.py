@@ -1,4 +1,4 @@
-"""The default study with other settings."""
+"""Studies of tests: one that never changes, and the default study with other settings."""
 
 from pathlib import Path
 from typing import Any
@@ -6,6 +6,9 @@ from typing import Any
 import yaml
 
 from vitscope.settings.loading import BUNDLED_STUDIES
+
+# Jobs, passes and bytes are counted of it, so that a figure more of another study changes no test.
+FROZEN = Path(__file__).parents[1] / "studies" / "frozen.yaml"
 
 
 def mini() -> dict[str, Any]:

@@ -1,43 +1,54 @@
-"""How many jobs of each rule the bundled studies take."""
+"""How many jobs of each rule a study takes, counted by hand on one that never changes."""
 
 import pytest
 import yaml
 
+from tests.helpers.studies import FROZEN
+from tests.runs.copies import Workflow
 from vitscope.package_data import ROOT
 
 
-def measuring(models: int) -> dict[str, int]:
-    rules = ("convert_checkpoint", "list_blocks", "extract_latents", "measure_latents", "merge")
-    return dict.fromkeys(rules, models) | {"build_split": 1}
+@pytest.fixture(scope="module")
+def frozen(fresh: Workflow) -> Workflow:
+    """The frozen study, in which nothing was made."""
+    return Workflow(fresh.root, FROZEN)
 
 
-def test_the_default_study(fresh):
-    plan = fresh.plan()
-    # Variance of seven models, of three more seeds and of two moments; amplitudes of seven and of
-    # two moments; CKA of three, and of two beside each other; three measures of the tokens of four.
-    assert plan["measure_latents"] == (7 + 3 + 2) + (7 + 2) + 3 + 2 + 3 * 4
-    # Two trajectories, and the training of three.
-    assert plan["measure_weights"] == 2 + 3
-    assert plan["measure_network"] == 6 + 2 + 2
-    assert plan | dict.fromkeys(MEASURING, 0) == dict.fromkeys(MEASURING, 0) | {
+def test_a_whole_study(frozen: Workflow) -> None:
+    # Two models, and for a figure of four moments the ViT at two more.
+    models = 2 + 2
+    assert frozen.plan(default="frozen") == {
         "build_split": 3,
-        # Eighteen models, and two moments of one of them.
-        "convert_checkpoint": 18 + 2,
-        "convert_snapshot": 9,
-        "list_blocks": 18 + 2,
-        "extract_latents": 12,
-        "predict": 20,
+        # And one moment of the ViT by its weights alone, whose maps nothing asks for.
+        "convert_checkpoint": models,
+        "convert_snapshot": 1,
+        "list_blocks": models,
+        "extract_latents": models,
+        # Of the test images, and of those in conflict.
+        "predict": 2 * 2,
+        # Fifteen corruptions, in one job of measuring.
         "corrupt_images": 15,
-        "augment_alike": 3,
-        "augment_images": 11,
+        "measure_model_part": 1,
+        "augment_images": 1,
+        # Variance of all, amplitudes of the ViT at three moments, and CKA between two models.
+        "measure_latents": models + 3 + 2,
+        # Three tables of two models.
+        "measure_predictions": 3 * 2,
+        "measure_model": 1,
+        "measure_network": 1,
+        "measure_weights": 1,
+        # A landscape, and two moments of a Hessian.
+        "measure_loss": 1 + 2,
+        # Variance and amplitudes, a landscape, two Hessians, and corruptions.
+        "merge": models + 3 + 1 + 2 + 1,
+        "merge_pair": 1,
+        "tabulate": 14,
         # What follows the first decision is known when it has been made.
         "decide_step": 1,
         "tabulate_buildup": 1,
         "draw_default_buildup": 1,
-        "draw_default_figure": 47,
+        "draw_default_figure": 12,
         "draw_default_video": 1,
-        "merge_pair": 1,
-        "tabulate": 29,
         "count_claims": 1,
         "draw_claims": 1,
         "record_run": 1,
@@ -45,48 +56,37 @@ def test_the_default_study(fresh):
     }
 
 
-MEASURING = (
-    "measure_latents",
-    "measure_predictions",
-    "measure_model",
-    "measure_model_part",
-    "measure_loss",
-    "measure_network",
-    "measure_weights",
-    "merge",
-)
+def test_a_figure_and_videos(frozen: Workflow) -> None:
+    videos = [f"figures/frozen/walk.{suffix}" for suffix in ("webp", "gif", "mp4")]
+    targets = ["figures/variance.svg", "figures/walk.webp", *videos]
+    rules = ("convert_checkpoint", "list_blocks", "extract_latents", "measure_latents", "merge")
+    assert frozen.plan(*targets, default="frozen") == dict.fromkeys(rules, 2) | {
+        "build_split": 1,
+        "draw_default_figure": 1,
+        "draw_default_video": 1,
+        "draw_video": 3,
+    }
 
 
-def test_one_figure_of_the_default_study(fresh):
-    figure = {"draw_default_figure": 1}
-    assert fresh.plan("figures/fig9.pdf") == measuring(2) | figure
-    assert fresh.plan("figures/figD1.svg") == measuring(5) | figure
-
-
-def test_a_video_of_the_default_study(fresh):
-    rules = ("convert_checkpoint", "list_blocks")
-    jobs = dict.fromkeys(rules, 1)
-    assert fresh.plan("figures/walk.webp") == jobs | {"draw_default_video": 1}
-    formats = [f"figures/mini/walk.{suffix}" for suffix in ("webp", "gif", "mp4")]
-    assert fresh.plan(*formats) == jobs | {"draw_video": 3}
-
-
-def test_a_figure_from_the_published_checkpoints(fresh):
+def test_a_figure_from_the_published_checkpoints(fresh: Workflow) -> None:
+    rules = ("fetch_checkpoint", "convert_checkpoint", "list_blocks", "merge")
     shards = {"extract_latents": 8, "measure_latents": 8}
-    assert fresh.plan("figures/paper/fig9.pdf") == measuring(2) | shards | {
+    assert fresh.plan("figures/paper/fig9.pdf") == dict.fromkeys(rules, 2) | shards | {
         "fetch_archive": 1,
-        "fetch_checkpoint": 2,
+        "build_split": 1,
         "draw_figure": 1,
     }
 
 
 @pytest.mark.nightly
-def test_training_the_bundled_models(fresh):
-    assert fresh.plan("train_mini") == {"build_split": 2, "train_model": 18, "train_mini": 1}
+def test_training_the_bundled_models(fresh: Workflow) -> None:
+    mini = yaml.safe_load((ROOT / "config" / "studies" / "mini.yaml").read_text(encoding="utf-8"))
+    trained = len(mini["models"])
+    assert fresh.plan("train_mini") == {"build_split": 2, "train_model": trained, "train_mini": 1}
 
 
 @pytest.mark.nightly
-def test_what_the_monthly_workflow_makes_are_targets(fresh):
+def test_what_the_monthly_workflow_makes_are_targets(fresh: Workflow) -> None:
     text = (ROOT / ".github" / "workflows" / "paper.yml").read_text(encoding="utf-8")
     targets = yaml.safe_load(text)["env"]["ONE_PASS"].split()
     jobs = fresh.plan(*targets)

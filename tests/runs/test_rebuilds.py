@@ -58,7 +58,7 @@ def nightly(*values: object) -> object:
     return pytest.param(*values, marks=pytest.mark.nightly)
 
 
-# Which rules an edit of a module reaches is in tests/expected/reruns.csv; these show that it is so.
+# The rules that an edit may reach are bounded in tests/workflow; here real edits rerun jobs.
 @pytest.mark.parametrize(
     ("file", "rebuilt"),
     [

@@ -1,4 +1,4 @@
-"""What jobs will cost: counted by hand for the default study, and read from records of runs."""
+"""What jobs will cost: counted by hand for the frozen study, and read from records of runs."""
 
 import re
 from dataclasses import replace
@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 
 from tests.helpers.rules import ROOT, rules
+from tests.helpers.studies import FROZEN
 from vitscope.commands.plan import earlier, records_of
 from vitscope.measures import registry
 from vitscope.measures.lesion.measure import SHARE_OF_LESION
-from vitscope.settings.loading import BUNDLED_STUDIES, load_study
+from vitscope.settings.loading import load_study
 from vitscope.settings.study import Study
 from vitscope.workflow import costs
 from vitscope.workflow.plan import (
@@ -27,8 +28,8 @@ from vitscope.workflow.plan import (
 
 
 @pytest.fixture(scope="module")
-def mini() -> Study:
-    return load_study(BUNDLED_STUDIES / "mini.yaml")
+def frozen() -> Study:
+    return load_study(FROZEN)
 
 
 def planned(rule: str, *outputs: str) -> Planned:
@@ -70,17 +71,17 @@ def counted(study: Study, rule: str, output: str) -> costs.Job:
     ],
 )
 def test_forward_passes_are_those_of_the_settings(
-    mini: Study, rule: str, output: str, passes: float
+    frozen: Study, rule: str, output: str, passes: float
 ) -> None:
-    work = costs.work(counted(mini, rule, output))
+    work = costs.work(counted(frozen, rule, output))
     assert work is not None
     assert work.passes == passes
 
 
-def test_frames_that_nobody_has_counted_are_guessed(mini: Study) -> None:
-    walk = replace(mini.videos["walk"], source={"path": "walk.mp4"})
+def test_frames_that_nobody_has_counted_are_guessed(frozen: Study) -> None:
+    walk = replace(frozen.videos["walk"], source={"path": "walk.mp4"})
     for shown, passes in ((None, costs.UNCOUNTED_FRAMES), (30, 30)):
-        study = replace(mini, videos={"walk": replace(walk, frames=shown)})
+        study = replace(frozen, videos={"walk": replace(walk, frames=shown)})
         # Of the default study: in no folder of its name.
         job = Planned("draw_default_video", (Path("walk.gif"),)).job(study)
         work = costs.work(job)
@@ -89,22 +90,22 @@ def test_frames_that_nobody_has_counted_are_guessed(mini: Study) -> None:
         assert job.names == {"video": "walk", "model": "vit"}
 
 
-def test_the_last_rows_of_a_landscape_are_what_is_left(mini: Study) -> None:
-    landscape = mini.sections["landscape"] | {"points": 17, "rows_per_job": 9}
-    study = replace(mini, sections={**mini.sections, "landscape": landscape})
+def test_the_last_rows_of_a_landscape_are_what_is_left(frozen: Study) -> None:
+    landscape = frozen.sections["landscape"] | {"points": 17, "rows_per_job": 9}
+    study = replace(frozen, sections={**frozen.sections, "landscape": landscape})
     for part, rows in (("0", 9), ("1", 8)):
         work = costs.work(counted(study, "measure_loss", f"landscape/vit/end/{part}.parquet"))
         assert work is not None
         assert work.passes == rows * 17 * 128
 
 
-def test_bytes_are_those_of_the_settings(mini: Study) -> None:
+def test_bytes_are_those_of_the_settings(frozen: Study) -> None:
     # The stem and 24 residual branches, of 64 tokens of 48 channels.
-    latents = counted(mini, "extract_latents", "latents/vit/0.safetensors")
+    latents = counted(frozen, "extract_latents", "latents/vit/0.safetensors")
     assert written(latents) == 256 * 25 * 64 * 48 * 4
-    split = planned("build_split", "data/shapes32/test.safetensors").job(mini)
+    split = planned("build_split", "data/shapes32/test.safetensors").job(frozen)
     assert written(split) == 2000 * 3 * 32**2
-    assert written(planned("tabulate", "tables/fit.parquet").job(mini)) is None
+    assert written(planned("tabulate", "tables/fit.parquet").job(frozen)) is None
 
 
 def record(path: Path, seconds: float) -> None:
@@ -194,7 +195,7 @@ def test_outputs_name_what_their_rules_say() -> None:
         assert not any(named[len(place) :]), name
 
 
-def test_where_seconds_come_from(mini: Study) -> None:
+def test_where_seconds_come_from(frozen: Study) -> None:
     jobs = [
         planned("measure_model", "fit/vit.parquet"),
         planned("predict", "predictions/vit/test.parquet"),
@@ -203,19 +204,19 @@ def test_where_seconds_come_from(mini: Study) -> None:
         planned("measure_latents", "cka/vit/0.parquet"),
     ]
     known = {"measure_model": 7.0}
-    found = costs_of(mini, jobs, lambda job: known.get(job.rule), lambda _, model: 0.25)
+    found = costs_of(frozen, jobs, lambda job: known.get(job.rule), lambda _, model: 0.25)
     sources = ["earlier runs", "calibration", "defaults", "calibration, at most", "defaults"]
     assert [cost.source for cost in found] == sources
     assert found[0].seconds == 7
     assert found[1].seconds == pytest.approx(2000 * 0.25, rel=0.01)
 
 
-def test_what_nobody_knows_is_unknown(mini: Study) -> None:
-    splits = mini.data["shapes32"].splits
+def test_what_nobody_knows_is_unknown(frozen: Study) -> None:
+    splits = frozen.data["shapes32"].splits
     data = replace(
-        mini.data["shapes32"], splits=splits | {"test": replace(splits["test"], images=None)}
+        frozen.data["shapes32"], splits=splits | {"test": replace(splits["test"], images=None)}
     )
-    study = replace(mini, data={"shapes32": data})
+    study = replace(frozen, data={"shapes32": data})
     job = planned("predict", "predictions/vit/test.parquet")
     (cost,) = costs_of(study, [job], lambda job: None, lambda _, model: 0.25)
     assert (cost.seconds, cost.source) == (None, "unknown")
@@ -238,11 +239,11 @@ def test_seconds_per_gb_are_those_that_were_measured() -> None:
         assert declared[name].seconds_per_gb == pytest.approx(seconds / shard, abs=0.15)
 
 
-def test_a_network_is_timed(mini: Study) -> None:
-    assert 0 < calibrated(mini, "vit") < 10
+def test_a_network_is_timed(frozen: Study) -> None:
+    assert 0 < calibrated(frozen, "vit") < 10
 
 
-def test_costs_are_summed(mini: Study) -> None:
+def test_costs_are_summed(frozen: Study) -> None:
     sums = by_rule(
         [
             Cost("tabulate", None, None, 1.0, "defaults"),
@@ -254,11 +255,11 @@ def test_costs_are_summed(mini: Study) -> None:
         ("predict", 2, 30, 5),
         ("tabulate", 1, 0, 0),
     ]
-    text = as_text(mini, sums, 3)
+    text = as_text(frozen, sums, 3)
     assert "calibration, unknown" in text
     assert "at most 3 GB" in text
     assert "not in the sum" in text
     assert "build-up" not in text
     deciding = [Cost("decide_step", None, None, 1, "defaults")]
-    assert "A build-up is decided step by step" in as_text(mini, by_rule(deciding), None)
+    assert "A build-up is decided step by step" in as_text(frozen, by_rule(deciding), None)
     assert any(line.split()[:3] == ["all", "3", "30"] for line in text.splitlines())
