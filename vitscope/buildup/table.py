@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 
 import pandas as pd
-import pyarrow as pa
 
 from vitscope.buildup.deciding import Plan, Step, follow, stage_name
 from vitscope.buildup.trying import ending, told
@@ -16,29 +15,29 @@ DATA, WEIGHTS, STEP = "data_sha256", "checkpoint_sha256", "step_"
 RESULT = Table(
     "buildup_result",
     {
-        "parameters": (pa.int64(), "parameters of the network"),
-        "images": (pa.int64(), "number of test images"),
-        "correct": (pa.int64(), "how many of them have the class that the network says"),
+        "parameters": ("int64", "parameters of the network"),
+        "images": ("int64", "number of test images"),
+        "correct": ("int64", "how many of them have the class that the network says"),
     },
 )
 
 BUILDUP = Table(
     "buildup",
     {
-        "buildup": (pa.string(), "build-up, as the study names it"),
-        "step": (pa.int32(), "number of the network, 0 for the baseline"),
-        "stage": (pa.string(), "stage that got one MSA more, c1 to c4; null for the baseline"),
-        "msas": (pa.int32(), "MSA blocks in all stages together"),
-        "attention": (pa.string(), "MSA blocks of each stage, from the first to the last"),
-        "parameters": (pa.int64(), "parameters of the network"),
-        "images": (pa.int64(), "number of test images"),
-        "correct": (pa.int64(), "how many of them have the class that the network says"),
-        "accuracy": (pa.float64(), "that share"),
-        "ci_low": (pa.float64(), "lower end of its 95 % interval (Wilson)"),
-        "ci_high": (pa.float64(), "upper end of its 95 % interval (Wilson)"),
-        "best": (pa.float64(), "accuracy that it had to beat; null for the baseline"),
-        "decision": (pa.string(), "baseline; kept if it is better than that, or else rejected"),
-        "next": (pa.string(), "what is tried next: stage and MSAs in all; or why nothing is"),
+        "buildup": ("string", "build-up, as the study names it"),
+        "step": ("int32", "number of the network, 0 for the baseline"),
+        "stage": ("string", "stage that got one MSA more, c1 to c4; null for the baseline"),
+        "msas": ("int32", "MSA blocks in all stages together"),
+        "attention": ("string", "MSA blocks of each stage, from the first to the last"),
+        "parameters": ("int64", "parameters of the network"),
+        "images": ("int64", "number of test images"),
+        "correct": ("int64", "how many of them have the class that the network says"),
+        "accuracy": ("float64", "that share"),
+        "ci_low": ("float64", "lower end of its 95 % interval (Wilson)"),
+        "ci_high": ("float64", "upper end of its 95 % interval (Wilson)"),
+        "best": ("float64", "accuracy that it had to beat; null for the baseline"),
+        "decision": ("string", "baseline; kept if it is better than that, or else rejected"),
+        "next": ("string", "what is tried next: stage and MSAs in all; or why nothing is"),
     },
 )
 

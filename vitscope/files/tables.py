@@ -11,21 +11,27 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-
-import pandas as pd
-import pyarrow as pa
-import pyarrow.parquet as pq
+from typing import TYPE_CHECKING
 
 from vitscope.errors import VitscopeError
 from vitscope.files.whole import atomic_path
 
-Columns = dict[str, tuple[pa.DataType, str]]
+# Tables are declared by modules that are imported where nothing is read or written yet.
+if TYPE_CHECKING:
+    import pandas as pd
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+# Of each column the name of its type, "float64" or "list of float64", and its sentence.
+Columns = dict[str, tuple[str, str]]
 
 SEAL, SEAL_BYTES = b"vitscope", 12
 # Tells in the metadata of a table that there must be a seal; others have none.
 SEALED = "sealed"
 # What makes the values of a table doubtful, in its metadata.
 WARNINGS = "warnings"
+# The sentence of a column, in the metadata of its field.
+DESCRIPTION = "description"
 
 
 @dataclass(frozen=True)
@@ -36,14 +42,22 @@ class Table:
     columns: Columns
 
     @property
-    def schema(self) -> pa.Schema:
-        """The Arrow schema of the table."""
-        return pa.schema([pa.field(column, kind) for column, (kind, _) in self.columns.items()])
+    def schema(self) -> "pa.Schema":
+        """The Arrow schema of the table, with the sentence of each column."""
+        import pyarrow as pa
+
+        return pa.schema(
+            pa.field(column, _arrow_type(type_name), metadata={DESCRIPTION: sentence})
+            for column, (type_name, sentence) in self.columns.items()
+        )
 
     def write(
-        self, frame: pd.DataFrame, path: Path | str, metadata: Mapping[str, str] | None = None
+        self, frame: "pd.DataFrame", path: Path | str, metadata: Mapping[str, str] | None = None
     ) -> None:
         """Write a frame, whose columns must be exactly the documented ones."""
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
         schema = self.schema
         if set(frame.columns) != set(schema.names):
             raise ValueError(
@@ -56,7 +70,7 @@ class Table:
         with atomic_path(path) as partial:
             partial.write_bytes(_sealed(written.getvalue().to_pybytes()))
 
-    def read(self, path: Path | str) -> pd.DataFrame:
+    def read(self, path: Path | str) -> "pd.DataFrame":
         """Read the table, checking its columns and types."""
         with _opened(path) as file:
             table = file.read(use_threads=False)
@@ -67,13 +81,22 @@ class Table:
         frame: pd.DataFrame = table.to_pandas(use_threads=False)
         return frame
 
-    def named(self, frame: pd.DataFrame, **names: str) -> pd.DataFrame:
+    def named(self, frame: "pd.DataFrame", **names: str) -> "pd.DataFrame":
         """Return a frame with one name in all rows of a column, for the columns that there are."""
         return frame.assign(**{key: name for key, name in names.items() if key in self.columns})
 
-    def empty(self) -> pd.DataFrame:
+    def empty(self) -> "pd.DataFrame":
         """Return the table without rows."""
+        import pandas as pd
+
         return pd.DataFrame(columns=list(self.columns))
+
+
+def _arrow_type(name: str) -> "pa.DataType":
+    import pyarrow as pa
+
+    item = name.removeprefix("list of ")
+    return pa.type_for_alias(item) if item == name else pa.list_(_arrow_type(item))
 
 
 def _footer(data: bytes) -> int:
@@ -98,7 +121,10 @@ def _seal_holds(data: bytes) -> bool | None:
 
 
 @contextmanager
-def _opened(path: Path | str) -> Iterator[pq.ParquetFile]:
+def _opened(path: Path | str) -> "Iterator[pq.ParquetFile]":
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
     try:
         data = Path(path).read_bytes()
         holds = _seal_holds(data)

@@ -148,7 +148,7 @@ def _docstring(module: str) -> str:
 
 def _columns(name: str) -> str:
     columns = find_table(name).columns.items()
-    rows = ((f"`{column}`", str(type_), text) for column, (type_, text) in columns)
+    rows = ((f"`{column}`", type_name, sentence) for column, (type_name, sentence) in columns)
     return _table(("column", "type", "meaning"), rows)
 
 

@@ -4,26 +4,21 @@ Test images are seen in the precision of training. What was trained before these
 has no `training_accuracy` and no `test_loss`.
 """
 
-import pyarrow as pa
-
 from vitscope.files.tables import Table
 
 HISTORY = Table(
     "training_history",
     {
-        "epoch": (pa.int32(), "epochs done"),
-        "loss": (pa.float64(), "mean training loss of the epoch, on augmented images"),
+        "epoch": ("int32", "epochs done"),
+        "loss": ("float64", "mean training loss of the epoch, on augmented images"),
         "training_accuracy": (
-            pa.float64(),
+            "float64",
             "share of these images whose class is found, of mixed ones that of the larger part",
         ),
-        "learning_rate": (pa.float64(), "learning rate of the last step"),
-        "test_loss": (pa.float64(), "mean cross-entropy of the test images after the epoch"),
-        "test_accuracy": (
-            pa.float64(),
-            "share of test images whose class is found after the epoch",
-        ),
-        "radius": (pa.float64(), "distance to the last weights, over that of the first ones"),
-        "angle": (pa.float64(), "between the ways from the last weights to these and to the first"),
+        "learning_rate": ("float64", "learning rate of the last step"),
+        "test_loss": ("float64", "mean cross-entropy of the test images after the epoch"),
+        "test_accuracy": ("float64", "share of test images whose class is found after the epoch"),
+        "radius": ("float64", "distance to the last weights, over that of the first ones"),
+        "angle": ("float64", "between the ways from the last weights to these and to the first"),
     },
 )

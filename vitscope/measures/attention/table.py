@@ -18,19 +18,17 @@ with a place are left out of `distance_renormalized`, and windows of one query o
 A part has one row per attention, image of a shard and head.
 """
 
-import pyarrow as pa
-
 from vitscope.files.tables import Columns, Table
 
 _ATTENTION: Columns = {
-    "attention": (pa.int32(), "which attention of the network, 0 for the first"),
-    "name": (pa.string(), "module that computes it"),
-    "windows": (pa.int32(), "windows of an image, within which it attends"),
-    "queries": (pa.int32(), "queries of a window, those without a place among them"),
-    "keys": (pa.int32(), "keys of a window, those without a place among them"),
-    "distance_uniform": (pa.float64(), "distance of queries that attend to all keys alike, pixels"),
+    "attention": ("int32", "which attention of the network, 0 for the first"),
+    "name": ("string", "module that computes it"),
+    "windows": ("int32", "windows of an image, within which it attends"),
+    "queries": ("int32", "queries of a window, those without a place among them"),
+    "keys": ("int32", "keys of a window, those without a place among them"),
+    "distance_uniform": ("float64", "distance of queries that attend to all keys alike, pixels"),
     "distance_anywhere": (
-        pa.float64(),
+        "float64",
         "distance of the same queries, attending to all keys of all windows alike, pixels",
     ),
 }
@@ -45,23 +43,23 @@ VALUES = tuple(_MEANINGS)
 
 def _with_interval(name: str, meaning: str) -> Columns:
     return {
-        name: (pa.float64(), meaning),
-        f"{name}_low": (pa.float64(), f"lower end of the 95 % bootstrap interval of {name}"),
-        f"{name}_high": (pa.float64(), f"upper end of the 95 % bootstrap interval of {name}"),
+        name: ("float64", meaning),
+        f"{name}_low": ("float64", f"lower end of the 95 % bootstrap interval of {name}"),
+        f"{name}_high": ("float64", f"upper end of the 95 % bootstrap interval of {name}"),
     }
 
 
 TABLE = Table(
     "attention",
     {
-        "model": (pa.string(), "model, as the study names it"),
+        "model": ("string", "model, as the study names it"),
         **_ATTENTION,
-        "index": (pa.int32(), "cut point behind it, or the last where none is"),
-        "stage": (pa.int32(), "stage of that cut point"),
-        "depth": (pa.float64(), "normalized depth of that cut point"),
-        "heads": (pa.int32(), "heads of this attention"),
-        "head": (pa.int32(), "head, 0 for the first; null for the mean of all"),
-        "images": (pa.int64(), "number of images"),
+        "index": ("int32", "cut point behind it, or the last where none is"),
+        "stage": ("int32", "stage of that cut point"),
+        "depth": ("float64", "normalized depth of that cut point"),
+        "heads": ("int32", "heads of this attention"),
+        "head": ("int32", "head, 0 for the first; null for the mean of all"),
+        "images": ("int64", "number of images"),
         **{
             column: kind
             for name, meaning in _MEANINGS.items()
@@ -74,9 +72,9 @@ PART = Table(
     "attention",
     {
         **_ATTENTION,
-        "index": (pa.int32(), "cut point behind it, or how many there are where none is"),
-        "image": (pa.int64(), "position of the image among those measured, from 0"),
-        "head": (pa.int32(), "head, 0 for the first"),
-        **{name: (pa.float64(), meaning) for name, meaning in _MEANINGS.items()},
+        "index": ("int32", "cut point behind it, or how many there are where none is"),
+        "image": ("int64", "position of the image among those measured, from 0"),
+        "head": ("int32", "head, 0 for the first"),
+        **{name: ("float64", meaning) for name, meaning in _MEANINGS.items()},
     },
 )

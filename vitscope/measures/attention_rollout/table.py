@@ -12,20 +12,18 @@ position takes of those that it covers alike; where keys are pooled, what a quer
 shared alike by the positions that the key covers.
 """
 
-import pyarrow as pa
-
 from vitscope.files.tables import Table
 
 TABLE = Table(
     "attention_rollout",
     {
-        "model": (pa.string(), "model, as the study names it"),
-        "image": (pa.int64(), "row of the image in its split"),
-        "fusion": (pa.string(), "what is taken of the heads: mean, max or min"),
-        "of": (pa.string(), "whose row is shown: class token, or mean of queries"),
-        "height": (pa.int32(), "rows of the map"),
-        "width": (pa.int32(), "columns of the map"),
-        "rollout": (pa.list_(pa.float64()), "value of each position, row by row; 1 is the largest"),
-        "picture": (pa.binary(), "the image, as a file of the format PNG"),
+        "model": ("string", "model, as the study names it"),
+        "image": ("int64", "row of the image in its split"),
+        "fusion": ("string", "what is taken of the heads: mean, max or min"),
+        "of": ("string", "whose row is shown: class token, or mean of queries"),
+        "height": ("int32", "rows of the map"),
+        "width": ("int32", "columns of the map"),
+        "rollout": ("list of float64", "value of each position, row by row; 1 is the largest"),
+        "picture": ("binary", "the image, as a file of the format PNG"),
     },
 )

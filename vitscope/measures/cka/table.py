@@ -7,30 +7,28 @@ where one of the two has the same map for all images, up to rounding.
 A part has one row per batch and pair of cut points, `index` not above `other_index`.
 """
 
-import pyarrow as pa
-
 from vitscope.files.tables import Table
 
 TABLE = Table(
     "cka",
     {
-        "model": (pa.string(), "model, as the study names it"),
-        "index": (pa.int32(), "position of a cut point, 0 for the stem"),
-        "other_index": (pa.int32(), "position of another, or of the same"),
-        "images": (pa.int64(), "number of images"),
-        "batches": (pa.int32(), "number of batches that the HSIC is averaged over"),
-        "hsic": (pa.float64(), "unbiased HSIC, mean over batches"),
-        "cka": (pa.float64(), "HSIC over the root of the product of those of each with itself"),
+        "model": ("string", "model, as the study names it"),
+        "index": ("int32", "position of a cut point, 0 for the stem"),
+        "other_index": ("int32", "position of another, or of the same"),
+        "images": ("int64", "number of images"),
+        "batches": ("int32", "number of batches that the HSIC is averaged over"),
+        "hsic": ("float64", "unbiased HSIC, mean over batches"),
+        "cka": ("float64", "HSIC over the root of the product of those of each with itself"),
     },
 )
 
 PART = Table(
     "cka_per_shard",
     {
-        "index": (pa.int32(), "position of a cut point"),
-        "other_index": (pa.int32(), "position of another, or of the same"),
-        "first_image": (pa.int64(), "position of the batch's first image among those measured"),
-        "images": (pa.int32(), "images of the batch"),
-        "hsic": (pa.float64(), "unbiased HSIC of the two feature maps over the batch"),
+        "index": ("int32", "position of a cut point"),
+        "other_index": ("int32", "position of another, or of the same"),
+        "first_image": ("int64", "position of the batch's first image among those measured"),
+        "images": ("int32", "images of the batch"),
+        "hsic": ("float64", "unbiased HSIC of the two feature maps over the batch"),
     },
 )

@@ -4,18 +4,16 @@ The row `mean` has the mean corruption error: the mean of `error` over corruptio
 the severities that were measured. It is not divided by the error of AlexNet.
 """
 
-import pyarrow as pa
-
 from vitscope.files.tables import Table
 
 TABLE = Table(
     "corruption_error",
     {
-        "model": (pa.string(), "model, as the study names it"),
-        "corruption": (pa.string(), "name of the corruption; mean for the mean of all"),
-        "images": (pa.int64(), "number of images"),
-        "clean_error": (pa.float64(), "share of wrong predictions on images as they are"),
-        "error": (pa.float64(), "share of wrong predictions, mean over severities"),
-        "relative_error": (pa.float64(), "error minus clean_error"),
+        "model": ("string", "model, as the study names it"),
+        "corruption": ("string", "name of the corruption; mean for the mean of all"),
+        "images": ("int64", "number of images"),
+        "clean_error": ("float64", "share of wrong predictions on images as they are"),
+        "error": ("float64", "share of wrong predictions, mean over severities"),
+        "relative_error": ("float64", "error minus clean_error"),
     },
 )

@@ -9,8 +9,6 @@ its value is null. A cut point is a place on the residual stream, [families.md](
 A part has one row per cut point and image of a shard.
 """
 
-import pyarrow as pa
-
 from vitscope.files.tables import Table
 from vitscope.networks.finding.cut_point_columns import CUT_POINT
 
@@ -18,18 +16,18 @@ TABLE = Table(
     "feature_variance",
     {
         **CUT_POINT,
-        "images": (pa.int64(), "number of images"),
-        "variance": (pa.float64(), "variance over space, mean over channels and images"),
-        "ci_low": (pa.float64(), "lower end of the 95 % bootstrap interval over images"),
-        "ci_high": (pa.float64(), "upper end of the 95 % bootstrap interval over images"),
+        "images": ("int64", "number of images"),
+        "variance": ("float64", "variance over space, mean over channels and images"),
+        "ci_low": ("float64", "lower end of the 95 % bootstrap interval over images"),
+        "ci_high": ("float64", "upper end of the 95 % bootstrap interval over images"),
     },
 )
 
 PART = Table(
     "variance_per_image",
     {
-        "index": (pa.int32(), "position of the cut point, 0 for the stem"),
-        "image": (pa.int64(), "position of the image among those that are measured"),
-        "variance": (pa.float64(), "variance over space, mean over channels"),
+        "index": ("int32", "position of the cut point, 0 for the stem"),
+        "image": ("int64", "position of the image among those that are measured"),
+        "variance": ("float64", "variance over space, mean over channels"),
     },
 )

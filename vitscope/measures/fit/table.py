@@ -6,18 +6,16 @@ images. The NLL is the mean of the cross entropy with the mixed and smoothed tar
 of these targets. [figures.md](figures.md#fit) says which images these are.
 """
 
-import pyarrow as pa
-
 from vitscope.files.tables import Table
 
 TABLE = Table(
     "fit",
     {
-        "model": (pa.string(), "model, as the study names it"),
-        "metric": (pa.string(), "error_percent on test images, or nll_train on augmented ones"),
-        "images": (pa.int64(), "number of images"),
-        "value": (pa.float64(), "share whose class is not found, in percent; or the mean NLL"),
-        "ci_low": (pa.float64(), "lower end of the 95 % bootstrap interval; null for nll_train"),
-        "ci_high": (pa.float64(), "upper end of the 95 % bootstrap interval; null for nll_train"),
+        "model": ("string", "model, as the study names it"),
+        "metric": ("string", "error_percent on test images, or nll_train on augmented ones"),
+        "images": ("int64", "number of images"),
+        "value": ("float64", "share whose class is not found, in percent; or the mean NLL"),
+        "ci_low": ("float64", "lower end of the 95 % bootstrap interval; null for nll_train"),
+        "ci_high": ("float64", "upper end of the 95 % bootstrap interval; null for nll_train"),
     },
 )

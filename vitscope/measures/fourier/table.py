@@ -18,8 +18,6 @@ at every frequency but 0. Feature maps with values that are not finite are an er
 A part has one row per cut point, image, quantity and frequency.
 """
 
-import pyarrow as pa
-
 from vitscope.files.tables import Table
 from vitscope.networks.finding.cut_point_columns import CUT_POINT
 
@@ -27,26 +25,23 @@ TABLE = Table(
     "fourier",
     {
         **CUT_POINT,
-        "images": (pa.int64(), "number of images"),
-        "measure": (pa.string(), "diagonal: along the half-diagonal; radial: azimuthal mean"),
-        "frequency": (pa.float64(), "frequency, in units of pi"),
-        "log_amplitude": (pa.float64(), "log amplitude, mean over channels and images"),
-        "delta_log_amplitude": (pa.float64(), "log amplitude minus that at frequency 0"),
-        "ci_low": (pa.float64(), "lower end of the 95 % bootstrap interval of the difference"),
-        "ci_high": (pa.float64(), "upper end of the 95 % bootstrap interval of the difference"),
+        "images": ("int64", "number of images"),
+        "measure": ("string", "diagonal: along the half-diagonal; radial: azimuthal mean"),
+        "frequency": ("float64", "frequency, in units of pi"),
+        "log_amplitude": ("float64", "log amplitude, mean over channels and images"),
+        "delta_log_amplitude": ("float64", "log amplitude minus that at frequency 0"),
+        "ci_low": ("float64", "lower end of the 95 % bootstrap interval of the difference"),
+        "ci_high": ("float64", "upper end of the 95 % bootstrap interval of the difference"),
     },
 )
 
 PART = Table(
     "fourier_per_image",
     {
-        "index": (pa.int32(), "position of the cut point, 0 for the stem"),
-        "image": (pa.int64(), "position of the image among those that are measured"),
-        "quantity": (
-            pa.string(),
-            "diagonal or radial: a log amplitude; low, middle or high: a band",
-        ),
-        "step": (pa.int32(), "frequency, in steps from 0 to the highest; 0 of a band"),
-        "value": (pa.float64(), "log amplitude, or variance over space; mean over channels"),
+        "index": ("int32", "position of the cut point, 0 for the stem"),
+        "image": ("int64", "position of the image among those that are measured"),
+        "quantity": ("string", "diagonal or radial: a log amplitude; low, middle or high: a band"),
+        "step": ("int32", "frequency, in steps from 0 to the highest; 0 of a band"),
+        "value": ("float64", "log amplitude, or variance over space; mean over channels"),
     },
 )

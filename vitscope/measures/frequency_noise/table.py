@@ -14,22 +14,20 @@ counts with the share of its draws in which its class is found; the interval is 
 the same image without noise, and null for a single image.
 """
 
-import pyarrow as pa
-
 from vitscope.files.tables import Table
 from vitscope.measures.columns import CHANGE
 
 TABLE = Table(
     "frequency_noise",
     {
-        "model": (pa.string(), "model, as the study names it"),
-        "frequency": (pa.float64(), "frequency of the noise, in units of pi"),
-        "width": (pa.float64(), "half of the width of the ring of frequencies, in units of pi"),
-        "eps": (pa.float64(), "size of the noise before it is masked, on normalized images"),
-        "image_size": (pa.int32(), "side of the images, in pixels"),
-        "components": (pa.int32(), "Fourier components that lie in the ring"),
-        "images": (pa.int64(), "number of images"),
-        "seeds": (pa.int32(), "number of draws of the noise for every image"),
+        "model": ("string", "model, as the study names it"),
+        "frequency": ("float64", "frequency of the noise, in units of pi"),
+        "width": ("float64", "half of the width of the ring of frequencies, in units of pi"),
+        "eps": ("float64", "size of the noise before it is masked, on normalized images"),
+        "image_size": ("int32", "side of the images, in pixels"),
+        "components": ("int32", "Fourier components that lie in the ring"),
+        "images": ("int64", "number of images"),
+        "seeds": ("int32", "number of draws of the noise for every image"),
         **CHANGE,
     },
 )

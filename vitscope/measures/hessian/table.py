@@ -32,21 +32,19 @@ more than rounding, as with a dropout that stays on, or that is not symmetric. A
 without fused kernels, which have no second derivative.
 """
 
-import pyarrow as pa
-
 from vitscope.files.tables import Table
 
 TABLE = Table(
     "hessian",
     {
-        "model": (pa.string(), "model, as the study names it"),
-        "snapshot": (pa.string(), "moment of training; end for the trained model"),
-        "batch": (pa.int32(), "batch of augmented images, from 0"),
-        "images": (pa.int32(), "images of the batch"),
-        "rank": (pa.int32(), "order by magnitude, 1 for the largest"),
-        "eigenvalue": (pa.float64(), "eigenvalue of the Hessian of the loss on the batch"),
-        "residual": (pa.float64(), "|Hv - av| of a unit vector v, over the largest magnitude"),
-        "iterations": (pa.int32(), "steps of Lanczos on this batch"),
-        "converged": (pa.bool_(), "whether the residual is within the tolerance"),
+        "model": ("string", "model, as the study names it"),
+        "snapshot": ("string", "moment of training; end for the trained model"),
+        "batch": ("int32", "batch of augmented images, from 0"),
+        "images": ("int32", "images of the batch"),
+        "rank": ("int32", "order by magnitude, 1 for the largest"),
+        "eigenvalue": ("float64", "eigenvalue of the Hessian of the loss on the batch"),
+        "residual": ("float64", "|Hv - av| of a unit vector v, over the largest magnitude"),
+        "iterations": ("int32", "steps of Lanczos on this batch"),
+        "converged": ("bool", "whether the residual is within the tolerance"),
     },
 )

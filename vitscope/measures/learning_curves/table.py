@@ -6,8 +6,6 @@ and their labels smoothed, test images are as they are: the two losses and the t
 tell how much a model overfits.
 """
 
-import pyarrow as pa
-
 from vitscope.files.tables import Table
 from vitscope.training.history import HISTORY
 
@@ -16,9 +14,9 @@ RECORDED = ("loss", "training_accuracy", "learning_rate", "test_loss", "test_acc
 TABLE = Table(
     "learning_curves",
     {
-        "model": (pa.string(), "model, as the study names it"),
-        "epoch": (pa.int32(), "epochs done"),
+        "model": ("string", "model, as the study names it"),
+        "epoch": ("int32", "epochs done"),
         **{name: HISTORY.columns[name] for name in RECORDED},
-        "snapshots": (pa.string(), "names of the snapshots taken then, with commas; null if none"),
+        "snapshots": ("string", "names of the snapshots taken then, with commas; null if none"),
     },
 )

@@ -5,8 +5,6 @@ one (stem, pools) have no row. The interval is of the difference on the same ima
 single image.
 """
 
-import pyarrow as pa
-
 from vitscope.files.tables import Table
 from vitscope.measures.columns import CHANGE
 from vitscope.networks.finding.cut_point_columns import CUT_POINT
@@ -15,7 +13,7 @@ TABLE = Table(
     "lesion",
     {
         **CUT_POINT,
-        "images": (pa.int64(), "number of images"),
+        "images": ("int64", "number of images"),
         **CHANGE,
     },
 )

@@ -12,8 +12,6 @@ of the vector of each frequency, in units of pi: 1 where an axis ends. The mean 
 counts too, as frequency 0. It is null where all weights are 0.
 """
 
-import pyarrow as pa
-
 from vitscope.files.tables import Table
 
 FILTER, COMPONENT = "filter", "component"
@@ -21,18 +19,18 @@ FILTER, COMPONENT = "filter", "component"
 TABLE = Table(
     "patch_filters",
     {
-        "model": (pa.string(), "model, as the study names it"),
-        "module": (pa.string(), "name of the layer in the model"),
-        "of": (pa.string(), "filter, or component"),
-        "number": (pa.int32(), "number of the filter or of the component, from 0"),
-        "count": (pa.int32(), "how many filters the layer has, or components its filters have"),
-        "channels": (pa.int32(), "channels of the filter"),
-        "height": (pa.int32(), "rows of the filter"),
-        "width": (pa.int32(), "columns of the filter"),
-        "lowest": (pa.float64(), "lowest value, which is 0 in `values`"),
-        "highest": (pa.float64(), "highest value, which is 1 in `values`"),
-        "frequency": (pa.float64(), "mean frequency, in units of pi"),
-        "share": (pa.float64(), "share of a component in the variance of the filters; or null"),
-        "values": (pa.list_(pa.float64()), "scaled values, by row, column and channel"),
+        "model": ("string", "model, as the study names it"),
+        "module": ("string", "name of the layer in the model"),
+        "of": ("string", "filter, or component"),
+        "number": ("int32", "number of the filter or of the component, from 0"),
+        "count": ("int32", "how many filters the layer has, or components its filters have"),
+        "channels": ("int32", "channels of the filter"),
+        "height": ("int32", "rows of the filter"),
+        "width": ("int32", "columns of the filter"),
+        "lowest": ("float64", "lowest value, which is 0 in `values`"),
+        "highest": ("float64", "highest value, which is 1 in `values`"),
+        "frequency": ("float64", "mean frequency, in units of pi"),
+        "share": ("float64", "share of a component in the variance of the filters; or null"),
+        "values": ("list of float64", "scaled values, by row, column and channel"),
     },
 )

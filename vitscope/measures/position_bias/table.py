@@ -10,23 +10,21 @@ Biases are found and told from masks by their values: all pairs of positions of 
 same. What parameters they are made of does not matter: a table, or a network of the offset.
 """
 
-import pyarrow as pa
-
 from vitscope.files.tables import Table
 
 TABLE = Table(
     "position_bias",
     {
-        "model": (pa.string(), "model, as the study names it"),
-        "layer": (pa.int32(), "number of the layer among those with a bias, from 0"),
-        "module": (pa.string(), "name of the layer in the model"),
-        "head": (pa.int32(), "number of the head, from 0; null where all heads share one bias"),
-        "height": (pa.int32(), "offsets down, from the least to the largest"),
-        "width": (pa.int32(), "offsets to the right, from the least to the largest"),
-        "at_itself": (pa.float64(), "bias of a position to itself"),
-        "to_neighbours": (pa.float64(), "mean bias to those above, below, left and right"),
-        "lowest": (pa.float64(), "lowest bias"),
-        "highest": (pa.float64(), "highest bias"),
-        "values": (pa.list_(pa.float64()), "bias by offset, row by row"),
+        "model": ("string", "model, as the study names it"),
+        "layer": ("int32", "number of the layer among those with a bias, from 0"),
+        "module": ("string", "name of the layer in the model"),
+        "head": ("int32", "number of the head, from 0; null where all heads share one bias"),
+        "height": ("int32", "offsets down, from the least to the largest"),
+        "width": ("int32", "offsets to the right, from the least to the largest"),
+        "at_itself": ("float64", "bias of a position to itself"),
+        "to_neighbours": ("float64", "mean bias to those above, below, left and right"),
+        "lowest": ("float64", "lowest bias"),
+        "highest": ("float64", "highest bias"),
+        "values": ("list of float64", "bias by offset, row by row"),
     },
 )

@@ -9,24 +9,22 @@ compared, and no others have a row.
 A cosine is null where the embedding of one of the two positions is zero.
 """
 
-import pyarrow as pa
-
 from vitscope.files.tables import Table
 
 TABLE = Table(
     "position_similarity",
     {
-        "model": (pa.string(), "model, as the study names it"),
-        "embedding": (pa.string(), "parameter that is added, or else the module that adds it"),
-        "height": (pa.int32(), "rows of positions that are compared"),
-        "width": (pa.int32(), "columns of positions that are compared"),
-        "step": (pa.int32(), "how far apart in the network rows and columns are; 1 for all"),
-        "row": (pa.int32(), "row of the position among those that are compared"),
-        "column": (pa.int32(), "column of the position among those that are compared"),
-        "norm": (pa.float64(), "norm of its embedding"),
-        "to_neighbours": (pa.float64(), "mean cosine with those above, below, left and right"),
-        "to_others": (pa.float64(), "mean cosine with all others"),
-        "products": (pa.list_(pa.float32()), "dot product with every position, row by row"),
-        "cosines": (pa.list_(pa.float32()), "cosine with every position, row by row"),
+        "model": ("string", "model, as the study names it"),
+        "embedding": ("string", "parameter that is added, or else the module that adds it"),
+        "height": ("int32", "rows of positions that are compared"),
+        "width": ("int32", "columns of positions that are compared"),
+        "step": ("int32", "how far apart in the network rows and columns are; 1 for all"),
+        "row": ("int32", "row of the position among those that are compared"),
+        "column": ("int32", "column of the position among those that are compared"),
+        "norm": ("float64", "norm of its embedding"),
+        "to_neighbours": ("float64", "mean cosine with those above, below, left and right"),
+        "to_others": ("float64", "mean cosine with all others"),
+        "products": ("list of float32", "dot product with every position, row by row"),
+        "cosines": ("list of float32", "cosine with every position, row by row"),
     },
 )

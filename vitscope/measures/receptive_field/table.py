@@ -15,8 +15,6 @@ positive part of the values and of the gradients, where these are absolute value
 square that is as large as the image.
 """
 
-import pyarrow as pa
-
 from vitscope.files.tables import Columns, Table
 from vitscope.networks.finding.cut_point_columns import CUT_POINT
 
@@ -26,11 +24,11 @@ SHARES = (20, 30, 50, 99)
 
 def _of_share(share: int) -> Columns:
     return {
-        f"side_{share}": (pa.int32(), f"side of the square with {share} %, in pixels"),
-        f"area_{share}": (pa.float64(), "share of the image that it covers"),
-        f"low_{share}": (pa.float64(), "lower end of the 95 % bootstrap interval over images"),
-        f"high_{share}": (pa.float64(), "upper end of the 95 % bootstrap interval over images"),
-        f"log_area_{share}": (pa.float64(), "the same area for contributions in logarithm"),
+        f"side_{share}": ("int32", f"side of the square with {share} %, in pixels"),
+        f"area_{share}": ("float64", "share of the image that it covers"),
+        f"low_{share}": ("float64", "lower end of the 95 % bootstrap interval over images"),
+        f"high_{share}": ("float64", "upper end of the 95 % bootstrap interval over images"),
+        f"log_area_{share}": ("float64", "the same area for contributions in logarithm"),
     }
 
 
@@ -38,11 +36,11 @@ TABLE = Table(
     "receptive_field",
     {
         **CUT_POINT,
-        "images": (pa.int64(), "number of images"),
-        "row": (pa.int32(), "row of the central position in the feature map"),
-        "column": (pa.int32(), "column of the central position in the feature map"),
+        "images": ("int64", "number of images"),
+        "row": ("int32", "row of the central position in the feature map"),
+        "column": ("int32", "column of the central position in the feature map"),
         **{name: column for share in SHARES for name, column in _of_share(share).items()},
-        "image_width": (pa.int32(), "width of the image"),
-        "contributions": (pa.list_(pa.float64()), "that of each pixel of the image, row by row"),
+        "image_width": ("int32", "width of the image"),
+        "contributions": ("list of float64", "that of each pixel of the image, row by row"),
     },
 )

@@ -4,19 +4,17 @@ Ten bins of equal width; a bin holds the images whose confidence is above `low` 
 `high`.
 """
 
-import pyarrow as pa
-
 from vitscope.files.tables import Table
 
 TABLE = Table(
     "reliability",
     {
-        "model": (pa.string(), "model, as the study names it"),
-        "bin": (pa.int32(), "bin of confidence, from 0"),
-        "low": (pa.float64(), "confidence above which the bin begins"),
-        "high": (pa.float64(), "highest confidence of the bin"),
-        "images": (pa.int64(), "number of images in the bin"),
-        "accuracy": (pa.float64(), "share of these whose class is found; null if there are none"),
-        "confidence": (pa.float64(), "their mean confidence; null if there are none"),
+        "model": ("string", "model, as the study names it"),
+        "bin": ("int32", "bin of confidence, from 0"),
+        "low": ("float64", "confidence above which the bin begins"),
+        "high": ("float64", "highest confidence of the bin"),
+        "images": ("int64", "number of images in the bin"),
+        "accuracy": ("float64", "share of these whose class is found; null if there are none"),
+        "confidence": ("float64", "their mean confidence; null if there are none"),
     },
 )

@@ -6,19 +6,17 @@ corruptions that one job measured. [data.md](data.md#corrupted-images) says what
 are.
 """
 
-import pyarrow as pa
-
 from vitscope.files.tables import Table
 
 TABLE = Table(
     "robustness",
     {
-        "model": (pa.string(), "model, as the study names it"),
-        "corruption": (pa.string(), "name of the corruption; none for images as they are"),
-        "severity": (pa.int32(), "1 to 5; 0 for images as they are"),
-        "images": (pa.int64(), "number of images"),
-        "accuracy": (pa.float64(), "share of the images whose class is found"),
-        "nll": (pa.float64(), "negative log-likelihood, mean over images"),
-        "ece": (pa.float64(), "expected calibration error, in ten bins of equal width"),
+        "model": ("string", "model, as the study names it"),
+        "corruption": ("string", "name of the corruption; none for images as they are"),
+        "severity": ("int32", "1 to 5; 0 for images as they are"),
+        "images": ("int64", "number of images"),
+        "accuracy": ("float64", "share of the images whose class is found"),
+        "nll": ("float64", "negative log-likelihood, mean over images"),
+        "ece": ("float64", "expected calibration error, in ten bins of equal width"),
     },
 )

@@ -21,8 +21,6 @@ float32 leaves. Of latents in bfloat16, rounding leaves up to some hundredths.
 A part has one row per cut point and image of a shard.
 """
 
-import pyarrow as pa
-
 from vitscope.files.tables import Table
 from vitscope.networks.finding.cut_point_columns import CUT_POINT
 
@@ -34,15 +32,15 @@ TABLE = Table(
     "singular_values",
     {
         **CUT_POINT,
-        "images": (pa.int64(), "number of images"),
-        "of": (pa.string(), "tokens of an image, or images"),
-        "vectors": (pa.int32(), "rows of the matrix: tokens that were taken, or images"),
-        "most": (pa.int32(), "singular values, as many as the effective rank may be"),
-        "effective_rank": (pa.float64(), "effective rank; of tokens, mean over images"),
-        "ci_low": (pa.float64(), "lower end of the 95 % bootstrap interval over images; of tokens"),
-        "ci_high": (pa.float64(), "upper end of the 95 % bootstrap interval over images"),
+        "images": ("int64", "number of images"),
+        "of": ("string", "tokens of an image, or images"),
+        "vectors": ("int32", "rows of the matrix: tokens that were taken, or images"),
+        "most": ("int32", "singular values, as many as the effective rank may be"),
+        "effective_rank": ("float64", "effective rank; of tokens, mean over images"),
+        "ci_low": ("float64", "lower end of the 95 % bootstrap interval over images; of tokens"),
+        "ci_high": ("float64", "upper end of the 95 % bootstrap interval over images"),
         "log_ratios": (
-            pa.list_(pa.float64()),
+            "list of float64",
             "log of each singular value over the first, in order; of tokens, mean over images",
         ),
     },
@@ -51,11 +49,11 @@ TABLE = Table(
 PART = Table(
     "singular_values_per_image",
     {
-        "index": (pa.int32(), "position of the cut point, 0 for the stem"),
-        "image": (pa.int64(), "position of the image among those that are measured"),
-        "tokens": (pa.int32(), "tokens that were taken"),
-        "effective_rank": (pa.float64(), "effective rank of the tokens; null for one token"),
-        "log_ratios": (pa.list_(pa.float64()), "log of each singular value over the first"),
-        "pooled": (pa.list_(pa.float64()), "mean of all tokens, by channel"),
+        "index": ("int32", "position of the cut point, 0 for the stem"),
+        "image": ("int64", "position of the image among those that are measured"),
+        "tokens": ("int32", "tokens that were taken"),
+        "effective_rank": ("float64", "effective rank of the tokens; null for one token"),
+        "log_ratios": ("list of float64", "log of each singular value over the first"),
+        "pooled": ("list of float64", "mean of all tokens, by channel"),
     },
 )

@@ -11,8 +11,6 @@ components of the map, and where the map has no variance. Its interval is that o
 the means over resampled images.
 """
 
-import pyarrow as pa
-
 from vitscope.files.tables import Table
 from vitscope.networks.finding.cut_point_columns import CUT_POINT
 
@@ -20,14 +18,14 @@ TABLE = Table(
     "spectrum",
     {
         **CUT_POINT,
-        "images": (pa.int64(), "number of images"),
-        "band": (pa.string(), "low, middle or high"),
-        "above": (pa.float64(), "frequency above which the band begins, in units of pi"),
-        "up_to": (pa.float64(), "highest frequency of the band; the root of 2 is in the corners"),
-        "components": (pa.int32(), "Fourier components of a map that lie in the band"),
-        "variance": (pa.float64(), "variance over space in the band, mean over channels, images"),
-        "share": (pa.float64(), "share of the variance of all bands; null where it is undefined"),
-        "ci_low": (pa.float64(), "lower end of the 95 % bootstrap interval of the share"),
-        "ci_high": (pa.float64(), "upper end of the 95 % bootstrap interval of the share"),
+        "images": ("int64", "number of images"),
+        "band": ("string", "low, middle or high"),
+        "above": ("float64", "frequency above which the band begins, in units of pi"),
+        "up_to": ("float64", "highest frequency of the band; the root of 2 is in the corners"),
+        "components": ("int32", "Fourier components of a map that lie in the band"),
+        "variance": ("float64", "variance over space in the band, mean over channels, images"),
+        "share": ("float64", "share of the variance of all bands; null where it is undefined"),
+        "ci_low": ("float64", "lower end of the 95 % bootstrap interval of the share"),
+        "ci_high": ("float64", "upper end of the 95 % bootstrap interval of the share"),
     },
 )

@@ -11,8 +11,6 @@ the scale of one network, and tell nothing of another.
 A part has one row per cut point and image of a shard.
 """
 
-import pyarrow as pa
-
 from vitscope.files.tables import Columns, Table
 from vitscope.networks.finding.cut_point_columns import CUT_POINT
 
@@ -24,23 +22,23 @@ _MEANINGS = {
     "third_quartile": "norm that three quarters of the tokens of an image are below",
     "highest": "highest norm of an image",
 }
-_OF_AN_IMAGE: Columns = {name: (pa.float64(), meaning) for name, meaning in _MEANINGS.items()}
+_OF_AN_IMAGE: Columns = {name: ("float64", meaning) for name, meaning in _MEANINGS.items()}
 _MEANS: Columns = {
-    name: (pa.float64(), f"{meaning}, mean over images") for name, meaning in _MEANINGS.items()
+    name: ("float64", f"{meaning}, mean over images") for name, meaning in _MEANINGS.items()
 }
 
 TABLE = Table(
     "token_norms",
     {
         **CUT_POINT,
-        "images": (pa.int64(), "number of images"),
+        "images": ("int64", "number of images"),
         **_MEANS,
-        "threshold": (pa.float64(), "times the median norm that an outlier is above"),
-        "outliers": (pa.float64(), "share of the tokens that are outliers"),
-        "ci_low": (pa.float64(), "lower end of the 95 % bootstrap interval over images"),
-        "ci_high": (pa.float64(), "upper end of the 95 % bootstrap interval over images"),
+        "threshold": ("float64", "times the median norm that an outlier is above"),
+        "outliers": ("float64", "share of the tokens that are outliers"),
+        "ci_low": ("float64", "lower end of the 95 % bootstrap interval over images"),
+        "ci_high": ("float64", "upper end of the 95 % bootstrap interval over images"),
         "positions": (
-            pa.list_(pa.float64()),
+            "list of float64",
             "share of the images whose token is an outlier, for each position, row by row",
         ),
     },
@@ -49,12 +47,12 @@ TABLE = Table(
 PART = Table(
     "token_norms_per_image",
     {
-        "index": (pa.int32(), "position of the cut point, 0 for the stem"),
-        "image": (pa.int64(), "position of the image among those that are measured"),
+        "index": ("int32", "position of the cut point, 0 for the stem"),
+        "image": ("int64", "position of the image among those that are measured"),
         **{
-            name: (pa.float64(), _MEANINGS[name].removesuffix(", mean over images"))
+            name: ("float64", _MEANINGS[name].removesuffix(", mean over images"))
             for name in QUANTILES
         },
-        "positions": (pa.list_(pa.int32()), "positions of its outliers, counted row by row"),
+        "positions": ("list of int32", "positions of its outliers, counted row by row"),
     },
 )

@@ -8,8 +8,6 @@ maps of one position.
 A part has one row per cut point and image of a shard.
 """
 
-import pyarrow as pa
-
 from vitscope.files.tables import Table
 from vitscope.networks.finding.cut_point_columns import CUT_POINT
 
@@ -17,18 +15,18 @@ TABLE = Table(
     "token_similarity",
     {
         **CUT_POINT,
-        "images": (pa.int64(), "number of images"),
-        "similarity": (pa.float64(), "mean cosine of all pairs of tokens, mean over images"),
-        "ci_low": (pa.float64(), "lower end of the 95 % bootstrap interval over images"),
-        "ci_high": (pa.float64(), "upper end of the 95 % bootstrap interval over images"),
+        "images": ("int64", "number of images"),
+        "similarity": ("float64", "mean cosine of all pairs of tokens, mean over images"),
+        "ci_low": ("float64", "lower end of the 95 % bootstrap interval over images"),
+        "ci_high": ("float64", "upper end of the 95 % bootstrap interval over images"),
     },
 )
 
 PART = Table(
     "token_similarity_per_image",
     {
-        "index": (pa.int32(), "position of the cut point, 0 for the stem"),
-        "image": (pa.int64(), "position of the image among those that are measured"),
-        "similarity": (pa.float64(), "mean cosine of all pairs of tokens"),
+        "index": ("int32", "position of the cut point, 0 for the stem"),
+        "image": ("int64", "position of the image among those that are measured"),
+        "similarity": ("float64", "mean cosine of all pairs of tokens"),
     },
 )

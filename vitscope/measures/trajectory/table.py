@@ -10,19 +10,17 @@ than 1e-6.
 recorded, and at a snapshot of the name `warmup`, else.
 """
 
-import pyarrow as pa
-
 from vitscope.files.tables import Table
 
 TABLE = Table(
     "trajectory",
     {
-        "model": (pa.string(), "model, as the study names it"),
-        "moment": (pa.string(), "epoch of training, or name of the snapshot"),
-        "order": (pa.int32(), "position among the moments, from 0"),
-        "radius": (pa.float64(), "distance to the last weights, over that of the first ones"),
-        "angle": (pa.float64(), "between the ways from the last weights to these and to the first"),
-        "ends_warmup": (pa.bool_(), "whether the warm-up is known to end here"),
-        "source": (pa.string(), "history: recorded in training; snapshots: from their weights"),
+        "model": ("string", "model, as the study names it"),
+        "moment": ("string", "epoch of training, or name of the snapshot"),
+        "order": ("int32", "position among the moments, from 0"),
+        "radius": ("float64", "distance to the last weights, over that of the first ones"),
+        "angle": ("float64", "between the ways from the last weights to these and to the first"),
+        "ends_warmup": ("bool", "whether the warm-up is known to end here"),
+        "source": ("string", "history: recorded in training; snapshots: from their weights"),
     },
 )

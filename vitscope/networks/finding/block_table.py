@@ -4,8 +4,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-import pyarrow as pa
-
 from vitscope.files.tables import Columns, Table, read_metadata
 from vitscope.networks.finding import cut_point_list
 from vitscope.networks.finding.cut_point_columns import CUT_POINT
@@ -13,16 +11,16 @@ from vitscope.networks.finding.cut_points import CutPoint
 
 # The costs of what lies between a cut point and the one before, in the order of `Part`.
 COSTS: Columns = {
-    "parameters": (pa.int64(), "parameters between this cut point and the one before"),
+    "parameters": ("int64", "parameters between this cut point and the one before"),
     "operations": (
-        pa.int64(),
+        "int64",
         "multiply-adds of one image there, in convolutions and products of matrices",
     ),
     "activations": (
-        pa.int64(),
+        "int64",
         "bytes of all that one image makes there, as a backward pass keeps them at most",
     ),
-    "peak": (pa.int64(), "most bytes of one image in memory at once there, without gradients"),
+    "peak": ("int64", "most bytes of one image in memory at once there, without gradients"),
 }
 
 BLOCKS = Table("blocks", {**CUT_POINT, **COSTS})
