@@ -17,6 +17,7 @@ from vitscope.package_data import ROOT, SCHEMAS
 from vitscope.settings.loading import (
     BUNDLED_STUDIES,
     config_schema,
+    find_studies,
     load_config,
     load_study,
     study_schema,
@@ -1166,6 +1167,21 @@ def test_a_fault_in_a_study_of_a_folder_blocks_it_alone(tmp_path: Path) -> None:
     assert set(found.usable) == {"good", "cifar100", "mini", "paper", "probing"}
     assert set(found.broken) == {"half", "own"}
     assert str(found.broken["own"]).startswith(f"{path}: device: found 'gpu'")
+
+
+def test_a_study_is_read_when_it_is_asked_for(tmp_path: Path) -> None:
+    path = written(tmp_path, STUDY)
+    written(tmp_path, "{", "half.yml")
+    found = find_studies({"study": "mini", "studies_dir": str(tmp_path)}, WHERE)
+    assert set(found) == {"own", "half", "cifar100", "mini", "paper", "probing"}
+    assert found["own"] is found["own"]
+    written(tmp_path, with_changes(device="gpu"))
+    assert found["own"].device == "auto"
+    for _ in range(2):
+        with pytest.raises(VitscopeError, match="half"):
+            found["half"]
+    with pytest.raises(VitscopeError, match="found 'gpu'"):
+        find_studies({"study": "mini", "studies_dir": str(path)}, WHERE)
 
 
 def test_of_two_studies_of_a_name_in_folders_neither_can_be_used(tmp_path: Path) -> None:

@@ -5,7 +5,8 @@ allowed.
 """
 
 import csv
-from collections.abc import Mapping, Set
+from collections.abc import Iterator, Mapping, Set
+from contextlib import suppress
 from dataclasses import asdict, replace
 from functools import cache
 from os.path import normpath
@@ -367,11 +368,45 @@ class Studies(NamedTuple):
     broken: dict[str, VitscopeError]
 
 
-def load_config(config: Mapping[str, Any], where: str) -> Studies:
-    """Check the settings of the workflow; return the default study's name and all studies.
+class StudyFiles(Mapping[str, Study]):
+    """The studies that there are, by name; each file is read when its study is first asked for.
 
-    What is wrong in a study of a folder is told to whoever asks for that study; in the default
-    study, or in a file that the settings name, at once. `where` says in messages where these
+    A name whose file is wrong is among the names, and asking for it raises what is wrong.
+    """
+
+    def __init__(self, default: str, files: Mapping[str, Path], results: str) -> None:
+        self.default = default
+        self.files = dict(files)
+        self.broken: dict[str, VitscopeError] = {}
+        self._results = results
+        self._loaded: dict[str, Study] = {}
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.files)
+
+    def __len__(self) -> int:
+        return len(self.files)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.files
+
+    def __getitem__(self, name: str) -> Study:
+        if name in self.broken:
+            raise self.broken[name]
+        if name not in self._loaded:
+            try:
+                self._loaded[name] = load_study(self.files[name], self._results)
+            except VitscopeError as error:
+                self.broken[name] = error
+                raise
+        return self._loaded[name]
+
+
+def find_studies(config: Mapping[str, Any], where: str) -> StudyFiles:
+    """Check the settings of the workflow; return the studies that there are, most of them unread.
+
+    Only a file that the settings name is read at once, and what is wrong with it is raised; what is
+    wrong with another study is raised when that is asked for. `where` says in messages where these
     settings come from.
     """
     settings = dict(config)
@@ -382,28 +417,38 @@ def load_config(config: Mapping[str, Any], where: str) -> Studies:
     asked = [Path(each).expanduser() for each in ([extra] if isinstance(extra, str) else extra)]
     # Those of a clone, if vitscope is installed from one.
     bundled = [BUNDLED_STUDIES] if BUNDLED_STUDIES.is_dir() else []
-    files = [file for place in (*bundled, *asked) for file in _study_files(where, place)]
-    results = settings["pathvars"].get("results", "results")
-    usable: dict[str, Study] = {}
-    broken: dict[str, VitscopeError] = {}
-    places: dict[str, Path] = {}
-    for path in {file.resolve(): file for file in files}.values():
-        name = path.stem
-        try:
-            if places.setdefault(name, path) != path:
-                raise VitscopeError(
-                    f"{path}: there is a study '{name}' already, {places[name]}: rename one of the "
-                    f"files."
-                )
-            usable[name] = load_study(path, results)
-        except VitscopeError as error:
+    found = [file for place in (*bundled, *asked) for file in _study_files(where, place)]
+    files: dict[str, Path] = {}
+    clashes: dict[str, VitscopeError] = {}
+    for path in {file.resolve(): file for file in found}.values():
+        if files.setdefault(path.stem, path) != path:
+            clashes[path.stem] = VitscopeError(
+                f"{path}: there is a study '{path.stem}' already, {files[path.stem]}: rename one "
+                f"of the files."
+            )
             if path in asked:
-                raise
-            usable.pop(name, None)
-            broken[name] = error
-    default = settings["study"]
-    if default in broken:
-        raise broken[default]
-    if default not in usable:
-        raise unknown(where, "study", default, usable)
-    return Studies(default, usable, broken)
+                raise clashes[path.stem]
+    results = settings["pathvars"].get("results", "results")
+    studies = StudyFiles(settings["study"], files, results)
+    studies.broken |= clashes
+    for name, path in files.items():
+        if path in asked:
+            studies[name]
+    return studies
+
+
+def load_config(config: Mapping[str, Any], where: str) -> Studies:
+    """Check the settings of the workflow; return the default study's name and all studies, read.
+
+    What is wrong in a study of a folder is told to whoever asks for that study; in the default
+    study, or in a file that the settings name, at once.
+    """
+    studies = find_studies(config, where)
+    usable = {}
+    for name in studies:
+        with suppress(VitscopeError):
+            usable[name] = studies[name]
+    if studies.default not in studies:
+        raise unknown(where, "study", studies.default, usable)
+    studies[studies.default]
+    return Studies(studies.default, usable, studies.broken)
