@@ -117,7 +117,7 @@ def test_it_reads_what_it_brings_along(installed: Installed) -> None:
         from matplotlib.figure import Figure
         from vitscope.claims.published import read_published
         from vitscope.corruptions.registry import parameters
-        from vitscope.drawing.captions import all_captions
+        from vitscope.measures.captions import all_captions
         from vitscope.drawing.saving import save, style
         from vitscope.measures import registry
         from vitscope.package_data import PUBLISHED_POINTS, STYLE

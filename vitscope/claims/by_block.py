@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pandas as pd
 
 from vitscope.claims.claim import Claim, Finding, every_model, share
-from vitscope.measures.depth_bands import subsamples
+from vitscope.claims.depth_bands import subsamples
 
 # The end of the rule of every such claim.
 COUNTED = (

@@ -15,9 +15,9 @@ from vitscope.claims.chance import verdict
 from vitscope.claims.claim import Claim, Finding, Subject
 from vitscope.claims.evidence import Evidence
 from vitscope.claims.published import Published
+from vitscope.claims.snapshots import select_snapshots
 from vitscope.claims.tables import AGREEMENT, CLAIMS
 from vitscope.files.tables import Table
-from vitscope.measures.snapshots import of_snapshots
 
 # The tables that claims are counted on, by name; "blocks" is always among them.
 Tables = Mapping[str, pd.DataFrame]
@@ -79,7 +79,7 @@ def score_agreement(
 def at_snapshots(tables: Tables, snapshots: Sequence[str]) -> Tables:
     """Return tables with the rows of some snapshots alone, or all if no snapshot is named."""
     return {
-        name: of_snapshots(table, snapshots) if snapshots and "snapshot" in table else table
+        name: select_snapshots(table, snapshots) if snapshots and "snapshot" in table else table
         for name, table in tables.items()
     }
 

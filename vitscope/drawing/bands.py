@@ -7,7 +7,7 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.patches import Patch
 
-from vitscope.measures.depth_bands import Band
+from vitscope.claims.depth_bands import Band
 
 COLORS = {"msa": "#7f7f7f", "subsampling": "#1f77b4"}
 LABELS = {"msa": "MSA", "subsampling": "subsampling"}

@@ -7,6 +7,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from vitscope.claims.depth_bands import Band, bands
 from vitscope.claims.published import Published
 from vitscope.drawing import layout
 from vitscope.drawing.bands import band_entries, draw_bands
@@ -16,7 +17,6 @@ from vitscope.drawing.legends import legend, markers, shades
 from vitscope.drawing.looks import Look, look_of
 from vitscope.drawing.rows import rows_of
 from vitscope.drawing.text import INTERVAL, published_label
-from vitscope.measures.depth_bands import Band, bands
 
 _INTERVAL_ALPHA = 0.25
 

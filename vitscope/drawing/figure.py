@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from vitscope.measures.snapshots import of_snapshots
+from vitscope.claims.snapshots import select_snapshots
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -43,6 +43,6 @@ def draw(
     With `snapshots`, of a kind that has them, it shows these in this order and no others.
     """
     plot = import_module(module).plot
-    shown = [of_snapshots(table, snapshots) if snapshots else table for table in tables]
+    shown = [select_snapshots(table, snapshots) if snapshots else table for table in tables]
     figure: Figure = plot(*shown, members, published)
     return figure

@@ -15,11 +15,11 @@ from matplotlib.image import AxesImage
 from matplotlib.patches import Patch
 from matplotlib.transforms import offset_copy
 
+from vitscope.claims.depth_bands import subsamples
 from vitscope.drawing import layout
 from vitscope.drawing.bands import COLORS, mark_entries
 from vitscope.drawing.layout import Panels
 from vitscope.drawing.legends import legend
-from vitscope.measures.depth_bands import subsamples
 
 Array = npt.NDArray[Any]
 

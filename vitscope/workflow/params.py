@@ -11,9 +11,9 @@ from vitscope.buildup import tried
 from vitscope.data.class_numbers import listed
 from vitscope.data.opening import declared, local_path
 from vitscope.data.source_files import listing_digest
-from vitscope.drawing.captions import caption_of
 from vitscope.errors import VitscopeError
 from vitscope.measures import registry
+from vitscope.measures.captions import caption_of
 from vitscope.networks.checkpoints import weight_sources
 from vitscope.settings.data_sets import named_classes
 from vitscope.settings.schema import unknown

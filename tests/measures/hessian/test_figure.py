@@ -9,9 +9,9 @@ from matplotlib.figure import Figure
 
 from tests.helpers.shown import boxes_of, flaws
 from vitscope.claims.published import Published, read_published
-from vitscope.drawing.captions import caption_of
 from vitscope.drawing.figure import Member
 from vitscope.errors import VitscopeError
+from vitscope.measures.captions import caption_of
 from vitscope.measures.hessian.figure import KERNEL, density_per_decade
 from vitscope.measures.registry import kinds
 

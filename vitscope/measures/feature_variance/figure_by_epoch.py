@@ -16,6 +16,7 @@ from matplotlib.ticker import FixedLocator, NullLocator, PercentFormatter
 
 from vitscope.claims.chance import share_interval
 from vitscope.claims.claim import HALF, Finding
+from vitscope.claims.depth_bands import Band, bands
 from vitscope.claims.evidence import Evidence
 from vitscope.claims.published import Published
 from vitscope.drawing import layout
@@ -24,7 +25,6 @@ from vitscope.drawing.figure import Member
 from vitscope.drawing.legends import legend
 from vitscope.drawing.looks import KIND_COLORS, ZERO, depth_colors
 from vitscope.drawing.rows import rows_of
-from vitscope.measures.depth_bands import Band, bands
 from vitscope.measures.feature_variance.claims import CLAIMS as OF_VARIANCE
 from vitscope.measures.fourier.claims import CLAIMS as OF_FREQUENCY
 

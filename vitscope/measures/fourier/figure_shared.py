@@ -10,6 +10,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import FixedLocator, FuncFormatter, MultipleLocator
 
+from vitscope.claims.depth_bands import Band, bands
 from vitscope.claims.published import Published
 from vitscope.drawing import layout
 from vitscope.drawing.bands import draw_bands
@@ -17,7 +18,6 @@ from vitscope.drawing.figure import Member
 from vitscope.drawing.looks import GRAY, Look, depth_color, look_of
 from vitscope.drawing.rows import rows_of
 from vitscope.drawing.text import INTERVAL, published_label
-from vitscope.measures.depth_bands import Band, bands
 
 AMPLITUDE = "Δ log amplitude"
 COMPONENT = "Δ log amplitude at 1.0π"

@@ -5,8 +5,8 @@ from collections.abc import Callable
 import pandas as pd
 
 from vitscope.claims.claim import Claim, Finding, every_model, share
+from vitscope.claims.depth_bands import subsamples
 from vitscope.claims.evidence import Curve, Evidence
-from vitscope.measures.depth_bands import subsamples
 from vitscope.measures.lesion.table import TABLE
 
 _RULE = (

@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import PercentFormatter
 
+from vitscope.claims.depth_bands import Band, bands
 from vitscope.claims.published import Published
 from vitscope.drawing import layout
 from vitscope.drawing.bands import band_entries, draw_bands
@@ -18,7 +19,6 @@ from vitscope.drawing.legends import legend, shades
 from vitscope.drawing.looks import GRAY, Look, look_of
 from vitscope.drawing.rows import rows_of
 from vitscope.drawing.text import INTERVAL
-from vitscope.measures.depth_bands import Band, bands
 
 # From the lowest norm to the highest, and between the quartiles.
 _WIDE, _NARROW, _INTERVAL = 0.15, 0.35, 0.25

@@ -7,7 +7,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-def of_snapshots(table: "pd.DataFrame", snapshots: Sequence[str]) -> "pd.DataFrame":
+def select_snapshots(table: "pd.DataFrame", snapshots: Sequence[str]) -> "pd.DataFrame":
     """Return the rows of some snapshots, in the order in which these are named."""
     rows = table[table["snapshot"].isin(snapshots)]
     return rows.sort_values("snapshot", kind="stable", key=lambda names: names.map(snapshots.index))

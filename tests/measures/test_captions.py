@@ -7,9 +7,9 @@ import pytest
 from docutils.core import publish_parts
 from jinja2 import Environment, StrictUndefined
 
-from vitscope.drawing.captions import all_captions, caption_of, in_markdown, title_of
 from vitscope.errors import VitscopeError
 from vitscope.measures import registry
+from vitscope.measures.captions import all_captions, caption_of, in_markdown, title_of
 from vitscope.measures.registry import kinds
 
 REPORT = Path(__file__).parents[2] / "report"

@@ -2,7 +2,7 @@ from dataclasses import astuple
 
 import pandas as pd
 
-from vitscope.measures.depth_bands import bands, subsamples
+from vitscope.claims.depth_bands import bands, subsamples
 
 
 def points(kinds: list[str], sizes: list[int]) -> pd.DataFrame:
