@@ -123,6 +123,14 @@ def test_a_measure_tells_its_rows_its_columns_and_its_parts() -> None:
     assert "\nIt is not divided by the error of AlexNet.\n" in page.replace(" It is", "\nIt is")
 
 
+def test_the_manual_shows_every_kind_of_figure_above_its_caption() -> None:
+    page = regenerated("<!-- generated: captions -->\n<!-- end -->")
+    shown = r"^## (\w+)\n\n!\[`\w+` of the study mini\]\(\S+\.png\)\n\n\*\*[A-Z]"
+    assert re.findall(shown, page, re.MULTILINE) == list(registry.kinds())
+    assert "``" not in page
+    assert "`_" not in page
+
+
 def test_the_example_of_a_study_is_one(tmp_path: Path) -> None:
     (code,) = re.findall(
         r"```yaml\n# ~/studies/(own.yaml\n.*?)```", SETTINGS.read_text(), re.DOTALL

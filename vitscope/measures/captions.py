@@ -35,10 +35,3 @@ def in_markdown(text: str) -> str:
     another way.
     """
     return _LINK.sub(r"[\1](\2)", _LITERAL.sub(r"`\1`", text))
-
-
-def all_captions() -> str:
-    """Return the captions of all kinds, each below its name, in Markdown."""
-    return "\n".join(
-        f"## {name}\n\n{in_markdown(caption_of(kind))}" for name, kind in registry.kinds().items()
-    )

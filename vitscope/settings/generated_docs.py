@@ -7,6 +7,7 @@ import ast
 import json
 import re
 from collections.abc import Iterable, Iterator
+from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -25,10 +26,11 @@ from vitscope.settings.section import Schema
 from vitscope.workflow.tables import find_table
 
 PAGES = (
-    ROOT / "README.md",
     ROOT / "config" / "README.md",
     *(ROOT / "docs" / f"{page}.md" for page in ("claims", "figures", "python", "tables")),
 )
+# The figures of the default study, from `docs/`.
+PICTURES = "../tests/pixels/expected"
 GENERATED = re.compile(r"(<!-- generated: (.+?) -->\n).*?(<!-- end -->)", re.DOTALL)
 # How a schema's bounds read behind its type.
 BOUNDS = {
@@ -60,7 +62,7 @@ def _part(name: str) -> str:
     if kind == "figures":
         return _figures()
     if kind == "captions":
-        return captions.all_captions()
+        return "\n".join(map(_caption, registry.kinds()))
     if kind == "claims":
         return "".join(map(_claims, registry.names()))
     if kind == "table":
@@ -95,14 +97,34 @@ def _measure(measure: str) -> str:
     return "".join(lines)
 
 
-def _figures() -> str:
-    """List the figures of the default study, those of a kind together, and what they show."""
+@cache
+def _default_figures() -> dict[str, list[str]]:
+    """Return the names of the default study's figures by kind."""
     named: dict[str, list[str]] = {}
     for name, figure in load_study(BUNDLED_STUDIES / "mini.yaml").figures.items():
-        named.setdefault(figure.kind, []).append(f"`{name}`")
-    titles = {kind: captions.title_of(registry.kinds()[kind]) for kind in named}
-    rows = ((", ".join(named[kind]), f"[{titles[kind]}](docs/figures.md#{kind})") for kind in named)
+        named.setdefault(figure.kind, []).append(name)
+    return named
+
+
+def _figures() -> str:
+    """List the figures of the default study by kind, and say what they show."""
+    rows = (
+        (
+            ", ".join(f"`{name}`" for name in names),
+            f"[{captions.title_of(registry.kinds()[kind])}](#{kind})",
+        )
+        for kind, names in _default_figures().items()
+    )
     return _table(("figure", "shows"), rows)
+
+
+def _caption(kind: str) -> str:
+    """Show a figure of a kind, as the tests expect it, and its caption."""
+    name, declared = _default_figures()[kind][0], registry.kinds()[kind]
+    return (
+        f"## {kind}\n\n![`{name}` of the study mini]({PICTURES}/test_figure_{name}.png)\n\n"
+        + captions.in_markdown(captions.caption_of(declared))
+    )
 
 
 def _claims(measure: str) -> str:
