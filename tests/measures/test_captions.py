@@ -98,7 +98,7 @@ def test_the_caption_sets_sentences_and_paragraphs_apart():
     paragraphs = [" ".join(part.split()) for part in html.replace("</p>", "").split("<p>")]
     assert paragraphs[1].strip() == "What it shows, and how to read it."
     assert paragraphs[2].strip().endswith("ResNet-50, ViT-Ti.")
-    assert paragraphs[3].strip().endswith("ResNet, ViT. They are of the same checkpoints.")
+    assert paragraphs[3].strip().endswith("ResNet, ViT. They belong to the same checkpoints.")
     assert paragraphs[4].startswith("<strong>Made from</strong>")
 
 
@@ -114,7 +114,7 @@ def test_the_caption_shows_what_a_study_says_as_it_is():
 
 
 @pytest.mark.parametrize(
-    ("same", "sentence"), [(True, "of the same checkpoints"), (False, "only the shapes compare")]
+    ("same", "sentence"), [(True, "to the same checkpoints"), (False, "compare only the shapes")]
 )
 def test_the_caption_says_whose_points_are_published(same, sentence):
     html = caption({"series": {"vit": "ViT"}, "same_models": same})
