@@ -6,7 +6,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet -c envs/
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup all report test test-slurm nightly lint format regenerate accept notebooks \
+.PHONY: help setup all report test test-others test-slurm nightly lint format regenerate accept notebooks \
 	train-mini bench bench-gpu fuzz plan profile clean FORCE
 
 help: ## list what there is
@@ -44,6 +44,9 @@ report: $(VENV)/.installed ## report.html: figures, claims and provenance on one
 test: $(VENV)/.installed-dev ## run the tests of every change
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
+test-others: $(VENV)/.installed-dev ## run those of Slurm, wheels, notebooks and killed runs
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "others and not nightly"
+
 test-slurm: $(VENV)/.installed-dev ## run on a Slurm of two nodes, with faults (Debian, as root)
 	tests/slurm/install.sh
 	$(BIN)/python -m pytest -m "" tests/slurm
@@ -71,7 +74,7 @@ regenerate: $(VENV)/.installed-dev ## make all mini figures, compare tables and 
 	@# Both are told, whichever fails.
 	$(BIN)/python -m tests.compare; tables=$$?; \
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -m last_run --mpl --mpl-results-path=results/pixels \
-		tests/pixels tests/scopes/test_last_run.py && exit $$tables
+		tests/pixels tests/runs/test_report.py tests/scopes/test_last_run.py && exit $$tables
 
 accept: $(VENV)/.installed-dev ## make the tables and figures of the last run the expected ones
 	$(BIN)/python -m tests.compare --accept

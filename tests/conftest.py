@@ -12,6 +12,7 @@ import pytest
 import torch
 
 from tests.helpers.golden import Golden
+from tests.helpers.tiers import COLLECTED, marks_of
 from tests.runs.copies import (
     EVERYTHING,
     MADE,
@@ -36,8 +37,10 @@ SPENT, SINCE, LISTED = "processor seconds", pytest.StashKey[float](), 20
 Report = pytest.TestReport
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Put tests of the workflow before those of the library."""
+    """Put tests of the workflow before those of the library; note the tiers of all."""
+    config.stash[COLLECTED] = {*map(marks_of, items)}
     config.stash[SINCE] = processor_seconds()
     items.sort(
         key=lambda item: next(
@@ -97,9 +100,13 @@ def cifar100_source(shared: Path) -> dict[str, str]:
 
 @pytest.fixture(scope="session")
 def at_hand(tmp_path_factory: pytest.TempPathFactory) -> Workflow:
-    """A copy of the workflow and the studies that tests share, for all processes of the tests."""
+    """A copy of the workflow and the studies that tests share, for all processes of the tests.
+
+    Where VITSCOPE_MADE names a folder, it is for those of several sessions.
+    """
     base = tmp_path_factory.getbasetemp()
-    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "shared"
+    base = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+    folder = Path(os.environ.get("VITSCOPE_MADE", base)) / "shared"
     folder.mkdir(exist_ok=True)
     workflow = Workflow(folder / "copy", folder / "studies")
     with locked(folder):

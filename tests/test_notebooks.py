@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from tests import notebooks
+from tests.helpers.tiers import some_of
 
 NUMBER = re.compile(r"(?<![\w.])[-+]?\d+(?:\.\d+)?(?:e[-+]?\d+)?(?!\w)")
 # Of places on the machine where it was run.
@@ -43,14 +44,8 @@ def test_every_notebook_is_listed() -> None:
 
 
 # The quickest with every change; all of them take a minute of two cores.
-QUICK = "your_own_network"
-RUN = [
-    name if name == QUICK else pytest.param(name, marks=pytest.mark.nightly)
-    for name in notebooks.NAMES
-]
-
-
-@pytest.mark.parametrize("name", RUN)
+@pytest.mark.others
+@pytest.mark.parametrize("name", some_of(notebooks.NAMES, "your_own_network"))
 def test_it_shows_what_is_committed(name: str, folder: Path) -> None:
     expected, found = committed(name), notebooks.run(name, folder)
     shown, now = list(notebooks.shown(expected)), list(notebooks.shown(found))

@@ -5,6 +5,7 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Iterable
+from functools import cache
 from importlib import import_module
 from importlib.metadata import packages_distributions, requires, version
 from pathlib import Path
@@ -165,6 +166,7 @@ def reached_from(sources: Iterable[Path]) -> set[str]:
     return names.union(*(BY_A_CALL[name] for name in names & BY_A_CALL.keys()))
 
 
+@cache
 def sources_of(environment: Path) -> set[Path]:
     """Return the scripts of an environment, and the modules that they import by computed names."""
     study, found = everything(), set[Path]()

@@ -1,15 +1,69 @@
 """Every test is of one tier, and a release waits for the slow one."""
 
 import re
+import tomllib
 from pathlib import Path
 
+import pytest
 import yaml
 
+from tests.helpers.tiers import COLLECTED, Collected, Selection, is_selected
 from tests.nightly import STEPS
 
 ROOT = Path(__file__).parents[1]
 WORKFLOWS = ROOT / ".github" / "workflows"
+CI = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+PER_CHANGE = [WORKFLOWS / "checks.yml", WORKFLOWS / "figures.yml"]
 PAGE = (ROOT / "docs" / "reliability.md").read_text(encoding="utf-8")
+
+
+def selections() -> dict[str, Selection]:
+    """Return what the commands of each tier select, as they are written."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    (default,) = re.findall("-m '(.+)'", project["tool"]["pytest"]["ini_options"]["addopts"])
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8").replace("\\\n", "")
+    found = {"test": (default, ("tests",)), "nightly": ("nightly", ("tests",))}
+    for target in ("test-others", "regenerate"):
+        (text,) = re.findall(rf"^{target}:.*\n((?:\t.*\n)+)", makefile, re.MULTILINE)
+        (line,) = [line for line in text.splitlines() if "pytest" in line]
+        (expression,) = re.findall(r'-m (\w+|".+?") ', line.replace("-m pytest", "") + " ")
+        places = tuple(re.findall(r"\s(tests/\S+)", line)) or ("tests",)
+        found[target] = (expression.strip('"'), places)
+    return found
+
+
+def tiers_of(test: Collected) -> list[str]:
+    return [name for name, each in selections().items() if is_selected(test, each, ROOT)]
+
+
+def test_every_test_is_of_one_tier(pytestconfig: pytest.Config) -> None:
+    wrong = {test: tiers_of(test) for test in pytestconfig.stash[COLLECTED]}
+    assert {test: tiers for test, tiers in wrong.items() if len(tiers) != 1} == {}
+
+
+@pytest.mark.parametrize(
+    ("place", "marks", "tiers"),
+    [
+        ("web", [], ["test"]),
+        ("slurm", ["others"], ["test-others"]),
+        ("slurm", ["others", "nightly"], ["nightly"]),
+        ("pixels", ["last_run"], ["regenerate"]),
+        # Where `make regenerate` does not look, and of two tiers at once.
+        ("web", ["last_run"], []),
+        ("pixels", ["last_run", "nightly"], ["nightly", "regenerate"]),
+    ],
+)
+def test_a_test_of_no_tier_is_found(place: str, marks: list[str], tiers: list[str]) -> None:
+    assert sorted(tiers_of((ROOT / "tests" / place / "test_any.py", frozenset(marks)))) == tiers
+
+
+def test_every_change_runs_the_tiers_of_changes() -> None:
+    (made,) = re.findall(r"^make .*--output-sync.* (lint .*)$", CI, re.MULTILINE)
+    assert made.split() == ["lint", "test", "test-others", "regenerate"]
+    jobs = [yaml.safe_load(path.read_text(encoding="utf-8"))["jobs"] for path in PER_CHANGE]
+    steps = [step.get("run", "") for job in jobs for each in job.values() for step in each["steps"]]
+    for target in made.split():
+        assert any(step.startswith(f"make {target} ") for step in steps), target
 
 
 def test_a_release_waits_for_a_nightly_run() -> None:

@@ -21,6 +21,8 @@ from tests.helpers.own_network import MY_NET
 from tests.helpers.packages import needed_by
 from vitscope.package_data import PACKAGE, ROOT
 
+pytestmark = pytest.mark.others
+
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 PIP = (sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet")
 STUDY = {

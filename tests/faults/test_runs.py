@@ -13,6 +13,8 @@ import pytest
 
 from tests.runs.copies import SOME, TINY, Workflow, copy_workflow, edited
 
+pytestmark = pytest.mark.others
+
 YEAR = 365 * 24 * 3600
 
 

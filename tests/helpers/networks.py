@@ -16,7 +16,15 @@ from vitscope.networks.finding.cut_points import CutPoint
 
 STUDY = Path(__file__).parents[2] / "config" / "studies" / "mini.yaml"
 MINI: dict[str, dict[str, Any]] = yaml.safe_load(STUDY.read_text(encoding="utf-8"))["models"]
-every_mini = pytest.mark.parametrize("name", MINI)
+# One of each family, and of each kind: the others have the same settings with other numbers.
+FAMILIES = {model["family"]: name for name, model in reversed(MINI.items())}
+KINDS = {(model["family"], *model["arch"]): name for name, model in reversed(MINI.items())}
+every_mini = pytest.mark.parametrize("name", KINDS.values())
+
+
+def build_empty_mini(name: str) -> nn.Module:
+    """Return a model of the bundled study without values."""
+    return build_empty(MINI[name]["family"], MINI[name]["arch"], 10, 32)
 
 
 def described(image_size: int = 32, channels: int = 3) -> dict[str, Any]:
@@ -35,5 +43,4 @@ def mini(name: str, seed: int = 0) -> tuple[nn.Module, list[CutPoint]]:
 @cache
 def mini_blocks(name: str) -> Blocks:
     """Return the blocks of a model of the bundled study, which do not depend on its weights."""
-    empty = build_empty(MINI[name]["family"], MINI[name]["arch"], 10, 32)
-    return list_blocks(name, empty, described())
+    return list_blocks(name, build_empty_mini(name), described())

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from tests.compare import EXPECTED, TABLES
+from tests.helpers.tiers import some_of
 from vitscope import bundled, look
 from vitscope.data.sources import shapes32
 from vitscope.errors import VitscopeError
@@ -32,7 +33,7 @@ def test_a_wheel_has_them() -> None:
     assert sum(path.stat().st_size for path in BUNDLED_MODELS.iterdir()) < 9e6
 
 
-@pytest.mark.parametrize("name", STUDY.own_models)
+@pytest.mark.parametrize("name", some_of(STUDY.own_models, "resnet", "vit", "swin"))
 def test_they_find_the_class(name: str) -> None:
     scope = look(**bundled(name, 100))
     found = scope.predictions

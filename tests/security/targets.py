@@ -19,7 +19,7 @@ import torch
 import yaml
 from PIL import Image
 
-from tests.helpers.networks import MINI, mini
+from tests.helpers.networks import FAMILIES, build_empty_mini
 from tests.helpers.sources import open_path
 from tests.runs.copies import SETTINGS
 from vitscope.corruptions import official
@@ -207,7 +207,7 @@ def _read_keys(path: Path) -> None:
 
 @cache
 def _networks() -> list[torch.nn.Module]:
-    return [mini(name)[0] for name in MINI]
+    return [build_empty_mini(name) for name in FAMILIES.values()]
 
 
 def _keys() -> list[bytes]:

@@ -11,7 +11,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.helpers.networks import MINI, mini
+from tests.helpers.networks import FAMILIES, build_empty_mini
 from tests.security.contained import check_sentence, refusal_or_none
 from tests.security.fuzz import Reading, by_seed
 from tests.security.targets import TARGETS
@@ -111,11 +111,11 @@ def test_a_layout_loses_no_weights_and_makes_none(layout: Layout, extra: set[str
         assert not made or used
 
 
-@pytest.mark.parametrize("name", MINI)
+@pytest.mark.parametrize("name", FAMILIES.values())
 @settings(max_examples=20, deadline=None)
 @given(extra=st.sets(KEYS, max_size=6))
 def test_translation_loses_no_weights_and_makes_none(name: str, extra: set[str]) -> None:
-    model = mini(name)[0]
+    model = build_empty_mini(name)
     own = model.state_dict()
     given_weights = {key: torch.zeros(1) for key in extra - own.keys()} | own
     with contextlib.suppress(VitscopeError):

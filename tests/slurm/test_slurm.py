@@ -11,6 +11,8 @@ import pytest
 from tests.runs.copies import TINY, copy_workflow
 from tests.slurm.cluster import wait_for
 
+pytestmark = pytest.mark.others
+
 # The profile as it is, but for what this cluster lacks, accounting, and to wait less.
 SLURM = (
     "--workflow-profile",
