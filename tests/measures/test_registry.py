@@ -42,7 +42,6 @@ def test_reading_studies_imports_nothing_heavy() -> None:
 def test_a_room_is_complete(name: str) -> None:
     measure = registry.declared(name)
     assert measure.name == name
-    assert type(measure).__doc__
 
     table = import_module(registry.module(name, "table"))
     assert isinstance(table.TABLE, Table)
@@ -55,12 +54,13 @@ def test_a_room_is_complete(name: str) -> None:
     else:
         assert measure.needs == "parts"
         assert measure.parts_of in registry.names()
+    merging = registry.merging_module(name)
     if measure.of_pairs or measure.parts_of is not None or hasattr(table, "PART"):
         # Other parts are merged by joining them.
-        assert registry.has(name, "merge")
-    if registry.has(name, "merge"):
+        assert merging
+    if merging:
         assert measure.in_parts
-        assert inspect.isfunction(import_module(registry.module(name, "merge")).merge)
+        assert inspect.isfunction(import_module(merging).merge)
 
 
 STUDY = load_study(BUNDLED_STUDIES / "mini.yaml")
@@ -72,12 +72,13 @@ def test_functions_take_what_the_declaration_gives_them(name: str, model: str) -
     measure = registry.declared(name)
     given = {}
     if measure.parts_of is None:
-        given["compute", "measure"] = 1, measure.part(STUDY, model, 0)
-    if registry.has(name, "merge"):
+        compute = registry.module(name, "compute")
+        given[compute, "measure"] = 1, measure.part(STUDY, model, 0)
+    if merging := registry.merging_module(name):
         # The parts of the model, or of both models of a pair.
-        given["merge", "merge"] = 1 + measure.of_pairs, measure.merging(STUDY, model)
+        given[merging, "merge"] = 1 + measure.of_pairs, measure.merging(STUDY, model)
     for (module, function), (count, settings) in given.items():
-        found = getattr(import_module(registry.module(name, module)), function)
+        found = getattr(import_module(module), function)
         inspect.signature(found).bind(*["what a job gives"] * count, **settings)
 
 
@@ -94,7 +95,7 @@ def test_a_kind_of_figure_is_drawn_by_its_room() -> None:
 
 
 def test_kinds_of_figures_have_one_room_each() -> None:
-    declared = [kind for name in registry.names() for kind in registry.declared(name).figures()]
+    declared = [kind for name in registry.names() for kind in registry.declared(name).figures]
     assert [kind for kind, count in Counter(declared).items() if count > 1] == []
 
 

@@ -39,9 +39,9 @@ def test_scripts_of_rules_without_torch_import_none() -> None:
 def test_rooms_of_rules_without_torch_import_none() -> None:
     declared = [registry.declared(name) for name in registry.names()]
     computing = [m.name for m in declared if m.needs in ("latents", "predictions")]
-    merging = [name for name in registry.names() if registry.has(name, "merge")]
+    merging = [*filter(None, map(registry.merging_module, registry.names()))]
     modules = [registry.module(name, "compute") for name in computing]
-    modules += [registry.module(name, "merge") for name in merging]
+    modules += merging
     assert len(modules) > 8
     code = f"import sys, {', '.join(modules)}\nsys.exit('torch' in sys.modules)"
     assert run(code).returncode == 0

@@ -1,43 +1,12 @@
-"""What measures of the loss have in common: what it is, and a split of images to augment."""
+"""A loss is measured on augmented images: refuse a study that lacks what that takes."""
 
-from math import ceil
 from typing import TYPE_CHECKING
 
 from vitscope.errors import VitscopeError
-from vitscope.measures.measure import Measure
 from vitscope.settings.schema import unknown
 
 if TYPE_CHECKING:
     from vitscope.settings.study import Study
-
-
-class OfLoss(Measure):
-    """What is measured of the loss on augmented images, in steps that jobs share among them."""
-
-    needs = "loss"
-    in_parts = True
-
-    def split(self, study: "Study") -> str:
-        """Return the split whose images are augmented."""
-        return study.analysis.augmented.split
-
-    def steps(self, study: "Study") -> tuple[int, int]:
-        """Return how many steps there are, and how many of them one job measures."""
-        raise NotImplementedError
-
-    def parts(self, study: "Study", model: str) -> int:
-        """Return how many jobs share the steps among them."""
-        steps, each = self.steps(study)
-        return ceil(steps / each)
-
-    def steps_of(self, study: "Study", part: int) -> range:
-        """Return the steps that a part measures."""
-        steps, each = self.steps(study)
-        return range(steps)[part * each : (part + 1) * each]
-
-    def check(self, study: "Study") -> None:
-        """Refuse a loss of no known training, or without images to augment."""
-        check_augmented(study, self.name)
 
 
 def check_augmented(study: "Study", table: str, images: int | None = None) -> None:

@@ -1,11 +1,16 @@
-"""What a measure is: it says what it needs, how it is cut into parts, and what these cost.
+"""What a measure is: it declares what it needs, how it is cut into parts, and what these cost.
 
-Each measure is a folder beside this file, and declares itself in its `measure.py`. That module
-imports nothing heavy: it is read wherever a study is.
+Each measure declares itself in a `measure.py` of its folder: plain values, and a function where a
+value cannot say it. That module imports nothing heavy: it is read wherever a study is.
 """
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field
+from math import ceil
+from typing import TYPE_CHECKING, Any, Literal
+
+from vitscope.measures.augmented import check_augmented
+from vitscope.training.snapshots import END
 
 if TYPE_CHECKING:
     from vitscope.settings.study import Study
@@ -18,27 +23,44 @@ Needs = Literal["latents", "predictions", "model", "loss", "network", "weights",
 Keeps = Literal["pass", "units", "gradient", "product"]
 # Plain values that a job is given: when they change, it runs again.
 Given = dict[str, Any]
+# The settings of a measure: their section of `analysis`, and their type.
+Section = tuple[str, type]
 # The columns of published points that are drawn by depth.
 BY_DEPTH = frozenset({"index", "normalized_depth", "kind", "subsampling"})
 
 
 @dataclass(frozen=True)
 class FigureKind:
-    """A kind of figure: which module draws it, and from which tables.
+    """A kind of figure, which the module `figure`, or `figure_{suffix}`, of its measure draws.
 
-    `published` are the columns of a file of published points that it can show, or that its claims
-    are compared with; none if empty. `snapshots` tells whether a figure of this kind says which
-    moments of training it shows. A figure `by_epoch` shows each model at several of them, as models
-    of their own.
+    `beside` are the tables that it needs beside the measure's own. `published` are the columns of a
+    file of published points that it can show, or that its claims are compared with; none if empty.
+    `snapshots` tells whether a figure of this kind says which moments of training it shows. A
+    figure `by_epoch` shows each model at several of them, as models of their own. The registry
+    fills in `measure`.
     """
 
-    measure: str
-    module: str
-    tables: tuple[str, ...]
-    caption: str
+    suffix: str = ""
+    beside: tuple[str, ...] = ()
     published: frozenset[str] = frozenset()
     snapshots: bool = False
     by_epoch: bool = False
+    measure: str = ""
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """The tables that it is drawn from, its measure's own first."""
+        return (self.measure, *self.beside)
+
+    @property
+    def module(self) -> str:
+        """The module that draws it, as the registry takes it."""
+        return f"figure_{self.suffix}" if self.suffix else "figure"
+
+    @property
+    def caption(self) -> str:
+        """The file of its caption, as the registry takes it."""
+        return f"caption_{self.suffix}.rst" if self.suffix else "caption.rst"
 
 
 @dataclass(frozen=True)
@@ -66,39 +88,171 @@ def passes(
 ) -> Work | None:
     """Count passes of as many images as are wanted and there, each in several views.
 
-    None if nobody knows yet how many images there are.
+    None if it is not known yet how many images there are.
     """
     known = [count for count in (wanted, there) if count is not None]
     return Work(min(known) * views, batch, keeps) if known else None
 
 
-class Measure:
-    """A measure; the values here are those of most. Each room has a class of its own."""
+@dataclass(frozen=True)
+class Case:
+    """A part of a model of a study, which a measure is asked about.
 
-    needs: ClassVar[Needs]
-    # Whether it is measured in parts, each a job, that are merged to its table.
-    in_parts: ClassVar[bool] = False
-    # Whether its table is of pairs of models: the parts, of each model, are merged for each pair.
-    of_pairs: ClassVar[bool] = False
-    # The measure whose parts are merged, if it is another one.
-    parts_of: ClassVar[str | None] = None
-    # What a job of a measure of the model reads besides, by the names of the workflow's inputs.
-    reads: ClassVar[tuple[str, ...]] = ()
-    # Whether it reads attention, and is refused for a network that has none.
-    reads_attention: ClassVar[bool] = False
-    # Whether merging needs the cut points, which it gets from the block table.
-    merges_blocks: ClassVar[bool] = False
-    # The dataclass of its own settings, if it has any: the section of its name in `analysis`.
-    settings: ClassVar[type | None] = None
-    # Seconds for a GB of latents, for a measure of these: docs/scale.md has them.
-    seconds_per_gb: ClassVar[float] = 0.0
-    # The setting that says how many images are in memory at once.
-    batch_setting: ClassVar[str | None] = None
+    `images` is how many images there are, if that is known, `cut_points` how many the model has.
+    """
+
+    measure: "Measure"
+    study: "Study"
+    model: str
+    part: int = 0
+    images: int | None = None
+    cut_points: int = 0
 
     @property
-    def name(self) -> str:
-        """The name of the measure, of its folder and of its table."""
-        return type(self).__module__.split(".")[-2]
+    def settings(self) -> Any:
+        """The settings of the measure."""
+        return self.measure.read_settings(self.study)
+
+    @property
+    def steps(self) -> range:
+        """The steps that the part measures, of those that jobs share among them."""
+        steps, each = self.measure.steps(self.study)
+        return range(steps)[self.part * each : (self.part + 1) * each]
+
+    @property
+    def batch_size(self) -> int:
+        """How many images are in memory at once."""
+        holder = self.settings if self.measure.batch_setting else self.study.analysis
+        size: int = holder.batch_size
+        return size
+
+
+Arguments = Callable[[Case], Given]
+
+
+def no_arguments(case: Case) -> Given:
+    """Depend on nothing of the study."""
+    return {}
+
+
+def own_settings(case: Case) -> Given:
+    """Depend on all settings of the measure."""
+    return asdict(case.settings)
+
+
+def bootstrap(case: Case) -> Given:
+    """Depend on how intervals are made."""
+    return asdict(case.study.analysis.bootstrap)
+
+
+def own_settings_and_bootstrap(case: Case) -> Given:
+    """Depend on all settings of the measure, and on how intervals are made."""
+    return own_settings(case) | bootstrap(case)
+
+
+def selection(case: Case) -> Given:
+    """Depend on which images are measured: those of a shard."""
+    return {"shard": case.part, "selection": case.study.selection(case.model)}
+
+
+def passes_of(
+    views: float | Callable[[Case], float] = 1, batch: int | None = None, keeps: Keeps = "pass"
+) -> Callable[[Case], Work | None]:
+    """Count passes of the images that the measure's setting `images` says, each in several views.
+
+    Without `batch`, as many are in memory at once as the settings say.
+    """
+
+    def count(case: Case) -> Work | None:
+        each = views(case) if callable(views) else views
+        return passes(each, case.settings.images, case.images, batch or case.batch_size, keeps)
+
+    return count
+
+
+def passes_of_shard(views: float) -> Callable[[Case], Work | None]:
+    """Count passes of the images of a shard, each in several views."""
+
+    def count(case: Case) -> Work | None:
+        size = min(case.study.analysis.shard_size, case.study.images(case.model))
+        return passes(views, size, case.images, case.batch_size)
+
+    return count
+
+
+@dataclass(frozen=True)
+class Merge:
+    """How parts are merged: by `merge.py` of the measure or, where it has none, below each other.
+
+    `module` is a shared module whose `merge` it is instead; `arguments` are those of `merge`. Parts
+    that are merged `at_cut_points` get these from the block table.
+    """
+
+    arguments: Arguments = no_arguments
+    at_cut_points: bool = False
+    module: str | None = None
+
+
+def mean_over_images(column: str) -> Merge:
+    """Merge parts of one value for each cut point and image to means with bootstrap intervals."""
+
+    def arguments(case: Case) -> Given:
+        return {"column": column} | bootstrap(case)
+
+    return Merge(arguments, at_cut_points=True, module="vitscope.measures.per_image")
+
+
+@dataclass(frozen=True, eq=False)
+class Measure:
+    """A measure, as it declares itself; the registry fills in its name."""
+
+    needs: Needs
+    # The kinds of figures that are drawn of it.
+    figures: Mapping[str, FigureKind] = field(default_factory=dict)
+    # The dataclass of its own settings, if it has any: the section of its name in `analysis`.
+    settings: type | None = None
+    # Another measure's settings, where it goes by these.
+    settings_of: Section | None = None
+    # The settings that say how many images are classified, where they are not its own.
+    predictions_of: Section | None = None
+    # Arguments of `measure` in compute.py, besides what it measures: what a part depends on.
+    arguments: Arguments = no_arguments
+    # What a part takes of a network, for a measure that runs one.
+    takes: Callable[[Case], Work | None] | None = None
+    # What jobs share among them, for a measure of the model or of its loss: shards of images, or
+    # the steps that one setting says, as many for each job as another one says.
+    shares: Literal["shards"] | tuple[str, str] | None = None
+    # How parts are merged.
+    merge: Merge = Merge()
+    # Whether its table is of pairs of models: the parts, of each model, are merged for each pair.
+    of_pairs: bool = False
+    # The measure whose parts are merged, if it is another one.
+    parts_of: str | None = None
+    # What a job of a measure of the model reads besides, by the names of the workflow's inputs.
+    reads: tuple[str, ...] = ()
+    # Whether it reads attention, and is refused for a network that has none.
+    reads_attention: bool = False
+    # Whether it is about features, although it runs a model: it needs no classes.
+    about_features: bool = False
+    # Whether its settings say the split of its images.
+    own_split: bool = False
+    # Seconds for a GB of latents, for a measure of these: docs/scale.md has them.
+    seconds_per_gb: float = 0.0
+    # Refuses settings that cannot be measured, in one sentence.
+    refuse: Callable[["Measure", "Study"], None] | None = None
+    # Settings for so many images, where a caller gives none and defaults do not fit.
+    fit: Callable[[int], Given] | None = None
+    name: str = ""
+
+    @property
+    def in_parts(self) -> bool:
+        """Whether it is measured in parts, each a job, that are merged to its table."""
+        return self.needs in ("latents", "loss", "parts") or self.shares is not None
+
+    @property
+    def merges_blocks(self) -> bool:
+        """Whether merging needs the cut points, which it gets from the block table."""
+        return self.merge.at_cut_points
 
     @property
     def reads_predictions(self) -> bool:
@@ -108,88 +262,108 @@ class Measure:
     @property
     def needs_classes(self) -> bool:
         """Whether it is about what a model says of classes, and not of its features or weights."""
-        return self.needs in ("predictions", "model", "loss") and not self.reads_attention
+        about_features = self.about_features or self.reads_attention
+        return self.needs in ("predictions", "model", "loss") and not about_features
 
-    def figures(self) -> dict[str, FigureKind]:
-        """Return the kinds of figures that are drawn of it."""
-        return {}
+    @property
+    def _section(self) -> Section | None:
+        return (self.name, self.settings) if self.settings else self.settings_of
 
-    def kind(
-        self,
-        suffix: str = "",
-        *,
-        tables: tuple[str, ...] = (),
-        published: frozenset[str] = frozenset(),
-        snapshots: bool = False,
-        by_epoch: bool = False,
-    ) -> FigureKind:
-        """Return a kind of figure that the module `figure`, or `figure_suffix`, draws.
+    @property
+    def batch_setting(self) -> str | None:
+        """The setting that says how many images are in memory at once, if it has its own."""
+        section, kind = self._section or ("", object)
+        own = "batch_size" in getattr(kind, "__annotations__", ())
+        return f"analysis.{section}.batch_size" if own else None
 
-        `tables` are those that it needs beside the measure's own.
-        """
-        end = f"_{suffix}" if suffix else ""
-        return FigureKind(
-            self.name,
-            f"figure{end}",
-            (self.name, *tables),
-            f"caption{end}.rst",
-            published,
-            snapshots,
-            by_epoch,
-        )
+    def read_settings(self, study: "Study") -> Any:
+        """Return the settings that it goes by, as a study says them."""
+        return _read(study, self._section)
 
     def split(self, study: "Study") -> str:
         """Return the split whose images it measures."""
-        return study.analysis.split
+        if self.needs == "loss":
+            return study.analysis.augmented.split
+        split: str = self.read_settings(study).split if self.own_split else study.analysis.split
+        return split
 
     def splits(self, study: "Study") -> list[str]:
-        """Return all splits whose images it is made from: none, of a network alone."""
-        return [] if self.needs == "network" else [self.split(study)]
+        """Return all splits whose images it is made from: none, of a network or weights alone."""
+        if self.needs in ("network", "weights"):
+            return []
+        alike = [study.analysis.augmented.split] if "alike" in self.reads else []
+        return [self.split(study), *alike]
 
     def predicted(self, study: "Study") -> int | None:
         """Return how many images are classified, for a measure of predictions; None for all."""
-        raise NotImplementedError(f"{self.name} needs no predictions")
+        images: int | None = _read(study, self.predictions_of or self._section).images
+        return images
 
     def corrupted(self, study: "Study") -> Given:
         """Return which corrupted images there are, for a measure of these."""
-        raise NotImplementedError(f"{self.name} reads no corrupted images")
+        settings = self.read_settings(study)
+        return {"images": settings.images, "severities": settings.severities}
 
     def drawn_alike(self, study: "Study") -> int:
         """Return how many images are augmented alike for all models, for a measure of these."""
-        raise NotImplementedError(f"{self.name} reads no images that are augmented alike")
+        images: int = self.read_settings(study).images
+        return images
+
+    def steps(self, study: "Study") -> tuple[int, int]:
+        """Return how many steps there are that jobs share, and how many of them each measures."""
+        assert isinstance(self.shares, tuple), f"jobs of {self.name} share no steps"
+        settings = self.read_settings(study)
+        steps, each = (getattr(settings, key) for key in self.shares)
+        return steps if isinstance(steps, int) else len(steps), each
 
     def parts(self, study: "Study", model: str) -> int:
         """Return how many parts there are."""
+        if isinstance(self.shares, tuple):
+            steps, each = self.steps(study)
+            return ceil(steps / each)
         return study.shards(model)
 
     def snapshots(self, study: "Study", model: str) -> list[str]:
         """Return the moments of training whose loss is measured."""
-        return study.snapshots_of(self.name, model)
+        shown = any(kind.snapshots for kind in self.figures.values())
+        return study.snapshots_of(self.name, model) if shown else [END]
 
     def part(self, study: "Study", model: str, part: int) -> Given:
         """Return what a part depends on, or the whole: arguments of `measure` in compute.py."""
-        return {}
+        return self.arguments(Case(self, study, model, part))
 
     def merging(self, study: "Study", model: str) -> Given:
-        """Return what merging depends on: arguments of `merge` in merge.py.
+        """Return what merging depends on: arguments of `merge`.
 
         For a measure of pairs, `model` is the name of a pair.
         """
-        return {}
+        return self.merge.arguments(Case(self, study, model))
 
     def work(
         self, study: "Study", model: str, part: int, images: int | None, cut_points: int
     ) -> Work | None:
-        """Return what a part takes of a network; None if it runs none, or if nobody knows yet.
+        """Return what a part takes of a network; None if it runs none, or if that is unknown yet.
 
         `images` is how many images there are, if that is known, `cut_points` how many the model
         has.
         """
-        return None
+        case = Case(self, study, model, part, images, cut_points)
+        return self.takes(case) if self.takes else None
 
     def fitting(self, images: int) -> Given:
         """Return settings for so many images, where a caller gives none and defaults do not fit."""
-        return {}
+        return self.fit(images) if self.fit else {}
 
     def check(self, study: "Study") -> None:
         """Refuse settings that cannot be measured, in one sentence."""
+        if self.needs == "loss":
+            check_augmented(study, self.name)
+        if "alike" in self.reads:
+            check_augmented(study, self.name, self.drawn_alike(study))
+        if self.refuse:
+            self.refuse(self, study)
+
+
+def _read(study: "Study", section: Section | None) -> Any:
+    assert section, "the measure has no settings"
+    return study.section(*section)

@@ -118,7 +118,7 @@ def merging(measure: str) -> dict[str, str | None]:
     return {
         "part": registry.module(part, "table"),
         "table": registry.module(measure, "table"),
-        "merge": registry.module(measure, "merge") if registry.has(measure, "merge") else None,
+        "merge": registry.merging_module(measure),
         "blocks": params.columns_of("blocks") if declared.merges_blocks else None,
     }
 

@@ -7,7 +7,7 @@ import pytest
 
 from tests.helpers.studies import mini_with
 from vitscope.errors import VitscopeError
-from vitscope.measures.attention_maps.measure import MEASURE
+from vitscope.measures import registry
 from vitscope.settings.loading import load_study
 
 
@@ -19,11 +19,11 @@ def written(folder: Path, **shows: Any) -> Path:
 
 def test_what_is_shown_by_default(tmp_path: Path) -> None:
     study = load_study(written(tmp_path))
-    assert MEASURE.part(study, "vit", 0) == {
+    assert registry.declared("attention_maps").part(study, "vit", 0) == {
         "shows": {"block": None, "query": None, "queries": [], "head": 0, "mass": None},
         "chosen": {"shown": 2, "images": 256, "seed": study.analysis.seed},
     }
-    work = MEASURE.work(study, "vit", 0, 2000, 25)
+    work = registry.declared("attention_maps").work(study, "vit", 0, 2000, 25)
     assert work is not None
     assert work.passes == 2
 
@@ -37,7 +37,9 @@ def test_what_is_shown_by_default(tmp_path: Path) -> None:
     ],
 )
 def test_what_can_be_asked_for(tmp_path: Path, shows: dict[str, Any]) -> None:
-    given = MEASURE.part(load_study(written(tmp_path, **shows)), "vit", 0)
+    given = registry.declared("attention_maps").part(
+        load_study(written(tmp_path, **shows)), "vit", 0
+    )
     assert given["chosen"]["shown"] == shows.pop("images", 2)
     assert given["shows"] | shows == given["shows"]
 

@@ -7,7 +7,7 @@ import pytest
 
 from tests.helpers.studies import mini_with
 from vitscope.errors import VitscopeError
-from vitscope.measures.cka.measure import MEASURE
+from vitscope.measures import registry
 from vitscope.settings.loading import load_study
 
 
@@ -25,7 +25,7 @@ def test_batches_that_no_shard_cuts(
     tmp_path: Path, images: int, shard_size: int, batch: int, expected: int
 ) -> None:
     analysis = {"images": images, "shard_size": shard_size, "cka": {"batch_size": batch}}
-    assert MEASURE.part(load_study(changed(tmp_path, analysis)), "vit", 0) == {
+    assert registry.declared("cka").part(load_study(changed(tmp_path, analysis)), "vit", 0) == {
         "batch_size": expected
     }
 

@@ -8,7 +8,6 @@ import pytest
 from tests.helpers.studies import mini_with
 from vitscope.errors import VitscopeError
 from vitscope.measures import registry
-from vitscope.measures.cka_between.measure import MEASURE
 from vitscope.settings.loading import load_study
 
 
@@ -21,8 +20,8 @@ def changed(folder: Path, analysis: dict[str, Any]) -> Path:
 def test_its_batches_are_those_of_cka(tmp_path: Path) -> None:
     study = load_study(changed(tmp_path, {"images": 60, "cka": {"batch_size": 20}}))
     for model in ("vit", "swin"):
-        assert MEASURE.part(study, model, 0) == {"batch_size": 20}
-        assert MEASURE.part(study, model, 0) == registry.declared("cka").part(study, model, 0)
+        for measure in map(registry.declared, ("cka", "cka_between")):
+            assert measure.part(study, model, 0) == {"batch_size": 20}
 
 
 def test_batches_that_a_shard_would_cut_are_refused(tmp_path: Path) -> None:

@@ -12,10 +12,9 @@ from hypothesis import strategies as st
 from tests.helpers.latents import GoldenLatents, rounded, written
 from vitscope.measures.feature_variance import compute as variance
 from vitscope.measures.feature_variance.compute import measure, shard_variance, spatial_variance
-from vitscope.measures.feature_variance.merge import merge
 from vitscope.measures.feature_variance.table import PART, TABLE
 from vitscope.measures.given import OnLatents, Parts
-from vitscope.measures.per_image import means
+from vitscope.measures.per_image import means, merge
 from vitscope.networks.finding.cut_point_columns import CUT_POINT
 
 MAPS = np.random.default_rng(0).normal(3, 2, (6, 5, 8, 7)).astype(np.float32)
@@ -103,7 +102,7 @@ def test_values_of_the_authors_from_checkpoint_to_table(
 
     expected = golden_latents.expected
     blocks = golden_latents.blocks[list(CUT_POINT)]
-    merged = merge(Parts("net", iter(shards), blocks), 100, 0)
+    merged = merge(Parts("net", iter(shards), blocks), "variance", 100, 0)
     TABLE.write(merged, tmp_path / "table.parquet")
     assert merged["variance"].tolist() == pytest.approx(expected["variance"], rel=1e-5)
     shapes = [list(shape) for shape in golden_latents.shapes]

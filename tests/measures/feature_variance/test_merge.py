@@ -10,9 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import bootstrap
 
-from vitscope.measures.feature_variance.merge import merge
 from vitscope.measures.given import Parts
-from vitscope.measures.per_image import means
+from vitscope.measures.per_image import means, merge
 
 PER_IMAGE = np.random.default_rng(2).gamma(4, 0.5, (40, 3))
 
@@ -75,7 +74,7 @@ def test_a_single_image_has_no_interval() -> None:
 
 def test_a_table_says_which_cut_point_each_row_is_of() -> None:
     cut_points = pd.DataFrame({"model": "vit", "index": range(3), "name": list("abc")})
-    merged = merge(Parts("vit", iter(sharded(PER_IMAGE, [7])), cut_points), 100, 0)
+    merged = merge(Parts("vit", iter(sharded(PER_IMAGE, [7])), cut_points), "variance", 100, 0)
     expected = means(sharded(PER_IMAGE, []), "variance", 100, 0)
     assert merged[["model", "name"]].to_numpy().tolist() == [["vit", name] for name in "abc"]
     rows = merged.drop(columns=["model", "name"])

@@ -8,7 +8,8 @@ import yaml
 
 from tests.helpers.studies import mini, mini_with
 from vitscope.errors import VitscopeError
-from vitscope.measures.hessian.measure import MEASURE, Settings
+from vitscope.measures import registry
+from vitscope.measures.hessian.measure import Settings
 from vitscope.settings.loading import load_study
 
 every_kind = pytest.mark.parametrize("kind", ["hessian", "hessian_density"])
@@ -32,7 +33,7 @@ def test_snapshots_are_those_of_the_figures_in_the_order_of_training(tmp_path: P
     del figure["snapshots"]
     study = load_study(study_with(tmp_path, figure))
     assert study.snapshots_of("hessian", "vit") == ["end"]
-    assert MEASURE.split(study) == "train"
+    assert registry.declared("hessian").split(study) == "train"
 
 
 @every_kind

@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from tests.helpers.augmented import augmented
 from tests.helpers.networks import MINI, mini
 from vitscope.errors import VitscopeError
+from vitscope.measures import registry
 from vitscope.measures.given import OnLoss
 from vitscope.measures.landscape.compute import (
     FAST_BFLOAT16,
@@ -32,7 +33,6 @@ from vitscope.measures.landscape.compute import (
     pick_precision,
     plane,
 )
-from vitscope.measures.landscape.measure import MEASURE
 from vitscope.measures.scores import scores_of
 from vitscope.networks.running.predictions import predict
 from vitscope.settings.loading import load_study
@@ -478,7 +478,7 @@ def test_a_study_that_cannot_have_a_landscape_is_refused_at_once(
 ) -> None:
     path = tmp_path / "study.yaml"
     path.write_text(STUDY)
-    assert MEASURE.split(load_study(path)) == "train"
+    assert registry.declared("landscape").split(load_study(path)) == "train"
     path.write_text(STUDY.replace(before, after))
     with pytest.raises(VitscopeError) as caught:
         load_study(path)

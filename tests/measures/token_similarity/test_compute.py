@@ -10,8 +10,8 @@ import torch
 from tests.helpers.latents import written
 from vitscope.errors import VitscopeError
 from vitscope.measures.given import OnLatents, Parts
+from vitscope.measures.per_image import merge
 from vitscope.measures.token_similarity.compute import measure, token_similarity
-from vitscope.measures.token_similarity.merge import merge
 from vitscope.measures.token_similarity.table import PART, TABLE
 from vitscope.networks.finding.cut_point_columns import CUT_POINT
 
@@ -72,7 +72,7 @@ def test_parts_and_their_mean(tmp_path: Path) -> None:
     both = pd.concat(halves).sort_values(["index", "image"], ignore_index=True)
     pd.testing.assert_frame_equal(both, whole, check_exact=True)
     points = pd.DataFrame({"index": range(3), **{c: 0 for c in CUT_POINT if c != "index"}})
-    table = merge(Parts("m", iter(halves), points), resamples=100, seed=0)
+    table = merge(Parts("m", iter(halves), points), "similarity", resamples=100, seed=0)
     assert set(table.columns) == set(TABLE.columns)
     np.testing.assert_allclose(table["similarity"][[0, 2]], all_pairs(MAPS).mean(), rtol=1e-12)
     # A map of one position has no pair.

@@ -1,13 +1,9 @@
 """Maps of attention: where the heads of one block look in an image, and what a query looks at."""
 
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
 
-from vitscope.measures.measure import FigureKind, Given, Measure, Work, passes
+from vitscope.measures.measure import Case, FigureKind, Given, Measure, own_settings, passes_of
 from vitscope.settings.section import setting
-
-if TYPE_CHECKING:
-    from vitscope.settings.study import Study
 
 
 @dataclass(frozen=True)
@@ -52,28 +48,18 @@ class Settings:
     )
 
 
-class AttentionMaps(Measure):
-    """Attention of every head, and of one head for several queries, as maps over images."""
-
-    needs = "model"
-    reads_attention = True
-    settings = Settings
-
-    def figures(self) -> dict[str, FigureKind]:
-        """Return the kinds of figures that are drawn of it."""
-        return {"attention_heads": self.kind("heads"), "attention_query": self.kind("query")}
-
-    def part(self, study: "Study", model: str, part: int) -> Given:
-        """Return which images, heads and queries are shown."""
-        settings = asdict(study.section("attention_maps", Settings))
-        chosen = {"shown": settings.pop("images"), "images": study.images(model)}
-        return {"shows": settings, "chosen": chosen | {"seed": study.analysis.seed}}
-
-    def work(
-        self, study: "Study", model: str, part: int, images: int | None, cut_points: int
-    ) -> Work | None:
-        """Count a pass of each image that is shown."""
-        return passes(1, study.section("attention_maps", Settings).images, images, 1)
+def choose_images(case: Case) -> Given:
+    """Depend on which images, heads and queries are shown."""
+    shows = own_settings(case)
+    chosen = {"shown": shows.pop("images"), "images": case.study.images(case.model)}
+    return {"shows": shows, "chosen": chosen | {"seed": case.study.analysis.seed}}
 
 
-MEASURE = AttentionMaps()
+MEASURE = Measure(
+    needs="model",
+    figures={"attention_heads": FigureKind("heads"), "attention_query": FigureKind("query")},
+    settings=Settings,
+    arguments=choose_images,
+    takes=passes_of(batch=1),
+    reads_attention=True,
+)

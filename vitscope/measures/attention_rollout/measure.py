@@ -1,13 +1,10 @@
 """Attention rollout: what the output looks at, through all attention of a network."""
 
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Literal
+from dataclasses import dataclass
+from typing import Literal
 
-from vitscope.measures.measure import FigureKind, Given, Measure, Work, passes
+from vitscope.measures.measure import Case, FigureKind, Given, Measure, passes_of
 from vitscope.settings.section import setting
-
-if TYPE_CHECKING:
-    from vitscope.settings.study import Study
 
 
 @dataclass(frozen=True)
@@ -20,28 +17,19 @@ class Settings:
     )
 
 
-class AttentionRollout(Measure):
-    """Attention multiplied through the blocks, for a few images."""
-
-    needs = "model"
-    reads_attention = True
-    settings = Settings
-
-    def figures(self) -> dict[str, FigureKind]:
-        """Return the kinds of figures that are drawn of it."""
-        return {"attention_rollout": self.kind()}
-
-    def part(self, study: "Study", model: str, part: int) -> Given:
-        """Return which images are shown, and how heads are put together."""
-        settings = asdict(study.section("attention_rollout", Settings))
-        chosen = {"shown": settings["images"], "images": study.images(model)}
-        return {"heads": settings["heads"], "chosen": chosen | {"seed": study.analysis.seed}}
-
-    def work(
-        self, study: "Study", model: str, part: int, images: int | None, cut_points: int
-    ) -> Work | None:
-        """Count a pass of each image that is shown, and the products of attention."""
-        return passes(2, study.section("attention_rollout", Settings).images, images, 1)
+def choose_images(case: Case) -> Given:
+    """Depend on which images are shown, and how heads are put together."""
+    settings = case.settings
+    chosen = {"shown": settings.images, "images": case.study.images(case.model)}
+    return {"heads": settings.heads, "chosen": chosen | {"seed": case.study.analysis.seed}}
 
 
-MEASURE = AttentionRollout()
+MEASURE = Measure(
+    needs="model",
+    figures={"attention_rollout": FigureKind()},
+    settings=Settings,
+    arguments=choose_images,
+    # A pass of each image, and the products of attention.
+    takes=passes_of(2, batch=1),
+    reads_attention=True,
+)

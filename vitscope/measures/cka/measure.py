@@ -5,11 +5,14 @@ from typing import TYPE_CHECKING
 
 from vitscope.errors import VitscopeError
 from vitscope.measures.cka.batches import LEAST_BATCH
-from vitscope.measures.measure import FigureKind, Given, Measure
+from vitscope.measures.measure import Case, FigureKind, Given, Measure
 from vitscope.settings.section import setting
 
 if TYPE_CHECKING:
     from vitscope.settings.study import Study
+
+
+SECONDS_PER_GB = 0.7
 
 
 @dataclass(frozen=True)
@@ -26,45 +29,34 @@ class Settings:
     )
 
 
-class OfCka(Measure):
-    """What CKA of one network and between two have in common: batches of images."""
-
-    needs = "latents"
-    in_parts = True
-    seconds_per_gb = 0.7
-    batch_setting = "analysis.cka.batch_size"
-
-    def part(self, study: "Study", model: str, part: int) -> Given:
-        """Return how many images an estimate of the HSIC is of: all, if they fill no batch."""
-        wanted = study.section("cka", Settings).batch_size
-        return {"batch_size": min(wanted, study.images(model))}
-
-    def check(self, study: "Study") -> None:
-        """Refuse batches whose bounds would depend on the shards, or of too few images."""
-        wanted = study.section("cka", Settings).batch_size
-        shard_size = study.analysis.shard_size
-        for model in study.models_of(self.name):
-            images = study.images(model)
-            if images < LEAST_BATCH:
-                raise VitscopeError(
-                    f"{study.path}: models.{model} is measured on too few images for a figure of "
-                    f"the kind '{self.name}': found {images}, allowed: {LEAST_BATCH} or more."
-                )
-            if study.shards(model) > 1 and shard_size % self.part(study, model, 0)["batch_size"]:
-                raise VitscopeError(
-                    f"{study.path}: analysis.cka.batch_size: found {wanted}, allowed: a divisor "
-                    f"of analysis.shard_size, which is {shard_size}."
-                )
+def batch_size(case: Case) -> Given:
+    """Depend on how many images an estimate of the HSIC is of: all, if they fill no batch."""
+    return {"batch_size": min(case.settings.batch_size, case.study.images(case.model))}
 
 
-class Cka(OfCka):
-    """The similarity of the feature maps of all pairs of cut points."""
+def refuse_batches(measure: Measure, study: "Study") -> None:
+    """Refuse batches whose bounds would depend on the shards, or of too few images."""
+    shard_size = study.analysis.shard_size
+    for model in study.models_of(measure.name):
+        images = study.images(model)
+        if images < LEAST_BATCH:
+            raise VitscopeError(
+                f"{study.path}: models.{model} is measured on too few images for a figure of "
+                f"the kind '{measure.name}': found {images}, allowed: {LEAST_BATCH} or more."
+            )
+        if study.shards(model) > 1 and shard_size % measure.part(study, model, 0)["batch_size"]:
+            wanted = measure.read_settings(study).batch_size
+            raise VitscopeError(
+                f"{study.path}: analysis.cka.batch_size: found {wanted}, allowed: a divisor "
+                f"of analysis.shard_size, which is {shard_size}."
+            )
 
-    settings = Settings
 
-    def figures(self) -> dict[str, FigureKind]:
-        """Return the kinds of figures that are drawn of it."""
-        return {"cka": self.kind(tables=("blocks",))}
-
-
-MEASURE = Cka()
+MEASURE = Measure(
+    needs="latents",
+    figures={"cka": FigureKind(beside=("blocks",))},
+    settings=Settings,
+    arguments=batch_size,
+    seconds_per_gb=SECONDS_PER_GB,
+    refuse=refuse_batches,
+)

@@ -1,17 +1,15 @@
 """CKA between two networks: the similarity of each cut point of one with each of the other."""
 
-from vitscope.measures.cka.measure import OfCka
-from vitscope.measures.measure import FigureKind
+from vitscope.measures.cka.measure import SECONDS_PER_GB, Settings, batch_size, refuse_batches
+from vitscope.measures.measure import FigureKind, Measure
 
-
-class CkaBetween(OfCka):
-    """The similarity of the feature maps of two networks, in batches as of one."""
-
-    of_pairs = True
-
-    def figures(self) -> dict[str, FigureKind]:
-        """Return the kinds of figures that are drawn of it."""
-        return {"cka_between": self.kind(tables=("blocks",))}
-
-
-MEASURE = CkaBetween()
+# In batches as of one network.
+MEASURE = Measure(
+    needs="latents",
+    figures={"cka_between": FigureKind(beside=("blocks",))},
+    settings_of=("cka", Settings),
+    arguments=batch_size,
+    of_pairs=True,
+    seconds_per_gb=SECONDS_PER_GB,
+    refuse=refuse_batches,
+)

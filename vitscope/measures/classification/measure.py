@@ -1,13 +1,9 @@
 """Accuracy and calibration of the predictions of a model."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from vitscope.measures.measure import Given, Measure
+from vitscope.measures.measure import Case, Given, Measure
 from vitscope.settings.section import setting
-
-if TYPE_CHECKING:
-    from vitscope.settings.study import Study
 
 
 @dataclass(frozen=True)
@@ -19,19 +15,9 @@ class Settings:
     )
 
 
-class Classification(Measure):
-    """Accuracy and calibration."""
-
-    needs = "predictions"
-    settings = Settings
-
-    def predicted(self, study: "Study") -> int | None:
-        """Return how many images are classified."""
-        return study.section("classification", Settings).images
-
-    def part(self, study: "Study", model: str, part: int) -> Given:
-        """Return the number of classes."""
-        return {"classes": study.dataset_of(model).classes}
+def count_classes(case: Case) -> Given:
+    """Depend on the number of classes."""
+    return {"classes": case.study.dataset_of(case.model).classes}
 
 
-MEASURE = Classification()
+MEASURE = Measure(needs="predictions", settings=Settings, arguments=count_classes)

@@ -2,13 +2,4 @@
 
 from vitscope.measures.measure import Measure
 
-
-class CorruptionError(Measure):
-    """The error by corruption, mean over severities."""
-
-    needs = "parts"
-    in_parts = True
-    parts_of = "robustness"
-
-
-MEASURE = CorruptionError()
+MEASURE = Measure(needs="parts", parts_of="robustness")

@@ -1,14 +1,10 @@
 """Fourier-transformed feature maps: log amplitudes by frequency, and the variance in bands."""
 
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
 
-from vitscope.measures.measure import BY_DEPTH, FigureKind, Given, Measure
+from vitscope.measures.measure import BY_DEPTH, Case, FigureKind, Given, Measure, Merge, bootstrap
 from vitscope.measures.spectrum.measure import Settings as SpectrumSettings
 from vitscope.settings.section import setting
-
-if TYPE_CHECKING:
-    from vitscope.settings.study import Study
 
 
 @dataclass(frozen=True)
@@ -20,41 +16,31 @@ class Settings:
     )
 
 
-class Fourier(Measure):
-    """Log amplitudes along the half-diagonal and on rings, and the variance in bands of frequency.
+COMPONENT = frozenset({"delta_log_amplitude"})
 
-    The rings and the bands are of one transform of the whole map, so that one part has them all;
-    the bands are merged by the measure `spectrum`.
+
+def rings_and_bands(case: Case) -> Given:
+    """Depend on whether rings are measured, and where bands end if the whole map is transformed.
+
+    The rings and the bands are of one transform of the whole map: one part has them all, and the
+    measure `spectrum` merges the bands. Bands cost nothing beside rings: with them, a figure of
+    bands measures nothing anew.
     """
-
-    needs = "latents"
-    in_parts = True
-    seconds_per_gb = 1.9
-    merges_blocks = True
-    settings = Settings
-
-    def figures(self) -> dict[str, FigureKind]:
-        """Return the kinds of figures that are drawn of it."""
-        component = frozenset({"delta_log_amplitude"})
-        return {
-            "fourier": self.kind(),
-            "fourier_curves": self.kind("curves", published=component | {"index", "frequency"}),
-            "fourier_depth": self.kind("depth", published=component | BY_DEPTH),
-        }
-
-    def part(self, study: "Study", model: str, part: int) -> Given:
-        """Return whether rings are measured, and where bands end if the whole map is transformed.
-
-        Bands cost nothing beside rings: with them, a figure of bands measures nothing anew.
-        """
-        radial = study.section("fourier", Settings).radial
-        whole = radial or "spectrum" in study.tables()
-        edges = study.section("spectrum", SpectrumSettings).edges if whole else None
-        return {"radial": radial, "edges": edges}
-
-    def merging(self, study: "Study", model: str) -> Given:
-        """Return how intervals are made."""
-        return asdict(study.analysis.bootstrap)
+    study, radial = case.study, case.settings.radial
+    whole = radial or "spectrum" in study.tables()
+    edges = study.section("spectrum", SpectrumSettings).edges if whole else None
+    return {"radial": radial, "edges": edges}
 
 
-MEASURE = Fourier()
+MEASURE = Measure(
+    needs="latents",
+    figures={
+        "fourier": FigureKind(),
+        "fourier_curves": FigureKind("curves", published=COMPONENT | {"index", "frequency"}),
+        "fourier_depth": FigureKind("depth", published=COMPONENT | BY_DEPTH),
+    },
+    settings=Settings,
+    arguments=rings_and_bands,
+    merge=Merge(bootstrap, at_cut_points=True),
+    seconds_per_gb=1.9,
+)

@@ -1,11 +1,19 @@
 """Noise of one frequency, and what it costs in accuracy."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from vitscope.errors import VitscopeError
 from vitscope.measures.frequency_noise.rings import sides
-from vitscope.measures.measure import FigureKind, Given, Measure, Work, passes
+from vitscope.measures.measure import (
+    Case,
+    FigureKind,
+    Given,
+    Measure,
+    bootstrap,
+    own_settings,
+    passes_of,
+)
 from vitscope.settings.section import setting
 
 if TYPE_CHECKING:
@@ -36,40 +44,36 @@ class Settings:
     seeds: int = setting(3, "How many times noise is drawn for every image.", minimum=1)
 
 
-class FrequencyNoise(Measure):
-    """Accuracy under noise of one frequency."""
-
-    needs = "model"
-    settings = Settings
-
-    def figures(self) -> dict[str, FigureKind]:
-        """Return the kinds of figures that are drawn of it."""
-        return {"frequency_noise": self.kind(published=frozenset({"frequency", "change"}))}
-
-    def part(self, study: "Study", model: str, part: int) -> Given:
-        """Return the noise, which images it is added to, and how intervals are made."""
-        noise = asdict(study.section("frequency_noise", Settings))
-        chosen = {"images": noise.pop("images"), "seed": study.analysis.seed}
-        return {"chosen": chosen, "noise": noise, "bootstrap": asdict(study.analysis.bootstrap)}
-
-    def work(
-        self, study: "Study", model: str, part: int, images: int | None, cut_points: int
-    ) -> Work | None:
-        """Count a pass without noise, and one for every draw at every frequency."""
-        noise = study.section("frequency_noise", Settings)
-        views = 1 + len(noise.frequencies) * noise.seeds
-        return passes(views, noise.images, images, study.analysis.batch_size)
-
-    def check(self, study: "Study") -> None:
-        """Refuse frequencies of noise that images of a figure do not have."""
-        noise = study.section("frequency_noise", Settings)
-        for model in study.models_of("frequency_noise"):
-            size = study.dataset_of(model).image_size
-            for frequency in noise.frequencies:
-                try:
-                    sides(frequency, noise.width, size)
-                except VitscopeError as error:
-                    raise VitscopeError(f"{study.path}: models.{model}: {error}") from error
+def choose_noise(case: Case) -> Given:
+    """Depend on the noise, which images it is added to, and how intervals are made."""
+    noise = own_settings(case)
+    chosen = {"images": noise.pop("images"), "seed": case.study.analysis.seed}
+    return {"chosen": chosen, "noise": noise, "bootstrap": bootstrap(case)}
 
 
-MEASURE = FrequencyNoise()
+def count_views(case: Case) -> int:
+    """Count a pass without noise, and one for every draw at every frequency."""
+    noise: Settings = case.settings
+    return 1 + len(noise.frequencies) * noise.seeds
+
+
+def refuse_frequencies(measure: Measure, study: "Study") -> None:
+    """Refuse frequencies of noise that images of a figure do not have."""
+    noise = measure.read_settings(study)
+    for model in study.models_of(measure.name):
+        size = study.dataset_of(model).image_size
+        for frequency in noise.frequencies:
+            try:
+                sides(frequency, noise.width, size)
+            except VitscopeError as error:
+                raise VitscopeError(f"{study.path}: models.{model}: {error}") from error
+
+
+MEASURE = Measure(
+    needs="model",
+    figures={"frequency_noise": FigureKind(published=frozenset({"frequency", "change"}))},
+    settings=Settings,
+    arguments=choose_noise,
+    takes=passes_of(count_views),
+    refuse=refuse_frequencies,
+)

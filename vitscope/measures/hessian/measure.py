@@ -1,15 +1,15 @@
 """Hessian: its largest eigenvalues, batch by batch."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from vitscope.errors import VitscopeError
-from vitscope.measures.augmented import OfLoss
-from vitscope.measures.measure import FigureKind, Given, Work
+from vitscope.measures.measure import Case, FigureKind, Given, Measure, Work
 from vitscope.settings.section import setting
 
 if TYPE_CHECKING:
     from vitscope.settings.study import Study
+
 
 # The fewest vectors that Lanczos keeps: LARGEST_BASIS in lanczos.py, which imports torch.
 LEAST_VECTORS = 64
@@ -51,81 +51,70 @@ class Settings:
     density_steps: int = setting(40, "Steps of Lanczos from each of them.", minimum=5)
 
 
-class OfHessian(OfLoss):
-    """What is measured of the Hessian of the training loss, on some batches for each job."""
-
-    # Whether products end where the result has converged.
-    converges: ClassVar[bool] = False
-    batch_setting = "analysis.hessian.batch_size"
-
-    def steps(self, study: "Study") -> tuple[int, int]:
-        """Return how many batches there are, and how many of them one job measures."""
-        settings = study.section("hessian", Settings)
-        return settings.batches, settings.batches_per_job
-
-    def part(self, study: "Study", model: str, part: int) -> Given:
-        """Return which batches of augmented images are measured, and the weight decay."""
-        settings = study.section("hessian", Settings)
-        return {
-            "batches": list(self.steps_of(study, part)),
-            "batch_size": settings.batch_size,
-            "weight_decay": study.weight_decay(model) if settings.l2 else 0.0,
-        }
-
-    def products(self, settings: Settings) -> tuple[float, int]:
-        """Return the products with the Hessian of each batch at most, and the vectors kept."""
-        raise NotImplementedError
-
-    def work(
-        self, study: "Study", model: str, part: int, images: int | None, cut_points: int
-    ) -> Work | None:
-        """Count the passes of as many products as there may be."""
-        settings = study.section("hessian", Settings)
-        batches = len(self.steps_of(study, part))
-        products, vectors = self.products(settings)
-        count = batches * settings.batch_size * products * PASSES_OF_A_PRODUCT
-        return Work(count, settings.batch_size, "product", vectors, most=self.converges)
-
-    def check(self, study: "Study") -> None:
-        """Refuse what all of the loss do, and more batches than there are augmented images."""
-        super().check(study)
-        settings, images = study.section("hessian", Settings), study.analysis.augmented.images
-        shown = self.name in study.tables()
-        if shown and settings.batches * settings.batch_size > images:
-            raise VitscopeError(
-                f"{study.path}: analysis.hessian.batches: found {settings.batches} of "
-                f"{settings.batch_size} images each, allowed: at most "
-                f"{images // settings.batch_size}: analysis.augmented.images is {images}."
-            )
+# Batches, as many for each job as the second says.
+SHARES = ("batches", "batches_per_job")
 
 
-class Hessian(OfHessian):
-    """The largest eigenvalues."""
-
-    converges = True
-
-    settings = Settings
-
-    def fitting(self, images: int) -> Given:
-        """Return batches that are no more than there are images for."""
-        usual = Settings()
-        size = min(usual.batch_size, images)
-        return {"batch_size": size, "batches": min(usual.batches, images // size)}
-
-    def figures(self) -> dict[str, FigureKind]:
-        """Return the kinds of figures that are drawn of it."""
-        published = frozenset({"panel", "eigenvalue", "density"})
-        return {"hessian": self.kind(published=published, snapshots=True)}
-
-    def part(self, study: "Study", model: str, part: int) -> Given:
-        """Return the batches, the weight decay, how many eigenvalues are found, how precisely."""
-        settings = study.section("hessian", Settings)
-        keys = ("top", "tolerance", "iterations")
-        return super().part(study, model, part) | {key: getattr(settings, key) for key in keys}
-
-    def products(self, settings: Settings) -> tuple[float, int]:
-        """Return the products with the Hessian of each batch at most, and the vectors kept."""
-        return settings.iterations, max(LEAST_VECTORS, 3 * settings.top)
+def choose_batches(case: Case) -> Given:
+    """Depend on which batches of augmented images are measured, and the weight decay."""
+    settings: Settings = case.settings
+    return {
+        "batches": list(case.steps),
+        "batch_size": settings.batch_size,
+        "weight_decay": case.study.weight_decay(case.model) if settings.l2 else 0.0,
+    }
 
 
-MEASURE = Hessian()
+def choose_eigenvalues(case: Case) -> Given:
+    """Depend on the batches besides, on how many eigenvalues are found, and how precisely."""
+    keys = ("top", "tolerance", "iterations")
+    return choose_batches(case) | {key: getattr(case.settings, key) for key in keys}
+
+
+def work_of_products(case: Case, products: float, vectors: int, *, most: bool) -> Work:
+    """Count the passes of so many products of each batch, with so many vectors kept."""
+    settings: Settings = case.settings
+    count = len(case.steps) * settings.batch_size * products * PASSES_OF_A_PRODUCT
+    return Work(count, settings.batch_size, "product", vectors, most)
+
+
+def count_passes(case: Case) -> Work:
+    """Count as many products as there may be: they end where the result has converged."""
+    settings: Settings = case.settings
+    vectors = max(LEAST_VECTORS, 3 * settings.top)
+    return work_of_products(case, settings.iterations, vectors, most=True)
+
+
+def fit_batches(images: int) -> Given:
+    """Return batches that are no more than there are images for."""
+    usual = Settings()
+    size = min(usual.batch_size, images)
+    return {"batch_size": size, "batches": min(usual.batches, images // size)}
+
+
+def refuse_batches(measure: Measure, study: "Study") -> None:
+    """Refuse more batches than there are augmented images."""
+    settings, images = measure.read_settings(study), study.analysis.augmented.images
+    shown = measure.name in study.tables()
+    if shown and settings.batches * settings.batch_size > images:
+        raise VitscopeError(
+            f"{study.path}: analysis.hessian.batches: found {settings.batches} of "
+            f"{settings.batch_size} images each, allowed: at most "
+            f"{images // settings.batch_size}: analysis.augmented.images is {images}."
+        )
+
+
+MEASURE = Measure(
+    needs="loss",
+    figures={
+        "hessian": FigureKind(
+            published=frozenset({"panel", "eigenvalue", "density"}), snapshots=True
+        )
+    },
+    settings=Settings,
+    arguments=choose_eigenvalues,
+    takes=count_passes,
+    shares=SHARES,
+    refuse=refuse_batches,
+    fit=fit_batches,
+)

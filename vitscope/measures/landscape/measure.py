@@ -1,15 +1,10 @@
 """Landscapes: the loss on a plane of weights."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
-from vitscope.measures.augmented import OfLoss
-from vitscope.measures.measure import FigureKind, Given, Work
+from vitscope.measures.measure import Case, FigureKind, Given, Measure, Work
 from vitscope.settings.section import setting
-from vitscope.training.snapshots import END
-
-if TYPE_CHECKING:
-    from vitscope.settings.study import Study
 
 # What a pass in bfloat16 takes, of one in float32; measured are 0.34 to 0.67.
 SHARE_OF_BFLOAT16 = 0.4
@@ -56,52 +51,38 @@ class Settings:
     )
 
 
-class Landscape(OfLoss):
-    """The loss on a plane through the trained weights, some rows of the grid for each job."""
-
-    settings = Settings
-    batch_setting = "analysis.landscape.batch_size"
-
-    def figures(self) -> dict[str, FigureKind]:
-        """Return the kinds of figures that are drawn of it."""
-        return {
-            "landscape": self.kind(published=frozenset({"measure", "value"})),
-            "landscape_contour": self.kind("contour"),
-            "landscape_slices": self.kind("slices"),
-        }
-
-    def snapshots(self, study: "Study", model: str) -> list[str]:
-        """Return the end of training alone."""
-        return [END]
-
-    def steps(self, study: "Study") -> tuple[int, int]:
-        """Return how many rows the grid has, and how many of them one job measures."""
-        settings = study.section("landscape", Settings)
-        return settings.points, settings.rows_per_job
-
-    def part(self, study: "Study", model: str, part: int) -> Given:
-        """Return the grid and the rows of it that are measured; 0 weight decay leaves L2 out."""
-        settings = study.section("landscape", Settings)
-        rows = self.steps_of(study, part)
-        return {
-            "points": settings.points,
-            "radius": settings.radius,
-            "rows": [rows.start, rows.stop],
-            "seed": settings.seed,
-            "precision": settings.precision,
-            "batch_size": settings.batch_size,
-            "weight_decay": study.weight_decay(model) if settings.l2 else 0,
-        }
-
-    def work(
-        self, study: "Study", model: str, part: int, images: int | None, cut_points: int
-    ) -> Work | None:
-        """Count a pass of each augmented image at each point of the rows."""
-        settings = study.section("landscape", Settings)
-        points = len(self.steps_of(study, part)) * settings.points
-        share = 1 if settings.precision == "float32" else SHARE_OF_BFLOAT16
-        count = points * study.analysis.augmented.images * share
-        return Work(count, settings.batch_size, vectors=VECTORS)
+def choose_rows(case: Case) -> Given:
+    """Depend on the grid and the rows of it that are measured; 0 weight decay leaves L2 out."""
+    settings: Settings = case.settings
+    return {
+        "points": settings.points,
+        "radius": settings.radius,
+        "rows": [case.steps.start, case.steps.stop],
+        "seed": settings.seed,
+        "precision": settings.precision,
+        "batch_size": settings.batch_size,
+        "weight_decay": case.study.weight_decay(case.model) if settings.l2 else 0,
+    }
 
 
-MEASURE = Landscape()
+def count_passes(case: Case) -> Work:
+    """Count a pass of each augmented image at each point of the rows."""
+    settings: Settings = case.settings
+    points = len(case.steps) * settings.points
+    share = 1 if settings.precision == "float32" else SHARE_OF_BFLOAT16
+    count = points * case.study.analysis.augmented.images * share
+    return Work(count, settings.batch_size, vectors=VECTORS)
+
+
+MEASURE = Measure(
+    needs="loss",
+    figures={
+        "landscape": FigureKind(published=frozenset({"measure", "value"})),
+        "landscape_contour": FigureKind("contour"),
+        "landscape_slices": FigureKind("slices"),
+    },
+    settings=Settings,
+    arguments=choose_rows,
+    takes=count_passes,
+    shares=("points", "rows_per_job"),
+)

@@ -1,13 +1,9 @@
 """Lesions: the accuracy without one residual branch."""
 
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
 
-from vitscope.measures.measure import FigureKind, Given, Measure, Work, passes
+from vitscope.measures.measure import Case, FigureKind, Given, Measure, bootstrap, passes_of
 from vitscope.settings.section import setting
-
-if TYPE_CHECKING:
-    from vitscope.settings.study import Study
 
 # What a pass without one unit takes, of a whole one, since what lies before the unit is not
 # computed again; measured are 0.2 to 0.6.
@@ -23,30 +19,26 @@ class Settings:
     )
 
 
-class Lesion(Measure):
-    """The accuracy without each residual branch."""
-
-    needs = "model"
-    settings = Settings
-
-    def figures(self) -> dict[str, FigureKind]:
-        """Return the kinds of figures that are drawn of it."""
-        published = frozenset({"index", "normalized_depth", "kind", "change"})
-        return {"lesion": self.kind(tables=("blocks",), published=published)}
-
-    def part(self, study: "Study", model: str, part: int) -> Given:
-        """Return which images are classified, and how intervals are made."""
-        images = study.section("lesion", Settings).images
-        chosen = {"images": images, "seed": study.analysis.seed}
-        return {"chosen": chosen, "bootstrap": asdict(study.analysis.bootstrap)}
-
-    def work(
-        self, study: "Study", model: str, part: int, images: int | None, cut_points: int
-    ) -> Work | None:
-        """Count a pass of the whole model, and a share of one without each unit."""
-        views = 1 + SHARE_OF_LESION * cut_points
-        wanted = study.section("lesion", Settings).images
-        return passes(views, wanted, images, study.analysis.batch_size, "units")
+def choose_images(case: Case) -> Given:
+    """Depend on which images are classified, and how intervals are made."""
+    chosen = {"images": case.settings.images, "seed": case.study.analysis.seed}
+    return {"chosen": chosen, "bootstrap": bootstrap(case)}
 
 
-MEASURE = Lesion()
+def count_views(case: Case) -> float:
+    """Count a pass of the whole model, and a share of one without each unit."""
+    return 1 + SHARE_OF_LESION * case.cut_points
+
+
+MEASURE = Measure(
+    needs="model",
+    figures={
+        "lesion": FigureKind(
+            beside=("blocks",),
+            published=frozenset({"index", "normalized_depth", "kind", "change"}),
+        )
+    },
+    settings=Settings,
+    arguments=choose_images,
+    takes=passes_of(count_views, keeps="units"),
+)

@@ -1,13 +1,9 @@
 """Patch filters: what the first layer of a network multiplies the pixels of an image by."""
 
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
 
-from vitscope.measures.measure import FigureKind, Given, Measure
+from vitscope.measures.measure import FigureKind, Measure, own_settings
 from vitscope.settings.section import setting
-
-if TYPE_CHECKING:
-    from vitscope.settings.study import Study
 
 
 @dataclass(frozen=True)
@@ -18,19 +14,9 @@ class Settings:
     components: int = setting(28, "How many principal components at most.", minimum=1)
 
 
-class PatchFilters(Measure):
-    """The filters of the first layer of a network, and their principal components."""
-
-    needs = "network"
-    settings = Settings
-
-    def figures(self) -> dict[str, FigureKind]:
-        """Return the kinds of figures that are drawn of it."""
-        return {"patch_filters": self.kind(), "patch_components": self.kind("components")}
-
-    def part(self, study: "Study", model: str, part: int) -> Given:
-        """Return how many of them there are."""
-        return asdict(study.section("patch_filters", Settings))
-
-
-MEASURE = PatchFilters()
+MEASURE = Measure(
+    needs="network",
+    figures={"patch_filters": FigureKind(), "patch_components": FigureKind("components")},
+    settings=Settings,
+    arguments=own_settings,
+)

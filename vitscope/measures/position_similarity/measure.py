@@ -1,13 +1,9 @@
 """Position similarity: how alike the position embeddings of a network are."""
 
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
 
-from vitscope.measures.measure import FigureKind, Given, Measure
+from vitscope.measures.measure import FigureKind, Measure, own_settings
 from vitscope.settings.section import setting
-
-if TYPE_CHECKING:
-    from vitscope.settings.study import Study
 
 
 @dataclass(frozen=True)
@@ -24,19 +20,9 @@ class Settings:
     )
 
 
-class PositionSimilarity(Measure):
-    """The similarity of the position embeddings of a network with each other."""
-
-    needs = "network"
-    settings = Settings
-
-    def figures(self) -> dict[str, FigureKind]:
-        """Return the kinds of figures that are drawn of it."""
-        return {"position_similarity": self.kind(), "position_products": self.kind("products")}
-
-    def part(self, study: "Study", model: str, part: int) -> Given:
-        """Return how many positions are compared at most."""
-        return asdict(study.section("position_similarity", Settings))
-
-
-MEASURE = PositionSimilarity()
+MEASURE = Measure(
+    needs="network",
+    figures={"position_similarity": FigureKind(), "position_products": FigureKind("products")},
+    settings=Settings,
+    arguments=own_settings,
+)

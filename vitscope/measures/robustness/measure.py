@@ -1,14 +1,10 @@
 """Robustness: accuracy and calibration on corrupted images."""
 
 from dataclasses import dataclass
-from math import ceil
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import Literal, get_args
 
-from vitscope.measures.measure import FigureKind, Given, Measure, Work, passes
+from vitscope.measures.measure import Case, FigureKind, Given, Measure, passes_of
 from vitscope.settings.section import setting
-
-if TYPE_CHECKING:
-    from vitscope.settings.study import Study
 
 Corruption = Literal[
     "gaussian_noise",
@@ -56,43 +52,23 @@ class Settings:
     )
 
 
-class Robustness(Measure):
-    """Accuracy and calibration on images as they are and on corrupted ones."""
-
-    needs = "model"
-    in_parts = True
-    reads = ("corrupted",)
-    settings = Settings
-
-    def figures(self) -> dict[str, FigureKind]:
-        """Return the kinds of figures that are drawn of it."""
-        return {"robustness": self.kind(tables=("corruption_error",))}
-
-    def corrupted(self, study: "Study") -> Given:
-        """Return how many images are corrupted, and at which severities."""
-        settings = study.section("robustness", Settings)
-        return {"images": settings.images, "severities": settings.severities}
-
-    def parts(self, study: "Study", model: str) -> int:
-        """Return how many jobs share the corruptions among them."""
-        settings = study.section("robustness", Settings)
-        return ceil(len(settings.corruptions) / settings.corruptions_per_job)
-
-    def part(self, study: "Study", model: str, part: int) -> Given:
-        """Return the corruptions of a part; the first has images as they are besides."""
-        settings = study.section("robustness", Settings)
-        first = part * settings.corruptions_per_job
-        corruptions = settings.corruptions[first : first + settings.corruptions_per_job]
-        return {"corruptions": corruptions, "clean": part == 0}
-
-    def work(
-        self, study: "Study", model: str, part: int, images: int | None, cut_points: int
-    ) -> Work | None:
-        """Count a pass for each corruption and severity, and one for images as they are."""
-        settings = study.section("robustness", Settings)
-        given = self.part(study, model, part)
-        views = len(given["corruptions"]) * len(settings.severities) + given["clean"]
-        return passes(views, settings.images, images, study.analysis.batch_size)
+def choose_corruptions(case: Case) -> Given:
+    """Depend on the corruptions of a part; the first has images as they are besides."""
+    corruptions = [case.settings.corruptions[step] for step in case.steps]
+    return {"corruptions": corruptions, "clean": case.part == 0}
 
 
-MEASURE = Robustness()
+def count_views(case: Case) -> int:
+    """Count a pass for each corruption and severity, and one for images as they are."""
+    return len(case.steps) * len(case.settings.severities) + (case.part == 0)
+
+
+MEASURE = Measure(
+    needs="model",
+    figures={"robustness": FigureKind(beside=("corruption_error",))},
+    settings=Settings,
+    arguments=choose_corruptions,
+    takes=passes_of(count_views),
+    shares=("corruptions", "corruptions_per_job"),
+    reads=("corrupted",),
+)

@@ -1,10 +1,10 @@
 """The variance of feature maps in bands of frequency, from the parts of `fourier`."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from vitscope.errors import VitscopeError
-from vitscope.measures.measure import FigureKind, Given, Measure
+from vitscope.measures.measure import FigureKind, Measure, Merge, own_settings_and_bootstrap
 from vitscope.settings.section import setting
 
 if TYPE_CHECKING:
@@ -24,32 +24,21 @@ class Settings:
     )
 
 
-class Spectrum(Measure):
-    """The variance of feature maps in three bands of frequency."""
-
-    needs = "parts"
-    in_parts = True
-    parts_of = "fourier"
-    merges_blocks = True
-    settings = Settings
-
-    def figures(self) -> dict[str, FigureKind]:
-        """Return the kinds of figures that are drawn of it."""
-        return {"spectrum": self.kind()}
-
-    def merging(self, study: "Study", model: str) -> Given:
-        """Return where bands end, and how intervals are made."""
-        edges = study.section("spectrum", Settings).edges
-        return {"edges": edges} | asdict(study.analysis.bootstrap)
-
-    def check(self, study: "Study") -> None:
-        """Refuse a middle band that ends before it begins."""
-        begin, end = study.section("spectrum", Settings).edges
-        if begin >= end:
-            raise VitscopeError(
-                f"{study.path}: analysis.spectrum.edges: found [{begin}, {end}], allowed: two "
-                f"numbers of which the second is larger."
-            )
+def refuse_edges(measure: Measure, study: "Study") -> None:
+    """Refuse a middle band that ends before it begins."""
+    begin, end = measure.read_settings(study).edges
+    if begin >= end:
+        raise VitscopeError(
+            f"{study.path}: analysis.spectrum.edges: found [{begin}, {end}], allowed: two "
+            f"numbers of which the second is larger."
+        )
 
 
-MEASURE = Spectrum()
+MEASURE = Measure(
+    needs="parts",
+    figures={"spectrum": FigureKind()},
+    settings=Settings,
+    merge=Merge(own_settings_and_bootstrap, at_cut_points=True),
+    parts_of="fourier",
+    refuse=refuse_edges,
+)

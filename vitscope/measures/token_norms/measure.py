@@ -1,13 +1,15 @@
 """Norms of tokens: how they are distributed, and the few that stand out."""
 
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
 
-from vitscope.measures.measure import FigureKind, Given, Measure
+from vitscope.measures.measure import (
+    FigureKind,
+    Measure,
+    Merge,
+    own_settings,
+    own_settings_and_bootstrap,
+)
 from vitscope.settings.section import setting
-
-if TYPE_CHECKING:
-    from vitscope.settings.study import Study
 
 
 @dataclass(frozen=True)
@@ -24,26 +26,11 @@ class Settings:
     )
 
 
-class TokenNorms(Measure):
-    """The norms of the tokens of an image, and outliers among them, at every cut point."""
-
-    needs = "latents"
-    in_parts = True
-    merges_blocks = True
-    seconds_per_gb = 0.6
-    settings = Settings
-
-    def figures(self) -> dict[str, FigureKind]:
-        """Return the kinds of figures that are drawn of it."""
-        return {"token_norms": self.kind(), "token_outliers": self.kind("outliers")}
-
-    def part(self, study: "Study", model: str, part: int) -> Given:
-        """Return which tokens are outliers."""
-        return asdict(study.section("token_norms", Settings))
-
-    def merging(self, study: "Study", model: str) -> Given:
-        """Return which tokens were outliers, and how intervals are made."""
-        return asdict(study.section("token_norms", Settings)) | asdict(study.analysis.bootstrap)
-
-
-MEASURE = TokenNorms()
+MEASURE = Measure(
+    needs="latents",
+    figures={"token_norms": FigureKind(), "token_outliers": FigureKind("outliers")},
+    settings=Settings,
+    arguments=own_settings,
+    merge=Merge(own_settings_and_bootstrap, at_cut_points=True),
+    seconds_per_gb=0.6,
+)
