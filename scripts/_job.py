@@ -12,6 +12,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import NoReturn, TextIO
 
+from vitscope import measures
 from vitscope.errors import VitscopeError
 from vitscope.networks.building.failing import told as network_failure
 
@@ -40,8 +41,11 @@ class _Tee(TextIOBase):
 
 
 def room(snakemake, part: str) -> ModuleType:
-    """Import a module of the room of the job's measure; the rule's `code` names it."""
-    return import_module(f"vitscope.measures.{snakemake.wildcards.measure}.{part}")
+    """Import a module of the job's measure; the rule's `code` names it."""
+    measure = snakemake.wildcards.measure
+    further = [*Path(*measures.__path__).glob(f"*/{part}_{measure}.py")]
+    name = f"{further[0].parent.name}.{further[0].stem}" if further else f"{measure}.{part}"
+    return import_module(f"vitscope.measures.{name}")
 
 
 def _lock(log: TextIO) -> None:

@@ -1,12 +1,13 @@
 """Count the claims of the paper that the figures of a study are about."""
 
+from importlib import import_module
+
 import pandas as pd
 
 from scripts._job import job
 from vitscope.claims.counting import (
     at_snapshots,
     count_claims,
-    evidence_of,
     joined,
     score_agreement,
 )
@@ -23,7 +24,7 @@ with job(snakemake):
     evidence = {
         name: found
         for name, figure in figures.items()
-        if (found := evidence_of(figure["measure"], figure["kind"]))
+        if (found := import_module(figure["module"]).CLAIMS.get(figure["kind"]))
     }
     needed = {each.table.name: each.table for each in evidence.values()}
     tables = {name: table.read(snakemake.input[name]) for name, table in needed.items()}

@@ -27,7 +27,11 @@ EXPECTED = Path(__file__).parent / "expected"
 
 def of_measures() -> dict[str, Expected]:
     """Return how the tables of measures are compared, those that are: their tests say so."""
-    modules = {name: import_module(f"tests.measures.{name}.expected") for name in registry.names()}
+    files = {name: registry.path(name, "expected.py") for name in registry.names()}
+    modules = {
+        name: import_module(f"tests.measures.{file.parent.name}.{file.stem}")
+        for name, file in files.items()
+    }
     return {name: module.TABLE for name, module in modules.items() if module.TABLE is not None}
 
 

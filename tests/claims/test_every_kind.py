@@ -14,10 +14,9 @@ KINDS = kinds_with_claims()
 
 def example(kind: str) -> dict[str, pd.DataFrame]:
     """Return tables that the claims of a kind can be counted on, from the test of its claims."""
-    measure = registry.kinds()[kind].measure
-    tables: dict[str, pd.DataFrame] = import_module(
-        f"tests.measures.{measure}.test_claims"
-    ).EXAMPLES[kind]
+    claims = registry.path(registry.kinds()[kind].measure, "claims.py")
+    module = import_module(f"tests.measures.{claims.parent.name}.test_{claims.stem}")
+    tables: dict[str, pd.DataFrame] = module.EXAMPLES[kind]
     return tables
 
 
@@ -64,11 +63,9 @@ def test_tables_are_those_of_figures(kind):
     assert {*evidence(kind).table.columns} >= {"model"}
 
 
-@pytest.mark.parametrize("file", sorted(registry.HERE.glob("*/claims.py")))
-def test_a_measure_has_claims_of_its_own_figures_alone(file):
-    measure = file.parent.name
-    declared = import_module(registry.module(measure, "claims")).CLAIMS
-    assert {registry.kinds()[kind].measure for kind in declared} == {measure}
+@pytest.mark.parametrize("measure", registry.names())
+def test_a_measure_has_claims_of_its_own_figures_alone(measure):
+    assert {*registry.claims_of(measure)} <= {*registry.declared(measure).figures}
 
 
 def test_claims_have_names_of_their_own_and_say_how_they_are_counted():

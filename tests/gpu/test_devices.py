@@ -31,14 +31,14 @@ from vitscope.files.tensors import TensorFile
 from vitscope.measures.attention import compute as attention
 from vitscope.measures.attention.table import VALUES
 from vitscope.measures.cka import compute as cka
+from vitscope.measures.classification.compute_fit import training_losses
 from vitscope.measures.feature_variance.compute import shard_variance
-from vitscope.measures.fit.compute import training_losses
 from vitscope.measures.fourier.compute import shard_transforms
 from vitscope.measures.frequency_noise.compute import shares_found
 from vitscope.measures.given import OnModel
 from vitscope.measures.hessian.batches import Loss
 from vitscope.measures.hessian.compute import largest_eigenvalues
-from vitscope.measures.hessian_density.compute import density
+from vitscope.measures.hessian.compute_hessian_density import density
 from vitscope.measures.landscape.compute import losses_at
 from vitscope.measures.lesion.compute import correctness, joins_of
 from vitscope.networks.building.plain_attention import plain_attention

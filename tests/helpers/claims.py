@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from vitscope.claims.counting import count_claims, evidence_of, score_agreement
+from vitscope.claims.counting import count_claims, score_agreement
 from vitscope.claims.evidence import Evidence
 from vitscope.claims.published import Published, read_published
 from vitscope.measures import registry
@@ -69,14 +69,12 @@ def count_variances(table: pd.DataFrame, theirs=None) -> pd.DataFrame:
 def kinds_with_claims() -> list[str]:
     """Return the kinds of figures that have claims."""
     kinds = registry.kinds()
-    return [kind for kind in kinds if evidence_of(kinds[kind].measure, kind)]
+    return [kind for kind in kinds if kind in registry.claims_of(kinds[kind].measure)]
 
 
 def evidence(kind: str) -> Evidence:
     """Return what the claims of a kind of figure are counted on."""
-    found = evidence_of(registry.kinds()[kind].measure, kind)
-    assert found is not None
-    return found
+    return registry.claims_of(registry.kinds()[kind].measure)[kind]
 
 
 def published(

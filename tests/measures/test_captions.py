@@ -61,8 +61,8 @@ def test_every_caption_names_its_tables_and_the_figures_of_the_paper(kind):
 
 
 def test_every_caption_is_of_a_kind():
-    files = {path.relative_to(registry.HERE).as_posix() for path in registry.HERE.glob("*/*.rst")}
-    assert files == {f"{kind.measure}/{kind.caption}" for kind in kinds().values()}
+    files = {*registry.HERE.glob("*/*.rst")}
+    assert files == {registry.path(kind.measure, kind.caption) for kind in kinds().values()}
 
 
 def test_a_caption_begins_with_its_title(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,8 +10,9 @@ import pytest
 
 from tests.helpers.latents import written
 from vitscope.files.tables import read_metadata
-from vitscope.measures.cka_between import table as between
-from vitscope.measures.cka_between.compute import measure
+from vitscope.measures import registry
+from vitscope.measures.cka import table_cka_between as between
+from vitscope.measures.cka.compute_cka_between import measure
 from vitscope.measures.given import OnLatents
 from vitscope.measures.hessian.table import TABLE
 
@@ -63,8 +64,8 @@ def test_parts_of_both_models_of_a_pair_are_merged(
         part = measure(OnLatents(latents, 0), batch_size=4)
         facts = {"data_sha256": f"data of {name}", "checkpoint_sha256": f"weights of {name}"}
         between.PART.write(part, paths[name][0], facts)
-    room = "vitscope.measures.cka_between"
-    modules = {"part": f"{room}.table", "table": f"{room}.table", "merge": f"{room}.merge"}
+    columns, merging = between.__name__, registry.merging_module("cka_between")
+    modules = {"part": columns, "table": columns, "merge": merging}
     snakemake = SimpleNamespace(
         input=SimpleNamespace(**paths),
         output=SimpleNamespace(table=tmp_path / "resnet+vit.parquet"),

@@ -79,7 +79,7 @@ def test_no_module_reruns_more_than_a_third_of_all_jobs() -> None:
 
 @pytest.mark.parametrize("measure", registry.names())
 def test_a_room_reruns_the_jobs_of_its_table_alone(measure: str) -> None:
-    own = f"vitscope.measures.{measure}.table"
+    own = registry.module(measure, "table")
     readers = {kind for kind, figure in registry.kinds().items() if measure in figure.tables}
     merging = {name for name in registry.names() if registry.declared(name).parts_of == measure}
     about = {measure, *readers, *merging}

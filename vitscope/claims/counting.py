@@ -4,8 +4,6 @@ The claims of a kind of figure are declared in `claims.py` of the measure that i
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from importlib import import_module
-from importlib.util import find_spec
 from typing import Any
 
 import pandas as pd
@@ -21,15 +19,6 @@ from vitscope.files.tables import Table
 
 # The tables that claims are counted on, by name; "blocks" is always among them.
 Tables = Mapping[str, pd.DataFrame]
-
-
-def evidence_of(measure: str, kind: str) -> Evidence | None:
-    """Return the claims of a kind of figure, and what they are counted on; None if it has none."""
-    module = f"vitscope.measures.{measure}.claims"
-    if not find_spec(module):
-        return None
-    found: dict[str, Evidence] = import_module(module).CLAIMS
-    return found.get(kind)
 
 
 def count_claims(

@@ -6,7 +6,7 @@ a further one say its name besides (`compute_NAME.py`). What is needed of a meas
 name, so that a job reads the modules that it works with and no others.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import cache
 from importlib import import_module
@@ -17,6 +17,7 @@ from vitscope.errors import VitscopeError, nearest
 from vitscope.measures.measure import FigureKind, Measure
 
 if TYPE_CHECKING:
+    from vitscope.claims.evidence import Evidence
     from vitscope.files.tables import Columns, Table
 
 HERE = Path(__file__).parent
@@ -90,6 +91,14 @@ def merging_module(measure: str) -> str | None:
     """
     own = module(measure, "merge") if has(measure, "merge") else None
     return declared(measure).merge.module or own
+
+
+def claims_of(measure: str) -> "Mapping[str, Evidence]":
+    """Return what the paper claims of the kinds of figures of a measure, and who counts it."""
+    found: Mapping[str, Evidence] = {}
+    if has(measure, "claims"):
+        found = import_module(module(measure, "claims")).CLAIMS
+    return found
 
 
 def table(measure: str) -> "Table":

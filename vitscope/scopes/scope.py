@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from vitscope.claims.counting import at_snapshots, count_claims, evidence_of, joined
+from vitscope.claims.counting import at_snapshots, count_claims, joined
 from vitscope.claims.report import findings
 from vitscope.claims.tables import CLAIMS
 from vitscope.drawing.figure import Member
@@ -96,7 +96,7 @@ class Tables:
         return [kind for kind, measure in measures.items() if measure.needs != "loss"]
 
     def _counted(self, kind: str) -> pd.DataFrame | None:
-        evidence = evidence_of(_kind(kind).measure, kind)
+        evidence = registry.claims_of(_kind(kind).measure).get(kind)
         if evidence is None:
             return None
         names = {evidence.table.name, "blocks"}

@@ -129,10 +129,8 @@ def _caption(kind: str) -> str:
 
 def _claims(measure: str) -> str:
     """Describe the claims that figures of a measure show."""
-    if not registry.has(measure, "claims"):
-        return ""
     lines = []
-    for kind, evidence in import_module(registry.module(measure, "claims")).CLAIMS.items():
+    for kind, evidence in registry.claims_of(measure).items():
         rows = ((f"`{c.name}`", c.statement, c.source, c.measure) for c in evidence.claims)
         table = _table(("claim", "statement", "source", "what is counted"), rows)
         rules = "\n\n".join(dict.fromkeys(claim.rule for claim in evidence.claims))

@@ -9,8 +9,8 @@ import torch
 from torch import Tensor, nn
 
 from vitscope.measures.attending import attention_in
-from vitscope.measures.attention_maps.compute import Maps, attention_named, maps_of
-from vitscope.measures.attention_rollout.rolling import Rollout
+from vitscope.measures.attention.compute_attention_maps import Maps, attention_named, maps_of
+from vitscope.measures.attention.rolling import Rollout
 from vitscope.networks.attention.reading import Attention
 from vitscope.networks.finding.cut_points import CutPoint
 from vitscope.video.drawing import Map, Pixels, Scale, over

@@ -369,7 +369,7 @@ def claimed_figures(study: Study) -> dict[str, Values]:
         if registry.has(measure, "claims"):
             found[name] = {
                 "kind": figure.kind,
-                "measure": measure,
+                "module": registry.module(measure, "claims"),
                 "models": figure.models,
                 "published": published(study, name),
                 "columns": published_columns(study, name),
@@ -380,8 +380,7 @@ def claimed_figures(study: Study) -> dict[str, Values]:
 
 def claim_modules(study: Study) -> list[str]:
     """Return the modules by which the claims of a study are counted."""
-    measures = {figure["measure"] for figure in claimed_figures(study).values()}
-    return [registry.module(measure, "claims") for measure in sorted(measures)]
+    return sorted({figure["module"] for figure in claimed_figures(study).values()})
 
 
 def columns_of(table: str) -> str:

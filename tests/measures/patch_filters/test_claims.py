@@ -4,7 +4,8 @@ import pandas as pd
 import pytest
 
 from tests.helpers.claims import KINDS_OF, blocks
-from vitscope.claims.counting import count_claims, evidence_of
+from vitscope.claims.counting import count_claims
+from vitscope.measures import registry
 
 
 def components(frequencies: list[float], side: int = 4) -> pd.DataFrame:
@@ -19,7 +20,7 @@ EXAMPLES = {"patch_components": {"patch_filters": TABLE_, "blocks": blocks("vit"
 
 
 def counted(table: pd.DataFrame) -> list[float]:
-    evidence = evidence_of("patch_filters", "patch_components")
+    evidence = registry.claims_of("patch_filters")["patch_components"]
     tables = {"patch_filters": table, "blocks": blocks(*KINDS_OF)}
     return count_claims("figure", evidence, tables, ["vit"], {})["measured_value"].tolist()
 

@@ -6,7 +6,8 @@ import pytest
 from scipy.stats import spearmanr
 
 from tests.helpers.claims import KINDS_OF, blocks
-from vitscope.claims.counting import count_claims, evidence_of
+from vitscope.claims.counting import count_claims
+from vitscope.measures import registry
 
 SIDE = 4
 
@@ -30,7 +31,7 @@ EXAMPLES = {"position_similarity": {"position_similarity": TABLE_, "blocks": blo
 
 
 def counted(points: pd.DataFrame) -> dict[str, float]:
-    evidence = evidence_of("position_similarity", "position_similarity")
+    evidence = registry.claims_of("position_similarity")["position_similarity"]
     tables = {"position_similarity": points, "blocks": blocks(*KINDS_OF)}
     claims = count_claims("figure", evidence, tables, ["vit"], {})
     return dict(zip(claims["claim"], claims["measured_value"], strict=True))

@@ -5,7 +5,8 @@ import pandas as pd
 import pytest
 
 from tests.helpers.claims import variances
-from vitscope.claims.counting import count_claims, evidence_of
+from vitscope.claims.counting import count_claims
+from vitscope.measures import registry
 
 VIT, RESNET = ["stem", "msa", "mlp"], ["stem", "conv", "conv", "conv"]
 
@@ -21,7 +22,7 @@ EXAMPLES = {"receptive_field": {"receptive_field": BOTH, "blocks": BOTH}}
 
 def counted(table: pd.DataFrame) -> dict[tuple[str, str], float]:
     tables = {"receptive_field": table, "blocks": BOTH}
-    evidence = evidence_of("receptive_field", "receptive_field")
+    evidence = registry.claims_of("receptive_field")["receptive_field"]
     claims = count_claims("figure", evidence, tables, ["vit", "resnet"], {})
     return dict(
         zip(zip(claims["claim"], claims["model"], strict=True), claims["measured_value"],

@@ -7,7 +7,7 @@ from vitscope.corruptions import CORRUPTIONS, GROUPS
 from vitscope.drawing.figure import Member
 from vitscope.drawing.looks import look_of, looks_of
 from vitscope.errors import VitscopeError
-from vitscope.measures.corruption_error.merge import corruption_error
+from vitscope.measures.robustness.merge_corruption_error import corruption_error
 
 FAMILIES = ["resnet", "vit", "pit", "swin", "alternet", "mixer"]
 LABELS = {"gaussian_noise": "Gaussian noise", "jpeg_compression": "JPEG compression"}

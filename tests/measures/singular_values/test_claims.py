@@ -7,7 +7,8 @@ from tests.helpers.claims import (
     in_favour,
     variances,
 )
-from vitscope.claims.counting import count_claims, evidence_of
+from vitscope.claims.counting import count_claims
+from vitscope.measures import registry
 
 KINDS = ["stem", "msa", "mlp", "msa", "mlp"]
 
@@ -25,7 +26,7 @@ EXAMPLES = {"effective_rank": {"singular_values": TABLE_, "blocks": TABLE_}}
 
 
 def counted(table: pd.DataFrame) -> dict[str, tuple[float, bool]]:
-    evidence = evidence_of("singular_values", "effective_rank")
+    evidence = registry.claims_of("singular_values")["effective_rank"]
     tables = {"singular_values": table, "blocks": table}
     claims = count_claims("figure", evidence, tables, ["m"], {})
     return {

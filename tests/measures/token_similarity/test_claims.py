@@ -7,7 +7,8 @@ from tests.helpers.claims import (
     in_favour,
     variances,
 )
-from vitscope.claims.counting import count_claims, evidence_of
+from vitscope.claims.counting import count_claims
+from vitscope.measures import registry
 
 KINDS = ["stem", "msa", "mlp", "msa", "mlp"]
 
@@ -22,7 +23,7 @@ EXAMPLES = {"token_similarity": {"token_similarity": TABLE_, "blocks": TABLE_}}
 
 
 def counted(table: pd.DataFrame) -> dict[str, tuple[float, bool]]:
-    evidence = evidence_of("token_similarity", "token_similarity")
+    evidence = registry.claims_of("token_similarity")["token_similarity"]
     tables = {"token_similarity": table, "blocks": table}
     claims = count_claims("figure", evidence, tables, ["m"], {})
     return {

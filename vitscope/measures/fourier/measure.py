@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
+from vitscope.measures.fourier.measure_spectrum import Settings as SpectrumSettings
 from vitscope.measures.measure import BY_DEPTH, Case, FigureKind, Given, Measure, Merge, bootstrap
-from vitscope.measures.spectrum.measure import Settings as SpectrumSettings
 from vitscope.settings.section import setting
 
 

@@ -3,7 +3,7 @@
 from vitscope.claims.claim import Claim, hybrid_against_convolution
 from vitscope.claims.comparing import smaller, value_in_row
 from vitscope.claims.evidence import Evidence
-from vitscope.measures.corruption_error.table import TABLE
+from vitscope.measures.robustness.table_corruption_error import TABLE
 
 _RULE = (
     "The paper's Fig. 12b, where Alter-ResNet is more robust than ResNet; of pure transformers it "

@@ -1,0 +1,206 @@
+"""Maps of attention: of whom, where, and what is refused."""
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from PIL import Image
+from torch import nn
+
+from tests.helpers.attending import found_in, sharpened, weights_of
+from tests.helpers.golden import Golden
+from tests.helpers.networks import mini
+from tests.helpers.splits import CENTER, SPREAD, on_model, shapes
+from tests.measures.attention.test_compute import OfTheClassToo
+from tests.measures.attention.test_numbers import ALL
+from tests.networks.attention.test_reading import Gate, Padded
+from vitscope.data.split import Split
+from vitscope.errors import VitscopeError
+from vitscope.measures.attention.compute_attention_maps import Maps, maps_of, measure
+from vitscope.measures.attention.measure_attention_maps import Settings
+from vitscope.measures.attention.table_attention_maps import TABLE
+from vitscope.networks.attention.reading import Attention
+from vitscope.networks.building.timm_import import import_timm
+
+DEFAULTS = {key: getattr(Settings(), key) for key in ("block", "query", "queries", "head", "mass")}
+CHOSEN = {"shown": 2, "images": 6, "seed": 1}
+
+
+@pytest.fixture(scope="module")
+def images(tmp_path_factory: pytest.TempPathFactory) -> Split:
+    return shapes(tmp_path_factory.mktemp("split") / "test.safetensors", 9)
+
+
+def small_vit() -> nn.Module:
+    """Return a ViT of two blocks with three heads, whose tokens are of 4 x 4 pixels."""
+    transformer = import_timm("timm.models.vision_transformer").VisionTransformer
+    return transformer(32, 4, num_classes=5, embed_dim=24, depth=2, num_heads=3)
+
+
+def shown(name: str, images: Split, **shows: Any) -> tuple[pd.DataFrame, list[Attention], Any]:
+    """Return the maps of a network, its attention, and what reads all of that."""
+    model = sharpened(mini(name)[0] if name == "swin" else small_vit())
+    table = measure(on_model(model, images), DEFAULTS | shows, CHOSEN)
+    attentions = found_in(model, 32).attentions
+    rows = np.sort(np.random.default_rng(1).permutation(9)[:6])[:2]
+
+    def of(number: int) -> torch.Tensor:
+        batch = images.normalized(rows, CENTER, SPREAD)
+        return weights_of(model, [attentions[number]], batch)[0]
+
+    return table, attentions, of
+
+
+def test_golden_values_of_the_class(golden: Golden) -> None:
+    text = (golden.shared / "golden" / "attention.json").read_text()
+    expected = json.loads(text)["vit_ti"]["cls_last_block_first_image"]
+    model = golden.model("vit_ti")
+    maps = Maps("vit_ti", 32, found_in(model, 32).attentions[-1])
+    maps.show_heads(None)
+    found = maps_of(model, maps, golden.images(1)[0])
+    assert [each["of"] for each in found] == ["class token"] * 3
+    assert [each["head"] for each in found] == [0, 1, 2]
+    np.testing.assert_allclose([each["weights"] for each in found], expected, rtol=1e-5)
+
+
+def test_the_table(images: Split, tmp_path: Path) -> None:
+    table, _, of = shown("vit", images, mass=0.6)
+    TABLE.write(table, tmp_path / "table.parquet")
+    back = TABLE.read(tmp_path / "table.parquet")
+    rows = np.sort(np.random.default_rng(1).permutation(9)[:6])[:2]
+    # Three heads, and four queries of one: the middles of the quarters.
+    assert len(back) == 2 * (3 + 4)
+    assert back["image"].unique().tolist() == rows.tolist()
+    assert (back["mass"] == 0.6).all()
+    assert (back["attention"] == 1).all()
+    assert (back["name"] == "blocks.1.attn").all()
+    assert (back[["height", "width"]] == 8).all(axis=None)
+    heads, queries = (back[back["shows"] == what] for what in ("heads", "queries"))
+    assert heads["of"].unique() == ["class token"]
+    assert heads[["query_row", "query_column"]].isna().all(axis=None)
+    read = of(1)
+    for number, row in enumerate(rows):
+        of_image = heads[heads["image"] == row]
+        expected = read[number, 0, :, 0, 1:]
+        np.testing.assert_allclose([*of_image["weights"]], expected, rtol=1e-5)
+        picture = np.asarray(Image.open(io.BytesIO(of_image["picture"].iloc[0])))
+        np.testing.assert_array_equal(picture.transpose(2, 0, 1), images.images([row])[0])
+    assert (queries["head"] == 0).all()
+    # Pixel 8 of 32 lies between the second and the third token, of 4 pixels each.
+    middles = queries[queries["image"] == rows[0]][["query_row", "query_column"]]
+    assert middles.to_numpy().tolist() == [[6, 6], [6, 22], [22, 6], [22, 22]]
+
+
+@pytest.mark.parametrize(
+    ("query", "token"),
+    [([0, 0], (0, 0)), ([14, 1], (3, 0)), ([32, 31.9], (7, 7)), ([9, 17], (2, 4))],
+)
+def test_a_query_is_the_token_that_is_nearest_to_a_pixel(
+    images: Split, query: list[float], token: tuple[int, int]
+) -> None:
+    table, _, of = shown("vit", images, query=query, queries=[query], head=2, block="blocks.0")
+    assert (table["attention"] == 0).all()
+    assert (table["of"] == "query").all()
+    assert (table["query_row"] == 4 * token[0] + 2).all()
+    assert (table["query_column"] == 4 * token[1] + 2).all()
+    expected = of(0)[0, 0, :, 1 + 8 * token[0] + token[1], 1:]
+    first = table[table["image"] == table["image"].iloc[0]]
+    np.testing.assert_allclose([*first["weights"]], expected[[0, 1, 2, 2]], rtol=1e-5)
+    assert first["head"].tolist() == [0, 1, 2, 2]
+
+
+@pytest.mark.parametrize(
+    ("block", "number"), [(0, 0), (1, 1), (-2, 0), ("blocks.0", 0), ("blocks.1.attn", 1)]
+)
+def test_blocks_by_number_and_name(images: Split, block: int | str, number: int) -> None:
+    table, attentions, _ = shown("vit", images, block=block)
+    assert (table["attention"] == number).all()
+    assert (table["name"] == attentions[number].name).all()
+
+
+def test_where_windows_are_a_map_is_of_one_of_them(images: Split) -> None:
+    """Of the second block of Swin: windows of 4 x 4 on 16 x 16, rolled by two."""
+    table, attentions, of = shown("swin", images, block=1, query=[15, 29], queries=[[15, 29]])
+    assert attentions[1].windows == 16
+    # Tokens of 2 pixels: row 7 and column 14, in the window of rows 6 to 9 and, around the edge,
+    # of columns 14, 15, 0 and 1, which are masked.
+    maps = np.stack(table["weights"]).reshape(-1, 16, 16)
+    inside = np.zeros((16, 16), bool)
+    inside[6:10, 14:] = True
+    assert (maps[:, inside] > 0).all()
+    assert maps[:, ~inside].max() < 1e-30
+    np.testing.assert_allclose(maps.sum((1, 2)), 1, rtol=1e-5)
+    window = 3 * 4 - 4 - 4 + 3
+    rows = of(1)[0, window, 0, 1 * 4 + 0].reshape(4, 4)
+    np.testing.assert_allclose(maps[0][6:10, 14:], rows[:, :2], rtol=1e-4)
+
+
+def test_of_a_network_without_a_class_the_mean_of_queries(images: Split) -> None:
+    table, _, of = shown("swin", images, block=0)
+    heads = table[table["shows"] == "heads"]
+    assert heads["of"].unique() == ["mean of queries"]
+    maps = np.stack(heads["weights"]).reshape(2, 1, 16, 16)
+    # Each window has one sixteenth of all queries, whose mean it takes.
+    read = of(0).mean(-2).unflatten(-1, (4, 4)) / 16
+    expected = read.unflatten(1, (4, 4)).permute(0, 3, 1, 4, 2, 5).reshape(2, 1, 16, 16)
+    np.testing.assert_allclose(maps, expected, rtol=1e-5)
+    np.testing.assert_allclose(maps.sum((2, 3)), 1, rtol=1e-5)
+
+
+def test_what_only_fills_windows_is_not_shown() -> None:
+    model = sharpened(Padded())
+    (attention,) = found_in(model, 16).attentions
+    maps = Maps("padded", 16, attention)
+    maps.show_heads([15, 15])
+    image = torch.randn(1, 3, 16, 16)
+    (head, _) = maps_of(model, maps, image)
+    (read,) = weights_of(model, [attention], image)
+    # The last window has one token, and eight places that hold none.
+    assert (head["height"], head["width"]) == (4, 4)
+    expected = np.zeros(16)
+    expected[15] = read[0, 3, 0, 0, 0]
+    np.testing.assert_allclose(head["weights"], expected, rtol=1e-5, atol=1e-12)
+    assert 0 < expected[15] < 1
+    np.testing.assert_allclose([head["query_row"], head["query_column"]], 16 * ALL[15])
+
+
+def test_without_a_block_the_last_whose_queries_have_a_place(images: Split) -> None:
+    given = on_model(OfTheClassToo(), images)
+    table = measure(given, DEFAULTS, CHOSEN)
+    assert (table["attention"] == 0).all()
+    # That of the class alone can be asked for, and then no query has a map.
+    table = measure(given, DEFAULTS | {"block": -1}, CHOSEN)
+    assert {*table["shows"]} == {"heads"}
+    assert {*table["of"]} == {"class token"}
+    with pytest.raises(VitscopeError, match=r"'second' of models\.net has no queries with a place"):
+        measure(given, DEFAULTS | {"block": "second", "query": [1, 1]}, CHOSEN)
+
+
+@pytest.mark.parametrize(
+    ("shows", "sentence"),
+    [
+        (
+            {"block": 2},
+            r"block: found 2, allowed for models\.net, which has 2 attentions: -2 to 1, ",
+        ),
+        ({"block": -3}, r"block: found -3, allowed for models\.net"),
+        ({"block": "blocks.2"}, r"found 'blocks\.2', and models\.net has no attention there; it"),
+        ({"block": "block.1.attn"}, r"Did you mean 'blocks\.1\.attn'\?"),
+        ({"head": 3}, r"head: found 3, allowed for 'blocks\.1\.attn' of models\.net: 0 to 2\."),
+        ({"query": [33, 1]}, r"query \[33, 1\], and images of models\.net have 32 x 32 pixels\."),
+        ({"queries": [[1, 1], [1, -2]]}, r"found the query \[1, -2\], and images of models\.net"),
+    ],
+)
+def test_what_is_not_there_is_refused(images: Split, shows: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(VitscopeError, match=sentence):
+        shown("vit", images, **shows)
+
+
+def test_a_network_without_attention_is_refused(images: Split) -> None:
+    with pytest.raises(VitscopeError, match=r"models\.net: no attention was found: .* Kinds of"):
+        measure(on_model(Gate(), images), DEFAULTS, CHOSEN)

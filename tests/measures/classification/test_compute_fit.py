@@ -1,0 +1,127 @@
+"""Error and training loss, against closed forms and another library."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from scipy.special import log_softmax
+from torch import Tensor, nn
+
+from tests.helpers.augmented import augmented
+from tests.helpers.splits import on_model, shapes
+from vitscope.errors import VitscopeError
+from vitscope.measures.classification.compute_fit import fit_table, measure, training_losses
+from vitscope.measures.intervals import interval
+from vitscope.workflow.tables import find_table
+
+CLASSES = 5
+
+
+def drawn(images: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Return images and targets that are mixed and smoothed."""
+    generator = np.random.default_rng(seed)
+    targets = generator.dirichlet(np.full(CLASSES, 0.5), images)
+    return generator.normal(size=(images, 3, 4, 4)).astype(np.float32), targets.astype(np.float32)
+
+
+def batches(pixels: np.ndarray, targets: np.ndarray, size: int) -> list[tuple[Tensor, Tensor]]:
+    pairs = torch.from_numpy(pixels), torch.from_numpy(targets)
+    return list(zip(*(tensor.split(size) for tensor in pairs), strict=True))
+
+
+def linear(seed: int = 0) -> nn.Sequential:
+    torch.manual_seed(seed)
+    return nn.Sequential(nn.Flatten(), nn.Linear(48, CLASSES))
+
+
+def test_the_loss_is_that_of_a_linear_model_by_hand() -> None:
+    pixels, targets = drawn(23)
+    model = linear()
+    weight, bias = (parameter.detach().numpy().astype(float) for parameter in model.parameters())
+    logits = pixels.reshape(23, -1).astype(float) @ weight.T + bias
+    expected = -(targets * log_softmax(logits, axis=1)).sum(1)
+    found = training_losses(model, batches(pixels, targets, 7))
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+
+def test_a_model_that_knows_nothing_loses_the_logarithm_of_the_classes() -> None:
+    pixels, targets = drawn(8)
+    model = linear()
+    nn.init.zeros_(model[1].weight)
+    nn.init.zeros_(model[1].bias)
+    found = training_losses(model, batches(pixels, targets, 8))
+    np.testing.assert_allclose(found, np.log(CLASSES), rtol=1e-6)
+
+
+def test_batches_do_not_matter_and_the_model_is_in_evaluation_mode() -> None:
+    pixels, targets = drawn(24)
+    model = nn.Sequential(nn.BatchNorm2d(3), nn.Dropout(0.5), *linear()).train()
+    before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
+    found = [training_losses(model, batches(pixels, targets, size)) for size in (24, 5)]
+    np.testing.assert_allclose(*found, rtol=1e-6)
+    for name, tensor in model.state_dict().items():
+        assert torch.equal(tensor, before[name])
+
+
+def test_it_reads_what_was_drawn(tmp_path: Path) -> None:
+    pixels, targets = drawn(10)
+    found = training_losses(linear(), augmented(tmp_path / "drawn", pixels, targets).batches(4))
+    np.testing.assert_array_equal(found, training_losses(linear(), batches(pixels, targets, 4)))
+
+
+def test_a_loss_that_is_not_finite_is_refused() -> None:
+    pixels, targets = drawn(6)
+    pixels[4] = np.inf
+    with pytest.raises(VitscopeError, match="Sequential is not finite on 1 of 6 training images"):
+        training_losses(linear(), batches(pixels, targets, 3))
+
+
+def test_no_images_are_refused() -> None:
+    with pytest.raises(VitscopeError, match="no image to measure the loss on"):
+        training_losses(linear(), [])
+
+
+def predictions(wrong: int, images: int) -> pd.DataFrame:
+    return pd.DataFrame({"label": [1] * images, "prediction": [0] * wrong + [1] * (images - wrong)})
+
+
+def test_the_table_has_the_error_and_the_loss(tmp_path: Path) -> None:
+    losses = np.array([1.0, 2.0, 6.0])
+    table = fit_table(predictions(37, 200), losses, resamples=500, seed=3)
+    assert table["metric"].tolist() == ["error_percent", "nll_train"]
+    assert table["images"].tolist() == [200, 3]
+    assert table["value"].tolist() == [18.5, 3.0]
+    error = table.iloc[0]
+    wrong = np.repeat([100.0, 0.0], [37, 163])[:, None]
+    np.testing.assert_array_equal(
+        [error["ci_low"], error["ci_high"]], interval(wrong, 500, 3).ravel()
+    )
+    # The binomial one, within the noise of so many resamples.
+    half = 1.96 * np.sqrt(18.5 * 81.5 / 200)
+    np.testing.assert_allclose(
+        [error["ci_low"], error["ci_high"]], 18.5 + half * np.r_[-1, 1], atol=1
+    )
+    assert table.iloc[1][["ci_low", "ci_high"]].isna().all()
+    find_table("fit").write(table.assign(model="vit"), tmp_path / "fit.parquet")
+    assert len(find_table("fit").read(tmp_path / "fit.parquet")) == 2
+
+
+def test_a_single_image_has_no_interval() -> None:
+    table = fit_table(predictions(1, 1), np.ones(1), resamples=100, seed=0)
+    assert table["value"].tolist() == [100, 1]
+    assert table[["ci_low", "ci_high"]].isna().all(axis=None)
+
+
+def test_a_job_measures_augmented_images_beside_predictions(tmp_path: Path) -> None:
+    alike = augmented(tmp_path / "drawn", *drawn(10))
+    images = shapes(tmp_path / "split", 10)
+    given = on_model(linear(), images, alike=alike, predictions=predictions(3, 20))
+    losses = training_losses(linear(), alike.batches(7))
+    expected = fit_table(predictions(3, 20), losses, 100, 3).assign(model="net")
+    pd.testing.assert_frame_equal(measure(given, 100, 3), expected, check_exact=True)
+    for missing in ("alike", "predictions"):
+        with pytest.raises(ValueError, match="needs predictions and augmented images"):
+            measure(replace(given, **{missing: None}), 100, 3)

@@ -1,0 +1,32 @@
+"""The claim that attention goes by shape more than convolution does."""
+
+from vitscope.claims.claim import Claim, attention_against_convolution
+from vitscope.claims.comparing import larger, value_in_row
+from vitscope.claims.evidence import Evidence
+from vitscope.measures.classification.table_shape_texture import TABLE
+
+_RULE = (
+    "The paper infers this from Fig. 2b (Section 3) and has no such figure. The value is the shape "
+    "bias of the model named first minus that of the convolutional one; the claim holds where it "
+    "is above zero. Its 95 % interval is made of those of both models, and rather too wide, for "
+    "both classify the same images."
+)
+
+CLAIMS = {
+    "shape_texture": Evidence(
+        TABLE,
+        (
+            Claim(
+                "msa_goes_by_shape",
+                "MSAs go by shape more than Convs do",
+                "Section 3",
+                "difference of shape bias",
+                _RULE,
+                attention_against_convolution,
+                larger("shape_bias"),
+                holds_above=0,
+            ),
+        ),
+        value_in_row("shape_bias", "class_name", "all"),
+    )
+}
