@@ -13,7 +13,8 @@ from bench.images import noise
 from bench.rows import Row
 from vitscope.networks.building.family import find_family
 from vitscope.networks.building.plain_attention import plain_attention
-from vitscope.settings.loading import study_schema
+from vitscope.settings.keys import Recipe
+from vitscope.settings.section import schema_of
 from vitscope.training.batches import Batch, Batches, workers_for
 from vitscope.training.optimization import optimizer_of
 from vitscope.training.steps import take_step
@@ -33,7 +34,7 @@ BOUND = 1 / 0.85
 
 def _recipe(**changes: Any) -> dict[str, Any]:
     """Return the recipe that a study has by default, with all that augments."""
-    keys = study_schema()["$defs"]["training"]["properties"]
+    keys = schema_of(Recipe)["properties"]
     defaults = {key: schema["default"] for key, schema in keys.items() if "default" in schema}
     return defaults | {"batch_size": BATCH, "erasing": 0.25} | changes
 

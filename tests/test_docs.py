@@ -40,7 +40,8 @@ def test_generated_parts_are_up_to_date(path: Path) -> None:
 def test_every_setting_family_and_table_has_its_part() -> None:
     pages = {path: path.read_text() for path in PAGES_WITH_PARTS}
     parts = {part for text in pages.values() for _, part, _ in GENERATED.findall(text)}
-    sections = {key for key, schema in study_schema()["properties"].items() if set(schema) - SCALAR}
+    keys = study_schema()["properties"].items()
+    sections = {key for key, schema in keys if schema.get("type") == "object"}
     assert parts == {
         "config",
         "captions",
@@ -71,9 +72,6 @@ def test_every_setting_family_and_table_has_its_part() -> None:
 @dataclass
 class Nothing:
     """The settings of a measure that has none."""
-
-
-SCALAR = {"type", "enum", "default", "description", "pattern", "maxLength", "title"}
 
 
 def test_every_key_of_every_arch_is_explained() -> None:

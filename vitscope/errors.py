@@ -48,3 +48,17 @@ def quoted(value: object) -> str:
     words = {None: "nothing", True: "true", False: "false"}
     text = words[value] if value is None or isinstance(value, bool) else repr(value)
     return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def unknown(where: object, key: str, found: object, allowed: Iterable[str]) -> VitscopeError:
+    """Return the error that a value is none of the allowed ones."""
+    allowed = list(allowed)
+    return VitscopeError(
+        f"{where}: {key}: found {quoted(found)}, allowed: {listed(allowed)}."
+        f"{nearest(str(found), allowed)}"
+    )
+
+
+def listed(names: Iterable[str]) -> str:
+    """Return names in order, for a message."""
+    return ", ".join(sorted(names)) or "nothing"

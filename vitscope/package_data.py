@@ -5,7 +5,6 @@ from pathlib import Path
 PACKAGE = Path(__file__).resolve().parent
 STYLE = PACKAGE / "drawing" / "style.mplstyle"
 PUBLISHED_POINTS = PACKAGE / "claims" / "published_points"
-SCHEMAS = PACKAGE / "settings" / "schemas"
 CORRUPTION_PARAMETERS = PACKAGE / "corruptions" / "parameters.yaml"
 # Links to what a clone has elsewhere, so that it is there once; a wheel has the files themselves.
 BUNDLED_MODELS = PACKAGE / "bundled_models"

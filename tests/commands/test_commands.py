@@ -15,7 +15,7 @@ from vitscope.errors import VitscopeError
 from vitscope.package_data import ROOT
 
 STUDY = ROOT / "config" / "studies" / "mini.yaml"
-HEAVY = ("torch", "timm", "pandas", "numpy", "matplotlib", "snakemake", "jsonschema", "yaml")
+HEAVY = ("torch", "timm", "pandas", "numpy", "matplotlib", "snakemake", "yaml")
 
 
 def vitscope(*arguments: str, code: str = "") -> subprocess.CompletedProcess[str]:

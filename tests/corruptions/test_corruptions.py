@@ -21,7 +21,7 @@ from vitscope.corruptions.registry import FUNCTIONS, corrupt, parameters
 from vitscope.data.sources.parquet import Parquet
 from vitscope.data.sources.shapes32 import draw
 from vitscope.errors import VitscopeError
-from vitscope.settings.loading import study_schema
+from vitscope.settings.loading import analysis_schema
 
 SHAPES = draw("test", np.arange(200), seed=0).pixels.transpose(0, 3, 1, 2).copy()
 SMOOTH = np.float32([0.05, 0.2, 0.4, 0.8, 1, 0.6])
@@ -166,7 +166,7 @@ def test_severity_takes_a_large_photograph_further_away(corruption: str) -> None
 
 
 def test_the_corruptions_are_those_of_the_schema() -> None:
-    setting = study_schema()["$defs"]["analysis"]["properties"]["robustness"]["properties"]
+    setting = analysis_schema()["properties"]["robustness"]["properties"]
     assert tuple(setting["corruptions"]["default"]) == CORRUPTIONS
     assert tuple(setting["corruptions"]["items"]["enum"]) == CORRUPTIONS
     assert list(GROUPS) == ["noise", "blur", "weather", "digital"]

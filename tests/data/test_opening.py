@@ -76,7 +76,7 @@ def test_a_source_declares_what_its_module_holds(kind: str) -> None:
     module = importlib.import_module(f"vitscope.data.sources.{kind}")
     declaration = declared(kind)
     assert declaration == Declaration(**module.SOURCE)
-    assert set(declaration.required) <= set(declaration.keys)
+    assert set(declaration.required) <= {*declaration.shared, *declaration.keys}
     assert [*inspect.signature(module.open_split).parameters] == ["source", "split", "file"]
     if declaration.archive:
         facts = official(declaration.archive, {"kind": kind}, kind)

@@ -2,10 +2,12 @@
 
 from dataclasses import replace
 
+from tests.helpers.studies import figure_of
 from vitscope.data import opening
 from vitscope.measures import registry
 from vitscope.networks.building.family import family_names
-from vitscope.settings.loading import BUNDLED_STUDIES, Figure, load_study
+from vitscope.settings.keys import Figure
+from vitscope.settings.loading import BUNDLED_STUDIES, load_study
 from vitscope.settings.study import Study
 
 
@@ -22,13 +24,14 @@ def everything() -> Study:
         data={kind: replace(data, source={"kind": kind}) for kind in opening.names()},
         models={name: replace(model, family=name, history=None) for name in family_names()},
         videos={name: replace(video, model=name) for name in family_names()},
-        figures={kind: Figure(kind, ["vit"], _pairs(kind)) for kind in registry.kinds()},
+        figures={kind: _figure(kind) for kind in registry.kinds()},
     )
 
 
-def _pairs(kind: str) -> list[tuple[str, str]]:
+def _figure(kind: str) -> Figure:
     of_pairs = registry.declared(registry.kinds()[kind].measure).of_pairs
-    return [("vit", "resnet")] if of_pairs else []
+    pairs = [("vit", "resnet")] if of_pairs else []
+    return figure_of(kind, ["vit"], pairs)
 
 
 def choices(rule: str) -> list[dict[str, str]]:

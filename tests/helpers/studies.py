@@ -1,14 +1,22 @@
 """Studies of tests: one that never changes, and the default study with other settings."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import yaml
 
+from vitscope.settings.keys import Figure
 from vitscope.settings.loading import BUNDLED_STUDIES
+from vitscope.settings.resolving import look_up_kind
 
 # Jobs, passes and bytes are counted of it, so that a figure more of another study changes no test.
 FROZEN = Path(__file__).parents[1] / "studies" / "frozen.yaml"
+
+
+def figure_of(kind: str, models: list[str], pairs: Sequence[tuple[str, str]] = ()) -> Figure:
+    """Return a figure as a study has it after loading."""
+    return look_up_kind(Figure(kind=kind, models=models, pairs=[*pairs]), "a test", kind)
 
 
 def mini() -> dict[str, Any]:

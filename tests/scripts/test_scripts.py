@@ -54,5 +54,5 @@ def test_a_script_that_imports_torch_is_noticed() -> None:
 
 def test_jobs_check_no_studies() -> None:
     names = scripts_of("base", "figures", "torch")
-    done = run(IMPORTS_OF.format(module="jsonschema", names=names))
+    done = run(IMPORTS_OF.format(module="msgspec", names=names))
     assert done.returncode == 0, done.stderr

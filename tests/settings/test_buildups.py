@@ -11,7 +11,7 @@ from vitscope.buildup.deciding import Plan
 from vitscope.buildup.trying import plan_of
 from vitscope.errors import VitscopeError
 from vitscope.settings.loading import load_study
-from vitscope.settings.study import typed
+from vitscope.settings.resolving import build_study
 from vitscope.workflow import params
 
 
@@ -149,7 +149,7 @@ def test_weights_that_are_bundled(tmp_path: Path) -> None:
 def test_records_of_runs_may_be_older_than_buildups(tmp_path: Path) -> None:
     study = load_study(mini_with(tmp_path))
     settings = {key: value for key, value in study.settings.items() if key != "buildups"}
-    assert typed("old", study.path, settings).buildups == {}
+    assert build_study("old", study.path, settings).buildups == {}
 
 
 def test_a_recipe_is_complete(tmp_path: Path) -> None:

@@ -13,16 +13,17 @@ from hypothesis import strategies as st
 from vitscope.errors import VitscopeError
 from vitscope.measures import registry
 from vitscope.networks.building.family import arch_schema, family_names
-from vitscope.package_data import ROOT, SCHEMAS
+from vitscope.settings.keys import Config
 from vitscope.settings.loading import (
     BUNDLED_STUDIES,
-    config_schema,
+    analysis_schema,
     find_studies,
     load_config,
     load_study,
     study_schema,
 )
-from vitscope.settings.schema import resolved
+from vitscope.settings.schema import find_faults
+from vitscope.settings.section import schema_of
 from vitscope.settings.study import Study
 from vitscope.workflow import params
 
@@ -993,15 +994,13 @@ def test_every_default_of_the_schema_is_filled_in(tmp_path: Path) -> None:
 
 
 SECTIONS = {
-    key
-    for key, schema in study_schema()["$defs"]["analysis"]["properties"].items()
-    if schema.get("type") == "object"
+    key for key, schema in analysis_schema()["properties"].items() if schema.get("type") == "object"
 }
 
 
 @pytest.mark.parametrize("section", sorted(SECTIONS))
 def test_every_section_of_the_analysis_has_its_defaults(tmp_path: Path, section: str) -> None:
-    properties = study_schema()["$defs"]["analysis"]["properties"][section]["properties"]
+    properties = analysis_schema()["properties"][section]["properties"]
     study = loaded(tmp_path)
     defaults = {key: schema["default"] for key, schema in properties.items()}
     assert study.settings["analysis"][section] == defaults
@@ -1237,27 +1236,18 @@ def test_a_folder_without_studies_is_refused(tmp_path: Path) -> None:
     )
 
 
-# The schemas
+# Every key
 
 
-@pytest.mark.parametrize("name", ["config", "study"])
-def test_schemas_are_closed_and_explain_every_key(name: str) -> None:
-    """Whatever has keys of its own allows no others, and each key has a description."""
-
-    def visit(schema: dict[str, Any], key: str) -> None:
-        properties = schema.get("properties", {})
-        if properties:
-            assert schema.get("additionalProperties") is False, key
-        for name, inner in properties.items():
-            described = resolved(inner, study_schema())
-            assert described.get("description"), f"{key}.{name}"
-            visit(inner, f"{key}.{name}")
-        if isinstance(schema.get("additionalProperties"), dict):
-            visit(schema["additionalProperties"], f"{key}.NAME")
-
-    schema = {"config": config_schema, "study": study_schema}[name]()
-    visit(schema, name)
-    for definition, inner in schema.get("$defs", {}).items():
-        visit(inner, definition)
-    assert (SCHEMAS / f"{name}.schema.yaml").is_file()
-    assert ROOT in SCHEMAS.parents
+@pytest.mark.parametrize("schema", [study_schema(), schema_of(Config)], ids=["study", "config"])
+def test_every_key_is_explained_and_its_default_allowed(schema: dict[str, Any]) -> None:
+    """Whatever has keys of its own allows no others."""
+    if schema.get("properties"):
+        assert schema["additionalProperties"] is False
+    for name, inner in schema.get("properties", {}).items():
+        assert inner["description"].endswith((".", "'")), name
+        if "default" in inner:
+            assert [*find_faults(inner, inner["default"])] == [], name
+        test_every_key_is_explained_and_its_default_allowed(inner)
+    if isinstance(schema.get("additionalProperties"), dict):
+        test_every_key_is_explained_and_its_default_allowed(schema["additionalProperties"])

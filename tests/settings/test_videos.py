@@ -9,7 +9,7 @@ import pytest
 from tests.helpers.studies import mini_with
 from vitscope.errors import VitscopeError
 from vitscope.settings.loading import load_study
-from vitscope.settings.study import typed
+from vitscope.settings.resolving import build_study
 from vitscope.workflow import params
 
 GENERATED = {"generated": "shapes32"}
@@ -118,4 +118,4 @@ def test_models_of_videos_are_shown(tmp_path: Path) -> None:
 def test_records_of_runs_may_be_older_than_videos(tmp_path: Path) -> None:
     study = load_study(mini_with(tmp_path))
     settings = {key: value for key, value in study.settings.items() if key != "videos"}
-    assert typed("old", study.path, settings).videos == {}
+    assert build_study("old", study.path, settings).videos == {}

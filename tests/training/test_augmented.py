@@ -14,8 +14,8 @@ from tests.helpers.splits import built
 from vitscope.data.split import Split
 from vitscope.errors import VitscopeError
 from vitscope.files.tensors import TensorWriter
-from vitscope.settings.loading import BUNDLED_STUDIES, load_study, study_schema
-from vitscope.settings.study import Loss
+from vitscope.settings.keys import NOT_AUGMENTED, Loss
+from vitscope.settings.loading import BUNDLED_STUDIES, load_study
 from vitscope.training.augmented import Augmented
 from vitscope.training.augmenting import augment_images
 from vitscope.training.recipe import training_rows
@@ -186,15 +186,14 @@ def test_images_are_drawn_as_a_loss_says_that_knows_of_no_training(
     split: Split, tmp_path: Path
 ) -> None:
     mini = load_study(BUNDLED_STUDIES / "mini.yaml")
-    bare = replace(mini, training=None, loss=Loss(0.1, "none"))
+    bare = replace(mini, training=None, loss=Loss(weight_decay=0.1, augment="none"))
     clean = params.drawing(bare)["clean"]
     images = drawn(split, tmp_path, params.augmentation(bare, "vit"), images=70, clean=clean)
     expected = drawn(split, tmp_path, images=70, clean=True)
     for found, wanted in zip(images.rows(0, 70), expected.rows(0, 70), strict=True):
         assert torch.equal(found, wanted)
-    off = study_schema()["$defs"]["loss"]["properties"]["augment"]["properties"]
-    augment = {key: schema["default"] for key, schema in off.items()} | {"flip": True}
-    flipping = replace(bare, loss=Loss(0.1, augment))
+    augment = NOT_AUGMENTED | {"flip": True}
+    flipping = replace(bare, loss=Loss(weight_decay=0.1, augment=augment))
     assert not params.drawing(flipping)["clean"]
     pictures, targets = drawn(
         split, tmp_path, params.augmentation(flipping, "vit"), images=60

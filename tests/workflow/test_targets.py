@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.helpers.studies import figure_of
 from vitscope.errors import VitscopeError
 from vitscope.measures import registry
 from vitscope.settings.loading import BUNDLED_STUDIES, Studies, load_config
-from vitscope.settings.study import Figure
 from vitscope.workflow import targets
 
 PLACES = targets.Places("figures", "results", ("all", "train_mini"))
@@ -155,7 +155,7 @@ def test_a_table_that_no_figure_needs_says_which_would(studies: Studies) -> None
     assert names_refused(changed, "mini", table="hessian") == sentence
     assert names_refused(changed, "mini", measure="hessian", model="vit") == sentence
     # The same for a model that no such figure shows: at which moments is not known.
-    shown = {"one": Figure("hessian", ["vit"])}
+    shown = {"one": figure_of("hessian", ["vit"])}
     changed = studies._replace(usable={"mini": replace(mini, figures=shown)})
     sentence = names_refused(changed, "mini", measure="hessian", model="resnet")
     assert sentence.endswith("found 'resnet', allowed: vit.")
@@ -173,7 +173,7 @@ def test_what_a_study_has_is_not_refused(studies: Studies) -> None:
         for model in mini.models_of(measure):
             targets.check_names("TARGET", mini, {"measure": measure, "model": model})
     targets.check_names("TARGET", mini, {"model": "pit", "snapshot": "end", "split": "test"})
-    pairs = {"one": Figure("cka_between", ["pit", "vit"], pairs=[("pit", "vit")])}
+    pairs = {"one": figure_of("cka_between", ["pit", "vit"], [("pit", "vit")])}
     paired = replace(mini, figures=pairs)
     (pair,) = paired.pairs()
     targets.check_names("TARGET", paired, {"measure": "cka_between", "model": pair})

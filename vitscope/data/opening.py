@@ -25,13 +25,14 @@ if TYPE_CHECKING:
 class Declaration:
     """What a source says of itself in its literal `SOURCE`.
 
-    `keys` are the keys that it takes in a study beside `kind`, each with its JSON schema, which may
-    refer to the schema of studies. `archive` is the official archive that is downloaded where a
-    study names no path: see `archives.py`. Where `glanced` is set, the module has a function
-    `glance`, by which a study is checked as it is read.
+    `keys` are the keys that it takes in a study beside `kind`, each with its JSON schema, and
+    `shared` the keys that mean the same for all sources: `path`, `url` or both. `archive` is the
+    official archive that is downloaded where a study names no path: see `archives.py`. Where
+    `glanced` is set, the module has a function `glance`, by which a study is checked as it is read.
     """
 
     meaning: str
+    shared: tuple[str, ...] = ()
     keys: dict[str, dict[str, Any]] = field(default_factory=dict)
     required: tuple[str, ...] = ()
     archive: dict[str, Any] | None = None

@@ -2,8 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from vitscope.errors import VitscopeError
-from vitscope.settings.schema import unknown
+from vitscope.errors import VitscopeError, unknown
 
 if TYPE_CHECKING:
     from vitscope.settings.study import Study

@@ -11,8 +11,9 @@ from vitscope.files.strict_yaml import load_yaml
 from vitscope.networks.building.empty import empty_network, fill
 from vitscope.package_data import BUNDLED_MODELS
 from vitscope.settings.loading import study_schema
+from vitscope.settings.resolving import build_study
 from vitscope.settings.schema import fill as with_defaults
-from vitscope.settings.study import Study, typed
+from vitscope.settings.study import Study
 
 
 def bundled(name: str, images: int | None = None) -> dict[str, Any]:
@@ -47,10 +48,10 @@ def bundled(name: str, images: int | None = None) -> dict[str, Any]:
 
 def _study() -> Study:
     """Return the study, of which only what lies beside it is needed."""
-    file, schema = BUNDLED_MODELS / "mini.yaml", study_schema()
+    file = BUNDLED_MODELS / "mini.yaml"
     settings = load_yaml(file)
-    with_defaults(settings, schema, schema)
-    return typed(file.stem, file, settings)
+    with_defaults(settings, study_schema())
+    return build_study(file.stem, file, settings)
 
 
 def _images(study: Study, name: str, wanted: int | None) -> tuple[Any, Any]:

@@ -8,9 +8,12 @@ from typing import Any
 from vitscope.errors import VitscopeError
 from vitscope.measures import registry
 from vitscope.scopes.images import DATASET, SPLIT, Stored
-from vitscope.settings.loading import check_view, study_schema
+from vitscope.settings.keys import Augmented, Loss, Model, Settings, Video
+from vitscope.settings.loading import analysis_schema, check_view, study_schema
+from vitscope.settings.resolving import build_study
 from vitscope.settings.schema import check, fill
-from vitscope.settings.study import Settings, Study, typed
+from vitscope.settings.section import Schema, schema_of
+from vitscope.settings.study import Study
 
 # What messages call the place of these settings.
 WHERE = "look"
@@ -27,9 +30,7 @@ def described(
     analysis: Mapping[str, Any] | None,
 ) -> Study:
     """Return the study of a network that is measured on images in memory, in every figure."""
-    schema = study_schema()
-    definitions = schema["$defs"]
-    own = _checked(analysis or {}, definitions["analysis"] | {"$defs": definitions}, "analysis")
+    own = _checked(analysis or {}, analysis_schema(), "analysis")
     model: Settings = {
         "label": name,
         "family": FAMILY,
@@ -38,8 +39,8 @@ def described(
         "arch": {},
     }
     if points is not None:
-        listed = {**definitions["model"]["properties"]["points"], "$defs": definitions}
-        model["points"] = _checked([dict(point) for point in points], listed, "points")
+        listed = [dict(point) for point in points]
+        model["points"] = _checked(listed, schema_of(Model)["properties"]["points"], "points")
     images = len(stored.split)
     settings: Settings = {
         "title": f"{name}, looked at in memory",
@@ -53,24 +54,23 @@ def described(
         "analysis": _fitting(own, images),
     }
     if loss is not None:
-        of_loss = definitions["loss"] | {"$defs": definitions}
-        settings["loss"] = _checked(dict(loss), of_loss, "loss")
-    fill(settings, schema, schema)
-    return typed(name, Path(WHERE), settings)
+        settings["loss"] = _checked(dict(loss), schema_of(Loss), "loss")
+    fill(settings, study_schema())
+    return build_study(name, Path(WHERE), settings)
 
 
 def described_video(settings: Mapping[str, Any]) -> Settings:
     """Return what a video shows, as a study says it."""
-    schema = study_schema()["$defs"]["video"]
+    schema = schema_of(Video)
     own = {key: schema["properties"][key] for key in settings}
     check("video", dict(settings), {**schema, "properties": own, "required": []})
     check_view("video", settings)
     return dict(settings)
 
 
-def _checked(settings: Any, schema: Mapping[str, Any], key: str) -> Any:
+def _checked(settings: Any, schema: Schema, key: str) -> Any:
     copied = deepcopy(settings)
-    check(WHERE, copied, dict(schema), within=(key,))
+    check(WHERE, copied, schema, within=(key,))
     return copied
 
 
@@ -97,7 +97,7 @@ def _fitting(analysis: Settings, images: int) -> Settings:
     analysis["split"] = SPLIT
     of_loss = analysis.setdefault("augmented", {})
     of_loss["split"] = SPLIT
-    most = study_schema()["$defs"]["analysis"]["properties"]["augmented"]["properties"]["images"]
+    most = schema_of(Augmented)["properties"]["images"]
     drawn = of_loss.setdefault("images", min(images, most["default"]))
     for measure in map(registry.declared, registry.names()):
         fitting = measure.fitting(drawn if measure.needs == "loss" else images)

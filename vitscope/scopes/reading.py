@@ -14,9 +14,11 @@ from vitscope.errors import VitscopeError, nearest
 from vitscope.measures import registry
 from vitscope.package_data import PUBLISHED_POINTS
 from vitscope.scopes.scope import OTHERS, Tables, drawn
+from vitscope.settings.keys import Settings
 from vitscope.settings.loading import load_study
 from vitscope.settings.moments import with_moments
-from vitscope.settings.study import Settings, Study, typed
+from vitscope.settings.resolving import build_study
+from vitscope.settings.study import Study
 from vitscope.workflow import params
 from vitscope.workflow.tables import find_table
 
@@ -121,7 +123,7 @@ def read(folder: Path | str, study: Path | str | None = None) -> Made:
             f"give study=, the path of its file."
         )
     settings = _recorded(record)
-    return Made(with_moments(typed(settings.pop("name"), record, settings)), place)
+    return Made(with_moments(build_study(settings.pop("name"), record, settings)), place)
 
 
 def _recorded(record: Path) -> Settings:

@@ -22,7 +22,8 @@ from vitscope.networks.building.outputs import logits_of
 from vitscope.networks.building.own_code import INSTALLED, OwnCode
 from vitscope.scopes.borrowed import borrowed, device_of
 from vitscope.scopes.described import IMAGES, WEIGHTS
-from vitscope.settings.study import Settings, Study
+from vitscope.settings.keys import Settings
+from vitscope.settings.study import Study
 
 # The file of what is defined in a notebook.
 NETWORK = "network.py"

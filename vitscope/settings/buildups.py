@@ -6,10 +6,10 @@ from pathlib import Path
 
 from vitscope.buildup.deciding import stage_name
 from vitscope.buildup.tried import BASELINES
-from vitscope.errors import VitscopeError, nearest, quoted
+from vitscope.errors import VitscopeError, listed, nearest, quoted, unknown
 from vitscope.package_data import PUBLISHED_POINTS, ROOT
-from vitscope.settings.schema import listed, unknown
-from vitscope.settings.study import TRAINING_SPLITS, BuildUp, Study
+from vitscope.settings.keys import BuildUp
+from vitscope.settings.study import TRAINING_SPLITS, Study
 
 # What a file of published points of a build-up has.
 COLUMNS = {"branch", "msa_number", "accuracy"}

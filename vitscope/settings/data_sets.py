@@ -9,7 +9,8 @@ from vitscope.data.class_numbers import check_distinct, check_index, numbering, 
 from vitscope.data.counts import check_measured, check_taken
 from vitscope.errors import VitscopeError, quoted
 from vitscope.measures import registry
-from vitscope.settings.study import Dataset, Settings, Study
+from vitscope.settings.keys import Dataset, Settings
+from vitscope.settings.study import Study
 
 
 def with_class_names(path: Path, data: Mapping[str, Settings]) -> dict[str, Settings]:

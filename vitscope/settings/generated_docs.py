@@ -20,9 +20,10 @@ from vitscope.measures import captions, registry
 from vitscope.networks.building.family import arch_schema, family_names, module_of
 from vitscope.package_data import ROOT
 from vitscope.settings import python_docs
-from vitscope.settings.loading import BUNDLED_STUDIES, config_schema, load_study, study_schema
-from vitscope.settings.schema import resolved, type_in_words
-from vitscope.settings.section import Schema
+from vitscope.settings.keys import Config
+from vitscope.settings.loading import BUNDLED_STUDIES, load_study, study_schema
+from vitscope.settings.schema import type_in_words
+from vitscope.settings.section import Schema, schema_of
 from vitscope.workflow.tables import find_table
 
 PAGES = (
@@ -72,13 +73,12 @@ def _part(name: str) -> str:
     if kind == "families":
         return "".join(map(_family, family_names()))
     if kind == "config":
-        schema = config_schema()
-        return _settings(_within(schema, schema, ""))
+        return _settings(_within(schema_of(Config), ""))
     schema = study_schema()
     if not what:
         # The sections of a study have tables of their own.
-        return _settings(_within(schema, schema, "", deep=False))
-    return _settings(_inside(schema["properties"][what], schema, ""))
+        return _settings(_within(schema, "", deep=False))
+    return _settings(_inside(schema["properties"][what], ""))
 
 
 def _measure(measure: str) -> str:
@@ -149,7 +149,7 @@ def _family(family: str) -> str:
     """Describe what the `arch` of a family takes."""
     schema, about = arch_schema(family), _docstring(module_of(family))
     summary = " ".join(about.partition("\n\n")[0].split())
-    keys = [*_within(schema, schema, "")]
+    keys = [*_within(schema, "")]
     if others := schema.get("additionalProperties"):
         keys.append(Setting("any other", "", "", others["description"]))
     return f"\n#### {family}\n\n{summary}\n\n{_settings(keys)}{_choice(schema)}"
@@ -190,31 +190,29 @@ def _choice(schema: Schema) -> str:
     return f"\nExactly one of: {'; '.join(options)}.\n"
 
 
-def _within(schema: Schema, root: Schema, prefix: str, deep: bool = True) -> Iterator[Setting]:
+def _within(schema: Schema, prefix: str, deep: bool = True) -> Iterator[Setting]:
     """List the keys of an object, and of the objects in it."""
     for key, inner in schema.get("properties", {}).items():
-        inner = resolved(inner, root)
         default = json.dumps(inner["default"]) if "default" in inner else ""
         yield Setting(
             f"`{prefix}{key}`",
-            _value(inner, root),
+            _value(inner),
             "required" if key in schema.get("required", ()) else default and f"`{default}`",
             inner.get("description", "").strip(),
         )
         if deep:
-            yield from _inside(inner, root, f"{prefix}{key}.")
+            yield from _inside(inner, f"{prefix}{key}.")
 
 
-def _inside(schema: Schema, root: Schema, prefix: str) -> Iterator[Setting]:
+def _inside(schema: Schema, prefix: str) -> Iterator[Setting]:
     """List the keys within a value, under NAME where the user gives the names."""
-    schema = resolved(schema, root)
-    yield from _within(schema, root, prefix)
+    yield from _within(schema, prefix)
     named = schema.get("additionalProperties")
-    if isinstance(named, dict) and "properties" in resolved(named, root):
-        yield from _within(resolved(named, root), root, f"{prefix}NAME.")
+    if isinstance(named, dict):
+        yield from _within(named, f"{prefix}NAME.")
 
 
-def _value(schema: Schema, root: Schema) -> str:
+def _value(schema: Schema) -> str:
     """Say in words what a schema allows."""
     if "enum" in schema:
         return ", ".join(f"`{json.dumps(value).strip(chr(34))}`" for value in schema["enum"])
@@ -223,7 +221,7 @@ def _value(schema: Schema, root: Schema) -> str:
     words = type_in_words(schema["type"])
     if "items" in schema:
         length = f" of {schema['maxItems']}" if "maxItems" in schema else ""
-        words += f"{length}, each {_value(resolved(schema['items'], root), root)}"
+        words += f"{length}, each {_value(schema['items'])}"
     bounds = [words.format(schema[key]) for key, words in BOUNDS.items() if key in schema]
     return ", ".join([words, *bounds])
 

@@ -7,6 +7,7 @@ allowed.
 import csv
 from collections.abc import Iterator, Mapping, Set
 from contextlib import suppress
+from copy import deepcopy
 from dataclasses import asdict, replace
 from functools import cache
 from os.path import normpath
@@ -14,25 +15,28 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from vitscope.data import opening
-from vitscope.errors import VitscopeError, nearest, quoted
+from vitscope.errors import VitscopeError, listed, nearest, quoted, unknown
 from vitscope.files.strict_yaml import load_yaml
 from vitscope.measures import registry
 from vitscope.networks.building.family import arch_schema, family_names, prepared
-from vitscope.package_data import PUBLISHED_POINTS, ROOT, SCHEMAS
+from vitscope.package_data import PUBLISHED_POINTS, ROOT
 from vitscope.settings.buildups import check_buildups
 from vitscope.settings.data_sets import check_data, with_class_names
-from vitscope.settings.moments import with_moments
-from vitscope.settings.schema import check, fill, listed, unknown
-from vitscope.settings.section import Schema, schema_of
-from vitscope.settings.study import (
-    LOCK_SUFFIX,
-    TRAINING_SPLITS,
+from vitscope.settings.keys import (
+    NAME,
+    SOURCE_KEYS,
+    Analysis,
+    Config,
     Figure,
     Model,
+    Recipe,
     Settings,
-    Study,
-    typed,
 )
+from vitscope.settings.moments import with_moments
+from vitscope.settings.resolving import build_study
+from vitscope.settings.schema import check, fill
+from vitscope.settings.section import Schema, schema_of
+from vitscope.settings.study import LOCK_SUFFIX, TRAINING_SPLITS, Study
 from vitscope.training.snapshots import END
 
 BUNDLED_STUDIES = ROOT / "config" / "studies"
@@ -54,39 +58,50 @@ MAY_DIFFER = (
 
 
 @cache
-def config_schema() -> Schema:
-    """Return the schema of config/config.yaml."""
-    return load_yaml(SCHEMAS / "config.schema.yaml")
+def analysis_schema() -> Schema:
+    """Return the schema of an analysis, with a section for each measure that has settings."""
+    own = schema_of(Analysis)
+    measures = [registry.declared(name) for name in registry.names()]
+    sections = {each.name: schema_of(each.settings) for each in measures if each.settings}
+    defaults = {name: section | {"default": {}} for name, section in sections.items()}
+    return own | {"properties": own["properties"] | defaults}
 
 
 @cache
 def study_schema() -> Schema:
     """Return the schema of a study, with what sources and measures declare of their settings."""
-    schema = load_yaml(SCHEMAS / "study.schema.yaml")
-    _add_sources(schema["$defs"]["source"])
-    measures = [registry.declared(name) for name in registry.names()]
-    schema["$defs"]["analysis"]["properties"] |= {
-        each.name: schema_of(each.settings) for each in measures if each.settings
-    }
+    schema = deepcopy(schema_of(Study))
+    keys = schema["properties"]
+    keys["analysis"] |= analysis_schema()
+    keys["data"]["additionalProperties"]["properties"]["source"] |= _source_schema()
     return schema
 
 
-def _add_sources(source: Schema) -> None:
-    """Add the kinds of sources, and to each the keys that it takes, as their modules declare."""
-    properties = source["properties"]
-    kinds = {kind: opening.declared(kind) for kind in opening.names()}
-    meanings = "; ".join(f"`{kind}`: {declared.meaning}" for kind, declared in kinds.items())
-    properties["kind"] |= {"enum": list(kinds), "description": f"{meanings}."}
-    for kind, declared in kinds.items():
-        properties |= declared.keys
-        of_kind = {"required": ["kind"], "properties": {"kind": {"const": kind}}}
-        keys = {"propertyNames": {"enum": ["kind", *declared.keys]}}
-        source["allOf"].append({"if": of_kind, "then": keys | {"required": [*declared.required]}})
+def _source_schema() -> Schema:
+    """Return the schema of a source: its kind, and the keys that the module of the kind declares.
+
+    A key of another kind is refused.
+    """
+    declared = {kind: opening.declared(kind) for kind in opening.names()}
+    meanings = "; ".join(f"`{kind}`: {source.meaning}" for kind, source in declared.items())
+    keys: Schema = {"kind": {"enum": list(declared), "description": f"{meanings}."}}
+    kinds = {}
+    for kind, source in declared.items():
+        own = {key: SOURCE_KEYS[key] for key in source.shared} | source.keys
+        keys |= own
+        names = {"enum": ["kind", *own]}
+        kinds[kind] = {"propertyNames": names, "required": [*source.required]}
+    return {
+        "additionalProperties": False,
+        "required": ["kind"],
+        "properties": keys,
+        "kinds": kinds,
+    }
 
 
 def _check_models(path: Path, settings: Settings) -> None:
     # Of the recipe, a model gives only what differs, and a build-up too.
-    recipe = {**study_schema()["$defs"]["training"], "required": []}
+    recipe = schema_of(Recipe) | {"required": []}
     for name, model in settings["models"].items():
         key = f"models.{name}"
         if model["family"] not in family_names():
@@ -161,8 +176,6 @@ def _check_bundled(path: Path, key: str, bundled: str) -> None:
 def _check_figures(study: Study) -> None:
     for name, figure in study.figures.items():
         key = f"figures.{name}"
-        if figure.kind not in registry.kinds():
-            raise unknown(study.path, f"{key}.kind", figure.kind, registry.kinds())
         _check_members(study, key, figure)
         _check_shown(study, key, figure)
         _check_classes(study, key, figure)
@@ -172,7 +185,7 @@ def _check_figures(study: Study) -> None:
 
 def _check_members(study: Study, key: str, figure: Figure) -> None:
     """Refuse models that there are not, pairs where models are shown, and the other way round."""
-    of_pairs = registry.declared(registry.kinds()[figure.kind].measure).of_pairs
+    of_pairs = registry.declared(figure.measure).of_pairs
     given, wanted = ("pairs", "models") if figure.pairs else ("models", "pairs")
     if of_pairs != bool(figure.pairs):
         raise VitscopeError(
@@ -200,7 +213,7 @@ def _images_of(study: Study, model: str) -> Settings:
 
 def _check_shown(study: Study, key: str, figure: Figure) -> None:
     """Refuse snapshots that a model of the figure lacks, or a kind that shows none."""
-    if figure.snapshots is not None and not registry.kinds()[figure.kind].snapshots:
+    if figure.snapshots is not None and not figure.of_snapshots:
         shown = registry.kinds().items()
         *others, last = [f"'{name}'" for name, kind in shown if kind.snapshots or kind.by_epoch]
         raise VitscopeError(
@@ -217,7 +230,7 @@ def _check_shown(study: Study, key: str, figure: Figure) -> None:
 
 def _check_classes(study: Study, key: str, figure: Figure) -> None:
     """Refuse a model that says nothing of the classes of its data, where a figure is about that."""
-    needing = [name for name in registry.kinds()[figure.kind].tables if _needs_classes(name)]
+    needing = [name for name in figure.measures if _needs_classes(name)]
     for name in figure.models if needing else ():
         model, data = study.models[name], study.dataset_of(name)
         if model.classes is not None and model.classes == data.classes:
@@ -235,12 +248,10 @@ def _check_classes(study: Study, key: str, figure: Figure) -> None:
         )
 
 
-def _needs_classes(table: str) -> bool:
-    """Tell whether a table is about what models say of classes."""
-    if table not in registry.names():
-        return False
-    measure = registry.declared(table)
-    return registry.declared(measure.parts_of or table).needs_classes
+def _needs_classes(name: str) -> bool:
+    """Tell whether a measure is about what models say of classes."""
+    measure = registry.declared(name)
+    return registry.declared(measure.parts_of or name).needs_classes
 
 
 def _check_published(path: Path, key: str, figure: Figure) -> None:
@@ -272,7 +283,7 @@ def _series(file: Path, needed: Set[str]) -> set[str]:
         return {row["model"] for row in rows}
 
 
-# What settings of a video are about, and what they are where nothing says it.
+# The settings of a video that are about heads, and about the rollout, with their defaults.
 OF_HEADS = {"block": None, "heads": None, "query": None, "brightest": None}
 OF_ROLLOUT = {"fusion": "mean"}
 
@@ -301,7 +312,7 @@ def check_view(where: str, video: Mapping[str, Any]) -> None:
 
 
 def _check_training(study: Study, results: str) -> None:
-    """Refuse to train a model, whose files another or the same names, without the splits for it."""
+    """Refuse a model that is trained here, on a data set without the splits for training."""
     files = [entry for model in study.models.values() for entry in model.files().values()]
     for name, model in study.models.items():
         folder = f"{results}/{study.name}/training/{name}/"
@@ -322,16 +333,16 @@ def load_study(path: Path, results: str = "results") -> Study:
     settings = load_yaml(path)
     schema = study_schema()
     check(path, settings, schema)
-    fill(settings, schema, schema)
+    fill(settings, schema)
     _check_models(path, settings)
     settings["data"] = with_class_names(path, settings["data"])
-    study = with_moments(_prepared(typed(path.stem, path, settings)))
+    study = with_moments(_prepared(build_study(path.stem, path, settings)))
     _check_files(study)
     _check_figures(study)
     _check_videos(study)
     check_buildups(study)
     check_data(study)
-    check(path, path.stem, schema["$defs"]["name"], within=("name of the file",))
+    check(path, path.stem, NAME, within=("name of the file",))
     for measure in registry.names():
         registry.declared(measure).check(study)
     _check_training(study, results)
@@ -410,9 +421,8 @@ def find_studies(config: Mapping[str, Any], where: str) -> StudyFiles:
     settings come from.
     """
     settings = dict(config)
-    schema = config_schema()
-    check(where, settings, schema)
-    fill(settings, schema, schema)
+    check(where, settings, schema_of(Config))
+    fill(settings, schema_of(Config))
     extra = settings["studies_dir"]
     asked = [Path(each).expanduser() for each in ([extra] if isinstance(extra, str) else extra)]
     # Those of a clone, if vitscope is installed from one.

@@ -3,10 +3,9 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
-from vitscope.errors import VitscopeError
-from vitscope.measures import registry
-from vitscope.settings.schema import unknown
-from vitscope.settings.study import AT, Figure, Model, Study
+from vitscope.errors import VitscopeError, unknown
+from vitscope.settings.keys import Figure, Model
+from vitscope.settings.study import AT, Study
 from vitscope.training.snapshots import END, epoch_of
 
 
@@ -14,7 +13,7 @@ def with_moments(study: Study) -> Study:
     """Return a study whose figures by epoch show a model for each moment, which it has besides."""
     models, figures = dict(study.models), dict(study.figures)
     for name, figure in study.figures.items():
-        if figure.kind in registry.kinds() and registry.kinds()[figure.kind].by_epoch:
+        if figure.by_epoch:
             shown = dict(_moments(study, figure, f"figures.{name}"))
             models |= shown
             figures[name] = replace(figure, models=[*shown], snapshots=None)

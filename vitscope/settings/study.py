@@ -2,226 +2,40 @@
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from itertools import chain
 from math import ceil
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 import msgspec
 
-from vitscope.errors import VitscopeError, quoted
+from vitscope.errors import VitscopeError, quoted, unknown
 from vitscope.files.pairs import pair_name
-from vitscope.measures import registry
-from vitscope.settings.schema import unknown
-from vitscope.training.snapshots import END
+from vitscope.settings.keys import (
+    NAME,
+    ONE_LINE,
+    Analysis,
+    BuildUp,
+    Dataset,
+    Figure,
+    Loss,
+    Model,
+    Recipe,
+    Settings,
+    Video,
+)
+from vitscope.settings.section import optional, required, schema_of, setting
 
-# Between the name of a model and that of a snapshot, where that is measured as a model of its own.
+# Between the name of a model and the name of a snapshot that is measured as a model of its own.
 AT = "@"
 LOCK_SUFFIX = ".lock.yaml"
 # The splits that networks are trained on, and tested on meanwhile.
 TRAINING_SPLITS = ("train", "test")
 
-Settings = dict[str, Any]
-# Of each channel: one of grey images, three of others.
-Channels = tuple[float, ...]
 Section = TypeVar("Section")
+NAMED: Settings = {"propertyNames": NAME}
 
 
-@dataclass(frozen=True)
-class Selection:
-    """Which images of a split are taken."""
-
-    images: int | None
-    seed: int | None
-
-
-@dataclass(frozen=True)
-class Dataset:
-    """A data set; what its `source` holds is the affair of the source."""
-
-    source: Settings
-    classes: int | None
-    class_names: list[str] | None
-    class_index: dict[str, int] | None
-    image_size: int
-    resize: int | None
-    interpolation: Literal["bilinear", "bicubic"]
-    mean: Channels
-    std: Channels
-    corrupted: str | None
-    splits: dict[str, Selection]
-
-    @property
-    def channels(self) -> int:
-        """How many channels its images have."""
-        return len(self.mean)
-
-
-@dataclass(frozen=True)
-class Published:
-    """Points of a published figure that are drawn over the measured ones."""
-
-    file: str
-    series: dict[str, str]
-    same_models: bool
-
-
-@dataclass(frozen=True)
-class Figure:
-    """A figure: its kind, its models, and what else it shows.
-
-    `pairs` are those of its models that it shows, if its kind is of pairs.
-    """
-
-    kind: str
-    models: list[str]
-    pairs: list[tuple[str, str]] = field(default_factory=list)
-    snapshots: list[str] | None = None
-    published: Published | None = None
-
-    def subjects(self, table: str) -> list[str]:
-        """Return what it shows of a table: models, or pairs of them by their names."""
-        of_pairs = table in registry.names() and registry.declared(table).of_pairs
-        return [*map(pair_name, self.pairs)] if of_pairs else self.models
-
-    def shown_snapshots(self) -> list[str]:
-        """Return the snapshots that it shows, in its order; none if it is not about them."""
-        return list(self.snapshots or [END]) if registry.kinds()[self.kind].snapshots else []
-
-
-@dataclass(frozen=True)
-class Video:
-    """Attention over a video: of which model, over which frames, and what of it is shown."""
-
-    model: str
-    source: Settings
-    shows: Literal["heads", "rollout"]
-    block: str | int | None
-    heads: list[int] | None
-    query: list[float] | None
-    brightest: float | None
-    fusion: Literal["mean", "max", "min"]
-    frames: int | None
-    frames_per_second: float | None
-    lossless: bool
-
-
-@dataclass(frozen=True)
-class BuildUp:
-    """How AlterNet is built up from a baseline; `weights` are those of steps trained before."""
-
-    baseline: str
-    heads: list[int]
-    head_dim: int
-    window: int
-    steps: int
-    patience: int
-    training: Settings
-    weights: Settings | None = None
-    published: str | None = None
-
-
-@dataclass(frozen=True)
-class Model:
-    """A model; `checkpoint`, each of `snapshots` and `history` say where a file comes from.
-
-    Without `classes` it has no classifier. `epoch` is after how many epochs of training it is as it
-    is, where a figure is about that.
-    """
-
-    family: str
-    arch: Settings
-    data: str
-    classes: int | None
-    mean: Channels
-    std: Channels
-    label: str
-    checkpoint: Settings
-    training: Settings
-    snapshots: dict[str, Settings]
-    history: Settings | None = None
-    points: list[Settings] | None = None
-    epoch: int | None = None
-
-    def moments(self) -> list[str]:
-        """Return the names of the snapshots and of the end, from first to last."""
-        return [*self.snapshots, END]
-
-    def files(self) -> dict[str, Settings]:
-        """Return the entries that name a file of its own, by their keys."""
-        history = {} if self.history is None else {"history": self.history}
-        snapshots = {f"snapshots.{name}": entry for name, entry in self.snapshots.items()}
-        return {"checkpoint": self.checkpoint, **snapshots, **history}
-
-
-@dataclass(frozen=True)
-class Bootstrap:
-    """The 95 % intervals."""
-
-    resamples: int
-    seed: int
-
-
-@dataclass(frozen=True)
-class Augmented:
-    """Augmented training images, drawn once for all that measures the loss."""
-
-    split: str
-    images: int
-    seed: int
-
-
-@dataclass(frozen=True)
-class Analysis:
-    """How feature maps are measured; each measure has sections of its own besides."""
-
-    split: str
-    images: int
-    seed: int | None
-    shard_size: int
-    batch_size: int
-    latents_dtype: Literal["float32", "bfloat16"]
-    keep_latents: bool
-    bootstrap: Bootstrap
-    augmented: Augmented
-
-
-@dataclass(frozen=True)
-class Recipe:
-    """How a model is trained."""
-
-    seed: int
-    epochs: int
-    images: int | None
-    batch_size: int
-    learning_rate: float
-    final_learning_rate: float
-    warmup_epochs: int
-    weight_decay: float
-    label_smoothing: float
-    mixup: float
-    cutmix: float
-    mixing_probability: float
-    randaugment: str | None
-    erasing: float
-    shift: int
-    flip: bool
-    clip_gradient: float
-    bfloat16: bool
-    trajectory: bool
-    snapshots: list[int]
-    snapshot_dtype: Literal["float32", "float16"]
-
-
-@dataclass(frozen=True)
-class Loss:
-    """How the loss is measured of networks that were trained elsewhere."""
-
-    weight_decay: float
-    augment: Settings | Literal["none"]
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Study:
     """A checked study, its defaults filled in.
 
@@ -231,18 +45,36 @@ class Study:
 
     name: str
     path: Path
-    title: str
-    description: str
-    device: Literal["auto", "cpu", "cuda"]
-    data: dict[str, Dataset]
-    models: dict[str, Model]
-    figures: dict[str, Figure]
-    videos: dict[str, Video]
-    buildups: dict[str, BuildUp]
-    analysis: Analysis
+    title: str = required(
+        "One line; it stands in the report and in the metadata of every figure.", **ONE_LINE
+    )
+    description: str = setting("", "What a reader of the figures should know about this study.")
+    device: Literal["auto", "cpu", "cuda"] = setting(
+        "auto", "Where models run; `auto` takes a CUDA device if there is one."
+    )
+    data: dict[str, Dataset] = required("The data sets, by name.", minProperties=1, **NAMED)
+    models: dict[str, Model] = required("The models, by name.", minProperties=1, **NAMED)
+    analysis: Analysis = setting({}, **schema_of(Analysis))
+    training: Recipe | None = optional(**schema_of(Recipe))
+    loss: Loss | None = optional(**schema_of(Loss))
+    figures: dict[str, Figure] = required(
+        "The figures, by name; `figures/{study}/{name}.pdf` is the target of each.",
+        minProperties=1,
+        **NAMED,
+    )
+    videos: dict[str, Video] = setting(
+        {},
+        "Attention over videos, by name; `figures/{study}/{name}.webp` is the target of each, or "
+        "`.gif`, `.mp4`.",
+        **NAMED,
+    )
+    buildups: dict[str, BuildUp] = setting(
+        {},
+        "How AlterNet is built up from a baseline, MSA by MSA, by name; "
+        "`figures/{study}/{name}.pdf` is the target of each. Their networks are trained.",
+        **NAMED,
+    )
     sections: Mapping[str, Settings]
-    training: Recipe | None
-    loss: Loss | None
     settings: Settings = field(repr=False)
 
     @property
@@ -337,7 +169,7 @@ class Study:
 
     @property
     def clean(self) -> bool:
-        """Whether the loss is that of images as they are, which nothing augments."""
+        """Whether the loss is measured on images as they are, which nothing augments."""
         return self.loss is not None and self.loss.augment == "none"
 
     def snapshot(self, model: str, name: str) -> Settings:
@@ -349,17 +181,15 @@ class Study:
 
     def figures_of(self, table: str) -> list[Figure]:
         """Return the figures that are drawn from a table."""
-        shown = self.figures.values()
-        return [figure for figure in shown if table in registry.kinds()[figure.kind].tables]
+        return [figure for figure in self.figures.values() if table in figure.tables]
 
     def tables(self) -> list[str]:
         """Return the tables that the figures need."""
-        kinds = {figure.kind for figure in self.figures.values()}
-        return sorted({table for kind in kinds for table in registry.kinds()[kind].tables})
+        return sorted({table for figure in self.figures.values() for table in figure.tables})
 
     def measures(self) -> list[str]:
         """Return the measures that the figures need."""
-        return [name for name in self.tables() if name in registry.names()]
+        return sorted({name for figure in self.figures.values() for name in figure.measures})
 
     def models_of(self, table: str | None = None) -> list[str]:
         """Return the models of the figures that need a table, or of any, in the study's order."""
@@ -387,40 +217,3 @@ class Study:
         figures = [figure for figure in self.figures_of(table) if model in figure.models]
         shown = {snapshot for figure in figures for snapshot in figure.shown_snapshots()}
         return [name for name in self.models[model].moments() if name in shown]
-
-
-def _of_data(dataset: Settings) -> Settings:
-    """Return what a model has of its data set where it says nothing else."""
-    return {key: dataset[key] for key in ("classes", "mean", "std")}
-
-
-def typed(name: str, path: Path, settings: Settings) -> Study:
-    """Return a study from settings that follow the schema, whose defaults are filled in."""
-    models = {
-        key: {"label": key, **_of_data(settings["data"][model["data"]]), **model}
-        for key, model in settings["models"].items()
-    }
-    figures = {
-        key: {"models": [*dict.fromkeys(chain(*f.get("pairs", [])))], **f}
-        for key, f in settings["figures"].items()
-    }
-    own = Analysis.__dataclass_fields__
-    analysis = settings["analysis"]
-    return Study(
-        name=name,
-        path=path,
-        title=settings["title"],
-        description=settings["description"],
-        device=settings["device"],
-        data=msgspec.convert(settings["data"], dict[str, Dataset]),
-        models=msgspec.convert(models, dict[str, Model]),
-        figures=msgspec.convert(figures, dict[str, Figure]),
-        # Records of runs may be older than videos and build-ups.
-        videos=msgspec.convert(settings.get("videos", {}), dict[str, Video]),
-        buildups=msgspec.convert(settings.get("buildups", {}), dict[str, BuildUp]),
-        analysis=msgspec.convert({key: analysis[key] for key in own}, Analysis),
-        sections={key: value for key, value in analysis.items() if key not in own},
-        training=msgspec.convert(settings.get("training"), Recipe | None),
-        loss=msgspec.convert(settings.get("loss"), Loss | None),
-        settings=settings,
-    )

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 from vitscope.errors import VitscopeError
 from vitscope.measures import registry
 from vitscope.measures.measure import Work, passes
-from vitscope.settings.study import Dataset, Study, Video
+from vitscope.settings.keys import Dataset, Video
+from vitscope.settings.study import Study
 from vitscope.workflow import params
 
 if TYPE_CHECKING:

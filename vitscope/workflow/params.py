@@ -11,13 +11,13 @@ from vitscope.buildup import tried
 from vitscope.data.class_numbers import listed
 from vitscope.data.opening import declared, local_path
 from vitscope.data.source_files import listing_digest
-from vitscope.errors import VitscopeError
+from vitscope.errors import VitscopeError, unknown
 from vitscope.measures import registry
 from vitscope.measures.captions import caption_of
 from vitscope.networks.checkpoints import weight_sources
 from vitscope.settings.data_sets import named_classes
-from vitscope.settings.schema import unknown
-from vitscope.settings.study import Dataset, Model, Study
+from vitscope.settings.keys import Dataset, Model
+from vitscope.settings.study import Study
 from vitscope.training.snapshots import END, INIT, WARMUP, after_epoch, epochs_of
 
 Values = dict[str, Any]

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from os.path import normpath, relpath
 from pathlib import Path
 
-from vitscope.errors import VitscopeError, nearest, quoted
+from vitscope.errors import VitscopeError, listed, nearest, quoted, unknown
 from vitscope.measures import registry
-from vitscope.settings.loading import Studies, config_schema
-from vitscope.settings.schema import listed, unknown
+from vitscope.settings.keys import Config
+from vitscope.settings.loading import Studies
+from vitscope.settings.section import schema_of
 from vitscope.settings.study import Study
 from vitscope.workflow.reach import measured_by
 
@@ -36,7 +37,7 @@ class Places:
 def refuse_unknown(target: str, studies: Studies, places: Places) -> None:
     """Refuse a target that nothing makes: say what of it is unknown, and what is like it."""
     key, given, _ = target.partition("=")
-    if given and key in config_schema()["properties"]:
+    if given and key in schema_of(Config)["properties"]:
         raise VitscopeError(
             f"{target} is a setting and no target: write --config before it, and targets before "
             f"that."

@@ -10,10 +10,7 @@ from vitscope.data.sources._cifar_pickles import read_pickled
 
 SOURCE: dict[str, Any] = {
     "meaning": "the official archive of CIFAR-100, downloaded and checked, or a `path` to it",
-    "keys": {
-        "path": {"$ref": "#/$defs/source_path"},
-        "url": {"$ref": "#/$defs/archive_address"},
-    },
+    "shared": ("path", "url"),
     "archive": {
         # Of the two, the one that holds no pickles.
         "url": "https://www.cs.toronto.edu/~kriz/cifar-100-binary.tar.gz",

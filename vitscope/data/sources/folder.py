@@ -14,7 +14,7 @@ from vitscope.errors import VitscopeError
 
 SOURCE: dict[str, Any] = {
     "meaning": "image files, in a sub-folder per class, or flat and without labels",
-    "keys": {"path": {"$ref": "#/$defs/source_path"}},
+    "shared": ("path",),
     "required": ("path",),
     "glanced": True,
 }

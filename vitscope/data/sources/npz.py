@@ -22,7 +22,7 @@ SOURCE: dict[str, Any] = {
         "8-bit arrays `images`, (N, H, W, 3), (N, H, W, 1) or (N, H, W), and `labels`, which may "
         "lack"
     ),
-    "keys": {"path": {"$ref": "#/$defs/source_path"}},
+    "shared": ("path",),
     "required": ("path",),
 }
 

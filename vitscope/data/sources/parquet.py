@@ -19,8 +19,8 @@ from vitscope.files.whole import sha256_of
 
 SOURCE: dict[str, Any] = {
     "meaning": "a parquet file, or a folder of them, in the layout of Hugging Face data sets",
+    "shared": ("path",),
     "keys": {
-        "path": {"$ref": "#/$defs/source_path"},
         "image": {
             "type": "string",
             "description": "Column of a parquet file that holds the images; guessed if left out.",

@@ -3,10 +3,9 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from vitscope.errors import VitscopeError, quoted
+from vitscope.errors import VitscopeError, quoted, unknown
 from vitscope.measures.classification.measure import Settings as Classification
 from vitscope.measures.measure import FigureKind, Measure, bootstrap
-from vitscope.settings.schema import unknown
 from vitscope.settings.section import setting
 
 if TYPE_CHECKING:

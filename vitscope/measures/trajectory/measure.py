@@ -2,9 +2,8 @@
 
 from typing import TYPE_CHECKING
 
-from vitscope.errors import VitscopeError
+from vitscope.errors import VitscopeError, listed
 from vitscope.measures.measure import Case, FigureKind, Given, Measure
-from vitscope.settings.schema import listed
 
 if TYPE_CHECKING:
     from vitscope.settings.study import Study

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 import torch
 import yaml
-from jsonschema import Draft202012Validator
 
 from tests.helpers.networks import described
 from vitscope.networks.building import families
 from vitscope.networks.building.family import arch_schema, family_names, find_family, prepared
 from vitscope.networks.finding.blocks import list_blocks
+from vitscope.settings.schema import check
 
 DOCS = Path(__file__).parents[4] / "docs" / "families.md"
 
@@ -42,7 +42,7 @@ def test_the_examples_of_any_network_are_built(tmp_path: Path, name: str) -> Non
     )
     entry = models()[name]
     family = entry["family"]
-    Draft202012Validator(arch_schema(family)).validate(entry["arch"])
+    check("own.yaml", entry["arch"], arch_schema(family))
     arch = prepared(family, entry["arch"], tmp_path, "own.yaml")
     model = find_family(family).build(arch, 10, 32).eval()
     assert model(torch.zeros(1, 3, 32, 32)).shape == (1, 10)
@@ -59,7 +59,7 @@ def test_the_example_is_a_family(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
     entry = models()["convformer"]
     assert "convformer" in family_names()
-    Draft202012Validator(arch_schema("convformer")).validate(entry["arch"])
+    check("own.yaml", entry["arch"], arch_schema("convformer"))
     family = find_family(entry["family"])
     torch.manual_seed(0)
     model = family.build(entry["arch"], num_classes=10, image_size=64).eval()

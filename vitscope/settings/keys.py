@@ -1,0 +1,623 @@
+"""The keys of a study and of config.yaml: what each means and allows, and what it is by default.
+
+From these declarations come the checks, the defaults, the typed study and config/README.md. A field
+without a sentence is no key: it is filled in when the study is loaded.
+"""
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from vitscope.files.pairs import pair_name
+from vitscope.settings.section import optional, required, schema_of, setting
+from vitscope.training.snapshots import END
+
+Settings = dict[str, Any]
+# Of each channel: one of grey images, three of others.
+Channels = tuple[float, ...]
+
+# Rules of text. A `$` alone would let a line end pass.
+NAME: Settings = {
+    "type": "string",
+    "pattern": r"^[A-Za-z0-9][A-Za-z0-9_-]*$(?!\n)",
+    "maxLength": 64,
+    "title": "letters, digits, '-' and '_', the first a letter or a digit",
+}
+ONE_LINE: Settings = {
+    "pattern": r"^[^\n\t]*$(?!\n)",
+    "maxLength": 200,
+    "title": "one line of text",
+}
+# What is in braces would be taken for the wildcard of a rule.
+FILE: Settings = {"pattern": r"^[^{}\n]+$(?!\n)", "title": "a path without braces"}
+ADDRESS: Settings = {
+    "pattern": r"^https?://[^\s@/?#]+([/?#]\S*)?$(?!\n)",
+    "title": "an address that begins with https:// or http:// and holds no user name or password",
+}
+SHA256: Settings = {
+    "pattern": r"^[0-9a-f]{64}$(?!\n)",
+    "title": "64 hexadecimal digits in lower case",
+}
+ONE_OR_THREE = [{"minItems": count, "maxItems": count} for count in (1, 3)]
+MEANS: Settings = {
+    "oneOf": ONE_OR_THREE,
+    "title": "a list of three numbers, or of one for grey images",
+}
+DEVIATIONS: Settings = {
+    "items": {"exclusiveMinimum": 0},
+    "oneOf": ONE_OR_THREE,
+    "title": "a list of three numbers above 0, or of one for grey images",
+}
+
+# Keys that mean the same for every kind of source that takes them.
+SOURCE_KEYS: dict[str, Settings] = {
+    "path": {
+        "type": "string",
+        "pattern": r"^([^{}\n]|\{split\})+$(?!\n)",
+        "title": "a path in which nothing but `{split}` is in braces",
+        "description": (
+            "The file or folder, relative to the working directory or absolute; `{split}` stands "
+            "for the name of the split. For CIFAR, an archive that is on this machine already."
+        ),
+    },
+    "url": {
+        "type": "string",
+        **ADDRESS,
+        "description": "Another address of an official archive; it must hold the same bytes.",
+    },
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Folders:
+    """Folders to write to, where the defaults do not suit."""
+
+    results: str | None = optional("Intermediates and tables; `results`.", minLength=1)
+    figures: str | None = optional("Figures; `figures`.", minLength=1)
+    logs: str | None = optional("One log per job; `logs`.", minLength=1)
+    benchmarks: str | None = optional("Time and memory of every job; `benchmarks`.", minLength=1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Config:
+    """Settings of the workflow that hold for every study and every machine."""
+
+    study: str = required(
+        "Name of the default study; `figures/fig9.pdf` is drawn from it, and `snakemake` without a "
+        "target makes all its figures."
+    )
+    studies_dir: str | list[str] = setting(
+        [],
+        "Where further studies lie, beside the bundled ones: a folder, a YAML file, or a list of "
+        "either.",
+        minLength=1,
+        items={"minLength": 1},
+    )
+    max_latents_gb: float | None = setting(
+        None,
+        "The most that latents take on disk at once, in GB, of all models and studies of a run "
+        "that do not keep them; null for no bound.",
+        exclusiveMinimum=0,
+    )
+    pathvars: Folders = setting({}, **schema_of(Folders))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Selection:
+    """Which images of a split are taken."""
+
+    images: int | None = setting(
+        None, "How many images of the split to take; null for all.", minimum=1
+    )
+    seed: int | None = setting(
+        0, "Seed of the choice of these images; null takes the first ones.", minimum=0
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Dataset:
+    """A data set; what its `source` holds is the affair of the source."""
+
+    source: Settings = required("Where the images come from.")
+    classes: int | None = required(
+        "Number of classes; models of this data set have as many outputs. Null if it is not known: "
+        "labels are not looked at, and models have no classifier.",
+        minimum=2,
+    )
+    class_names: list[str] | None = setting(
+        None,
+        "The names of all classes, in the order of the outputs of the network, or a text file of "
+        "them; null leaves them as the source has them, folders in the order of their names.",
+        type=["array", "string", "null"],
+        items={"minLength": 1},
+        minItems=2,
+        pattern=FILE["pattern"],
+        title="a list of names, or the path of a text file with a name a line",
+    )
+    class_index: dict[str, int] | None = setting(
+        None,
+        "The number of each class of the source by its name, from 0, where these are some of those "
+        "that the network tells apart.",
+        minProperties=1,
+        additionalProperties={"type": "integer", "minimum": 0},
+    )
+    image_size: int = required(
+        "Side of the square that is cut from the centre of each image, in pixels.", minimum=8
+    )
+    resize: int | None = setting(
+        None,
+        "The shorter side is resized to this before the cut; null leaves it.",
+        minimum=8,
+    )
+    interpolation: Literal["bilinear", "bicubic"] = setting(
+        "bicubic", "How pixels are interpolated when images are resized."
+    )
+    mean: Channels = required(
+        "Mean of each channel, of pixels from 0 to 1, that is subtracted. Of one number, images "
+        "become grey and have one channel.",
+        **MEANS,
+    )
+    std: Channels = required(
+        "Deviation of each channel, of pixels from 0 to 1, that is divided by.", **DEVIATIONS
+    )
+    corrupted: str | None = setting(
+        None,
+        "The official corrupted images of this data set, CIFAR-10-C or CIFAR-100-C, as an archive "
+        "or folder on this machine; null corrupts the images here.",
+        pattern=FILE["pattern"],
+        title="a path without braces, or null",
+    )
+    splits: dict[str, Selection] = required(
+        "The splits that may be used, by name.", minProperties=1, propertyNames=NAME
+    )
+
+    @property
+    def channels(self) -> int:
+        """How many channels its images have."""
+        return len(self.mean)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Checkpoint:
+    """Where the weights come from; exactly one of the five places."""
+
+    EITHER = ("bundled", "path", "url", "timm", "made")
+
+    bundled: str | None = optional("A safetensors file of this repository, relative to its root.")
+    path: str | None = optional(
+        "A checkpoint on this machine, relative to the working directory or absolute.", **FILE
+    )
+    url: str | None = optional("A checkpoint on the web.", **ADDRESS)
+    timm: str | None = optional("A pretrained tag of timm's hub, such as `resnet50.a1_in1k`.")
+    made: Literal[True] | None = optional(
+        "The function of a model of the family `python` returns a network with its weights; for "
+        "`checkpoint` alone, and no snapshot."
+    )
+    sha256: str | None = optional(
+        "What the file must hash to. For `url` and `timm` it may be left out: the first download "
+        "writes it to NAME.lock.yaml beside the study, and later ones must match.",
+        **SHA256,
+    )
+    key: str | None = optional(
+        "Which entry of the file holds the weights, such as `teacher`, or `ema.encoder` where one "
+        "is in another; where no entry is called so, those weights whose names begin with it and a "
+        "dot. The usual entries are found if it is left out.",
+        minLength=1,
+    )
+    ignore: list[str] | None = optional(
+        "Patterns of names in the file that are left out, such as `decoder.*`; each must match "
+        "one. A `*` stands for anything, dots too.",
+        items={"minLength": 1},
+        minItems=1,
+        uniqueItems=True,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class History:
+    """A table that the rule train_model wrote.
+
+    The learning trajectory is recorded in it where the recipe has `trajectory`; without it the
+    trajectory goes through `snapshots`.
+    """
+
+    EITHER = ("bundled", "path")
+
+    bundled: str | None = optional("A table of this repository, relative to its root.")
+    path: str | None = optional(
+        "A table on this machine, relative to the working directory or absolute.", **FILE
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Point:
+    """A module where a network is read."""
+
+    module: str = required(
+        "Name of a module, as in `named_modules()`, or a pattern of names: `*` stands for any part "
+        "between two dots, `**` for any parts.",
+        minLength=1,
+    )
+    at: Literal["input", "output"] = setting(
+        "output",
+        "Whether the first tensor that it is given is read, or the first that it returns.",
+    )
+    inside: bool = setting(
+        False,
+        "Whether values may be read that are not the whole stream: within a branch, or one of "
+        "several streams.",
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Model:
+    """A model; `checkpoint`, each of `snapshots` and `history` say where a file comes from.
+
+    Without `classes` it has no classifier. `epoch` is after how many epochs of training it is as it
+    is, where a figure is about that.
+    """
+
+    label: str = optional("How figures call the model; its name if left out.", **ONE_LINE)
+    family: str = required(
+        "How the model is built and where it is cut; its `arch` is listed below."
+    )
+    arch: Settings = setting({}, "What the family needs to build the model; see `arch` below.")
+    data: str = required("The data set that the model is measured on.")
+    classes: int | None = optional(
+        "Number of outputs of the network; the data set's if left out. Null for a network without "
+        "a classifier: what its checkpoint may have of one is left out, and figures that need "
+        "classes are refused.",
+        type=["integer", "null"],
+        minimum=2,
+    )
+    mean: Channels = optional(
+        "Mean of the pixels that the model expects; the data set's if left out.", **MEANS
+    )
+    std: Channels = optional(
+        "Deviation of the pixels that the model expects; the data set's if left out.", **DEVIATIONS
+    )
+    checkpoint: Settings = required(**schema_of(Checkpoint))
+    training: Settings = setting(
+        {}, "Settings of the study's `training` that differ for this model."
+    )
+    snapshots: dict[str, Settings] = setting(
+        {},
+        "Weights from the training of the model by name, from first to last, each like "
+        "`checkpoint`; `end` is `checkpoint` itself, and not listed.",
+        propertyNames=NAME,
+        additionalProperties=schema_of(Checkpoint),
+    )
+    history: Settings | None = optional(**schema_of(History))
+    points: list[Settings] | None = optional(
+        "Where to read the network, in place of the cut points that are found in it: modules, each "
+        "once. They are taken in the order in which the network comes to them.",
+        minItems=1,
+        items=schema_of(Point),
+    )
+    epoch: int | None = None
+
+    def moments(self) -> list[str]:
+        """Return the names of the snapshots and of the end, from first to last."""
+        return [*self.snapshots, END]
+
+    def files(self) -> dict[str, Settings]:
+        """Return the entries that name a file of its own, by their keys."""
+        history = {} if self.history is None else {"history": self.history}
+        snapshots = {f"snapshots.{name}": entry for name, entry in self.snapshots.items()}
+        return {"checkpoint": self.checkpoint, **snapshots, **history}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bootstrap:
+    """The 95 % intervals, by bootstrap over images."""
+
+    resamples: int = setting(2000, "Number of resamples.", minimum=100)
+    seed: int = setting(0, "Seed of the resamples.", minimum=0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Augmented:
+    """Augmented training images, drawn once and shared by all measurements of the loss."""
+
+    split: str = setting("train", "The split that the images are of.")
+    images: int = setting(
+        1024,
+        "How many images are drawn, and augmented as `training` or `loss` says.",
+        minimum=1,
+    )
+    seed: int = setting(0, "Seed of the draw.", minimum=0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Analysis:
+    """How feature maps are measured."""
+
+    split: str = setting("test", "The split of each data set that is measured.")
+    images: int = setting(
+        256,
+        "How many images are measured; fewer where the split is declared with fewer `images`. More "
+        "than a folder holds are refused.",
+        minimum=1,
+    )
+    seed: int | None = setting(
+        0, "Seed of the choice of images; null takes the first ones.", minimum=0
+    )
+    shard_size: int = setting(
+        128,
+        "Images per shard. A shard is one job and one file of latents; results do not depend on "
+        "it.",
+        minimum=1,
+    )
+    batch_size: int = setting(64, "Images per forward pass.", minimum=1)
+    latents_dtype: Literal["float32", "bfloat16"] = setting(
+        "float32",
+        "Precision of the latents on disk; bfloat16 halves them and costs three decimal digits.",
+    )
+    keep_latents: bool = setting(
+        False, "Keep the latents after the last measurement that needs them."
+    )
+    bootstrap: Bootstrap = setting({}, **schema_of(Bootstrap))
+    augmented: Augmented = setting({}, **schema_of(Augmented))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recipe:
+    """How models are trained by the rule train_model: AdamW, linear warm-up, cosine decay."""
+
+    seed: int = setting(0, "Seed of weights and of all chance.", minimum=0)
+    epochs: int = required("Passes over the training split.", minimum=1)
+    images: int | None = setting(
+        None, "How many images of the training split to train on; null for all.", minimum=1
+    )
+    batch_size: int = required("Images per step.", minimum=1)
+    learning_rate: float = required("Rate after the warm-up.", exclusiveMinimum=0)
+    final_learning_rate: float = setting(1.0e-5, "Rate at the end.", minimum=0)
+    warmup_epochs: int = setting(1, "Epochs of linear warm-up.", minimum=0)
+    weight_decay: float = setting(0.05, "Weight decay of AdamW.", minimum=0)
+    label_smoothing: float = setting(0.1, "Label smoothing.", minimum=0, exclusiveMaximum=1)
+    mixup: float = setting(0.8, "Alpha of mixup; 0 for none.", minimum=0)
+    cutmix: float = setting(1.0, "Alpha of CutMix; 0 for none.", minimum=0)
+    mixing_probability: float = setting(
+        0.5, "Share of the batches that are mixed.", minimum=0, maximum=1
+    )
+    randaugment: str | None = setting(
+        "rand-m9-n2-mstd1.0",
+        "RandAugment, in timm's notation; null for none.",
+        pattern=r"^rand(-[a-z]+[0-9.]+)*$(?!\n)",
+        title="timm's notation, such as rand-m9-n2-mstd1.0, or null",
+    )
+    erasing: float = setting(
+        0,
+        "Share of the images in which a random rectangle becomes noise.",
+        minimum=0,
+        maximum=1,
+    )
+    shift: int = setting(4, "Largest random shift in pixels.", minimum=0)
+    flip: bool = setting(True, "Flip half of the images.")
+    clip_gradient: float = setting(1.0, "Largest norm of a gradient.", exclusiveMinimum=0)
+    bfloat16: bool = setting(True, "Train under bfloat16 autocast.")
+    trajectory: bool = setting(
+        False,
+        "Record the learning trajectory, for which the weights of all epochs are kept on disk "
+        "until the end.",
+    )
+    snapshots: list[int] = setting(
+        [],
+        "Epochs after which the weights are kept, each as `epoch_N.safetensors`, besides `init`, "
+        "`warmup` and `end`; those after the last epoch are left out.",
+        items={"minimum": 0},
+        uniqueItems=True,
+    )
+    snapshot_dtype: Literal["float32", "float16"] = setting(
+        "float32", "Precision of the weights in the snapshots."
+    )
+
+
+# The keys of the recipe that say how images are augmented, each as it is where nothing is done.
+NOT_AUGMENTED: Settings = {
+    "batch_size": 64,
+    "label_smoothing": 0,
+    "mixup": 0,
+    "cutmix": 0,
+    "mixing_probability": 1.0,
+    "randaugment": None,
+    "erasing": 0,
+    "shift": 0,
+    "flip": False,
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Loss:
+    """How the loss is measured of networks that were trained elsewhere.
+
+    It is for landscapes, Hessians and the fit; without it, the loss is measured as the recipe says.
+    """
+
+    weight_decay: float = required("Weight decay of their training; 0 for none.", minimum=0)
+    augment: Settings | str = setting(
+        "none",
+        "How images are augmented: `none` takes them as they are, and of these keys of `training` "
+        "nothing is done that is left out.",
+        pattern=r"^none$(?!\n)",
+        title="`none`, or keys and their values",
+        additionalProperties=False,
+        properties={
+            key: schema_of(Recipe)["properties"][key] | {"default": default}
+            for key, default in NOT_AUGMENTED.items()
+        },
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Published:
+    """Points of the published figure, drawn over the measured ones."""
+
+    file: str = required("A file of vitscope/claims/published_points/.")
+    same_models: bool = setting(
+        False,
+        "Whether the study measures the very checkpoints that were published, so that values "
+        "compare; if not, only shapes do.",
+    )
+    series: dict[str, str] = required("The published series of each model.", minProperties=1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Figure:
+    """A figure: its kind, its models, and what else it shows.
+
+    `pairs` are those of its models that it shows, if its kind is of pairs. What follows is of its
+    kind, which is looked up when the study is loaded: the measure that the figure is of, the tables
+    that it is drawn from, which of them are of measures, and whether it shows moments of training.
+    """
+
+    EITHER = ("models", "pairs")
+
+    kind: str = required("What the figure shows; docs/figures.md lists the kinds.")
+    models: list[str] = optional(
+        "The models of the figure, one panel each, in this order.", minItems=1, uniqueItems=True
+    )
+    pairs: list[tuple[str, str]] = optional(
+        "In place of `models`, for figures of kind `cka_between`: pairs of models that are "
+        "measured on the same images, whatever their size; one panel each, the first model across.",
+        minItems=1,
+        uniqueItems=True,
+        items={"title": "two different models", "uniqueItems": True},
+    )
+    snapshots: list[str] | None = optional(
+        "For figures of kind `hessian` and `hessian_density`, the snapshots of every model that "
+        "they show, in this order; `end` is the trained model, and shown alone if this is left "
+        "out.",
+        minItems=1,
+        uniqueItems=True,
+    )
+    published: Published | None = optional(**schema_of(Published))
+    measure: str = ""
+    tables: tuple[str, ...] = ()
+    measures: tuple[str, ...] = ()
+    of_snapshots: bool = False
+    by_epoch: bool = False
+
+    def subjects(self, table: str) -> list[str]:
+        """Return what it shows of a table: models, or pairs of them by their names."""
+        of_pairs = self.pairs and table == self.measure
+        return [*map(pair_name, self.pairs)] if of_pairs else self.models
+
+    def shown_snapshots(self) -> list[str]:
+        """Return the snapshots that it shows, in its order; none if it is not about them."""
+        return list(self.snapshots or [END]) if self.of_snapshots else []
+
+
+@dataclass(frozen=True, kw_only=True)
+class VideoSource:
+    """Where the frames come from; exactly one of the two."""
+
+    EITHER = ("path", "generated")
+
+    path: str | None = optional(
+        "A folder of frames, in the order of the numbers in their names; an animated GIF, WebP or "
+        "PNG; or any video, where ffmpeg is on the PATH. Relative to the working directory, or "
+        "absolute.",
+        **FILE,
+    )
+    generated: Literal["shapes32"] | None = optional(
+        "A short video that is made here: the shape of an image of `shapes32` that moves around."
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Video:
+    """Attention over a video: of which model, over which frames, and what of it is shown."""
+
+    model: str = required("The model whose attention is shown.")
+    source: Settings = required(**schema_of(VideoSource))
+    shows: Literal["heads", "rollout"] = setting(
+        "heads",
+        "What stands beside the video: a map of every head of one attention, or the attention "
+        "rollout, alone and over the video.",
+    )
+    block: str | int | None = setting(
+        None,
+        "For `heads`, whose attention: the name of a module, or a number from 0 on, from the end "
+        "if below 0; null for the last that has queries with a place.",
+    )
+    heads: list[int] | None = setting(
+        None,
+        "For `heads`, which of them, from 0 on, in this order; null for all.",
+        items={"minimum": 0},
+        minItems=1,
+        uniqueItems=True,
+    )
+    query: list[float] | None = setting(
+        None,
+        "For `heads`, whose attention, as [row, column] in pixels of the image that the network "
+        "takes; null for the class token, or the mean of all queries where there is none.",
+        items={"minimum": 0},
+        minItems=2,
+        maxItems=2,
+    )
+    brightest: float | None = setting(
+        None,
+        "For `heads`, the attention in percent that has the brightest colour, in all frames; null "
+        "for the largest of the first frame.",
+        exclusiveMinimum=0,
+        maximum=100,
+    )
+    fusion: Literal["mean", "max", "min"] = setting(
+        "mean", "For `rollout`, what is taken of the heads of an attention."
+    )
+    frames: int | None = setting(
+        None, "How many frames are shown, the first ones; null for all.", minimum=1
+    )
+    frames_per_second: float | None = setting(
+        None,
+        "How fast frames follow one another; null for as long as the video shows each, 10 in a "
+        "second where it does not say.",
+        exclusiveMinimum=0,
+        maximum=240,
+    )
+    lossless: bool = setting(False, "Whether a WebP keeps every pixel, and is larger.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class StepWeights:
+    """Weights of the networks where they were trained before; if left out, they are trained."""
+
+    bundled: str = required(
+        "A folder of this repository, relative to its root, with the weights of each step as "
+        "`step_N.safetensors`."
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class BuildUp:
+    """How AlterNet is built up from a baseline; `weights` are those of steps trained before."""
+
+    baseline: str = required(
+        "A model of the family `resnet`, or `alternet` without attention: its `arch` says the "
+        "blocks and their width, its data set what is trained on. Its weights are not used."
+    )
+    heads: list[int] = setting(
+        [3, 6, 12, 24],
+        "Heads of the MSAs of each stage.",
+        items={"minimum": 1},
+        minItems=4,
+        maxItems=4,
+    )
+    head_dim: int = setting(64, "Channels of a head.", minimum=1)
+    window: int = setting(4, "Side of the windows of attention.", minimum=1)
+    steps: int = setting(20, "How many networks are tried at most, beside the baseline.", minimum=1)
+    patience: int = setting(
+        1,
+        "How many MSAs that improve nothing are tried in a stage, one after another, before it is "
+        "the turn of the stage before: 1 is the rule of the paper, 2 gives all points of its "
+        "figure.",
+        minimum=1,
+    )
+    training: Settings = setting(
+        {}, "Settings of the recipe of the baseline that differ for all networks of the build-up."
+    )
+    weights: Settings | None = optional(**schema_of(StepWeights))
+    published: str | None = optional(
+        "A file of vitscope/claims/published_points/ with accuracies by number of MSAs, such as "
+        "`fig12a.csv`, that are drawn beside the measured ones."
+    )

@@ -1,0 +1,77 @@
+"""Checked settings become a typed study, whose figures know of their kinds."""
+
+from dataclasses import replace
+from itertools import chain
+from pathlib import Path
+
+import msgspec
+
+from vitscope.errors import unknown
+from vitscope.measures import registry
+from vitscope.settings.keys import (
+    Analysis,
+    BuildUp,
+    Dataset,
+    Figure,
+    Loss,
+    Model,
+    Recipe,
+    Settings,
+    Video,
+)
+from vitscope.settings.study import Study
+
+
+def build_study(name: str, path: Path, settings: Settings) -> Study:
+    """Return a study from settings that follow the schema, whose defaults are filled in."""
+    models = {
+        key: {"label": key, **_of_data(settings["data"][model["data"]]), **model}
+        for key, model in settings["models"].items()
+    }
+    figures = {
+        key: {"models": [*dict.fromkeys(chain(*f.get("pairs", [])))], "pairs": [], **f}
+        for key, f in settings["figures"].items()
+    }
+    own = Analysis.__dataclass_fields__
+    analysis = settings["analysis"]
+    return Study(
+        name=name,
+        path=path,
+        title=settings["title"],
+        description=settings["description"],
+        device=settings["device"],
+        data=msgspec.convert(settings["data"], dict[str, Dataset]),
+        models=msgspec.convert(models, dict[str, Model]),
+        figures={
+            key: look_up_kind(msgspec.convert(figure, Figure), path, f"figures.{key}")
+            for key, figure in figures.items()
+        },
+        # Records of runs may be older than videos and build-ups.
+        videos=msgspec.convert(settings.get("videos", {}), dict[str, Video]),
+        buildups=msgspec.convert(settings.get("buildups", {}), dict[str, BuildUp]),
+        analysis=msgspec.convert({key: analysis[key] for key in own}, Analysis),
+        sections={key: value for key, value in analysis.items() if key not in own},
+        training=msgspec.convert(settings.get("training"), Recipe | None),
+        loss=msgspec.convert(settings.get("loss"), Loss | None),
+        settings=settings,
+    )
+
+
+def look_up_kind(figure: Figure, where: object, key: str) -> Figure:
+    """Return a figure with what its kind says of it; `where` and `key` are its place."""
+    if figure.kind not in registry.kinds():
+        raise unknown(where, f"{key}.kind", figure.kind, registry.kinds())
+    kind = registry.kinds()[figure.kind]
+    return replace(
+        figure,
+        measure=kind.measure,
+        tables=kind.tables,
+        measures=tuple(name for name in kind.tables if name in registry.names()),
+        of_snapshots=kind.snapshots,
+        by_epoch=kind.by_epoch,
+    )
+
+
+def _of_data(dataset: Settings) -> Settings:
+    """Return what a model has of its data set where it says nothing else."""
+    return {key: dataset[key] for key in ("classes", "mean", "std")}
