@@ -133,7 +133,7 @@ def test_each_figure_says_once_what_it_counts():
     claims = count_variances(table)
     _, section = sections(claims, pd.DataFrame(), {"m": "M"})
     assert len(section.rows) == 2
-    assert section.text.count("Counted are blocks of one kind") == 1
+    assert section.text.count("Blocks of one kind count") == 1
 
 
 def test_a_study_without_claims_says_so(tmp_path):

@@ -9,9 +9,9 @@ from vitscope.claims.depth_bands import subsamples
 
 # The end of the rule of every such claim.
 COUNTED = (
-    "Counted are blocks of one kind: a block is in favour where the value after it is lower (or "
-    "higher, as claimed) than the value before it. Blocks that subsample have a claim of their own "
-    "and count in no other."
+    "Blocks of one kind count: a block is in favour if the value after it is lower (or higher, as "
+    "claimed) than the value before it. Blocks that subsample have a claim of their own and do "
+    "not count in the others."
 )
 _BLOCKS = {
     "msa": "MSAs",

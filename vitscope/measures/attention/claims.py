@@ -11,37 +11,41 @@ from vitscope.measures.attention.table import TABLE
 
 _DISTANCE = "distance_renormalized"
 _THIRDS = (
-    "The first third of a network are its attentions of a normalized depth of at most a third, the "
-    "last third those of at least two thirds."
+    "The first third of a network has the attentions with a normalized depth of at most a third, "
+    "the last third those with at least two thirds."
 )
 _SPREAD = (
-    "Not of the paper: Dosovitskiy et al. 2021 find heads of small and heads of large distance "
-    "side by side in the first blocks of a ViT, and only large ones in the last. The spread of an "
-    "attention is the largest distance of a head minus the smallest, over the distance of queries "
-    "that attend to all keys alike. The value is the mean spread of the first third minus that of "
-    f"the last; the claim holds where it is above zero. {_THIRDS}"
+    "Not in the paper: Dosovitskiy et al. 2021 find heads with small and heads with large "
+    "distances side by side in the first blocks of a ViT, and only large distances in the last. "
+    "The spread of an attention is the largest minus the smallest distance of its heads, divided "
+    "by the distance of queries that attend to all keys equally. The value is the mean spread of "
+    "the first third minus the mean spread of the last third; the claim holds if it is above "
+    "zero. "
+    f"{_THIRDS}"
 )
 _FAR = (
-    "Not of the paper: Raghu et al. 2021 find that heads of the last blocks of a ViT look far. "
-    "Counted are the heads of the last third: one is in favour where its distance, over that of "
-    "queries that attend to all keys alike, is above the mean of all heads of the network. "
+    "Not in the paper: Raghu et al. 2021 find that heads in the last blocks of a ViT look far. "
+    "The heads of the last third count: a head is in favour if its distance, divided by the "
+    "distance of queries that attend to all keys equally, is above the mean over all heads of the "
+    "network. "
     f"{_THIRDS}"
 )
 _GROWS = (
-    "Not of the paper: Dosovitskiy et al. 2021 find that the distance of attention grows with "
-    "depth. The value is the rank correlation (Spearman) of the mean distance of the heads of an "
-    "attention, in pixels, with depth; the claim holds where it is above zero."
+    "Not in the paper: Dosovitskiy et al. 2021 find that the distance of attention grows with "
+    "depth. The value is the rank correlation (Spearman) between depth and the mean distance of "
+    "the heads of an attention, in pixels; the claim holds if it is above zero."
 )
 _WINDOWS = (
-    "Not of the paper: Liu et al. 2021 let attention look within windows only. Counted are the "
-    "heads that attend within several windows: one is in favour where its distance is below that "
-    "of queries that attend to all of the image alike."
+    "Not in the paper: Liu et al. 2021 restrict attention to windows. Heads of attention with "
+    "several windows count: a head is in favour if its distance is below the distance of queries "
+    "that attend equally to the whole image."
 )
 _COLLAPSE = (
-    "Not of the paper: Park et al. 2023 find that the attention of supervised networks does not "
-    "collapse in late blocks, where that of contrastive ones does. Counted are the attentions of "
-    "the last third: one is in favour where the mean of its heads is at least half of the mean "
-    f"over all attentions of the network. {_THIRDS}"
+    "Not in the paper: Park et al. 2023 find that attention does not collapse in late blocks of "
+    "supervised networks, but does in contrastive ones. The attentions of the last third count: "
+    "an attention is in favour if the mean over its heads is at least half of the mean over all "
+    "attentions of the network. "
+    f"{_THIRDS}"
 )
 
 

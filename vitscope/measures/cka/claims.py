@@ -7,10 +7,10 @@ from vitscope.claims.evidence import Evidence
 from vitscope.measures.cka.table import TABLE
 
 _RULE = (
-    "The paper's Fig. 10a. The value is the mean CKA of two cut points of one stage minus that of "
-    "two of different stages, where both pairs are equally far apart, averaged over distances; the "
-    "claim holds where it is above zero. The stem is left out. A model of one stage has no such "
-    "claim."
+    "The paper's Fig. 10a. The value is the mean CKA of two cut points in one stage minus the "
+    "mean CKA of two cut points in different stages at the same distance, averaged over "
+    "distances; the claim holds if it is above zero. The stem is left out. A model with one stage "
+    "has no such claim."
 )
 
 

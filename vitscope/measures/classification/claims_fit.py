@@ -11,20 +11,20 @@ from vitscope.claims.evidence import Evidence
 from vitscope.measures.classification.table_fit import TABLE
 
 _OF_BIAS = (
-    "The paper's Fig. 5. The value is the training NLL, or the test error in percentage points, of "
-    "the model named first, which has no Convs, minus that of the convolutional one; the claim "
-    "holds where it is above zero. The 95 % interval of a difference of errors is made of those of "
-    "both models, and rather too wide, for both classify the same images. The NLL has no "
-    "interval: a small difference may be chance."
+    "The paper's Fig. 5. The value is the training NLL, or the test error in percentage points, "
+    "of the first model, which has no Convs, minus the value of the convolutional model; the "
+    "claim holds if it is above zero. The 95 % interval of a difference of errors is computed "
+    "from the intervals of both models, and is too wide, since both classify the same images. The "
+    "NLL has no interval: a small difference may be chance."
 )
 
 _OF_WINDOWS = (
-    "The paper's Fig. 7. The last model of the figure is that of global attention. The value is "
-    "its training NLL, or its test error in percentage points, minus that of the model named "
-    "first, which has a smaller window; the claim holds where it is above zero. The 95 % interval "
-    "of a difference of errors is made of those of both models, and rather too wide, for both "
-    "classify the same images. The NLL has no interval, and a single training of each model is "
-    "compared: a small difference may be chance."
+    "The paper's Fig. 7. The last model of the figure is the one with global attention. The value "
+    "is its training NLL, or its test error in percentage points, minus the value of the first "
+    "model, which has a smaller window; the claim holds if it is above zero. The 95 % interval of "
+    "a difference of errors is computed from the intervals of both models, and is too wide, since "
+    "both classify the same images. The NLL has no interval, and each model was trained once: a "
+    "small difference may be chance."
 )
 
 

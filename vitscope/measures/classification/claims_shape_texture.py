@@ -6,10 +6,10 @@ from vitscope.claims.evidence import Evidence
 from vitscope.measures.classification.table_shape_texture import TABLE
 
 _RULE = (
-    "The paper infers this from Fig. 2b (Section 3) and has no such figure. The value is the shape "
-    "bias of the model named first minus that of the convolutional one; the claim holds where it "
-    "is above zero. Its 95 % interval is made of those of both models, and rather too wide, for "
-    "both classify the same images."
+    "The paper infers this from Fig. 2b (Section 3) and has no such figure. The value is the "
+    "shape bias of the first model minus the shape bias of the convolutional model; the claim "
+    "holds if it is above zero. Its 95 % interval is computed from the intervals of both models, "
+    "and is too wide, since both classify the same images."
 )
 
 CLAIMS = {

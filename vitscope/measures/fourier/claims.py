@@ -12,21 +12,22 @@ from vitscope.measures.fourier.table import TABLE
 
 _COMPONENT = "delta_log_amplitude"
 _CURVES_RULE = (
-    "The paper's Fig. 2a. Counted are all pairs of cut points of a convolutional model: a pair is "
-    "in favour where the deeper one has the higher high-frequency component, which is the log "
-    "amplitude at the highest frequency of the diagonal, minus that at frequency 0."
+    "The paper's Fig. 2a. All pairs of cut points of a convolutional model count: a pair is in "
+    "favour if the deeper cut point has the larger high-frequency component, which is the log "
+    "amplitude at the highest frequency of the diagonal minus the log amplitude at frequency 0."
 )
 _BLOCKS_RULE = (
     "The paper's Fig. 8 and D.2; the value is the high-frequency component: the log amplitude at "
-    "the highest frequency of the diagonal, minus that at frequency 0. That subsampling raises it "
-    f"is read off the ResNet of Fig. 2a. {COUNTED}"
+    "the highest frequency of the diagonal minus the log amplitude at frequency 0. The claim that "
+    "subsampling raises it comes from the ResNet of Fig. 2a. "
+    f"{COUNTED}"
 )
 _ENDS_RULE = (
-    "Not of the paper: in issue 7 of their code its authors say, with a figure, that the layers of "
-    "ConvNeXt at the ends of stages reduce high frequencies, and that those of ResNet do not. "
-    "Counted are the last blocks of the stages of a convolutional model, those before a block that "
-    "subsamples and the last of all, if they do not subsample: one is in favour where the "
-    "high-frequency component after it is lower than before it."
+    "Not in the paper: in issue 7 of their code its authors say, with a figure, that the layers "
+    "at the ends of stages reduce high frequencies in ConvNeXt and not in ResNet. The last blocks "
+    "of the stages of a convolutional model count (the block before one that subsamples, and the "
+    "last block) if they do not subsample: a block is in favour if the high-frequency component "
+    "is lower after it than before it."
 )
 
 

@@ -7,10 +7,11 @@ from vitscope.claims.evidence import Curve, Evidence
 from vitscope.measures.frequency_noise.table import TABLE
 
 _RULE = (
-    "The paper's Fig. 2b. Counted are the frequencies of the noise above 0.5 pi (high), or below "
-    "it (low): one is in favour where the accuracy of the model named first falls by less (high), "
-    "or by more (low), than that of the convolutional model. 0.5 pi itself is neither. Only both "
-    "claims together are the paper's: a model that is the weaker one throughout meets one of them."
+    "The paper's Fig. 2b. Frequencies of the noise above 0.5 pi (high) or below it (low) count: a "
+    "frequency is in favour if the accuracy of the first model falls by less (high), or by more "
+    "(low), than the accuracy of the convolutional model. 0.5 pi itself is neither. Only both "
+    "claims together are the claim of the paper: a model that is weaker at all frequencies "
+    "satisfies one of them."
 )
 _MIDDLE = 0.5
 

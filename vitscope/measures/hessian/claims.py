@@ -21,12 +21,12 @@ _RESAMPLES = 2000
 _SEEDS = (0, 1)
 
 _RULE = (
-    "The paper's Fig. 1c and Fig. 4. Of the largest eigenvalues by magnitude of every batch, at "
-    "each moment that the figure shows: the share that is negative; and the mean base-10 logarithm "
-    "of those that are positive, of the convolutional model minus that of the model named first. "
-    "Claims hold above zero, that of a single model above one in a hundred. A single eigenvalue "
-    "may decide: the interval is by bootstrap over batches, and of few batches it is too narrow. "
-    "Published shares are areas under the published densities."
+    "The paper's Fig. 1c and Fig. 4. The largest eigenvalues by magnitude of every batch, at each "
+    "snapshot of the figure: the share of negative eigenvalues, and the mean base-10 logarithm of "
+    "the positive ones, for the convolutional model minus the first model. Claims hold above "
+    "zero, the claim about a single model above one in a hundred. A single eigenvalue may decide: "
+    "the interval is a bootstrap over batches, and too narrow with few batches. Published shares "
+    "are areas under the published densities."
 )
 
 

@@ -15,14 +15,14 @@ from vitscope.measures.landscape.table import TABLE
 _RADIUS = 0.5
 
 _RULE = (
-    "The paper's Fig. 1a. The curvature is the second difference of the loss, NLL and L2 term, at "
+    "The paper's Fig. 1a. The curvature is the second difference of the loss (NLL and L2 term) at "
     "the trained weights, over the nearest steps and averaged over both directions; the spread is "
-    "the highest minus the lowest NLL at a distance of 0.5, give or take half a step. The value is "
-    "that of the convolutional model minus that of the model named first; the claim holds where it "
-    "is above zero. The published values are of the authors' own grids of Fig. 1a. There the two "
-    "curvatures are almost alike, and of the NLL alone ViT's is the larger (38.7 against 25.2): "
-    "the landscapes differ farther from the trained weights. All of it is on one pair of random "
-    "directions: a small difference may be another on others."
+    "the highest minus the lowest NLL at a distance of 0.5, within half a step. The value is that "
+    "of the convolutional model minus that of the first model; the claim holds if it is above "
+    "zero. The published values are computed from the authors' own grids of Fig. 1a. There the "
+    "two curvatures are almost equal, and for the NLL alone ViT has the larger one (38.7 against "
+    "25.2): the landscapes differ farther from the trained weights. The grids show one pair of "
+    "random directions: a small difference may change with others."
 )
 
 

@@ -10,12 +10,12 @@ from vitscope.claims.evidence import Curve, Evidence
 from vitscope.measures.lesion.table import TABLE
 
 _RULE = (
-    "The paper's Fig. 10b. Counted are the stages that have two or more blocks of the kind: a "
-    "stage is in favour where removing the first of these costs more accuracy than removing the "
-    "last (for MSAs, the other way round). Blocks that subsample do not count: they begin "
-    "stages, and what removing them costs is not that of Convs alone; the published figure has no "
-    "points of them. A model of one stage, or without a stage that counts, has no such claim. "
-    "Stages are few: by chance alone, all of three are in favour once in eight times."
+    "The paper's Fig. 10b. Stages with two or more blocks of the kind count: a stage is in favour "
+    "if removing its first block costs more accuracy than removing its last one (for MSAs, the "
+    "other way round). Blocks that subsample do not count: they begin stages, and removing them "
+    "costs more than removing Convs alone; the published figure has no points for them. A model "
+    "with one stage, or without a stage that counts, has no such claim. Stages are few: by "
+    "chance, all of three are in favour once in eight times."
 )
 
 

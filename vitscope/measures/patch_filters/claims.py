@@ -8,12 +8,12 @@ from vitscope.claims.evidence import Evidence
 from vitscope.measures.patch_filters.table import COMPONENT, TABLE
 
 _RULE = (
-    "Not of the paper: of the principal components of the filters of a ViT, Dosovitskiy et al. "
-    "2021 (Fig. 7, left) say that they resemble plausible basis functions for what patches are "
-    "made of, which are smooth ones first, as in a cosine transform. The value is the rank "
-    "correlation (Spearman) of the number of a component and its mean frequency, over those that "
-    "are shown; the claim holds where it is above zero. Filters of fewer than three pixels a side "
-    "have too few frequencies, and no such claim."
+    "Not in the paper: Dosovitskiy et al. 2021 (Fig. 7, left) say that the principal components "
+    "of the filters of a ViT resemble plausible basis functions of patches, with smooth ones "
+    "first, as in a cosine transform. The value is the rank correlation (Spearman) between the "
+    "number of a component and its mean frequency, over the components that are shown; the claim "
+    "holds if it is above zero. Filters narrower than three pixels have too few frequencies, and "
+    "no such claim."
 )
 _LEAST_SIDE, _LEAST_COMPONENTS = 3, 4
 

@@ -14,17 +14,17 @@ from vitscope.measures.position_similarity.table import TABLE
 Array = npt.NDArray[Any]
 
 _NEAR = (
-    "Not of the paper: Dosovitskiy et al. 2021 (Fig. 7, middle) find that positions that are near "
-    "each other have embeddings that are alike. The value is the rank correlation (Spearman) of "
-    "the cosine of two embeddings and the distance of their positions, with the sign changed, over "
-    "all pairs; the claim holds where it is above zero."
+    "Not in the paper: Dosovitskiy et al. 2021 (Fig. 7, middle) find that positions near each "
+    "other have similar embeddings. The value is the rank correlation (Spearman) between the "
+    "cosine of two embeddings and the distance of their positions, with the sign changed, over "
+    "all pairs; the claim holds if it is above zero."
 )
 _LINES = (
-    "Not of the paper: Dosovitskiy et al. 2021 (Fig. 7, middle) find a structure of rows and "
-    "columns: positions of one row or column have embeddings that are alike. The value is the mean "
-    "cosine of pairs of one row or column minus that of other pairs as far apart, in whole "
-    "positions, averaged over the distances at which there are both; the claim holds where it is "
-    "above zero."
+    "Not in the paper: Dosovitskiy et al. 2021 (Fig. 7, middle) find a structure of rows and "
+    "columns: positions in one row or column have similar embeddings. The value is the mean "
+    "cosine of pairs in one row or column minus the mean cosine of other pairs at the same "
+    "distance, in whole positions, averaged over the distances at which there are both; the claim "
+    "holds if it is above zero."
 )
 
 

@@ -13,17 +13,17 @@ from vitscope.measures.receptive_field.table import TABLE
 EARLY = 0.25
 
 _GROWS = (
-    "Not of the paper: Luo et al. 2016 find that the effective receptive field of convolutional "
-    "networks grows with depth. The value is the rank correlation (Spearman) of depth and the area "
-    "of the square around the middle of the image that holds half of all contributions, over the "
-    "cut points that are measured; the claim holds where it is above zero."
+    "Not in the paper: Luo et al. 2016 find that the effective receptive field of convolutional "
+    "networks grows with depth. The value is the rank correlation (Spearman) between depth and "
+    "the area of the square around the middle of the image that holds half of all contributions, "
+    "over the measured cut points; the claim holds if it is above zero."
 )
 _EARLY = (
-    "Not of the paper: Raghu et al. 2021 find that the lower layers of ViTs have larger effective "
-    "receptive fields than those of ResNets. The value is the area of the square that holds half "
-    "of all contributions at a quarter of the depth, as a share of the image, of the model named "
-    "first minus that of the convolutional one; between the cut points that are measured it is "
-    "interpolated. The claim holds where it is above zero."
+    "Not in the paper: Raghu et al. 2021 find that the lower layers of ViTs have larger effective "
+    "receptive fields than the lower layers of ResNets. The area is that of the square that holds "
+    "half of all contributions at a quarter of the depth, as a share of the image, interpolated "
+    "between the measured cut points. The value is the area for the first model minus the area "
+    "for the convolutional model; the claim holds if it is above zero."
 )
 
 

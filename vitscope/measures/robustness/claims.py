@@ -6,10 +6,10 @@ from vitscope.claims.evidence import Evidence
 from vitscope.measures.robustness.table_corruption_error import TABLE
 
 _RULE = (
-    "The paper's Fig. 12b, where Alter-ResNet is more robust than ResNet; of pure transformers it "
-    "shows the opposite, so they have no such claim. The value is the mean corruption error of the "
-    "convolutional model minus that of the model named first; the claim holds where it is above "
-    "zero. It has no interval: a small difference may be chance."
+    "The paper's Fig. 12b, where Alter-ResNet is more robust than ResNet; for pure transformers "
+    "it shows the opposite, so they have no such claim. The value is the mean corruption error of "
+    "the convolutional model minus that of the first model; the claim holds if it is above zero. "
+    "It has no interval: a small difference may be chance."
 )
 
 CLAIMS = {

@@ -9,17 +9,18 @@ from vitscope.claims.evidence import Evidence
 from vitscope.measures.singular_values.table import TABLE, TOKENS
 
 _OF_DEPTH = (
-    "Not of the paper: Dong et al. 2021 show that the rank of tokens collapses with depth in "
-    "attention without shortcuts and MLPs, and that both work against it: with them it need not. "
-    "The value is the rank correlation (Spearman) of depth and the effective rank of tokens, with "
-    "the sign changed, over all cut points; the claim holds where it is above zero. Networks whose "
-    "maps change their size or their channels have no such claim: their ranks do not compare."
+    "Not in the paper: Dong et al. 2021 show that the rank of tokens collapses with depth in "
+    "attention without shortcuts and MLPs, and that both work against it, so that it need not "
+    "fall. The value is the rank correlation (Spearman) between depth and the effective rank of "
+    "tokens, with the sign changed, over all cut points; the claim holds if it is above zero. "
+    "Networks whose maps change their size or their channels have no such claim: their ranks "
+    "cannot be compared."
 )
 _OF_BLOCKS = (
-    "Not of the paper: Dong et al. 2021 show that attention alone lowers the rank of tokens, and "
+    "Not in the paper: Dong et al. 2021 show that attention alone lowers the rank of tokens, and "
     "that MLPs work against it. The value is the mean change of the effective rank of tokens over "
-    "MLPs minus that over MSAs; blocks that subsample or change the channels are left out. The "
-    "claim holds where it is above zero."
+    "MLPs minus the mean change over MSAs; blocks that subsample or change the channels are left "
+    "out. The claim holds if it is above zero."
 )
 
 

@@ -9,15 +9,16 @@ from vitscope.claims.evidence import Evidence
 from vitscope.measures.token_similarity.table import TABLE
 
 _OF_DEPTH = (
-    "Not of the paper: Gong et al. 2021 and others find that the tokens of a vision transformer "
-    "become more alike with depth (oversmoothing). The value is the rank correlation (Spearman) of "
-    "the similarity of tokens with depth, over all cut points; the claim holds where it is above "
-    "zero."
+    "Not in the paper: Gong et al. 2021 and others find that the tokens of a vision transformer "
+    "become more similar with depth (oversmoothing). The value is the rank correlation (Spearman) "
+    "between depth and the similarity of tokens, over all cut points; the claim holds if it is "
+    "above zero."
 )
 _OF_BLOCKS = (
-    "Not of the paper: Dong et al. 2021 show that attention alone makes tokens alike, and that "
-    "MLPs work against it. The value is the mean change of the similarity over MSAs minus that "
-    "over MLPs; blocks that subsample are left out. The claim holds where it is above zero."
+    "Not in the paper: Dong et al. 2021 show that attention alone makes tokens similar, and that "
+    "MLPs work against it. The value is the mean change of the similarity over MSAs minus the "
+    "mean change over MLPs; blocks that subsample are left out. The claim holds if it is above "
+    "zero."
 )
 
 
