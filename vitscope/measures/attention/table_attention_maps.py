@@ -1,8 +1,8 @@
 """The table `attention_maps`: one row per model, image, query and head that is shown.
 
-A map says how much a query takes of each key, as the network computes it: all values of a query
-sum to one, with those of keys that have no place in the image, such as the token of the class,
-which no map shows. Keys that are outside of the window of a query are not attended to.
+A map is the attention of a query to each key, as the network computes it: the values of a query sum
+to one, including keys without a place in the image, such as the class token, which no map shows.
+There is no attention to keys outside the window of a query.
 """
 
 from vitscope.files.tables import Table
@@ -22,7 +22,7 @@ TABLE = Table(
         "height": ("int32", "rows of the map"),
         "width": ("int32", "columns of the map"),
         "weights": ("list of float64", "attention to each position, row by row"),
-        "mass": ("float64", "share of the attention that a line is drawn around, if any"),
-        "picture": ("binary", "the image, as a file of the format PNG"),
+        "mass": ("float64", "share of the attention within the drawn line, if any"),
+        "picture": ("binary", "the image, as a PNG file"),
     },
 )

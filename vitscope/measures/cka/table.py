@@ -1,8 +1,8 @@
 """The table `cka`: one row per model and pair of cut points, each pair in both orders.
 
-`images` are those of whole batches. `hsic` of two different cut points may be negative, and `cka`
-with it, down to -1: an unbiased estimate of nothing is as often below 0 as above. `cka` is null
-where one of the two has the same map for all images, up to rounding.
+`images` counts the images of whole batches. `hsic` of two different cut points may be negative, and
+`cka` with it, down to -1: an unbiased estimate of zero is as often below 0 as above. `cka` is null
+if one of the two has the same map for all images, up to rounding.
 
 A part has one row per batch and pair of cut points, `index` not above `other_index`.
 """
@@ -18,7 +18,7 @@ TABLE = Table(
         "images": ("int64", "number of images"),
         "batches": ("int32", "number of batches that the HSIC is averaged over"),
         "hsic": ("float64", "unbiased HSIC, mean over batches"),
-        "cka": ("float64", "HSIC over the root of the product of those of each with itself"),
+        "cka": ("float64", "HSIC over the root of the product of the HSIC of each with itself"),
     },
 )
 

@@ -1,10 +1,10 @@
 """The table `cka_between`: one row per pair of models, and of a cut point of each.
 
-Its numbers are as those of the table `cka`: `images` are those of whole batches, `cka` may be
-negative, and is null where one of the two has the same map for all images, up to rounding.
+As in the table `cka`, `images` counts the images of whole batches, and `cka` may be negative, and
+is null if one of the two has the same map for all images, up to rounding.
 
-A part is of a single model, and serves all pairs that the model is in: one row per batch and cut
-point. Those of a model of 50 cut points, on 10,000 images in batches of 64, take 130 MB.
+A part belongs to one model and serves all pairs with this model: one row per batch and cut point.
+For a model with 50 cut points, on 10,000 images in batches of 64, parts take 130 MB.
 """
 
 from vitscope.files.tables import Table
@@ -19,7 +19,7 @@ TABLE = Table(
         "images": ("int64", "number of images"),
         "batches": ("int32", "number of batches that the HSIC is averaged over"),
         "hsic": ("float64", "unbiased HSIC, mean over batches"),
-        "cka": ("float64", "HSIC over the root of the product of those of each with itself"),
+        "cka": ("float64", "HSIC over the root of the product of the HSIC of each with itself"),
     },
 )
 

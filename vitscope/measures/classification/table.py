@@ -18,8 +18,8 @@ As the authors define them. A prediction is *confident* if its confidence is abo
 
 Two details of the authors' code are left out: small numbers (1e-7) in denominators, which give 0
 where the table has null, and bins that sum the confidence over [low, high) but count images over
-(low, high]. On images whose confidence is not the edge of a bin, both together change no score by
-more than 1e-6.
+(low, high]. If no confidence is on the edge of a bin, both together change no score by more than
+1e-6.
 """
 
 from vitscope.files.tables import Table

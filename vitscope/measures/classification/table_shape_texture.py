@@ -1,9 +1,9 @@
 """The table `shape_texture`: one row per model and class, and one for all classes.
 
-Images whose shape and texture are of one class are left out. An image is told by its shape if the
-shape's class is predicted. The interval resamples images, and so both shares alike; resamples
-without a decision for either cue are left out. It is null for a single image. A class has a row if
-it is the shape of an image.
+Images whose shape and texture belong to one class are left out. An image is decided by its shape if
+the class of the shape is predicted. The interval resamples images, and so both shares together;
+resamples without a decision for either cue are left out. It is null for a single image. A class has
+a row if it is the shape of an image.
 """
 
 from vitscope.files.tables import Table

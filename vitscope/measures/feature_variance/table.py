@@ -3,8 +3,8 @@
 Figures are drawn from the same rows, one file per model, in
 `results/{study}/feature_variance/{model}.parquet`.
 
-The variance is unbiased, over the positions of a feature map; a map of one position has none, and
-its value is null. A cut point is a place on the residual stream, [families.md](families.md).
+The variance is unbiased, over the positions of a feature map; a map with one position has none, and
+its value is null. A cut point is a place on the residual stream, [networks.md](networks.md).
 
 A part has one row per cut point and image of a shard.
 """

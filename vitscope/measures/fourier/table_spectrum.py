@@ -1,14 +1,14 @@
 """The table `spectrum`: one row per model, cut point and band.
 
-The frequency of a component is the length of its vector, in units of pi: 1 where an axis ends, up
-to √2 in the corners. A component on the edge between two bands belongs to the lower one; frequency
-0 belongs to none. By Parseval's theorem the variances of the three bands add up to the variance of
-`feature_variance`: each is the sum of |F|² over the components of the band, over P (P - 1) for maps
-of P pixels. Maps of one pixel have no variance: null.
+The frequency of a component is the length of its vector, in units of pi: 1 at the end of an axis,
+up to √2 in the corners. A component on the edge between two bands belongs to the lower one;
+frequency 0 belongs to none. By Parseval's theorem the variances of the three bands add up to the
+variance of `feature_variance`: each is the sum of |F|² over the components of the band, over P (P -
+1) for maps with P pixels. Maps with one pixel have no variance: null.
 
 `share` is null for a band without components, whose variance is 0, for a band that has all
-components of the map, and where the map has no variance. Its interval is that of the same share of
-the means over resampled images.
+components of the map, and if the map has no variance. Its interval comes from the same share of the
+means over resampled images.
 """
 
 from vitscope.files.tables import Table

@@ -1,8 +1,8 @@
 """The table `landscape`: one row per model and point of the grid, x fastest.
 
-The trained weights are at 0, 0. Scores after `l2_squared` take the likeliest class of a target as
-the label of its image, as the authors do. Where the logits of an image are not finite, the point
-has no losses and no scores: they are null.
+The trained weights are at 0, 0. Scores after `l2_squared` use the most probable class of a target
+as the label of its image, as the authors do. If the logits of an image are not finite, the losses
+and scores of the point are null.
 """
 
 from vitscope.files.tables import Table
@@ -14,15 +14,15 @@ TABLE = Table(
         "x": ("float64", "steps along the first direction"),
         "y": ("float64", "steps along the second direction"),
         "images": ("int64", "number of augmented images"),
-        "clean": ("bool", "whether the images are as they are, and not augmented"),
+        "clean": ("bool", "whether the images are not augmented"),
         "precision": ("string", "of the forward passes: float32 or bfloat16"),
-        "weight_decay": ("float64", "weight of the L2 term; 0 where the loss is without it"),
+        "weight_decay": ("float64", "weight of the L2 term; 0 if the loss has none"),
         "loss": ("float64", "nll + weight_decay x l2, as the paper draws it; null as nll"),
         "loss_squared": ("float64", "nll + weight_decay / 2 x l2_squared, whose slope decays"),
         "nll": ("float64", "negative log-likelihood of the targets; null where logits overflow"),
         "l2": ("float64", "sum of the 2-norms of all parameter tensors"),
         "l2_squared": ("float64", "sum of their squares"),
-        "accuracy": ("float64", "share of the images whose likeliest target is found"),
+        "accuracy": ("float64", "share of the images whose most probable target is predicted"),
         "accuracy_90": ("float64", "the same among confident predictions; null if none is"),
         "unconfidence_90": ("float64", "share of unconfident among wrong predictions"),
         "iou": ("float64", "intersection over union, mean over classes"),

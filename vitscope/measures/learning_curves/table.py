@@ -1,9 +1,9 @@
 """The table `learning_curves`: one row per model and epoch of its training, the first before it.
 
-It is what training recorded, the table `training_history`, with the snapshots that the study names
-where they were taken. Before the first epoch nothing was measured. Training images are augmented
-and their labels smoothed, test images are as they are: the two losses and the two accuracies do not
-tell how much a model overfits.
+It is the record of the training, the table `training_history`, with the snapshots that the study
+names. Nothing was measured before the first epoch. Training images are augmented and their labels
+smoothed, test images are not: comparing the two losses or accuracies does not show how much a model
+overfits.
 """
 
 from vitscope.files.tables import Table

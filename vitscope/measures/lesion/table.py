@@ -1,7 +1,7 @@
 """The table `lesion`: one row per model and unit that can be removed.
 
 A unit is a cut point with a residual branch, whose output is replaced by zeros; cut points without
-one (stem, pools) have no row. The interval is of the difference on the same images, and null for a
+one (stem, pools) have no row. The interval is for the difference on the same images, and null for a
 single image.
 """
 

@@ -1,15 +1,14 @@
 """The table `patch_filters`: one row per model and filter, and one per principal component.
 
-The filters are those of the first layer with weights that takes the values of images: of patches in
-a ViT, the first convolution in others. Its weights are as the layer uses them: standardized, where
-it does that first. The principal components are those of all filters of the layer as vectors, about
-their mean; of the two signs of a component, the one is taken in which its largest value is
-positive.
+The filters belong to the first layer with weights that images pass through: the patch projection in
+a ViT, the first convolution in other networks. Weights are taken as the layer uses them, for
+example standardized. The principal components are computed from all filters of the layer as
+vectors, about their mean; the sign of a component is chosen so that its largest value is positive.
 
 `values` are scaled over the whole filter, or component: 0 is its lowest value, 1 its highest. The
 frequency of a filter is the mean over its Fourier transform, with power as weights, of the length
-of the vector of each frequency, in units of pi: 1 where an axis ends. The mean of each channel
-counts too, as frequency 0. It is null where all weights are 0.
+of the frequency vector, in units of pi: 1 at the end of an axis. The mean of each channel counts as
+frequency 0. It is null if all weights are 0.
 """
 
 from vitscope.files.tables import Table

@@ -1,13 +1,13 @@
 """The table `position_bias`: one row per model, layer that attends, and head.
 
-A relative position bias is what a layer adds to the product of a query and a key by the offset from
-the position of the query to that of the key, before the softmax. `values` has it by offset, row by
-row, from the key farthest above and to the left to that farthest below and to the right: in the
-middle is the bias of a position to itself. Where windows of positions attend, offsets are those
-within a window.
+A relative position bias is what a layer adds to the product of a query and a key, before the
+softmax, depending on the offset between their positions. `values` has it by offset, row by row,
+from the key farthest above and to the left to the key farthest below and to the right: in the
+middle is the bias of a position to itself. Where attention is in windows, offsets are within a
+window.
 
-Biases are found and told from masks by their values: all pairs of positions of one offset have the
-same. What parameters they are made of does not matter: a table, or a network of the offset.
+Biases are distinguished from masks by their values, which are equal for all pairs of positions with
+the same offset. They may be computed from any parameters: a table, or a network of the offset.
 """
 
 from vitscope.files.tables import Table

@@ -1,12 +1,12 @@
 """The table `position_similarity`: one row per model and position.
 
 The position embedding is what the network adds to its tokens that differs between positions and is
-the same for all images, as the network uses it: resized, or made of parameters, where it does that
-first. Tokens without a position, such as that of the class, are left out. Where there are more
-positions than `analysis.position_similarity.positions`, those of every `step`-th row and column are
-compared, and no others have a row.
+the same for all images, as the network uses it, for example after resizing. Tokens without a
+position, such as the class token, are left out. If there are more positions than
+`analysis.position_similarity.positions`, only every `step`-th row and column are compared and have
+rows.
 
-A cosine is null where the embedding of one of the two positions is zero.
+A cosine is null if one of the two embeddings is zero.
 """
 
 from vitscope.files.tables import Table

@@ -1,18 +1,19 @@
 """The table `receptive_field`: one row per model and cut point that is chosen.
 
 The contribution of a pixel to the feature map at a cut point is the gradient of the value at the
-central position, summed over its channels, by that pixel: the absolute value, summed over the
-channels of the image, mean over images (Luo et al. 2016). Of an even number of rows or columns the
-position behind the middle is the central one, as in the code of Ding et al. 2022.
+central position, summed over its channels, with respect to that pixel: the absolute value, summed
+over the channels of the image and averaged over images (Luo et al. 2016). If the number of rows or
+columns is even, the position after the middle is the central one, as in the code of Ding et al.
+2022.
 
 For a share of all contributions, such as 50 %, `side_50` is the side of the smallest square around
-the central pixel of the image that holds so much, and `area_50` how much of the image it covers;
-what of a square lies beyond the image does not count. All are null where no pixel contributes.
+the central pixel of the image that holds this share, and `area_50` the share of the image that it
+covers; the part of a square beyond the image does not count. All are null if no pixel contributes.
 
 Ding et al. count `log_area_50`, the area for the same share of log10(contribution + 1): it depends
-on how large values are, and says less of large networks than of small ones. They also take the
-positive part of the values and of the gradients, where these are absolute values, and have no
-square that is as large as the image.
+on the size of values, and says less about large networks than about small ones. They also take the
+positive part of values and gradients, in place of absolute values, and have no square as large as
+the image.
 """
 
 from vitscope.files.tables import Columns, Table

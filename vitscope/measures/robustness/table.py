@@ -2,8 +2,7 @@
 
 The images are the same in all rows of a data set. A score of a severity in the figure is the mean
 over corruptions. `results/{study}/robustness/{model}/{part}.parquet` has the same columns, for the
-corruptions that one job measured. [data.md](data.md#corrupted-images) says what the corruptions
-are.
+corruptions that one job measured. [data.md](data.md#corrupted-images) describes the corruptions.
 """
 
 from vitscope.files.tables import Table

@@ -1,22 +1,22 @@
 """The table `singular_values`: two rows per model and cut point, of its tokens and of its images.
 
-A token is the vector of all channels at one position of a feature map; prefix tokens, such as that
-of the class, are none. The vectors of `tokens` are those of one image, and what is said of them is
-a mean over images. The vectors of `images` are the means of the tokens of each image. From vectors
-their mean is subtracted, and the singular values are those of the matrix of what is left, vectors
-by channels: at most as many as channels, or as vectors less one.
+A token is the vector of all channels at one position of a feature map; prefix tokens, such as the
+class token, do not count. The vectors of `tokens` are the tokens of one image, and their values are
+averaged over images. The vectors of `images` are the means of the tokens of each image. The
+singular values are those of the matrix of vectors by channels, after subtracting the mean vector:
+at most as many as channels, or one less than vectors.
 
-Where both positions and channels are more than `analysis.singular_values.tokens`, so many positions
-are drawn at random, the same in every image: `vectors` says how many there were.
+If both positions and channels are more than `analysis.singular_values.tokens`, as many positions
+are drawn at random, the same in every image: `vectors` has their number.
 
 The effective rank (Roy & Vetterli 2007) is exp(-Σ p log p), where p are the singular values over
-their sum: as many as these if they are all alike, 1 if there is one, 0 if there is none. Vectors
-that differ by no more than float32 tells have none: they add 0 to the mean of the effective rank,
-and nothing to that of the spectrum. Maps of one position have no spectrum of tokens, and a single
-image no spectrum of images: null.
+their sum: their number if all are equal, 1 if there is one, 0 if there is none. Vectors that differ
+by no more than the rounding of float32 have none: they add 0 to the mean of the effective rank, and
+nothing to the mean spectrum. Maps with one position have no spectrum of tokens, and a single image
+has no spectrum of images: null.
 
-Singular values below a millionth of the first count as a millionth of it: they are what rounding to
-float32 leaves. Of latents in bfloat16, rounding leaves up to some hundredths.
+Singular values below a millionth of the first count as a millionth of it, which is the rounding of
+float32. The rounding of latents in bfloat16 is up to some hundredths.
 
 A part has one row per cut point and image of a shard.
 """

@@ -1,12 +1,12 @@
 """The table `token_norms`: one row per model and cut point.
 
-A token is the vector of all channels at one position of a feature map; prefix tokens, such as that
-of the class, are none. Its norm is the root of the sum of squares over channels. The quantiles are
-of the tokens of an image, and their mean is taken over images.
+A token is the vector of all channels at one position of a feature map; prefix tokens, such as the
+class token, do not count. Its norm is the root of the sum of squares over channels. The quantiles
+are computed for the tokens of an image and averaged over images.
 
 An outlier is a token whose norm is more than `threshold` times the median norm of its image.
-Published thresholds are absolute numbers, such as 150 for DINOv2 (Darcet et al. 2024): they are of
-the scale of one network, and tell nothing of another.
+Published thresholds are absolute numbers, such as 150 for DINOv2 (Darcet et al. 2024): they depend
+on the scale of one network, and do not carry over to others.
 
 A part has one row per cut point and image of a shard.
 """

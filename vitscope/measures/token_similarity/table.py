@@ -1,9 +1,9 @@
 """The table `token_similarity`: one row per model and cut point.
 
-A token is the vector of all channels at one position of a feature map; prefix tokens, such as that
-of the class, are none. The similarity is the mean of the cosines of all pairs of different tokens
-of an image: 1 where all point the same way, 0 where they have nothing in common. It is null for
-maps of one position.
+A token is the vector of all channels at one position of a feature map; prefix tokens, such as the
+class token, do not count. The similarity is the mean cosine of all pairs of different tokens of an
+image: 1 if all point the same way, 0 if they have nothing in common. It is null for maps with one
+position.
 
 A part has one row per cut point and image of a shard.
 """

@@ -1,13 +1,13 @@
 """The table `trajectory`: one row per model and moment of its training.
 
-Distances and angles are of all parameters of a model as one vector, without buffers. The first
-moment has the radius 1 and the angle 0. At the last one both are 0: the way from the last weights
-to themselves has no direction. Recorded trajectories have a moment for the first weights, 0, and
-one for every epoch. Snapshots of half precision change radius and angle of the small models by less
-than 1e-6.
+Distances and angles treat all parameters of a model, without buffers, as one vector. The first
+moment has the radius 1 and the angle 0. The last one has 0 for both: the difference of the last
+weights to themselves has no direction. Recorded trajectories have a moment for the first weights,
+0, and one for every epoch. Snapshots in half precision change radius and angle of the small models
+by less than 1e-6.
 
-`ends_warmup` is true at the epoch `warmup_epochs` of the model's recipe, where the trajectory was
-recorded, and at a snapshot of the name `warmup`, else.
+In a recorded trajectory, `ends_warmup` is true at the epoch `warmup_epochs` of the model's recipe,
+otherwise at a snapshot with the name `warmup`.
 """
 
 from vitscope.files.tables import Table
