@@ -31,8 +31,8 @@ from vitscope.files.tensors import TensorFile, TensorWriter
 from vitscope.networks.checkpoints.foreign import read_foreign
 from vitscope.networks.checkpoints.translation import translate
 from vitscope.settings.loading import load_study
-from vitscope.video.animations import animation
 from vitscope.video.frames import BrokenOffError
+from vitscope.video.reading import open_animation
 from vitscope.web import lockfile
 
 
@@ -123,7 +123,7 @@ def _animations() -> list[bytes]:
 
 
 def _read_animation(path: Path) -> None:
-    found = animation(path)
+    found = open_animation(path)
     if found is None:
         raise VitscopeError("It is no picture, and ffmpeg reads it.")
     try:

@@ -12,7 +12,7 @@ from vitscope.scopes.looking import Scope
 
 @pytest.fixture
 def ffmpeg(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> str:
-    """An ffmpeg on the PATH: that of the machine, or that of imageio-ffmpeg."""
+    """An ffmpeg on the PATH: the one of the machine, or of imageio-ffmpeg."""
     found = shutil.which("ffmpeg")
     if found is not None:
         return found
@@ -31,5 +31,5 @@ def without_ffmpeg(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 @pytest.fixture(scope="session")
 def scope() -> Scope:
-    """A small network of 16x16 patches, without a token of the class."""
+    """A small network of 16x16 patches, without a class token."""
     return vitscope.look(network(), pixels(), mean=0.5, std=0.25, name="mine")

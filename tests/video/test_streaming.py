@@ -16,8 +16,8 @@ from PIL import Image
 
 from tests.video.pictures import read_back, saved
 from vitscope.scopes.looking import Scope
-from vitscope.video import animations
 from vitscope.video.frames import Frame, Video
+from vitscope.video.reading import open_video
 from vitscope.video.showing import show
 from vitscope.video.views import Subject
 
@@ -43,7 +43,7 @@ LARGE = (640, 480)
 def noisy(count: int) -> Iterator[Frame]:
     """Yield large frames; each has memory of its own."""
     for number in range(count):
-        yield Frame(Image.new("RGB", LARGE, (number % 256, 7, 99)), Fraction(1, 30))
+        yield Frame(Image.new("RGB", LARGE, (80 * number % 256, 7, 99)), Fraction(1, 30))
 
 
 def show_frames(scope: Scope, path: Path, found: Iterator[Frame]) -> None:
@@ -74,7 +74,6 @@ def peak_of(call: Callable[[], object]) -> int:
     [
         ("webp", 5, 45),
         pytest.param("webp", 20, 1000, marks=pytest.mark.nightly),
-        pytest.param("gif", 20, 300, marks=pytest.mark.nightly),
         pytest.param("mp4", 20, 1000, marks=pytest.mark.nightly),
     ],
 )
@@ -82,6 +81,7 @@ def test_memory_does_not_grow_with_the_frames(scope, tmp_path, ffmpeg, suffix, f
     """Together these frames have 37 MB and more, and what is drawn of them 13 MB."""
     path = tmp_path / f"a.{suffix}"
     peaks = [peak_of(lambda n=count: show_frames(scope, path, noisy(n))) for count in (few, many)]
+    # Beside the file, which Pillow holds until it is whole.
     assert peaks[1] - peaks[0] < 8
 
 
@@ -91,18 +91,12 @@ def test_memory_does_not_grow_with_the_frames_that_are_read(tmp_path, suffix) ->
     for count in (6, 66):
         flat = [np.full((480, 640, 3), (number, 7, 99), np.uint8) for number in range(count)]
         paths.append(saved(tmp_path / f"{count}.{suffix}", flat))
-
-    def read(path: Path) -> int:
-        found = animations.animation(path)
-        assert found is not None
-        return sum(1 for _ in found)
-
-    peaks = [peak_of(lambda each=path: read(each)) for path in paths]
+    peaks = [peak_of(lambda each=path: [*map(len, open_video(each).frames)]) for path in paths]
     # The frames between have 55 MB.
     assert peaks[1] - peaks[0] < 5
 
 
-@pytest.mark.parametrize("suffix", ["webp", "gif", "mp4"])
+@pytest.mark.parametrize("suffix", ["webp", "mp4"])
 def test_a_kill_leaves_nothing_that_passes_for_a_video(scope, tmp_path, ffmpeg, suffix) -> None:
     path = tmp_path / f"walk.{suffix}"
     written = multiprocessing.get_context("fork").Value("i", 0)
@@ -121,9 +115,9 @@ def test_a_kill_leaves_nothing_that_passes_for_a_video(scope, tmp_path, ffmpeg, 
     assert process.pid is not None
     os.kill(process.pid, signal.SIGKILL)
     process.join()
-    assert [each.name for each in tmp_path.iterdir()] == [f".walk.{suffix}.partial"]
+    assert {each.name for each in tmp_path.iterdir()} <= {f".walk.{suffix}.partial"}
     # A run that goes on is not disturbed by what is there, nor by an ffmpeg that lives on.
     show_frames(scope, path, noisy(3))
     assert [each.name for each in tmp_path.iterdir()] == [path.name]
-    if suffix != "mp4":
+    if suffix == "webp":
         assert len(read_back(path)) == 3

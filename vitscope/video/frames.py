@@ -33,11 +33,6 @@ class BrokenOffError(VitscopeError):
     """A video ends before its end; the text says where, as the first half of a sentence."""
 
 
-def milliseconds(duration: float) -> Fraction:
-    """Return how long a frame is shown, of the milliseconds that its file says; 0 says nothing."""
-    return Fraction(duration).limit_denominator(1000) / 1000 if duration > 0 else SECONDS
-
-
 class Ticks:
     """Durations as whole numbers of ticks: what is rounded of one frame is made up by the next."""
 

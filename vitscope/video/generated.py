@@ -1,13 +1,12 @@
 """Videos that are made here, for a demonstration that needs no file."""
 
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from fractions import Fraction
 
 import numpy as np
 from PIL import Image
 
 from vitscope.data.sources import shapes32
-from vitscope.errors import VitscopeError, nearest
 from vitscope.video.frames import Frame, Video
 
 # Frames of a way around, at ten in a second.
@@ -18,7 +17,7 @@ _SPLIT, _IMAGE = "test", 0
 _REACH = np.array([1.0, 0.7])
 
 
-def _moving_shape() -> Generator[Frame]:
+def _move_shape() -> Generator[Frame]:
     """Move the shape of an image of shapes32 around, in front of what is behind it."""
     angles = 2 * np.pi * np.arange(FRAMES) / FRAMES
     places = _REACH * np.stack([-np.cos(angles), -np.sin(angles)], axis=1)
@@ -27,14 +26,6 @@ def _moving_shape() -> Generator[Frame]:
         yield Frame(Image.fromarray(pixels), 1 / RATE)
 
 
-GENERATED: dict[str, Callable[[], Generator[Frame]]] = {"shapes32": _moving_shape}
-
-
-def generated(name: str) -> Video:
-    """Return a video that is made here, by its name."""
-    if name not in GENERATED:
-        raise VitscopeError(
-            f"There is no generated video '{name}'; there are {', '.join(GENERATED)}."
-            f"{nearest(name, GENERATED)}"
-        )
-    return Video(RATE, GENERATED[name]())
+def generate(name: str) -> Video:
+    """Return a video that is made here, by its name, which the settings have checked."""
+    return Video(RATE, {"shapes32": _move_shape}[name]())

@@ -1,9 +1,8 @@
-"""Open a video: a folder of frames, an animated picture, or what ffmpeg reads."""
+"""Open a video: a folder of frames, an animated picture, or a file that ffmpeg reads."""
 
 import re
 import warnings
-from collections.abc import Generator, Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Generator, Mapping
 from fractions import Fraction
 from pathlib import Path
 
@@ -13,9 +12,11 @@ from vitscope.data.sources.folder import SUFFIXES
 from vitscope.errors import VitscopeError
 from vitscope.files.images import FORMATS, decoded
 from vitscope.video import ffmpeg
-from vitscope.video.animations import animation
 from vitscope.video.frames import SECONDS, BrokenOffError, Frame, Video
-from vitscope.video.generated import generated
+from vitscope.video.generated import generate
+
+# How files begin that may be animated pictures.
+_ANIMATED = re.compile(rb"GIF8|\x89PNG\r\n\x1a\n|RIFF.{4}WEBP", re.DOTALL)
 
 
 def open_source(path: Path | None, source: Mapping[str, str], per_second: float | None) -> Video:
@@ -23,7 +24,7 @@ def open_source(path: Path | None, source: Mapping[str, str], per_second: float 
 
     They are shown for as long as they say, or `per_second` of them in a second.
     """
-    video = generated(source["generated"]) if path is None else open_video(path)
+    video = generate(source["generated"]) if path is None else open_video(path)
     if per_second is None:
         return video
     rate = Fraction(per_second).limit_denominator(1001)
@@ -34,8 +35,8 @@ def open_video(path: Path) -> Video:
     """Return the frames of a folder or a file."""
     try:
         if path.is_dir():
-            return Video(1 / SECONDS, _of_folder(path))
-        frames = animation(path)
+            return Video(1 / SECONDS, _read_folder(path))
+        frames = open_animation(path)
         return ffmpeg.read(path) if frames is None else Video(None, frames)
     except OSError as error:
         raise VitscopeError(
@@ -51,21 +52,19 @@ def _at(rate: Fraction, frames: Generator[Frame]) -> Generator[Frame]:
         frames.close()
 
 
-def natural(path: Path) -> list[tuple[int, int, str]]:
+def natural_order(path: Path) -> list[tuple[int, int, str]]:
     """Return a key by which frame2 comes before frame10."""
     parts = re.split(r"(\d+)", path.name)
     return [(0, int(part), "") if part.isdecimal() else (1, 0, part) for part in parts if part]
 
 
-def _of_folder(folder: Path) -> Generator[Frame]:
+def _read_folder(folder: Path) -> Generator[Frame]:
     files = [file for file in folder.iterdir() if _is_frame(file)]
     if not files:
         raise VitscopeError(
             f"{folder} holds no pictures ({', '.join(sorted(SUFFIXES))}): give a folder of frames."
         )
-    files.sort(key=natural)
-    _refuse_other_sizes(files)
-    for file in files:
+    for file in sorted(files, key=natural_order):
         try:
             picture = decoded(file, str(file))
         except VitscopeError as error:
@@ -77,20 +76,58 @@ def _is_frame(file: Path) -> bool:
     return file.suffix.lower() in SUFFIXES and not file.name.startswith(".") and file.is_file()
 
 
-def _refuse_other_sizes(files: list[Path]) -> None:
-    """Refuse frames of several sizes before any is shown; what cannot be read is met later."""
-    first: tuple[int, int] | None = None
-    for file, size in _sizes(files):
-        first = first or size
-        if size != first:
-            raise ffmpeg.other_size(str(file), size, first)
+def open_animation(path: Path) -> Generator[Frame] | None:
+    """Return the frames of an animated picture, or None if a file is none; a still is refused."""
+    with path.open("rb") as file:
+        may_be_animated = _ANIMATED.match(file.read(12))
+    try:
+        with Image.open(path, formats=FORMATS) as image:
+            is_still = not getattr(image, "is_animated", False)
+    except Exception:
+        # What is damaged fails again when it is read, and what is no picture may be a video.
+        return _read_animation(path) if may_be_animated else None
+    if is_still:
+        raise VitscopeError(
+            f"{path} is a picture and no video: give a folder of frames, an animated GIF, WebP or "
+            f"PNG, or a video."
+        )
+    return _read_animation(path)
 
 
-def _sizes(files: list[Path]) -> Iterator[tuple[Path, tuple[int, int]]]:
-    for file in files:
-        with suppress(Exception), warnings.catch_warnings():
+def _read_animation(path: Path) -> Generator[Frame]:
+    read = 0
+    try:
+        with warnings.catch_warnings(), Image.open(path, formats=FORMATS) as image:
             warnings.simplefilter("ignore", Image.DecompressionBombWarning)
-            # The head of a file tells it.
-            with Image.open(file, formats=FORMATS) as image:
-                size = image.size
-            yield file, size
+            # What a PNG shows where animations are not known may be no frame of it.
+            first = int(bool(image.info.get("default_image")))
+            while _seek(image, first + read):
+                picture = image.convert("RGB")
+                yield Frame(picture, _duration(image.info.get("duration", 0)))
+                read += 1
+            if not _is_whole(path, image, first + read):
+                raise EOFError
+    except Exception as error:
+        # Damaged bytes make the decoders fail in every way there is.
+        raise BrokenOffError(f"{path} breaks off in frame {read + 1}") from error
+
+
+def _seek(image: Image.Image, number: int) -> bool:
+    """Go to a frame if there is one."""
+    try:
+        image.seek(number)
+    except EOFError:
+        return False
+    return True
+
+
+def _is_whole(path: Path, image: Image.Image, frames: int) -> bool:
+    """Tell whether a file with so many frames was not cut: Pillow takes what there is of it."""
+    if image.format == "GIF":
+        return path.read_bytes().rstrip(b"\0\r\n").endswith(b";")
+    return frames == getattr(image, "n_frames", 1)
+
+
+def _duration(milliseconds: float) -> Fraction:
+    """Return the seconds that a frame is shown, as its file says; 0 says nothing."""
+    return Fraction(milliseconds).limit_denominator(1000) / 1000 if milliseconds > 0 else SECONDS

@@ -1,6 +1,6 @@
 """Attention over a video: what a network looks at in each frame, side by side with the frame."""
 
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import closing, suppress
 from itertools import chain, islice
 from pathlib import Path
@@ -11,12 +11,14 @@ from PIL import Image
 from vitscope.data.building import preprocessed
 from vitscope.data.split import normalized
 from vitscope.errors import VitscopeError, visible
+from vitscope.files.pictures import as_picture
 from vitscope.files.whole import atomic_path
 from vitscope.progress import Clock, Say
-from vitscope.video.drawing import Pixels, Sheet, crossed, steady_colors
+from vitscope.video import ffmpeg
+from vitscope.video.drawing import Sheet, draw_cross, lay_over
 from vitscope.video.frames import BrokenOffError, Frame, Video
 from vitscope.video.views import Seen, Subject, view_of
-from vitscope.video.writing import format_of, writing
+from vitscope.video.writing import check_room, format_of, write_pictures
 
 
 def show(
@@ -31,81 +33,64 @@ def show(
 ) -> list[str]:
     """Write what a network looks at in a video; return what of it cannot be read.
 
-    Of a video that breaks off, what was shown until then is in a file whose name says so, and an
-    error tells it. `where` is the section of settings that says what is shown.
+    If the video breaks off, what was shown until then is in a file whose name says so, and an
+    error names it. `where` is the section of settings that says what is shown.
     """
-    kind, incomplete = format_of(path), incomplete_path(path)
+    kind, incomplete = format_of(path), path.with_name(f"{path.stem}.incomplete{path.suffix}")
     with suppress(OSError):
-        # Of another day. Where it may not be removed, nothing can be written either, as is told.
+        # A leftover of an earlier run. Where it cannot be removed, writing fails, too.
         incomplete.unlink()
     with closing(video.frames) as frames, atomic_path(path) as partial:
         painter = Painter(subject, settings, where)
-        shown = _UntilEnd(islice(frames, settings["frames"]))
-        painted = ((painter.frame(each.picture), each.seconds) for each in shown)
+        painted = painter.paint_all(islice(frames, settings["frames"]), kind, say)
         first = next(painted, None)
         if first is None:
-            raise VitscopeError(f"{shown.broken or 'The video has no frames'}: give another video.")
-        size = (first[0].shape[1], first[0].shape[0])
-        about = _about(path, painter, facts)
-        counted = _Counted(say)
-        options: dict[str, Any] = {"lossless": settings["lossless"], "steady": steady_colors()}
-        with writing(partial, kind, size, video.rate, about, **options) as writer:
-            for pixels, seconds in chain([first], painted):
-                writer.add(pixels, seconds)
-                counted.one()
-        if shown.broken:
+            reason = painter.broken or "The video has no frames"
+            raise VitscopeError(f"{reason}: give another video.")
+        painted, about = chain([first], painted), _about(path, painter, facts)
+        if kind == "mp4":
+            ffmpeg.write(partial, painted, first.picture.size, video.rate, about)
+        else:
+            write_pictures(partial, kind, painted, about, lossless=settings["lossless"])
+        if painter.broken:
             partial.replace(incomplete)
             raise VitscopeError(
-                f"{shown.broken}: the {counted.frames} frames before that are in {incomplete}; "
+                f"{painter.broken}: the {painter.count} frames before that are in {incomplete}; "
                 f"repair the video, or ask for no more `frames` than these."
             )
     return painter.warnings
 
 
-def incomplete_path(path: Path) -> Path:
-    """Return the name of what was shown of a video that breaks off."""
-    return path.with_name(f"{path.stem}.incomplete{path.suffix}")
-
-
-class _UntilEnd:
-    """The frames of a video to its end, or to where it breaks off; `broken` says why."""
-
-    def __init__(self, frames: Iterator[Frame]) -> None:
-        self._frames = frames
-        self.broken: BrokenOffError | None = None
-
-    def __iter__(self) -> Generator[Frame]:
-        try:
-            yield from self._frames
-        except BrokenOffError as error:
-            self.broken = error
-
-
-class _Counted:
-    """Counts the frames that are written, and says it now and then."""
-
-    def __init__(self, say: Say) -> None:
-        self.frames, self._say, self._clock = 0, say, Clock()
-
-    def one(self) -> None:
-        """Count a frame."""
-        self.frames += 1
-        seconds = self._clock.seconds_if_due()
-        if seconds is not None:
-            self._say(f"{self.frames} frames, {self.frames / seconds:.3g} per s")
-
-
 class Painter:
-    """Paints frames of the new video, one by one; the first decides the scale of all."""
+    """Paints frames of the new video, one by one; the first decides the scale of all.
+
+    `count` is how many there are, and `broken` says why there are no more if the video breaks off.
+    """
 
     def __init__(self, subject: Subject, settings: Mapping[str, Any], where: str) -> None:
         subject.network.eval().to(subject.device)
         self._subject, self._where = subject, where
         self._view = view_of(subject, settings, where)
         self.warnings = self._view.warnings
-        self.title = ""
+        self.title, self.count = "", 0
+        self.broken: BrokenOffError | None = None
 
-    def frame(self, picture: Image.Image) -> Pixels:
+    def paint_all(self, frames: Iterator[Frame], kind: str, say: Say) -> Iterator[Frame]:
+        """Paint a video to its end, or to where it or the room for it ends."""
+        clock = Clock()
+        try:
+            for frame in frames:
+                page = self.paint(frame.picture)
+                check_room(kind, self.count, page)
+                yield Frame(page, frame.seconds)
+                self.count += 1
+                seconds = clock.seconds_if_due()
+                if seconds is not None:
+                    say(f"{self.count} frames, {self.count / seconds:.3g} per s")
+        except BrokenOffError as error:
+            self.broken = error
+
+    def paint(self, picture: Image.Image) -> Image.Image:
         """Return a frame: the picture as the network takes it, and what it looks at there."""
         subject = self._subject
         taken = preprocessed(picture, subject.taking, self._where)
@@ -113,11 +98,13 @@ class Painter:
         seen = self._view.see(normalized(taken[None], mean, std).to(subject.device))
         if not self.title:
             self._lay_out(seen)
-        shown = self._sheet.enlarged(taken.transpose(1, 2, 0))
-        maps = [self._sheet.shaded(each / self._brightest) for each in seen.maps]
-        beside = self._view.beside(maps, shown)
-        marked = shown if seen.query is None else crossed(shown, seen.query)
-        return self._sheet.frame([marked, *beside])
+        shown = self._sheet.enlarge(as_picture(taken.transpose(1, 2, 0)))
+        panels = [self._sheet.shade(each / self._brightest) for each in seen.maps]
+        if self._view.lies_over:
+            panels += [lay_over(shown, panels[0])]
+        if seen.query is not None:
+            draw_cross(shown, seen.query)
+        return self._sheet.fill([shown, *panels])
 
     def _lay_out(self, first: Seen) -> None:
         self.title = f"{self._subject.label}: {self._view.title} ({first.of})"

@@ -1,8 +1,8 @@
 """What of the attention is shown in a frame: every head of a block, or the rollout."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -13,7 +13,7 @@ from vitscope.measures.attention.compute_attention_maps import Maps, attention_n
 from vitscope.measures.attention.rolling import Rollout
 from vitscope.networks.attention.reading import Attention
 from vitscope.networks.finding.cut_points import CutPoint
-from vitscope.video.drawing import Map, Pixels, Scale, over
+from vitscope.video.drawing import Map, Scale
 
 
 @dataclass(frozen=True)
@@ -49,28 +49,10 @@ class Seen(NamedTuple):
     query: tuple[float, float] | None = None
 
 
-class View(Protocol):
-    """What of the attention is shown.
-
-    `panels` are the titles of what stands beside a frame; `warnings` say what cannot be read.
-    """
-
-    title: str
-    panels: list[str]
-    warnings: list[str]
-
-    def see(self, image: Tensor) -> Seen:
-        """Look at a frame, as the network takes it."""
-
-    def scale(self, first: Seen) -> tuple[Scale, float]:
-        """Return the scale of all frames, and which value has its brightest colour."""
-
-    def beside(self, maps: list[Pixels], picture: Pixels) -> list[Pixels]:
-        """Return what stands beside a picture, of its maps in colours."""
-
-
-class _Heads:
+class HeadsView:
     """A map of every head of one attention, or of some; the first frame says how bright."""
+
+    lies_over = False
 
     def __init__(self, subject: Subject, settings: Mapping[str, Any], where: str) -> None:
         attentions, self.warnings = subject.attention()
@@ -84,6 +66,7 @@ class _Heads:
         self.panels = [f"head {head}" for head in self._heads]
 
     def see(self, image: Tensor) -> Seen:
+        """Look at a frame, as the network takes it."""
         found = {each["head"]: each for each in maps_of(self._network, self._maps, image)}
         shown = [found[head] for head in self._heads]
         maps = [np.reshape(each["weights"], (each["height"], each["width"])) for each in shown]
@@ -92,42 +75,35 @@ class _Heads:
         return Seen(shown[0]["of"], maps, query)
 
     def scale(self, first: Seen) -> tuple[Scale, float]:
+        """Return the scale of all frames, and the value of its brightest colour."""
         brightest = self._brightest or 100 * max(float(each.max()) for each in first.maps) or 100.0
         return Scale("0", f"{brightest:.3g} or more", "attention (%)"), brightest / 100
 
-    def beside(self, maps: list[Pixels], picture: Pixels) -> list[Pixels]:
-        return maps
 
-
-class _Rollout:
+class RolloutView:
     """The rollout of all attention over its largest value, alone and over the picture."""
+
+    panels = ("rollout", "over the video")
+    lies_over = True
 
     def __init__(self, subject: Subject, settings: Mapping[str, Any], where: str) -> None:
         attentions, self.warnings = subject.attention()
         self._rollout = Rollout(attentions)
         self._network, self._fusion = subject.network, settings["fusion"]
         self.title = f"rollout, {self._fusion} of heads"
-        self.panels = ["rollout", "over the video"]
 
     def see(self, image: Tensor) -> Seen:
+        """Look at a frame, as the network takes it."""
         self._rollout.run(self._network, image, self._fusion)
         of, values = self._rollout.result()
         return Seen(of, [values.double().reshape(self._rollout.grid).numpy()])
 
     def scale(self, first: Seen) -> tuple[Scale, float]:
+        """Return the scale of all frames, and the value of its brightest colour."""
         return Scale("0", "1", "rollout over its largest"), 1.0
 
-    def beside(self, maps: list[Pixels], picture: Pixels) -> list[Pixels]:
-        (rollout,) = maps
-        return [rollout, over(rollout, picture)]
 
-
-VIEWS: dict[str, Callable[[Subject, Mapping[str, Any], str], View]] = {
-    "heads": _Heads,
-    "rollout": _Rollout,
-}
-
-
-def view_of(subject: Subject, settings: Mapping[str, Any], where: str) -> View:
+def view_of(subject: Subject, settings: Mapping[str, Any], where: str) -> HeadsView | RolloutView:
     """Return what a video shows; `where` is the section of settings that says it."""
-    return VIEWS[settings["shows"]](subject, settings, where)
+    kind = HeadsView if settings["shows"] == "heads" else RolloutView
+    return kind(subject, settings, where)
