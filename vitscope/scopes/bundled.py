@@ -19,13 +19,13 @@ from vitscope.settings.study import Study
 def bundled(name: str, images: int | None = None) -> dict[str, Any]:
     """Return a small trained network, and images, as `look` takes them.
 
-    The networks are those of the study `mini`: `resnet`, `vit`, `pit`, `swin`, `alternet`, `mixer`
+    The networks come from the study `mini`: `resnet`, `vit`, `pit`, `swin`, `alternet`, `mixer`
     and `convnext`; `resnet_6` and `vit_6`, trained on 6 % of the images, `resnet_25` and `vit_25`;
-    and smaller ViTs: `vit_3x3`, `vit_5x5` and `vit_8x8` of local attention, `vit_global`, `vit_gap`
-    without a token of the class, and `vit_global` of other seeds, `vit_global_1` and
-    `vit_global_2`. The images are the 256 of the generated data set shapes32 that this study
-    measures, so that `look(**bundled("vit"))` has the numbers of the workflow; `images` takes
-    another number of them, up to 2000.
+    and smaller ViTs: `vit_3x3`, `vit_5x5` and `vit_8x8` with local attention, `vit_global`,
+    `vit_gap` without a class token, and `vit_global_1` and `vit_global_2`, trained with other
+    seeds. The images are the 256 images of the generated data set shapes32 that this study
+    measures, so that `look(**bundled("vit"))` has the numbers of the workflow; `images` sets
+    another number, up to 2000.
     """
     study = _study()
     if name not in study.models:

@@ -30,7 +30,7 @@ class Comparison(Tables):
         self.members = [each.member for each in networks]
 
     def table(self, name: str) -> pd.DataFrame:
-        """Return a table by its name, with the rows of all networks; `model` says whose."""
+        """Return a table by its name, with the rows of all networks; `model` names the network."""
         if name in registry.names() and registry.declared(name).of_pairs:
             tables = [self._between(name, *pair) for pair in combinations(self._networks, 2)]
         else:
@@ -38,7 +38,7 @@ class Comparison(Tables):
         return pd.concat(tables, ignore_index=True)
 
     def available(self) -> list[str]:
-        """Return the names of the tables that there are, or that can be made, of all networks."""
+        """Return the names of the tables that exist, or can be made, for all networks."""
         shared = set.intersection(*(set(each.scope.available()) for each in self._networks))
         in_memory = all(isinstance(each.scope, Scope) for each in self._networks)
         of_pairs = {
@@ -72,7 +72,7 @@ def _rows(network: _Of, name: str) -> pd.DataFrame:
 def compare(scopes: Mapping[str, Tables]) -> Comparison:
     """Put networks side by side: `compare({"mine": scope, "theirs": other}).plot("cka")`.
 
-    Of what holds several networks, each has its own name behind the given one.
+    If an object holds several networks, their names are appended to the given one.
     """
     networks = []
     for name, scope in scopes.items():

@@ -48,19 +48,19 @@ class Scope(Tables):
         self.members = [Member(self.name, model.label, _alike(kinds))]
 
     def table(self, name: str) -> pd.DataFrame:
-        """Return a table by its name, as the workflow has it; it is measured if it is not there."""
+        """Return a table by its name, as the workflow has it, and measure it if it is new."""
         missing = self._maker.why_not(name)
         if missing:
             raise VitscopeError(missing)
         return find_table(name).read(self._maker.make(name))
 
     def available(self) -> list[str]:
-        """Return the names of the tables that there are, or that can be made."""
+        """Return the names of the tables that exist or can be made."""
         return [name for name in (*OTHERS, *registry.names()) if not self._maker.why_not(name)]
 
     @property
     def warnings(self) -> list[str]:
-        """What makes the values that were measured so far doubtful."""
+        """Reasons to doubt the values measured so far."""
         return self._maker.warnings()
 
     def video(
@@ -78,12 +78,12 @@ class Scope(Tables):
         frames_per_second: float | None = None,
         lossless: bool = False,
     ) -> Path:
-        """Show what the network looks at in each frame of a video, side by side with it.
+        """Show what the network attends to in each frame of a video, beside the frame.
 
         `source` is a folder of frames, an animated GIF, WebP or PNG, or any video where ffmpeg is
         on the PATH; the name of `out` ends in the format, `.webp`, `.gif` or, by ffmpeg, `.mp4`.
-        What is shown are `heads`, of a block, or the `rollout`; the keywords are those of `videos`
-        in a study.
+        `shows` is `heads`, of a block, or `rollout`; the keywords are the keys of `videos` in a
+        study.
         """
         settings = described_video(
             {
@@ -106,7 +106,7 @@ class Scope(Tables):
         """Save a study with weights and images, from which the workflow makes the same tables.
 
         `make` is the function or class that returns such a network when it is called with
-        `keywords`; a network of timm needs none, nor one whose class needs no argument.
+        `keywords`. It is not needed for a network of timm, or a class without arguments.
         """
         images = self._maker.images
         return save(self.study, self.kinds(), self._network, images, Path(folder), make, keywords)
@@ -163,15 +163,15 @@ def look(
     """Look at a network: where it is read, and every measure of it on some images.
 
     Images are a tensor or an array of a batch, a loader of batches, a data set, a list of pictures,
-    or the path of a folder; labels may come with them. Of pixels, `mean` and `std` say how the
-    network takes them; without these, images are taken as they are.
+    or the path of a folder; labels may come with them. `mean` and `std` normalize pixels for the
+    network; without them, images are used unchanged.
 
-    `points` are the modules to read, in place of the cut points that are found. `name` is what
-    tables and figures call the network, `image_size` the side to which pictures are cut, `loss` the
-    weight decay of its training and how images were augmented there, and `analysis` settings of the
-    measures: the last two as in a study.
+    `points` are the modules to read, in place of the cut points that are found. `name` is the name
+    of the network in tables and figures, `image_size` the side to which pictures are cropped,
+    `loss` the weight decay and the augmentation of its training, and `analysis` the settings of
+    measures; the last two are written as in a study.
 
-    The network is lent for each measurement, and is as it was afterwards.
+    The network is borrowed for each measurement, and unchanged afterwards.
     """
     if not isinstance(model, nn.Module):
         raise VitscopeError(f"`model` is a {type(model).__name__}, allowed: a torch.nn.Module.")

@@ -42,11 +42,11 @@ class Made(Tables):
         ]
 
     def table(self, name: str) -> pd.DataFrame:
-        """Return a table by its name, with the rows of all models that it was made of."""
+        """Return a table by its name, with the rows of all its models."""
         return self._of_subjects(name, [*self._paths(name)])
 
     def available(self) -> list[str]:
-        """Return the names of the tables that there are."""
+        """Return the names of the tables that exist."""
         return [name for name in (*OTHERS, *registry.names()) if self._paths(name)]
 
     def figures(self) -> dict[str, str]:
@@ -54,9 +54,9 @@ class Made(Tables):
         return {name: figure.kind for name, figure in self.study.figures.items()}
 
     def plot(self, kind: str, ax: "Axes | None" = None) -> "Figure":
-        """Draw a figure of the study by its name, or a kind of figure of all models it has.
+        """Draw a figure of the study by its name, or a kind of figure with all models of the study.
 
-        Nothing is saved. With `ax` it is drawn there, if it is one of a single panel.
+        Nothing is saved. With `ax` it is drawn there, if it has a single panel.
         """
         if kind not in self.study.figures:
             return super().plot(kind, ax)
@@ -109,7 +109,7 @@ class Made(Tables):
 def read(folder: Path | str, study: Path | str | None = None) -> Made:
     """Read the tables of a study that the workflow made, from `results/STUDY`.
 
-    What the study says comes from the record of its run, or from `study`, its file.
+    The study is read from the record of its run, or from the file `study`.
     """
     place = Path(folder)
     if not place.is_dir():

@@ -27,7 +27,7 @@ OTHERS = ("blocks", "predictions")
 
 
 class Tables:
-    """Tables of one network or several, by name: an attribute each, `scope.feature_variance`."""
+    """Tables of one or several networks, by name or as attributes: `scope.feature_variance`."""
 
     # Subclasses say whose tables there are, and where they come from.
     members: Sequence[Member]
@@ -37,7 +37,7 @@ class Tables:
         raise NotImplementedError
 
     def available(self) -> list[str]:
-        """Return the names of the tables that there are, or that can be made."""
+        """Return the names of the tables that exist or can be made."""
         raise NotImplementedError
 
     def __getattr__(self, name: str) -> pd.DataFrame:
@@ -67,15 +67,15 @@ class Tables:
     def plot(self, kind: str, ax: "Axes | None" = None) -> "Figure":
         """Draw a figure of a kind, as the workflow does, and save nothing.
 
-        With `ax` it is drawn there, if it is one of a single panel.
+        With `ax` it is drawn there, if it has a single panel.
         """
         tables = [self.table(name) for name in _kind(kind).tables]
         return drawn(kind, tables, self.members, {}, self._snapshots(kind), ax)
 
     def claims(self, *kinds: str) -> pd.DataFrame:
-        """Return what the paper claims, what was measured of it, and whether it holds.
+        """Return what the paper claims, what was measured, and whether the claim holds.
 
-        Of some kinds of figures, or of all that cost no more than a few passes of the images.
+        For some kinds of figures, or for all that need only a few passes of the images.
         """
         # Kinds that show one measure in several ways make the same claims.
         counted = self.counted(*kinds).drop_duplicates(["model", "versus", "claim"])
