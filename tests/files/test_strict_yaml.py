@@ -3,15 +3,30 @@
 from pathlib import Path
 
 import pytest
+import yaml
 
 from vitscope.errors import VitscopeError
+from vitscope.files import strict_yaml
 from vitscope.files.strict_yaml import load_yaml
+from vitscope.package_data import ROOT
 
 
 def written(folder: Path, content: bytes | str) -> Path:
     path = folder / "own.yaml"
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
     return path
+
+
+@pytest.mark.skipif(not yaml.__with_libyaml__, reason="needs the parser in C")
+@pytest.mark.parametrize(
+    "path",
+    [*ROOT.glob("config/**/*.yaml"), *ROOT.glob("envs/*.yaml"), *ROOT.glob("profiles/**/*.yaml")],
+)
+def test_both_parsers_read_the_same(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    assert strict_yaml._load(strict_yaml._FastLoader(text)) == strict_yaml._load(
+        strict_yaml._Loader(text)
+    )
 
 
 def refusal(folder: Path, content: bytes | str) -> str:

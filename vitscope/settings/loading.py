@@ -5,7 +5,7 @@ allowed.
 """
 
 import csv
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from copy import deepcopy
 from dataclasses import asdict, replace
@@ -256,8 +256,11 @@ def _needs_classes(name: str) -> bool:
 
 def _check_published(path: Path, key: str, figure: Figure) -> None:
     published, needed = figure.published, registry.kinds()[figure.kind].published
-    found = {file.name: _series(file, needed) for file in sorted(PUBLISHED_POINTS.glob("*.csv"))}
-    curves = {name: series for name, series in found.items() if series}
+    curves = {
+        name: series
+        for name, (columns, series) in _published_curves().items()
+        if needed and {"model", *needed} <= columns
+    }
     if not curves:
         raise VitscopeError(
             f"{path}: {key}: there are no published points for figures of the kind "
@@ -274,13 +277,16 @@ def _check_published(path: Path, key: str, figure: Figure) -> None:
             raise unknown(path, f"{key}.series.{model}", series, curves[published.file])
 
 
-def _series(file: Path, needed: Set[str]) -> set[str]:
-    """Return the names of the curves in a file of published points, if it has the columns."""
-    with file.open(encoding="utf-8", newline="") as lines:
-        rows = csv.DictReader(lines)
-        if not needed or not {"model", *needed} <= set(rows.fieldnames or ()):
-            return set()
-        return {row["model"] for row in rows}
+@cache
+def _published_curves() -> dict[str, tuple[set[str], set[str]]]:
+    """Return the columns of each file of published points, and the names of its curves."""
+    found = {}
+    for file in sorted(PUBLISHED_POINTS.glob("*.csv")):
+        with file.open(encoding="utf-8", newline="") as lines:
+            rows = csv.DictReader(lines)
+            columns = {*(rows.fieldnames or ())}
+            found[file.name] = columns, {row["model"] for row in rows if "model" in columns}
+    return found
 
 
 # The settings of a video that are about heads, and about the rollout, with their defaults.
