@@ -10,7 +10,7 @@ from torch import Tensor
 
 from vitscope.measures.attention.numbers import EPSILON, Numbers, numbers_of
 from vitscope.measures.attention.table import VALUES
-from vitscope.networks.attention.reading import Attention, Nth, Weights, _Softmax
+from vitscope.networks.attention.reading import Attention, SoftmaxId, Weights, _Softmax
 
 Array = npt.NDArray[np.float64]
 # Pixels of an image.
@@ -33,7 +33,7 @@ def attention(queries: Array, keys: Array | None = None, heads: int = 1) -> Atte
     """Return an attention whose places are images, windows and heads in this order."""
     keys = queries if keys is None else keys
     together = len(queries) * heads
-    return Attention("a", 0, Nth("a", 0), queries, keys, heads, together, np.arange(together))
+    return Attention("a", 0, SoftmaxId("a", 0), queries, keys, heads, together, np.arange(together))
 
 
 def numbers(

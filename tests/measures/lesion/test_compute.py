@@ -34,7 +34,7 @@ from vitscope.measures.lesion.compute import (
 from vitscope.networks.building.timm_import import import_timm
 from vitscope.networks.finding.blocks import list_blocks
 from vitscope.networks.finding.cut_point_columns import CUT_POINT
-from vitscope.networks.finding.cut_points import Join, Recorded
+from vitscope.networks.finding.cut_points import Join
 from vitscope.networks.finding.dataflow import Value, record
 from vitscope.workflow.tables import find_table
 
@@ -298,9 +298,7 @@ def joins_after(model: nn.Module, images: Tensor, branches: Sequence[str]) -> li
                 for place, value in enumerate(operation.args)
                 if isinstance(value, Value) and value not in given
             ]
-            recorded = Recorded(operation.module, operation.alike, operation.nth)
-            place = flow.operations.index(operation)
-            joins[place] = Join(recorded, stream, True)
+            joins[flow.operations.index(operation)] = Join(operation.which, stream, True)
     return [joins[place] for place in sorted(joins)]
 
 

@@ -17,7 +17,7 @@ from vitscope.measures.receptive_field.choosing import chosen
 from vitscope.measures.receptive_field.compute import Squares, contributions
 from vitscope.measures.receptive_field.table import SHARES
 from vitscope.networks.finding.capture import capturing
-from vitscope.networks.finding.cut_points import CutPoint, Layout, Recorded
+from vitscope.networks.finding.cut_points import CutPoint, Layout, OperationId
 
 NCHW = Layout("nchw")
 
@@ -140,7 +140,7 @@ class Sums(nn.Module):
 
 
 def of_operation(size: int) -> CutPoint:
-    operation = Recorded("", ("add", 4, 4 * size * size), 0)
+    operation = OperationId("", ("add", 4, 4 * size * size), 0)
     return replace(point("sum"), module=None, operation=operation)
 
 

@@ -25,7 +25,7 @@ from vitscope.networks.building.outputs import logits_of
 from vitscope.networks.building.plain_attention import without_fast_path
 from vitscope.networks.finding.capture import Silencing
 from vitscope.networks.finding.cut_point_columns import CUT_POINT
-from vitscope.networks.finding.cut_points import Alike, CutPoint, Join, Recorded
+from vitscope.networks.finding.cut_points import Alike, CutPoint, Join, OperationId
 
 Array = npt.NDArray[np.bool_]
 
@@ -73,7 +73,7 @@ class _CleanPass(Silencing):  # type: ignore[no-untyped-call]
         super().__init__(model, {join.operation.alike[0] for join in joins})
         self._joins = {join.operation for join in joins}
         self._finished: dict[nn.Module, _Kept] = {}
-        self._before: dict[Recorded, dict[nn.Module, _Kept]] = {}
+        self._before: dict[OperationId, dict[nn.Module, _Kept]] = {}
         self._entered: dict[nn.Module, tuple[list[int], Counter[tuple[str, Alike]]]] = {}
         self._calls: Counter[nn.Module] = Counter()
         with ExitStack() as stack:
@@ -83,9 +83,9 @@ class _CleanPass(Silencing):  # type: ignore[no-untyped-call]
             self.logits = _logits(model, images, self)
         self._finished.clear()
 
-    def counted(self, name: str, tensor: Tensor) -> Recorded:
+    def count(self, name: str, tensor: Tensor) -> OperationId:
         """Count an operation; of a join, note what finished before it."""
-        operation = super().counted(name, tensor)
+        operation = super().count(name, tensor)
         if operation in self._joins:
             self._before[operation] = dict(self._finished)
         return operation

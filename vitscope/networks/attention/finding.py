@@ -13,16 +13,15 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
-from vitscope.networks.attention.reading import Attention, Counting, Nth
-from vitscope.networks.building.compiler import without_compiler
+from vitscope.networks.attention.reading import Attention, Counting, SoftmaxId
 from vitscope.networks.finding.capture import capturing
-from vitscope.networks.finding.cut_points import CutPoint, Recorded
+from vitscope.networks.finding.cut_points import CutPoint, OperationId
 from vitscope.networks.finding.dataflow import Dataflow, Operation, Value, record
 from vitscope.networks.finding.operations import (
-    FUSED_ATTENTION,
     MOVES,
     PRODUCTS,
     SOFTMAXES,
+    is_fused_attention,
     plain_name,
 )
 from vitscope.networks.finding.positions import DIGITS, Tracer
@@ -61,28 +60,28 @@ def find_attention(
 class _Met:
     """A softmax or fused attention of a pass: the nth of its module, before which cut point."""
 
-    operation: Nth
+    operation: SoftmaxId
     index: int
 
 
 def _met(
     model: nn.Module, run: Run, images: Tensor, cut_points: Sequence[CutPoint]
-) -> dict[Recorded, _Met]:
+) -> dict[OperationId, _Met]:
     """Return all softmaxes and fused attentions of a pass, by what is known of recorded ones."""
-    met: dict[Recorded, _Met] = {}
+    met: dict[OperationId, _Met] = {}
     passed = 0
 
     def cut(index: int, _: Tensor) -> None:
         nonlocal passed
         passed = index + 1
 
-    def see(nth: Nth, func: Any, args: Any, kwargs: Any, result: Any) -> None:
+    def see(nth: SoftmaxId, func: Any, args: Any, kwargs: Any, result: Any) -> None:
         tensor = result if isinstance(result, Tensor) else result[0]
-        met[counting.counted(plain_name(func), tensor)] = _Met(nth, passed)
+        met[counting.count(plain_name(func), tensor)] = _Met(nth, passed)
 
     counting = Counting(model, see)
     counting.begin(len(images))
-    with torch.no_grad(), without_compiler(), capturing(model, cut_points, cut), counting:
+    with torch.no_grad(), capturing(model, cut_points, cut), counting:
         run(images)
     return met
 
@@ -97,7 +96,7 @@ class _Factors(NamedTuple):
 
 
 class _Finder:
-    def __init__(self, flow: Dataflow, met: Mapping[Recorded, _Met]) -> None:
+    def __init__(self, flow: Dataflow, met: Mapping[OperationId, _Met]) -> None:
         self._flow, self._met = flow, met
         self._tracer = Tracer(flow)
         self._needed = set(flow.needed())
@@ -115,7 +114,7 @@ class _Finder:
             factors = self._factors(index, operation)
             if factors is None:
                 continue
-            met = self._met[Recorded(operation.module, operation.alike, operation.nth)]
+            met = self._met[operation.which]
             name = _unique(factors.module, [*(each.name for each in found), *refused])
             try:
                 found.append(self._attention(name, met, index, factors))
@@ -125,7 +124,7 @@ class _Finder:
 
     def _factors(self, index: int, operation: Operation) -> "_Factors | None":
         """Return what an operation is the attention of, or None."""
-        if FUSED_ATTENTION in operation.name:
+        if is_fused_attention(operation.name):
             query, key = operation.args[:2]
             both = isinstance(query, Value) and isinstance(key, Value)
             return _Factors(query, key, operation.module, False) if both else None
@@ -193,7 +192,7 @@ class _Finder:
 
     def _mixed(self, index: int) -> bool:
         """Tell whether a softmax is changed before it multiplies the values."""
-        if FUSED_ATTENTION in self._flow.operations[index].name:
+        if is_fused_attention(self._flow.operations[index].name):
             return False
         waiting = [index]
         while waiting:

@@ -8,11 +8,11 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from vitscope.errors import quoted
-from vitscope.networks.attention.reading import Attention, Weights, attending
-from vitscope.networks.finding.operations import FUSED_ATTENTION, PRODUCTS, plain_name
+from vitscope.networks.attention.reading import Attention, Weights, attending, in_heads_of
+from vitscope.networks.finding.modes import Args, Kwargs, OperationMode, first_tensor
+from vitscope.networks.finding.operations import PRODUCTS, is_fused_attention, plain_name
 
 # Of the largest output: what rounding makes of float32.
 TOLERANCE = 1e-4
@@ -41,11 +41,11 @@ def differences(
     return comparing.found
 
 
-class _Comparing(TorchDispatchMode):  # type: ignore[no-untyped-call]
+class _Comparing(OperationMode):  # type: ignore[no-untyped-call]
     """Compares the product that follows attention with that of the attention which was read."""
 
     def __init__(self) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
+        super().__init__()
         self.found: dict[str, float] = {}
         self._name = ""
         self._read: Tensor | None = None
@@ -64,16 +64,17 @@ class _Comparing(TorchDispatchMode):  # type: ignore[no-untyped-call]
             read[torch.from_numpy(where)] = piece.weights.float().cpu()
         self._name, self._read = attention.name, read
 
-    def __torch_dispatch__(
-        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
-    ) -> Any:
+    def run(self, function: Any, args: Args, kwargs: Kwargs) -> Any:
         """Run an operation, and compare what it returns if it is the product."""
-        result = func(*args, **(kwargs or {}))
+        result = function(*args, **kwargs)
         if self._read is None:
             return result
-        name = plain_name(func)
-        if FUSED_ATTENTION in name:
-            self._compare([(args[2], result[0] if isinstance(result, tuple) else result)])
+        name = plain_name(function)
+        if is_fused_attention(name):
+            output = first_tensor(result)
+            assert output is not None
+            values = in_heads_of(output, args[2]).expand(*output.shape[:-2], -1, -1)
+            self._compare([(values, output)])
         elif name in PRODUCTS:
             left, right = args[-2:]
             self._compare(_products(left, right, result, self._read.shape))

@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from functools import partial
 from math import sqrt
 from typing import Any, NamedTuple
 
@@ -19,14 +18,19 @@ from torch import Tensor, nn
 
 from vitscope.errors import VitscopeError, quoted
 from vitscope.networks.building.plain_attention import without_fast_path
-from vitscope.networks.finding.capture import OperationMode, begin_pass
-from vitscope.networks.finding.operations import FUSED_ATTENTION, SOFTMAXES, plain_name
+from vitscope.networks.finding.modes import Args, Kwargs, ModuleMode
+from vitscope.networks.finding.operations import (
+    FLEX_ATTENTION,
+    SOFTMAXES,
+    is_fused_attention,
+    plain_name,
+)
 
 # Bytes of attention that are computed at once: what is made of it stays in the cache of a core.
 BYTES_AT_ONCE = 4 << 20
 
 
-class Nth(NamedTuple):
+class SoftmaxId(NamedTuple):
     """The nth softmax or fused attention that a module computes in a pass."""
 
     module: str
@@ -38,7 +42,7 @@ class Attention:
     """Where queries attend to keys: in windows, that may be all of the image, and by heads.
 
     `queries` and `keys` say where each is, as shares of the image's height and width: (windows,
-    queries or keys, 2); NaN for what has no place, such as the token of the class. All dimensions
+    queries or keys, 2); NaN for what has no place, such as the class token. All dimensions
     before these two are one: images vary in it every `inner` places, and `arrangement` says which
     of the other places are the heads of each window. `index` is the cut point behind it. Heads
     are `mixed` where the network does not multiply the values by what it reads.
@@ -46,7 +50,7 @@ class Attention:
 
     name: str
     index: int
-    operation: Nth
+    operation: SoftmaxId
     queries: npt.NDArray[np.float64]
     keys: npt.NDArray[np.float64]
     heads: int
@@ -169,38 +173,63 @@ class _Fused:
         return mask[tuple(each.to(mask.device) for each in chosen)]
 
 
-def _as_one(query: Tensor, key: Tensor) -> tuple[Tensor, Tensor]:
-    """Return queries and keys of the same images and heads, some of which may share keys."""
+def _flex_weights(function: Any, args: Args, kwargs: Kwargs) -> Tensor:
+    """Return the weights of FlexAttention: what it makes of the identity in place of the values.
+
+    Only the operation itself knows what the functions that change and mask its scores do.
+    """
+    query, key, value, *rest = args
+    identity = torch.eye(value.shape[-2], dtype=value.dtype, device=value.device)
+    values = identity.expand(*value.shape[:-1], -1)
+    weights: Tensor = function(query, key, values, *rest, **kwargs)[0]
+    return weights
+
+
+def _source(function: Any, args: Args, kwargs: Kwargs, result: Any) -> "_Softmax | _Fused":
+    """Return where the weights of an attention are read."""
+    name = plain_name(function)
+    if name == FLEX_ATTENTION:
+        return _Softmax(_flex_weights(function, args, kwargs))
+    return _Fused(function, args, kwargs) if is_fused_attention(name) else _Softmax(result)
+
+
+def in_heads_of(query: Tensor, key: Tensor) -> Tensor:
+    """Return keys or values, which some heads of queries may share, with one for each head."""
     if query.ndim > 2 and key.shape[-3] not in (1, query.shape[-3]):
         key = key.repeat_interleave(query.shape[-3] // key.shape[-3], -3)
+    return key
+
+
+def _as_one(query: Tensor, key: Tensor) -> tuple[Tensor, Tensor]:
+    """Return queries and keys of the same images and heads, some of which may share keys."""
+    key = in_heads_of(query, key)
     leading = np.broadcast_shapes(query.shape[:-2], key.shape[:-2])
     return query.expand(*leading, -1, -1), key.expand(*leading, -1, -1)
 
 
-class Counting(OperationMode):  # type: ignore[no-untyped-call]
+class Counting(ModuleMode):  # type: ignore[no-untyped-call]
     """Counts the softmaxes and fused attentions of modules, and shows each."""
 
-    def __init__(self, model: nn.Module, see: Callable[[Nth, Any, Any, Any, Any], None]) -> None:
-        super().__init__(model, frozenset())
+    def __init__(
+        self, model: nn.Module, see: Callable[[SoftmaxId, Any, Args, Kwargs, Any], None]
+    ) -> None:
+        super().__init__(model)
         self._see = see
-        self._met: Counter[str] = Counter()
+        self._softmaxes: Counter[str] = Counter()
 
     def begin(self, images: int) -> None:
         """Begin a pass of so many images."""
         super().begin(images)
-        self._met.clear()
+        self._softmaxes.clear()
 
-    def __torch_dispatch__(
-        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
-    ) -> Any:
+    def run(self, function: Any, args: Args, kwargs: Kwargs) -> Any:
         """Run an operation, and show it if it may be attention."""
-        result = func(*args, **(kwargs or {}))
-        name = plain_name(func)
-        if name in SOFTMAXES or FUSED_ATTENTION in name:
-            module = self._running[-1]
-            nth = Nth(module, self._met[module])
-            self._met[module] += 1
-            self._see(nth, func, args, kwargs or {}, result)
+        result = function(*args, **kwargs)
+        name = plain_name(function)
+        if name in SOFTMAXES or is_fused_attention(name):
+            which = SoftmaxId(self.module, self._softmaxes[self.module])
+            self._softmaxes[self.module] += 1
+            self._see(which, function, args, kwargs, result)
         return result
 
 
@@ -210,34 +239,34 @@ def attending(model: nn.Module, attentions: Sequence[Attention], sink: Sink) -> 
     reader = _Reader(model, attentions, sink)
     with ExitStack() as stack:
         stack.enter_context(without_fast_path())
-        begin = partial(begin_pass, reader.begin)
-        stack.callback(model.register_forward_pre_hook(begin, with_kwargs=True).remove)
-        stack.enter_context(reader.counting)
+        begin = model.register_forward_pre_hook(reader.begin_pass, with_kwargs=True)
+        stack.callback(begin.remove)
+        stack.enter_context(reader)
         stack.callback(model.register_forward_hook(reader.end).remove)
         yield
 
 
-class _Reader:
+class _Reader(Counting):  # type: ignore[no-untyped-call]
     """Shows the attentions that are wanted, and refuses a pass that has others."""
 
     def __init__(self, model: nn.Module, attentions: Sequence[Attention], sink: Sink) -> None:
-        self.counting = Counting(model, self._see)
+        super().__init__(model, self._read)
         self._attentions, self._sink = attentions, sink
         self._wanted = {each.operation: number for number, each in enumerate(attentions)}
-        self._images = 0
         self._seen = 0
 
     def begin(self, images: int) -> None:
         """Begin a pass of so many images."""
-        self.counting.begin(images)
-        self._images, self._seen = images, 0
+        super().begin(images)
+        self._seen = 0
 
-    def _see(self, nth: Nth, func: Any, args: Any, kwargs: Any, result: Any) -> None:
-        number = self._wanted.get(nth)
+    def _read(
+        self, which: SoftmaxId, function: Any, args: Args, kwargs: Kwargs, result: Any
+    ) -> None:
+        number = self._wanted.get(which)
         if number is None:
             return
-        fused = FUSED_ATTENTION in plain_name(func)
-        source = _Fused(func, args, kwargs) if fused else _Softmax(result)
+        source = _source(function, args, kwargs, result)
         attention = self._attentions[number]
         places = self._images * len(attention.arrangement)
         shape = (places, attention.queries.shape[1], attention.keys.shape[1])

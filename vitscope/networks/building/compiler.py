@@ -1,27 +1,153 @@
-"""Do without torch's compiler, which takes as long to import as all of torch."""
+"""Put off the import of torch's compiler, which takes as long as the import of all of torch.
 
+torch and torchvision import it to switch it off for a function of theirs, `torch._dynamo.disable`,
+and for one question, `torch._dynamo.utils.is_compile_supported`. Both can wait until it is there
+for another reason. Anything else that is asked of it imports it, once and for all.
+"""
+
+import importlib
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
-from types import ModuleType
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from functools import wraps
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec, PathFinder
+from importlib.util import module_from_spec, spec_from_loader
+from types import FunctionType, ModuleType
+from typing import Any
+
+import torch
+
+COMPILER = "torch._dynamo"
+UTILS = "torch._dynamo.utils"
+# Blocks in which nothing is to be compiled, should the compiler be imported.
+_UNCOMPILED: list[ExitStack] = []
+
+
+class _Deferred(ModuleType):
+    """A module that is imported when a name is asked of it that it has not; its others can wait.
+
+    LazyLoader of the standard library would import it when anything is asked, and so at once.
+    """
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "__path__" and self.__name__ != COMPILER:
+            # Every `from` asks whether a module is a package.
+            raise AttributeError(name)
+        return getattr(_import(self.__name__), name)
+
+
+class _ImportedMeanwhile(MetaPathFinder, Loader):
+    """Finds modules of the compiler that its import brought, where `__path__` was asked for.
+
+    `import torch._dynamo.config` asks that of the package, which imports it all, and goes on to
+    import the module: again, if it did not find the one that there is.
+    """
+
+    def __init__(self) -> None:
+        self._specs: dict[str, ModuleSpec | None] = {}
+
+    def find_spec(self, name: str, path: object = None, target: object = None) -> ModuleSpec | None:
+        """Return how to find a module, if it is there."""
+        there = name.startswith(COMPILER) and name in sys.modules
+        return spec_from_loader(name, self) if there else None
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        """Return the module that is there."""
+        module = sys.modules[spec.name]
+        self._specs[spec.name] = module.__spec__
+        return module
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Leave the module as it is."""
+        vars(module)["__spec__"] = self._specs.pop(module.__name__)
 
 
 @contextmanager
-def without_compiler() -> Iterator[None]:
-    """Keep what runs in the block from importing the compiler only to switch it off.
-
-    Who compiles a model later gets the real one.
-    """
-    compiler, utils = ModuleType("torch._dynamo"), ModuleType("torch._dynamo.utils")
-    compiler.disable = lambda function, *_, **__: function  # type: ignore[attr-defined]
-    utils.is_compile_supported = lambda _: False  # type: ignore[attr-defined]
-    stand_ins = {module.__name__: module for module in (compiler, utils)}
-    if not stand_ins.keys().isdisjoint(sys.modules):
+def deferred_compiler() -> Iterator[None]:
+    """Import the compiler in the block only if something needs it."""
+    if COMPILER in sys.modules:
         yield
         return
-    sys.modules.update(stand_ins)
+    compiler = _defer(COMPILER, torch.__path__, disable=_disable)
+    _defer(UTILS, vars(compiler).pop("__path__"), is_compile_supported=_is_compile_supported)
+    finder = _ImportedMeanwhile()
+    sys.meta_path.insert(0, finder)
     try:
         yield
     finally:
-        for name in stand_ins:
+        sys.meta_path.remove(finder)
+        _forget_deferred()
+
+
+@contextmanager
+def uncompiled() -> Iterator[None]:
+    """Run what is compiled step by step in the block, so that every operation can be seen.
+
+    FlexAttention compiles itself, and fails where a dispatch mode hinders that; so does a network
+    that was compiled as one graph.
+    """
+    with deferred_compiler(), ExitStack() as block:
+        if _is_imported():
+            _stop_compiling(block)
+        else:
+            _UNCOMPILED.append(block)
+            block.callback(_UNCOMPILED.remove, block)
+        yield
+
+
+def _defer(name: str, path: Sequence[str], **known: Callable[..., Any]) -> ModuleType:
+    """Put a module that is not imported yet in its place, with the functions that can wait."""
+    spec = PathFinder.find_spec(name, path)
+    assert spec is not None
+    module = sys.modules[name] = module_from_spec(spec)
+    module.__class__ = _Deferred
+    vars(module).update(known)
+    return module
+
+
+def _stop_compiling(block: ExitStack) -> None:
+    block.enter_context(torch.compiler.set_stance("force_eager"))
+
+
+def _is_imported() -> bool:
+    return COMPILER in sys.modules and not isinstance(sys.modules[COMPILER], _Deferred)
+
+
+def _import(name: str) -> ModuleType:
+    """Import a module of the compiler in the place of the deferred one."""
+    _forget_deferred()
+    module = importlib.import_module(name)
+    for block in _UNCOMPILED:
+        _stop_compiling(block)
+    return module
+
+
+def _forget_deferred() -> None:
+    for name in (COMPILER, UTILS):
+        if isinstance(sys.modules.get(name), _Deferred):
             del sys.modules[name]
+
+
+def _disable(function: Any = None, *args: Any, **kwargs: Any) -> Any:
+    """Switch the compiler off for a function, as soon as there is a compiler."""
+    if not isinstance(function, FunctionType):
+        return _import(COMPILER).disable(function, *args, **kwargs)
+    disabled: Callable[..., Any] | None = None
+
+    @wraps(function)
+    def call(*given: Any, **named: Any) -> Any:
+        nonlocal disabled
+        if disabled is None and _is_imported():
+            # While it is being imported, it cannot compile anything.
+            disable = getattr(sys.modules[COMPILER], "disable", None)
+            disabled = disable and disable(function, *args, **kwargs)
+        return (disabled or function)(*given, **named)
+
+    # The mark by which the compiler knows a function that it is to leave alone.
+    call._torchdynamo_disable = True  # type: ignore[attr-defined]
+    return call
+
+
+def _is_compile_supported(device: str) -> Any:
+    return _import(UTILS).is_compile_supported(device)

@@ -13,7 +13,7 @@ from types import ModuleType
 
 import torch
 
-from vitscope.networks.building.compiler import without_compiler
+from vitscope.networks.building.compiler import deferred_compiler
 
 UNDECLARED = {
     "nms": "(Tensor dets, Tensor scores, float iou_threshold) -> Tensor",
@@ -39,7 +39,7 @@ def import_timm(name: str = "timm") -> ModuleType:
     For one decorator each, they import all of torch's compiler.
     """
     declare()
-    with without_compiler(), warnings.catch_warnings():
+    with deferred_compiler(), warnings.catch_warnings():
         # timm imports tqdm, which would warn every notebook that has no ipywidgets.
         warnings.filterwarnings("ignore", message="IProgress not found")
         return importlib.import_module(name)

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from vitscope.networks.building.compiler import without_compiler
+from vitscope.networks.building.compiler import deferred_compiler
 from vitscope.networks.checkpoints.entries import StateDict
 
 Filter = Callable[..., StateDict]
@@ -62,7 +62,7 @@ def find_filter(model: nn.Module) -> Filter | None:
 
 def watching(translation: Filter, weights: StateDict) -> tuple[StateDict, set[int]]:
     """Return what a translation gives, and the identities of the tensors that it computed with."""
-    with torch.no_grad(), without_compiler(), Watched() as watch:
+    with torch.no_grad(), deferred_compiler(), Watched() as watch:
         return translation(weights), watch.used
 
 

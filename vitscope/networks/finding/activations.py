@@ -5,28 +5,29 @@ from typing import Any
 
 from torch import Tensor, UntypedStorage
 from torch.multiprocessing.reductions import StorageWeakRef
-from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
+from vitscope.networks.finding.modes import Args, Kwargs, OperationMode
+from vitscope.networks.finding.operations import FLEX_ATTENTION, plain_name
 
-class ActivationCounter(TorchDispatchMode):  # type: ignore[no-untyped-call]
+
+class ActivationCounter(OperationMode):
     """Counts the bytes of what operations return, all of them and those in memory at once.
 
     Views, and what is changed in place, take no memory of their own.
     """
 
     def __init__(self) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
+        super().__init__()
         self._made = self._peak = 0
         self._live: list[tuple[StorageWeakRef, int]] = []
 
-    def __torch_dispatch__(
-        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
-    ) -> Any:
+    def run(self, function: Any, args: Args, kwargs: Kwargs) -> Any:
         """Run an operation, and count what it returns."""
-        kwargs = kwargs or {}
+        if plain_name(function) == FLEX_ATTENTION:
+            return self._run_flex_attention(args, kwargs)
         given = {storage._cdata for storage in _storages((args, kwargs))}
-        result = func(*args, **kwargs)
+        result = function(*args, **kwargs)
         for storage in _storages(result):
             if storage._cdata not in given:
                 self._made += storage.nbytes()
@@ -34,6 +35,13 @@ class ActivationCounter(TorchDispatchMode):  # type: ignore[no-untyped-call]
                 self._live.append((reference, storage.nbytes()))
         self._peak = max(self._peak, self._in_memory())
         return result
+
+    def _run_flex_attention(self, args: Args, kwargs: Kwargs) -> Any:
+        """Run FlexAttention step by step, as torch does on a CPU: other counters need it too."""
+        from torch._higher_order_ops.flex_attention import sdpa_dense
+
+        with self:
+            return sdpa_dense(*args, **kwargs)
 
     def take(self) -> tuple[int, int]:
         """Return the bytes made and the most in memory at once, and start to count anew."""

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
 
 from vitscope.errors import VitscopeError
-from vitscope.networks.building.compiler import without_compiler
+from vitscope.networks.building.compiler import uncompiled
 from vitscope.networks.finding import cut_point_list
 from vitscope.networks.finding.activations import ActivationCounter
 from vitscope.networks.finding.block_table import Part
@@ -129,9 +129,8 @@ def _measured(
         shapes.append(tuple(latent.shape[1:]))
         end_part()
 
-    # The first operation that a counter sees imports the compiler otherwise. What reads comes
-    # first, so that an operation is counted before it is read.
-    with torch.no_grad(), without_compiler(), capturing(model, cut_points, cut):
+    # What reads comes first, so that an operation is counted before it is read.
+    with torch.no_grad(), uncompiled(), capturing(model, cut_points, cut):
         # Registered after the cut points: what their modules own comes after the cut.
         hooks = [module.register_forward_pre_hook(weights.count) for module in model.modules()]
         try:

@@ -7,9 +7,9 @@ from vitscope.networks.finding.cut_points import Kind
 from vitscope.networks.finding.dataflow import Dataflow, Operation, Value
 from vitscope.networks.finding.operations import (
     CONVOLUTIONS,
-    FUSED_ATTENTION,
     POOLINGS,
     PRODUCTS,
+    is_fused_attention,
     multiplies,
 )
 
@@ -43,7 +43,7 @@ class Branches:
 
     def attends(self, operation: Operation) -> bool:
         """Tell whether an operation multiplies values that both depend on the images."""
-        if FUSED_ATTENTION in operation.name:
+        if is_fused_attention(operation.name):
             return True
         factors = [arg for arg in operation.args if isinstance(arg, Value)]
         return operation.name in PRODUCTS and len(factors) > 1

@@ -1,18 +1,15 @@
 """Read a model's residual stream while the model runs its own forward pass, or silence a branch."""
 
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import ExitStack, contextmanager
-from functools import partial
-from typing import Any, Self
+from typing import Any
 
 from torch import Tensor, nn
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from vitscope.errors import VitscopeError, quoted
 from vitscope.networks.building.plain_attention import without_fast_path
-from vitscope.networks.finding.cut_points import Alike, CutPoint, Join, Recorded
-from vitscope.networks.finding.dataflow import alike, first_tensor, is_bias
+from vitscope.networks.finding.cut_points import CutPoint, Join, OperationId
+from vitscope.networks.finding.modes import Args, Kwargs, ModuleMode, first_tensor, is_bias
 from vitscope.networks.finding.operations import plain_name
 
 Sink = Callable[[int, Tensor], None]
@@ -65,17 +62,11 @@ def reading(model: nn.Module, cut_points: Sequence[CutPoint], sink: Sink) -> Ite
         stack.callback(model.register_forward_pre_hook(begin).remove)
         if by_operation:
             reader = _Reader(model, by_operation, read)
-            start = partial(begin_pass, reader.begin)
-            stack.callback(model.register_forward_pre_hook(start, with_kwargs=True).remove)
+            start = model.register_forward_pre_hook(reader.begin_pass, with_kwargs=True)
+            stack.callback(start.remove)
             stack.enter_context(reader)
         stack.callback(model.register_forward_hook(end).remove)
         yield
-
-
-def begin_pass(begin: Callable[[int], None], module: nn.Module, args: Any, kwargs: Any) -> None:
-    """Tell, as a hook before a network runs, of how many images a pass begins."""
-    images = first_tensor((args, kwargs))
-    begin(1 if images is None else len(images))
 
 
 def _attach(
@@ -119,97 +110,53 @@ def _check_complete(cut_points: Sequence[CutPoint], seen: Sequence[int]) -> None
         )
 
 
-class OperationMode(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Counts those operations of a module that are alike, by the names that it is to look at."""
-
-    def __init__(self, model: nn.Module, names: Set[str]) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
-        self.model = model
-        self.names = names
-        self.counts: Counter[tuple[str, Alike]] = Counter()
-        self._images = 1
-        self._running = [""]
-        self._hooks = ExitStack()
-
-    def __enter__(self) -> Self:
-        """Follow which module runs, and look at every operation."""
-        for name, module in self.model.named_modules():
-            enter = partial(self._begun, name)
-            self._hooks.callback(module.register_forward_pre_hook(enter).remove)
-            self._hooks.callback(module.register_forward_hook(self._ended).remove)
-        super().__enter__()  # type: ignore[no-untyped-call]
-        return self
-
-    def __exit__(self, *error: Any) -> None:
-        """Look no more."""
-        self._hooks.close()
-        super().__exit__(*error)  # type: ignore[no-untyped-call]
-
-    def _begun(self, name: str, *_: Any) -> None:
-        self._running.append(name)
-
-    def _ended(self, *_: Any) -> None:
-        self._running.pop()
-
-    def begin(self, images: int) -> None:
-        """Begin a pass of so many images."""
-        self._images = images
-        self._running = [""]
-        self.counts.clear()
-
-    def counted(self, name: str, tensor: Tensor) -> Recorded:
-        """Count an operation, and return which one it is."""
-        key = alike(name, tensor, self._images)
-        module = self._running[-1]
-        self.counts[module, key] += 1
-        return Recorded(module, key, self.counts[module, key] - 1)
-
-
-class _Reader(OperationMode):  # type: ignore[no-untyped-call]
+class _Reader(ModuleMode):  # type: ignore[no-untyped-call]
     """Reads what operations return."""
 
     def __init__(
-        self, model: nn.Module, wanted: Mapping[Recorded, int], read: Callable[[int, Tensor], None]
+        self,
+        model: nn.Module,
+        wanted: Mapping[OperationId, int],
+        read: Callable[[int, Tensor], None],
     ) -> None:
-        super().__init__(model, {operation.alike[0] for operation in wanted})
+        super().__init__(model)
+        self._names = {operation.alike[0] for operation in wanted}
         self._wanted = wanted
         self._read = read
 
-    def __torch_dispatch__(
-        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
-    ) -> Any:
+    def run(self, function: Any, args: Args, kwargs: Kwargs) -> Any:
         """Run an operation, and read what it returns if that is wanted."""
-        result = func(*args, **(kwargs or {}))
-        if plain_name(func) in self.names and not is_bias(plain_name(func), args):
+        result = function(*args, **kwargs)
+        name = plain_name(function)
+        if name in self._names and not is_bias(name, args):
             tensor = first_tensor(result)
             if tensor is not None:
-                index = self._wanted.get(self.counted(plain_name(func), tensor))
+                index = self._wanted.get(self.count(name, tensor))
                 if index is not None:
                     self._read(index, tensor)
         return result
 
 
-class Silencing(OperationMode):  # type: ignore[no-untyped-call]
+class Silencing(ModuleMode):  # type: ignore[no-untyped-call]
     """Lets one join return the stream that it was to add a branch to."""
 
     def __init__(self, model: nn.Module, names: Set[str], join: Join | None = None) -> None:
-        super().__init__(model, names)
+        super().__init__(model)
+        self.names = names
         self._join = join
         self._done = False
 
-    def __torch_dispatch__(
-        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
-    ) -> Any:
+    def run(self, function: Any, args: Args, kwargs: Kwargs) -> Any:
         """Run an operation, unless it is the join."""
-        name = plain_name(func)
+        name = plain_name(function)
         if name not in self.names or is_bias(name, args):
-            return func(*args, **(kwargs or {}))
-        in_place = func.overloadpacket.__name__ != name
+            return function(*args, **kwargs)
+        in_place = function.overloadpacket.__name__ != name
         # What is added in place would be lost.
-        result = args[0] if in_place else func(*args, **(kwargs or {}))
-        operation = self.counted(name, result)
+        result = args[0] if in_place else function(*args, **kwargs)
+        operation = self.count(name, result)
         if self._join is None or operation != self._join.operation:
-            return func(*args, **(kwargs or {})) if in_place else result
+            return function(*args, **kwargs) if in_place else result
         self._done = True
         stream = args[self._join.stream]
         if not in_place:

@@ -10,6 +10,8 @@ import torch
 from torch import Tensor
 from torch.utils._pytree import tree_leaves, tree_map
 
+from vitscope.networks.finding.operations import is_mutable
+
 
 class Constants:
     """Tensors without values and the same with them: at first pairs, such as weights."""
@@ -21,7 +23,7 @@ class Constants:
         self._weights = {value.untyped_storage().data_ptr() for _, value in pairs}
 
     def value(self, tensor: Tensor) -> Tensor:
-        """Return a tensor with its values; itself if it has values, or nobody knows them."""
+        """Return a tensor with its values; itself if it has values, or they are not known."""
         _, value = self._known.get(id(tensor), (None, tensor))
         return value
 
@@ -29,7 +31,7 @@ class Constants:
         """Return what an operation returns with values; None if some are not known."""
         if self._device is None:
             return None
-        changes = function._schema.is_mutable
+        changes = is_mutable(function)
 
         def valued(leaf: Any) -> Any:
             if isinstance(leaf, Tensor):

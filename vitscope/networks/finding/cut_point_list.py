@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from vitscope.networks.finding.cut_points import CutPoint, Join, Layout, Recorded
+from vitscope.networks.finding.cut_points import CutPoint, Join, Layout, OperationId
 
 
 def written(points: Sequence[CutPoint]) -> str:
@@ -49,4 +49,4 @@ def _recorded(entry: dict[str, Any] | None) -> Any:
     if entry is None:
         return None
     name, dimensions, values = entry["alike"]
-    return Recorded(entry["module"], (name, dimensions, values), entry["nth"])
+    return OperationId(entry["module"], (name, dimensions, values), entry["nth"])

@@ -48,7 +48,7 @@ class Layout:
 
 
 @dataclass(frozen=True)
-class Recorded:
+class OperationId:
     """An operation of every forward pass: of those of a module that are `alike`, the `nth`.
 
     What modules inside it do is not counted: attention and linear layers are other operations on
@@ -68,7 +68,7 @@ class Join:
     the cut point before: without its branch, it would be there still.
     """
 
-    operation: Recorded
+    operation: OperationId
     stream: int
     identity: bool
 
@@ -87,6 +87,6 @@ class CutPoint:
     module: str | None
     at: At
     layout: Layout
-    operation: Recorded | None = None
+    operation: OperationId | None = None
     join: Join | None = None
     how: How = "named"

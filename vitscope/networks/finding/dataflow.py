@@ -1,27 +1,31 @@
 """What a network computes from what: every operation of one forward pass, recorded.
 
-Torch hands every operation to a dispatch mode, whatever Python code called it, so that any network
-can be recorded. The pass runs where the tensors are; on the meta device it computes only shapes.
+The pass runs where the tensors are; on the meta device it computes only shapes.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map
 
-from vitscope.networks.building.compiler import without_compiler
 from vitscope.networks.building.outputs import logits_of
 from vitscope.networks.building.plain_attention import without_fast_path
 from vitscope.networks.finding.constants import Constants
-from vitscope.networks.finding.cut_points import Alike, At
-from vitscope.networks.finding.operations import plain_name
+from vitscope.networks.finding.cut_points import At, OperationId
+from vitscope.networks.finding.modes import (
+    Args,
+    Kwargs,
+    ModuleMode,
+    alike,
+    first_tensor,
+    is_bias,
+)
+from vitscope.networks.finding.operations import is_mutable, plain_name, refuse_unknown
 
 
 @dataclass(frozen=True)
@@ -44,18 +48,21 @@ class Constant:
 class Operation:
     """An operation whose result depends on the images.
 
-    `nth` counts the operations of a module that are `alike`; in `args` and `kwargs`, tensors are
-    replaced by the `Value` that they are or by a `Constant`.
+    `which` tells it from the others of a pass; in `args` and `kwargs`, tensors are replaced by the
+    `Value` that they are or by a `Constant`.
     """
 
     function: Any
     name: str
-    module: str
+    which: OperationId
     shapes: tuple[tuple[int, ...], ...]
-    alike: Alike
-    nth: int
     args: tuple[Any, ...] = ()
     kwargs: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def module(self) -> str:
+        """Return the module that runs it."""
+        return self.which.module
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -74,7 +81,6 @@ class Passage:
     value: Value
     module: str
     at: At
-    call: int
 
 
 @dataclass
@@ -115,16 +121,6 @@ class Dataflow:
         return found
 
 
-def alike(name: str, tensor: Tensor, images: int) -> Alike:
-    """Return what an operation is counted under."""
-    return name, tensor.ndim, tensor.numel() // images
-
-
-def is_bias(name: str, args: Sequence[Any]) -> bool:
-    """Tell whether an operation adds a bias: on other devices, that is part of a product."""
-    return name == "add" and any(isinstance(arg, Tensor) and arg.ndim < 2 for arg in args)
-
-
 @torch.no_grad()
 def record(
     model: nn.Module,
@@ -137,50 +133,47 @@ def record(
     In a pass on shapes alone, `values` are pairs of tensors without values and with them: what is
     computed of them, and not of images, is computed with values too.
     """
-    recorder = _Recorder(images, values)
-    # The first operation that a mode sees imports the compiler otherwise.
-    with without_compiler(), without_fast_path(), _following(model, recorder), recorder:
+    recorder = _Recorder(model, images, values)
+    with without_fast_path(), recorder:
         output = (run or model)(images)
     return recorder.finish(logits_of(output))
 
 
-class _Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
+class _Recorder(ModuleMode):  # type: ignore[no-untyped-call]
     """Records operations; keeps every tensor alive, so that no identity is used twice."""
 
-    def __init__(self, images: Tensor, values: Sequence[tuple[Tensor, Tensor]]) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
+    def __init__(
+        self, model: nn.Module, images: Tensor, values: Sequence[tuple[Tensor, Tensor]]
+    ) -> None:
+        super().__init__(model)
+        self.begin(len(images))
         self._constants = Constants(values)
-        self.modules: list[str] = [""]
-        self._images = len(images)
         self._values: dict[int, Value] = {}
         self._alive: dict[int, Tensor] = {}
         self._sharing: dict[int, list[int]] = {}
-        self._counts: Counter[tuple[str, Alike]] = Counter()
         self._operations: list[Operation] = []
         self._passages: list[Passage] = []
-        self.calls: Counter[str] = Counter()
+        self._calls: Counter[str] = Counter()
         self._add(None, "images", images, (), {})
 
-    def __torch_dispatch__(
-        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
-    ) -> Any:
+    def run(self, function: Any, args: Args, kwargs: Kwargs) -> Any:
         """Run an operation and record it."""
-        kwargs = kwargs or {}
+        refuse_unknown(function)
         # Looked up before: an operation in place changes what its operands are.
-        known = partial(self._known, changes=func._schema.is_mutable)
-        known_args, known_kwargs = tree_map(known, (args, kwargs))
+        known = partial(self._known, changes=is_mutable(function))
+        known_args, known_kwargs = tree_map(known, (args, dict(kwargs)))
         depends = any(isinstance(leaf, Value) for leaf in tree_leaves((known_args, known_kwargs)))
-        valued = None if depends else self._constants.run(func, args, kwargs)
-        result = func(*args, **kwargs)
-        tensors = [leaf for leaf in tree_leaves(result) if isinstance(leaf, Tensor)]
+        valued = None if depends else self._constants.run(function, args, kwargs)
+        result = function(*args, **kwargs)
+        tensor = first_tensor(result)
         if valued is not None:
             self._constants.keep(result, valued)
-        if tensors:
-            name = plain_name(func)
-            key = alike(name, tensors[0], self._images)
-            self._counts[self.modules[-1], key] += not is_bias(name, args)
+        if tensor is not None:
+            name = plain_name(function)
+            if not is_bias(name, args):
+                self.count(name, tensor)
             if depends:
-                self._add(func, name, result, known_args, known_kwargs)
+                self._add(function, name, result, known_args, known_kwargs)
         return result
 
     def _known(self, leaf: Any, changes: bool) -> Any:
@@ -192,19 +185,12 @@ class _Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         tensor = self._constants.value(leaf)
         return Constant(tuple(leaf.shape), tensor.clone() if changes else tensor)
 
-    def _add(
-        self, func: Any, name: str, result: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]
-    ) -> None:
+    def _add(self, function: Any, name: str, result: Any, args: Args, kwargs: Kwargs) -> None:
         tensors = [leaf for leaf in tree_leaves(result) if isinstance(leaf, Tensor)]
         index = len(self._operations)
-        key = alike(name, tensors[0], self._images)
-        shapes, nth = (
-            tuple(tuple(t.shape) for t in tensors),
-            self._counts[self.modules[-1], key] - 1,
-        )
-        self._operations.append(
-            Operation(func, name, self.modules[-1], shapes, key, nth, args, kwargs)
-        )
+        which = self.last(alike(name, tensors[0], self._images))
+        shapes = tuple(tuple(tensor.shape) for tensor in tensors)
+        self._operations.append(Operation(function, name, which, shapes, args, kwargs))
         changed = [tensor for tensor in tensors if id(tensor) in self._values]
         for output, tensor in enumerate(tensors):
             self._name(tensor, Value(index, output))
@@ -226,55 +212,30 @@ class _Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
                 continue
             before = self._values[identity]
             index = len(self._operations)
-            key = alike("write", tensor, self._images)
+            which = OperationId(self.module, alike("write", tensor, self._images), 0)
             self._operations.append(
-                Operation(
-                    None, "write", self.modules[-1], (tuple(tensor.shape),), key, 0, (before, value)
-                )
+                Operation(None, "write", which, (tuple(tensor.shape),), (before, value))
             )
             self._name(tensor, Value(index))
 
-    def note(self, module: str, at: At, tensor: Tensor | None, call: int) -> None:
+    def _enter_module(self, name: str, module: nn.Module, args: Any, kwargs: Any) -> None:
+        super()._enter_module(name, module, args, kwargs)
+        self._note(name, "input", first_tensor((args, kwargs)))
+
+    def _leave_module(self, name: str, module: nn.Module, args: Any, output: Any) -> None:
+        super()._leave_module(name, module, args, output)
+        self._note(name, "output", first_tensor(output))
+        self._calls[name] += 1
+
+    def _note(self, module: str, at: At, tensor: Tensor | None) -> None:
         """Note that a module is called with a tensor, or returns it."""
         value = None if tensor is None else self._values.get(id(tensor))
         if value is not None:
-            self._passages.append(Passage(value, module, at, call))
+            self._passages.append(Passage(value, module, at))
 
     def finish(self, logits: Tensor) -> Dataflow:
         """Return what was recorded."""
         result = self._values.get(id(logits))
         if result is None:
             raise ValueError("the result does not depend on the images")
-        return Dataflow(self._images, self._operations, result, self._passages, self.calls)
-
-
-def first_tensor(values: Any) -> Tensor | None:
-    """Return the first tensor among what a module is called with or returns."""
-    return next((leaf for leaf in tree_leaves(values) if isinstance(leaf, Tensor)), None)
-
-
-@contextmanager
-def _following(model: nn.Module, recorder: _Recorder) -> Iterator[None]:
-    """Tell the recorder which module runs."""
-    handles = []
-
-    def follow(name: str, module: nn.Module) -> None:
-        def enter(_: nn.Module, args: Any, kwargs: Any) -> None:
-            recorder.modules.append(name)
-            recorder.note(name, "input", first_tensor((args, kwargs)), recorder.calls[name])
-
-        def leave(_: nn.Module, args: Any, output: Any) -> None:
-            recorder.modules.pop()
-            recorder.note(name, "output", first_tensor(output), recorder.calls[name])
-            recorder.calls[name] += 1
-
-        handles.append(module.register_forward_pre_hook(enter, with_kwargs=True))
-        handles.append(module.register_forward_hook(leave))
-
-    try:
-        for name, module in model.named_modules():
-            follow(name, module)
-        yield
-    finally:
-        for handle in handles:
-            handle.remove()
+        return Dataflow(self._images, self._operations, result, self._passages, self._calls)

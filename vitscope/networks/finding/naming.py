@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from math import prod
 
-from vitscope.networks.finding.cut_points import CutPoint, Join, Recorded
+from vitscope.networks.finding.cut_points import CutPoint, Join
 from vitscope.networks.finding.cuts import Cut
 from vitscope.networks.finding.dataflow import Passage, Value
 from vitscope.networks.finding.operations import ADDITIONS, inside, multiplies
@@ -71,7 +71,7 @@ class _Describing:
             None,
             "output",
             layout,
-            self._recorded(cut.index),
+            self._pass.operations[cut.index].which,
             self._join(cut, before),
             cut.how,
         )
@@ -108,10 +108,6 @@ class _Describing:
                 return
             yield following
 
-    def _recorded(self, index: int) -> Recorded:
-        operation = self._pass.operations[index]
-        return Recorded(operation.module, operation.alike, operation.nth)
-
     def _join(self, cut: Cut, before: int) -> Join | None:
         """Return the join that a cut is behind, if its branch can be silenced."""
         operation = self._pass.operations[cut.end]
@@ -130,7 +126,7 @@ class _Describing:
         _, position, stream = min(whole, key=lambda operand: operand[:2])
         unchanged = cut.index == cut.end or self._pass.operations[cut.index].name == "relu"
         identity = unchanged and self._pass.moved_from(stream, before)
-        return Join(self._recorded(cut.end), position, identity)
+        return Join(operation.which, position, identity)
 
     def _ancestors(self, value: Value, stream: int) -> set[int]:
         """Return the operations behind the stream that a value comes from."""

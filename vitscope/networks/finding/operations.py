@@ -2,6 +2,10 @@
 
 from typing import Any
 
+from torch._ops import HigherOrderOperator
+
+from vitscope.errors import VitscopeError, quoted
+
 
 def _names(text: str) -> frozenset[str]:
     return frozenset(text.split())
@@ -41,21 +45,43 @@ MOVES = (
         pixel_unshuffle index gather"""
     )
 )
-# These move values by what the values are: nobody can tell where to.
+# These move values by what the values are: where to cannot be told.
 SORTS = _names("sort")
-FUSED_ATTENTION = "scaled_dot_product"
 SOFTMAXES = _names("_softmax _safe_softmax softmax")
+FLEX_ATTENTION = "flex_attention"
 
 
 def plain_name(function: Any) -> str:
     """Return the name of an operation, the same whether it works in place or not."""
+    if isinstance(function, HigherOrderOperator):
+        return str(function.name())  # type: ignore[no-untyped-call]
     name: str = function.overloadpacket.__name__
     return name.rstrip("_")
 
 
+def refuse_unknown(function: Any) -> None:
+    """Refuse an operation that runs functions: what these do is not seen."""
+    name = plain_name(function)
+    if isinstance(function, HigherOrderOperator) and name != FLEX_ATTENTION:
+        raise VitscopeError(
+            f"the network uses torch's operator {quoted(name)}, which runs functions of its own: "
+            f"in it no cut points are found; use plain Python in its place."
+        )
+
+
+def is_mutable(function: Any) -> bool:
+    """Tell whether an operation changes what it is given."""
+    return not isinstance(function, HigherOrderOperator) and function._schema.is_mutable
+
+
+def is_fused_attention(name: str) -> bool:
+    """Tell whether an operation does all of attention, from queries, keys and values."""
+    return "scaled_dot_product" in name or name == FLEX_ATTENTION
+
+
 def multiplies(name: str) -> bool:
     """Tell whether an operation multiplies by a matrix, pools or attends."""
-    return name in PRODUCTS | CONVOLUTIONS | POOLINGS or FUSED_ATTENTION in name
+    return name in PRODUCTS | CONVOLUTIONS | POOLINGS or is_fused_attention(name)
 
 
 def inside(module: str, outer: str) -> bool:

@@ -1,0 +1,128 @@
+"""FlexAttention, an operator that runs functions of the network's own on its scores."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn.attention.flex_attention import create_block_mask, flex_attention
+
+from tests.helpers.attending import found_in, weights_of
+from vitscope.errors import VitscopeError
+from vitscope.networks.attention.proofs import differences
+from vitscope.networks.finding.blocks import list_blocks
+from vitscope.networks.finding.proofs import prove
+
+SIZE, PATCH, CHANNELS, HEADS, DEPTH = 16, 4, 8, 2, 2
+TOKENS = (SIZE // PATCH) ** 2
+NETWORK = {"image_size": SIZE, "mean": [0.5] * 3, "classes": 5}
+IMAGES = torch.randn(3, 3, SIZE, SIZE, generator=torch.Generator().manual_seed(1))
+COMPILED = torch.compile(flex_attention, backend="eager", fullgraph=True)
+
+
+class Block(nn.Module):
+    """A block of a ViT, whose attention has a bias for each head and pair of tokens."""
+
+    def __init__(self, attend: Callable[..., Any], causal: bool, shared: bool) -> None:
+        super().__init__()
+        self.attend, self.causal = attend, causal
+        # Keys and values have half as many heads where two of the queries share one.
+        self.widths = (CHANNELS, *[CHANNELS // HEADS if shared else CHANNELS] * 2)
+        self.norm1, self.norm2 = nn.LayerNorm(CHANNELS), nn.LayerNorm(CHANNELS)
+        self.qkv, self.proj = nn.Linear(CHANNELS, sum(self.widths)), nn.Linear(CHANNELS, CHANNELS)
+        self.bias = nn.Parameter(torch.randn(HEADS, TOKENS, TOKENS))
+        self.mlp = nn.Sequential(nn.Linear(CHANNELS, 32), nn.GELU(), nn.Linear(32, CHANNELS))
+
+    def split(self, tokens: Tensor) -> list[Tensor]:
+        parts = self.qkv(self.norm1(tokens)).split(self.widths, -1)
+        return [part.unflatten(-1, (-1, CHANNELS // HEADS)).transpose(1, 2) for part in parts]
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        mask = None
+        if self.causal:
+            mask = create_block_mask(
+                lambda b, h, query, key: query >= key, None, None, TOKENS, TOKENS, device="cpu"
+            )
+        attended = self.attend(
+            *self.split(tokens),
+            score_mod=lambda score, b, h, query, key: score + self.bias[h, query, key],
+            block_mask=mask,
+            enable_gqa=len(set(self.widths)) > 1,
+        )
+        tokens = tokens + self.proj(attended.transpose(1, 2).flatten(2))
+        return tokens + self.mlp(self.norm2(tokens))
+
+    def by_hand(self, tokens: Tensor) -> Tensor:
+        """Return the attention in double precision, (images, heads, queries, keys)."""
+        query, key, _ = (each.double() for each in self.split(tokens))
+        scores = query @ key.mT / (CHANNELS // HEADS) ** 0.5 + self.bias
+        if self.causal:
+            scores = scores.masked_fill(~torch.ones(TOKENS, TOKENS).tril().bool(), -torch.inf)
+        return scores.softmax(-1)
+
+
+class Transformer(nn.Module):
+    """A ViT whose attention is FlexAttention."""
+
+    def __init__(
+        self,
+        attend: Callable[..., Any] = flex_attention,
+        causal: bool = False,
+        shared: bool = False,
+    ) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.stem = nn.Conv2d(3, CHANNELS, PATCH, PATCH)
+        self.blocks = nn.Sequential(*(Block(attend, causal, shared) for _ in range(DEPTH)))
+        self.head = nn.Linear(CHANNELS, 5)
+
+    def forward(self, images: Tensor) -> Tensor:
+        return self.head(self.blocks(self.stem(images).flatten(2).mT).mean(1))
+
+
+@pytest.mark.parametrize(
+    "model",
+    [Transformer(), Transformer(causal=True), Transformer(shared=True), Transformer(COMPILED)],
+    ids=["bias", "mask", "shared keys", "compiled"],
+)
+@torch.no_grad()
+def test_a_network_with_flex_attention_is_read_as_any(model: Transformer) -> None:
+    blocks = list_blocks("net", model, NETWORK)
+    assert blocks.table["kind"].tolist() == ["stem", *["msa", "mlp"] * DEPTH]
+    proofs = prove(model, blocks.points, IMAGES)
+    assert (proofs.wrong, proofs.silenced, proofs.restored) == ([], 2 * DEPTH, 2 * DEPTH)
+
+    found = found_in(model, SIZE)
+    assert (len(found.attentions), found.refused) == (DEPTH, {})
+    tokens = model.stem(IMAGES).flatten(2).mT
+    for block, read in zip(model.blocks, weights_of(model, found.attentions, IMAGES), strict=True):
+        assert isinstance(block, Block)
+        torch.testing.assert_close(read[:, 0].double(), block.by_hand(tokens), rtol=1e-5, atol=1e-6)
+        tokens = block(tokens)
+    apart = differences(model, found.attentions, IMAGES)
+    assert len(apart) == DEPTH
+    assert max(apart.values()) < 1e-6
+
+
+def test_products_of_queries_keys_and_values_are_counted() -> None:
+    table = list_blocks("net", Transformer(), NETWORK).table
+    linear = TOKENS * CHANNELS * (3 * CHANNELS + CHANNELS)
+    assert table["operations"][1] == linear + 2 * TOKENS**2 * CHANNELS
+
+
+class Choosing(nn.Module):
+    """A network that lets torch choose its path, by an operator with functions for operands."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stem = nn.Conv2d(3, CHANNELS, PATCH, PATCH)
+
+    def forward(self, images: Tensor) -> Tensor:
+        maps = self.stem(images)
+        return torch.cond(maps.sum() > 0, torch.sin, torch.cos, (maps,)).mean((2, 3))
+
+
+def test_other_operators_that_run_functions_are_refused() -> None:
+    with pytest.raises(VitscopeError, match="operator 'cond', which runs functions of its own"):
+        list_blocks("net", Choosing(), {**NETWORK, "classes": CHANNELS})
