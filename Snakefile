@@ -14,7 +14,8 @@ report: "report/workflow.rst"
 
 
 include: "rules/common.smk"
-include: "rules/requests.smk"
+include: "rules/inputs.smk"
+include: "rules/internals.smk"
 
 
 wildcard_constraints:
@@ -22,8 +23,6 @@ wildcard_constraints:
     model=one_of(names_in("models")),
     dataset=one_of(names_in("data")),
     split=one_of(split_names()),
-    figure=named_in_study("figures"),
-    video=one_of(names_in("videos")),
     buildup=one_of(names_in("buildups")),
     weights=one_of(("bundled", "trained")),
     step=r"\d+",
@@ -49,7 +48,6 @@ include: "rules/figures.smk"
 include: "rules/videos.smk"
 include: "rules/buildups.smk"
 include: "rules/provenance.smk"
-include: "rules/helpers/targets.smk"
 
 
 onstart:
@@ -58,12 +56,12 @@ onstart:
 
 
 onsuccess:
-    trainings.remove_unfinished(Path(FOLDERS["results"]))
+    remove_unfinished(Path(FOLDERS["results"]))
 
 
 onerror:
-    trainings.remove_unfinished(Path(FOLDERS["results"]))
-    tell_failures_last()
+    remove_unfinished(Path(FOLDERS["results"]))
+    report_failures_at_exit()
 
 
 # Here, since Snakemake takes no default target from a file that is included.
@@ -80,25 +78,15 @@ rule all:
     localrule: True
 
 
-for study_name in STUDIES:
-
-    rule:
-        name:
-            f"{FOLDERS['figures']}/{study_name}/{targets.ALL}"
-        input:
-            collect(
-                "<figures>/{study}/{figure}.{format}",
-                study=study_name,
-                figure=figures_of(study_name),
-                format=targets.FORMATS,
-            ),
-            collect(
-                "<figures>/{study}/{video}.webp",
-                study=study_name,
-                video=sorted(STUDIES[study_name].videos),
-            ),
-            tables_and_record(study_name),
-        localrule: True
+rule all_of_study:
+    """`figures/{study}/all`: every figure and table of a study; the file that it touches is empty."""
+    input:
+        figures_of_study,
+        videos_of_study,
+        lambda wildcards: tables_and_record(wildcards.study),
+    output:
+        touch("<figures>/{study}/all"),
+    localrule: True
 
 
 refuse_wrong_targets()

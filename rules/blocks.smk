@@ -8,14 +8,13 @@ rule list_blocks:
         "<logs>/{study}/blocks/{model}.log",
     benchmark:
         "<benchmarks>/{study}/blocks/{model}.tsv"
-    localrule: True
     conda:
         "../envs/torch.yaml"
+    resources:
+        **requests_of("list_blocks"),
     params:
-        code=code_of("list_blocks"),
-        model=of_study(Study.network, "model"),
-        points=lambda wildcards: study_of(wildcards).models[wildcards.model].points,
+        **of_job("list_blocks"),
     message:
         "Listing the cut points of {wildcards.model}"
     script:
-        "../scripts/list_blocks.py"
+        "../scripts/run_job.py"

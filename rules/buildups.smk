@@ -5,9 +5,6 @@ only as the build-up goes on. `figures/{study}/{buildup}.pdf` is how accurate th
 """
 
 
-include: "helpers/buildups.smk"
-
-
 checkpoint decide_step:
     """What a step tries: a network, or none where the build-up has come to its end."""
     input:
@@ -20,12 +17,11 @@ checkpoint decide_step:
     conda:
         "../envs/base.yaml"
     params:
-        code=code_of("decide_step"),
-        settings=of_study(params.buildup, "buildup"),
+        **of_job("decide_step"),
     message:
         "Deciding what step {wildcards.step} of {wildcards.buildup} tries"
     script:
-        "../scripts/decide_step.py"
+        "../scripts/run_job.py"
 
 
 rule train_step:
@@ -43,21 +39,18 @@ rule train_step:
     log:
         "<logs>/{study}/buildups/{buildup}/trained/step_{step}/train.log",
     benchmark:
-        "<benchmarks>/{study}/buildups/{buildup}/trained/step_{step}.tsv"
+        "<benchmarks>/{study}/buildups/{buildup}/trained/step_{step}/init.tsv"
     conda:
         "../envs/torch.yaml"
     resources:
-        mem_mb=megabytes_of("train_step", most=2),
-        runtime=minutes_of("train_step"),
+        **requests_of("train_model", most=2),
         gpu=gpu_of,
     params:
-        code=code_of("train_step"),
-        recipe=of_study(params.recipe_of_steps, "buildup"),
-        device=device_of,
+        **of_job("train_model"),
     message:
         "Training what step {wildcards.step} of {wildcards.buildup} tries"
     script:
-        "../scripts/train_step.py"
+        "../scripts/run_job.py"
 
 
 rule measure_step:
@@ -74,18 +67,14 @@ rule measure_step:
     conda:
         "../envs/torch.yaml"
     resources:
-        mem_mb=megabytes_of("measure_step"),
-        runtime=minutes_of("measure_step"),
+        **requests_of("measure_step"),
         gpu=gpu_of,
     params:
-        code=code_of("measure_step"),
-        missing=missing_weights,
-        batch_size=lambda wildcards: study_of(wildcards).analysis.batch_size,
-        device=device_of,
+        **of_job("measure_step"),
     message:
         "Measuring what step {wildcards.step} of {wildcards.buildup} tries"
     script:
-        "../scripts/measure_step.py"
+        "../scripts/run_job.py"
 
 
 rule tabulate_buildup:
@@ -101,52 +90,17 @@ rule tabulate_buildup:
     conda:
         "../envs/base.yaml"
     params:
-        code=code_of("tabulate_buildup"),
-        settings=of_study(params.buildup, "buildup"),
-        data=lambda wildcards: baseline_of(wildcards).data,
+        **of_job("tabulate_buildup"),
         weights=weights_for_studies,
     message:
         "Writing the table of the build-up {wildcards.buildup}"
     script:
-        "../scripts/tabulate_buildup.py"
+        "../scripts/run_job.py"
 
 
 rule draw_buildup:
     input:
-        table=rules.tabulate_buildup.output.table,
-        published=published_of_buildup,
-        style=STYLE,
-    output:
-        pdf="<figures>/{study}/{buildup}.pdf",
-        png="<figures>/{study}/{buildup}.png",
-        svg=report(
-            "<figures>/{study}/{buildup}.svg",
-            caption="../report/buildup.rst",
-            category="Figures",
-            labels={"result": "{buildup}", "study": "{study}"},
-        ),
-    log:
-        "<logs>/{study}/buildups/{buildup}.log",
-    benchmark:
-        "<benchmarks>/{study}/buildups/{buildup}.tsv"
-    wildcard_constraints:
-        buildup=named_in_study("buildups"),
-    localrule: True
-    conda:
-        "../envs/figures.yaml"
-    params:
-        code=code_of("draw_buildup"),
-        facts=of_study(params.buildup_facts, "buildup"),
-        label=lambda wildcards: baseline_of(wildcards).label,
-    message:
-        "Drawing {wildcards.buildup}"
-    script:
-        "../scripts/draw_buildup.py"
-
-
-use rule draw_buildup as draw_default_buildup with:
-    input:
-        table=f"<results>/{DEFAULT}/tables/buildup_{{buildup}}.parquet",
+        table=table_of_buildup,
         published=published_of_buildup,
         style=STYLE,
     output:
@@ -156,33 +110,40 @@ use rule draw_buildup as draw_default_buildup with:
             "<figures>/{buildup}.svg",
             caption="../report/buildup.rst",
             category="Figures",
-            labels={"result": "{buildup}", "study": DEFAULT},
+            labels=labels_of_shown,
         ),
     log:
-        f"<logs>/{DEFAULT}/buildups/default_{{buildup}}.log",
+        "<logs>/figures/{buildup}.log",
     benchmark:
-        f"<benchmarks>/{DEFAULT}/buildups/default_{{buildup}}.tsv"
+        "<benchmarks>/figures/{buildup}.tsv"
     wildcard_constraints:
-        buildup=one_of(STUDIES[DEFAULT].buildups),
+        buildup=shown_in("buildups"),
     localrule: True
+    conda:
+        "../envs/figures.yaml"
+    params:
+        **of_job("draw_buildup"),
+    message:
+        "Drawing {wildcards.buildup}"
+    script:
+        "../scripts/run_job.py"
 
 
 rule train_mini_buildup:
     """Train every network of the bundled build-up again and put the weights in their place."""
     input:
-        trained_steps("mini", "fig12a"),
+        trained=trained_steps("mini", "fig12a"),
     output:
-        touch("<results>/mini/buildups/fig12a/bundled_again"),
+        done="<results>/mini/buildups/fig12a/bundled_again",
     log:
         "<logs>/mini/buildups/bundled.log",
     localrule: True
     conda:
         "../envs/base.yaml"
     params:
-        code=code_of("train_mini_buildup"),
+        **of_job("bundle_weights"),
         folder=str(ROOT / "resources" / "checkpoints" / "mini"),
-        names=lambda wildcards, input: [bundled_name(path) for path in input],
     message:
         "Writing resources/checkpoints/mini/buildup"
     script:
-        "../scripts/bundle_weights.py"
+        "../scripts/run_job.py"

@@ -1,9 +1,6 @@
 """Checkpoints and snapshots: fetched where they are not here, verified, converted once."""
 
 
-include: "helpers/checkpoints.smk"
-
-
 rule fetch_checkpoint:
     output:
         checkpoint="<results>/{study}/downloads/{model}.checkpoint",
@@ -13,37 +10,36 @@ rule fetch_checkpoint:
     localrule: True
     conda:
         "../envs/torch.yaml"
+    resources:
+        lock=lock_of,
     params:
-        # No more than this: users of one cache share what they download from the same address.
-        code=code_of("fetch_checkpoint"),
-        checkpoint=of_study(params.download, "model"),
+        **of_job("fetch_checkpoint"),
     message:
         "Downloading the checkpoint of {wildcards.model}"
     script:
-        "../scripts/fetch_checkpoint.py"
+        "../scripts/run_job.py"
 
 
 rule convert_checkpoint:
     input:
-        source=checkpoint_file,
+        source=file_to_convert("fetch_checkpoint", "checkpoint"),
     output:
         checkpoint="<results>/{study}/checkpoints/{model}.safetensors",
     log:
         "<logs>/{study}/checkpoints/{model}.log",
     benchmark:
         "<benchmarks>/{study}/checkpoints/{model}.tsv"
-    localrule: True
     conda:
         "../envs/torch.yaml"
+    resources:
+        **requests_of("convert_checkpoint"),
+        lock=lock_of,
     params:
-        code=code_of("convert_checkpoint"),
-        model=of_study(Study.network, "model"),
-        checkpoint=lambda wildcards: study_of(wildcards).models[wildcards.model].checkpoint,
-        label="{model}",
+        **of_job("convert_checkpoint"),
     message:
         "Converting the checkpoint of {wildcards.model}"
     script:
-        "../scripts/convert_checkpoint.py"
+        "../scripts/run_job.py"
 
 
 use rule fetch_checkpoint as fetch_snapshot with:
@@ -53,24 +49,18 @@ use rule fetch_checkpoint as fetch_snapshot with:
         "<logs>/{study}/downloads/{model}/{snapshot}.log",
     cache: "omit-software"
     localrule: True
-    params:
-        checkpoint=of_study(params.snapshot_download, "model", "snapshot"),
     message:
         "Downloading the snapshot {wildcards.snapshot} of {wildcards.model}"
 
 
 use rule convert_checkpoint as convert_snapshot with:
     input:
-        source=snapshot_file,
+        source=file_to_convert("fetch_snapshot", "snapshots.{snapshot}"),
     output:
         checkpoint="<results>/{study}/snapshots/{model}/{snapshot}.safetensors",
     log:
         "<logs>/{study}/snapshots/{model}/{snapshot}.log",
     benchmark:
         "<benchmarks>/{study}/snapshots/{model}/{snapshot}.tsv"
-    localrule: True
-    params:
-        checkpoint=of_study(Study.snapshot, "model", "snapshot"),
-        label="{model}, snapshot {snapshot}",
     message:
         "Converting the snapshot {wildcards.snapshot} of {wildcards.model}"

@@ -1,14 +1,11 @@
 """Claims: what the paper says of each figure, beside what was measured."""
 
 
-include: "helpers/claims.smk"
-
-
 rule count_claims:
     input:
         unpack(tables_of_study),
         cut_points=all_models(rules.list_blocks.output.blocks),
-        published=published_files,
+        published=published_of_study,
     output:
         claims="<results>/{study}/tables/claims.parquet",
         agreement="<results>/{study}/tables/agreement.parquet",
@@ -27,15 +24,11 @@ rule count_claims:
     conda:
         "../envs/base.yaml"
     params:
-        code=code_of("count_claims"),
-        study=of_study(params.title),
-        figures=of_study(params.claimed_figures),
-        labels=of_study(params.labels),
-        repeats=of_study(Study.repeats),
+        **of_job("count_claims"),
     message:
         "Counting the claims of {wildcards.study}"
     script:
-        "../scripts/count_claims.py"
+        "../scripts/run_job.py"
 
 
 rule draw_claims:
@@ -52,15 +45,13 @@ rule draw_claims:
             labels={"result": "Verdicts", "study": "{study}"},
         ),
     log:
-        "<logs>/{study}/figures/claims.log",
+        "<logs>/figures/{study}/claims.log",
     localrule: True
     conda:
         "../envs/figures.yaml"
     params:
-        code=code_of("draw_claims"),
-        study=of_study(params.title),
-        labels=of_study(params.labels),
+        **of_job("draw_claims"),
     message:
         "Drawing the claims of {wildcards.study}"
     script:
-        "../scripts/draw_claims.py"
+        "../scripts/run_job.py"

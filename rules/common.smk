@@ -1,5 +1,7 @@
-"""What all stages share: the studies, and how the library is asked about them."""
+"""What all stages share: the studies, what a job depends on, and what it asks of a cluster."""
 
+import functools
+import json
 import os
 import re
 import sys
@@ -8,12 +10,13 @@ from pathlib import Path
 from vitscope import package_data
 from vitscope.errors import VitscopeError
 from vitscope.files.strict_yaml import load_yaml
+from vitscope.jobs.job import find_job
 from vitscope.measures import registry
-from vitscope.networks.checkpoints.weight_sources import local_file
+from vitscope.planning import code, costs, targets
 from vitscope.settings.loading import load_config
 from vitscope.settings.study import Study
 from vitscope.training.snapshots import END
-from vitscope.workflow import params, reach, session, targets, trainings
+from vitscope.training.leftovers import remove_unfinished
 
 
 def from_here(path):
@@ -24,10 +27,10 @@ def from_here(path):
 # How figures look.
 STYLE = from_here(package_data.STYLE)
 ROOT = Path(from_here(workflow.basedir))
-SCRIPTS = ROOT / "scripts"
+FOLDERS = {name: name for name in ("figures", "results")} | config.get("pathvars", {})
 
 
-def clear(function, *arguments):
+def exit_on_user_error(function, *arguments):
     """Call a function of vitscope; what a user got wrong ends in its one sentence."""
     try:
         return function(*arguments)
@@ -36,15 +39,8 @@ def clear(function, *arguments):
         sys.exit(f"vitscope: {error}")
 
 
-# Snakemake has read these already, but took the last of keys that are there twice.
-for configfile_path in workflow.configfiles:
-    clear(load_yaml, Path(from_here(configfile_path)))
-
-LOADED = clear(load_config, config, "config/config.yaml or --config")
+LOADED = exit_on_user_error(load_config, config, "config/config.yaml or --config")
 DEFAULT, STUDIES = LOADED.default, LOADED.usable
-
-# Scripts find them here, and not among params: those decide which downloads users of a cache share.
-config["locks"] = {name: str(study.lock_path) for name, study in STUDIES.items()}
 
 
 def one_of(names):
@@ -57,14 +53,15 @@ def names_in(section):
     return {name for study in STUDIES.values() for name in getattr(study, section)}
 
 
-def named_in_study(section):
-    """A constraint that matches a name behind the folder of a study that uses it in a section.
+def shown_in(section):
+    """A constraint: what a section of a study names, behind the folder of the study.
 
-    What is a figure of one study may be a build-up of another.
+    What is in no such folder is of the default study.
     """
-    names = {(study.name, name) for study in STUDIES.values() for name in getattr(study, section)}
-    found = (f"(?<={re.escape(study)}/){re.escape(name)}" for study, name in sorted(names))
-    return "|".join(found) or "(?!)"
+    found = {
+        f"{name}/{each}" for name, study in STUDIES.items() for each in getattr(study, section)
+    }
+    return one_of(found | set(getattr(STUDIES[DEFAULT], section)))
 
 
 def pair_names():
@@ -89,97 +86,96 @@ def tables_in(*studies):
     return {table for study in studies or STUDIES for table in STUDIES[study].tables()}
 
 
+# Wildcards whose value may have the folder of its study before it, as in `mini/fig9`.
+SHOWN = ("figure", "video", "buildup")
+
+
 def study_of(wildcards):
     """The study of a path; a path that names none belongs to the default study."""
-    return STUDIES[getattr(wildcards, "study", DEFAULT)]
+    folders = [wildcards.get(key, "").rpartition("/")[0] for key in SHOWN]
+    return STUDIES[wildcards.get("study") or "".join(folders) or DEFAULT]
 
 
-def of_study(function, *names):
-    """Ask the library about the study of a path, and about what some of its wildcards name."""
+def names_of(wildcards):
+    """What a job is about, without its study."""
+    names = {key: value for key, value in wildcards.items() if key != "study"}
+    return names | {key: names[key].rpartition("/")[2] for key in SHOWN if key in names}
+
+
+def of_job(name, **constants):
+    """What the result of a job depends on: its values, and the code that it reaches.
+
+    `constants` are names beside those that the wildcards give.
+    """
+
+    @functools.lru_cache(maxsize=1)
+    def ask(study, names):
+        found = find_job(name).values(STUDIES[study], dict(names) | constants)
+        return found, code.code_digest(name, found)
 
     def answer(wildcards):
-        return clear(function, study_of(wildcards), *(getattr(wildcards, n) for n in names))
+        names = tuple(sorted(names_of(wildcards).items()))
+        return exit_on_user_error(ask, study_of(wildcards).name, names)
 
-    return answer
-
-
-def device_of(wildcards):
-    """Where the models of a study run."""
-    return study_of(wildcards).device
-
-
-def named_file(wildcards, key, entry, download=None):
-    """The file that an entry of a model names: from training, on this machine or downloaded."""
-    trained = (
-        *rules.train_model.output,
-        *rules.take_snapshot.output,
-        *rules.train_step.output,
-    )
-    if any(made.match(entry.get("path", "")) for made in trained):
-        return entry["path"]
-    where = f"{study_of(wildcards).path}: models.{wildcards.model}.{key}"
-    local = clear(local_file, where, entry, ROOT)
-    return download if local is None else str(local)
-
-
-def split_for(split):
-    """The artefact of a split of the data set that a model is measured on."""
-
-    def path(wildcards):
-        study = study_of(wildcards)
-        return rules.build_split.output.images.format(
-            study=study.name,
-            dataset=study.models[wildcards.model].data,
-            split=split(study) if callable(split) else split,
-        )
-
-    return path
-
-
-def weights_at(snapshot, wildcards):
-    """The weights of a model at a moment of its training, at the end its checkpoint."""
-    made = rules.convert_checkpoint if snapshot == END else rules.convert_snapshot
-    names = {"study": wildcards.study, "model": wildcards.model, "snapshot": snapshot}
-    return made.output.checkpoint.format(**names)
-
-
-def all_models(path, of=Study.models_of):
-    """One path for every model of the figures of a study."""
-
-    def paths(wildcards):
-        study = study_of(wildcards)
-        return collect(path, study=study.name, model=of(study))
-
-    return paths
-
-
-def code_of(rule):
-    """A digest of the code that a job reaches, which runs again when it changes."""
+    def values(wildcards, output):
+        note_planned_job(name, wildcards, output)
+        return answer(wildcards)[0]
 
     def digest(wildcards):
-        return clear(reach.digest, rule, study_of(wildcards), dict(wildcards.items()), SCRIPTS)
+        return answer(wildcards)[1]
 
-    return digest
-
-
-def start_alone():
-    """Stop if another run is at work in this folder, or what one left behind on a cluster."""
-    records = Path(".snakemake")
-    clear(session.claim_folder, records)
-    clear(session.refuse_jobs_left_in_slurm, records)
-    session.end_when_told()
+    return {"job": name, "values": values, "code": digest}
 
 
-def tell_failures_last():
-    """Say why jobs failed when all else is said, where it is seen: their logs have it."""
-    failed = [job for each in workflow.scheduler.failed for job in getattr(each, "jobs", [each])]
-    logs = [Path(log) for job in failed for log in job.log]
-    session.tell_last(session.failures(logs))
+# Where `vitscope plan` wants to read which jobs there are.
+PLAN = os.environ.get("VITSCOPE_PLAN")
 
 
-def check_places():
-    """Stop before the first job if one is to write to a folder where it may not."""
-    jobs = workflow.dag.needrun_jobs()
-    clear(
-        session.refuse_places_without_access, [Path(f) for j in jobs for f in (*j.output, *j.log)]
-    )
+def note_planned_job(name, wildcards, output):
+    """Tell a plan which job makes a file, and of what."""
+    if PLAN:
+        study, names = study_of(wildcards).name, names_of(wildcards)
+        with open(PLAN, "a", encoding="utf-8") as plan:
+            print(json.dumps([str(output[0]), name, study, names]), file=plan)
+
+
+def request_of(name, wildcards, input, **constants):
+    """A job, with what its inputs say of how much there is to do."""
+    job, names = find_job(name), names_of(wildcards) | constants
+    request = costs.request_of(job, study_of(wildcards), names)
+    return job, exit_on_user_error(costs.with_inputs, job, request, dict(input.items()))
+
+
+def requests_of(name, most=float("inf"), **constants):
+    """What a job asks of a cluster: memory and time, as vitscope/planning/costs.py has them.
+
+    Each request doubles at every further attempt, the memory at most to `most` times as much: a
+    training doubles it once, since where time is short it has many attempts. On one machine they
+    limit nothing, unless `--resources mem_mb=...` says what all jobs together may take. Every job
+    runs on one thread, so that its results are the same bytes everywhere: shards and parts are what
+    fills more cores.
+    """
+
+    def megabytes(wildcards, input, attempt):
+        request = request_of(name, wildcards, input, **constants)
+        return costs.megabytes(*request) * min(2 ** (attempt - 1), most)
+
+    def minutes(wildcards, input, attempt):
+        return costs.minutes(*request_of(name, wildcards, input, **constants)) * 2 ** (attempt - 1)
+
+    return {"mem_mb": megabytes, "runtime": minutes}
+
+
+def gpu_of(wildcards):
+    """One GPU where the study demands it; `device: auto` takes what there is and asks for none."""
+    return int(study_of(wildcards).device == "cuda")
+
+
+def lock_of(wildcards):
+    """The lock file of a study. No parameter: users of a cache share what they download."""
+    return str(study_of(wildcards).lock_path)
+
+
+def figures_of(study):
+    """The names of all figures of a study, and of those of its build-ups."""
+    return sorted([*STUDIES[study].figures, *STUDIES[study].buildups])

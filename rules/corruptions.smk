@@ -4,9 +4,6 @@ So they live only as long as a model has yet to be measured on them.
 """
 
 
-include: "helpers/corruptions.smk"
-
-
 rule corrupt_images:
     input:
         images=measured_split,
@@ -24,13 +21,10 @@ rule corrupt_images:
     conda:
         "../envs/base.yaml"
     resources:
-        mem_mb=megabytes_of("corrupt_images"),
-        runtime=minutes_of("corrupt_images"),
+        **requests_of("corrupt_images"),
     params:
-        code=code_of("corrupt_images"),
-        seed=lambda wildcards: study_of(wildcards).analysis.seed,
-        robustness=of_study(params.corrupted),
+        **of_job("corrupt_images"),
     message:
         "Corrupting the images of {wildcards.dataset}: {wildcards.corruption}"
     script:
-        "../scripts/corrupt_images.py"
+        "../scripts/run_job.py"

@@ -1,9 +1,6 @@
 """Data: fetch what is official and on the web, and cache one artefact per split."""
 
 
-include: "helpers/data.smk"
-
-
 rule fetch_archive:
     output:
         archive="<results>/{study}/downloads/{dataset}.archive",
@@ -14,13 +11,11 @@ rule fetch_archive:
     conda:
         "../envs/base.yaml"
     params:
-        code=code_of("fetch_archive"),
-        archive=of_study(params.archive, "dataset"),
-        source=lambda wildcards: study_of(wildcards).data[wildcards.dataset].source,
+        **of_job("fetch_archive"),
     message:
         "Downloading the data set {wildcards.dataset}"
     script:
-        "../scripts/fetch_archive.py"
+        "../scripts/run_job.py"
 
 
 rule build_split:
@@ -35,13 +30,10 @@ rule build_split:
     conda:
         "../envs/base.yaml"
     resources:
-        mem_mb=megabytes_of("build_split"),
-        runtime=minutes_of("build_split"),
+        **requests_of("build_split"),
     params:
-        code=code_of("build_split"),
-        dataset=of_study(params.split, "dataset", "split"),
-        listing=of_study(params.listing, "dataset", "split"),
+        **of_job("build_split"),
     message:
         "Preparing the images of {wildcards.dataset}, split {wildcards.split}"
     script:
-        "../scripts/build_split.py"
+        "../scripts/run_job.py"

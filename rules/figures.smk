@@ -1,10 +1,8 @@
 """Figures: from tables and the style file alone; each in all formats at once.
 
-`figures/{study}/{figure}.pdf` is a figure of that study, `figures/{figure}.pdf` one of the default.
+`figures/mini/fig9.pdf` is a figure of that study, `figures/fig9.pdf` one of the default study: the
+wildcard `figure` has the folder of its study before it, or none.
 """
-
-
-include: "helpers/figures.smk"
 
 
 rule draw_figure:
@@ -13,54 +11,29 @@ rule draw_figure:
         published=published_of_figure,
         style=STYLE,
     output:
-        pdf="<figures>/{study}/{figure}.pdf",
-        png="<figures>/{study}/{figure}.png",
-        svg=report(
-            "<figures>/{study}/{figure}.svg",
-            caption="../report/figure.rst",
-            category="Figures",
-            labels={"result": "{figure}", "study": "{study}"},
-        ),
-    log:
-        "<logs>/{study}/figures/{figure}.log",
-    benchmark:
-        "<benchmarks>/{study}/figures/{figure}.tsv"
-    localrule: True
-    conda:
-        "../envs/figures.yaml"
-    params:
-        code=code_of("draw_figure"),
-        module=of_study(params.figure_module, "figure"),
-        tables=of_study(params.figure_tables, "figure"),
-        published_columns=of_study(params.published_columns, "figure"),
-        members=of_study(params.members, "figure"),
-        published=of_study(params.published, "figure"),
-        snapshots=of_study(params.snapshots, "figure"),
-        facts=of_study(params.facts, "figure"),
-        caption=of_study(params.caption, "figure"),
-    message:
-        "Drawing {wildcards.figure}"
-    script:
-        "../scripts/draw_figure.py"
-
-
-use rule draw_figure as draw_default_figure with:
-    output:
         pdf="<figures>/{figure}.pdf",
         png="<figures>/{figure}.png",
         svg=report(
             "<figures>/{figure}.svg",
             caption="../report/figure.rst",
             category="Figures",
-            labels={"result": "{figure}", "study": DEFAULT},
+            labels=labels_of_shown,
         ),
     log:
-        f"<logs>/{DEFAULT}/figures/default_{{figure}}.log",
+        "<logs>/figures/{figure}.log",
     benchmark:
-        f"<benchmarks>/{DEFAULT}/figures/default_{{figure}}.tsv"
+        "<benchmarks>/figures/{figure}.tsv"
     wildcard_constraints:
-        figure=one_of(STUDIES[DEFAULT].figures),
+        figure=shown_in("figures"),
     localrule: True
+    conda:
+        "../envs/figures.yaml"
+    params:
+        **of_job("draw_figure"),
+    message:
+        "Drawing {wildcards.figure}"
+    script:
+        "../scripts/run_job.py"
 
 
 rule draw_blocks:
@@ -72,15 +45,13 @@ rule draw_blocks:
         png="<figures>/{study}/blocks_{model}.png",
         svg="<figures>/{study}/blocks_{model}.svg",
     log:
-        "<logs>/{study}/figures/blocks_{model}.log",
+        "<logs>/figures/{study}/blocks_{model}.log",
     localrule: True
     conda:
         "../envs/figures.yaml"
     params:
-        code=code_of("draw_blocks"),
-        study=of_study(params.title),
-        label=lambda wildcards: study_of(wildcards).models[wildcards.model].label,
+        **of_job("draw_blocks"),
     message:
         "Drawing the cut points of {wildcards.model}"
     script:
-        "../scripts/draw_blocks.py"
+        "../scripts/run_job.py"

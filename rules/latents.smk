@@ -6,9 +6,6 @@ jobs share the resource `latents_mb`.
 """
 
 
-include: "helpers/latents.smk"
-
-
 rule extract_latents:
     input:
         checkpoint=rules.convert_checkpoint.output.checkpoint,
@@ -25,21 +22,15 @@ rule extract_latents:
     conda:
         "../envs/torch.yaml"
     resources:
-        mem_mb=megabytes_of("extract_latents"),
-        runtime=minutes_of("extract_latents"),
+        **requests_of("extract_latents"),
         gpu=gpu_of,
         latents_mb=room_to_extract,
     params:
-        code=code_of("extract_latents"),
-        model=of_study(Study.network, "model"),
-        selection=of_study(Study.selection, "model"),
-        batch_size=lambda wildcards: study_of(wildcards).analysis.batch_size,
-        dtype=lambda wildcards: study_of(wildcards).analysis.latents_dtype,
-        device=device_of,
+        **of_job("extract_latents"),
     message:
         "Extracting the latents of {wildcards.model}, shard {wildcards.part}"
     script:
-        "../scripts/extract_latents.py"
+        "../scripts/run_job.py"
 
 
 use rule extract_latents as extract_kept_latents with:

@@ -7,9 +7,6 @@ A table of a pair of models has the name of the pair, as `resnet+vit`, where oth
 """
 
 
-include: "helpers/measures.smk"
-
-
 rule measure_latents:
     input:
         latents="<results>/{study}/latents/{model}/{part}.safetensors",
@@ -25,18 +22,14 @@ rule measure_latents:
     conda:
         "../envs/base.yaml"
     resources:
-        mem_mb=megabytes_of("measure_latents"),
-        runtime=minutes_of("measure_latents"),
+        **requests_of("measure_latents"),
         latents_mb=room_to_measure,
     params:
-        code=code_of("measure_latents"),
-        settings=of_study(params.part, "measure", "model", "part"),
-        shard_size=lambda wildcards: study_of(wildcards).analysis.shard_size,
-        batches=batches_of,
+        **of_job("measure_latents"),
     message:
         "Measuring {wildcards.measure} of {wildcards.model}, shard {wildcards.part}"
     script:
-        "../scripts/measure_latents.py"
+        "../scripts/run_job.py"
 
 
 rule measure_predictions:
@@ -55,12 +48,11 @@ rule measure_predictions:
     conda:
         "../envs/base.yaml"
     params:
-        code=code_of("measure_predictions"),
-        settings=of_study(params.part, "measure", "model"),
+        **of_job("measure_predictions"),
     message:
         "Measuring {wildcards.measure} of {wildcards.model}"
     script:
-        "../scripts/measure_predictions.py"
+        "../scripts/run_job.py"
 
 
 rule measure_model:
@@ -80,20 +72,14 @@ rule measure_model:
     conda:
         "../envs/torch.yaml"
     resources:
-        mem_mb=megabytes_of("measure_model"),
-        runtime=minutes_of("measure_model"),
+        **requests_of("measure_model"),
         gpu=gpu_of,
     params:
-        code=code_of("measure_model"),
-        model=of_study(Study.network, "model"),
-        settings=of_study(params.part, "measure", "model"),
-        batch_size=lambda wildcards: study_of(wildcards).analysis.batch_size,
-        batches=batches_of,
-        device=device_of,
+        **of_job("measure_model"),
     message:
         "Measuring {wildcards.measure} of {wildcards.model}"
     script:
-        "../scripts/measure_model.py"
+        "../scripts/run_job.py"
 
 
 use rule measure_model as measure_model_part with:
@@ -106,7 +92,7 @@ use rule measure_model as measure_model_part with:
     wildcard_constraints:
         measure=needing("model", in_parts=True),
     params:
-        settings=of_study(params.part, "measure", "model", "part"),
+        **of_job("measure_model"),
     message:
         "Measuring {wildcards.measure} of {wildcards.model}, part {wildcards.part}"
 
@@ -127,20 +113,15 @@ rule measure_loss:
     conda:
         "../envs/torch.yaml"
     resources:
-        mem_mb=megabytes_of("measure_loss"),
-        runtime=minutes_of("measure_loss"),
+        **requests_of("measure_loss"),
         gpu=gpu_of,
     params:
-        code=code_of("measure_loss"),
-        model=of_study(Study.network, "model"),
-        settings=of_study(params.part, "measure", "model", "part"),
-        batches=batches_of,
-        device=device_of,
+        **of_job("measure_loss"),
     message:
         "Measuring {wildcards.measure} of {wildcards.model} at {wildcards.snapshot}, "
         "part {wildcards.part}"
     script:
-        "../scripts/measure_loss.py"
+        "../scripts/run_job.py"
 
 
 rule measure_network:
@@ -154,17 +135,16 @@ rule measure_network:
         "<benchmarks>/{study}/{measure}/{model}.tsv"
     wildcard_constraints:
         measure=needing("network"),
-    localrule: True
     conda:
         "../envs/torch.yaml"
+    resources:
+        **requests_of("measure_network"),
     params:
-        code=code_of("measure_network"),
-        model=of_study(Study.network, "model"),
-        settings=of_study(params.part, "measure", "model"),
+        **of_job("measure_network"),
     message:
         "Measuring {wildcards.measure} of {wildcards.model}"
     script:
-        "../scripts/measure_network.py"
+        "../scripts/run_job.py"
 
 
 rule measure_weights:
@@ -178,16 +158,16 @@ rule measure_weights:
         "<benchmarks>/{study}/{measure}/{model}.tsv"
     wildcard_constraints:
         measure=needing("weights"),
-    localrule: True
     conda:
         "../envs/torch.yaml"
+    resources:
+        **requests_of("measure_weights"),
     params:
-        code=code_of("measure_weights"),
-        settings=of_study(params.part, "measure", "model"),
+        **of_job("measure_weights"),
     message:
         "Measuring {wildcards.measure} of {wildcards.model}"
     script:
-        "../scripts/measure_weights.py"
+        "../scripts/run_job.py"
 
 
 rule merge:
@@ -205,13 +185,11 @@ rule merge:
     conda:
         "../envs/base.yaml"
     params:
-        code=code_of("merge"),
-        modules=lambda wildcards: reach.merging(wildcards.measure),
-        settings=of_study(params.merging, "measure", "model"),
+        **of_job("merge"),
     message:
         "Merging {wildcards.measure} of {wildcards.model}"
     script:
-        "../scripts/merge.py"
+        "../scripts/run_job.py"
 
 
 use rule merge as merge_pair with:

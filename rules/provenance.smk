@@ -1,14 +1,11 @@
 """Provenance: the resolved study, digests, versions, commit and seeds of a run."""
 
 
-include: "helpers/provenance.smk"
-
-
 rule record_run:
     input:
         unpack(tables_of_study),
         checkpoints=all_models(rules.convert_checkpoint.output.checkpoint, Study.models_shown),
-        data=shown_splits,
+        data=splits_of_study,
         buildups=tables_of_buildups,
         claims=rules.count_claims.output.claims,
         agreement=rules.count_claims.output.agreement,
@@ -28,10 +25,8 @@ rule record_run:
     conda:
         "../envs/base.yaml"
     params:
-        code=code_of("record_run"),
-        study=lambda wildcards: study_of(wildcards).settings,
-        root=str(ROOT),
+        **of_job("record_run"),
     message:
         "Recording the run of {wildcards.study}"
     script:
-        "../scripts/record_run.py"
+        "../scripts/run_job.py"

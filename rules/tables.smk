@@ -1,9 +1,6 @@
 """Tables: one of all models of a study from the tables of each."""
 
 
-include: "helpers/tables.smk"
-
-
 rule tabulate:
     input:
         subjects=subjects_in_table,
@@ -17,9 +14,8 @@ rule tabulate:
     conda:
         "../envs/base.yaml"
     params:
-        code=code_of("tabulate"),
-        columns=lambda wildcards: params.columns_of(wildcards.table),
+        **of_job("tabulate"),
     message:
         "Writing the table {wildcards.table} of {wildcards.study}"
     script:
-        "../scripts/tabulate.py"
+        "../scripts/run_job.py"

@@ -1,9 +1,6 @@
 """Training: the models of a study from nothing, and the images that they are trained on."""
 
 
-include: "helpers/training.smk"
-
-
 rule train_model:
     """Weights at moments of a training, and its table; `unfinished/` beside them, while it runs.
 
@@ -21,22 +18,18 @@ rule train_model:
     log:
         "<logs>/{study}/training/{model}.log",
     benchmark:
-        "<benchmarks>/{study}/training/{model}.tsv"
+        "<benchmarks>/{study}/training/{model}/init.tsv"
     conda:
         "../envs/torch.yaml"
     resources:
-        mem_mb=megabytes_of("train_model", most=2),
-        runtime=minutes_of("train_model"),
+        **requests_of("train_model", most=2),
         gpu=gpu_of,
     params:
-        code=code_of("train_model"),
-        model=of_study(Study.network, "model"),
-        recipe=of_study(params.recipe, "model"),
-        device=device_of,
+        **of_job("train_model"),
     message:
         "Training {wildcards.model}"
     script:
-        "../scripts/train_model.py"
+        "../scripts/run_job.py"
 
 
 rule take_snapshot:
@@ -51,12 +44,11 @@ rule take_snapshot:
     conda:
         "../envs/base.yaml"
     params:
-        code=code_of("take_snapshot"),
-        taken=of_study(params.snapshot, "model", "epoch"),
+        **of_job("take_snapshot"),
     message:
         "Taking the snapshot of {wildcards.model} after epoch {wildcards.epoch}"
     script:
-        "../scripts/take_snapshot.py"
+        "../scripts/run_job.py"
 
 
 rule augment_images:
@@ -72,17 +64,13 @@ rule augment_images:
     conda:
         "../envs/torch.yaml"
     resources:
-        mem_mb=megabytes_of("augment_images"),
-        runtime=minutes_of("augment_images"),
+        **requests_of("augment_images"),
     params:
-        code=code_of("augment_images"),
-        model=of_study(Study.network, "model"),
-        recipe=of_study(params.augmentation, "model"),
-        drawing=of_study(params.drawing),
+        **of_job("augment_images"),
     message:
         "Augmenting training images for {wildcards.model}"
     script:
-        "../scripts/augment_images.py"
+        "../scripts/run_job.py"
 
 
 use rule augment_images as augment_alike with:
@@ -93,11 +81,9 @@ use rule augment_images as augment_alike with:
     benchmark:
         "<benchmarks>/{study}/augmented/alike/{model}.tsv"
     resources:
-        mem_mb=megabytes_of("augment_alike"),
-        runtime=minutes_of("augment_alike"),
+        **requests_of("augment_images", alike="yes"),
     params:
-        recipe=of_study(params.alike, "model"),
-        drawing=of_study(params.drawing_alike),
+        **of_job("augment_images", alike="yes"),
     message:
         "Augmenting training images for {wildcards.model} and models like it"
 
@@ -105,19 +91,18 @@ use rule augment_images as augment_alike with:
 rule train_mini:
     """Train every bundled model again and put weights and histories in their place."""
     input:
-        bundled_outputs("mini"),
+        trained=bundled_outputs("mini"),
     output:
-        touch("<results>/mini/training/bundled"),
+        done="<results>/mini/training/bundled",
     log:
         "<logs>/mini/training/bundled.log",
     localrule: True
     conda:
         "../envs/base.yaml"
     params:
-        code=code_of("train_mini"),
+        **of_job("bundle_weights"),
         folder=str(ROOT / "resources" / "checkpoints" / "mini"),
-        names=lambda wildcards, input: [bundled_name(path) for path in input],
     message:
         "Writing resources/checkpoints/mini"
     script:
-        "../scripts/bundle_weights.py"
+        "../scripts/run_job.py"

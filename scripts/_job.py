@@ -2,23 +2,21 @@
 
 import fcntl
 import gc
+import os
 import sys
 import traceback
-from collections.abc import Iterator
-from contextlib import contextmanager, redirect_stdout
-from importlib import import_module
+from contextlib import redirect_stdout
 from io import TextIOBase
 from pathlib import Path
-from types import ModuleType
 from typing import NoReturn, TextIO
 
-from vitscope import measures
 from vitscope.errors import VitscopeError
+from vitscope.jobs.job import Resources, find_job, find_work
 from vitscope.networks.building.failing import told as network_failure
 
 # Large libraries are made of much that stays: a tenth of the time to import them would go into
 # looking for garbage among it.
-gc.disable()
+gc.set_threshold(100_000, 20, 50)
 
 
 class _Tee(TextIOBase):
@@ -38,14 +36,6 @@ class _Tee(TextIOBase):
     def flush(self) -> None:
         for stream in self._streams:
             stream.flush()
-
-
-def room(snakemake, part: str) -> ModuleType:
-    """Import a module of the job's measure; the rule's `code` names it."""
-    measure = snakemake.wildcards.measure
-    further = [*Path(*measures.__path__).glob(f"*/{part}_{measure}.py")]
-    name = f"{further[0].parent.name}.{further[0].stem}" if further else f"{measure}.{part}"
-    return import_module(f"vitscope.measures.{name}")
 
 
 def _lock(log: TextIO) -> None:
@@ -76,16 +66,32 @@ def _fail(log: TextIO, sentence: str | None) -> NoReturn:
     sys.exit(1)
 
 
-@contextmanager
-def job(snakemake, batches: str | None = None) -> Iterator[None]:
-    """Run a script: print to its log too, and end an expected failure in one sentence.
+def _label(wildcards) -> str:
+    """Return what to call the subject of a job in messages."""
+    subject = wildcards.get("model") or wildcards.get("dataset") or ""
+    snapshot = wildcards.get("snapshot")
+    return f"{subject}, snapshot {snapshot}" if snapshot else subject
 
-    `batches` is the setting that says how many images are in memory at once.
-    """
-    gc.freeze()
-    gc.enable()
-    if "torch" in sys.modules:
-        sys.modules["torch"].set_num_threads(snakemake.threads)
+
+def _run(snakemake, job: str) -> None:
+    given = dict(snakemake.params.items())
+    # A rule may add to the values what only it knows: paths.
+    values = given.pop("values") | {key: given[key] for key in given.keys() - {"job", "code"}}
+    resources = Resources(
+        threads=snakemake.threads,
+        label=_label(snakemake.wildcards),
+        lock=snakemake.resources.get("lock", ""),
+    )
+    inputs, outputs = dict(snakemake.input.items()), dict(snakemake.output.items())
+    # Libraries read it when they are imported, which is when a job needs them.
+    os.environ |= dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS"), str(snakemake.threads))
+    find_work(job).run(inputs, outputs, values, resources)
+
+
+def run_job(snakemake) -> None:
+    """Do a job: print to its log too, and end an expected failure in one sentence."""
+    job = snakemake.params.job
+    batches = find_job(job).batch_setting(dict(snakemake.wildcards.items()))
     path = Path(snakemake.log[0])
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("a", buffering=1, encoding="utf-8") as log:
@@ -93,7 +99,7 @@ def job(snakemake, batches: str | None = None) -> Iterator[None]:
         log.truncate(0)
         try:
             with redirect_stdout(_Tee(sys.stdout, log)):
-                yield
+                _run(snakemake, job)
         except VitscopeError as error:
             _fail(log, str(error))
         except _memory_errors():

@@ -15,10 +15,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+from vitscope.workflow.tables import find_table
 
 from tests.helpers.expected import Expected
 from vitscope.measures import registry
-from vitscope.workflow.tables import find_table
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "results" / "mini" / "tables"

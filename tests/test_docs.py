@@ -9,6 +9,7 @@ from types import FunctionType
 
 import pytest
 import yaml
+from vitscope.workflow.tables import OTHERS, tables
 
 import vitscope
 from tests.helpers.own_network import MY_NET
@@ -19,7 +20,6 @@ from vitscope.settings.generated_docs import GENERATED, regenerated
 from vitscope.settings.generated_docs import PAGES as PAGES_WITH_PARTS
 from vitscope.settings.loading import load_config, load_study, study_schema
 from vitscope.settings.python_docs import RETURNED, described
-from vitscope.workflow.tables import OTHERS, tables
 
 SETTINGS = ROOT / "config" / "README.md"
 PAGES = [

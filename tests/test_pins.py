@@ -16,12 +16,12 @@ from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 from packaging.version import Version
+from vitscope.workflow import reach
 
 from tests.helpers.every_job import choices, everything
 from tests.helpers.packages import hiding_all_but, needed_by
 from tests.helpers.rules import ROOT, rules
 from vitscope.package_data import PACKAGE
-from vitscope.workflow import reach
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 EXTRAS = PROJECT["optional-dependencies"]

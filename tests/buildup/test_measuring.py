@@ -7,6 +7,7 @@ from typing import Any
 import pandas as pd
 import pytest
 import torch
+from vitscope.workflow import params
 
 from tests.helpers.splits import CENTER, SPREAD, shapes
 from vitscope.buildup.measuring import measure, refuse_missing
@@ -17,7 +18,6 @@ from vitscope.networks.building.empty import drawn_network, empty_network
 from vitscope.networks.checkpoints.weights_file import write_weights
 from vitscope.package_data import ROOT
 from vitscope.settings.loading import BUNDLED_STUDIES, load_study
-from vitscope.workflow import params
 
 ARCH = {"block": "basic", "blocks": [1, 1, 1, 2], "heads": [1, 1, 1, 1], "head_dim": 4, "width": 4}
 BASELINE: dict[str, Any] = {

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from matplotlib.colors import to_hex
+from vitscope.workflow.tables import tables
 
 from tests.helpers.drawing import draw_kind, module_of
 from tests.helpers.overlays import picture
@@ -19,7 +20,6 @@ from vitscope.drawing.saving import style
 from vitscope.errors import VitscopeError
 from vitscope.measures.registry import kinds
 from vitscope.package_data import PUBLISHED_POINTS
-from vitscope.workflow.tables import tables
 
 ROOT = Path(__file__).parents[2]
 

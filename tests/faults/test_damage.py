@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from vitscope.workflow.tables import find_table
 
 from tests.runs.copies import SETTINGS, SOME, TINY, Workflow
 from vitscope.corruptions.building import build as corrupt
@@ -22,7 +23,6 @@ from vitscope.networks.checkpoints.foreign import read_foreign
 from vitscope.networks.checkpoints.loading import load_model
 from vitscope.networks.checkpoints.weights_file import write_weights
 from vitscope.training.augmented import Augmented
-from vitscope.workflow.tables import find_table
 
 # Reads all tables.
 RECORD = f"results/{TINY}/run.yaml"

@@ -5,6 +5,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from vitscope.workflow import params
+from vitscope.workflow.tables import find_table
 
 from vitscope.data.split import Split
 from vitscope.files.strict_yaml import load_yaml
@@ -12,8 +14,6 @@ from vitscope.measures import registry
 from vitscope.networks.checkpoints.loading import load_model
 from vitscope.scopes.looking import Scope, look
 from vitscope.settings.study import Study
-from vitscope.workflow import params
-from vitscope.workflow.tables import find_table
 
 # Measures of a training, or of images that show two classes: they take a study.
 OF_A_STUDY = ("fit", "shape_texture", "trajectory", "learning_curves")

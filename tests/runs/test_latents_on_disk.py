@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 import torch
+from vitscope.workflow.tables import find_table
 
 from tests.helpers.watching import watched
 from tests.runs.copies import Workflow, copy_workflow, edited, write_study
 from vitscope.networks.building.family import find_family
-from vitscope.workflow.tables import find_table
 
 pytestmark = pytest.mark.nightly
 

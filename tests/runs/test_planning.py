@@ -6,13 +6,13 @@ import subprocess
 import sys
 
 import pytest
+from vitscope.workflow.costs import Job, network_of
+from vitscope.workflow.plan import written
+from vitscope.workflow.tables import find_table
 
 from tests.runs.copies import EVERYTHING, TINY, Workflow, edited
 from vitscope.files.tables import read_metadata
 from vitscope.settings.loading import load_study
-from vitscope.workflow.costs import Job, network_of
-from vitscope.workflow.plan import written
-from vitscope.workflow.tables import find_table
 
 WHOLE = "results/whole/feature_variance/vit.parquet"
 FOLDERS = """

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from vitscope.workflow.session import failures
 
 from vitscope.measures import registry
 from vitscope.settings.loading import BUNDLED_STUDIES, load_study
-from vitscope.workflow.session import failures
 
 ROOT = Path(__file__).parents[2]
 FRAME = """

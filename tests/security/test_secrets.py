@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from vitscope.workflow.provenance import run_record
 
 from tests.helpers.web import Site, running_site, status, whole
 from tests.security.test_settings import STUDY
@@ -15,7 +16,6 @@ from vitscope.errors import VitscopeError
 from vitscope.networks.checkpoints import weight_download, weight_sources
 from vitscope.settings.loading import load_study
 from vitscope.web.redaction import redacted
-from vitscope.workflow.provenance import run_record
 
 SECRET = "hunter2-0123456789abcdef"
 QUERY = f"?X-Signature={SECRET}&expires=1"

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from vitscope.workflow import params
 
 from tests.helpers.studies import mini, mini_with
 from vitscope.buildup.deciding import Plan

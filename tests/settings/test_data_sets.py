@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 import yaml
 from PIL import Image
+from vitscope.workflow import params
 
 from tests.settings.test_study import MISSING, loaded, refusal
 from vitscope.errors import VitscopeError
 from vitscope.package_data import ROOT
 from vitscope.settings.data_sets import named_classes
 from vitscope.settings.study import Study
-from vitscope.workflow import params
 
 CLASSES = ("ant", "bee", "cat", "dog", "eel")
 

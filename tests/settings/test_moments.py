@@ -4,11 +4,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from vitscope.workflow import params
 
 from tests.helpers.studies import mini_with
 from vitscope.errors import VitscopeError
 from vitscope.settings.loading import BUNDLED_STUDIES, load_study
-from vitscope.workflow import params
 
 MINI = load_study(BUNDLED_STUDIES / "mini.yaml")
 CIFAR = load_study(BUNDLED_STUDIES / "cifar100.yaml")

@@ -9,6 +9,7 @@ import hypothesis
 import pytest
 import yaml
 from hypothesis import strategies as st
+from vitscope.workflow import params
 
 from vitscope.errors import VitscopeError
 from vitscope.measures import registry
@@ -25,7 +26,6 @@ from vitscope.settings.loading import (
 from vitscope.settings.schema import find_faults
 from vitscope.settings.section import schema_of
 from vitscope.settings.study import Study
-from vitscope.workflow import params
 
 STUDY: dict[str, Any] = {
     "title": "own",

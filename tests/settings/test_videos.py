@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from vitscope.workflow import params
 
 from tests.helpers.studies import mini_with
 from vitscope.errors import VitscopeError

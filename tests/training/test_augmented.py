@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from vitscope.workflow import params
 
 from tests.helpers.splits import built
 from vitscope.data.split import Split
@@ -19,7 +20,6 @@ from vitscope.settings.loading import BUNDLED_STUDIES, load_study
 from vitscope.training.augmented import Augmented
 from vitscope.training.augmenting import augment_images
 from vitscope.training.recipe import training_rows
-from vitscope.workflow import params
 
 IMAGES = 120
 MEAN, STD = [0.5, 0.4, 0.6], [0.25, 0.2, 0.3]

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from vitscope.workflow.trainings import remove_unfinished
 
 from tests.helpers.splits import built, splits_of_shapes
 from tests.training.recipes import MEAN, RECIPE, STD
@@ -21,7 +22,6 @@ from vitscope.files.whole import sha256_of
 from vitscope.networks.building.family import find_family
 from vitscope.training.loop import train
 from vitscope.training.seeding import seeded
-from vitscope.workflow.trainings import remove_unfinished
 
 EPOCHS = 6
 # All that may differ after a break: dropped paths, statistics of batches, kernels in an order of

@@ -10,6 +10,8 @@ import pytest
 import torch
 import yaml
 from torch.utils.flop_counter import FlopCounterMode
+from vitscope.workflow import costs
+from vitscope.workflow.costs import LEAST_MINUTES, ON_A_NODE, Job
 
 from tests.helpers.rules import ROOT, rules
 from vitscope.files.tables import read_metadata
@@ -20,8 +22,6 @@ from vitscope.networks.finding.block_table import BLOCKS
 from vitscope.networks.finding.blocks import list_blocks
 from vitscope.settings.loading import BUNDLED_STUDIES, load_study
 from vitscope.settings.study import Study
-from vitscope.workflow import costs
-from vitscope.workflow.costs import LEAST_MINUTES, ON_A_NODE, Job
 
 MINI, PAPER = (load_study(BUNDLED_STUDIES / f"{name}.yaml") for name in ("mini", "paper"))
 # A request is of this many times what was measured at least, and at most.

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 import yaml
+from vitscope.workflow.provenance import PACKAGES, run_record
 
 import vitscope
 from vitscope.files.tensors import TensorWriter
-from vitscope.workflow.provenance import PACKAGES, run_record
 
 SHARED = [0.5, 0.5, 0.5]
 SETTINGS = {

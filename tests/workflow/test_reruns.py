@@ -6,14 +6,14 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from vitscope.workflow import reach
+from vitscope.workflow.digests import reached
+from vitscope.workflow.tables import OTHERS
 
 from tests.helpers.every_job import choices, everything
 from tests.helpers.rules import ROOT, rules
 from vitscope.measures import registry
 from vitscope.networks.building.family import family_names, module_of
-from vitscope.workflow import reach
-from vitscope.workflow.digests import reached
-from vitscope.workflow.tables import OTHERS
 
 # What every job needs: its errors, its files, and where there is one, its study. Each table of cut
 # points has their columns: whoever reads it depends on what they mean.

@@ -4,6 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from vitscope.workflow import targets
 
 from tests.helpers.studies import figure_of
 from vitscope.errors import VitscopeError

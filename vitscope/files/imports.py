@@ -32,8 +32,13 @@ def imported(path: Path, module: str) -> tuple[str, ...]:
 # Parsing is most of the cost of a digest, and the modules that most scripts share are parsed once.
 @cache
 def _imported(source: bytes, package: str, path: str) -> tuple[str, ...]:
+    return imported_by(ast.parse(source, path), package)
+
+
+def imported_by(tree: ast.AST, package: str) -> tuple[str, ...]:
+    """Return what code of a package may import: modules, and names that may be modules."""
     names: list[str] = []
-    for node in _run(ast.parse(source, path)):
+    for node in _run(tree):
         if isinstance(node, ast.Import):
             names += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom) and (base := _base(node, package)):

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import bootstrap
+from vitscope.workflow.tables import find_table
 
 from tests.helpers.splits import built, shapes
 from tests.helpers.tiers import some_of

@@ -14,6 +14,7 @@ from hypothesis import settings as limits
 from hypothesis import strategies as st
 from scipy.stats import binom
 from torch import Tensor, nn
+from vitscope.workflow.tables import find_table
 
 from tests.helpers.networks import mini
 from tests.helpers.splits import CENTER, SPREAD, on_model, shapes
@@ -23,7 +24,6 @@ from vitscope.measures.frequency_noise.compute import measure, noise_table, shar
 from vitscope.measures.frequency_noise.noise import half_plane, noises, ring, signs
 from vitscope.measures.frequency_noise.rings import sides
 from vitscope.settings.loading import BUNDLED_STUDIES, load_study
-from vitscope.workflow.tables import find_table
 
 FREQUENCIES = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9]
 NOISE = {"frequencies": FREQUENCIES, "width": 0.1, "eps": 0.7, "seeds": 2}

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from scipy.special import logsumexp
 from scipy.stats import kstest
 from torch import Tensor, nn
+from vitscope.workflow.tables import find_table
 
 from tests.helpers.augmented import augmented
 from tests.helpers.networks import MINI, mini
@@ -37,7 +38,6 @@ from vitscope.measures.scores import scores_of
 from vitscope.networks.running.predictions import predict
 from vitscope.settings.loading import load_study
 from vitscope.training.augmented import Augmented
-from vitscope.workflow.tables import find_table
 
 Array = npt.NDArray[Any]
 CPU = torch.device("cpu")

@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
+from vitscope.workflow.tables import find_table
 
 from tests.helpers.networks import described, mini, mini_blocks
 from tests.helpers.splits import CENTER, SPREAD, on_model, shapes
@@ -36,7 +37,6 @@ from vitscope.networks.finding.blocks import list_blocks
 from vitscope.networks.finding.cut_point_columns import CUT_POINT
 from vitscope.networks.finding.cut_points import Join
 from vitscope.networks.finding.dataflow import Value, record
-from vitscope.workflow.tables import find_table
 
 IMAGES = torch.randn(3, 3, 32, 32, generator=torch.Generator().manual_seed(1))
 

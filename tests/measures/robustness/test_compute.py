@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 import torch
 from torch import Tensor, nn
+from vitscope.workflow.tables import find_table
 
 from tests.helpers.splits import CENTER, SPREAD, built, on_model, shapes
 from vitscope.corruptions import CORRUPTIONS
@@ -26,7 +27,6 @@ from vitscope.measures.robustness.compute import (
     scored,
 )
 from vitscope.networks.running.predictions import predict
-from vitscope.workflow.tables import find_table
 
 IMAGES, SEVERITIES = 30, [1, 3, 5]
 LOADED = (7, CENTER, SPREAD)

@@ -2,6 +2,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from vitscope.workflow.tables import find_table
 
 from vitscope.measures.given import Parts
 from vitscope.measures.robustness.merge_corruption_error import corruption_error, merge

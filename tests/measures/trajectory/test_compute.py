@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 import torch
 from safetensors.torch import load_file
+from vitscope.workflow.tables import find_table
 
 from vitscope.errors import VitscopeError
 from vitscope.files.tensors import TensorFile
@@ -16,7 +17,6 @@ from vitscope.networks.building.empty import parameter_names
 from vitscope.networks.checkpoints.weights_file import write_weights
 from vitscope.settings.loading import BUNDLED_STUDIES, load_study
 from vitscope.training.polar import polar
-from vitscope.workflow.tables import find_table
 
 MINI = load_study(BUNDLED_STUDIES / "mini.yaml")
 FOLDER = Path(__file__).parents[3] / "resources" / "checkpoints" / "mini"

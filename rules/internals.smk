@@ -1,0 +1,74 @@
+"""What Snakemake has no public way for, each with its reason; and how a run begins and ends.
+
+tests/runs/test_internals.py fails where one of these breaks.
+"""
+
+from snakemake.cli import get_argument_parser
+
+from scripts import _session as session
+
+# Snakemake has read these already, but took the last of keys that are there twice; which files a
+# user gave is known by `workflow.configfiles` alone.
+for configfile_path in workflow.configfiles:
+    exit_on_user_error(load_yaml, Path(from_here(configfile_path)))
+
+# A resource that jobs share is limited by the command line or a profile; the bound of a setting is
+# known here.
+LATENTS_MB = config.get("max_latents_gb") and max(1, int(1000 * config["max_latents_gb"]))
+if LATENTS_MB:
+    workflow.register_resource("latents_mb", LATENTS_MB)
+
+
+def asked_for():
+    """The targets of the command line.
+
+    Snakemake looks at them when all rules are read and says of a wrong one that its rule is
+    missing; nothing of it can be called in between. Jobs of it have other targets than these.
+    """
+    if Path(sys.argv[0]).parent.name != "snakemake" and Path(sys.argv[0]).name != "snakemake":
+        return []
+    return get_argument_parser().parse_known_args(sys.argv[1:])[0].targets
+
+
+def refuse_wrong_targets():
+    """Stop, before anything is planned, at a target that nothing makes or a study does not have."""
+    names = tuple(rule.name for rule in workflow.rules)
+    places = targets.Places(FOLDERS["figures"], FOLDERS["results"], names)
+    for target in filter(lambda target: target not in names, asked_for()):
+        path = target if os.path.isabs(target) else os.path.relpath(target)
+        # Which wildcards a path has is asked of the rules: that they match it is no public fact.
+        made = [file.match(path) for rule in workflow.rules for file in rule.products()]
+        found = [match.groupdict() for match in made if match]
+        if not found:
+            exit_on_user_error(targets.refuse_unknown, target, LOADED, places)
+        for wildcards in found:
+            study, of_target = study_of(wildcards), names_of(wildcards)
+            exit_on_user_error(targets.check_names, target, study, of_target)
+
+
+def start_alone():
+    """Stop if another run is at work in this folder, or what one left behind on a cluster."""
+    records = Path(".snakemake")
+    exit_on_user_error(session.claim_folder, records)
+    exit_on_user_error(session.refuse_jobs_left_in_slurm, records)
+    session.end_on_sigterm()
+
+
+def report_failures_at_exit():
+    """Say why jobs failed when all else is said, where it is seen: their logs have it.
+
+    Which jobs these are, Snakemake tells its logger plugins and nobody else.
+    """
+    failed = [job for each in workflow.scheduler.failed for job in getattr(each, "jobs", [each])]
+    logs = [Path(log) for job in failed for log in job.log]
+    session.print_at_exit(session.explain_failures(logs))
+
+
+def check_places():
+    """Stop before the first job if one is to write to a folder where it may not.
+
+    Which jobs will run is known when Snakemake has planned them.
+    """
+    jobs = workflow.dag.needrun_jobs()
+    written = [Path(file) for job in jobs for file in (*job.output, *job.log)]
+    exit_on_user_error(session.refuse_places_without_access, written)

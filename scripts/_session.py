@@ -1,0 +1,146 @@
+"""One run at a time in a folder, also after a run that was killed; and how a run ends."""
+
+import atexit
+import fcntl
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from shutil import which
+from threading import Thread
+
+import psutil
+
+from vitscope.errors import VitscopeError
+
+# How every sentence begins that tells of a failure, and where Snakemake puts scripts to run them.
+TOLD = "vitscope: "
+SCRIPTS = "/.snakemake/scripts/"
+
+# The name of a job of Slurm: what the profile puts before the name of the run, and that name.
+_JOB_NAME = re.compile(r"(\w+_)?\w{8}(-\w{4}){3}-\w{12}")
+
+
+def claim_folder(records: Path) -> int:
+    """Hold a folder for this process, or stop if another run holds it.
+
+    The lock belongs to the process: unlike a file that is there or not, it does not outlive a run
+    that is killed. What the file says is for those who are refused. Return what keeps it open.
+    """
+    lock = os.open(records / "run.lock", os.O_RDWR | os.O_CREAT)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        holder = os.pread(lock, 200, 0).decode(errors="replace") or "which has just begun"
+        raise VitscopeError(
+            f"another run is at work in this folder ({holder}): wait for it to end, or end it."
+        ) from None
+    except OSError as error:
+        raise VitscopeError(
+            f"this file system has no locks ({error}): mount it with flock."
+        ) from error
+    os.ftruncate(lock, 0)
+    now = time.strftime("%Y-%m-%d %H:%M:%S")
+    os.pwrite(lock, f"process {os.getpid()} on {socket.gethostname()}, since {now}".encode(), 0)
+    return lock
+
+
+def refuse_jobs_left_in_slurm(records: Path) -> None:
+    """Stop if a run that was killed left jobs on a cluster, which write into this folder."""
+    left = _jobs_left(records)
+    if left:
+        raise VitscopeError(
+            f"a run that was killed left {len(left)} jobs in Slurm that write into this "
+            f"folder: wait for them to end, or end them by: scancel {' '.join(left)}"
+        )
+
+
+def _jobs_left(records: Path) -> list[str]:
+    """Return the jobs of Slurm that were started from this folder."""
+    if not (records / "slurm_logs").is_dir() or not which("squeue"):
+        return []
+    asked = ["squeue", "--me", "--noheader", "--format=%A %j %Z"]
+    answer = subprocess.run(asked, capture_output=True, text=True)
+    if answer.returncode:
+        reason = answer.stderr.strip()
+        raise VitscopeError(f"Slurm does not say whether jobs are left: {reason}")
+    jobs = [line.split(maxsplit=2) for line in answer.stdout.splitlines()]
+    here = os.path.realpath(".")
+    ours = {
+        job for job, name, at in jobs if _JOB_NAME.fullmatch(name) and os.path.realpath(at) == here
+    }
+    return sorted(ours, key=int)
+
+
+def refuse_places_without_access(files: list[Path]) -> None:
+    """Stop before the first job if one is to write to a folder where it may not."""
+    folders = {file.parent for file in files}
+    there = {next(f for f in (folder, *folder.parents) if f.exists()) for folder in folders}
+    for folder in sorted(there):
+        if not os.access(folder, os.W_OK):
+            raise VitscopeError(f"{folder} may not be written: make it writable.")
+
+
+def end_on_sigterm() -> None:
+    """End this run and its jobs at once when it is sent SIGTERM.
+
+    Snakemake would wait for jobs, of which one that was just starting has not got the signal; and
+    its own handler takes a lock that the code which it interrupts may hold.
+    """
+    signal.signal(signal.SIGTERM, _end)
+
+
+def _end(*_: object) -> None:
+    Thread(target=_end_jobs, daemon=True).start()
+    print_at_exit(
+        [f"{TOLD}the run was told to end (SIGTERM): the same command goes on where it was."]
+    )
+    # The scheduler catches this, and cancels what it has submitted to a cluster.
+    sys.exit(1)
+
+
+def _end_jobs(patience: float = 5.0) -> None:
+    """End the jobs on this machine, and those that are still started, as long as this runs."""
+    begun = time.monotonic()
+    while True:
+        for process in _jobs_here():
+            if time.monotonic() - begun > patience:
+                process.kill()
+            else:
+                process.terminate()
+        time.sleep(0.1)
+
+
+def _jobs_here() -> Iterable[psutil.Process]:
+    """Return the scripts that this run has at work; what asks a cluster is none of these."""
+    for process in psutil.Process().children(recursive=True):
+        try:
+            command = process.cmdline()
+        except psutil.Error:
+            continue
+        if any(SCRIPTS in part for part in command):
+            yield process
+
+
+def print_at_exit(sentences: list[str]) -> None:
+    """Print sentences when this process has said everything else."""
+    for sentence in reversed(sentences):
+        atexit.register(print, sentence, file=sys.stderr, flush=True)
+
+
+def explain_failures(logs: Iterable[Path]) -> list[str]:
+    """Return why jobs failed, by their logs: a sentence each, or all of what is no sentence."""
+    found = []
+    for log in logs:
+        text = log.read_text(encoding="utf-8", errors="replace").strip() if log.is_file() else ""
+        last = text.rpartition("\n")[2]
+        if last.startswith(TOLD):
+            found.append(last)
+        elif "Traceback (most recent call last):" in text:
+            found.append(f"{text}\n{TOLD}nothing is known of this failure but {log}.")
+    return list(dict.fromkeys(found))

@@ -1,0 +1,67 @@
+"""Prepare the images of one split as a file that every job maps into memory."""
+
+from dataclasses import asdict
+from pathlib import Path
+
+from vitscope.data.opening import local_path
+from vitscope.data.source_files import listing_digest
+from vitscope.jobs.job import Files, Job, Names, Request, Resources, Takes, Values
+from vitscope.settings.study import Study
+
+# The settings of a data set that decide what is in the file of a split.
+MADE_BY = (
+    "source",
+    "classes",
+    "class_names",
+    "class_index",
+    "channels",
+    "image_size",
+    "resize",
+    "interpolation",
+)
+# Seconds for a million pixels, cut from photographs of 3 million pixels to 224x224; those of
+# ImageNet take a tenth.
+SECONDS_PER_MEGAPIXEL = 0.6
+# Where neither the study nor a file says how many images a source has: those of ImageNet.
+UNCOUNTED_IMAGES = 50_000
+
+
+def _values(study: Study, names: Names) -> Values:
+    dataset, split = names["dataset"], names["split"]
+    data = study.data[dataset]
+    path = local_path(data.source, split)
+    return {
+        "dataset": dataset,
+        "split": split,
+        "settings": {key: getattr(data, key) for key in MADE_BY}
+        | {"splits": {split: asdict(data.splits[split])}},
+        # The date of a folder does not say what is in it.
+        "listing": None if path is None else listing_digest(path),
+        "modules": [f"vitscope.data.sources.{data.source['kind']}"],
+    }
+
+
+def _images(request: Request) -> int | None:
+    data = request.study.data[request.names["dataset"]]
+    return data.splits[request.names["split"]].images or request.images
+
+
+def _bytes(request: Request) -> int | None:
+    data, images = request.dataset, request.dataset.splits[request.names["split"]].images
+    return None if images is None else images * data.channels * data.image_size**2
+
+
+def _seconds(request: Request) -> float:
+    images = _images(request) or UNCOUNTED_IMAGES
+    return images * request.dataset.image_size**2 / 1e6 * SECONDS_PER_MEGAPIXEL
+
+
+JOB = Job(values=_values, takes=Takes(seconds=_seconds, writes=_bytes))
+
+
+def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
+    """Write the file of the split."""
+    from vitscope.data.building import build
+
+    sources = map(Path, inputs["source"])
+    build(values["dataset"], values["settings"], values["split"], Path(outputs["images"]), *sources)

@@ -1,0 +1,53 @@
+"""Write the images of a split under one corruption, at all severities."""
+
+from pathlib import Path
+
+from vitscope.jobs.build_split import UNCOUNTED_IMAGES
+from vitscope.jobs.job import Files, Job, Names, Request, Resources, Takes, Values
+from vitscope.measures import registry
+from vitscope.settings.study import Study
+
+# For a million pixels: by glass_blur at 224 pixels, the slowest corruption.
+SECONDS_PER_MEGAPIXEL = 0.6
+
+
+def corruptions_of(study: Study) -> Values:
+    """Return which images are corrupted, and how severely."""
+    (measure,) = (m for m in map(registry.declared, registry.names()) if "corrupted" in m.reads)
+    return measure.corrupted(study)
+
+
+def _values(study: Study, names: Names) -> Values:
+    wanted = corruptions_of(study)
+    return {
+        "corruption": names["corruption"],
+        "images": wanted["images"],
+        "severities": wanted["severities"],
+        "seed": study.analysis.seed,
+    }
+
+
+def _seconds(request: Request) -> float:
+    wanted = corruptions_of(request.study)
+    known = [count for count in (wanted["images"], request.images) if count is not None]
+    images = min(known, default=UNCOUNTED_IMAGES) * len(wanted["severities"])
+    return images * request.dataset.image_size**2 / 1e6 * SECONDS_PER_MEGAPIXEL
+
+
+JOB = Job(values=_values, takes=Takes(seconds=_seconds))
+
+
+def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
+    """Write the corrupted images, or those of the official ones that are there."""
+    from vitscope.corruptions.building import build
+    from vitscope.jobs.opening import open_images
+
+    build(
+        open_images(inputs["images"]),
+        values["images"],
+        values["corruption"],
+        values["severities"],
+        values["seed"],
+        outputs["images"],
+        *map(Path, inputs.get("official", ())),
+    )

@@ -1,0 +1,23 @@
+"""Decide what a step of a build-up tries, from the results of those before it."""
+
+from vitscope.jobs import buildups
+from vitscope.jobs.job import Files, Job, Names, Resources, Values
+from vitscope.settings.study import Study
+
+
+def _values(study: Study, names: Names) -> Values:
+    return {"settings": buildups.plan(study, names["buildup"])}
+
+
+JOB = Job(values=_values, model=buildups.baseline_of)
+
+
+def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
+    """Write what the step tries."""
+    from vitscope.buildup.table import RESULT, scores_of
+    from vitscope.buildup.tried import write_tried
+    from vitscope.buildup.trying import decide, plan_of
+
+    settings = values["settings"]
+    scores = scores_of([RESULT.read(path) for path in inputs["results"]])
+    write_tried(decide(settings["baseline"], plan_of(settings), scores), outputs["tried"])

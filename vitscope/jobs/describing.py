@@ -1,0 +1,52 @@
+"""What figures, videos and pages say of what they are made from."""
+
+from vitscope.data.class_numbers import listed
+from vitscope.jobs.job import Values
+from vitscope.networks.checkpoints import weight_sources
+from vitscope.settings.data_sets import named_classes
+from vitscope.settings.study import Model, Study
+
+# How many classes the caption of a figure lists; the record of the run has all.
+SHOWN_CLASSES = 20
+
+
+def title(study: Study) -> str:
+    """Return what to call a study."""
+    return f"{study.name} ({study.title})"
+
+
+def labels(study: Study) -> dict[str, str]:
+    """Return what to call each model that is shown."""
+    return {name: study.models[name].label for name in study.models_of()}
+
+
+def members(study: Study, figure: str) -> list[Values]:
+    """Return the models of a figure: their names, labels, families and epochs of training."""
+    entries = {name: study.models[name] for name in study.figures[figure].models}
+    return [
+        {"model": name, "label": entry.label, "family": entry.family, "epoch": entry.epoch}
+        for name, entry in entries.items()
+    ]
+
+
+def classes(study: Study, dataset: str, splits: list[str]) -> dict[str, str]:
+    """Return which class has which number, where the order of folders or the study decides it."""
+    entry = study.data[dataset]
+    for name in splits:
+        found = named_classes(entry, name) if name in entry.splits else {}
+        if found:
+            return {f"Classes of {dataset}": listed(found, SHOWN_CLASSES)}
+    return {}
+
+
+def weights(model: Model) -> dict[str, str]:
+    """Return where the weights of a model come from."""
+    return {f"Checkpoint of {model.label}": weight_sources.described(model.checkpoint)}
+
+
+def trajectory(model: Model) -> dict[str, str]:
+    """Return where the weights come from that a model had in training."""
+    what = f"Trajectory of {model.label}"
+    if model.history is not None:
+        return {what: f"recorded in training, {weight_sources.described(model.history)}"}
+    return weights(model) | {what: f"its snapshots {', '.join(model.moments())}"}

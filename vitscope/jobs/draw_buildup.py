@@ -1,0 +1,49 @@
+"""Draw how accurate the networks of a build-up are, in every format."""
+
+from vitscope.jobs import buildups, describing
+from vitscope.jobs.job import Files, Job, Names, Resources, Values
+from vitscope.settings.study import Study
+
+
+def _facts(study: Study, name: str) -> dict[str, str]:
+    """Return what the figure is made from, for its caption and its metadata."""
+    entry = study.buildups[name]
+    recipe, baseline = study.recipe_of_steps(name), study.models[entry.baseline]
+    images = "all" if recipe.images is None else str(recipe.images)
+    weights = "trained by this workflow" if entry.weights is None else entry.weights["bundled"]
+    return {
+        "Study": describing.title(study),
+        "Data": f"{baseline.data}, test images",
+        "Baseline": f"{baseline.label}, as an AlterNet without attention",
+        "Training": f"{recipe.epochs} epochs of {images} training images, seed {recipe.seed}",
+        "Weights": weights,
+    }
+
+
+def _values(study: Study, names: Names) -> Values:
+    name = names["buildup"]
+    return {
+        "name": name,
+        "facts": _facts(study, name),
+        "label": study.models[study.buildups[name].baseline].label,
+    }
+
+
+JOB = Job(values=_values, model=buildups.baseline_of)
+
+
+def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
+    """Draw the build-up."""
+    from vitscope.buildup.figure import plot
+    from vitscope.buildup.published import read_steps
+    from vitscope.buildup.table import BUILDUP, told_digests
+    from vitscope.drawing.saving import save, style
+    from vitscope.drawing.text import literal
+    from vitscope.files.tables import read_metadata
+
+    facts = values["facts"] | told_digests(read_metadata(inputs["table"]))
+    published = [read_steps(path) for path in inputs["published"]]
+    with style(inputs["style"]):
+        figure = plot(BUILDUP.read(inputs["table"]), literal(values["label"]), *published)
+        for path in outputs.values():
+            save(figure, path, values["name"], facts)

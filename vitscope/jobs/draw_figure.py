@@ -1,0 +1,95 @@
+"""Draw a figure from its tables, in every format."""
+
+from dataclasses import asdict
+from pathlib import Path
+
+from vitscope.drawing.captions import caption_of
+from vitscope.files.pairs import by_prefix, split_prefix
+from vitscope.jobs import describing
+from vitscope.jobs.job import Files, Job, Names, Resources, Values
+from vitscope.jobs.tabulate import columns_of
+from vitscope.measures import registry
+from vitscope.settings.study import Study
+
+
+def facts(study: Study, figure: str) -> dict[str, str]:
+    """Return what a figure is made from, for its caption and its metadata."""
+    entry = study.figures[figure]
+    models = [study.models[name] for name in entry.models]
+    measure = registry.declared(registry.kinds()[entry.kind].measure)
+    data = sorted({model.data for model in models})
+    splits = measure.splits(study)
+    made_from = [*data, f"{' and '.join(splits)} images"] if splits else data
+    found = {"Study": describing.title(study), "Data": ", ".join(made_from)}
+    for name in data:
+        found |= describing.classes(study, name, splits)
+    for model in models:
+        of_training = measure.needs == "weights"
+        found |= describing.trajectory(model) if of_training else describing.weights(model)
+    return found
+
+
+def _values(study: Study, names: Names) -> Values:
+    name = names["figure"]
+    entry = study.figures[name]
+    kind = registry.kinds()[entry.kind]
+    return {
+        "name": name,
+        "tables": {table: columns_of(table) for table in kind.tables},
+        "published_columns": sorted(kind.published),
+        "members": describing.members(study, name),
+        "published": None if entry.published is None else asdict(entry.published),
+        "snapshots": entry.shown_snapshots(),
+        "facts": facts(study, name),
+        "caption": caption_of(kind),
+        "module": registry.module(kind.measure, kind.module),
+        "modules": [
+            registry.module(kind.measure, kind.module),
+            *(columns_of(table) for table in kind.tables),
+        ],
+    }
+
+
+JOB = Job(values=_values)
+
+
+def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
+    """Draw the figure."""
+    import pandas as pd
+
+    from vitscope.claims.published import read_published_of
+    from vitscope.drawing.figure import Member, draw
+    from vitscope.drawing.saving import save, style
+    from vitscope.drawing.text import literal
+    from vitscope.jobs.opening import open_columns
+
+    tables = [
+        pd.concat([open_columns(module).read(path) for path in inputs[name]])
+        for name, module in values["tables"].items()
+    ]
+    members = [
+        Member(**{**member, "label": literal(member["label"])}) for member in values["members"]
+    ]
+    columns = set(values["published_columns"])
+    published = read_published_of(values["published"], columns, inputs["published"])
+    made_from = values["facts"] | _digests(inputs, values)
+    with style(inputs["style"]):
+        figure = draw(values["module"], tables, members, published, values["snapshots"])
+        for path in outputs.values():
+            save(figure, path, values["name"], made_from)
+
+
+def _digests(inputs: Files, values: Values) -> dict[str, str]:
+    """Return the digests that the first table names of what it was measured on."""
+    from vitscope.files.tables import read_metadata
+
+    found = {}
+    labels = {member["model"]: member["label"] for member in values["members"]}
+    for path in inputs[next(iter(values["tables"]))]:
+        # The name of a table says which model it is of, or which pair.
+        models = by_prefix(Path(path).stem)
+        for key, digest in read_metadata(path).items():
+            if key.endswith("_sha256"):
+                prefix, what = split_prefix(key.removesuffix("_sha256"))
+                found[f"{what.capitalize()} SHA-256 of {labels[models[prefix]]}"] = digest
+    return found

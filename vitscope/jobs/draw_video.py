@@ -1,0 +1,109 @@
+"""Draw what a model looks at in a video, frame by frame."""
+
+from dataclasses import asdict
+from pathlib import Path
+
+from vitscope.data.source_files import listing_digest
+from vitscope.jobs import describing
+from vitscope.jobs.job import Files, Job, Names, Request, Resources, Takes, Values
+from vitscope.measures.measure import Work
+from vitscope.networks.building.family import module_of
+from vitscope.settings.study import Dataset, Study
+
+# Of a video, where the study does not say how many are shown: of a minute, or of two.
+UNCOUNTED_FRAMES = 2000
+# For a frame beside the pass: to draw and write 13 panels of 224 pixels.
+SECONDS_PER_FRAME = 0.2
+
+
+def source_path(study: Study, name: str) -> Path | None:
+    """Return where the frames of a video lie, if they are not generated."""
+    source = study.videos[name].source
+    return Path(source["path"]).expanduser() if "path" in source else None
+
+
+def fit_frames(data: Dataset) -> Values:
+    """Return how frames are brought to the size of images; where nothing says it, by the side."""
+    return {
+        "channels": data.channels,
+        "image_size": data.image_size,
+        "resize": data.resize or data.image_size,
+        "interpolation": data.interpolation,
+    }
+
+
+def _model(study: Study, names: Names) -> str:
+    return study.videos[names["video"]].model
+
+
+def _facts(study: Study, name: str) -> dict[str, str]:
+    """Return what a video is made from, for its caption and its metadata."""
+    path, entry = source_path(study, name), study.videos[name]
+    frames = path.name if path else f"generated, {entry.source['generated']}"
+    made_from = {"Study": describing.title(study), "Frames": frames}
+    return made_from | describing.weights(study.models[entry.model])
+
+
+def _values(study: Study, names: Names) -> Values:
+    name = names["video"]
+    entry, path = study.videos[name], source_path(study, name)
+    network = study.network(entry.model)
+    return {
+        "where": f"videos.{name}",
+        "network": network,
+        "settings": asdict(entry),
+        "label": study.models[entry.model].label,
+        "taking": fit_frames(study.dataset_of(entry.model)),
+        "facts": _facts(study, name),
+        # The date of a folder does not say what is in it.
+        "listing": None if path is None else listing_digest(path),
+        "device": study.device,
+        "modules": [module_of(network["family"])],
+    }
+
+
+def _work(request: Request) -> Work:
+    video = request.study.videos[request.names["video"]]
+    if "generated" in video.source:
+        # Imported here, as NumPy comes with it.
+        from vitscope.video.generated import FRAMES
+
+        return Work(min(video.frames or FRAMES, FRAMES), 1, most=True)
+    return Work(video.frames or UNCOUNTED_FRAMES, 1, most=True)
+
+
+def _seconds(request: Request) -> float:
+    return SECONDS_PER_FRAME * _work(request).passes
+
+
+JOB = Job(values=_values, takes=Takes(torch=True, work=_work, seconds=_seconds), model=_model)
+
+
+def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
+    """Draw the video."""
+    from vitscope.files.whole import sha256_of
+    from vitscope.jobs.opening import open_device, open_network, origin_of
+    from vitscope.networks.finding.block_table import read_cut_points
+    from vitscope.video.reading import open_source
+    from vitscope.video.showing import show
+    from vitscope.video.views import Subject
+
+    settings = values["settings"]
+    subject = Subject(
+        model=settings["model"],
+        label=values["label"],
+        network=open_network(inputs["checkpoint"], values["network"]),
+        cut_points=read_cut_points(inputs["blocks"]),
+        settings=values["network"],
+        taking=values["taking"],
+        device=open_device(values["device"]),
+    )
+    digests = origin_of(inputs["checkpoint"]).values()
+    facts = values["facts"] | {f"Checkpoint SHA-256 of {subject.label}": each for each in digests}
+    path = Path(inputs["source"]) if inputs["source"] else None
+    if path and path.is_file():
+        facts["Frames SHA-256"] = sha256_of(path)
+    video = open_source(path, settings["source"], settings["frames_per_second"])
+    output, where = Path(outputs["video"]), values["where"]
+    for warning in show(subject, video, output, settings, facts, where=where, say=resources.say):
+        resources.warn(warning)

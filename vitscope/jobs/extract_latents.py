@@ -1,0 +1,73 @@
+"""Extract the latents of one shard of images at every cut point of a model."""
+
+from math import ceil
+
+from vitscope.jobs.job import Files, Job, Names, Request, Resources, Takes, Values
+from vitscope.measures.measure import Work
+from vitscope.networks.building.family import module_of
+from vitscope.settings.study import Study
+
+# Bytes of a value.
+VALUE_BYTES = {"float32": 4, "bfloat16": 2}
+
+
+def _values(study: Study, names: Names) -> Values:
+    network, analysis = study.network(names["model"]), study.analysis
+    return {
+        "network": network,
+        "shard": int(names["part"]),
+        "selection": study.selection(names["model"]),
+        "batch_size": analysis.batch_size,
+        "dtype": analysis.latents_dtype,
+        "device": study.device,
+        "modules": [module_of(network["family"])],
+    }
+
+
+def _images(request: Request) -> int:
+    size, part = request.study.analysis.shard_size, int(request.names["part"])
+    return min(size, request.study.images(request.names["model"]) - part * size)
+
+
+def _work(request: Request) -> Work:
+    return Work(_images(request), request.study.analysis.batch_size)
+
+
+def latents_bytes(request: Request) -> int:
+    """Return the bytes of the latents of a shard."""
+    if request.network is None:
+        raise ValueError("the bytes of latents are known by the block table")
+    dtype = request.study.analysis.latents_dtype
+    return request.network.values * _images(request) * VALUE_BYTES[dtype]
+
+
+def latents_megabytes(request: Request) -> int:
+    """Return the megabytes of the latents of a shard."""
+    return ceil(latents_bytes(request) / 1e6)
+
+
+JOB = Job(
+    values=_values,
+    takes=Takes(torch=True, work=_work, writes=latents_bytes),
+    batches="analysis.batch_size",
+)
+
+
+def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
+    """Fill all cut points in one pass of the images of the shard."""
+    from vitscope.jobs.opening import open_device, open_images, open_network, origin_of
+    from vitscope.networks.running.latents import extract_shard
+
+    extract_shard(
+        open_network(inputs["checkpoint"], values["network"]),
+        inputs["blocks"],
+        open_images(inputs["images"]),
+        outputs["latents"],
+        shard=values["shard"],
+        selection=values["selection"],
+        settings=values["network"],
+        batch_size=values["batch_size"],
+        dtype=values["dtype"],
+        device=open_device(values["device"]),
+        metadata=origin_of(inputs["checkpoint"]),
+    )

@@ -1,0 +1,156 @@
+"""What a job is: what its result depends on, which modules it reaches, what it takes, its work.
+
+Every kind of work is a module beside this file that holds `JOB`, and `run`, from paths to paths.
+These modules are read with the rules, so that they import what is heavy where they need it.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Protocol, cast
+
+from vitscope.measures.measure import Work
+from vitscope.settings.study import Dataset, Study
+
+# The wildcards of a job: which model, measure, part and so on of a study it is about.
+Names = Mapping[str, str]
+# Plain values that the result of a job depends on: when they change, it runs again.
+Values = dict[str, Any]
+# Paths by their names, or lists of paths. In memory, an input may be what would be read there.
+Files = Mapping[str, Any]
+
+HERE = Path(__file__).parent
+
+
+@dataclass(frozen=True)
+class Network:
+    """What a network takes for one image: multiply-adds, and bytes of what it computes.
+
+    `activations` are the bytes of all that it computes, `peak` the most that are needed at once,
+    `weights` the bytes of its parameters, and `values` the numbers in its latents.
+    """
+
+    operations: int
+    activations: int
+    peak: int
+    weights: int
+    cut_points: int
+    values: int
+
+
+@dataclass(frozen=True)
+class Request:
+    """A job of a study, with what is known of it: its network, its images, and what it loads."""
+
+    study: Study
+    names: Names
+    network: Network | None = None
+    images: int | None = None
+    loaded: int = 0
+
+    @property
+    def dataset(self) -> Dataset:
+        """The data set that the images of the job are of."""
+        if "model" in self.names:
+            return self.study.dataset_of(self.names["model"])
+        return self.study.data[self.names["dataset"]]
+
+
+def its_model(study: Study, names: Names) -> str | None:
+    """Return the model that a job is about, by its name."""
+    return names.get("model")
+
+
+@dataclass(frozen=True)
+class Takes:
+    """What a job takes beside its start.
+
+    `work` counts passes of images through a network, `seconds` what is done besides, and `writes`
+    the bytes of what is large. `split` is where its images are from, if it is not the split that is
+    measured; `loads` are the inputs that are in memory as a whole. `builds` tells that the network
+    is counted where no block table says what it takes.
+    """
+
+    torch: bool = False
+    work: Callable[[Request], Work | None] | None = None
+    seconds: Callable[[Request], float] | None = None
+    writes: Callable[[Request], int | None] | None = None
+    split: str | None = None
+    loads: tuple[str, ...] = ()
+    builds: bool = False
+    # Megabytes of a process beside the one that works.
+    beside: int = 0
+
+
+def no_values(study: Study, names: Names) -> Values:
+    """Return nothing: the result depends on the inputs alone."""
+    return {}
+
+
+@dataclass(frozen=True)
+class Job:
+    """A kind of work.
+
+    `values` say under `modules` which modules it imports by computed names, which no source shows;
+    `batches` is the setting that says how many images are in memory at once.
+    """
+
+    values: Callable[[Study, Names], Values] = no_values
+    takes: Takes = Takes()
+    batches: str | Callable[[Names], str | None] | None = None
+    model: Callable[[Study, Names], str | None] = its_model
+
+    def batch_setting(self, names: Names) -> str | None:
+        """Return the setting that says how many images are in memory at once, if there is one."""
+        return self.batches(names) if callable(self.batches) else self.batches
+
+
+def _print_warning(warning: str) -> None:
+    print(f"warning: {warning}")
+
+
+@dataclass(frozen=True)
+class Resources:
+    """What a job is given that its result does not depend on.
+
+    `label` is what to call the job's subject in messages, `lock` the lock file of the study.
+    """
+
+    threads: int = 1
+    label: str = ""
+    lock: str = ""
+    say: Callable[[str], None] = field(default=print)
+    warn: Callable[[str], None] = field(default=_print_warning)
+
+
+class Kind(Protocol):
+    """A module of a kind of work."""
+
+    JOB: Job
+
+    def run(self, inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
+        """Do the work."""
+
+
+@cache
+def names() -> tuple[str, ...]:
+    """Return the names of all kinds of work."""
+    files = (file for file in HERE.glob("*.py") if "\nJOB = " in file.read_text(encoding="utf-8"))
+    return tuple(sorted(file.stem for file in files))
+
+
+def file_of(name: str) -> Path:
+    """Return the module of a kind of work."""
+    return HERE / f"{name}.py"
+
+
+def find_work(name: str) -> Kind:
+    """Return a kind of work by its name."""
+    return cast(Kind, import_module(f"vitscope.jobs.{name}"))
+
+
+def find_job(name: str) -> Job:
+    """Return what a kind of work says of itself."""
+    return find_work(name).JOB

@@ -1,0 +1,30 @@
+"""Write the block table of a model."""
+
+from vitscope.jobs.job import Files, Job, Names, Resources, Takes, Values
+from vitscope.networks.building.family import module_of
+from vitscope.settings.study import Study
+
+
+def _values(study: Study, names: Names) -> Values:
+    network = study.network(names["model"])
+    return {
+        "model": names["model"],
+        "network": network,
+        "points": study.models[names["model"]].points,
+        "modules": [module_of(network["family"])],
+    }
+
+
+JOB = Job(values=_values, takes=Takes(torch=True))
+
+
+def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
+    """List the cut points of the network, which needs no weights."""
+    from vitscope.networks.building.empty import empty_network
+    from vitscope.networks.finding.block_table import BLOCKS
+    from vitscope.networks.finding.blocks import list_blocks
+
+    settings = values["network"]
+    network = inputs["network"] if "network" in inputs else empty_network(settings)
+    blocks = list_blocks(values["model"], network, settings, values["points"])
+    BLOCKS.write(blocks.table, outputs["blocks"], blocks.metadata())

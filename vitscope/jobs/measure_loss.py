@@ -1,0 +1,55 @@
+"""Measure the loss of a model on augmented images of its training, at a moment of it."""
+
+from vitscope.jobs.job import Files, Job, Names, Resources, Takes, Values
+from vitscope.jobs.measure_model import batches_of_measure, work_of_measure
+from vitscope.measures import registry
+from vitscope.networks.building.family import module_of
+from vitscope.settings.study import Study
+from vitscope.training.snapshots import END
+
+
+def _values(study: Study, names: Names) -> Values:
+    measure, model = names["measure"], names["model"]
+    network = study.network(model)
+    return {
+        "named": {"model": model, "snapshot": names["snapshot"]},
+        "network": network,
+        "settings": registry.declared(measure).part(study, model, int(names["part"])),
+        "device": study.device,
+        "modules": [
+            registry.module(measure, "compute"),
+            registry.module(measure, "table"),
+            module_of(network["family"]),
+        ],
+    }
+
+
+JOB = Job(values=_values, takes=Takes(torch=True, work=work_of_measure), batches=batches_of_measure)
+
+
+def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
+    """Measure the loss."""
+    from importlib import import_module
+
+    from vitscope.jobs.opening import open_columns, open_device, open_network, origin_of
+    from vitscope.measures.given import OnLoss
+    from vitscope.training.augmented import Augmented
+
+    compute, columns, _ = values["modules"]
+    checkpoint, images = inputs["checkpoint"], Augmented(inputs["images"])
+    given = OnLoss(
+        open_network(checkpoint, values["network"]),
+        images,
+        open_device(values["device"]),
+        resources.say,
+    )
+    part = import_module(compute).measure(given, **values["settings"])
+    snapshot = values["named"]["snapshot"]
+    what = "checkpoint" if snapshot == END else f"snapshot {snapshot}"
+    origin = {f"{what}_sha256": digest for digest in origin_of(checkpoint).values()}
+    table = open_columns(columns)
+    table.write(
+        table.named(part, **values["named"]),
+        outputs["part"],
+        {"data_sha256": images.metadata["data_sha256"], **origin},
+    )

@@ -1,0 +1,81 @@
+"""Measure a model on images, as a whole or a part of what there is to measure."""
+
+from vitscope.jobs.job import Files, Job, Names, Request, Resources, Takes, Values
+from vitscope.measures import registry
+from vitscope.measures.measure import Work
+from vitscope.networks.building.family import module_of
+from vitscope.settings.study import Study
+
+
+def _values(study: Study, names: Names) -> Values:
+    measure, model = names["measure"], names["model"]
+    network = study.network(model)
+    return {
+        "model": model,
+        "network": network,
+        "settings": registry.declared(measure).part(study, model, int(names.get("part", 0))),
+        "batch_size": study.analysis.batch_size,
+        "device": study.device,
+        "modules": [
+            registry.module(measure, "compute"),
+            registry.module(measure, "table"),
+            module_of(network["family"]),
+        ],
+    }
+
+
+def work_of_measure(request: Request) -> Work | None:
+    """Return the passes that a measure makes for a part, as it says itself."""
+    names, cut_points = request.names, request.network.cut_points if request.network else 0
+    measure, part = registry.declared(names["measure"]), int(names.get("part", 0))
+    return measure.work(request.study, names["model"], part, request.images, cut_points)
+
+
+def batches_of_measure(names: Names) -> str:
+    """Return the setting that says how many images a measure has in memory at once."""
+    return registry.declared(names["measure"]).batch_setting or "analysis.batch_size"
+
+
+JOB = Job(values=_values, takes=Takes(torch=True, work=work_of_measure), batches=batches_of_measure)
+
+
+def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
+    """Measure the model, on what the measure reads besides too."""
+    from importlib import import_module
+
+    from vitscope.corruptions.corrupted import Corrupted
+    from vitscope.files.tables import read_warnings, warned
+    from vitscope.jobs.opening import (
+        open_columns,
+        open_device,
+        open_images,
+        open_network,
+        origin_of,
+    )
+    from vitscope.measures.given import OnModel
+    from vitscope.networks.finding.block_table import BLOCKS, read_cut_points
+    from vitscope.networks.running.prediction_table import PREDICTIONS
+    from vitscope.training.augmented import Augmented
+
+    compute, columns, _ = values["modules"]
+    checkpoint, images = inputs["checkpoint"], open_images(inputs["images"])
+    predictions, alike = inputs.get("predictions"), inputs.get("alike")
+    given = OnModel(
+        model=values["model"],
+        network=open_network(checkpoint, values["network"]),
+        cut_points=read_cut_points(inputs["blocks"]),
+        images=images,
+        device=open_device(values["device"]),
+        settings=values["network"],
+        batch_size=values["batch_size"],
+        blocks=BLOCKS.read(inputs["blocks"]),
+        predictions=PREDICTIONS.read(predictions) if predictions else None,
+        corrupted=[Corrupted(path) for path in inputs.get("corrupted", ())],
+        alike=Augmented(alike) if alike else None,
+    )
+    table = import_module(compute).measure(given, **values["settings"])
+    origin = {"data_sha256": images.digest, **origin_of(checkpoint)}
+    origin |= warned([*read_warnings([predictions] if predictions else []), *given.warnings])
+    if given.alike:
+        origin["training_sha256"] = given.alike.metadata["data_sha256"]
+    open_columns(columns, "PART").write(table, outputs["table"], origin)

@@ -1,0 +1,38 @@
+"""Measure the network of a model as it is, with its weights and without images."""
+
+from vitscope.jobs.job import Files, Job, Names, Resources, Takes, Values
+from vitscope.measures import registry
+from vitscope.networks.building.family import module_of
+from vitscope.settings.study import Study
+
+
+def _values(study: Study, names: Names) -> Values:
+    measure, model = names["measure"], names["model"]
+    network = study.network(model)
+    return {
+        "model": model,
+        "network": network,
+        "settings": registry.declared(measure).part(study, model, 0),
+        "modules": [
+            registry.module(measure, "compute"),
+            registry.module(measure, "table"),
+            module_of(network["family"]),
+        ],
+    }
+
+
+JOB = Job(values=_values, takes=Takes(torch=True, loads=("checkpoint",)))
+
+
+def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
+    """Measure the network."""
+    from importlib import import_module
+
+    from vitscope.jobs.opening import open_columns, open_network, origin_of
+    from vitscope.measures.given import OnNetwork
+
+    compute, columns, _ = values["modules"]
+    network = open_network(inputs["checkpoint"], values["network"])
+    given = OnNetwork(values["model"], network, values["network"])
+    table = import_module(compute).measure(given, **values["settings"])
+    open_columns(columns).write(table, outputs["table"], origin_of(inputs["checkpoint"]))

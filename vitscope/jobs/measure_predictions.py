@@ -1,0 +1,33 @@
+"""Measure what a model says of images."""
+
+from vitscope.jobs.job import Files, Job, Names, Resources, Values
+from vitscope.measures import registry
+from vitscope.settings.study import Study
+
+
+def _values(study: Study, names: Names) -> Values:
+    measure, model = names["measure"], names["model"]
+    return {
+        "model": model,
+        "settings": registry.declared(measure).part(study, model, 0),
+        "modules": [registry.module(measure, "compute"), registry.module(measure, "table")],
+    }
+
+
+JOB = Job(values=_values)
+
+
+def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
+    """Measure the predictions."""
+    from importlib import import_module
+
+    from vitscope.files.tables import read_metadata
+    from vitscope.jobs.opening import open_columns, open_images
+    from vitscope.measures.given import OnPredictions
+    from vitscope.networks.running.prediction_table import PREDICTIONS
+
+    compute, columns = values["modules"]
+    predictions, images = inputs["predictions"], open_images(inputs["images"])
+    given = OnPredictions(values["model"], PREDICTIONS.read(predictions), images)
+    table = import_module(compute).measure(given, **values["settings"])
+    open_columns(columns).write(table, outputs["table"], read_metadata(predictions))

@@ -1,0 +1,47 @@
+"""Measure the weights of a model in training, as recorded there or through its snapshots."""
+
+from vitscope.jobs.job import Files, Job, Names, Resources, Takes, Values
+from vitscope.measures import registry
+from vitscope.networks.building.family import module_of
+from vitscope.settings.study import Study
+
+
+def _values(study: Study, names: Names) -> Values:
+    measure, model = names["measure"], study.models[names["model"]]
+    # What was recorded in training takes no network.
+    family = [] if model.history else [module_of(model.family)]
+    return {
+        "model": names["model"],
+        "settings": registry.declared(measure).part(study, names["model"], 0),
+        "modules": [
+            registry.module(measure, "compute"),
+            registry.module(measure, "table"),
+            *family,
+        ],
+    }
+
+
+JOB = Job(values=_values, takes=Takes(torch=True, loads=("snapshots",)))
+
+
+def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
+    """Measure the history of the training, or else its snapshots."""
+    from importlib import import_module
+
+    from vitscope.files.tensors import TensorFile
+    from vitscope.files.whole import sha256_of
+    from vitscope.jobs.opening import open_columns
+    from vitscope.measures.given import OnWeights
+    from vitscope.training.history import HISTORY
+
+    compute, columns, *_ = values["modules"]
+    history = inputs.get("history")
+    if history:
+        given = OnWeights(values["model"], history=HISTORY.read(history))
+        origin = {"history_sha256": sha256_of(history)}
+    else:
+        snapshots = [TensorFile(path) for path in inputs["snapshots"]]
+        given = OnWeights(values["model"], snapshots=snapshots)
+        origin = {"checkpoint_sha256": snapshots[-1].metadata["source_sha256"]}
+    table = import_module(compute).measure(given, **values["settings"])
+    open_columns(columns).write(table, outputs["table"], origin)

@@ -1,0 +1,54 @@
+"""What jobs open: a path, or in its place what is in memory already."""
+
+from collections.abc import Mapping
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from vitscope.data.split import Split
+from vitscope.files.tables import Table
+
+if TYPE_CHECKING:
+    import torch
+    from torch import nn
+
+
+def open_network(checkpoint: Any, network: Mapping[str, Any]) -> "nn.Module":
+    """Return the network with the weights of a converted checkpoint, or the one that is given."""
+    if not isinstance(checkpoint, str):
+        given: nn.Module = checkpoint
+        return given
+    # Imported here: what opens no network takes no torch.
+    from vitscope.networks.checkpoints.loading import load_model
+
+    return load_model(checkpoint, network)
+
+
+def origin_of(checkpoint: Any) -> dict[str, str]:
+    """Return the digest of the file that a checkpoint was converted from; nothing in memory."""
+    if not isinstance(checkpoint, str):
+        return {}
+    from vitscope.networks.checkpoints.loading import read_origin
+
+    return {"checkpoint_sha256": read_origin(checkpoint)["source_sha256"]}
+
+
+def open_images(images: Any) -> Split:
+    """Return the images of a split, from their file or as they are given."""
+    return images if isinstance(images, Split) else Split(images)
+
+
+def open_device(device: Any) -> "torch.device":
+    """Return the device that a study wants, or the one that is given."""
+    if not isinstance(device, str):
+        given: torch.device = device
+        return given
+    from vitscope.networks.running.device import pick_device
+
+    return pick_device(device)
+
+
+def open_columns(module: str, name: str = "TABLE") -> Table:
+    """Return the columns of a table, or of its parts by `PART` where these have columns of their own."""
+    columns = import_module(module)
+    found: Table = getattr(columns, name, None) or getattr(columns, "TABLE", None) or columns.BLOCKS
+    return found

@@ -1,0 +1,166 @@
+"""What a job costs: memory and time, from what its network computes and how often it does.
+
+A job says what it takes, a measure how many passes it makes of how many images, and the block table
+what a pass takes. Plans and requests to a cluster ask here, and nowhere else.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import replace
+from functools import cache
+from math import ceil
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from vitscope.errors import VitscopeError
+from vitscope.jobs.job import Job, Names, Network, Request
+from vitscope.settings.study import Study
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from vitscope.measures.measure import Work
+
+# Megabytes. On a node, Snakemake runs three times beside the script; and what a script needs for
+# itself, without torch or with it.
+ON_A_NODE = 600
+WITHOUT_TORCH = 300
+WITH_TORCH = 520
+
+# Copies of the weights in memory: of the file, of the network, and those made between the two.
+COPIES_OF_WEIGHTS = 4
+# Bytes of memory for an image; docs/cluster.md has what was measured. For each byte at the peak of
+# a pass: allocators keep what was used before.
+PEAKS_OF_PASS = 2.0
+# For each byte that the network computes in a pass: what lesions keep of it, what the pass back to
+# the gradient needs, and what the two passes back of a product with the Hessian need.
+SHARE_KEPT = {"pass": 0.0, "units": 0.1, "gradient": 1.5, "product": 5.0}
+
+# Multiply-adds of a core in a second, in float32: of the machine in docs/scale.md.
+OPERATIONS_PER_SECOND = 30e9
+# The work of a job may take so many times as long as on that machine.
+SAFETY = 2.5
+# What a job may take besides: to wait for files, to start, to read.
+LEAST_MINUTES = 15
+# Seconds that a job takes beside its work, with torch or without.
+START_WITH_TORCH, START = 2.5, 0.5
+
+
+def network_of(blocks: "pd.DataFrame", metadata: Mapping[str, str]) -> Network:
+    """Return what a block table says of a network."""
+    from vitscope.networks.finding.block_table import head_of
+
+    head = head_of(metadata)
+    values = blocks["channels"] * blocks["height"] * blocks["width"]
+    return Network(
+        operations=int(blocks["operations"].sum()) + head.operations,
+        activations=int(blocks["activations"].sum()) + head.activations,
+        peak=max(int(blocks["peak"].max()), head.peak),
+        weights=4 * (int(blocks["parameters"].sum()) + head.parameters),
+        cut_points=len(blocks),
+        values=int(values.sum()),
+    )
+
+
+@cache
+def _read_network(blocks: str, written: int) -> Network:
+    """Return the network of a block table as it was written at that time."""
+    # Imported here: a run that asks for no network needs no pandas, which takes long to import.
+    from vitscope.files.tables import read_metadata
+    from vitscope.networks.finding.block_table import BLOCKS
+
+    return network_of(BLOCKS.read(blocks), read_metadata(blocks))
+
+
+@cache
+def _count(name: str, settings: str) -> Network:
+    # Imported here: plans of figures that need no network take no torch.
+    from vitscope.networks.building.empty import empty_network
+    from vitscope.networks.finding.blocks import list_blocks
+
+    entry = json.loads(settings)
+    blocks = list_blocks(name, empty_network(entry["network"]), entry["network"], entry["points"])
+    return network_of(blocks.table, blocks.metadata())
+
+
+def count_network(study: Study, model: str) -> Network:
+    """Return what a network takes for one image, counted without weights."""
+    entry = {"network": study.network(model), "points": study.models[model].points}
+    return _count(model, json.dumps(entry, sort_keys=True))
+
+
+def request_of(job: Job, study: Study, names: Names) -> Request:
+    """Return a job of a study, about the model whose network it runs."""
+    model = job.model(study, names)
+    return Request(study, names if model is None else {**names, "model": model})
+
+
+def with_inputs(job: Job, request: Request, inputs: Mapping[str, Any]) -> Request:
+    """Return a request with what its input files say: of its network, and of how many images."""
+    if "blocks" in inputs:
+        path = str(inputs["blocks"])
+        request = replace(request, network=_read_network(path, Path(path).stat().st_mtime_ns))
+    if job.takes.builds:
+        # Of one that is not trained yet, there is no block table; some networks have no cut points.
+        with suppress(VitscopeError):
+            network = count_network(request.study, request.names["model"])
+            request = replace(request, network=network)
+    images = inputs.get("train") or inputs.get("images")
+    if isinstance(images, str):
+        # A byte for every channel of every pixel, and little besides.
+        data = request.dataset
+        there = Path(images).stat().st_size // (data.channels * data.image_size**2)
+        request = replace(request, images=there)
+    loaded = (path for name in job.takes.loads for path in _paths(inputs.get(name)))
+    return replace(request, loaded=sum(Path(path).stat().st_size for path in loaded))
+
+
+def _paths(given: Any) -> Iterator[str]:
+    yield from [given] if isinstance(given, str) else given or []
+
+
+def file_megabytes(path: Path | str) -> int:
+    """Return the size of a file; 0 if it is not there."""
+    try:
+        return ceil(Path(path).stat().st_size / 1e6)
+    except FileNotFoundError:
+        return 0
+
+
+def work(job: Job, request: Request) -> "Work | None":
+    """Return the passes that a job makes, or None if it makes none, or that is not known yet."""
+    return job.takes.work(request) if job.takes.work else None
+
+
+def seconds(job: Job, request: Request, per_pass: float | None = None) -> float | None:
+    """Return the seconds that a job takes, its start with them; None if that is not known yet.
+
+    `per_pass` are those of one image through the network, where they were measured.
+    """
+    takes, network = job.takes, request.network
+    own = takes.seconds(request) if takes.seconds else 0
+    if takes.work is None:
+        return START + own
+    doing = takes.work(request)
+    if per_pass is None and network is not None:
+        per_pass = network.operations / OPERATIONS_PER_SECOND
+    if doing is None or per_pass is None:
+        return None
+    return START_WITH_TORCH + own + doing.passes * per_pass
+
+
+def minutes(job: Job, request: Request) -> int:
+    """Return the minutes that a job asks a cluster for."""
+    return LEAST_MINUTES + ceil(SAFETY * (seconds(job, request) or 0) / 60)
+
+
+def megabytes(job: Job, request: Request) -> int:
+    """Return the memory that a job asks a cluster for."""
+    takes, doing, network = job.takes, work(job, request), request.network
+    least = ON_A_NODE + takes.beside + (WITH_TORCH if takes.torch else WITHOUT_TORCH)
+    held = COPIES_OF_WEIGHTS * request.loaded
+    if doing is not None and network is not None:
+        of_image = PEAKS_OF_PASS * network.peak + SHARE_KEPT[doing.keeps] * network.activations
+        held += (COPIES_OF_WEIGHTS + doing.vectors) * network.weights + doing.batch * of_image
+    return ceil(least + held / 1e6)

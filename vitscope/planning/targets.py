@@ -1,0 +1,189 @@
+"""What a user may ask for; what nothing makes is refused in one sentence.
+
+Targets are rules by their names, or paths below the folders of figures and results.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from os.path import normpath, relpath
+from pathlib import Path
+
+from vitscope.errors import VitscopeError, listed, nearest, quoted, unknown
+from vitscope.jobs.merge import measure_of_parts
+from vitscope.measures import registry
+from vitscope.settings.keys import Config
+from vitscope.settings.loading import Studies
+from vitscope.settings.section import schema_of
+from vitscope.settings.study import Study
+
+FORMATS = ("pdf", "svg", "png")
+# Of videos; the first is what all of a study has.
+VIDEO_FORMATS = ("webp", "gif", "mp4")
+# What `figures/{study}/all` ends in: a target, and no file.
+ALL = "all"
+# Tables that belong to any study, whatever its figures are.
+ALWAYS = ("claims.parquet", "claims.md", "claims.html", "agreement.parquet")
+
+
+@dataclass(frozen=True)
+class Places:
+    """The folders that a run writes figures and results to, and the names of its rules."""
+
+    figures: str
+    results: str
+    rules: tuple[str, ...]
+
+
+def refuse_unknown(target: str, studies: Studies, places: Places) -> None:
+    """Refuse a target that nothing makes: say what of it is unknown, and what is like it."""
+    key, given, _ = target.partition("=")
+    if given and key in schema_of(Config)["properties"]:
+        raise VitscopeError(
+            f"{target} is a setting and no target: write --config before it, and targets before "
+            f"that."
+        )
+    path = Path(relpath(target) if Path(target).is_absolute() else normpath(target))
+    for folder, refuse in ((places.figures, _figure), (places.results, _result)):
+        if path.is_relative_to(normpath(folder)) and path != Path(normpath(folder)):
+            refuse(target, path.relative_to(normpath(folder)).parts, studies)
+    known = [*places.rules, *_all_targets(studies, places)]
+    # Whoever writes `fig9` or `own/fig9.pdf` means a figure of that name.
+    meant = str(path.parent / path.stem)
+    ends = [each for each in known if meant in (Path(each).stem, _below(each))]
+    hint = f" Did you mean '{ends[0]}'?" if ends else nearest(str(path), known)
+    raise VitscopeError(
+        f"found the target {quoted(target)}, allowed: a rule (snakemake --list), or a path as in "
+        f"{places.figures}/STUDY/FIGURE.pdf, {places.figures}/STUDY/{ALL} and "
+        f"{places.results}/STUDY/tables/TABLE.parquet.{hint}"
+    )
+
+
+def _below(target: str) -> str:
+    """Return a path without its first folder and its suffix."""
+    path = Path(target)
+    return str(Path(*path.parts[1:-1], path.stem))
+
+
+def _all_targets(studies: Studies, places: Places) -> Iterable[str]:
+    yield from (f"{places.figures}/{name}" for name in _files(studies.usable[studies.default]))
+    for study in studies.usable.values():
+        folder = f"{places.figures}/{study.name}"
+        yield from (f"{folder}/{name}" for name in (*_files(study), ALL))
+
+
+def _files(study: Study) -> list[str]:
+    """Return the names of a file of each figure and each video."""
+    return [
+        *(f"{name}.{FORMATS[0]}" for name in (*study.figures, *study.buildups)),
+        *(f"{name}.{VIDEO_FORMATS[0]}" for name in study.videos),
+    ]
+
+
+def _study(target: str, name: str, studies: Studies) -> Study:
+    if name in studies.broken:
+        raise studies.broken[name]
+    if name not in studies.usable:
+        raise VitscopeError(
+            f"{target}: found the study {quoted(name)}, allowed: {listed(studies.usable)}."
+            f"{nearest(name, studies.usable)} A study of your own is found by "
+            f"--config studies_dir=FILE, or the folder of the file."
+        )
+    return studies.usable[name]
+
+
+def _figure(target: str, parts: tuple[str, ...], studies: Studies) -> None:
+    """Refuse a path below the folder of figures: FIGURE.pdf, STUDY/FIGURE.pdf, or of a video."""
+    if len(parts) == 1 and parts[0] in {*studies.usable, *studies.broken}:
+        study = _study(target, parts[0], studies)
+        raise VitscopeError(
+            f"{target} is a folder: add the name of a figure of {study.path}, as in "
+            f"{target.rstrip('/')}/{next(iter(study.figures))}.pdf, or {ALL} for all of them."
+        )
+    study = _study(target, studies.default if len(parts) == 1 else parts[0], studies)
+    file = Path(parts[-1])
+    found = file.suffix.removeprefix(".")
+    is_video = found in VIDEO_FORMATS or file.stem in study.videos
+    kind = "buildup" if file.stem in study.buildups else "figure"
+    check_names(target, study, {"video" if is_video else kind: file.stem})
+    formats = VIDEO_FORMATS if is_video else FORMATS
+    if found not in formats:
+        raise VitscopeError(
+            f"{target}: found {quoted(found)} as the format, allowed: {', '.join(formats)}."
+        )
+
+
+def _result(target: str, parts: tuple[str, ...], studies: Studies) -> None:
+    """Refuse a path below the folder of results: STUDY/tables/TABLE.parquet and others."""
+    study = _study(target, parts[0], studies)
+    buildups = [f"buildup_{name}.parquet" for name in study.buildups]
+    tables = [*(f"{table}.parquet" for table in study.tables()), *buildups, *ALWAYS]
+    if parts[1:2] == ("tables",) and len(parts) == 3:
+        check_names(target, study, {"table": Path(parts[2]).stem})
+        raise unknown(study.path, f"tables, for the target {target}", parts[2], tables)
+    paths = [
+        "run.yaml",
+        *(f"tables/{table}" for table in tables),
+        *(
+            f"{folder}/{model}.{suffix}"
+            for model in study.models
+            for folder, suffix in (("checkpoints", "safetensors"), ("blocks", "parquet"))
+        ),
+        *(f"{measure}/{model}.parquet" for measure in registry.names() for model in study.models),
+    ]
+    raise VitscopeError(
+        f"{target}: no rule makes it, of the study {study.name} there are files such as run.yaml, "
+        f"tables/TABLE.parquet and MEASURE/MODEL.parquet.{nearest('/'.join(parts[1:]), paths)}"
+    )
+
+
+def check_names(target: str, study: Study, names: Mapping[str, str]) -> None:
+    """Refuse what a target names and the study does not have: by rules, another study might."""
+    known: dict[str, tuple[str, Iterable[str]]] = {
+        "figure": ("figures", study.figures),
+        "video": ("videos", study.videos),
+        "buildup": ("buildups", study.buildups),
+        # Tables of pairs have the name of a pair where others have that of a model.
+        "model": ("models", [*study.models, *study.pairs()]),
+        "dataset": ("data", study.data),
+    }
+    for wildcard, (section, allowed) in known.items():
+        if wildcard in names and names[wildcard] not in allowed:
+            raise unknown(study.path, _for(section, target), names[wildcard], allowed)
+    if "table" in names:
+        check_table(study, names["table"])
+    if "measure" in names and "model" in names:
+        _check_shown(target, study, names["measure"], names["model"])
+    if "snapshot" in names and "model" in names:
+        moments = study.models[names["model"]].moments()
+        if names["snapshot"] not in moments:
+            at = _for(f"models.{names['model']}.snapshots", target)
+            raise unknown(study.path, at, names["snapshot"], moments)
+    if "split" in names:
+        data = names.get("dataset") or study.models[names["model"]].data
+        splits = study.data[data].splits
+        if names["split"] not in splits:
+            at = _for(f"data.{data}.splits", target)
+            raise unknown(study.path, at, names["split"], splits)
+
+
+def _for(section: str, target: str) -> str:
+    return f"{section}, for the target {target}"
+
+
+def _check_shown(target: str, study: Study, name: str, model: str) -> None:
+    """Refuse a measure whose figures say at which moments of training, where none has the model."""
+    measured = measure_of_parts(registry.declared(name))
+    if measured.needs == "loss" and not measured.snapshots(study, model):
+        check_table(study, name)
+        shown = study.models_of(name)
+        raise unknown(study.path, _for(f"models of figures of {name}", target), model, shown)
+
+
+def check_table(study: Study, table: str) -> None:
+    """Refuse a table that no figure of a study needs: nothing says which models it is of."""
+    kinds = [f"'{name}'" for name, kind in registry.kinds().items() if table in kind.tables]
+    if kinds and not study.figures_of(table):
+        raise VitscopeError(
+            f"{study.path}: figures: found none that needs the table '{table}', so that nothing "
+            f"says of which models it is: add a figure of the kind {' or '.join(kinds)}."
+        )
