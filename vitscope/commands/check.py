@@ -49,10 +49,10 @@ def _models(study: "Study", named: list[str]) -> list[str]:
 def _missing_data(study: "Study") -> dict[str, tuple[str, str]]:
     """Return what is wrong with the files of data sets that figures are made from."""
     from vitscope.data.source_files import archive_needed, local_files
-    from vitscope.workflow.params import shown_data
+    from vitscope.jobs.record_run import splits_shown
 
     wrong = {}
-    for dataset, split in shown_data(study):
+    for dataset, split in splits_shown(study):
         source = study.data[dataset].source
         try:
             if not archive_needed(source):

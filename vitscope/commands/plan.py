@@ -4,14 +4,13 @@ Which jobs would run is what Snakemake says: what is made already is not in the 
 """
 
 import csv
+import json
 import os
-import re
 import sys
 from argparse import ArgumentParser, Namespace
-from functools import partial
-from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
 
 from vitscope.commands.workflow import (
     Asked,
@@ -22,16 +21,8 @@ from vitscope.commands.workflow import (
 )
 
 if TYPE_CHECKING:
-    from vitscope.workflow.plan import Planned
-
-DRAWING = (
-    "draw_figure",
-    "draw_default_figure",
-    "draw_video",
-    "draw_default_video",
-    "draw_buildup",
-    "draw_default_buildup",
-)
+    from vitscope.jobs.job import Names
+    from vitscope.planning.plan import Planned
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -47,93 +38,69 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(arguments: Namespace) -> None:
     """Print the plan of every study that has jobs to run."""
+    from vitscope.planning.plan import Planned, as_text, by_kind, costs_of
     from vitscope.settings.loading import load_config
-    from vitscope.workflow.plan import Planned, as_text, by_rule, costs_of
 
     refuse_without_workflow()
     asked = asked_for(arguments.study)
-    default, studies, _ = load_config(asked.settings, "config/config.yaml")
+    studies = load_config(asked.settings, "config/config.yaml").usable
     planned: dict[str, list[Planned]] = {}
     for job in _jobs(asked, *(arguments.targets or asked.targets)):
-        # Figures of the default study, and targets of all studies, lie in no folder of its name.
-        named = job.outputs[0].parts[:1]
-        planned.setdefault(named[0] if named and named[0] in studies else default, []).append(job)
+        planned.setdefault(job.study, []).append(job)
     if not planned:
         print("Nothing to be done.")
     # Jobs have one thread each; libraries read this when they are imported.
     os.environ |= {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
     most_gb = asked.settings.get("max_latents_gb")
-    known = partial(earlier, Path(asked.folders["benchmarks"]), default)
     for name, of_study in planned.items():
-        print(as_text(studies[name], by_rule(costs_of(studies[name], of_study, known)), most_gb))
+        kinds = by_kind(costs_of(studies[name], of_study, earlier))
+        print(as_text(studies[name], kinds, most_gb))
 
 
-def _output_of(asked: Asked, *arguments: str) -> str:
+def _output_of(asked: Asked, *arguments: str, **options: Any) -> str:
     """Return what Snakemake prints to its standard output, or end as it ends."""
-    done = snakemake(asked, *arguments, capture_output=True)
+    done = snakemake(asked, *arguments, capture_output=True, **options)
     if done.returncode:
         sys.exit(done.stderr.strip().splitlines()[-1])
     return done.stdout
 
 
-def _counts(asked: Asked, *targets: str) -> dict[str, int]:
-    """Return how many jobs of each rule a dry run counts."""
-    _, _, jobs = _output_of(asked, "-n", *targets).partition("Job stats:")
-    found = {rule: int(n) for rule, n in re.findall(r"^(\w+) +(\d+)$", jobs, re.MULTILINE)}
-    found.pop("total", None)
-    return found
-
-
 def _jobs(asked: Asked, *targets: str) -> "list[Planned]":
-    """Return the jobs that would run, by what they write to the folders of the workflow."""
-    from vitscope.workflow.plan import Planned
+    """Return the jobs that would run: a dry run notes them, and a summary says which are pending.
 
+    A dry run asks about jobs that are done too, to know whether anything about them has changed.
+    """
+    with TemporaryDirectory(prefix="vitscope-") as folder:
+        notes = Path(folder) / "jobs"
+        notes.touch()
+        _output_of(asked, "-n", *targets, env={**os.environ, "VITSCOPE_PLAN": str(notes)})
+        noted = notes.read_text(encoding="utf-8").splitlines()
     summary = _output_of(asked, "--detailed-summary", *targets)
     lines = csv.DictReader(summary.splitlines(), delimiter="\t")
-    pending = [line for line in lines if line["plan"] == "update pending"]
-    found: list[Planned] = []
-    counted = _counts(asked, *targets)
-    for rule, of_rule in groupby(sorted(pending, key=_rule_of), _rule_of):
-        paths = [Path(line["output_file"]) for line in of_rule]
-        # A job has as many lines as outputs, one after another.
-        each = len(paths) // counted[rule]
-        for first in range(0, len(paths), each):
-            outputs = paths[first : first + each]
-            folder = asked.folders["figures" if rule in DRAWING else "results"]
-            found.append(Planned(rule, tuple(path.relative_to(folder) for path in outputs)))
-    return found
+    pending = {line["output_file"] for line in lines if line["plan"] == "update pending"}
+    found = {output: job for output, *job in map(json.loads, noted) if output in pending}
+    return [_planned(asked, Path(output), *job) for output, job in found.items()]
 
 
-def _rule_of(line: dict[str, str]) -> str:
-    return line["rule"]
+def _planned(asked: Asked, output: Path, job: str, study: str, names: "Names") -> "Planned":
+    """Return a job by what it writes first; the record of its run mirrors that."""
+    from vitscope.planning.plan import Planned
+
+    records, figures = Path(asked.folders["benchmarks"]), Path(asked.folders["figures"])
+    if output.is_relative_to(figures):
+        mirrored = Path("figures", output.relative_to(figures))
+    else:
+        mirrored = output.relative_to(asked.folders["results"])
+    # A video has a record for each of its formats.
+    suffix = f"{output.suffix}.tsv" if "video" in names else ".tsv"
+    return Planned(job, study, names, records / mirrored.with_suffix(suffix))
 
 
-def records_of(job: "Planned", default: str) -> list[Path]:
-    """Return where the record of a job may be, below the folder of records."""
-    places = [output.with_suffix(".tsv") for output in job.outputs]
-    if job.rule == "draw_default_figure":
-        return [Path(default, "figures", f"default_{places[0].name}")]
-    if job.rule == "draw_figure":
-        return [places[0].parent / "figures" / places[0].name]
-    if job.rule == "draw_default_video":
-        return [Path(default, "videos", f"default_{job.outputs[0].name}.tsv")]
-    if job.rule == "draw_video":
-        return [job.outputs[0].parent / "videos" / f"{job.outputs[0].name}.tsv"]
-    if job.rule == "draw_default_buildup":
-        return [Path(default, "buildups", f"default_{places[0].name}")]
-    if job.rule == "draw_buildup":
-        return [places[0].parent / "buildups" / places[0].name]
-    if job.rule in ("train_model", "train_step"):
-        return [places[0].parent.with_suffix(".tsv")]
-    return places
-
-
-def earlier(records: Path, default: str, job: "Planned") -> float | None:
+def earlier(job: "Planned") -> float | None:
     """Return the seconds of a job in an earlier run, or the mean of its siblings."""
-    places = [records / place for place in records_of(job, default)]
-    found = [place for place in places if place.is_file()]
-    siblings = [file for place in places for file in sorted(place.parent.glob("*.tsv"))]
-    seconds = [_seconds_of(file) for file in found or siblings]
+    record = job.record
+    found = [record] if record.is_file() else sorted(record.parent.glob("*.tsv"))
+    seconds = [_seconds_of(file) for file in found]
     return sum(seconds) / len(seconds) if seconds else None
 
 

@@ -21,7 +21,7 @@ def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> 
 
 
 def bundled_name(path: Path) -> str:
-    """Return where a file of a training is bundled: in a folder of its model, or of its build-up."""
+    """Return where a file of a training is bundled: in a folder of its model or build-up."""
     folder = path.parent.name
     return (
         f"buildup/{folder}{path.suffix}" if folder.startswith("step_") else f"{folder}/{path.name}"

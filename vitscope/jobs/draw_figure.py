@@ -3,7 +3,7 @@
 from dataclasses import asdict
 from pathlib import Path
 
-from vitscope.drawing.captions import caption_of
+from vitscope.measures.captions import caption_of
 from vitscope.files.pairs import by_prefix, split_prefix
 from vitscope.jobs import describing
 from vitscope.jobs.job import Files, Job, Names, Resources, Values

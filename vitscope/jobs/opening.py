@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vitscope.data.split import Split
@@ -20,7 +21,7 @@ def open_network(checkpoint: Any, network: Mapping[str, Any]) -> "nn.Module":
     # Imported here: what opens no network takes no torch.
     from vitscope.networks.checkpoints.loading import load_model
 
-    return load_model(checkpoint, network)
+    return load_model(Path(checkpoint), network)
 
 
 def origin_of(checkpoint: Any) -> dict[str, str]:
@@ -29,7 +30,7 @@ def origin_of(checkpoint: Any) -> dict[str, str]:
         return {}
     from vitscope.networks.checkpoints.loading import read_origin
 
-    return {"checkpoint_sha256": read_origin(checkpoint)["source_sha256"]}
+    return {"checkpoint_sha256": read_origin(Path(checkpoint))["source_sha256"]}
 
 
 def open_images(images: Any) -> Split:
@@ -48,7 +49,8 @@ def open_device(device: Any) -> "torch.device":
 
 
 def open_columns(module: str, name: str = "TABLE") -> Table:
-    """Return the columns of a table, or of its parts by `PART` where these have columns of their own."""
+    """Return the columns of a table; as `PART` of its parts, where these have others."""
     columns = import_module(module)
-    found: Table = getattr(columns, name, None) or getattr(columns, "TABLE", None) or columns.BLOCKS
+    there = (getattr(columns, each, None) for each in (name, "TABLE", "BLOCKS"))
+    found: Table = next(each for each in there if each)
     return found

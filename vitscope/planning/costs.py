@@ -159,7 +159,7 @@ def megabytes(job: Job, request: Request) -> int:
     """Return the memory that a job asks a cluster for."""
     takes, doing, network = job.takes, work(job, request), request.network
     least = ON_A_NODE + takes.beside + (WITH_TORCH if takes.torch else WITHOUT_TORCH)
-    held = COPIES_OF_WEIGHTS * request.loaded
+    held: float = COPIES_OF_WEIGHTS * request.loaded
     if doing is not None and network is not None:
         of_image = PEAKS_OF_PASS * network.peak + SHARE_KEPT[doing.keeps] * network.activations
         held += (COPIES_OF_WEIGHTS + doing.vectors) * network.weights + doing.batch * of_image

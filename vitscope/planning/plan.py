@@ -31,7 +31,8 @@ class Planned:
 def _request(job: Job, study: Study, names: Names) -> Request:
     """Return what is known of a job before anything ran: how many images the study says."""
     request = costs.request_of(job, study, names)
-    if "model" not in request.names:
+    # A pair of models has no images of its own.
+    if request.names.get("model") not in study.models:
         return request
     split = names.get("split") or job.takes.split or study.analysis.split
     there = study.dataset_of(request.names["model"]).splits.get(split)

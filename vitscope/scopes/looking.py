@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -14,8 +13,9 @@ from torch import nn
 from vitscope.drawing.figure import Member
 from vitscope.errors import VitscopeError
 from vitscope.files.pairs import PREFIXES, pair_name
+from vitscope.jobs.job import Resources, find_work
+from vitscope.jobs.tables import find_table
 from vitscope.measures import registry
-from vitscope.measures.merging import Measured, merged
 from vitscope.networks.building import failing
 from vitscope.networks.building.outputs import logits_of
 from vitscope.networks.finding.block_table import BLOCKS
@@ -27,8 +27,6 @@ from vitscope.scopes.saving import save
 from vitscope.scopes.scope import OTHERS, Tables
 from vitscope.settings.study import Study
 from vitscope.training.snapshots import END
-from vitscope.workflow import params, reach
-from vitscope.workflow.tables import find_table
 
 
 class Scope(Tables):
@@ -98,8 +96,7 @@ class Scope(Tables):
                 "lossless": lossless,
             }
         )
-        for warning in self._maker.video(Path(source), Path(out), settings):
-            print(f"vitscope: {warning}")
+        self._maker.video(Path(source), Path(out), settings)
         return Path(out)
 
     def save(self, folder: Path | str, make: Any = None, **keywords: Any) -> Path:
@@ -134,15 +131,17 @@ def between(name: str, one: Scope, other: Scope) -> pd.DataFrame:
             f"{name} compares feature maps of the same images, and the networks were looked at "
             f"with others: give both the same, in the same order."
         )
-    measure, modules = registry.declared(name), reach.merging(name)
-    measured = {
-        prefix: Measured(maker.model, maker.parts(measure), maker.make("blocks"))
+    measure = registry.declared(name)
+    inputs = {
+        f"{prefix}{what}": made
         for prefix, maker in both.items()
+        for what, made in (("parts", maker.parts(measure)), ("blocks", maker.make("blocks")))
     }
     pair = pair_name(maker.model for maker in both.values())
-    table, origin = merged(modules, measured, params.merging(first.study, name, pair))
     path = first.path(name).with_name(f"{pair}.parquet")
-    import_module(str(modules["table"])).TABLE.write(table, path, origin)
+    merge = find_work("merge")
+    values = merge.JOB.values(first.study, {"measure": name, "model": pair})
+    merge.run(inputs, {"table": path}, values, Resources())
     return find_table(name).read(path)
 
 

@@ -1,4 +1,4 @@
-"""Make the tables of a network in memory: what jobs of the workflow do, in this process.
+"""Make the tables of a network in memory: by the jobs of the workflow, in this process.
 
 Files have the places that they have in the workflow, below a folder of one's own.
 """
@@ -6,43 +6,30 @@ Files have the places that they have in the workflow, below a folder of one's ow
 import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from functools import cached_property
-from importlib import import_module
+from dataclasses import replace
+from functools import cached_property, partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from types import ModuleType
 from typing import Any
 
+import msgspec
 import torch
 from torch import nn
 
-from vitscope.corruptions.building import build as corrupt
-from vitscope.corruptions.corrupted import Corrupted
 from vitscope.data.split import Split
 from vitscope.errors import VitscopeError
-from vitscope.files.tables import read_metadata, read_warnings, warned
-from vitscope.files.tensors import TensorFile
+from vitscope.files.tables import read_warnings
+from vitscope.jobs.job import Files, Names, Resources, find_work
+from vitscope.jobs.merge import measure_of_parts
 from vitscope.measures import registry
 from vitscope.measures.attending import why_none
-from vitscope.measures.given import OnLatents, OnLoss, OnModel, OnNetwork, OnPredictions
 from vitscope.measures.measure import Measure
-from vitscope.measures.merging import Measured, merged, part_columns
 from vitscope.networks.attention.finding import find_attention
 from vitscope.networks.finding.block_table import BLOCKS, read_cut_points
-from vitscope.networks.finding.blocks import list_blocks
-from vitscope.networks.running.classifying import classify
-from vitscope.networks.running.latents import extract_shard
-from vitscope.networks.running.prediction_table import PREDICTIONS
 from vitscope.scopes.bars import bar
 from vitscope.scopes.borrowed import borrowed
-from vitscope.settings.study import Study
-from vitscope.training.augmented import Augmented
-from vitscope.training.augmenting import augment_images
+from vitscope.settings.study import Study, Video
 from vitscope.training.snapshots import END
-from vitscope.video.reading import open_source
-from vitscope.video.showing import show
-from vitscope.video.views import Subject
-from vitscope.workflow import params, reach
 
 # Files that live in memory, where there is such a folder; and the most that one may take there.
 IN_MEMORY, MOST_IN_MEMORY = Path("/dev/shm"), 1 << 30
@@ -58,7 +45,8 @@ class Maker:
         self.study, self.images = study, images
         self._network, self._device, self._folder = network, device, folder
         self._settings = study.network(self.model)
-        self._batch_size = study.analysis.batch_size
+        warn = partial(print, "vitscope:")
+        self._resources = Resources(torch.get_num_threads(), say=lambda _: None, warn=warn)
         self._lacking: dict[str, str | None] = {}
 
     def path(self, table: str, part: int | str | None = None) -> Path:
@@ -85,7 +73,7 @@ class Maker:
         if table == "predictions":
             return self._without_classes(table)
         measure = registry.declared(table)
-        measured = reach.measured_by(measure)
+        measured = measure_of_parts(measure)
         if measured.needs == "weights" or "alike" in measured.reads:
             return f"{table} takes a training: the workflow measures it, of a study."
         if measured.of_pairs:
@@ -160,151 +148,97 @@ class Maker:
             if each.needs == "latents" and each != measure and not self.why_not(each.name)
         ]
 
-    # What the scripts of the workflow do, each with what it finds here.
+    def _run(
+        self,
+        job: str,
+        inputs: Files,
+        outputs: Files,
+        names: Names | None = None,
+        study: Study | None = None,
+    ) -> None:
+        """Do a job of the workflow here."""
+        work = find_work(job)
+        values = work.JOB.values(study or self.study, {"model": self.model, **(names or {})})
+        work.run(inputs, outputs, values | {"device": self._device}, self._resources)
 
     def _list_blocks(self) -> None:
-        points = self.study.models[self.model].points
         with borrowed(self._network) as network:
-            blocks = list_blocks(self.model, network, self._settings, points)
-        BLOCKS.write(blocks.table, self.path("blocks"), blocks.metadata())
+            self._run("list_blocks", {"network": network}, {"blocks": str(self.path("blocks"))})
 
     def _predict(self) -> None:
-        split = self.study.analysis.split
         with self._running("predictions", len(self.images)) as network:
-            predictions, warnings = classify(
-                self.model,
-                network,
-                self.images,
-                settings=self._settings,
-                selection=params.classified(self.study, split),
-                batch_size=self._batch_size,
-                device=self._device,
-                labels_are_truth=True,
-            )
-        PREDICTIONS.write(predictions, self.path("predictions"), self._origin() | warned(warnings))
+            inputs = {"checkpoint": network, "images": self.images}
+            outputs = {"predictions": self.path("predictions")}
+            self._run("predict", inputs, outputs, {"split": self.study.analysis.split})
 
     def _measure(self, measure: Measure) -> None:
+        names, outputs = {"measure": measure.name}, {"table": self.path(measure.name)}
         if measure.needs == "predictions":
-            self._measure_predictions(measure)
+            inputs = {"predictions": self.make("predictions"), "images": self.images}
+            self._run("measure_predictions", inputs, outputs, names)
         elif measure.needs == "network":
-            self._measure_network(measure)
+            with borrowed(self._network, logits=True) as network:
+                self._run("measure_network", {"checkpoint": network}, outputs, names)
         elif measure.in_parts:
-            self._merge(measure)
+            inputs = {"parts": self.parts(measure_of_parts(measure))}
+            if measure.merges_blocks:
+                inputs["blocks"] = self.make("blocks")
+            self._run("merge", inputs, outputs, names)
         else:
             self._measure_model(measure, 0, self.path(measure.name))
 
-    def _merge(self, measure: Measure) -> None:
-        modules = reach.merging(measure.name)
-        blocks = self.make("blocks") if modules["blocks"] else None
-        of_model = Measured(self.model, self.parts(reach.measured_by(measure)), blocks)
-        settings = params.merging(self.study, measure.name, self.model)
-        table, origin = merged(modules, {"": of_model}, settings)
-        _room(measure, "table").TABLE.write(table, self.path(measure.name), origin)
-
     def _measure_latents(self, measures: Sequence[Measure]) -> None:
-        analysis = self.study.analysis
         blocks = self.make("blocks")
         size = BLOCKS.read(blocks)[["channels", "height", "width"]].prod(axis=1).sum()
+        most = min(self.study.analysis.shard_size, len(self.images))
         with (
             self._running("feature maps", self.study.images(self.model), logits=False) as network,
-            _scratch(4 * int(size) * min(analysis.shard_size, len(self.images))) as folder,
+            _scratch(4 * int(size) * most) as folder,
         ):
             for shard in range(self.study.shards(self.model)):
-                file = folder / f"{shard}.safetensors"
-                extract_shard(
-                    network,
-                    blocks,
-                    self.images,
-                    file,
-                    shard=shard,
-                    selection=self.study.selection(self.model),
-                    settings=self._settings,
-                    batch_size=self._batch_size,
-                    dtype=analysis.latents_dtype,
-                    device=self._device,
-                    metadata={},
-                )
-                latents = TensorFile(file)
-                given = OnLatents(latents, shard * analysis.shard_size, torch.get_num_threads())
+                latents, part = folder / f"{shard}.safetensors", {"part": str(shard)}
+                inputs = {"checkpoint": network, "blocks": blocks, "images": self.images}
+                self._run("extract_latents", inputs, {"latents": latents}, part)
                 for measure in measures:
-                    settings = measure.part(self.study, self.model, shard)
-                    part = _room(measure, "compute").measure(given, **settings)
-                    path = self.path(measure.name, shard)
-                    _room(measure, "table").PART.write(part, path, latents.metadata)
-                file.unlink()
-
-    def _measure_predictions(self, measure: Measure) -> None:
-        predictions = self.make("predictions")
-        given = OnPredictions(self.model, PREDICTIONS.read(predictions), self.images)
-        settings = measure.part(self.study, self.model, 0)
-        table = _room(measure, "compute").measure(given, **settings)
-        path, origin = self.path(measure.name), read_metadata(predictions)
-        _room(measure, "table").TABLE.write(table, path, origin)
-
-    def _measure_network(self, measure: Measure) -> None:
-        settings = measure.part(self.study, self.model, 0)
-        with borrowed(self._network, logits=True) as network:
-            given = OnNetwork(self.model, network, self._settings)
-            table = _room(measure, "compute").measure(given, **settings)
-        _room(measure, "table").TABLE.write(table, self.path(measure.name), {})
+                    outputs = {"part": self.path(measure.name, shard)}
+                    names = part | {"measure": measure.name}
+                    self._run("measure_latents", {"latents": latents}, outputs, names)
+                latents.unlink()
 
     def _measure_model(self, measure: Measure, number: int, path: Path) -> None:
-        settings = measure.part(self.study, self.model, number)
         blocks = self.make("blocks")
-        points = read_cut_points(blocks)
-        total = self._passes(measure, number, len(points))
+        total = self._passes(measure, number, len(read_cut_points(blocks)))
         with _scratch() as folder, self._running(measure.name, total) as network:
-            given = OnModel(
-                model=self.model,
-                network=network,
-                cut_points=points,
-                images=self.images,
-                device=self._device,
-                settings=self._settings,
-                batch_size=self._batch_size,
-                blocks=BLOCKS.read(blocks),
-                corrupted=self._corrupted(settings, folder),
-            )
-            table = _room(measure, "compute").measure(given, **settings)
-        columns = part_columns(_room(measure, "table"))
-        columns.write(table, path, self._origin() | warned(given.warnings))
+            inputs = {
+                "checkpoint": network,
+                "blocks": blocks,
+                "images": self.images,
+                "corrupted": self._corrupted(measure, number, folder),
+            }
+            names = {"measure": measure.name, "part": str(number)}
+            self._run("measure_model", inputs, {"table": path}, names)
 
-    def _corrupted(self, settings: dict[str, Any], folder: Path) -> list[Corrupted]:
+    def _corrupted(self, measure: Measure, number: int, folder: Path) -> list[Path]:
         """Return the images under the corruptions that a part is measured on, if it is on any."""
-        wanted, seed = params.corrupted(self.study), self.study.analysis.seed
-        images, severities = wanted["images"], wanted["severities"]
-        files = []
-        for corruption in settings.get("corruptions", ()):
-            files.append(folder / f"{corruption}.safetensors")
-            corrupt(self.images, images, corruption, severities, seed, files[-1])
-        return [Corrupted(file) for file in files]
+        wanted = measure.part(self.study, self.model, number).get("corruptions", ())
+        files = {corruption: folder / f"{corruption}.safetensors" for corruption in wanted}
+        for corruption, file in files.items():
+            inputs, names = {"images": self.images}, {"corruption": corruption}
+            self._run("corrupt_images", inputs, {"images": file}, names)
+        return [*files.values()]
 
     def _measure_loss(
         self, measure: Measure, paths: dict[int, Path], missing: Sequence[int]
     ) -> None:
-        columns = _room(measure, "table").TABLE
         with _scratch() as folder:
-            images = self._augmented(folder / "augmented.safetensors")
+            images = folder / "augmented.safetensors"
+            self._run("augment_images", {"images": self.images}, {"images": images})
             total = sum(self._passes(measure, number, 0) or 0 for number in missing) or None
             with self._running(measure.name, total) as network:
-                given = OnLoss(network, images, self._device, say=lambda _: None)
+                inputs = {"checkpoint": network, "images": images}
                 for number in missing:
-                    settings = measure.part(self.study, self.model, number)
-                    part = _room(measure, "compute").measure(given, **settings)
-                    named = columns.named(part, model=self.model, snapshot=END)
-                    origin = {"data_sha256": images.metadata["data_sha256"]}
-                    columns.write(named, paths[number], origin)
-
-    def _augmented(self, path: Path) -> Augmented:
-        augment_images(
-            self.images,
-            params.augmentation(self.study, self.model),
-            path=path,
-            mean=self._settings["mean"],
-            std=self._settings["std"],
-            **params.drawing(self.study),
-        )
-        return Augmented(path)
+                    names = {"measure": measure.name, "part": str(number), "snapshot": END}
+                    self._run("measure_loss", inputs, {"part": paths[number]}, names)
 
     def _passes(self, measure: Measure, number: int, cut_points: int) -> float | None:
         """Return how many images a part gives to the network, if that is known."""
@@ -320,30 +254,20 @@ class Maker:
         with borrowed(self._network, logits=logits) as network, bar(network, what, images):
             yield network
 
-    def _origin(self) -> dict[str, str]:
-        return {"data_sha256": self.images.digest}
-
-    def video(self, source: Path, out: Path, settings: dict[str, Any]) -> list[str]:
-        """Write what the network looks at in a video; return what of it cannot be read."""
+    def video(self, source: Path, out: Path, settings: dict[str, Any]) -> None:
+        """Write what the network looks at in a video, and say what of it cannot be read."""
         if not self.images.has_pixels and not self._is_scaled():
             raise VitscopeError(
                 "A video has pixels from 0 to 255, and nothing says how the network takes these: "
                 "look at images of pixels, and give mean= and std=."
             )
-        model = self.study.models[self.model]
+        place = {"model": self.model, "source": {"path": str(source)}}
+        video = msgspec.convert(settings | place, Video)
+        files = {"blocks": self.make("blocks"), "source": source.expanduser()}
         with self._running("frames", settings["frames"], logits=False) as network:
-            subject = Subject(
-                model=self.model,
-                label=model.label,
-                network=network,
-                cut_points=read_cut_points(self.make("blocks")),
-                settings=self._settings,
-                taking=params.taking(self.study.dataset_of(self.model)),
-                device=self._device,
-            )
-            video = open_source(source.expanduser(), {}, settings["frames_per_second"])
-            facts = {"Frames": source.name}
-            return show(subject, video, out, settings, facts, where="video", say=lambda _: None)
+            study = replace(self.study, videos={"video": video})
+            inputs = {"checkpoint": network, **files}
+            self._run("draw_video", inputs, {"video": out}, {"video": "video"}, study)
 
     def _is_scaled(self) -> bool:
         """Tell whether it is known how the network takes pixels from 0 to 1."""
@@ -361,10 +285,6 @@ def _refused(measure: Measure, study: Study) -> str | None:
     except VitscopeError as error:
         return str(error)
     return None
-
-
-def _room(measure: Measure, part: str) -> ModuleType:
-    return import_module(registry.module(measure.name, part))
 
 
 @contextmanager

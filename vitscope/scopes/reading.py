@@ -1,6 +1,7 @@
 """Read what the workflow has made of a study, where it lies."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,7 @@ from vitscope.claims.published import Published, read_published_of
 from vitscope.drawing.figure import Member
 from vitscope.drawing.text import literal
 from vitscope.errors import VitscopeError, nearest
+from vitscope.jobs.tables import find_table
 from vitscope.measures import registry
 from vitscope.package_data import PUBLISHED_POINTS
 from vitscope.scopes.scope import OTHERS, Tables, drawn
@@ -18,9 +20,8 @@ from vitscope.settings.keys import Settings
 from vitscope.settings.loading import load_study
 from vitscope.settings.moments import with_moments
 from vitscope.settings.resolving import build_study
+from vitscope.settings.study import Figure as FigureEntry
 from vitscope.settings.study import Study
-from vitscope.workflow import params
-from vitscope.workflow.tables import find_table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -66,8 +67,8 @@ class Made(Tables):
             for name in registry.kinds()[figure.kind].tables
         ]
         members = [self._member(name) for name in figure.models]
-        moments = params.snapshots(self.study, kind)
-        return drawn(figure.kind, tables, members, self._published(kind), moments, ax)
+        moments = figure.shown_snapshots()
+        return drawn(figure.kind, tables, members, self._published(figure), moments, ax)
 
     def _paths(self, name: str) -> dict[str, Path]:
         """Return the files of a table by the models, or pairs of them, that they are of."""
@@ -99,11 +100,10 @@ class Made(Tables):
     def _member(self, name: str) -> Member:
         return next(member for member in self.members if member.model == name)
 
-    def _published(self, figure: str) -> Mapping[str, Published]:
-        columns = set(params.published_columns(self.study, figure))
-        return read_published_of(
-            params.published(self.study, figure), columns, map(str, PUBLISHED_POINTS.glob("*.csv"))
-        )
+    def _published(self, figure: FigureEntry) -> Mapping[str, Published]:
+        shown = None if figure.published is None else asdict(figure.published)
+        columns = registry.kinds()[figure.kind].published
+        return read_published_of(shown, columns, map(str, PUBLISHED_POINTS.glob("*.csv")))
 
 
 def read(folder: Path | str, study: Path | str | None = None) -> Made:

@@ -24,7 +24,7 @@ from vitscope.settings.keys import Config
 from vitscope.settings.loading import BUNDLED_STUDIES, load_study, study_schema
 from vitscope.settings.schema import type_in_words
 from vitscope.settings.section import Schema, schema_of
-from vitscope.workflow.tables import find_table
+from vitscope.jobs.tables import find_table
 
 PAGES = (
     ROOT / "config" / "README.md",
