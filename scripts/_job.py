@@ -85,6 +85,8 @@ def _run(snakemake, job: str) -> None:
     inputs, outputs = dict(snakemake.input.items()), dict(snakemake.output.items())
     # Libraries read it when they are imported, which is when a job needs them.
     os.environ |= dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS"), str(snakemake.threads))
+    if "torch" in sys.modules:
+        sys.modules["torch"].set_num_threads(snakemake.threads)
     find_work(job).run(inputs, outputs, values, resources)
 
 

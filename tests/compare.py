@@ -15,9 +15,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-from vitscope.workflow.tables import find_table
 
 from tests.helpers.expected import Expected
+from vitscope.jobs.tables import find_table
 from vitscope.measures import registry
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -9,10 +9,10 @@ from types import FunctionType
 
 import pytest
 import yaml
-from vitscope.workflow.tables import OTHERS, tables
 
 import vitscope
 from tests.helpers.own_network import MY_NET
+from vitscope.jobs.tables import OTHERS, tables
 from vitscope.measures import registry
 from vitscope.networks.building.family import arch_schema, family_names
 from vitscope.package_data import ROOT

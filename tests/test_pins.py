@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from functools import cache
 from importlib import import_module
 from importlib.metadata import packages_distributions, requires, version
+from inspect import getsource
 from pathlib import Path
 
 import pytest
@@ -16,12 +17,14 @@ from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 from packaging.version import Version
-from vitscope.workflow import reach
 
-from tests.helpers.every_job import choices, everything
+from tests.helpers.every_job import everything, kinds
 from tests.helpers.packages import hiding_all_but, needed_by
 from tests.helpers.rules import ROOT, rules
+from vitscope.jobs.job import file_of, find_job, find_work
+from vitscope.jobs.job import names as job_names
 from vitscope.package_data import PACKAGE
+from vitscope.planning.code import reached
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 EXTRAS = PROJECT["optional-dependencies"]
@@ -99,25 +102,17 @@ def test_torchvision_is_the_one_of_torch() -> None:
     assert Version(constraints()["torchvision"]).release[:2] == (0, minor + 15)
 
 
-def environments_of_scripts() -> dict[str, Path]:
-    """Return which environment each script runs in, by the rules."""
-    found = {}
-    for name, rule in rules().items():
-        if not rule.part("script"):
-            continue
-        script, conda = rule.name_in("script"), rule.name_in("conda")
-        environment = ROOT / "envs" / f"{conda}.yaml"
-        assert environment in ENVIRONMENTS, name
-        assert found.setdefault(f"{script}.py", environment) == environment
-    return found
-
-
-def test_every_rule_runs_a_script_in_an_environment() -> None:
-    scripts = {path.name for path in (ROOT / "scripts").glob("[a-z]*.py")}
-    assert environments_of_scripts().keys() == scripts
+def test_every_rule_runs_its_job_in_an_environment_of_its_own_kind() -> None:
+    found: dict[str, Path] = {}
     for name, rule in rules().items():
         assert not rule.part("shell"), name
         assert not rule.part("run"), name
+        if not rule.part("script"):
+            continue
+        assert rule.name_in("script") == "run_job"
+        environment = ROOT / "envs" / f"{rule.name_in('conda')}.yaml"
+        assert environment in ENVIRONMENTS, name
+        assert found.setdefault(str(rule.job), environment) == environment
 
 
 @pytest.mark.parametrize("environment", ENVIRONMENTS, ids=lambda path: path.stem)
@@ -127,11 +122,11 @@ def test_an_environment_has_what_its_scripts_import(environment: Path) -> None:
     assert sources
     lines = [hiding_all_but(available)]
     for source in sorted(sources):
-        if source.is_relative_to(ROOT / "scripts"):
-            tree = ast.parse(source.read_text(encoding="utf-8"))
-            lines += [ast.unparse(node) for node in tree.body if isinstance(node, IMPORTS)]
-        else:
-            lines.append(f"import {'.'.join(source.relative_to(ROOT).with_suffix('').parts)}")
+        lines.append(f"import {'.'.join(source.relative_to(ROOT).with_suffix('').parts)}")
+        if source.parent.name == "jobs":
+            work = getsource(find_work(source.stem).run)
+            nodes = [each for each in ast.walk(ast.parse(work)) if isinstance(each, IMPORTS)]
+            lines += map(ast.unparse, nodes)
     subprocess.run([sys.executable, "-c", "\n".join(lines)], cwd=ROOT, check=True)
 
 
@@ -168,18 +163,17 @@ def reached_from(sources: Iterable[Path]) -> set[str]:
 
 @cache
 def sources_of(environment: Path) -> set[Path]:
-    """Return the scripts of an environment, and the modules that they import by computed names."""
-    study, found = everything(), set[Path]()
-    for name, rule in rules().items():
-        if rule.name_in("conda") != environment.stem:
-            continue
-        found.add(ROOT / "scripts" / f"{rule.name_in('script')}.py")
-        for chosen in choices(reach.SCRIPTS.get(name, name)):
-            for model in study.models:
-                modules = reach.modules(name, study, {"model": model, "video": model} | chosen)
-                found |= {
-                    ROOT.joinpath(*module.split(".")).with_suffix(".py") for module in modules
-                }
+    """Return the kinds of work of an environment, and what they import by computed names."""
+    study = everything()
+    jobs = {rule.job for rule in rules().values() if rule.name_in("conda") == environment.stem}
+    found = {ROOT / "scripts" / "_job.py"} | {file_of(job) for job in jobs if job}
+    for name, chosen in kinds():
+        for model in study.models if name in jobs else ():
+            names = {**chosen, "video": model} | ({} if "model" not in chosen else {"model": model})
+            names |= {"model": chosen["model"]} if name == "merge" else {}
+            modules = find_job(name).values(study, names).get("modules", [])
+            named = modules.values() if isinstance(modules, dict) else modules
+            found |= {ROOT.joinpath(*each.split(".")).with_suffix(".py") for each in named}
     return found
 
 
@@ -196,14 +190,14 @@ def test_an_environment_has_nothing_that_its_jobs_never_import(environment: Path
 
 
 def test_jobs_read_no_studies() -> None:
-    names = reached_from(set[Path]().union(*map(sources_of, ENVIRONMENTS)))
+    names = {module for job in job_names() for module in reached(job)}
     assert [name for name in names if name.startswith("vitscope.settings")] == []
-    assert "msgspec" not in packages_of(names)
-    assert "msgspec" in packages_of(reached_from([ROOT / "vitscope" / "settings" / "loading.py"]))
+    checking = packages_of(reached_from([ROOT / "vitscope" / "settings" / "loading.py"]))
+    assert "msgspec" in checking
 
 
 def test_the_library_imports_what_it_asks_for() -> None:
-    sources = {*PACKAGE.rglob("*.py")} - {PACKAGE / "workflow" / "session.py"}
+    sources = PACKAGE.rglob("*.py")
     trees = (ast.parse(source.read_text(encoding="utf-8")) for source in sources)
     imported = packages_of(set[str]().union(*map(imported_by, trees)))
     asked = {canonicalize_name(Requirement(text).name) for text in PROJECT["dependencies"]}

@@ -1,19 +1,20 @@
 """How good a network is: of weights that fit, and of others; and those that are bundled."""
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pytest
 import torch
-from vitscope.workflow import params
 
 from tests.helpers.splits import CENTER, SPREAD, shapes
 from vitscope.buildup.measuring import measure, refuse_missing
 from vitscope.buildup.trying import network_of
 from vitscope.errors import VitscopeError
 from vitscope.files.tensors import TensorFile
+from vitscope.jobs import buildups
 from vitscope.networks.building.empty import drawn_network, empty_network
 from vitscope.networks.checkpoints.weights_file import write_weights
 from vitscope.package_data import ROOT
@@ -74,14 +75,14 @@ def test_weights_that_are_missing_are_told() -> None:
 def test_what_is_bundled_is_what_is_tried() -> None:
     """All steps of the default study, trained by its recipe, and no more."""
     study = load_study(BUNDLED_STUDIES / "mini.yaml")
-    baseline = params.buildup(study, "fig12a")["baseline"]
+    baseline = buildups.plan(study, "fig12a")["baseline"]
     table = pd.read_csv(FILE)
     for step, attention in enumerate(table["attention"]):
         network = network_of(baseline, [int(count) for count in attention.split(", ")])
         wanted = empty_network(network).state_dict()
-        file = TensorFile(ROOT / str(params.bundled_step(study, "fig12a", step)))
+        file = TensorFile(ROOT / str(buildups.bundled_step(study, "fig12a", step)))
         found = {name: file.shape(name) for name in file.names}
         assert found == {name: tuple(tensor.shape) for name, tensor in wanted.items()}
-        assert json.loads(file.metadata["recipe"]) == params.recipe_of_steps(study, "fig12a")
-    assert params.weights_of_steps(study, "fig12a") == "bundled"
-    assert not (ROOT / str(params.bundled_step(study, "fig12a", len(table)))).exists()
+        assert json.loads(file.metadata["recipe"]) == asdict(study.recipe_of_steps("fig12a"))
+    assert buildups.weights_of_steps(study, "fig12a") == "bundled"
+    assert not (ROOT / str(buildups.bundled_step(study, "fig12a", len(table)))).exists()

@@ -117,6 +117,6 @@ def test_the_best_network_is_a_model_of_a_study() -> None:
 
 
 def test_tables_are_listed_with_all_others() -> None:
-    from vitscope.workflow.tables import find_table
+    from vitscope.jobs.tables import find_table
 
     assert isinstance(find_table("buildup"), Table)

@@ -8,7 +8,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from matplotlib.colors import to_hex
-from vitscope.workflow.tables import tables
 
 from tests.helpers.drawing import draw_kind, module_of
 from tests.helpers.overlays import picture
@@ -18,6 +17,7 @@ from vitscope.claims.published import read_published
 from vitscope.drawing.figure import Member
 from vitscope.drawing.saving import style
 from vitscope.errors import VitscopeError
+from vitscope.jobs.tables import tables
 from vitscope.measures.registry import kinds
 from vitscope.package_data import PUBLISHED_POINTS
 

@@ -7,7 +7,6 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from vitscope.workflow.tables import find_table
 
 from tests.runs.copies import SETTINGS, SOME, TINY, Workflow
 from vitscope.corruptions.building import build as corrupt
@@ -16,6 +15,7 @@ from vitscope.data.split import Split
 from vitscope.errors import VitscopeError
 from vitscope.files.tables import read_metadata
 from vitscope.files.tensors import TensorFile
+from vitscope.jobs.tables import find_table
 from vitscope.measures.cka.compute import shard_hsic
 from vitscope.measures.feature_variance.compute import shard_variance
 from vitscope.measures.fourier.compute import shard_transforms

@@ -8,8 +8,8 @@ import pytest
 
 from vitscope.errors import VitscopeError
 from vitscope.files.tables import read_metadata, read_warnings, warned
+from vitscope.jobs.tables import find_table, tables
 from vitscope.package_data import ROOT
-from vitscope.workflow.tables import find_table, tables
 
 NAME = "variance_per_image"
 FRAME = pd.DataFrame({"index": [0, 1], "image": [7, 8], "variance": [0.5, np.nan]})

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from tests.helpers.studies import figure_of
 from vitscope.data import opening
+from vitscope.jobs.job import names as job_names
 from vitscope.measures import registry
 from vitscope.networks.building.family import family_names
 from vitscope.settings.keys import Figure
@@ -21,8 +22,11 @@ def everything() -> Study:
     (video,) = mini.videos.values()
     return replace(
         mini,
+        training=mini.training and replace(mini.training, snapshots=[3]),
         data={kind: replace(data, source={"kind": kind}) for kind in opening.names()},
-        models={name: replace(model, family=name, history=None) for name in family_names()},
+        models={name: replace(model, family=name, history=None) for name in family_names()}
+        # Build-ups begin with it.
+        | {"resnet": mini.models["resnet"]},
         videos={name: replace(video, model=name) for name in family_names()},
         figures={kind: _figure(kind) for kind in registry.kinds()},
     )
@@ -34,25 +38,34 @@ def _figure(kind: str) -> Figure:
     return figure_of(kind, ["vit"], pairs)
 
 
-def choices(rule: str) -> list[dict[str, str]]:
-    """Return what a job of a rule can be about, apart from the family of its model."""
-    measures = {name: registry.declared(name) for name in registry.names()}
-    needs = {
-        "measure_latents": "latents",
-        "measure_predictions": "predictions",
-        "measure_model": "model",
-        "measure_loss": "loss",
-        "measure_network": "network",
-        "measure_weights": "weights",
-    }
-    if rule in needs:
-        return [{"measure": name} for name, m in measures.items() if m.needs == needs[rule]]
-    if rule == "merge":
-        return [{"measure": name} for name, m in measures.items() if m.in_parts]
-    if rule == "tabulate":
-        return [{"table": name} for name in (*measures, "blocks")]
-    if rule == "draw_figure":
+def kinds() -> list[tuple[str, dict[str, str]]]:
+    """Return every kind of job with what it can be about, apart from the family of its model."""
+    return [(name, chosen) for name in job_names() for chosen in _choices(name)]
+
+
+def _choices(name: str) -> list[dict[str, str]]:
+    measures = {each: registry.declared(each) for each in registry.names()}
+    of_model = {"model": "vit", "part": "0"}
+    needs = name.removeprefix("measure_")
+    if name.startswith("measure_") and name != "measure_step":
+        at = {"snapshot": "end"} if needs == "loss" else {}
+        names = [each for each, m in measures.items() if m.needs == needs]
+        return [of_model | at | {"measure": each} for each in names]
+    if name == "merge":
+        pairs = {True: "vit+resnet", False: "vit"}
+        return [
+            {"measure": each, "model": pairs[m.of_pairs]}
+            for each, m in measures.items()
+            if m.in_parts
+        ]
+    if name == "tabulate":
+        return [{"table": each} for each in (*measures, "blocks")]
+    if name == "draw_figure":
         return [{"figure": kind} for kind in registry.kinds()]
-    if rule == "build_split":
-        return [{"dataset": kind} for kind in opening.names()]
-    return [{}]
+    if name in ("build_split", "fetch_archive"):
+        return [{"dataset": kind, "split": "test"} for kind in opening.names()]
+    others = {"video": "vit", "buildup": "fig12a", "split": "test", "corruption": "fog"}
+    if name == "train_model":
+        return [{"model": "vit"}, {"buildup": "fig12a"}]
+    steps = {"decide_step", "measure_step", "tabulate_buildup", "draw_buildup"}
+    return [{"buildup": "fig12a"} if name in steps else of_model | others | {"epoch": "3"}]

@@ -5,11 +5,11 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from vitscope.workflow import params
-from vitscope.workflow.tables import find_table
 
 from vitscope.data.split import Split
 from vitscope.files.strict_yaml import load_yaml
+from vitscope.jobs.augment_images import TRAINED_ON, augmentation
+from vitscope.jobs.tables import find_table
 from vitscope.measures import registry
 from vitscope.networks.checkpoints.loading import load_model
 from vitscope.scopes.looking import Scope, look
@@ -34,8 +34,8 @@ def in_memory(*, attends: bool = True) -> list[str]:
 
 def of_the_loss(made: "Made", model: str) -> Scope:
     """Look at a model with the training images of a study, augmented as in its training."""
-    recipe = params.augmentation(made.study, model)
-    augment = {key: value for key, value in recipe.items() if key not in params.TRAINED_ON}
+    recipe = augmentation(made.study, model)
+    augment = {key: value for key, value in recipe.items() if key not in TRAINED_ON}
     decay = made.study.weight_decay(model)
     return made.looked_at(model, "train", loss={"weight_decay": decay, "augment": augment})
 

@@ -29,6 +29,12 @@ class Rule:
         # Some are f-strings, whose wildcards have two braces.
         return [Path(text.replace("{{", "{").replace("}}", "}").format(**names)) for text in texts]
 
+    @property
+    def job(self) -> str | None:
+        """The kind of work that the rule does, if it is one."""
+        found = re.search(r'of_job\("(\w+)"', self.part("params"))
+        return found and found[1]
+
     def name_in(self, key: str) -> str | None:
         """Return the name of the file that a key gives, without folder and suffix."""
         found = re.search(r'"\.\./\w+/(\w+)\.\w+"', self.part(key))

@@ -13,10 +13,10 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
-from vitscope.workflow.tables import find_table
 
 from tests.helpers.predictions import predictions
 from vitscope.errors import VitscopeError
+from vitscope.jobs.tables import find_table
 from vitscope.measures.scores import BINS, CUTOFF, reliability, scores_of
 from vitscope.networks.building.timm_import import declare
 from vitscope.networks.running.predictions import scores_of_images

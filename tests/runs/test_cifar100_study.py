@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 import yaml
-from vitscope.workflow.tables import find_table
 
 from tests.runs.copies import FEW_IMAGES, REPOSITORY, Workflow, copy_workflow
 from vitscope.claims.tables import CLAIMS
+from vitscope.jobs.tables import find_table
 
 pytestmark = pytest.mark.nightly
 

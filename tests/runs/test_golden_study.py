@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 import torch
 import yaml
-from vitscope.workflow.tables import find_table
 
 from tests.helpers.golden import Golden
 from tests.helpers.web import running_site, whole
 from tests.runs.copies import FEW_IMAGES, REPOSITORY, Workflow, copy_workflow
+from vitscope.jobs.tables import find_table
 
 pytestmark = pytest.mark.nightly
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 import torch
-from vitscope.workflow.tables import find_table
 
 from tests.helpers.watching import watched
 from tests.runs.copies import Workflow, copy_workflow, edited, write_study
+from vitscope.jobs.tables import find_table
 from vitscope.networks.building.family import find_family
 
 pytestmark = pytest.mark.nightly

@@ -6,12 +6,12 @@ import subprocess
 import sys
 
 import pytest
-from vitscope.workflow.costs import Job, network_of
-from vitscope.workflow.plan import written
-from vitscope.workflow.tables import find_table
 
 from tests.runs.copies import EVERYTHING, TINY, Workflow, edited
 from vitscope.files.tables import read_metadata
+from vitscope.jobs.tables import find_table
+from vitscope.planning.costs import Job, network_of
+from vitscope.planning.plan import written
 from vitscope.settings.loading import load_study
 
 WHOLE = "results/whole/feature_variance/vit.parquet"

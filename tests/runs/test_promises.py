@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import yaml
 from PIL import Image
-from vitscope.workflow.tables import find_table
 
 from tests.runs.copies import EVERYTHING, SOME_KINDS, TINY, Workflow, copy_workflow
+from vitscope.jobs.tables import find_table
 
 OF_EVERYTHING = (f"figures/{EVERYTHING}/fig9.pdf", f"results/{EVERYTHING}/run.yaml")
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 from safetensors import safe_open
-from vitscope.workflow.tables import find_table
 
 from tests.runs.copies import Workflow, copy_workflow, write_study
+from vitscope.jobs.tables import find_table
 
 SNAPSHOTS = ("init", "warmup", "end", "epochs/epoch_0", "epochs/epoch_2")
 

@@ -1,7 +1,6 @@
 """What every script does around its own lines, in processes of their own as Snakemake runs them."""
 
 import fcntl
-import re
 import subprocess
 import sys
 from functools import reduce
@@ -10,38 +9,49 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from vitscope.workflow.session import failures
 
-from vitscope.measures import registry
+from scripts._session import explain_failures
+from tests.helpers.every_job import kinds
+from vitscope.jobs.job import find_job
 from vitscope.settings.loading import BUNDLED_STUDIES, load_study
 
 ROOT = Path(__file__).parents[2]
 FRAME = """
 import sys
-from types import SimpleNamespace
+from types import ModuleType
 import {imports}
-from scripts._job import job
 from vitscope.errors import VitscopeError
-snakemake = SimpleNamespace(log=[sys.argv[1]], threads=3)
-with job(snakemake{options}):
+from vitscope.jobs.job import Job
+class Named(dict):
+    __getattr__ = dict.__getitem__
+def run(inputs, outputs, values, resources):
 {body}
+trial = ModuleType("vitscope.jobs.trial")
+trial.JOB, trial.run = Job(batches={batches!r}), run
+sys.modules[trial.__name__] = trial
+snakemake = Named(
+    log=[sys.argv[1]], threads=3, wildcards=Named(), input=Named(), output=Named(),
+    resources=Named(), params=Named(job="trial", values={{}}, code=""),
+)
+from scripts._job import run_job
+run_job(snakemake)
 """
 
 
 def start(
-    log: Path, body: str, imports: str = "os", options: str = "", **pipes: Any
+    log: Path, body: str, imports: str = "os", batches: str | None = None, **pipes: Any
 ) -> subprocess.Popen[str]:
     indented = "".join(f"    {line}\n" for line in body.splitlines())
-    code = FRAME.format(imports=imports, options=options, body=indented)
+    code = FRAME.format(imports=imports, batches=batches, body=indented)
     pipes = pipes or {"stdout": subprocess.PIPE}
     return subprocess.Popen([sys.executable, "-c", code, str(log)], cwd=ROOT, text=True, **pipes)
 
 
 def run(
-    log: Path, body: str, imports: str = "os", options: str = ""
+    log: Path, body: str, imports: str = "os", batches: str | None = None
 ) -> subprocess.CompletedProcess[str]:
     both = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    with start(log, body, imports, options, **both) as process:
+    with start(log, body, imports, batches, **both) as process:
         output, errors = process.communicate()
     return subprocess.CompletedProcess(process.args, process.returncode, output, errors)
 
@@ -66,7 +76,7 @@ def test_an_expected_failure_is_one_sentence_which_the_run_tells(tmp_path: Path)
     sentence = "vitscope: It is wrong: put it right."
     assert (done.returncode, done.stdout, done.stderr) == (1, "begins\n", "")
     assert log.read_text(encoding="utf-8") == f"begins\n{sentence}\n"
-    assert failures([log]) == [sentence]
+    assert explain_failures([log]) == [sentence]
 
 
 @pytest.mark.parametrize(
@@ -74,32 +84,31 @@ def test_an_expected_failure_is_one_sentence_which_the_run_tells(tmp_path: Path)
     [("raise MemoryError", "os"), ("raise torch.OutOfMemoryError('x')", "torch")],
 )
 @pytest.mark.parametrize(
-    ("options", "advice"),
+    ("batches", "advice"),
     [
-        ("", "run fewer jobs at a time"),
-        (", batches='analysis.batch_size'", "lower analysis.batch_size in the study"),
+        (None, "run fewer jobs at a time"),
+        ("analysis.batch_size", "lower analysis.batch_size in the study"),
     ],
 )
 def test_too_little_memory_is_one_sentence(
-    tmp_path: Path, body: str, imports: str, options: str, advice: str
+    tmp_path: Path, body: str, imports: str, batches: str | None, advice: str
 ) -> None:
-    done = run(tmp_path / "log.txt", body, imports, options)
+    done = run(tmp_path / "log.txt", body, imports, batches)
     sentence = f"vitscope: not enough memory: {advice}.\n"
     assert (done.returncode, done.stderr) == (1, "")
     assert (tmp_path / "log.txt").read_text(encoding="utf-8") == sentence
 
 
-def test_scripts_that_run_models_name_the_setting_of_their_batches() -> None:
+def test_jobs_that_run_models_name_the_setting_of_their_batches() -> None:
     settings = load_study(BUNDLED_STUDIES / "mini.yaml").settings
-    named = {m.batch_setting for m in map(registry.declared, registry.names()) if m.batch_setting}
-    assert "analysis.hessian.batch_size" in named
-    for script in (ROOT / "scripts").glob("*.py"):
-        text = script.read_text(encoding="utf-8")
-        key = re.search(r'with job\(snakemake, batches=("[\w.]+"|snakemake.params.batches)\)', text)
+    named = set()
+    for name, chosen in kinds():
+        job = find_job(name)
+        setting = job.batch_setting(chosen)
         # Of a video, one frame is in memory at a time.
-        assert key or "pick_device(" not in text or script.name == "draw_video.py", script
-        if key and key[1].startswith('"'):
-            named.add(key[1].strip('"'))
+        assert setting or not job.takes.work or name == "draw_video", name
+        named |= {setting} if setting else set()
+    assert {"analysis.batch_size", "analysis.hessian.batch_size"} <= named
     for each in named:
         assert isinstance(reduce(getitem, each.split("."), settings), int), each
 
@@ -128,7 +137,9 @@ def test_an_unexpected_failure_is_logged_in_full(tmp_path: Path) -> None:
     text = log.read_text(encoding="utf-8")
     assert text.startswith("Traceback")
     assert text.endswith("ZeroDivisionError: why\n")
-    assert failures([log]) == [f"{text}vitscope: nothing is known of this failure but {log}."]
+    assert explain_failures([log]) == [
+        f"{text}vitscope: nothing is known of this failure but {log}."
+    ]
 
 
 def test_a_failure_in_a_network_names_its_module(tmp_path: Path) -> None:
@@ -141,7 +152,7 @@ torch.nn.Sequential(torch.nn.Identity(), Mine())(torch.zeros(1))
 """
     done = run(log, body, "torch")
     assert (done.returncode, done.stderr) == (1, "")
-    (sentence,) = failures([log])
+    (sentence,) = explain_failures([log])
     assert sentence.startswith("vitscope: the module '1' (Mine) of the network fails at ")
     assert log.read_text(encoding="utf-8").startswith("Traceback")
 

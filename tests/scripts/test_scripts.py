@@ -4,13 +4,14 @@ import subprocess
 import sys
 
 from tests.helpers.rules import ROOT, rules
+from vitscope.jobs.job import names as job_names
 from vitscope.measures import registry
 
 
-def scripts_of(*environments: str) -> list[str]:
-    """Return the scripts of the rules that run in some environments."""
-    used = {rule.name_in("script"): rule.name_in("conda") for rule in rules().values()}
-    return sorted(script for script, conda in used.items() if script and conda in environments)
+def jobs_of(*environments: str) -> list[str]:
+    """Return the kinds of work of the rules that run in some environments."""
+    found = (rule.job for rule in rules().values() if rule.name_in("conda") in environments)
+    return sorted({job for job in found if job})
 
 
 def run(code: str) -> subprocess.CompletedProcess[str]:
@@ -18,22 +19,31 @@ def run(code: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
 
 
+# What a job imports before it works: with its module, and at the beginning of `run`.
 IMPORTS_OF = """
-import sys
-from pathlib import Path
+import ast, inspect, sys
+from vitscope.jobs.job import find_work
+import scripts._job
 for name in {names}:
-    source = Path("scripts", name + ".py").read_text(encoding="utf-8")
-    exec(compile(source.partition("with job(")[0], name, "exec"), {{}})
+    tree = ast.parse(inspect.getsource(find_work(name).run))
+    lines = [each for each in ast.walk(tree) if isinstance(each, ast.Import | ast.ImportFrom)]
+    exec(compile(ast.Module(body=lines, type_ignores=[]), name, "exec"), {{}})
     if "{module}" in sys.modules:
         sys.exit(f"{{name}} imports {module}")
 """
 
 
-def test_scripts_of_rules_without_torch_import_none() -> None:
-    names = scripts_of("base", "figures")
+def test_jobs_of_rules_without_torch_import_none() -> None:
+    names = jobs_of("base", "figures")
     assert {"tabulate", "draw_figure", "merge", "measure_latents"} <= set(names)
     done = run(IMPORTS_OF.format(module="torch", names=names))
     assert done.returncode == 0, done.stderr
+
+
+def test_every_rule_does_a_kind_of_work_and_each_is_done_by_one() -> None:
+    done = {name: rule.job for name, rule in rules().items() if "script:" in rule.text}
+    assert all(done.values()), [name for name, job in done.items() if not job]
+    assert {*done.values()} == {*job_names()}
 
 
 def test_rooms_of_rules_without_torch_import_none() -> None:
@@ -47,12 +57,12 @@ def test_rooms_of_rules_without_torch_import_none() -> None:
     assert run(code).returncode == 0
 
 
-def test_a_script_that_imports_torch_is_noticed() -> None:
+def test_a_job_that_imports_torch_is_noticed() -> None:
     done = run(IMPORTS_OF.format(module="torch", names=["list_blocks"]))
     assert done.stderr == "list_blocks imports torch\n"
 
 
 def test_jobs_check_no_studies() -> None:
-    names = scripts_of("base", "figures", "torch")
+    names = jobs_of("base", "figures", "torch")
     done = run(IMPORTS_OF.format(module="msgspec", names=names))
     assert done.returncode == 0, done.stderr

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 import yaml
-from vitscope.workflow.provenance import run_record
 
 from tests.helpers.web import Site, running_site, status, whole
 from tests.security.test_settings import STUDY
 from vitscope.data.archives import official
 from vitscope.data.sources import cifar10
 from vitscope.errors import VitscopeError
+from vitscope.jobs.provenance import run_record
 from vitscope.networks.checkpoints import weight_download, weight_sources
 from vitscope.settings.loading import load_study
 from vitscope.web.redaction import redacted

@@ -5,15 +5,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from vitscope.workflow import params
 
+from tests.helpers.jobs import values_of
 from tests.helpers.studies import mini, mini_with
 from vitscope.buildup.deciding import Plan
 from vitscope.buildup.trying import plan_of
 from vitscope.errors import VitscopeError
+from vitscope.jobs import buildups
 from vitscope.settings.loading import load_study
 from vitscope.settings.resolving import build_study
-from vitscope.workflow import params
 
 
 def buildup(**settings: Any) -> dict[str, Any]:
@@ -114,7 +114,7 @@ def test_a_baseline_that_cannot_be_trained(tmp_path: Path) -> None:
 
 def test_what_a_job_is_given(tmp_path: Path) -> None:
     study = load_study(mini_with(tmp_path, buildups=buildup(training={"epochs": 3}, steps=2)))
-    given = params.buildup(study, "grown")
+    given = buildups.plan(study, "grown")
     assert given["baseline"] == study.network("resnet") | {
         "family": "alternet",
         "arch": {
@@ -128,10 +128,10 @@ def test_what_a_job_is_given(tmp_path: Path) -> None:
     }
     assert plan_of(given) == Plan((2, 3, 4, 2), 1, 2)
     # The recipe of the baseline, which has 8 epochs where the study has 16, and the changes.
-    assert params.recipe_of_steps(study, "grown") == params.recipe(study, "resnet") | {"epochs": 3}
-    assert params.weights_of_steps(study, "grown") == "trained"
-    assert params.bundled_step(study, "grown", 2) is None
-    assert params.buildup_facts(study, "grown") == {
+    assert asdict(study.recipe_of_steps("grown")) == asdict(study.recipe("resnet")) | {"epochs": 3}
+    assert buildups.weights_of_steps(study, "grown") == "trained"
+    assert buildups.bundled_step(study, "grown", 2) is None
+    assert values_of("draw_buildup", study, buildup="grown")["facts"] == {
         "Study": "own (small models on generated images)",
         "Data": "shapes32, test images",
         "Baseline": "ResNet, as an AlterNet without attention",
@@ -143,8 +143,8 @@ def test_what_a_job_is_given(tmp_path: Path) -> None:
 def test_weights_that_are_bundled(tmp_path: Path) -> None:
     folder = "resources/checkpoints/mini"
     study = load_study(mini_with(tmp_path, buildups=buildup(weights={"bundled": folder})))
-    assert params.weights_of_steps(study, "grown") == "bundled"
-    assert params.bundled_step(study, "grown", 2) == f"{folder}/step_2.safetensors"
+    assert buildups.weights_of_steps(study, "grown") == "bundled"
+    assert buildups.bundled_step(study, "grown", 2) == f"{folder}/step_2.safetensors"
 
 
 def test_records_of_runs_may_be_older_than_buildups(tmp_path: Path) -> None:

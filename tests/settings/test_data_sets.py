@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 import yaml
 from PIL import Image
-from vitscope.workflow import params
 
+from tests.helpers.jobs import values_of
 from tests.settings.test_study import MISSING, loaded, refusal
 from vitscope.errors import VitscopeError
+from vitscope.jobs.draw_figure import facts
 from vitscope.package_data import ROOT
 from vitscope.settings.data_sets import named_classes
 from vitscope.settings.study import Study
@@ -76,7 +77,7 @@ def test_names_in_a_file_are_those_of_the_study(tmp_path: Path, folder: Path) ->
     study = loaded(tmp_path, **changes(folder, class_names=str(file)))
     assert study.data["folder"].class_names == [*reversed(CLASSES)]
     assert study.settings["data"]["folder"]["class_names"] == [*reversed(CLASSES)]
-    made_by = params.split(study, "folder", "test")
+    made_by = values_of("build_split", study, dataset="folder", split="test")["settings"]
     assert made_by["class_names"] == [*reversed(CLASSES)]
 
 
@@ -85,9 +86,9 @@ def test_a_caption_says_which_class_is_which(tmp_path: Path, folder: Path) -> No
     plain = loaded(tmp_path, **changes(folder))
     mapped = loaded(tmp_path, **changes(folder, class_index=index, classes=1000))
     key = "Classes of folder"
-    assert params.facts(plain, "one")[key] == "0 ant, 1 bee, 2 cat, 3 dog, 4 eel"
-    assert params.facts(mapped, "one")[key] == "0 ant, 3 bee, 6 cat, 9 dog, 12 eel"
-    assert key not in params.facts(plain, "two")
+    assert facts(plain, "one")[key] == "0 ant, 1 bee, 2 cat, 3 dog, 4 eel"
+    assert facts(mapped, "one")[key] == "0 ant, 3 bee, 6 cat, 9 dog, 12 eel"
+    assert key not in facts(plain, "two")
 
 
 @pytest.mark.parametrize(
@@ -157,7 +158,9 @@ def test_a_model_has_as_many_channels_as_its_images(tmp_path: Path, folder: Path
     grey = changes(folder, **GREY) | {"models.former.std": MISSING}
     study = loaded(tmp_path, **grey)
     assert (study.network("former")["mean"], study.network("former")["std"]) == ([0.5], [0.25])
-    assert params.split(study, "folder", "test")["channels"] == 1
+    assert (
+        values_of("build_split", study, dataset="folder", split="test")["settings"]["channels"] == 1
+    )
     assert refusal(tmp_path, **grey | {"models.former.mean": [0.1, 0.2, 0.3]}) == (
         "models.former.mean: found 3 numbers, allowed: 1, one for each channel of the images of "
         "data.folder: give the model a data set of its own."

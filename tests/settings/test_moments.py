@@ -4,10 +4,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from vitscope.workflow import params
 
 from tests.helpers.studies import mini_with
 from vitscope.errors import VitscopeError
+from vitscope.jobs.describing import members as members_of
 from vitscope.settings.loading import BUNDLED_STUDIES, load_study
 
 MINI = load_study(BUNDLED_STUDIES / "mini.yaml")
@@ -28,14 +28,14 @@ def refusal(folder: Path, models: list[str], **settings: Any) -> str:
 def test_a_figure_by_epoch_shows_models_from_first_to_last() -> None:
     names = [f"vit@epoch_{n}" for n in (0, 1, 3, 10, 30)]
     assert CIFAR.figures["fig9_by_epoch"].models == [*names, "vit"]
-    members = params.members(CIFAR, "fig9_by_epoch")
+    members = members_of(CIFAR, "fig9_by_epoch")
     assert [member["epoch"] for member in members] == [0, 1, 3, 10, 30, 86]
     assert members[1]["label"] == "ViT, epoch 1"
     assert members[-1]["label"] == "ViT"
 
 
 def test_named_moments_have_the_epochs_that_training_gives_them() -> None:
-    members = params.members(MINI, "fig9_by_epoch")
+    members = members_of(MINI, "fig9_by_epoch")
     found = {member["model"]: member["epoch"] for member in members}
     assert found == {"vit@init": 0, "vit@warmup": 2, "vit": 16}
 

@@ -9,9 +9,10 @@ import hypothesis
 import pytest
 import yaml
 from hypothesis import strategies as st
-from vitscope.workflow import params
 
+from tests.helpers.jobs import values_of
 from vitscope.errors import VitscopeError
+from vitscope.jobs.augment_images import AUGMENTING, augmentation
 from vitscope.measures import registry
 from vitscope.networks.building.family import arch_schema, family_names
 from vitscope.settings.keys import Config
@@ -221,7 +222,7 @@ def test_a_model_that_is_trained_tells_the_classes_apart(tmp_path: Path, classes
     )
     study = loaded(tmp_path, **{"models.net.classes": classes})
     with pytest.raises(VitscopeError, match="the model is trained to tell them apart"):
-        params.recipe(study, "net")
+        values_of("train_model", study, model="net")
 
 
 @pytest.mark.parametrize(
@@ -247,8 +248,9 @@ def test_what_is_read_of_a_file_does_not_decide_which_file_it_is(tmp_path: Path)
         tmp_path, **{"models.net.checkpoint": entry, "models.net.snapshots.init": dict(entry)}
     )
     assert study.models["net"].checkpoint == entry
-    assert params.download(study, "net") == place
-    assert params.snapshot_download(study, "net", "init") == place
+    assert values_of("fetch_checkpoint", study, model="net")["checkpoint"] == place
+    found = values_of("fetch_checkpoint", study, model="net", snapshot="init")
+    assert found["checkpoint"] == place
     assert study.snapshot("net", "init") == entry
 
 
@@ -768,10 +770,12 @@ def test_of_a_loss_nothing_is_augmented_that_is_not_listed(tmp_path: Path) -> No
         "flip": True,
     }
     # Which images it has seen is known, since it is trained here.
-    assert params.augmentation(study, "net") == augment | {"images": None, "seed": 0}
-    assert augment.keys() <= {*params.AUGMENTING}
-    assert params.alike(study, "net") == params.augmentation(study, "net")
-    assert not params.drawing(study)["clean"]
+    assert augmentation(study, "net") == augment | {"images": None, "seed": 0}
+    assert augment.keys() <= {*AUGMENTING}
+    assert values_of("augment_images", study, model="net", alike="yes")["recipe"] == augmentation(
+        study, "net"
+    )
+    assert not study.clean
     assert study.weight_decay("net") == 0
 
 

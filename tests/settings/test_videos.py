@@ -5,13 +5,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from vitscope.workflow import params
 
+from tests.helpers.jobs import values_of
 from tests.helpers.studies import mini_with
 from vitscope.errors import VitscopeError
+from vitscope.jobs.draw_video import source_path
 from vitscope.settings.loading import load_study
 from vitscope.settings.resolving import build_study
-from vitscope.workflow import params
 
 GENERATED = {"generated": "shapes32"}
 
@@ -81,24 +81,19 @@ def test_what_is_wrong_is_told(tmp_path: Path, settings: dict[str, Any], sentenc
 
 def test_what_a_job_is_given(tmp_path: Path) -> None:
     study = load_study(mini_with(tmp_path, videos=video(source={"path": "~/walk.mp4"}, block=-1)))
-    given = params.video(study, "walk")
-    assert given == asdict(study.videos["walk"]) | {
-        "label": "ViT",
-        "taking": {
-            "channels": 3,
-            "image_size": 32,
-            "resize": 32,
-            "interpolation": "bicubic",
-        },
-    }
-    assert (given["shows"], given["block"], given["frames"]) == ("heads", -1, None)
-    assert params.video_path(study, "walk") == Path.home() / "walk.mp4"
-    assert params.video_facts(study, "walk") == {
+    given = values_of("draw_video", study, video="walk")
+    assert (given["settings"], given["label"]) == (asdict(study.videos["walk"]), "ViT")
+    size = {"channels": 3, "image_size": 32, "resize": 32, "interpolation": "bicubic"}
+    assert given["taking"] == size
+    settings = given["settings"]
+    assert (settings["shows"], settings["block"], settings["frames"]) == ("heads", -1, None)
+    assert source_path(study, "walk") == Path.home() / "walk.mp4"
+    assert given["facts"] == {
         "Study": "own (small models on generated images)",
         "Frames": "walk.mp4",
         "Checkpoint of ViT": "resources/checkpoints/mini/vit/end.safetensors",
     }
-    assert params.frames_listing(study, "walk") is None
+    assert given["listing"] is None
 
 
 def test_a_folder_of_frames_is_known_by_its_listing(tmp_path: Path) -> None:
@@ -106,7 +101,7 @@ def test_a_folder_of_frames_is_known_by_its_listing(tmp_path: Path) -> None:
     frames.mkdir()
     (frames / "1.png").write_bytes(b"one")
     study = load_study(mini_with(tmp_path, videos=video(source={"path": str(frames)})))
-    assert params.frames_listing(study, "walk")
+    assert values_of("draw_video", study, video="walk")["listing"]
 
 
 def test_models_of_videos_are_shown(tmp_path: Path) -> None:

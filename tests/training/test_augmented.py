@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from vitscope.workflow import params
 
 from tests.helpers.splits import built
 from vitscope.data.split import Split
 from vitscope.errors import VitscopeError
 from vitscope.files.tensors import TensorWriter
+from vitscope.jobs.augment_images import augmentation
 from vitscope.settings.keys import NOT_AUGMENTED, Loss
 from vitscope.settings.loading import BUNDLED_STUDIES, load_study
 from vitscope.training.augmented import Augmented
@@ -187,17 +187,15 @@ def test_images_are_drawn_as_a_loss_says_that_knows_of_no_training(
 ) -> None:
     mini = load_study(BUNDLED_STUDIES / "mini.yaml")
     bare = replace(mini, training=None, loss=Loss(weight_decay=0.1, augment="none"))
-    clean = params.drawing(bare)["clean"]
-    images = drawn(split, tmp_path, params.augmentation(bare, "vit"), images=70, clean=clean)
+    clean = bare.clean
+    images = drawn(split, tmp_path, augmentation(bare, "vit"), images=70, clean=clean)
     expected = drawn(split, tmp_path, images=70, clean=True)
     for found, wanted in zip(images.rows(0, 70), expected.rows(0, 70), strict=True):
         assert torch.equal(found, wanted)
     augment = NOT_AUGMENTED | {"flip": True}
     flipping = replace(bare, loss=Loss(weight_decay=0.1, augment=augment))
-    assert not params.drawing(flipping)["clean"]
-    pictures, targets = drawn(
-        split, tmp_path, params.augmentation(flipping, "vit"), images=60
-    ).rows(0, 60)
+    assert not flipping.clean
+    pictures, targets = drawn(split, tmp_path, augmentation(flipping, "vit"), images=60).rows(0, 60)
     known = {image.numpy().tobytes() for image in split.normalized(range(IMAGES), MEAN, STD)}
     as_they_are = [image.numpy().tobytes() in known for image in pictures]
     mirrored = [image.flip(-1).numpy().tobytes() in known for image in pictures]

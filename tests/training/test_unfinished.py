@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from vitscope.workflow.trainings import remove_unfinished
 
 from tests.helpers.splits import built, splits_of_shapes
 from tests.training.recipes import MEAN, RECIPE, STD
@@ -20,6 +19,7 @@ from vitscope.data.split import Split
 from vitscope.files.tensors import TensorFile
 from vitscope.files.whole import sha256_of
 from vitscope.networks.building.family import find_family
+from vitscope.training.leftovers import remove_unfinished
 from vitscope.training.loop import train
 from vitscope.training.seeding import seeded
 

@@ -1,26 +1,29 @@
 """What figures, videos and pages say of what they are made from."""
 
+from typing import TYPE_CHECKING
+
 from vitscope.data.class_numbers import listed
 from vitscope.jobs.job import Values
-from vitscope.networks.checkpoints import weight_sources
-from vitscope.settings.data_sets import named_classes
-from vitscope.settings.study import Model, Study
+
+if TYPE_CHECKING:
+    from vitscope.settings.keys import Model
+    from vitscope.settings.study import Study
 
 # How many classes the caption of a figure lists; the record of the run has all.
 SHOWN_CLASSES = 20
 
 
-def title(study: Study) -> str:
+def title(study: "Study") -> str:
     """Return what to call a study."""
     return f"{study.name} ({study.title})"
 
 
-def labels(study: Study) -> dict[str, str]:
+def labels(study: "Study") -> dict[str, str]:
     """Return what to call each model that is shown."""
     return {name: study.models[name].label for name in study.models_of()}
 
 
-def members(study: Study, figure: str) -> list[Values]:
+def members(study: "Study", figure: str) -> list[Values]:
     """Return the models of a figure: their names, labels, families and epochs of training."""
     entries = {name: study.models[name] for name in study.figures[figure].models}
     return [
@@ -29,8 +32,11 @@ def members(study: Study, figure: str) -> list[Values]:
     ]
 
 
-def classes(study: Study, dataset: str, splits: list[str]) -> dict[str, str]:
+def classes(study: "Study", dataset: str, splits: list[str]) -> dict[str, str]:
     """Return which class has which number, where the order of folders or the study decides it."""
+    # Imported here, as in every job: a job that runs reads no study, nor what checks one.
+    from vitscope.settings.data_sets import named_classes
+
     entry = study.data[dataset]
     for name in splits:
         found = named_classes(entry, name) if name in entry.splits else {}
@@ -39,13 +45,17 @@ def classes(study: Study, dataset: str, splits: list[str]) -> dict[str, str]:
     return {}
 
 
-def weights(model: Model) -> dict[str, str]:
+def weights(model: "Model") -> dict[str, str]:
     """Return where the weights of a model come from."""
+    from vitscope.networks.checkpoints import weight_sources
+
     return {f"Checkpoint of {model.label}": weight_sources.described(model.checkpoint)}
 
 
-def trajectory(model: Model) -> dict[str, str]:
+def trajectory(model: "Model") -> dict[str, str]:
     """Return where the weights come from that a model had in training."""
+    from vitscope.networks.checkpoints import weight_sources
+
     what = f"Trajectory of {model.label}"
     if model.history is not None:
         return {what: f"recorded in training, {weight_sources.described(model.history)}"}

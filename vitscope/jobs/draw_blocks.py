@@ -1,11 +1,15 @@
 """Draw a network as the row of its cut points, in every format."""
 
+from typing import TYPE_CHECKING
+
 from vitscope.jobs import describing
 from vitscope.jobs.job import Files, Job, Names, Resources, Values
-from vitscope.settings.study import Study
+
+if TYPE_CHECKING:
+    from vitscope.settings.study import Study
 
 
-def _values(study: Study, names: Names) -> Values:
+def _values(study: "Study", names: Names) -> Values:
     model = names["model"]
     return {
         "study": describing.title(study),

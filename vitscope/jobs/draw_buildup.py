@@ -1,11 +1,15 @@
 """Draw how accurate the networks of a build-up are, in every format."""
 
+from typing import TYPE_CHECKING
+
 from vitscope.jobs import buildups, describing
 from vitscope.jobs.job import Files, Job, Names, Resources, Values
-from vitscope.settings.study import Study
+
+if TYPE_CHECKING:
+    from vitscope.settings.study import Study
 
 
-def _facts(study: Study, name: str) -> dict[str, str]:
+def _facts(study: "Study", name: str) -> dict[str, str]:
     """Return what the figure is made from, for its caption and its metadata."""
     entry = study.buildups[name]
     recipe, baseline = study.recipe_of_steps(name), study.models[entry.baseline]
@@ -20,7 +24,7 @@ def _facts(study: Study, name: str) -> dict[str, str]:
     }
 
 
-def _values(study: Study, names: Names) -> Values:
+def _values(study: "Study", names: Names) -> Values:
     name = names["buildup"]
     return {
         "name": name,

@@ -2,17 +2,20 @@
 
 from dataclasses import asdict
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from vitscope.measures.captions import caption_of
 from vitscope.files.pairs import by_prefix, split_prefix
 from vitscope.jobs import describing
 from vitscope.jobs.job import Files, Job, Names, Resources, Values
 from vitscope.jobs.tabulate import columns_of
 from vitscope.measures import registry
-from vitscope.settings.study import Study
+from vitscope.measures.captions import caption_of
+
+if TYPE_CHECKING:
+    from vitscope.settings.study import Study
 
 
-def facts(study: Study, figure: str) -> dict[str, str]:
+def facts(study: "Study", figure: str) -> dict[str, str]:
     """Return what a figure is made from, for its caption and its metadata."""
     entry = study.figures[figure]
     models = [study.models[name] for name in entry.models]
@@ -29,7 +32,7 @@ def facts(study: Study, figure: str) -> dict[str, str]:
     return found
 
 
-def _values(study: Study, names: Names) -> Values:
+def _values(study: "Study", names: Names) -> Values:
     name = names["figure"]
     entry = study.figures[name]
     kind = registry.kinds()[entry.kind]

@@ -9,10 +9,13 @@ from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from vitscope.measures.measure import Work
-from vitscope.settings.study import Dataset, Study
+
+if TYPE_CHECKING:
+    from vitscope.settings.keys import Dataset
+    from vitscope.settings.study import Study
 
 # The wildcards of a job: which model, measure, part and so on of a study it is about.
 Names = Mapping[str, str]
@@ -44,21 +47,21 @@ class Network:
 class Request:
     """A job of a study, with what is known of it: its network, its images, and what it loads."""
 
-    study: Study
+    study: "Study"
     names: Names
     network: Network | None = None
     images: int | None = None
     loaded: int = 0
 
     @property
-    def dataset(self) -> Dataset:
+    def dataset(self) -> "Dataset":
         """The data set that the images of the job are of."""
         if "model" in self.names:
             return self.study.dataset_of(self.names["model"])
         return self.study.data[self.names["dataset"]]
 
 
-def its_model(study: Study, names: Names) -> str | None:
+def its_model(study: "Study", names: Names) -> str | None:
     """Return the model that a job is about, by its name."""
     return names.get("model")
 
@@ -84,7 +87,7 @@ class Takes:
     beside: int = 0
 
 
-def no_values(study: Study, names: Names) -> Values:
+def no_values(study: "Study", names: Names) -> Values:
     """Return nothing: the result depends on the inputs alone."""
     return {}
 
@@ -97,10 +100,10 @@ class Job:
     `batches` is the setting that says how many images are in memory at once.
     """
 
-    values: Callable[[Study, Names], Values] = no_values
+    values: Callable[["Study", Names], Values] = no_values
     takes: Takes = Takes()
     batches: str | Callable[[Names], str | None] | None = None
-    model: Callable[[Study, Names], str | None] = its_model
+    model: Callable[["Study", Names], str | None] = its_model
 
     def batch_setting(self, names: Names) -> str | None:
         """Return the setting that says how many images are in memory at once, if there is one."""

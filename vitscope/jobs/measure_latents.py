@@ -1,12 +1,16 @@
 """Measure a shard of latents."""
 
+from typing import TYPE_CHECKING
+
 from vitscope.jobs.extract_latents import latents_bytes
 from vitscope.jobs.job import Files, Job, Names, Request, Resources, Takes, Values
 from vitscope.measures import registry
-from vitscope.settings.study import Study
+
+if TYPE_CHECKING:
+    from vitscope.settings.study import Study
 
 
-def _values(study: Study, names: Names) -> Values:
+def _values(study: "Study", names: Names) -> Values:
     measure, model, part = names["measure"], names["model"], int(names["part"])
     return {
         "settings": registry.declared(measure).part(study, model, part),

@@ -1,13 +1,17 @@
 """Measure a model on images, as a whole or a part of what there is to measure."""
 
+from typing import TYPE_CHECKING
+
 from vitscope.jobs.job import Files, Job, Names, Request, Resources, Takes, Values
 from vitscope.measures import registry
 from vitscope.measures.measure import Work
 from vitscope.networks.building.family import module_of
-from vitscope.settings.study import Study
+
+if TYPE_CHECKING:
+    from vitscope.settings.study import Study
 
 
-def _values(study: Study, names: Names) -> Values:
+def _values(study: "Study", names: Names) -> Values:
     measure, model = names["measure"], names["model"]
     network = study.network(model)
     return {

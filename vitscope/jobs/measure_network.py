@@ -1,12 +1,16 @@
 """Measure the network of a model as it is, with its weights and without images."""
 
+from typing import TYPE_CHECKING
+
 from vitscope.jobs.job import Files, Job, Names, Resources, Takes, Values
 from vitscope.measures import registry
 from vitscope.networks.building.family import module_of
-from vitscope.settings.study import Study
+
+if TYPE_CHECKING:
+    from vitscope.settings.study import Study
 
 
-def _values(study: Study, names: Names) -> Values:
+def _values(study: "Study", names: Names) -> Values:
     measure, model = names["measure"], names["model"]
     network = study.network(model)
     return {

@@ -1,11 +1,15 @@
 """Measure what a model says of images."""
 
+from typing import TYPE_CHECKING
+
 from vitscope.jobs.job import Files, Job, Names, Resources, Values
 from vitscope.measures import registry
-from vitscope.settings.study import Study
+
+if TYPE_CHECKING:
+    from vitscope.settings.study import Study
 
 
-def _values(study: Study, names: Names) -> Values:
+def _values(study: "Study", names: Names) -> Values:
     measure, model = names["measure"], names["model"]
     return {
         "model": model,

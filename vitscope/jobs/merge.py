@@ -1,10 +1,14 @@
 """Merge the parts that were measured of a model, or of the two of a pair, to a table."""
 
+from typing import TYPE_CHECKING
+
 from vitscope.files.pairs import by_prefix
 from vitscope.jobs.job import Files, Job, Names, Resources, Values
 from vitscope.measures import registry
 from vitscope.measures.measure import Measure
-from vitscope.settings.study import Study
+
+if TYPE_CHECKING:
+    from vitscope.settings.study import Study
 
 BLOCK_TABLE = "vitscope.networks.finding.block_table"
 
@@ -14,7 +18,7 @@ def measure_of_parts(measure: Measure) -> Measure:
     return registry.declared(measure.parts_of) if measure.parts_of else measure
 
 
-def _values(study: Study, names: Names) -> Values:
+def _values(study: "Study", names: Names) -> Values:
     measure = registry.declared(names["measure"])
     modules = {
         "part": registry.module(measure_of_parts(measure).name, "table"),

@@ -1,9 +1,13 @@
 """Write one table of a study from those of its models, or pairs of them."""
 
+from typing import TYPE_CHECKING
+
 from vitscope.jobs.job import Files, Job, Names, Resources, Values
 from vitscope.jobs.merge import BLOCK_TABLE
 from vitscope.measures import registry
-from vitscope.settings.study import Study
+
+if TYPE_CHECKING:
+    from vitscope.settings.study import Study
 
 
 def columns_of(table: str) -> str:
@@ -11,7 +15,7 @@ def columns_of(table: str) -> str:
     return BLOCK_TABLE if table == "blocks" else registry.module(table, "table")
 
 
-def _values(study: Study, names: Names) -> Values:
+def _values(study: "Study", names: Names) -> Values:
     return {"modules": [columns_of(names["table"])]}
 
 

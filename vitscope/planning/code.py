@@ -1,19 +1,25 @@
 """A digest of the code that a job reaches, so that a workflow knows when to run it again.
 
 It covers what `run` of the job's module uses of that module, and every module of vitscope that it
-imports. How a job's values are found and what it takes changes no result, and is not part of it.
+imports. Of the modules of jobs that is what is named of each, and no more: how the values of a job
+are found and what it takes changes no result.
 """
 
 import ast
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 
 from vitscope.files import imports
-from vitscope.jobs.job import Values, file_of
+from vitscope.jobs.job import HERE as JOBS
+from vitscope.jobs.job import Values
 
 PACKAGE = Path(__file__).parents[1]
+OF_JOBS = "vitscope.jobs"
+
+# By their module, their place in it, and the name that they are used by.
+Statements = dict[tuple[str, int, str], ast.stmt]
 
 
 def _module_file(name: str) -> Path | None:
@@ -34,15 +40,13 @@ def code_digest(job: str, values: Values) -> str:
 @cache
 def reached(job: str, *modules: str) -> dict[str, Path]:
     """Return every module of vitscope that the work of a job, or one of `modules`, imports."""
-    tree = ast.Module(body=[*_work_of(job)], type_ignores=[])
-    imported = imports.imported_by(tree, f"vitscope.jobs.{job}")
-    return imports.reached((*imported, *modules), _module_file)
+    return imports.reached((*_imported_by(job), *modules), _module_file)
 
 
 @cache
 def _digest(job: str, modules: tuple[str, ...]) -> str:
     found = reached(job, *modules)
-    digest = hashlib.sha256("\n".join(map(ast.unparse, _work_of(job))).encode())
+    digest = hashlib.sha256(_text_of(job).encode())
     for name in sorted(found):
         digest.update(name.encode() + b"\0" + _content(found[name]) + b"\0")
     return digest.hexdigest()[:16]
@@ -54,33 +58,69 @@ def _content(path: Path) -> bytes:
 
 
 @cache
-def _work_of(job: str) -> tuple[ast.stmt, ...]:
-    """Return the statements of a job's module that `run` needs, in their order: what it names."""
-    statements = ast.parse(file_of(job).read_bytes()).body
-    bound = {name: each for each in statements for name in _names_bound(each)}
-    wanted: set[ast.stmt] = set()
-    pending = [bound["run"]]
+def _text_of(job: str) -> str:
+    """Return the work of a job as text, without what changes nothing of it."""
+    work = _work_of(job)
+    return "\n".join(ast.unparse(work[place]) for place in sorted(work))
+
+
+@cache
+def _imported_by(job: str) -> tuple[str, ...]:
+    """Return what the work of a job imports; of the modules of jobs, what is used of them does."""
+    tree = ast.Module(body=[*_work_of(job).values()], type_ignores=[])
+    names = imports.imported_by(tree, OF_JOBS)
+    return tuple(name for name in names if not name.startswith(OF_JOBS))
+
+
+@cache
+def _work_of(job: str) -> Statements:
+    """Return the statements that the work of a job consists of."""
+    found: Statements = {}
+    pending = [(job, "run")]
     while pending:
-        statement = pending.pop()
-        if statement in wanted:
-            continue
-        wanted.add(statement)
-        # Annotations are not evaluated to run it, but name what is imported for them.
-        pending += [bound[name] for name in _names_used(statement) if name in bound]
-    return tuple(_without_unused(each, wanted) for each in statements if each in wanted)
+        module, name = pending.pop()
+        for number, statement in enumerate(_statements(module)):
+            if name in _names_bound(statement) and (module, number, name) not in found:
+                found[module, number, name] = used = _with_one_name(statement, name)
+                pending += [(module, each) for each in _names_used(used)]
+                pending += _named_of_jobs(used)
+    return found
 
 
-def _names_bound(statement: ast.stmt) -> Iterator[str]:
+@cache
+def _statements(job: str) -> tuple[ast.stmt, ...]:
+    return tuple(ast.parse((JOBS / f"{job}.py").read_bytes()).body)
+
+
+def _named_of_jobs(statement: ast.stmt) -> Iterator[tuple[str, str]]:
+    """Yield what a statement imports of the modules of jobs."""
+    for node in ast.walk(statement):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(f"{OF_JOBS}."):
+            module = str(node.module).removeprefix(f"{OF_JOBS}.")
+            yield from ((module, alias.name) for alias in node.names)
+
+
+def _names_bound(statement: ast.stmt) -> Iterable[str]:
     if isinstance(statement, ast.FunctionDef | ast.ClassDef):
-        yield statement.name
-    elif isinstance(statement, ast.Import | ast.ImportFrom):
-        yield from (alias.asname or alias.name.partition(".")[0] for alias in statement.names)
-    elif isinstance(statement, ast.Assign | ast.AnnAssign):
+        return [statement.name]
+    if isinstance(statement, ast.Import | ast.ImportFrom):
+        return [alias.asname or alias.name.partition(".")[0] for alias in statement.names]
+    if isinstance(statement, ast.Assign | ast.AnnAssign):
         targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
-        yield from (each.id for each in targets if isinstance(each, ast.Name))
+        return [each.id for each in targets if isinstance(each, ast.Name)]
+    return []
+
+
+def _with_one_name(statement: ast.stmt, name: str) -> ast.stmt:
+    """Return an import of several names with the one alone that is used."""
+    if not isinstance(statement, ast.ImportFrom):
+        return statement
+    names = [alias for alias in statement.names if (alias.asname or alias.name) == name]
+    return ast.ImportFrom(statement.module, names, statement.level)
 
 
 def _names_used(statement: ast.stmt) -> Iterator[str]:
+    """Yield the names that a statement uses when it is run: not those of its annotations."""
     ignored = {
         id(node)
         for each in ast.walk(statement)
@@ -97,12 +137,3 @@ def _annotations(node: ast.AST) -> Iterator[ast.expr]:
         yield node.returns
     if isinstance(node, ast.arg | ast.AnnAssign) and node.annotation:
         yield node.annotation
-
-
-def _without_unused(statement: ast.stmt, wanted: set[ast.stmt]) -> ast.stmt:
-    """Return an import of several names with those alone that the work uses."""
-    if not isinstance(statement, ast.ImportFrom):
-        return statement
-    used = {name for each in wanted - {statement} for name in _names_used(each)}
-    names = [alias for alias in statement.names if (alias.asname or alias.name) in used]
-    return ast.ImportFrom(statement.module, names, statement.level)

@@ -28,7 +28,8 @@ from vitscope.networks.attention.finding import find_attention
 from vitscope.networks.finding.block_table import BLOCKS, read_cut_points
 from vitscope.scopes.bars import bar
 from vitscope.scopes.borrowed import borrowed
-from vitscope.settings.study import Study, Video
+from vitscope.settings.keys import Video
+from vitscope.settings.study import Study
 from vitscope.training.snapshots import END
 
 # Files that live in memory, where there is such a folder; and the most that one may take there.

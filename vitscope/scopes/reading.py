@@ -16,11 +16,11 @@ from vitscope.jobs.tables import find_table
 from vitscope.measures import registry
 from vitscope.package_data import PUBLISHED_POINTS
 from vitscope.scopes.scope import OTHERS, Tables, drawn
+from vitscope.settings.keys import Figure as FigureEntry
 from vitscope.settings.keys import Settings
 from vitscope.settings.loading import load_study
 from vitscope.settings.moments import with_moments
 from vitscope.settings.resolving import build_study
-from vitscope.settings.study import Figure as FigureEntry
 from vitscope.settings.study import Study
 
 if TYPE_CHECKING:

@@ -16,6 +16,7 @@ from typing import NamedTuple
 from vitscope.errors import VitscopeError
 from vitscope.files.tables import Table
 from vitscope.files.whole import atomic_path
+from vitscope.jobs.tables import find_table
 from vitscope.measures import captions, registry
 from vitscope.networks.building.family import arch_schema, family_names, module_of
 from vitscope.package_data import ROOT
@@ -24,7 +25,6 @@ from vitscope.settings.keys import Config
 from vitscope.settings.loading import BUNDLED_STUDIES, load_study, study_schema
 from vitscope.settings.schema import type_in_words
 from vitscope.settings.section import Schema, schema_of
-from vitscope.jobs.tables import find_table
 
 PAGES = (
     ROOT / "config" / "README.md",

@@ -9,11 +9,11 @@ import pytest
 import torch
 from scipy.special import log_softmax
 from torch import Tensor, nn
-from vitscope.workflow.tables import find_table
 
 from tests.helpers.augmented import augmented
 from tests.helpers.splits import on_model, shapes
 from vitscope.errors import VitscopeError
+from vitscope.jobs.tables import find_table
 from vitscope.measures.classification.compute_fit import fit_table, measure, training_losses
 from vitscope.measures.intervals import interval
 

@@ -9,14 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import bootstrap
-from vitscope.workflow.tables import find_table
 
 from tests.helpers.splits import built, shapes
 from tests.helpers.tiers import some_of
 from vitscope.errors import VitscopeError
+from vitscope.jobs.tables import find_table
 from vitscope.measures.classification.compute_shape_texture import cues, measure, shape_biases
 from vitscope.measures.given import OnPredictions
-from vitscope.workflow.tables import find_table
 
 CLASSES = ["disk", "ring", "star", "heart"]
 

@@ -14,12 +14,12 @@ from hypothesis import settings as limits
 from hypothesis import strategies as st
 from scipy.stats import binom
 from torch import Tensor, nn
-from vitscope.workflow.tables import find_table
 
 from tests.helpers.networks import mini
 from tests.helpers.splits import CENTER, SPREAD, on_model, shapes
 from vitscope.data.image_rows import rows_to_classify
 from vitscope.errors import VitscopeError
+from vitscope.jobs.tables import find_table
 from vitscope.measures.frequency_noise.compute import measure, noise_table, shares_found
 from vitscope.measures.frequency_noise.noise import half_plane, noises, ring, signs
 from vitscope.measures.frequency_noise.rings import sides

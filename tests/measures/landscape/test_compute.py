@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 from scipy.special import logsumexp
 from scipy.stats import kstest
 from torch import Tensor, nn
-from vitscope.workflow.tables import find_table
 
 from tests.helpers.augmented import augmented
 from tests.helpers.networks import MINI, mini
 from vitscope.errors import VitscopeError
+from vitscope.jobs.tables import find_table
 from vitscope.measures import registry
 from vitscope.measures.given import OnLoss
 from vitscope.measures.landscape.compute import (

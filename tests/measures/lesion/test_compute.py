@@ -16,7 +16,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
-from vitscope.workflow.tables import find_table
 
 from tests.helpers.networks import described, mini, mini_blocks
 from tests.helpers.splits import CENTER, SPREAD, on_model, shapes
@@ -24,6 +23,7 @@ from tests.helpers.written import SMALL, written_points
 from tests.helpers.written import built as build_written
 from vitscope.data.image_rows import rows_to_classify
 from vitscope.errors import VitscopeError
+from vitscope.jobs.tables import find_table
 from vitscope.measures.intervals import interval
 from vitscope.measures.lesion.compute import (
     correctness,

@@ -9,7 +9,6 @@ import pandas as pd
 import pytest
 import torch
 from torch import Tensor, nn
-from vitscope.workflow.tables import find_table
 
 from tests.helpers.splits import CENTER, SPREAD, built, on_model, shapes
 from vitscope.corruptions import CORRUPTIONS
@@ -19,6 +18,7 @@ from vitscope.corruptions.registry import corrupt
 from vitscope.data.image_rows import known_labels
 from vitscope.data.split import Split, normalized
 from vitscope.errors import VitscopeError
+from vitscope.jobs.tables import find_table
 from vitscope.measures.robustness.compute import (
     View,
     clean_view,

@@ -2,11 +2,10 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from vitscope.workflow.tables import find_table
 
+from vitscope.jobs.tables import find_table
 from vitscope.measures.given import Parts
 from vitscope.measures.robustness.merge_corruption_error import corruption_error, merge
-from vitscope.workflow.tables import find_table
 
 
 def robustness_table(accuracy: dict[str, list[float]], clean: float) -> pd.DataFrame:

@@ -7,10 +7,10 @@ import pandas as pd
 import pytest
 import torch
 from safetensors.torch import load_file
-from vitscope.workflow.tables import find_table
 
 from vitscope.errors import VitscopeError
 from vitscope.files.tensors import TensorFile
+from vitscope.jobs.tables import find_table
 from vitscope.measures.given import OnWeights
 from vitscope.measures.trajectory.compute import measure, recorded, traced
 from vitscope.networks.building.empty import parameter_names

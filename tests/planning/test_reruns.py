@@ -6,14 +6,14 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from vitscope.workflow import reach
-from vitscope.workflow.digests import reached
-from vitscope.workflow.tables import OTHERS
 
-from tests.helpers.every_job import choices, everything
-from tests.helpers.rules import ROOT, rules
+from tests.helpers.every_job import everything, kinds
+from tests.helpers.rules import ROOT
+from vitscope.jobs.job import find_job
+from vitscope.jobs.tables import OTHERS
 from vitscope.measures import registry
 from vitscope.networks.building.family import family_names, module_of
+from vitscope.planning.code import reached
 
 # What every job needs: its errors, its files, and where there is one, its study. Each table of cut
 # points has their columns: whoever reads it depends on what they mean.
@@ -23,22 +23,14 @@ MOST = 1 / 3
 
 
 def job_kinds() -> Iterator[tuple[str, set[str]]]:
-    """Yield every kind of job, and the modules that it reaches."""
-    study = everything()
-    for rule, written in rules().items():
-        if written.parent or not written.name_in("script"):
-            continue
-        script = ROOT / "scripts" / f"{reach.SCRIPTS.get(rule, rule)}.py"
-        for chosen in choices(rule):
-            label = " ".join([rule, *chosen.values()])
-            families = {module_of(name) for name in family_names()}
-            named = reach.modules(rule, study, {"model": "vit", "video": "vit"} | chosen)
-            yield label, set(reached(script, *(name for name in named if name not in families)))
-        if any(name in families for name in named):
-            alone = set(reached(script))
-            for family in family_names():
-                own = set(reached(script, module_of(family))) - alone
-                yield f"{rule} of {family}", own
+    """Yield every kind of job, and the modules that it reaches, but for that of its family."""
+    study, families = everything(), {module_of(name) for name in family_names()}
+    for name, chosen in kinds():
+        about = {"measure", "table", "figure", "dataset"} & chosen.keys()
+        label = " ".join([name, *(chosen[each] for each in about)])
+        modules = find_job(name).values(study, chosen).get("modules", [])
+        named = modules.values() if isinstance(modules, dict) else modules
+        yield label, set(reached(name, *(each for each in named if each not in families)))
 
 
 def _does_something(file: Path) -> bool:
@@ -62,8 +54,8 @@ def reruns() -> dict[str, list[str]]:
 
 
 def jobs_of_studies() -> set[str]:
-    """Return the kinds of jobs, but for those of single families, which are parts of others."""
-    return {label for label, _ in job_kinds() if " of " not in label}
+    """Return the kinds of jobs."""
+    return {label for label, _ in job_kinds()}
 
 
 def test_no_module_reruns_more_than_a_third_of_all_jobs() -> None:

@@ -1,27 +1,22 @@
 """Parts are merged to a table that says where all of them come from."""
 
-import runpy
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
-import pytest
 
 from tests.helpers.latents import written
 from vitscope.files.tables import read_metadata
+from vitscope.jobs.job import Resources
+from vitscope.jobs.merge import run
 from vitscope.measures import registry
 from vitscope.measures.cka import table_cka_between as between
 from vitscope.measures.cka.compute_cka_between import measure
 from vitscope.measures.given import OnLatents
 from vitscope.measures.hessian.table import TABLE
 
-ROOT = Path(__file__).parents[2]
 
-
-def test_parts_of_several_snapshots_are_merged(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_parts_of_several_snapshots_are_merged(tmp_path: Path) -> None:
     paths = []
     for snapshot, what in (("warmup", "snapshot warmup"), ("end", "checkpoint")):
         for batch in (0, 1):
@@ -32,20 +27,13 @@ def test_parts_of_several_snapshots_are_merged(
             TABLE.write(rows, paths[-1], facts)
     room = "vitscope.measures.hessian"
     modules = {"part": f"{room}.table", "table": f"{room}.table", "merge": f"{room}.merge"}
-    snakemake = SimpleNamespace(
-        input=SimpleNamespace(parts=paths),
-        output=SimpleNamespace(table=tmp_path / "hessian.parquet"),
-        params=SimpleNamespace(modules=modules | {"blocks": None}, settings={}),
-        wildcards=SimpleNamespace(model="vit"),
-        log=[tmp_path / "log.txt"],
-        threads=1,
-    )
-    monkeypatch.syspath_prepend(ROOT)
-    runpy.run_path(str(ROOT / "scripts" / "merge.py"), {"snakemake": snakemake})
-    merged = TABLE.read(snakemake.output.table)
+    target = tmp_path / "hessian.parquet"
+    values = {"models": {"": "vit"}, "modules": modules, "settings": {}}
+    run({"parts": paths}, {"table": target}, values, Resources())
+    merged = TABLE.read(target)
     assert merged["snapshot"].tolist() == ["warmup"] * 2 + ["end"] * 2
     assert merged["batch"].tolist() == [0, 1] * 2
-    facts = read_metadata(snakemake.output.table)
+    facts = read_metadata(target)
     assert {key: value for key, value in facts.items() if key.endswith("sha256")} == {
         "data_sha256": "d",
         "snapshot warmup_sha256": "digest of warmup",
@@ -53,9 +41,7 @@ def test_parts_of_several_snapshots_are_merged(
     }
 
 
-def test_parts_of_both_models_of_a_pair_are_merged(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_parts_of_both_models_of_a_pair_are_merged(tmp_path: Path) -> None:
     paths: dict[str, list[Path]] = {}
     for seed, name in enumerate(("parts", "other_parts")):
         maps = np.random.default_rng(seed).normal(size=(2, 8, 3, 2, 2)).astype(np.float32)
@@ -66,21 +52,14 @@ def test_parts_of_both_models_of_a_pair_are_merged(
         between.PART.write(part, paths[name][0], facts)
     columns, merging = between.__name__, registry.merging_module("cka_between")
     modules = {"part": columns, "table": columns, "merge": merging}
-    snakemake = SimpleNamespace(
-        input=SimpleNamespace(**paths),
-        output=SimpleNamespace(table=tmp_path / "resnet+vit.parquet"),
-        params=SimpleNamespace(modules=modules | {"blocks": None}, settings={}),
-        wildcards=SimpleNamespace(model="resnet+vit"),
-        log=[tmp_path / "log.txt"],
-        threads=1,
-    )
-    monkeypatch.syspath_prepend(ROOT)
-    runpy.run_path(str(ROOT / "scripts" / "merge.py"), {"snakemake": snakemake})
-    merged = between.TABLE.read(snakemake.output.table)
+    target = tmp_path / "resnet+vit.parquet"
+    values = {"models": {"": "resnet", "other_": "vit"}, "modules": modules, "settings": {}}
+    run(paths, {"table": target}, values, Resources())
+    merged = between.TABLE.read(target)
     assert set(merged["model"]) == {"resnet"}
     assert set(merged["other_model"]) == {"vit"}
     assert merged[["index", "other_index"]].to_numpy().tolist() == [[0, 0], [1, 0]]
-    facts = read_metadata(snakemake.output.table)
+    facts = read_metadata(target)
     assert {key: value for key, value in facts.items() if key.endswith("sha256")} == {
         "data_sha256": "data of parts",
         "checkpoint_sha256": "weights of parts",

@@ -1,5 +1,6 @@
 """In copies of the package: what is edited there must not be what other tests import."""
 
+import os
 import shutil
 import subprocess
 import sys
@@ -13,43 +14,74 @@ ROOT = Path(__file__).parents[2]
 @pytest.fixture
 def copy(tmp_path: Path) -> Path:
     shutil.copytree(ROOT / "vitscope", tmp_path / "vitscope")
-    shutil.copytree(ROOT / "scripts", tmp_path / "scripts")
     return tmp_path
 
 
-def digest(root: Path, script: str, *modules: str) -> str:
+def digest(root: Path, job: str, *modules: str) -> str:
     """Return the digest as a workflow in `root` sees it."""
     code = (
-        "import sys; from pathlib import Path; from vitscope.workflow.digests import code_digest\n"
-        "print(code_digest(Path(sys.argv[1]), *sys.argv[2:]))\n"
+        "import sys; from vitscope.planning.code import code_digest\n"
+        "print(code_digest(sys.argv[1], {'modules': sys.argv[2:]}))\n"
     )
-    command = [sys.executable, "-c", code, f"scripts/{script}.py", *modules]
-    done = subprocess.run(command, cwd=root, check=True, capture_output=True, text=True)
+    command = [sys.executable, "-c", code, job, *modules]
+    environment = {**os.environ, "PYTHONPATH": str(root)}
+    done = subprocess.run(
+        command, cwd=root, env=environment, check=True, capture_output=True, text=True
+    )
     return done.stdout.strip()
 
 
-def changes(root: Path, edited: str, script: str, *modules: str) -> bool:
-    """Whether an edit of a file changes the digest of a script, and undoing it brings it back."""
+def changes(root: Path, edited: str, job: str, *modules: str, text: str = "# edited\n") -> bool:
+    """Whether an edit of a file changes the digest of a job, and undoing it brings it back."""
     file = root / edited
-    before, text = digest(root, script, *modules), file.read_text(encoding="utf-8")
-    file.write_text(f"{text}# edited\n", encoding="utf-8")
-    during = digest(root, script, *modules)
-    file.write_text(text, encoding="utf-8")
-    assert digest(root, script, *modules) == before
+    before, original = digest(root, job, *modules), file.read_text(encoding="utf-8")
+    file.write_text(f"{original}{text}", encoding="utf-8")
+    during = digest(root, job, *modules)
+    file.write_text(original, encoding="utf-8")
+    assert digest(root, job, *modules) == before
     return during != before
+
+
+def write_job(root: Path, line: str) -> None:
+    """Write a kind of work whose `run` has a line."""
+    text = f"JOB = None\n\n\ndef run():\n    {line}\n"
+    (root / "vitscope" / "jobs" / "go.py").write_text(text, encoding="utf-8")
+
+
+def test_of_a_job_its_work_alone_counts(copy: Path) -> None:
+    own = "vitscope/jobs/merge.py"
+    assert not changes(copy, own, "merge", text="\nUNUSED = 1\n")
+    file = copy / own
+    before, text = digest(copy, "merge"), file.read_text(encoding="utf-8")
+    # What the result depends on is seen in the values.
+    assert "def _values(study" in text
+    file.write_text(text.replace("def _values(study", "def _values(other"), encoding="utf-8")
+    assert digest(copy, "merge") == before
+    assert 'inputs.get(f"{prefix}blocks")' in text
+    file.write_text(text.replace('inputs.get(f"{prefix}blocks")', "None"), encoding="utf-8")
+    assert digest(copy, "merge") != before
+
+
+def test_a_function_that_the_work_calls_counts(copy: Path) -> None:
+    file = copy / "vitscope/jobs/draw_figure.py"
+    before, text = digest(copy, "draw_figure"), file.read_text(encoding="utf-8")
+    assert 'key.endswith("_sha256")' in text
+    file.write_text(text.replace('key.endswith("_sha256")', "key"), encoding="utf-8")
+    assert digest(copy, "draw_figure") != before
 
 
 ROOM = "vitscope.measures.feature_variance"
 
 
 @pytest.mark.parametrize(
-    ("edited", "script", "modules", "changed"),
+    ("edited", "job", "modules", "changed"),
     [
-        ("scripts/measure_latents.py", "measure_latents", (), True),
         ("vitscope/files/tensors.py", "measure_latents", (), True),
         ("vitscope/__init__.py", "measure_latents", (), True),
         ("vitscope/networks/finding/capture.py", "measure_latents", (), False),
-        ("scripts/merge.py", "measure_latents", (), False),
+        ("vitscope/jobs/opening.py", "measure_latents", (), True),
+        ("vitscope/jobs/merge.py", "measure_latents", (), False),
+        ("vitscope/settings/study.py", "measure_latents", (), False),
         ("vitscope/networks/finding/capture.py", "extract_latents", (), True),
         ("vitscope/drawing/looks.py", "merge", (), False),
         ("vitscope/drawing/saving.py", "draw_figure", (), True),
@@ -82,9 +114,9 @@ ROOM = "vitscope.measures.feature_variance"
     ],
 )
 def test_an_edit_of_what_is_reached_changes_it(
-    copy: Path, edited: str, script: str, modules: tuple[str, ...], changed: bool
+    copy: Path, edited: str, job: str, modules: tuple[str, ...], changed: bool
 ) -> None:
-    assert changes(copy, edited, script, *modules) is changed
+    assert changes(copy, edited, job, *modules) is changed
 
 
 def test_what_is_imported_for_types_alone_changes_nothing(copy: Path) -> None:
@@ -92,7 +124,7 @@ def test_what_is_imported_for_types_alone_changes_nothing(copy: Path) -> None:
     goal.write_text("x = 1\n", encoding="utf-8")
     lines = "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from vitscope.goal import x\n"
     start.write_text(lines, encoding="utf-8")
-    (copy / "scripts" / "go.py").write_text("import vitscope.start\n", encoding="utf-8")
+    write_job(copy, "import vitscope.start")
     assert not changes(copy, "vitscope/goal.py", "go")
 
 
@@ -115,7 +147,7 @@ def test_every_form_of_import_is_followed(copy: Path, line: str) -> None:
     (copy / "vitscope" / "goal.py").write_text("x = 1\n", encoding="utf-8")
     (copy / "vitscope" / "between.py").write_text("from .goal import x\n", encoding="utf-8")
     (copy / "vitscope" / "start.py").write_text(f"{line}\n", encoding="utf-8")
-    (copy / "scripts" / "go.py").write_text("import vitscope.start\n", encoding="utf-8")
+    write_job(copy, "import vitscope.start")
     assert changes(copy, "vitscope/goal.py", "go")
 
 
@@ -125,7 +157,7 @@ def test_packages_relative_to_their_parent(copy: Path) -> None:
     (package / "__init__.py").write_text("from .inner import x\n", encoding="utf-8")
     (package / "inner.py").write_text("from ..goal import x\n", encoding="utf-8")
     (copy / "vitscope" / "goal.py").write_text("x = 1\n", encoding="utf-8")
-    (copy / "scripts" / "go.py").write_text("from vitscope import deep\n", encoding="utf-8")
+    write_job(copy, "from vitscope import deep")
     assert changes(copy, "vitscope/goal.py", "go")
     assert changes(copy, "vitscope/deep/inner.py", "go")
 
@@ -133,15 +165,14 @@ def test_packages_relative_to_their_parent(copy: Path) -> None:
 def test_modules_that_import_one_another(copy: Path) -> None:
     (copy / "vitscope" / "one.py").write_text("import vitscope.two\n", encoding="utf-8")
     (copy / "vitscope" / "two.py").write_text("import vitscope.one\n", encoding="utf-8")
-    (copy / "scripts" / "go.py").write_text("import vitscope.one\n", encoding="utf-8")
+    write_job(copy, "import vitscope.one")
     assert changes(copy, "vitscope/two.py", "go")
 
 
 def test_it_depends_on_neither_place_nor_date(copy: Path, tmp_path: Path) -> None:
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
-    for part in ("vitscope", "scripts"):
-        shutil.copytree(copy / part, elsewhere / part)
+    shutil.copytree(copy / "vitscope", elsewhere / "vitscope")
     for file in elsewhere.rglob("*.py"):
         file.touch()
     assert digest(elsewhere, "extract_latents") == digest(copy, "extract_latents")

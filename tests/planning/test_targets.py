@@ -4,13 +4,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from vitscope.workflow import targets
 
 from tests.helpers.studies import figure_of
 from vitscope.errors import VitscopeError
 from vitscope.measures import registry
+from vitscope.planning import targets
 from vitscope.settings.loading import BUNDLED_STUDIES, Studies, load_config
-from vitscope.workflow import targets
 
 PLACES = targets.Places("figures", "results", ("all", "train_mini"))
 MINI = BUNDLED_STUDIES / "mini.yaml"

@@ -10,16 +10,18 @@ import pytest
 import torch
 import yaml
 from torch.utils.flop_counter import FlopCounterMode
-from vitscope.workflow import costs
-from vitscope.workflow.costs import LEAST_MINUTES, ON_A_NODE, Job
 
 from tests.helpers.rules import ROOT, rules
 from vitscope.files.tables import read_metadata
+from vitscope.jobs.job import Job, Network, Request, find_job
+from vitscope.jobs.job import names as job_names
 from vitscope.measures.hessian.lanczos import LARGEST_BASIS
 from vitscope.measures.hessian.measure import LEAST_VECTORS
 from vitscope.networks.building.empty import empty_network
 from vitscope.networks.finding.block_table import BLOCKS
 from vitscope.networks.finding.blocks import list_blocks
+from vitscope.planning import costs
+from vitscope.planning.costs import LEAST_MINUTES, ON_A_NODE
 from vitscope.settings.loading import BUNDLED_STUDIES, load_study
 from vitscope.settings.study import Study
 
@@ -35,13 +37,36 @@ def profile(name: str) -> dict[str, Any]:
 
 
 @cache
-def network(study: str, model: str) -> costs.Network:
-    return costs.counted({"mini": MINI, "paper": PAPER}[study], model)
+def network(study: str, model: str) -> Network:
+    return costs.count_network({"mini": MINI, "paper": PAPER}[study], model)
 
 
-def job(study: Study, rule: str, images: int | None = None, **names: str) -> Job:
+# A job and what is known of it, as costs are asked for.
+Asked = tuple[Job, Request]
+
+
+def ask(name: str, study: Study, names: dict[str, str], **known: Any) -> Asked:
+    """Return a job of a study."""
+    job = find_job(name)
+    return job, replace(costs.request_of(job, study, names), **known)
+
+
+def job(study: Study, name: str, images: int | None = None, **names: str) -> Asked:
     """Return a job of a model whose network is known."""
-    return Job(rule, study, names, network(study.name, names["model"]), images)
+    return ask(name, study, names, network=network(study.name, names["model"]), images=images)
+
+
+def minutes(asked: Asked) -> int:
+    return costs.minutes(*asked)
+
+
+def megabytes(asked: Asked) -> int:
+    return costs.megabytes(*asked)
+
+
+def read(name: str, names: dict[str, str], inputs: dict[str, Any], study: Study = MINI) -> Request:
+    """Return a job with what its inputs say."""
+    return costs.with_inputs(*ask(name, study, names), inputs)
 
 
 def with_section(study: Study, section: str, **settings: Any) -> Study:
@@ -61,14 +86,20 @@ def test_every_job_is_short_or_says_what_it_takes() -> None:
     for name, rule in rules().items():
         if rule.parent is None and "script:" in rule.text:
             local = "localrule: True" in rule.text
-            asks = "mem_mb=" in rule.text and "runtime=" in rule.text
-            assert local != asks, name
+            assert local != ("requests_of(" in rule.text), name
 
 
 def test_rules_ask_for_what_their_own_jobs_take() -> None:
     for name, rule in rules().items():
-        asked = re.findall(r'(?:megabytes|minutes)_of\("(\w+)"\)', rule.text)
-        assert set(asked) <= {name}, name
+        asked = re.findall(r"requests_of\((\"\w+\"(?:, alike=\"\w+\")?)", rule.text)
+        done = re.findall(r"of_job\((\"\w+\"(?:, alike=\"\w+\")?)", rule.text)
+        assert asked in ([], done), name
+
+
+def test_jobs_that_run_torch_are_no_local_rules() -> None:
+    for name, rule in rules().items():
+        if rule.job and find_job(rule.job).takes.torch:
+            assert "localrule: True" not in rule.text, name
 
 
 def test_rules_that_inherit_are_as_local_as_what_they_inherit_from() -> None:
@@ -77,9 +108,6 @@ def test_rules_that_inherit_are_as_local_as_what_they_inherit_from() -> None:
         if rule.parent is not None:
             local = ["localrule: True" in each.text for each in (rule, rules()[rule.parent])]
             assert len(set(local)) == 1, name
-            # What is inherited asks for both.
-            asked = rule.part("resources")
-            assert ("mem_mb=" in asked) == ("runtime=" in asked), name
 
 
 def test_what_needs_the_network_is_local() -> None:
@@ -88,22 +116,16 @@ def test_what_needs_the_network_is_local() -> None:
     assert all("localrule: True" in text for text in fetching.values())
 
 
-def test_what_runs_a_model_may_have_a_gpu_and_nothing_else() -> None:
-    for name, rule in rules().items():
-        if rule.parent is None:
-            assert ("gpu=gpu_of" in rule.text) == ("device=device_of" in rule.text), name
-
-
-def test_rules_that_run_a_network_are_those_that_costs_know() -> None:
-    running = {name for name, rule in rules().items() if "gpu=gpu_of" in rule.part("resources")}
-    assert running == {*costs.RUNS_NETWORK}
+def test_rules_that_run_a_network_may_have_a_gpu_and_no_others() -> None:
+    asking = {rule.job for rule in rules().values() if "gpu=gpu_of" in rule.part("resources")}
+    assert asking == {name for name in job_names() if find_job(name).takes.work}
 
 
 def test_requests_double_at_every_attempt() -> None:
-    text = (ROOT / "rules" / "requests.smk").read_text(encoding="utf-8")
+    text = (ROOT / "rules" / "common.smk").read_text(encoding="utf-8")
     assert text.count("* 2 ** (attempt - 1)") == 1
     # Of memory, that of a training doubles once.
-    assert "2 **" in text.partition("def megabytes(")[2].partition("def minutes_of")[0]
+    assert "2 **" in text.partition("def megabytes(")[2].partition("def minutes(")[0]
 
 
 @pytest.mark.parametrize(
@@ -128,21 +150,17 @@ def test_a_network_is_read_from_its_block_table(tmp_path: Path) -> None:
     blocks = list_blocks("vit", model, settings)
     path = tmp_path / "blocks.parquet"
     BLOCKS.write(blocks.table, path, blocks.metadata())
-    read = costs.network_of(BLOCKS.read(path), read_metadata(path))
-    assert read == network("mini", "vit")
-    assert read.weights == 4 * sum(p.numel() for p in model.parameters())
-    asking = costs.informed(
-        Job("predict", MINI, {"model": "vit", "split": "test"}), {"blocks": path}
-    )
-    assert asking.network == read
+    found = costs.network_of(BLOCKS.read(path), read_metadata(path))
+    assert found == network("mini", "vit")
+    assert found.weights == 4 * sum(p.numel() for p in model.parameters())
+    asking = read("predict", {"model": "vit", "split": "test"}, {"blocks": path})
+    assert asking.network == found
 
 
 def test_images_are_counted_by_the_size_of_their_file(tmp_path: Path) -> None:
     # Labels, places and sums are of 24 bytes for an image; there is a header besides.
     images = file_of(tmp_path / "split", 2000 * (3 * 32**2 + 24) + 1000)
-    asking = costs.informed(
-        Job("predict", MINI, {"model": "vit", "split": "test"}), {"images": images}
-    )
+    asking = read("predict", {"model": "vit", "split": "test"}, {"images": images})
     assert asking.images == pytest.approx(2000, rel=0.01)
 
 
@@ -165,13 +183,13 @@ def test_models_of_the_paper_have_the_time_that_they_take(name: str) -> None:
         ("predict", ""): 10_000 * one,
         ("measure_model", "frequency_noise"): 10_000 * 28 * one,
         ("measure_model", "lesion"): 10_000 * lesions,
-        ("measure_model_part", "robustness"): 10_000 * 6 * one,
+        ("measure_model", "robustness"): 10_000 * 6 * one,
         # Three rows of 21 points.
         ("measure_loss", "landscape"): 1024 * 63 * point,
     }
     for (rule, measure), seconds in taken.items():
         names = {"model": name, "split": "test", "part": "0", "measure": measure, "snapshot": "end"}
-        asked = 60 * (costs.minutes(job(PAPER, rule, 10_000, **names)) - LEAST_MINUTES)
+        asked = 60 * (minutes(job(PAPER, rule, 10_000, **names)) - LEAST_MINUTES)
         # Requests are of whole minutes, and a job has its start besides.
         assert LEAST * seconds <= asked <= MOST * (seconds + costs.START_WITH_TORCH) + 60, measure
 
@@ -180,9 +198,9 @@ def test_a_large_model_has_the_time_that_it_takes_on_paper() -> None:
     """ViT-B/16 on all of ImageNet's validation images: 9.8 hours, by docs/scale.md."""
     model = replace(PAPER.models["vit_tiny_imagenet"], arch={"name": "vit_base_patch16_224"})
     study = replace(PAPER, name="large", models={"large": model})
-    asking = Job("predict", study, {"model": "large", "split": "test"})
-    asking = replace(asking, network=costs.counted(study, "large"), images=50_000)
-    assert LEAST * 9.8 <= costs.minutes(asking) / 60 <= MOST * 9.8
+    names, taken = {"model": "large", "split": "test"}, costs.count_network(study, "large")
+    asking = ask("predict", study, names, network=taken, images=50_000)
+    assert LEAST * 9.8 <= minutes(asking) / 60 <= MOST * 9.8
 
 
 def imagenet(images: int | None) -> Study:
@@ -196,38 +214,40 @@ PIXELS = {"dataset": "imagenet", "split": "test", "corruption": "glass_blur"}
 
 
 def test_all_images_of_imagenet_have_the_time_to_be_corrupted() -> None:
-    asking = Job("corrupt_images", imagenet(None), PIXELS, images=50_000)
+    asking = ask("corrupt_images", imagenet(None), PIXELS, images=50_000)
     # Of 4 images, at all severities, each took 0.15 seconds.
     taken = 50_000 * 0.15
-    assert LEAST * taken <= 60 * costs.minutes(asking) <= MOST * taken
+    assert LEAST * taken <= 60 * minutes(asking) <= MOST * taken
 
 
 def test_few_small_images_have_the_least_time() -> None:
     names = {"dataset": "shapes32", "split": "test", "corruption": "fog"}
     for rule in ("corrupt_images", "build_split"):
-        asked = costs.minutes(Job(rule, MINI, names, images=2000))
+        asked = minutes(ask(rule, MINI, names, images=2000))
         assert LEAST_MINUTES <= asked <= LEAST_MINUTES + 2
-    asked = costs.minutes(Job("augment_images", MINI, {"model": "vit"}))
+    asked = minutes(ask("augment_images", MINI, {"model": "vit"}))
     assert LEAST_MINUTES <= asked <= LEAST_MINUTES + 2
 
 
 def test_images_without_a_model_have_time_by_their_pixels() -> None:
     # A photograph of 500x400 pixels took 2.5 ms; one of 4000x3000 took 0.13 s, 50,000 two hours.
-    building = costs.minutes(Job("build_split", imagenet(None), PIXELS)) - LEAST_MINUTES
+    building = minutes(ask("build_split", imagenet(None), PIXELS)) - LEAST_MINUTES
     assert 60 * building >= LEAST * 50_000 * 0.0025
     assert 4 * building >= 50_000 * 0.13 / 60
-    few = costs.minutes(Job("build_split", imagenet(10_000), PIXELS)) - LEAST_MINUTES
+    few = minutes(ask("build_split", imagenet(10_000), PIXELS)) - LEAST_MINUTES
     assert building == pytest.approx(5 * few, abs=5)
     # An image of 32 pixels took 0.11 ms, one of 224 pixels 0.83.
     study = with_section(PAPER, "fit", images=1_000_000)
     for name, seconds in {"vit_ti": 0.000_11, "vit_tiny_imagenet": 0.000_83}.items():
-        asked = costs.minutes(Job("augment_alike", study, {"model": name})) - LEAST_MINUTES
+        asked = (
+            minutes(ask("augment_images", study, {"model": name, "alike": "yes"})) - LEAST_MINUTES
+        )
         assert 60 * asked >= LEAST * 1e6 * seconds, name
 
 
 def test_training_has_time_by_the_images_that_there_are() -> None:
     asked = [
-        costs.minutes(replace(job(MINI, "train_model", count, model="vit"))) - LEAST_MINUTES
+        minutes(job(MINI, "train_model", count, model="vit")) - LEAST_MINUTES
         for count in (20_000, 10_000)
     ]
     assert asked[0] == pytest.approx(2 * asked[1], abs=1)
@@ -261,29 +281,26 @@ def test_batches_have_the_memory_that_they_took(
 ) -> None:
     sixty_four = replace(study, analysis=replace(study.analysis, batch_size=64))
     names = {"model": model, "split": "test", "part": "0", "measure": measure, "snapshot": "end"}
-    asked = costs.megabytes(job(sixty_four, rule, 10_000, **names)) - ON_A_NODE
+    asked = megabytes(job(sixty_four, rule, 10_000, **names)) - ON_A_NODE
     assert measured * 1.08 <= asked <= MOST * measured
 
 
 def test_a_training_has_time_and_memory_by_its_network() -> None:
-    asked = [
-        costs.informed(Job("train_model", MINI, {"model": model}), {}) for model in ("vit", "mixer")
-    ]
-    assert asked[0].network == costs.counted(MINI, "vit")
-    (most, least), images = asked, 20_000
-    assert costs.minutes(replace(most, images=images)) > costs.minutes(
-        replace(least, images=images)
-    )
+    requests = [read("train_model", {"model": model}, {}) for model in ("vit", "mixer")]
+    assert requests[0].network == costs.count_network(MINI, "vit")
+    train = find_job("train_model")
+    most, least = (costs.minutes(train, replace(each, images=20_000)) for each in requests)
+    assert most > least
     # What has no cut points can be trained all the same.
     blind = replace(MINI.models["vit"], points=[{"module": "nowhere"}])
     study = replace(MINI, models={"vit": blind})
-    assert costs.informed(Job("train_model", study, {"model": "vit"}), {}).network is None
+    assert read("train_model", {"model": "vit"}, {}, study).network is None
 
 
 def test_larger_batches_of_a_landscape_ask_for_more() -> None:
     names = {"model": "vit_ti", "part": "0", "measure": "landscape", "snapshot": "end"}
     asked = [
-        costs.megabytes(job(study, "measure_loss", **names))
+        megabytes(job(study, "measure_loss", **names))
         for study in (
             with_section(PAPER, "landscape", batch_size=32),
             with_section(PAPER, "landscape", batch_size=128),

@@ -1,0 +1,235 @@
+"""What jobs will cost: counted by hand for the frozen study, and read from records of runs."""
+
+import re
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.helpers.rules import ROOT, rules
+from tests.helpers.studies import FROZEN
+from vitscope.commands.plan import _planned, earlier
+from vitscope.commands.workflow import Asked
+from vitscope.jobs.draw_video import UNCOUNTED_FRAMES
+from vitscope.jobs.job import Names, Request, find_job
+from vitscope.measures import registry
+from vitscope.measures.lesion.measure import SHARE_OF_LESION
+from vitscope.planning import costs
+from vitscope.planning.plan import (
+    Cost,
+    Planned,
+    _request,
+    as_text,
+    by_kind,
+    costs_of,
+    time_pass,
+)
+from vitscope.settings.loading import load_study
+from vitscope.settings.study import Study
+
+
+@pytest.fixture(scope="module")
+def frozen() -> Study:
+    return load_study(FROZEN)
+
+
+def planned(job: str, record: Path = Path("none.tsv"), **names: str) -> Planned:
+    return Planned(job, "mini", names, record)
+
+
+def known(study: Study, job: str, **names: str) -> Request:
+    """Return a job as plans have it, with its network."""
+    request = _request(find_job(job), study, names)
+    return replace(request, network=costs.count_network(study, request.names["model"]))
+
+
+OF_VIT: Names = {"model": "vit", "part": "0", "snapshot": "end", "split": "test"}
+
+
+@pytest.mark.parametrize(
+    ("job", "names", "passes"),
+    [
+        ("extract_latents", {}, 256),
+        ("predict", {}, 2000),
+        ("predict", {"split": "conflict"}, 2000),
+        # The whole, and without each of its units: at most the cut points.
+        ("measure_model", {"measure": "lesion"}, 1000 * (1 + 25 * SHARE_OF_LESION)),
+        # Nine frequencies, one draw, and clean images.
+        ("measure_model", {"measure": "frequency_noise"}, 500 * 10),
+        # Fifteen corruptions, three severities, and clean images.
+        ("measure_model", {"measure": "robustness"}, 200 * 31),
+        ("measure_model", {"measure": "fit"}, 1000),
+        # Forward, and back from five cut points.
+        ("measure_model", {"measure": "receptive_field"}, 50 * 6),
+        # Eleven rows of eleven points.
+        ("measure_loss", {"measure": "landscape"}, 11 * 11 * 128),
+        # Six batches of 16 images: 200 steps of Lanczos at most, or 20 from each probe.
+        ("measure_loss", {"measure": "hessian"}, 6 * 16 * 200 * 6),
+        ("measure_loss", {"measure": "hessian_density"}, 6 * 16 * 20 * 6),
+        ("train_model", {"model": "resnet"}, 3 * 8 * 20000),
+        # All that there are of what is generated.
+        ("draw_video", {"video": "walk"}, 12),
+        # Of the recipe of the build-up, and all test images.
+        ("train_model", {"buildup": "fig12a"}, 3 * 8 * 4000),
+        ("measure_step", {"buildup": "fig12a"}, 2000),
+    ],
+)
+def test_forward_passes_are_those_of_the_settings(
+    frozen: Study, job: str, names: Names, passes: float
+) -> None:
+    of_training = job in ("train_model", "measure_step")
+    asked = names if of_training else {**OF_VIT, **names}
+    work = costs.work(find_job(job), known(frozen, job, **asked))
+    assert work is not None
+    assert work.passes == passes
+
+
+def test_frames_of_an_unknown_number_are_guessed(frozen: Study) -> None:
+    walk = replace(frozen.videos["walk"], source={"path": "walk.mp4"})
+    job = find_job("draw_video")
+    for shown, passes in ((None, UNCOUNTED_FRAMES), (30, 30)):
+        study = replace(frozen, videos={"walk": replace(walk, frames=shown)})
+        request = _request(job, study, {"video": "walk"})
+        work = costs.work(job, request)
+        assert work is not None
+        assert (work.passes, work.batch, work.most) == (passes, 1, True)
+        assert request.names == {"video": "walk", "model": "vit"}
+
+
+def test_the_last_rows_of_a_landscape_are_what_is_left(frozen: Study) -> None:
+    landscape = frozen.sections["landscape"] | {"points": 17, "rows_per_job": 9}
+    study = replace(frozen, sections={**frozen.sections, "landscape": landscape})
+    for part, rows in (("0", 9), ("1", 8)):
+        names = {**OF_VIT, "measure": "landscape", "part": part}
+        work = costs.work(find_job("measure_loss"), known(study, "measure_loss", **names))
+        assert work is not None
+        assert work.passes == rows * 17 * 128
+
+
+def written(request: Request, job: str) -> int | None:
+    writes = find_job(job).takes.writes
+    return writes(request) if writes else None
+
+
+def test_bytes_are_those_of_the_settings(frozen: Study) -> None:
+    # The stem and 24 residual branches, of 64 tokens of 48 channels.
+    latents = known(frozen, "extract_latents", **OF_VIT)
+    assert written(latents, "extract_latents") == 256 * 25 * 64 * 48 * 4
+    split = Request(frozen, {"dataset": "shapes32", "split": "test"})
+    assert written(split, "build_split") == 2000 * 3 * 32**2
+    assert written(Request(frozen, {"table": "fit"}), "tabulate") is None
+
+
+def record(path: Path, seconds: float) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"s\th:m:s\n{seconds}\t0:00:01\n", encoding="utf-8")
+
+
+def test_seconds_are_those_of_the_same_job(tmp_path: Path) -> None:
+    record(tmp_path / "landscape/vit/end/0.tsv", 40)
+    record(tmp_path / "landscape/vit/end/1.tsv", 20)
+    # A job that never ran is like its siblings; one of another folder is not.
+    for place, seconds in (("vit/end/0", 40), ("vit/end/2", 30), ("pit/end/0", None)):
+        job = planned("measure_loss", tmp_path / f"landscape/{place}.tsv")
+        assert earlier(job) == seconds
+
+
+NAMES = {
+    name: name
+    for text in [rule.text for rule in rules().values()]
+    for name in re.findall(r"{(\w+)}", text)
+}
+
+
+@pytest.mark.parametrize("name", [name for name, rule in rules().items() if rule.part("benchmark")])
+def test_records_are_looked_for_where_the_rule_writes_them(name: str) -> None:
+    rule = rules()[name]
+    place = "figures" if "<figures>/" in rule.part("output") else "results"
+    first, *_ = rule.paths("output", **NAMES)
+    (written_to,) = rule.paths("benchmark", **NAMES)
+    names = {"video": "video"} if name == "draw_video" else {}
+    job = _planned(Asked(None, {}), Path(place, first), "any", "mini", names)
+    assert job.record == Path("benchmarks", written_to)
+
+
+def test_where_seconds_come_from(frozen: Study) -> None:
+    jobs = [
+        planned("measure_model", **OF_VIT, measure="fit"),
+        planned("predict", **OF_VIT),
+        planned("tabulate", table="fit"),
+        planned("measure_loss", **OF_VIT, measure="hessian"),
+        planned("measure_latents", **OF_VIT, measure="cka"),
+    ]
+    seconds = {"measure_model": 7.0}
+    found = costs_of(frozen, jobs, lambda job: seconds.get(job.job), lambda _, model: 0.25)
+    sources = ["earlier runs", "calibration", "defaults", "calibration, at most", "defaults"]
+    assert [cost.source for cost in found] == sources
+    assert found[0].seconds == 7
+    assert found[1].seconds == pytest.approx(2000 * 0.25, rel=0.01)
+
+
+def test_what_is_not_known_is_unknown(frozen: Study) -> None:
+    splits = frozen.data["shapes32"].splits
+    data = replace(
+        frozen.data["shapes32"], splits=splits | {"test": replace(splits["test"], images=None)}
+    )
+    study = replace(frozen, data={"shapes32": data})
+    job = planned("predict", **OF_VIT)
+    (cost,) = costs_of(study, [job], lambda job: None, lambda _, model: 0.25)
+    assert (cost.seconds, cost.source) == (None, "unknown")
+
+
+def test_seconds_per_gb_are_those_that_were_measured() -> None:
+    text = (ROOT / "docs" / "scale.md").read_text(encoding="utf-8")
+    rows = {
+        "feature_variance": ("variance",),
+        # Two jobs when they were measured.
+        "fourier": ("half-diagonals", "whole spectrum"),
+        "cka": ("CKA",),
+    }
+    found = re.findall(r"^\| ([\w -]+): .*, ([\d.]+) s \|$", text, re.MULTILINE)
+    measured = {row: float(seconds) for row, seconds in found}
+    declared = {name: registry.declared(name) for name in registry.names()}
+    (shard,) = map(float, re.findall(r"the most latents at once \| ([\d.]+) GB", text))
+    for name, of_measure in rows.items():
+        seconds = sum(measured[row] for row in of_measure)
+        assert declared[name].seconds_per_gb == pytest.approx(seconds / shard, abs=0.15)
+
+
+def test_a_network_is_timed(frozen: Study) -> None:
+    assert 0 < time_pass(frozen, "vit") < 10
+
+
+def test_costs_are_summed(frozen: Study) -> None:
+    sums = by_kind(
+        [
+            Cost("tabulate", None, None, 1.0, "defaults"),
+            Cost("predict", 10, 5, 3600.0, "calibration"),
+            Cost("predict", 20, None, None, "unknown"),
+        ]
+    )
+    assert [(row.job, row.jobs, row.passes, row.bytes) for row in sums] == [
+        ("predict", 2, 30, 5),
+        ("tabulate", 1, 0, 0),
+    ]
+    text = as_text(frozen, sums, 3)
+    assert "calibration, unknown" in text
+    assert "at most 3 GB" in text
+    assert "not in the sum" in text
+    assert "build-up" not in text
+    deciding = [Cost("decide_step", None, None, 1, "defaults")]
+    assert "A build-up is decided step by step" in as_text(frozen, by_kind(deciding), None)
+    assert any(line.split()[:3] == ["all", "3", "30"] for line in text.splitlines())
+
+
+@pytest.mark.parametrize("name", ["mini", "cifar100", "paper", "probing"])
+def test_every_study_is_planned_whole(name: str, tmp_path: Path) -> None:
+    """Each job of a dry run is known to the plan, with what it takes."""
+    command = [sys.executable, "-m", "vitscope", "plan", name]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith(f"Plan of {name}: ")
+    jobs = {line.split()[0] for line in done.stdout.splitlines()[2:] if line[:1].islower()}
+    assert {"draw_figure", "draw_claims", "count_claims", "record_run"} <= jobs
