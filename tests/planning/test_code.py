@@ -62,6 +62,16 @@ def test_of_a_job_its_work_alone_counts(copy: Path) -> None:
     assert digest(copy, "merge") != before
 
 
+def test_of_what_jobs_share_what_they_name_counts(copy: Path) -> None:
+    file, jobs = copy / "vitscope/jobs/opening.py", ("measure_latents", "list_blocks")
+    before, text = [digest(copy, job) for job in jobs], file.read_text(encoding="utf-8")
+    assert '(name, "TABLE", "BLOCKS")' in text
+    changed = text.replace('(name, "TABLE", "BLOCKS")', "(name,)")
+    file.write_text(changed, encoding="utf-8")
+    after = [digest(copy, job) for job in jobs]
+    assert [one == other for one, other in zip(before, after, strict=True)] == [False, True]
+
+
 def test_a_function_that_the_work_calls_counts(copy: Path) -> None:
     file = copy / "vitscope/jobs/draw_figure.py"
     before, text = digest(copy, "draw_figure"), file.read_text(encoding="utf-8")
@@ -79,7 +89,8 @@ ROOM = "vitscope.measures.feature_variance"
         ("vitscope/files/tensors.py", "measure_latents", (), True),
         ("vitscope/__init__.py", "measure_latents", (), True),
         ("vitscope/networks/finding/capture.py", "measure_latents", (), False),
-        ("vitscope/jobs/opening.py", "measure_latents", (), True),
+        # Of the modules of jobs, what is named counts.
+        ("vitscope/jobs/opening.py", "measure_latents", (), False),
         ("vitscope/jobs/merge.py", "measure_latents", (), False),
         ("vitscope/settings/study.py", "measure_latents", (), False),
         ("vitscope/networks/finding/capture.py", "extract_latents", (), True),
@@ -94,9 +105,9 @@ ROOM = "vitscope.measures.feature_variance"
             True,
         ),
         (
-            "vitscope/measures/feature_variance/merge.py",
+            "vitscope/measures/cka/merge.py",
             "measure_latents",
-            (f"{ROOM}.compute", f"{ROOM}.table"),
+            ("vitscope.measures.cka.compute", "vitscope.measures.cka.table"),
             False,
         ),
         (

@@ -24,8 +24,8 @@ def _values(study: "Study", names: Names) -> Values:
         "part": registry.module(measure_of_parts(measure).name, "table"),
         "table": registry.module(measure.name, "table"),
     }
-    if registry.has(measure.name, "merge"):
-        modules["merge"] = registry.module(measure.name, "merge")
+    if merging := registry.merging_module(measure.name):
+        modules["merge"] = merging
     if measure.merges_blocks:
         modules["blocks"] = BLOCK_TABLE
     return {
