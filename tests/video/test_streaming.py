@@ -81,8 +81,9 @@ def test_memory_does_not_grow_with_the_frames(scope, tmp_path, ffmpeg, suffix, f
     """Together these frames have 37 MB and more, and what is drawn of them 13 MB."""
     path = tmp_path / f"a.{suffix}"
     peaks = [peak_of(lambda n=count: show_frames(scope, path, noisy(n))) for count in (few, many)]
-    # Beside the file, which Pillow holds until it is whole.
-    assert peaks[1] - peaks[0] < 8
+    # Beside a WebP, which Pillow holds until it is whole, as it is made and as it is written.
+    held = 0 if suffix == "mp4" else 5 * path.stat().st_size / 2**20
+    assert peaks[1] - peaks[0] < 8 + held
 
 
 @pytest.mark.parametrize("suffix", ["gif", "webp"])
