@@ -6,9 +6,12 @@ from dataclasses import dataclass, fields
 from inspect import signature
 from pathlib import Path
 from types import FunctionType
+from typing import Any
 
+import numpy as np
 import pytest
 import yaml
+from scipy.stats import kurtosis
 
 import vitscope
 from tests.helpers.own_network import MY_NET
@@ -151,6 +154,17 @@ def test_the_example_of_the_readme_is_a_study(tmp_path: Path) -> None:
     # As it says.
     assert indented.count("\n") + 1 == 10
     assert f"figures/{Path(name).stem}/fig9.pdf --config studies_dir={name}" in text
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/own-measures.md"])
+def test_the_measure_of_the_pages_is_the_kurtosis_of_each_image(page: str) -> None:
+    text = (ROOT / page).read_text().partition('"""Kurtosis')[2]
+    code = re.split(r"\n```|\nSave it", text)[0]
+    defined: dict[str, Any] = {}
+    exec(textwrap.dedent(code.partition("\n")[2]), defined)
+    maps = np.random.default_rng(0).exponential(size=(3, 4, 5, 6))
+    expected = kurtosis(maps.reshape(3, -1), axis=1, fisher=False)
+    np.testing.assert_allclose(defined["measure"](maps), expected, rtol=1e-12)
 
 
 def test_functions_tell_how_they_are_called() -> None:
