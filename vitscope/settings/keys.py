@@ -69,7 +69,7 @@ SOURCE_KEYS: dict[str, Settings] = {
 
 @dataclass(frozen=True, kw_only=True)
 class Folders:
-    """Folders to write to, where the defaults do not suit."""
+    """Folders to write to, in place of the defaults."""
 
     results: str | None = optional("Intermediates and tables; `results`.", minLength=1)
     figures: str | None = optional("Figures; `figures`.", minLength=1)
@@ -87,15 +87,15 @@ class Config:
     )
     studies_dir: str | list[str] = setting(
         [],
-        "Where further studies lie, beside the bundled ones: a folder, a YAML file, or a list of "
+        "Where further studies are, besides the bundled ones: a folder, a YAML file, or a list of "
         "either.",
         minLength=1,
         items={"minLength": 1},
     )
     max_latents_gb: float | None = setting(
         None,
-        "The most that latents take on disk at once, in GB, of all models and studies of a run "
-        "that do not keep them; null for no bound.",
+        "The most that latents may take on disk at once, in GB, over all models and studies of a "
+        "run that do not keep them; null for no limit.",
         exclusiveMinimum=0,
     )
     pathvars: Folders = setting({}, **schema_of(Folders))
@@ -119,8 +119,8 @@ class Dataset:
 
     source: Settings = required("Where the images come from.")
     classes: int | None = required(
-        "Number of classes; models of this data set have as many outputs. Null if it is not known: "
-        "labels are not looked at, and models have no classifier.",
+        "Number of classes; models of this data set have as many outputs. Null if it is unknown: "
+        "labels are ignored, and models have no classifier.",
         minimum=2,
     )
     class_names: list[str] | None = setting(
@@ -135,8 +135,8 @@ class Dataset:
     )
     class_index: dict[str, int] | None = setting(
         None,
-        "The number of each class of the source by its name, from 0, where these are some of those "
-        "that the network tells apart.",
+        "The number of each class of the source, by name and from 0, if they are only some of the "
+        "network's classes.",
         minProperties=1,
         additionalProperties={"type": "integer", "minimum": 0},
     )
@@ -152,12 +152,12 @@ class Dataset:
         "bicubic", "How pixels are interpolated when images are resized."
     )
     mean: Channels = required(
-        "Mean of each channel, of pixels from 0 to 1, that is subtracted. Of one number, images "
-        "become grey and have one channel.",
+        "Mean of each channel, of pixels from 0 to 1, which is subtracted. With one number, "
+        "images become grey and have one channel.",
         **MEANS,
     )
     std: Channels = required(
-        "Deviation of each channel, of pixels from 0 to 1, that is divided by.", **DEVIATIONS
+        "Deviation of each channel, of pixels from 0 to 1, by which they are divided.", **DEVIATIONS
     )
     corrupted: str | None = setting(
         None,
@@ -193,14 +193,14 @@ class Checkpoint:
         "`checkpoint` alone, and no snapshot."
     )
     sha256: str | None = optional(
-        "What the file must hash to. For `url` and `timm` it may be left out: the first download "
+        "The SHA-256 of the file. For `url` and `timm` it may be left out: the first download "
         "writes it to NAME.lock.yaml beside the study, and later ones must match.",
         **SHA256,
     )
     key: str | None = optional(
-        "Which entry of the file holds the weights, such as `teacher`, or `ema.encoder` where one "
-        "is in another; where no entry is called so, those weights whose names begin with it and a "
-        "dot. The usual entries are found if it is left out.",
+        "Which entry of the file holds the weights, such as `teacher`, or `ema.encoder` for an "
+        "entry within another; if there is no such entry, the weights whose names begin with it "
+        "and a dot. The usual entries are found if it is left out.",
         minLength=1,
     )
     ignore: list[str] | None = optional(
@@ -257,15 +257,13 @@ class Model:
     """
 
     label: str = optional("How figures call the model; its name if left out.", **ONE_LINE)
-    family: str = required(
-        "How the model is built and where it is cut; its `arch` is listed below."
-    )
+    family: str = required("How the model is built; its `arch` is listed below.")
     arch: Settings = setting({}, "What the family needs to build the model; see `arch` below.")
     data: str = required("The data set that the model is measured on.")
     classes: int | None = optional(
         "Number of outputs of the network; the data set's if left out. Null for a network without "
-        "a classifier: what its checkpoint may have of one is left out, and figures that need "
-        "classes are refused.",
+        "a classifier: a classifier in its checkpoint is left out, and figures that need classes "
+        "are refused.",
         type=["integer", "null"],
         minimum=2,
     )
@@ -288,8 +286,8 @@ class Model:
     )
     history: Settings | None = optional(**schema_of(History))
     points: list[Settings] | None = optional(
-        "Where to read the network, in place of the cut points that are found in it: modules, each "
-        "once. They are taken in the order in which the network comes to them.",
+        "Where to read the network, in place of the cut points that are found in it: modules, "
+        "each once. They are sorted in the order in which the network computes them.",
         minItems=1,
         items=schema_of(Point),
     )
@@ -363,7 +361,7 @@ class Analysis:
 class Recipe:
     """How models are trained by the rule train_model: AdamW, linear warm-up, cosine decay."""
 
-    seed: int = setting(0, "Seed of weights and of all chance.", minimum=0)
+    seed: int = setting(0, "Seed of the weights and of all random numbers.", minimum=0)
     epochs: int = required("Passes over the training split.", minimum=1)
     images: int | None = setting(
         None, "How many images of the training split to train on; null for all.", minimum=1
@@ -436,8 +434,7 @@ class Loss:
     weight_decay: float = required("Weight decay of their training; 0 for none.", minimum=0)
     augment: Settings | str = setting(
         "none",
-        "How images are augmented: `none` takes them as they are, and of these keys of `training` "
-        "nothing is done that is left out.",
+        "How images are augmented: `none`, or keys of `training`; what they leave out is not done.",
         pattern=r"^none$(?!\n)",
         title="`none`, or keys and their values",
         additionalProperties=False,
@@ -455,8 +452,8 @@ class Published:
     file: str = required("A file of vitscope/claims/published_points/.")
     same_models: bool = setting(
         False,
-        "Whether the study measures the very checkpoints that were published, so that values "
-        "compare; if not, only shapes do.",
+        "Whether the study measures the published checkpoints themselves, so that values can be "
+        "compared; otherwise only shapes can.",
     )
     series: dict[str, str] = required("The published series of each model.", minProperties=1)
 
@@ -520,7 +517,7 @@ class VideoSource:
         **FILE,
     )
     generated: Literal["shapes32"] | None = optional(
-        "A short video that is made here: the shape of an image of `shapes32` that moves around."
+        "A short generated video: the shape of an image of `shapes32` moves around."
     )
 
 
@@ -563,19 +560,18 @@ class Video:
         maximum=100,
     )
     fusion: Literal["mean", "max", "min"] = setting(
-        "mean", "For `rollout`, what is taken of the heads of an attention."
+        "mean", "For `rollout`, how the heads of an attention are combined."
     )
     frames: int | None = setting(
         None, "How many frames are shown, the first ones; null for all.", minimum=1
     )
     frames_per_second: float | None = setting(
         None,
-        "How fast frames follow one another; null for as long as the video shows each, 10 in a "
-        "second where it does not say.",
+        "The number of frames per second; null for the timing of the video, or 10 if it has none.",
         exclusiveMinimum=0,
         maximum=240,
     )
-    lossless: bool = setting(False, "Whether a WebP keeps every pixel, and is larger.")
+    lossless: bool = setting(False, "Whether a WebP keeps every pixel exactly, and is larger.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -593,8 +589,8 @@ class BuildUp:
     """How AlterNet is built up from a baseline; `weights` are those of steps trained before."""
 
     baseline: str = required(
-        "A model of the family `resnet`, or `alternet` without attention: its `arch` says the "
-        "blocks and their width, its data set what is trained on. Its weights are not used."
+        "A model of the family `resnet`, or `alternet` without attention: its `arch` gives the "
+        "blocks and their width, its data set the images for training. Its weights are not used."
     )
     heads: list[int] = setting(
         [3, 6, 12, 24],
@@ -605,12 +601,11 @@ class BuildUp:
     )
     head_dim: int = setting(64, "Channels of a head.", minimum=1)
     window: int = setting(4, "Side of the windows of attention.", minimum=1)
-    steps: int = setting(20, "How many networks are tried at most, beside the baseline.", minimum=1)
+    steps: int = setting(20, "How many networks are tried at most, besides it.", minimum=1)
     patience: int = setting(
         1,
-        "How many MSAs that improve nothing are tried in a stage, one after another, before it is "
-        "the turn of the stage before: 1 is the rule of the paper, 2 gives all points of its "
-        "figure.",
+        "How many MSAs in a row may fail to improve the network before the stage before is next: "
+        "1 is the rule of the paper, 2 gives all points of its figure.",
         minimum=1,
     )
     training: Settings = setting(

@@ -48,7 +48,7 @@ class Study:
     title: str = required(
         "One line; it stands in the report and in the metadata of every figure.", **ONE_LINE
     )
-    description: str = setting("", "What a reader of the figures should know about this study.")
+    description: str = setting("", "What readers of the figures should know about this study.")
     device: Literal["auto", "cpu", "cuda"] = setting(
         "auto", "Where models run; `auto` takes a CUDA device if there is one."
     )

@@ -9,13 +9,13 @@ from vitscope.settings.section import setting
 
 @dataclass(frozen=True)
 class Settings:
-    """The loss on training images that are augmented alike for all models."""
+    """The loss on training images with the same augmentation for all models."""
 
     images: int = setting(
         2000,
         (
             "How many images are drawn and augmented by the study's recipe; many, since whole "
-            "batches are mixed or not."
+            "batches are mixed or not mixed."
         ),
         minimum=1,
     )

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Settings:
-    """What a model goes by where shape and texture are of two classes."""
+    """Whether a model decides by shape or by texture if the two show different classes."""
 
     split: str = setting(
         "conflict",

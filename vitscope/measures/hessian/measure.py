@@ -22,7 +22,7 @@ class Settings:
     """The largest eigenvalues of the Hessian of the training loss."""
 
     batches: int = setting(
-        16, "How many batches of augmented images have a spectrum each.", minimum=1
+        16, "How many batches of augmented images, with a spectrum for each.", minimum=1
     )
     batch_size: int = setting(64, "Images per batch.", minimum=1)
     top: int = setting(
@@ -41,7 +41,7 @@ class Settings:
     )
     iterations: int = setting(
         200,
-        "Most steps of Lanczos; `converged` is false of an eigenvalue that needs more.",
+        "Most steps of Lanczos; `converged` is false for an eigenvalue that needs more.",
         minimum=10,
     )
     l2: bool = setting(True, "Add the weight decay term to the loss.")

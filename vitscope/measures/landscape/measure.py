@@ -32,20 +32,21 @@ class Settings:
     )
     l2: bool = setting(
         True,
-        "Add the weight decay term to the loss; without it the landscape is not that of training.",
+        "Add the weight decay term to the loss; without it the landscape is not the one that "
+        "training sees.",
     )
     precision: Literal["auto", "float32", "bfloat16"] = setting(
         "auto",
         (
-            "Precision of the forward passes; `auto` takes bfloat16 where the processor multiplies "
-            "it faster."
+            "Precision of the forward passes; `auto` takes bfloat16 if the processor has fast "
+            "instructions for it."
         ),
     )
     batch_size: int = setting(
         32,
         (
-            "Images per forward pass. On a processor few are faster than many, since what is "
-            "between layers then stays in its cache; on a GPU it is the other way round."
+            "Images per forward pass. On a CPU few are faster than many, since the values between "
+            "layers stay in its cache; on a GPU it is the other way round."
         ),
         minimum=1,
     )

@@ -13,8 +13,8 @@ class Settings:
     positions: int = setting(
         2048,
         (
-            "Of more positions than so many, those of every second row and column are compared, or "
-            "of every third, and so on."
+            "If there are more positions, only every second row and column are compared, or every "
+            "third, and so on."
         ),
         minimum=4,
     )

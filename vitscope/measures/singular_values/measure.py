@@ -13,8 +13,8 @@ class Settings:
     tokens: int = setting(
         256,
         (
-            "Where a map has more positions than so many, and more channels, so many of its "
-            "positions are drawn, the same in every image."
+            "If a map has more positions and more channels than this, as many positions are "
+            "drawn, the same in every image."
         ),
         minimum=2,
     )
