@@ -4,11 +4,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from tests.helpers.jobs import values_of
 from tests.helpers.studies import mini_with
-from vitscope.errors import VitscopeError
 from vitscope.jobs.draw_video import source_path
 from vitscope.settings.loading import load_study
 from vitscope.settings.resolving import build_study
@@ -18,65 +15,6 @@ GENERATED = {"generated": "shapes32"}
 
 def video(**settings: Any) -> dict[str, Any]:
     return {"walk": {"model": "vit", "source": GENERATED} | settings}
-
-
-def refusal(folder: Path, **settings: Any) -> str:
-    path = mini_with(folder, videos=video(**settings))
-    with pytest.raises(VitscopeError) as caught:
-        load_study(path)
-    return str(caught.value).removeprefix(f"{path}: ")
-
-
-@pytest.mark.parametrize(
-    ("settings", "sentence"),
-    [
-        (
-            {"model": "vti"},
-            "videos.walk.model: found 'vti', allowed: alternet, convnext, mixer, pit, resnet, "
-            "resnet_25, resnet_6, swin, ",
-        ),
-        (
-            {"source": {}},
-            "videos.walk.source: found none of these keys, allowed: exactly one of 'path' or "
-            "'generated'.",
-        ),
-        (
-            {"source": {"path": "a.gif", **GENERATED}},
-            "videos.walk.source: found 'path' and 'generated', allowed: exactly one of 'path' or "
-            "'generated'.",
-        ),
-        (
-            {"source": {"path": "{study}.gif"}},
-            "videos.walk.source.path: found '{study}.gif', allowed: a path without braces.",
-        ),
-        (
-            {"source": {"generated": "shapes"}},
-            "videos.walk.source.generated: found 'shapes', allowed: shapes32. Did you mean "
-            "'shapes32'?",
-        ),
-        ({"show": "heads"}, "videos.walk.show: unknown key, allowed: "),
-        ({"shows": "head"}, "videos.walk.shows: found 'head', allowed: heads, rollout."),
-        ({"heads": [1, 1]}, "videos.walk.heads: found [1, 1], allowed: entries that differ"),
-        ({"query": [1]}, "videos.walk.query: found [1], allowed: at least 2 entries."),
-        ({"brightest": 0}, "videos.walk.brightest: found 0, allowed: a number above 0."),
-        (
-            {"frames_per_second": 1000},
-            "videos.walk.frames_per_second: found 1000, allowed: a number up to 240.",
-        ),
-        (
-            {"shows": "rollout", "query": [1, 2]},
-            "videos.walk.query: found [1.0, 2.0], which is about `shows: heads`, allowed: nothing "
-            "where it shows rollout: remove the key.",
-        ),
-        (
-            {"fusion": "min"},
-            "videos.walk.fusion: found 'min', which is about `shows: rollout`, allowed: 'mean' "
-            "where it shows heads: remove the key.",
-        ),
-    ],
-)
-def test_what_is_wrong_is_told(tmp_path: Path, settings: dict[str, Any], sentence: str) -> None:
-    assert refusal(tmp_path, **settings).startswith(sentence)
 
 
 def test_what_a_job_is_given(tmp_path: Path) -> None:

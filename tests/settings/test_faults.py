@@ -1,0 +1,38 @@
+"""One table of what is wrong in a study, and of the sentence for it."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.helpers.studies import mini
+from tests.settings.test_study import MISSING, STUDY, changed, written
+from vitscope.errors import VitscopeError
+from vitscope.measures import registry
+from vitscope.networks.building.family import family_names
+from vitscope.settings.loading import load_study
+
+FAULTS = yaml.safe_load(Path(__file__).with_name("faults.yaml").read_text(encoding="utf-8"))
+EVERY = {"KINDS": registry.kinds(), "FAMILIES": family_names()}
+BASES = {"own": STUDY, "mini": mini()}
+
+
+@pytest.mark.parametrize(
+    ("base", "fault"),
+    [(base, fault) for base, faults in FAULTS.items() for fault in faults],
+    ids=lambda each: each["sentence"][:60] if isinstance(each, dict) else each,
+)
+def test_what_is_wrong_is_refused_in_a_sentence(
+    tmp_path: Path, base: str, fault: dict[str, Any]
+) -> None:
+    changes = fault.get("change") or {fault["remove"]: MISSING}
+    path = written(tmp_path, changed(BASES[base], changes))
+    with pytest.raises(VitscopeError) as caught:
+        load_study(path)
+    sentence = fault["sentence"]
+    for word, names in EVERY.items():
+        sentence = sentence.replace(word, ", ".join(sorted(names)))
+    wanted = ".*".join(map(re.escape, f"{path}: {sentence}".split("...")))
+    assert re.fullmatch(wanted, str(caught.value)), caught.value
