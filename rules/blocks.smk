@@ -1,4 +1,4 @@
-"""Blocks: the ordered cut points of each model, and what lies between them."""
+"""Blocks: the ordered cut points of each model, and the costs between them."""
 
 
 rule list_blocks:

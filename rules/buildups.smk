@@ -1,12 +1,12 @@
 """Build-ups: a CNN whose blocks become MSAs, one by one, as long as that improves it.
 
-Which network a step tries follows from what the steps before it gave, so that these jobs are known
-only as the build-up goes on. `figures/{study}/{buildup}.pdf` is how accurate they are.
+Which network a step tries depends on the results of the steps before, so these jobs become known
+only during the build-up. `figures/{study}/{buildup}.pdf` shows the accuracy of the networks.
 """
 
 
 checkpoint decide_step:
-    """What a step tries: a network, or none where the build-up has come to its end."""
+    """Decide which network a step tries; none if the build-up has ended."""
     input:
         results=results_before,
     output:
@@ -25,7 +25,7 @@ checkpoint decide_step:
 
 
 rule train_step:
-    """Weights of what a step tries; as any training, it goes on where it was broken off."""
+    """Train the network of a step; like any training, it resumes where it was stopped."""
     input:
         tried="<results>/{study}/buildups/{buildup}/trained/step_{step}/tried.json",
         train=split_of_baseline("train"),
@@ -78,7 +78,7 @@ rule measure_step:
 
 
 rule tabulate_buildup:
-    """One row per step, with what was decided; and the best network as a model of a study."""
+    """Write one row per step with its decision, and the best network as a model of a study."""
     input:
         results=results_of_steps,
     output:
@@ -130,7 +130,7 @@ rule draw_buildup:
 
 
 rule train_mini_buildup:
-    """Train every network of the bundled build-up again and put the weights in their place."""
+    """Train every network of the bundled build-up again, and replace the weights."""
     input:
         trained=trained_steps("mini", "fig12a"),
     output:

@@ -1,4 +1,4 @@
-"""Checkpoints and snapshots: fetched where they are not here, verified, converted once."""
+"""Checkpoints and snapshots: downloaded if necessary, verified, converted once."""
 
 
 rule fetch_checkpoint:

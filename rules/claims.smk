@@ -1,4 +1,4 @@
-"""Claims: what the paper says of each figure, beside what was measured."""
+"""Claims: what the paper says about each figure, beside the measurements."""
 
 
 rule count_claims:

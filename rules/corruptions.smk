@@ -1,6 +1,6 @@
-"""Corrupted images: many times what they are made from, and soon made again.
+"""Corrupted images: many times as large as the originals, and quickly made again.
 
-So they live only as long as a model has yet to be measured on them.
+So they exist only until all models have been measured on them.
 """
 
 

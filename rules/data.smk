@@ -1,4 +1,4 @@
-"""Data: fetch what is official and on the web, and cache one artefact per split."""
+"""Data: download official archives, and make one file per split."""
 
 
 rule fetch_archive:

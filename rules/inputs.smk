@@ -1,4 +1,4 @@
-"""Where the inputs of jobs lie, by stage: functions of wildcards, in the order of the stages."""
+"""The inputs of jobs: functions of wildcards, in the order of the stages."""
 
 from itertools import count
 
@@ -15,7 +15,7 @@ from vitscope.networks.checkpoints.weight_sources import local_file
 
 
 def path_of(output, wildcards, **names):
-    """The path of what a rule makes, for the study of a path."""
+    """The output of a rule, for the study of a path."""
     found = {**names_of(wildcards), "study": study_of(wildcards).name, **names}
     return output.format(**found)
 
@@ -24,7 +24,7 @@ def path_of(output, wildcards, **names):
 
 
 def source_files(wildcards):
-    """The files that the artefact of a split is made from."""
+    """The files that a split is made from."""
     study = study_of(wildcards)
     source = study.data[wildcards.dataset].source
     if archive_needed(source):
@@ -34,7 +34,7 @@ def source_files(wildcards):
 
 
 def split_for(split):
-    """The artefact of a split of the data set that a model is measured on."""
+    """The file of a split of the data set on which a model is measured."""
 
     def path(wildcards):
         study = study_of(wildcards)
@@ -46,14 +46,14 @@ def split_for(split):
 
 
 def predicted_split(wildcards):
-    """The artefact of the split that a model classifies."""
+    """The file of the split that a model classifies."""
     return split_for(wildcards.split)(wildcards)
 
 
 # Trainings and checkpoints
 
 
-# What rules/training.smk and rules/buildups.smk make.
+# The outputs of rules/training.smk and rules/buildups.smk.
 TRAINED = re.compile(
     re.escape(FOLDERS["results"]) + r"/[^/]+/(training/[^/]+|buildups/[^/]+/trained/step_\d+)"
     r"/((init|warmup|end|epoch_\d+)\.safetensors|history\.parquet)"
@@ -70,7 +70,7 @@ def named_file(wildcards, key, entry, download=None):
 
 
 def file_to_convert(rule, key):
-    """The file that a checkpoint is converted from; none where the network brings its weights."""
+    """The file that a checkpoint is converted from; none if the network comes with its weights."""
 
     def path(wildcards):
         names = names_of(wildcards)
@@ -84,13 +84,13 @@ def file_to_convert(rule, key):
 
 
 def weights_at(snapshot, wildcards):
-    """The weights of a model at a moment of its training, at the end its checkpoint."""
+    """The weights of a model at a snapshot of its training; at the end, its checkpoint."""
     made = rules.convert_checkpoint if snapshot == END else rules.convert_snapshot
     return path_of(made.output.checkpoint, wildcards, snapshot=snapshot)
 
 
 def bundled_outputs(study):
-    """What trainings make of the files in this repository that the models of a study name."""
+    """The outputs of trainings that the models of a study name as files of this repository."""
     models = STUDIES[study].models if study in STUDIES else {}
     return [
         f"<results>/{study}/training/{name}/{Path(entry['bundled']).name}"
@@ -147,7 +147,7 @@ def room_to_extract(wildcards, input):
 
 
 def measured_split(wildcards):
-    """The artefact of the split of a data set that a study measures."""
+    """The file of the split of a data set that a study measures."""
     split = study_of(wildcards).analysis.split
     return path_of(rules.build_split.output.images, wildcards, split=split)
 
@@ -178,18 +178,18 @@ def merged(of_pairs=False):
 
 
 def measure_of(wildcards):
-    """What the measure of a path says of itself."""
+    """The declaration of the measure of a path."""
     return registry.declared(wildcards.measure)
 
 
 def predictions_of(wildcards):
-    """What a model says of the images that a measure is about."""
+    """The predictions of a model for the images of a measure."""
     split = measure_of(wildcards).split(study_of(wildcards))
     return path_of(rules.predict.output.predictions, wildcards, split=split)
 
 
 def images_of(wildcards):
-    """The images that a measure is about."""
+    """The images of a measure."""
     return split_for(measure_of(wildcards).split)(wildcards)
 
 
@@ -206,7 +206,7 @@ def corrupted_of(wildcards):
 
 
 def alike_of(wildcards):
-    """Images that are augmented alike: one draw of all models that it fits."""
+    """Augmented images that models share: one draw for all models that it fits."""
     first = exit_on_user_error(first_with_same_images, study_of(wildcards), wildcards.model)
     return path_of(rules.augment_alike.output.images, wildcards, model=first)
 
@@ -216,7 +216,7 @@ READABLE = {"predictions": predictions_of, "corrupted": corrupted_of, "alike": a
 
 
 def read_besides(wildcards):
-    """What a measure of a model reads besides."""
+    """The further inputs of a measure of a model."""
     return {name: READABLE[name](wildcards) for name in measure_of(wildcards).reads}
 
 
@@ -311,14 +311,14 @@ def published_of_figure(wildcards):
 
 
 def labels_of_shown(wildcards):
-    """What the report calls a figure or video."""
+    """The name of a figure or video in the report."""
     (key,) = (key for key in SHOWN if hasattr(wildcards, key))
     labels = {"result": names_of(wildcards)[key], "study": study_of(wildcards).name}
     return labels | ({"format": wildcards.format} if key == "video" else {})
 
 
 def of_video(output):
-    """What a rule makes of the model of a video."""
+    """The output of a rule for the model of a video."""
 
     def path(wildcards):
         model = study_of(wildcards).videos[names_of(wildcards)["video"]].model
@@ -342,7 +342,7 @@ def tables_of_buildups(wildcards):
 
 
 def splits_of_study(wildcards):
-    """The artefacts that the figures of a study are made from."""
+    """The files of the splits that the figures of a study are made from."""
     shown = splits_shown(study_of(wildcards))
     images = rules.build_split.output.images
     return [path_of(images, wildcards, dataset=dataset, split=name) for dataset, name in shown]
@@ -352,7 +352,7 @@ def splits_of_study(wildcards):
 
 
 def split_of_baseline(split):
-    """The artefact of a split of the data set that a build-up is about."""
+    """The file of a split of the data set of a build-up."""
 
     def path(wildcards):
         study = study_of(wildcards)
@@ -364,7 +364,7 @@ def split_of_baseline(split):
 
 
 def results_before(wildcards):
-    """The results of all steps before one, by which it is decided."""
+    """The results of all steps before one, which decide it."""
     steps = range(int(wildcards.step))
     return [path_of(rules.measure_step.output.result, wildcards, step=n) for n in steps]
 
@@ -401,7 +401,7 @@ def trained_steps(study, buildup):
 
 
 def weights_of_step(wildcards):
-    """The weights of a step; none where they should be bundled and are not, which its job tells."""
+    """The weights of a step; none if they should be bundled and are not, which its job reports."""
     if wildcards.weights == "trained":
         return path_of(rules.train_step.output.end, wildcards)
     bundled = buildups.bundled_step(study_of(wildcards), wildcards.buildup, int(wildcards.step))
@@ -443,7 +443,7 @@ def videos_of_study(wildcards):
 
 
 def tables_and_record(study):
-    """What belongs to a study beside its figures: tables, claims, and the record of the run."""
+    """What belongs to a study besides its figures: tables, claims, and the record of the run."""
     return [
         *collect(rules.tabulate.output.table, study=study, table=tables_in(study)),
         rules.count_claims.output.claims.format(study=study),

@@ -1,7 +1,7 @@
 """Latents: one forward pass per shard of images fills all cut points.
 
-A shard of latents is large and cheap to make again, so it lives only as long as a measurement
-needs it, unless its study keeps it. Where `max_latents_gb` bounds how much of them exists at once,
+A shard of latents is large and cheap to make again, so it exists only as long as a measurement
+needs it, unless its study keeps it. If `max_latents_gb` limits how much of them exists at once,
 jobs share the resource `latents_mb`.
 """
 

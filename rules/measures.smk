@@ -1,9 +1,9 @@
-"""Measures: of latents, predictions, a model, its loss, its network, or its weights in training.
+"""Measures of latents, predictions, a model, its loss, its network, or its weights in training.
 
 Parts are merged to a table.
 
-The wildcard `measure` is the name of a folder of vitscope/measures/, and of the table that it makes.
-A table of a pair of models has the name of the pair, as `resnet+vit`, where others have the model's.
+The wildcard `measure` is the name of a measure, and of its table. A table of a pair of models has
+the name of the pair, such as `resnet+vit`, in place of the name of a model.
 """
 
 

@@ -1,4 +1,4 @@
-"""Predictions: what a model says of the images of a split that are classified."""
+"""Predictions of a model for the images of a split."""
 
 
 rule predict:

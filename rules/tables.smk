@@ -1,4 +1,4 @@
-"""Tables: one of all models of a study from the tables of each."""
+"""Tables: one for all models of a study from the tables of each."""
 
 
 rule tabulate:

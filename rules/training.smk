@@ -1,10 +1,10 @@
-"""Training: the models of a study from nothing, and the images that they are trained on."""
+"""Training: the models of a study from scratch, and the images that they are trained on."""
 
 
 rule train_model:
-    """Weights at moments of a training, and its table; `unfinished/` beside them, while it runs.
+    """Train a model: its snapshots and its table; `unfinished/` is beside them while it runs.
 
-    That folder is no output, which Snakemake would delete: by it, a job that was broken off goes on.
+    That folder is not an output, which Snakemake would delete: a stopped job resumes from it.
     """
     input:
         train=split_for("train"),
@@ -33,7 +33,7 @@ rule train_model:
 
 
 rule take_snapshot:
-    """The weights after an epoch that the recipe lists, as a file that others can ask for."""
+    """Take the weights after an epoch that the recipe lists, as a file that other rules can use."""
     input:
         epochs=rules.train_model.output.epochs,
     output:
@@ -52,7 +52,7 @@ rule take_snapshot:
 
 
 rule augment_images:
-    """Images drawn once by the training recipe of a model, for all that measures its loss."""
+    """Draw images once by the training recipe of a model, for all measures of its loss."""
     input:
         images=split_for(lambda study: study.analysis.augmented.split),
     output:
@@ -89,7 +89,7 @@ use rule augment_images as augment_alike with:
 
 
 rule train_mini:
-    """Train every bundled model again and put weights and histories in their place."""
+    """Train every bundled model again, and replace its weights and histories."""
     input:
         trained=bundled_outputs("mini"),
     output:

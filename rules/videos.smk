@@ -1,4 +1,4 @@
-"""Videos: what a network looks at in each frame; in the format that the name of the file ends in."""
+"""Videos: what a network attends to in each frame, in the format of the file's ending."""
 
 
 rule draw_video:
