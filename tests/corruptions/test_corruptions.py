@@ -329,7 +329,7 @@ def test_a_gaussian_along_both_axes_is_that_of_scipy(
     deviation: float, mode: str, truncate: float
 ) -> None:
     images = pictures()
-    ours = blur.along_both_axes(blur.gaussian(deviation, mode, truncate), images)
+    ours = blur.map_both_axes(blur.gaussian(deviation, mode, truncate), images)
     theirs = ndimage.gaussian_filter(images, deviation, mode=mode, truncate=truncate, axes=(2, 3))
     np.testing.assert_allclose(ours, theirs, atol=1e-6)
 
@@ -337,7 +337,7 @@ def test_a_gaussian_along_both_axes_is_that_of_scipy(
 @pytest.mark.parametrize(("reach", "rounds"), [(1, 1), (1, 3), (3, 2)])
 def test_glass_swaps_pixels_one_by_one(reach: int, rounds: int) -> None:
     images = (255 * pictures(4, 12, 15)).astype(np.uint8)
-    ours = blur.swapped(images, draws(4), reach, rounds)
+    ours = blur.swap_pixels(images, draws(4), reach, rounds)
     for image, swapped, generator in zip(images, ours, draws(4), strict=True):
         expected = image.copy()
         height, width = image.shape[1:]
@@ -354,7 +354,7 @@ def test_glass_swaps_pixels_one_by_one(reach: int, rounds: int) -> None:
 
 
 def test_glass_keeps_all_pixels() -> None:
-    swapped = blur.swapped(SHAPES[:20], draws(20), 2, 3)
+    swapped = blur.swap_pixels(SHAPES[:20], draws(20), 2, 3)
     assert (swapped != SHAPES[:20]).any()
     for before, after in zip(SHAPES, swapped, strict=False):
         before, after = (
@@ -377,7 +377,7 @@ def test_motion_of_a_point_is_its_trail(angle: float) -> None:
     expected = np.zeros((41, 41))
     np.add.at(expected, tuple((20 - steps).T), weights)
     np.testing.assert_allclose(
-        blur.smeared(point, np.array([angle]), 5, 2.5)[0, 0], expected, atol=1e-7
+        blur.smear(point, np.array([angle]), 5, 2.5)[0, 0], expected, atol=1e-7
     )
 
 
@@ -386,9 +386,7 @@ def test_motion_beyond_the_edge_sees_the_edge() -> None:
     _, weights = blur.trail(0.0, 10, 4.0)
     padded = np.pad(images[0], ((0, 0), (0, 0), (0, 20)), mode="edge").astype(float)
     expected = sum(w * padded[..., i : i + 9] for i, w in enumerate(weights))
-    np.testing.assert_allclose(
-        blur.smeared(images, np.array([0.0]), 10, 4.0)[0], expected, atol=1e-6
-    )
+    np.testing.assert_allclose(blur.smear(images, np.array([0.0]), 10, 4.0)[0], expected, atol=1e-6)
 
 
 @pytest.mark.parametrize("factor", [1.06, 1.3, 4.5])
@@ -449,7 +447,7 @@ def test_flakes_fall_from_both_sides() -> None:
 
 def test_frost_is_a_piece_of_a_pane_over_the_image() -> None:
     frosted = weather.frost(pictures(), draws(3), 0.8, 0.5)
-    pieces = np.stack([frost.piece(generator, 20, 26) for generator in draws(3)])
+    pieces = np.stack([frost.cut_piece(generator, 20, 26) for generator in draws(3)])
     np.testing.assert_allclose(frosted, 0.8 * pictures() + 0.5 * pieces, atol=1e-6)
     assert pieces.min() >= 0
     assert pieces.max() <= 1
@@ -566,14 +564,14 @@ def test_no_elastic_force_changes_nothing() -> None:
 @pytest.mark.parametrize("moved", [(3, -2), (0, 4)])
 def test_a_triangle_that_moves_takes_the_image_with_it(moved: tuple[int, int]) -> None:
     grid = np.indices((20, 26), np.float64)
-    places = digital._sheared(grid, np.broadcast_to(moved, (3, 2)))
+    places = digital._shear(grid, np.broadcast_to(moved, (3, 2)))
     np.testing.assert_allclose(places, grid - np.array(moved)[:, None, None], atol=1e-9)
 
 
 def test_the_corners_of_the_triangle_go_where_they_are_moved() -> None:
     grid = np.indices((30, 30), np.float64)
     moved = np.array([[2, 1], [-3, 2], [1, -2]])
-    places = digital._sheared(grid, moved)
+    places = digital._shear(grid, moved)
     for corner, step in zip([(25, 25), (5, 25), (5, 5)], moved, strict=True):
         row, column = np.array(corner) + step
         np.testing.assert_allclose(places[:, row, column], corner, atol=1e-9)

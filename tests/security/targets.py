@@ -226,7 +226,7 @@ def _lock() -> list[bytes]:
 TARGETS: dict[str, Target] = {
     "study": Target("own.yaml", _studies, load_study),
     "lock file": Target(
-        "own.lock.yaml", _lock, lambda path: lockfile.known(path, "https://host/a")
+        "own.lock.yaml", _lock, lambda path: lockfile.find_entry(path, "https://host/a")
     ),
     "CIFAR archive": Target(
         "a.tar.gz",

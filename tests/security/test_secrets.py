@@ -15,7 +15,7 @@ from vitscope.errors import VitscopeError
 from vitscope.jobs.provenance import run_record
 from vitscope.networks.checkpoints import weight_download, weight_sources
 from vitscope.settings.loading import load_study
-from vitscope.web.redaction import redacted
+from vitscope.web.redaction import redact
 
 SECRET = "hunter2-0123456789abcdef"
 QUERY = f"?X-Signature={SECRET}&expires=1"
@@ -28,11 +28,11 @@ def site() -> Iterator[Site]:
 
 
 def test_addresses_stay_apart_and_keep_what_is_no_secret() -> None:
-    one, other = (redacted(f"https://host/a.pth?id={value}") for value in ("1", "2"))
+    one, other = (redact(f"https://host/a.pth?id={value}") for value in ("1", "2"))
     assert one != other
     assert one.startswith("https://host/a.pth?id=~")
-    assert redacted(one) == one
-    assert redacted("https://host/a.pth") == "https://host/a.pth"
+    assert redact(one) == one
+    assert redact("https://host/a.pth") == "https://host/a.pth"
     for address in (
         f"https://user:{SECRET}@host/a",
         f"https://{SECRET}@host/a",
@@ -42,7 +42,7 @@ def test_addresses_stay_apart_and_keep_what_is_no_secret() -> None:
         f"https://host/a?a=b={SECRET}",
         f"http://us@er:{SECRET}@host/",
     ):
-        assert SECRET not in redacted(address)
+        assert SECRET not in redact(address)
 
 
 def test_a_download_with_a_token_leaves_no_trace_of_it(site: Site, tmp_path: Path) -> None:

@@ -9,22 +9,22 @@ import pytest
 import yaml
 
 from vitscope.errors import VitscopeError
-from vitscope.web.lockfile import Entry, known, record
+from vitscope.web.lockfile import Entry, find_entry, record
 
 A = Entry("a" * 64, 10)
 B = Entry("b" * 64, 20)
 
 
 def test_nothing_is_known_without_a_lock_file(tmp_path):
-    assert known(tmp_path / "paper.lock.yaml", "https://host/a") is None
+    assert find_entry(tmp_path / "paper.lock.yaml", "https://host/a") is None
 
 
 def test_what_is_recorded_is_known_and_plain_yaml(tmp_path):
     lock = tmp_path / "new" / "paper.lock.yaml"
     record(lock, "https://host/a", A)
     record(lock, "https://host/b?c=1#d: e", B)
-    assert known(lock, "https://host/a") == A
-    assert known(lock, "https://host/b?c=1#d: e") == B
+    assert find_entry(lock, "https://host/a") == A
+    assert find_entry(lock, "https://host/b?c=1#d: e") == B
     assert yaml.safe_load(lock.read_text())["https://host/a"] == {"sha256": "a" * 64, "bytes": 10}
     assert lock.read_text().startswith("# What the downloads of this study hashed to")
     assert list(lock.parent.iterdir()) == [lock]
@@ -33,7 +33,7 @@ def test_what_is_recorded_is_known_and_plain_yaml(tmp_path):
 def test_a_digest_of_digits_alone_stays_text(tmp_path):
     entry = Entry("1" * 64, 1)
     record(tmp_path / "lock", "https://host/a", entry)
-    assert known(tmp_path / "lock", "https://host/a") == entry
+    assert find_entry(tmp_path / "lock", "https://host/a") == entry
 
 
 def test_the_same_entry_twice_is_one(tmp_path):
@@ -57,7 +57,7 @@ def test_entries_of_a_user_without_a_last_newline_stay(tmp_path):
     lock = tmp_path / "paper.lock.yaml"
     lock.write_text(f"https://host/a: {{sha256: {A.sha256}, bytes: 10}}")
     record(lock, "https://host/b", B)
-    assert (known(lock, "https://host/a"), known(lock, "https://host/b")) == (A, B)
+    assert (find_entry(lock, "https://host/a"), find_entry(lock, "https://host/b")) == (A, B)
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,10 @@ def test_entries_of_a_user_without_a_last_newline_stay(tmp_path):
 def test_a_damaged_lock_file_is_refused_and_left_alone(tmp_path, text):
     lock = tmp_path / "paper.lock.yaml"
     lock.write_bytes(text.encode("latin-1"))
-    for attempt in (lambda: known(lock, "https://host/a"), lambda: record(lock, "https://x", A)):
+    for attempt in (
+        lambda: find_entry(lock, "https://host/a"),
+        lambda: record(lock, "https://x", A),
+    ):
         with pytest.raises(VitscopeError, match=r"paper.lock.yaml is damaged: restore it"):
             attempt()
     assert lock.read_bytes() == text.encode("latin-1")
@@ -75,7 +78,7 @@ def test_a_damaged_lock_file_is_refused_and_left_alone(tmp_path, text):
 
 def test_a_lock_file_that_cannot_be_opened_is_refused(tmp_path):
     with pytest.raises(VitscopeError, match=r"Cannot read .* \(Is a directory\): make it readable"):
-        known(tmp_path, "https://host/a")
+        find_entry(tmp_path, "https://host/a")
     with pytest.raises(VitscopeError, match="or give the study the sha256 of https://host/a"):
         record(tmp_path, "https://host/a", A)
 
@@ -114,5 +117,5 @@ def test_processes_that_write_at_once_lose_nothing(tmp_path):
     assert [worker.exitcode for worker in workers] == [0] * 4
     keys = [line for line in lock.read_text().splitlines() if line.startswith("https:")]
     assert len(keys) == len(set(keys)) == 8 + 4 * 8
-    assert known(lock, "https://host/3/7") == Entry(f"{3:064x}", 7)
+    assert find_entry(lock, "https://host/3/7") == Entry(f"{3:064x}", 7)
     assert list(tmp_path.iterdir()) == [lock]

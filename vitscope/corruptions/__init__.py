@@ -11,5 +11,5 @@ GROUPS = {
 }
 CORRUPTIONS = tuple(name for group in GROUPS.values() for name in group)
 SEVERITIES = (1, 2, 3, 4, 5)
-# What tables call images as they are, and the mean of all corruptions.
+# The names in tables of images as they are, and of the mean of all corruptions.
 CLEAN, MEAN = "none", "mean"

@@ -9,7 +9,7 @@ from PIL import Image, ImageDraw, ImageFont
 from vitscope.corruptions import GROUPS, SEVERITIES
 from vitscope.corruptions.registry import corrupt
 from vitscope.errors import VitscopeError
-from vitscope.files.images import decoded
+from vitscope.files.images import decode_image
 
 LINE, GAP = 14, 4
 
@@ -23,31 +23,31 @@ def main() -> None:
     parser.add_argument("--side", type=int, default=224, help="pixels of a side, 224 if left out")
     given = parser.parse_args()
     try:
-        picture = _square(decoded(given.picture, str(given.picture)), given.side)
+        picture = _crop_square(decode_image(given.picture, str(given.picture)), given.side)
     except VitscopeError as error:
         parser.exit(1, f"vitscope: {error}\n")
     rows = [
-        [(name, _corrupted(picture, name, given.severity)) for name in group]
+        [(name, _corrupt(picture, name, given.severity)) for name in group]
         for group in GROUPS.values()
     ]
     rows[0].append(("no corruption", picture))
     # A palette: noise makes a large file.
-    _sheet(rows, given.side).quantize(256).save(given.sheet, optimize=True)
+    _draw_sheet(rows, given.side).quantize(256).save(given.sheet, optimize=True)
 
 
-def _square(picture: Image.Image, side: int) -> Image.Image:
+def _crop_square(picture: Image.Image, side: int) -> Image.Image:
     shorter = min(picture.size)
     left, top = ((length - shorter) // 2 for length in picture.size)
     box = (left, top, left + shorter, top + shorter)
     return picture.resize((side, side), Image.Resampling.BICUBIC, box)
 
 
-def _corrupted(picture: Image.Image, name: str, severity: int) -> Image.Image:
+def _corrupt(picture: Image.Image, name: str, severity: int) -> Image.Image:
     pixels = np.asarray(picture).transpose(2, 0, 1)[None]
     return Image.fromarray(corrupt(pixels, name, severity, [0])[0].transpose(1, 2, 0))
 
 
-def _sheet(rows: list[list[tuple[str, Image.Image]]], side: int) -> Image.Image:
+def _draw_sheet(rows: list[list[tuple[str, Image.Image]]], side: int) -> Image.Image:
     width, height = max(map(len, rows)) * (side + GAP), len(rows) * (side + LINE + GAP)
     sheet = Image.new("RGB", (width, height), "white")
     pen, font = ImageDraw.Draw(sheet), ImageFont.load_default(10)

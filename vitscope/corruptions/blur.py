@@ -7,7 +7,7 @@ from itertools import product
 import numpy as np
 from scipy import fft, ndimage
 
-from vitscope.corruptions.images import Draws, Images, Maps, along_both_axes, drawn
+from vitscope.corruptions.images import Draws, Images, Maps, draw_each, map_both_axes
 
 
 def disk(radius: float, smoothing: float) -> Maps:
@@ -38,7 +38,7 @@ def defocus_blur(images: Images, draws: Draws, radius: float, smoothing: float) 
 
 
 def gaussian(deviation: float, mode: str, truncate: float) -> Callable[[int], Maps]:
-    """Return the map of lines that is SciPy's Gaussian filter."""
+    """Return SciPy's Gaussian filter as a map of lines."""
 
     def matrix(length: int) -> Maps:
         lines: Maps = ndimage.gaussian_filter(
@@ -52,12 +52,12 @@ def gaussian(deviation: float, mode: str, truncate: float) -> Callable[[int], Ma
 def glass_blur(images: Images, draws: Draws, deviation: float, reach: int, rounds: int) -> Images:
     """Blur, swap every pixel with one that is near, and blur again."""
     smooth = gaussian(deviation, "nearest", truncate=4.0)
-    blurred = np.rint(255 * along_both_axes(smooth, images)).astype(np.uint8)
-    shuffled = swapped(blurred, draws, reach, rounds)
-    return along_both_axes(smooth, shuffled.astype(np.float32) / 255)
+    blurred = np.rint(255 * map_both_axes(smooth, images)).astype(np.uint8)
+    shuffled = swap_pixels(blurred, draws, reach, rounds)
+    return map_both_axes(smooth, shuffled.astype(np.float32) / 255)
 
 
-def swapped(images: Maps, draws: Draws, reach: int, rounds: int) -> Maps:
+def swap_pixels(images: Maps, draws: Draws, reach: int, rounds: int) -> Maps:
     """Swap every pixel, from the last to the first, with one that is up to `reach` away.
 
     All images take the same step at once, with partners of their own.
@@ -65,7 +65,7 @@ def swapped(images: Maps, draws: Draws, reach: int, rounds: int) -> Maps:
     count, channels, height, width = images.shape
     inside = product(range(height - reach, reach, -1), range(width - reach, reach, -1))
     positions = np.array([row * width + column for row, column in inside] * rounds)
-    steps = drawn(
+    steps = draw_each(
         lambda draw: draw.integers(-reach, reach, (2, len(positions)), dtype=np.int8), draws
     ).astype(np.intp)
     partners = positions[:, None] + steps[:, 0].T * width + steps[:, 1].T
@@ -83,8 +83,8 @@ def swapped(images: Maps, draws: Draws, reach: int, rounds: int) -> Maps:
 
 def motion_blur(images: Images, draws: Draws, radius: int, deviation: float) -> Images:
     """Smear along a direction that lies within 45 degrees of the horizontal."""
-    angles = drawn(lambda draw: np.asarray(draw.uniform(-45, 45)), draws)
-    return smeared(images, angles, radius, deviation)
+    angles = draw_each(lambda draw: np.asarray(draw.uniform(-45, 45)), draws)
+    return smear(images, angles, radius, deviation)
 
 
 def trail(angle: float, radius: int, deviation: float) -> tuple[Maps, Maps]:
@@ -99,7 +99,7 @@ def trail(angle: float, radius: int, deviation: float) -> tuple[Maps, Maps]:
     return steps, weights / weights.sum()
 
 
-def smeared(images: Images, angles: Maps, radius: int, deviation: float) -> Images:
+def smear(images: Images, angles: Maps, radius: int, deviation: float) -> Images:
     """Blur images along their angles; beyond its edge an image goes on as it ends there."""
     reach = 2 * radius
     height, width = images.shape[-2:]
@@ -124,9 +124,9 @@ def zoom(factor: float, length: int) -> Maps:
 
 
 def zoom_blur(images: Images, draws: Draws, largest: float, step: float) -> Images:
-    """Average images with what is seen of them while coming nearer."""
+    """Average images with their enlarged middles, as a camera that comes nearer sees them."""
     factors = np.arange(1, largest + step / 2, step).tolist()
     total = images.copy()
     for factor in factors:
-        total += along_both_axes(partial(zoom, factor), images)
+        total += map_both_axes(partial(zoom, factor), images)
     return total / np.float32(len(factors) + 1)

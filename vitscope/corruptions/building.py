@@ -34,8 +34,8 @@ def build(
 
     Where an official archive is given, or its folder, they are read from it; else they are made.
     """
-    rows = _chosen(split, images, seed)
-    source = _made_here(split, corruption, seed or 0)
+    rows = _choose_rows(split, images, seed)
+    source = _corrupt_here(split, corruption, seed or 0)
     if official is not None:
         source = Official(official, corruption, split, rows).images
     shape = (len(rows), *split.shape)
@@ -51,7 +51,7 @@ def build(
                 writer.write(tensor_name(severity), first, source(some, severity))
 
 
-def _chosen(split: Split, images: int | None, seed: int | None) -> Integers:
+def _choose_rows(split: Split, images: int | None, seed: int | None) -> Integers:
     if images is not None and images > len(split):
         raise VitscopeError(
             f"analysis.robustness: the study corrupts {images} images and the split "
@@ -61,5 +61,5 @@ def _chosen(split: Split, images: int | None, seed: int | None) -> Integers:
     return select(len(split), images, seed)
 
 
-def _made_here(split: Split, corruption: str, seed: int) -> Corrupt:
+def _corrupt_here(split: Split, corruption: str, seed: int) -> Corrupt:
     return lambda rows, severity: corrupt(split.images(rows), corruption, severity, rows, seed)

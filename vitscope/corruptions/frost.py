@@ -19,11 +19,11 @@ DRAWN, SIDES = 640, 3
 LAYERS = ((45, 10.0), (200, 6.5))
 # Tangent of the angle between spine and barb.
 BARBS = np.float32(1.5)
-# Of ice, which is a little blue.
+# The colour of ice, which is a little blue.
 COLOUR = np.array([0.92, 0.97, 1.0], np.float32)[:, None, None]
 
 
-def piece(draw: np.random.Generator, height: int, width: int) -> Maps:
+def cut_piece(draw: np.random.Generator, height: int, width: int) -> Maps:
     """Return a random piece of a random pane, (3, height, width), from 0 to 1."""
     pane = panes(max(height, width))[draw.integers(PANES)]
     top, left = draw.integers(len(pane) - height), draw.integers(len(pane) - width)
@@ -35,15 +35,15 @@ def piece(draw: np.random.Generator, height: int, width: int) -> Maps:
 @lru_cache(maxsize=2)
 def panes(side: int) -> Maps:
     """Return all panes for images of a side, (PANES, SIDES * side, SIDES * side)."""
-    grown = [_grown(np.random.default_rng(number)) for number in range(PANES)]
-    return np.stack([_resized(pane, SIDES * side) for pane in grown])
+    grown = [_grow_pane(np.random.default_rng(number)) for number in range(PANES)]
+    return np.stack([_resize(pane, SIDES * side) for pane in grown])
 
 
-def _resized(pane: Maps, side: int) -> Maps:
+def _resize(pane: Maps, side: int) -> Maps:
     return np.asarray(Image.fromarray(pane).resize((side, side), Image.Resampling.BILINEAR))
 
 
-def _grown(draw: np.random.Generator) -> Maps:
+def _grow_pane(draw: np.random.Generator) -> Maps:
     """Return a pane: two layers of feathers, thick here and thin there, on a film."""
     thickness = (0.7 + 0.45 * _clouds(draw, 9)).clip(0.15, 1.6)
     feathers = [_layer(draw, count, distance) for count, distance in LAYERS]

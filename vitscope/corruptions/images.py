@@ -14,12 +14,12 @@ Maps = npt.NDArray[Any]
 Draws = Iterable[np.random.Generator]
 
 
-def drawn(draw: Callable[[np.random.Generator], Maps], draws: Draws) -> Maps:
-    """Return what is drawn for each image, one above the other."""
+def draw_each(draw: Callable[[np.random.Generator], Maps], draws: Draws) -> Maps:
+    """Draw for each image with its own generator; return the draws, one above the other."""
     return np.stack([draw(generator) for generator in draws])
 
 
-def along_both_axes(matrix_of: Callable[[int], Maps], images: Maps) -> Maps:
+def map_both_axes(matrix_of: Callable[[int], Maps], images: Maps) -> Maps:
     """Apply a linear map of lines to all columns and to all rows of images.
 
     `matrix_of` returns its matrix for lines of a length. Most of it is zero; and unlike a dense

@@ -29,7 +29,7 @@ class Official:
     def __init__(self, path: Path, corruption: str, split: Split, rows: Integers) -> None:
         self._path, self._index = path, split.column("index")
         _check_split(path, split)
-        self._pixels, labels = (_member(path, f"{name}.npy") for name in (corruption, "labels"))
+        self._pixels, labels = (_map_member(path, f"{name}.npy") for name in (corruption, "labels"))
         self._count = len(self._pixels) // len(SEVERITIES)
         self._check_arrays(corruption, labels)
         self._check_labels(labels, split, rows)
@@ -78,7 +78,7 @@ def _size(shape: Sequence[int]) -> str:
 
 
 def _check_split(path: Path, split: Split) -> None:
-    """Refuse data whose images are not those that the official archives corrupt."""
+    """Refuse data with other images than the official archives corrupt."""
     resize = json.loads(split.metadata["resize"])
     side = split.shape[-1]
     if split.shape[1:] != SHAPE[:2] or resize is not None:
@@ -90,17 +90,17 @@ def _check_split(path: Path, split: Split) -> None:
         )
 
 
-def _member(path: Path, name: str) -> Array:
+def _map_member(path: Path, name: str) -> Array:
     """Map an array of an archive, or of its folder, into memory."""
     try:
         if path.is_dir():
             file = path / name
-            return _mapped(file, 0, file.stat().st_size)
+            return _map_array(file, 0, file.stat().st_size)
         with tarfile.open(path, "r:") as tar:
             found = [entry for entry in tar if PurePosixPath(entry.name).name == name]
         plain = [entry for entry in found if entry.isreg() and not entry.issparse()]
         if plain:
-            return _mapped(path, plain[0].offset_data, plain[0].size)
+            return _map_array(path, plain[0].offset_data, plain[0].size)
     except FileNotFoundError:
         pass
     except tarfile.TarError as error:
@@ -117,7 +117,7 @@ def _member(path: Path, name: str) -> Array:
     raise VitscopeError(f"{path} has no {name}: give the official archive, or its folder.")
 
 
-def _mapped(file: Path, start: int, size: int) -> Array:
+def _map_array(file: Path, start: int, size: int) -> Array:
     """Map an array in the format of NumPy that lies somewhere in a file; nothing is unpickled."""
     with file.open("rb") as stream:
         stream.seek(start)

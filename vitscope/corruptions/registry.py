@@ -33,7 +33,7 @@ def parameters(corruption: str, severity: int, side: int) -> dict[str, float]:
     """
     share = min(max(log(side / SMALL) / log(LARGE / SMALL), 0), 1)
     found: dict[str, float] = {}
-    for name, values in _published()[corruption].items():
+    for name, values in _load_parameters()[corruption].items():
         low, high = values["cifar"][severity - 1], values["imagenet"][severity - 1]
         value = (1 - share) * low + share * high
         whole = all(isinstance(number, int) for number in values["cifar"] + values["imagenet"])
@@ -42,7 +42,7 @@ def parameters(corruption: str, severity: int, side: int) -> dict[str, float]:
 
 
 @cache
-def _published() -> dict[str, dict[str, dict[str, list[float]]]]:
+def _load_parameters() -> dict[str, dict[str, dict[str, list[float]]]]:
     return load_yaml(CORRUPTION_PARAMETERS)
 
 
@@ -55,7 +55,7 @@ def corrupt(
 ) -> npt.NDArray[np.uint8]:
     """Corrupt images of bytes, (N, C, H, W), in colour or grey.
 
-    What becomes of an image depends on the corruption, the severity, the image's row and the seed,
+    The result for an image depends on the corruption, the severity, the image's row and the seed,
     and not on the other images.
     """
     if corruption not in CORRUPTIONS:
@@ -74,11 +74,11 @@ def corrupt(
     for first in range(0, len(images), step):
         some = slice(first, first + step)
         draws = _generators(corruption, severity, rows[some], seed)
-        corrupted[some] = _corrupted(images[some], corruption, severity, draws)
+        corrupted[some] = _corrupt(images[some], corruption, severity, draws)
     return corrupted
 
 
-def _corrupted(
+def _corrupt(
     images: npt.NDArray[np.uint8],
     corruption: str,
     severity: int,

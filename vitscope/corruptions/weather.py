@@ -5,9 +5,9 @@ from functools import partial
 import numpy as np
 
 from vitscope.corruptions import frost as frost_plates
-from vitscope.corruptions.blur import smeared
-from vitscope.corruptions.blur import zoom as enlarged
-from vitscope.corruptions.images import Draws, Images, Maps, along_both_axes, drawn
+from vitscope.corruptions.blur import smear
+from vitscope.corruptions.blur import zoom as zoom_map
+from vitscope.corruptions.images import Draws, Images, Maps, draw_each, map_both_axes
 
 # How light red, green and blue seem (ITU-R BT.601).
 LIGHTNESS = np.array([0.299, 0.587, 0.114], np.float32)[:, None, None]
@@ -34,11 +34,11 @@ def snow(
 ) -> Images:
     """Whiten the image and let flakes fall in two directions."""
     draws = list(draws)
-    noise = drawn(lambda draw: draw.normal(mean, deviation, (1, *images.shape[-2:])), draws)
-    flakes = along_both_axes(partial(enlarged, zoom), noise.astype(np.float32))
+    noise = draw_each(lambda draw: draw.normal(mean, deviation, (1, *images.shape[-2:])), draws)
+    flakes = map_both_axes(partial(zoom_map, zoom), noise.astype(np.float32))
     flakes = np.where(flakes < threshold, 0, flakes).clip(0, 1)
-    angles = drawn(lambda draw: np.asarray(draw.uniform(-135, -45)), draws)
-    flakes = smeared(flakes, angles, radius, blur)
+    angles = draw_each(lambda draw: np.asarray(draw.uniform(-135, -45)), draws)
+    flakes = smear(flakes, angles, radius, blur)
     light = lightness(images)
     white = np.maximum(images, 1.5 * light + 0.5)
     snowy: Images = clear * images + (1 - clear) * white + flakes + flakes[..., ::-1, ::-1]
@@ -48,7 +48,7 @@ def snow(
 def frost(images: Images, draws: Draws, image: float, ice: float) -> Images:
     """Look through a piece of a frosted pane."""
     height, width = images.shape[-2:]
-    pieces = drawn(lambda draw: frost_plates.piece(draw, height, width), draws)
+    pieces = draw_each(lambda draw: frost_plates.cut_piece(draw, height, width), draws)
     # On a grey image a pane is as light as it would seem in colour.
     pieces = pieces if images.shape[1] == 3 else lightness(pieces)
     return np.float32(image) * images + np.float32(ice) * pieces
@@ -66,7 +66,7 @@ def fog(images: Images, draws: Draws, thickness: float, decay: float) -> Images:
 def plasma(draws: Draws, side: int, decay: float) -> Maps:
     """Return clouds from 0 to 1 by diamonds and squares: detail is weaker the finer it is."""
     size = 1 << (side - 1).bit_length()
-    noise = drawn(lambda draw: draw.uniform(-1, 1, (size, size)), draws)
+    noise = draw_each(lambda draw: draw.uniform(-1, 1, (size, size)), draws)
     clouds = np.zeros_like(noise)
     step, amplitude = size, 1.0
     while step >= 2:

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from vitscope.errors import VitscopeError
 from vitscope.files.whole import md5_of
-from vitscope.web.redaction import redacted
+from vitscope.web.redaction import redact
 
 
 class Official(NamedTuple):
@@ -29,7 +29,7 @@ def official(archive: Mapping[str, Any], source: Mapping[str, Any], label: str) 
     file = PurePosixPath(urlsplit(url).path).name
     if file not in files:
         raise VitscopeError(
-            f"{label}: {redacted(url)} names none of the official archives {' and '.join(files)}: "
+            f"{label}: {redact(url)} names none of the official archives {' and '.join(files)}: "
             f"correct `url`, or leave it out."
         )
     return Official(url, file, **files[file])

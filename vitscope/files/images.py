@@ -14,7 +14,7 @@ FORMATS = ("BMP", "GIF", "JPEG", "PNG", "PPM", "TIFF", "WEBP")
 LARGEST_IMAGE = 2 * (Image.MAX_IMAGE_PIXELS or 0)
 
 
-def decoded(file: Path | io.BytesIO, name: str) -> Image.Image:
+def decode_image(file: Path | io.BytesIO, name: str) -> Image.Image:
     """Decode an image in RGB; `name` is what messages call it."""
     try:
         with warnings.catch_warnings():

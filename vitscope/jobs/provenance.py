@@ -13,7 +13,7 @@ import yaml
 from vitscope import __version__
 from vitscope.files.tensors import TensorFile
 from vitscope.files.whole import sha256_of
-from vitscope.web.redaction import redacted
+from vitscope.web.redaction import redact
 
 PACKAGES = (
     "torch",
@@ -57,7 +57,7 @@ def _without_secrets(settings: Any) -> Any:
     """Return settings with their addresses as they may be shown."""
     if isinstance(settings, Mapping):
         return {
-            key: redacted(value) if key == "url" else _without_secrets(value)
+            key: redact(value) if key == "url" else _without_secrets(value)
             for key, value in settings.items()
         }
     return settings

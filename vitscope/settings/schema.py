@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from vitscope.errors import VitscopeError, listed, nearest, quoted
 from vitscope.settings.section import Schema
-from vitscope.web.redaction import redacted
+from vitscope.web.redaction import redact
 
 # Each type with its words, and the types of Python that it is. A whole number is an int: in JSON
 # schema, 64.0 is one too, but a list of 64.0 images is none.
@@ -182,7 +182,7 @@ def _sentence(fault: Fault, path: Sequence[object]) -> str:
         hint = nearest(found, allowed) if isinstance(found, str) else ""
         return f"{key}: found {quoted(found)}, allowed: {', '.join(allowed)}.{hint}"
     if isinstance(found, str) and "://" in found:
-        found = redacted(found)
+        found = redact(found)
     return f"{key}: found {quoted(found)}, allowed: {_expected(rule, schema)}."
 
 

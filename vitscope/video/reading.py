@@ -10,7 +10,7 @@ from PIL import Image
 
 from vitscope.data.sources.folder import SUFFIXES
 from vitscope.errors import VitscopeError
-from vitscope.files.images import FORMATS, decoded
+from vitscope.files.images import FORMATS, decode_image
 from vitscope.video import ffmpeg
 from vitscope.video.frames import SECONDS, BrokenOffError, Frame, Video
 from vitscope.video.generated import generate
@@ -66,7 +66,7 @@ def _read_folder(folder: Path) -> Generator[Frame]:
         )
     for file in sorted(files, key=natural_order):
         try:
-            picture = decoded(file, str(file))
+            picture = decode_image(file, str(file))
         except VitscopeError as error:
             raise BrokenOffError(f"{file} is not a readable image") from error
         yield Frame(picture, SECONDS)

@@ -38,7 +38,7 @@ from vitscope.errors import VitscopeError
 from vitscope.files.disguises import disguise_of
 from vitscope.files.whole import md5_of, sha256_of
 from vitscope.progress import Clock, Say, say_on_stderr
-from vitscope.web.redaction import redacted
+from vitscope.web.redaction import redact
 
 CHUNK = 1 << 20
 LONGEST_PAUSE = 120.0
@@ -69,22 +69,22 @@ class _Source:
     timeout: float
 
     def failure(self, what: str, advice: str) -> VitscopeError:
-        return VitscopeError(f"{self.label}: {redacted(self.url)} {what}: {advice}.")
+        return VitscopeError(f"{self.label}: {redact(self.url)} {what}: {advice}.")
 
     def try_again(self, what: str, pause: float | None = None) -> _TryAgainError:
-        return _TryAgainError(f"{self.label}: {redacted(self.url)} {what}", pause, afresh=False)
+        return _TryAgainError(f"{self.label}: {redact(self.url)} {what}", pause, afresh=False)
 
     def start_afresh(self, what: str) -> _TryAgainError:
         """The bytes that are there are of no use: the next attempt is for the whole file."""
-        return _TryAgainError(f"{self.label}: {redacted(self.url)} {what}", pause=0.0, afresh=True)
+        return _TryAgainError(f"{self.label}: {redact(self.url)} {what}", pause=0.0, afresh=True)
 
-    def disguised(self, disguise: str) -> VitscopeError:
+    def disguise_error(self, disguise: str) -> VitscopeError:
         return self.failure(
             f"gives {disguise} and not the file",
             "open it in a browser to see why, and give the address of the file itself",
         )
 
-    def wrong_size(self, size: int) -> VitscopeError:
+    def size_error(self, size: int) -> VitscopeError:
         return self.failure(
             f"has {size} bytes where {self.said_by} says {self.size}",
             "it is another file, so correct the address or the size",
@@ -121,7 +121,7 @@ class _Redirects(HTTPRedirectHandler):
         return super().redirect_request(req, fp, code, msg, headers, newurl)
 
 
-def _opener() -> OpenerDirector:
+def _build_opener() -> OpenerDirector:
     """Return an opener that knows the web only: no files, no FTP, no data addresses."""
     opener = OpenerDirector()
     for handler in (
@@ -138,7 +138,7 @@ def _opener() -> OpenerDirector:
     return opener
 
 
-def _seconds(retry_after: str | None) -> float | None:
+def _read_retry_after(retry_after: str | None) -> float | None:
     """Read a Retry-After header, which holds seconds or a date."""
     if not retry_after:
         return None
@@ -150,14 +150,14 @@ def _seconds(retry_after: str | None) -> float | None:
         return None
 
 
-def _refused(source: _Source, error: HTTPError) -> Exception:
+def _explain_status(source: _Source, error: HTTPError) -> Exception:
     """Say what a status means."""
     status = f"{error.code} {error.reason}".strip()
     if error.code == 416:
         return source.start_afresh("does not send the rest of what is here already")
     if error.code in TEMPORARY:
         return source.try_again(
-            f"is answered with {status}", _seconds(error.headers["Retry-After"])
+            f"is answered with {status}", _read_retry_after(error.headers["Retry-After"])
         )
     if error.code in GONE:
         return source.failure(f"does not exist ({status})", "correct the address")
@@ -167,7 +167,7 @@ def _refused(source: _Source, error: HTTPError) -> Exception:
             "download it by hand and give its path",
         )
     if 300 <= error.code < 400:
-        place = redacted(error.headers["Location"] or "")
+        place = redact(error.headers["Location"] or "")
         return source.failure(
             f"leads on to an address that is not followed ({place})",
             "give the address of the file itself",
@@ -175,7 +175,7 @@ def _refused(source: _Source, error: HTTPError) -> Exception:
     return source.failure(f"cannot be downloaded ({status})", "correct the address")
 
 
-def _unreachable(source: _Source, reason: object) -> Exception:
+def _explain_silence(source: _Source, reason: object) -> Exception:
     """Say why there was no answer, or why it broke off."""
     if isinstance(reason, ssl.SSLCertVerificationError):
         return source.failure(
@@ -189,27 +189,27 @@ def _unreachable(source: _Source, reason: object) -> Exception:
 
 
 @contextlib.contextmanager
-def _answer(source: _Source, headers: Mapping[str, str]) -> Iterator[HTTPResponse]:
+def _ask(source: _Source, headers: Mapping[str, str]) -> Iterator[HTTPResponse]:
     """Ask for the file and yield the answer; say why there is none."""
     try:
         request = Request(source.url, headers={"Accept-Encoding": "identity", **headers})
-        response = _opener().open(request, timeout=source.timeout)
+        response = _build_opener().open(request, timeout=source.timeout)
     except HTTPError as error:
         with error:
-            raise _refused(source, error) from error
+            raise _explain_status(source, error) from error
     except URLError as error:
-        raise _unreachable(source, error.reason) from error
+        raise _explain_silence(source, error.reason) from error
     except (InvalidURL, ValueError) as error:
-        raise _not_an_address(source.label, source.url) from error
+        raise _address_error(source.label, source.url) from error
     except (OSError, HTTPException) as error:
-        raise _unreachable(source, error) from error
+        raise _explain_silence(source, error) from error
     with response:
         yield response
 
 
-def _not_an_address(label: str, url: str) -> VitscopeError:
+def _address_error(label: str, url: str) -> VitscopeError:
     return VitscopeError(
-        f"{label}: '{redacted(url)}' is not a web address: give one that begins with https:// or "
+        f"{label}: '{redact(url)}' is not a web address: give one that begins with https:// or "
         f"http:// and holds no user name or password."
     )
 
@@ -222,7 +222,7 @@ def _check_address(label: str, url: str) -> None:
     except ValueError:
         valid = False
     if not valid:
-        raise _not_an_address(label, url)
+        raise _address_error(label, url)
 
 
 def _strong_etag(response: HTTPResponse) -> str | None:
@@ -231,7 +231,7 @@ def _strong_etag(response: HTTPResponse) -> str | None:
     return tag if tag and not tag.startswith("W/") else None
 
 
-def _total(response: HTTPResponse) -> int | None:
+def _whole_size(response: HTTPResponse) -> int | None:
     """Return the size of the whole file, if the server says it."""
     if response.status == 206:
         size = response.headers["Content-Range"].rpartition("/")[2]
@@ -248,7 +248,7 @@ def _chunks(source: _Source, response: HTTPResponse) -> Iterator[bytes]:
     except IncompleteRead as error:
         raise source.try_again("broke off in the middle") from error
     except (OSError, HTTPException) as error:
-        raise _unreachable(source, error) from error
+        raise _explain_silence(source, error) from error
 
 
 class _Partial:
@@ -301,16 +301,16 @@ class _Partial:
 
 def _transfer(source: _Source, partial: _Partial, say: Say) -> bool:
     """Fill the partial file; return whether its first bytes are from an earlier attempt."""
-    offset, etag = partial.resumable(redacted(source.url))
+    offset, etag = partial.resumable(redact(source.url))
     asked = {"Range": f"bytes={offset}-", "If-Range": etag} if offset else {}
-    with _answer(source, asked) as response:
+    with _ask(source, asked) as response:
         resumed = response.status == 206
         if resumed:
             _check_continuation(source, response, offset, etag)
-        total = _total(response)
+        total = _whole_size(response)
         _check_announced(source, response, total)
         if not resumed:
-            partial.begin(redacted(source.url), _strong_etag(response))
+            partial.begin(redact(source.url), _strong_etag(response))
         done = partial.file.seek(offset if resumed else 0)
         news = _News(source.label, total, say)
         for data in _chunks(source, response):
@@ -318,7 +318,7 @@ def _transfer(source: _Source, partial: _Partial, say: Say) -> bool:
             done += len(data)
             news.at(done)
             if source.size is not None and done > source.size:
-                raise source.wrong_size(done)
+                raise source.size_error(done)
         partial.file.flush()
     if total is not None and done != total:
         raise source.try_again(f"broke off after {done} of {total} bytes")
@@ -334,19 +334,19 @@ def _check_continuation(source: _Source, response: HTTPResponse, offset: int, et
 def _check_announced(source: _Source, response: HTTPResponse, total: int | None) -> None:
     """Refuse what cannot be the file before its bytes are read."""
     if response.headers.get_content_type() == "text/html":
-        raise source.disguised("a web page")
+        raise source.disguise_error("a web page")
     if source.size is not None and total is not None and total != source.size:
-        raise source.wrong_size(total)
+        raise source.size_error(total)
 
 
 def _check_content(source: _Source, path: Path) -> None:
     if path.stat().st_size == 0:
         raise source.failure("is empty", "correct the address")
     if disguise := disguise_of(path):
-        raise source.disguised(disguise)
+        raise source.disguise_error(disguise)
     size = path.stat().st_size
     if source.size is not None and size != source.size:
-        raise source.wrong_size(size)
+        raise source.size_error(size)
 
 
 def _check_digest(
@@ -363,7 +363,7 @@ def _check_digest(
     )
 
 
-def _attempt(source: _Source, partial: _Partial, say: Say) -> str:
+def _download_once(source: _Source, partial: _Partial, say: Say) -> str:
     """Fill the partial file and check it; return its SHA-256."""
     resumed = _transfer(source, partial, say)
     _check_content(source, partial.path)
@@ -374,12 +374,10 @@ def _attempt(source: _Source, partial: _Partial, say: Say) -> str:
     return sha256
 
 
-def _attempt_often(
-    source: _Source, partial: _Partial, attempts: int, pause: float, say: Say
-) -> str:
+def _retry(source: _Source, partial: _Partial, attempts: int, pause: float, say: Say) -> str:
     for attempt in range(1, attempts + 1):
         try:
-            return _attempt(source, partial, say)
+            return _download_once(source, partial, say)
         except _TryAgainError as error:
             if error.afresh:
                 partial.empty()
@@ -424,7 +422,7 @@ def fetch(
                     f"{label}: another process is downloading {target}: wait until it has ended."
                 )
             try:
-                digest = _attempt_often(source, partial, attempts, pause, say)
+                digest = _retry(source, partial, attempts, pause, say)
                 partial.become(target)
             except (VitscopeError, OSError):
                 partial.remove()

@@ -1,4 +1,4 @@
-"""The lock file of a study: what its downloads hashed to when they were first made.
+"""The lock file of a study: the digests of its downloads when they were first made.
 
 An entry is appended in one write while the file is locked, and never changed: so processes that
 write at the same time cannot lose one another's entries, and a kill cannot damage older ones.
@@ -28,7 +28,7 @@ class Entry:
     bytes: int
 
 
-def known(lock: Path, url: str) -> Entry | None:
+def find_entry(lock: Path, url: str) -> Entry | None:
     """Return what the lock file says of an address."""
     try:
         with lock.open("rb") as file:

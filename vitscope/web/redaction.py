@@ -8,7 +8,7 @@ _USER = re.compile(r"(?<=//)[^/?#]*@")
 _HIDDEN = re.compile(rf"~[0-9a-f]{{{DIGITS}}}")
 
 
-def redacted(address: str) -> str:
+def redact(address: str) -> str:
     """Return an address without user, password and values of its query.
 
     Each value is replaced by the start of its digest, so that addresses that differ stay different.

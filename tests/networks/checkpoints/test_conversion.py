@@ -25,7 +25,7 @@ from vitscope.networks.checkpoints.conversion import convert
 from vitscope.networks.checkpoints.loading import load_model, read_origin
 from vitscope.networks.checkpoints.translation import translate
 from vitscope.networks.checkpoints.weights_file import write_weights
-from vitscope.web.lockfile import known
+from vitscope.web.lockfile import find_entry
 
 ROOT = Path(__file__).parents[3]
 
@@ -355,7 +355,7 @@ def test_a_published_layout_comes_from_the_web_to_a_model(tmp_path, monkeypatch,
     model = load_model(tmp_path / "model", network)
 
     digest = hashlib.sha256(served.read_bytes()).hexdigest()
-    assert known(lock, checkpoint["url"]).sha256 == digest
+    assert find_entry(lock, checkpoint["url"]).sha256 == digest
     assert read_origin(tmp_path / "model")["source_sha256"] == digest
     assert read_origin(tmp_path / "model")["source"] == checkpoint["url"]
     published = torch.load(served, weights_only=True)["state_dict"]

@@ -11,7 +11,7 @@ from tests.helpers.web import Site, running_site, status, whole
 from vitscope.errors import VitscopeError
 from vitscope.networks.checkpoints.weight_download import download
 from vitscope.networks.checkpoints.weight_sources import address, confirm, described, local_file
-from vitscope.web.lockfile import Entry, known
+from vitscope.web.lockfile import Entry, find_entry
 
 DATA, OTHER = b"weights" * 1000, b"others!" * 1000
 SHA256 = hashlib.sha256(DATA).hexdigest()
@@ -111,7 +111,7 @@ def test_a_first_download_is_recorded_and_said(site: Site, tmp_path):
     target = fetch({"url": url}, tmp_path, said)
     lock = tmp_path / "config" / "paper.lock.yaml"
     assert target.read_bytes() == DATA
-    assert known(lock, url) == Entry(SHA256, len(DATA))
+    assert find_entry(lock, url) == Entry(SHA256, len(DATA))
     assert said[-1] == f"ViT: wrote its SHA-256 {SHA256} to {lock}; later downloads must match"
 
 
@@ -192,7 +192,7 @@ def test_a_download_from_a_cache_is_written_down_and_then_must_match(
     lock = tmp_path / "own.lock.yaml"
     for _ in range(2):
         assert confirm({"url": URL}, fetched, lock, label="ViT") == DIGEST
-        assert known(lock, URL) == Entry(DIGEST, 7)
+        assert find_entry(lock, URL) == Entry(DIGEST, 7)
     fetched.write_bytes(b"another")
     found = hashlib.sha256(b"another").hexdigest()
     with pytest.raises(VitscopeError) as caught:

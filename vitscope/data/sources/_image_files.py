@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from vitscope.data.source import Sample
-from vitscope.files.images import decoded
+from vitscope.files.images import decode_image
 
 
 class ImageFiles:
@@ -27,4 +27,4 @@ class ImageFiles:
         """Yield images with the number of their class."""
         for index in indices:
             file, label = self._files[index]
-            yield Sample(decoded(file, str(file)), label)
+            yield Sample(decode_image(file, str(file)), label)

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from vitscope.data.source import Sample, required
 from vitscope.data.split import UNKNOWN_LABEL
 from vitscope.errors import VitscopeError, nearest
-from vitscope.files.images import decoded
+from vitscope.files.images import decode_image
 from vitscope.files.whole import sha256_of
 
 SOURCE: dict[str, Any] = {
@@ -124,7 +124,8 @@ class Parquet:
                 f"{self._label}: give a file in the layout of Hugging Face."
             )
         name = f"{path}: an image of the column {self._image}"
-        return Sample(decoded(io.BytesIO(data), name), UNKNOWN_LABEL if label is None else label)
+        picture = decode_image(io.BytesIO(data), name)
+        return Sample(picture, UNKNOWN_LABEL if label is None else label)
 
 
 def _files_of(path: Path) -> list[Path]:

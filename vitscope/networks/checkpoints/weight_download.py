@@ -8,7 +8,7 @@ from vitscope.errors import VitscopeError
 from vitscope.networks.checkpoints.weight_sources import address
 from vitscope.progress import Say, say_on_stderr
 from vitscope.web import downloads, lockfile
-from vitscope.web.redaction import redacted
+from vitscope.web.redaction import redact
 
 
 def download(
@@ -28,7 +28,7 @@ def download(
     if "sha256" in checkpoint:
         downloads.fetch(url, path, label=label, sha256=checkpoint["sha256"], say=say, **options)
         return
-    entry = lockfile.known(lock, redacted(url))
+    entry = lockfile.find_entry(lock, redact(url))
     if entry is not None:
         downloads.fetch(
             url,
@@ -43,7 +43,7 @@ def download(
         return
     sha256 = downloads.fetch(url, path, label=label, say=say, **options)
     try:
-        lockfile.record(lock, redacted(url), lockfile.Entry(sha256, path.stat().st_size))
+        lockfile.record(lock, redact(url), lockfile.Entry(sha256, path.stat().st_size))
     except VitscopeError:
         path.unlink()
         raise

@@ -12,7 +12,7 @@ from typing import Any
 from vitscope.errors import VitscopeError, nearest
 from vitscope.files.whole import sha256_of
 from vitscope.web import lockfile
-from vitscope.web.redaction import redacted
+from vitscope.web.redaction import redact
 
 PLACES = ("bundled", "path", "url", "timm", "made")
 HUB = "https://huggingface.co"
@@ -58,7 +58,7 @@ def described(checkpoint: Mapping[str, Any]) -> str:
         return "made by the function of its network"
     named = str(checkpoint[place])
     if place == "url":
-        return redacted(named)
+        return redact(named)
     return f"timm: {named}" if place == "timm" else Path(named).name if place == "path" else named
 
 
@@ -96,8 +96,8 @@ def confirm(checkpoint: Mapping[str, Any], path: Path, lock: Path, *, label: str
     """
     if "sha256" in checkpoint or _place(checkpoint) in ("bundled", "path"):
         return checkpoint.get("sha256")
-    url = redacted(address(checkpoint))
-    there = lockfile.known(lock, url)
+    url = redact(address(checkpoint))
+    there = lockfile.find_entry(lock, url)
     found = lockfile.Entry(sha256_of(path), path.stat().st_size)
     if there is None:
         lockfile.record(lock, url, found)
