@@ -537,7 +537,7 @@ def test_the_same_fault_is_reported_every_time(tmp_path: Path) -> None:
     changes = {"device": "gpu", "models.net.famly": 1, "analysis.images": 0, "tilte": 1}
     assert {refusal(tmp_path, **changes) for _ in range(3)} == {
         "tilte: unknown key, allowed: analysis, buildups, data, description, device, figures, "
-        "loss, models, title, training, videos. Did you mean 'title'?"
+        "loss, measures, models, title, training, videos. Did you mean 'title'?"
     }
 
 

@@ -1,6 +1,7 @@
 """Columns that the tables of several measures have."""
 
 from vitscope.files.tables import Columns
+from vitscope.networks.finding.cut_point_columns import CUT_POINT
 
 CHANGE: Columns = {
     "clean_accuracy": ("float64", "share of the images whose class is found, undisturbed"),
@@ -9,3 +10,23 @@ CHANGE: Columns = {
     "ci_low": ("float64", "lower end of the 95 % bootstrap interval of the change over images"),
     "ci_high": ("float64", "upper end of the 95 % bootstrap interval of the change over images"),
 }
+
+
+def mean_columns(column: str, meaning: str) -> Columns:
+    """Return the columns of a mean over images with its interval, a row for each cut point."""
+    return {
+        **CUT_POINT,
+        "images": ("int64", "number of images"),
+        column: ("float64", meaning),
+        "ci_low": ("float64", "lower end of the 95 % bootstrap interval over images"),
+        "ci_high": ("float64", "upper end of the 95 % bootstrap interval over images"),
+    }
+
+
+def per_image_columns(column: str, meaning: str) -> Columns:
+    """Return the columns of a part with one value for each cut point and image."""
+    return {
+        "index": ("int32", "position of the cut point, 0 for the stem"),
+        "image": ("int64", "position of the image among those that are measured"),
+        column: ("float64", meaning),
+    }

@@ -4,10 +4,12 @@ A folder holds a measure if it has `measure.py`, and further measures of the sam
 `measure_NAME.py`. The other modules of the first are named by what they do (`compute.py`), those of
 a further one say its name besides (`compute_NAME.py`). What is needed of a measure is imported by
 name, so that a job reads the modules that it works with and no others.
+
+A study may have measures of its own besides, each in a file: `of(study)` knows both.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -18,7 +20,9 @@ from vitscope.measures.measure import FigureKind, Measure
 
 if TYPE_CHECKING:
     from vitscope.claims.evidence import Evidence
-    from vitscope.files.tables import Columns, Table
+    from vitscope.files.tables import Table
+    from vitscope.measures.own.declaring import OwnMeasure
+    from vitscope.settings.study import Study
 
 HERE = Path(__file__).parent
 
@@ -35,90 +39,105 @@ def _find_places() -> Iterator[tuple[str, tuple[str, str]]]:
         yield further or folder, (folder, further)
 
 
-def _place(measure: str) -> tuple[str, str]:
-    if measure not in _places():
-        raise VitscopeError(f"There is no measure '{measure}'.{nearest(measure, names())}")
-    return _places()[measure]
-
-
-def names() -> tuple[str, ...]:
-    """Return the names of all measures, which are those of their tables."""
-    return tuple(_places())
-
-
 def path(measure: str, file: str) -> Path:
     """Return where a file of a measure is, as `compute.py` or `caption_depth.rst`.
 
     What a family shares is named `compute`; `compute_depth` of a further measure NAME is
     `compute_NAME_depth`.
     """
-    folder, further = _place(measure)
+    if measure not in _places():
+        raise VitscopeError(f"There is no measure '{measure}'.{nearest(measure, _places())}")
+    folder, further = _places()[measure]
     name = Path(file)
     work, _, variant = name.stem.partition("_")
     stem = "_".join(filter(None, (work, further, variant)))
     return HERE / folder / f"{stem}{name.suffix}"
 
 
-def module(measure: str, part: str) -> str:
-    """Return the name of a module of a measure."""
-    file = path(measure, f"{part}.py")
-    return f"vitscope.measures.{file.parent.name}.{file.stem}"
-
-
-def has(measure: str, part: str) -> bool:
-    """Tell whether a measure has a module of this name."""
-    return path(measure, f"{part}.py").is_file()
-
-
 @cache
-def declared(measure: str) -> Measure:
-    """Return what a measure says of itself."""
-    found: Measure = import_module(module(measure, "measure")).MEASURE
+def _declared(measure: str) -> Measure:
+    found: Measure = import_module(BUILT_IN.module(measure, "measure")).MEASURE
     figures = {kind: replace(figure, measure=measure) for kind, figure in found.figures.items()}
     return replace(found, name=measure, figures=figures)
 
 
 @cache
-def kinds() -> dict[str, FigureKind]:
-    """Return the kinds of figures, by the names that studies give them, and who draws each."""
-    return {kind: figure for name in names() for kind, figure in declared(name).figures.items()}
+def _kinds() -> dict[str, FigureKind]:
+    return {kind: figure for name in _places() for kind, figure in _declared(name).figures.items()}
 
 
-def merging_module(measure: str) -> str | None:
-    """Return the module whose `merge` merges the parts; None where they are put below each other.
+@dataclass(frozen=True)
+class Registry:
+    """The measures that there are, with a user's own beside those of vitscope."""
 
-    That is a shared one, if the measure names it, or else its own.
-    """
-    own = module(measure, "merge") if has(measure, "merge") else None
-    return declared(measure).merge.module or own
+    own: Mapping[str, "OwnMeasure"] = field(default_factory=dict)
+
+    def names(self) -> tuple[str, ...]:
+        """Return the names of all measures, which their tables have too."""
+        return (*_places(), *self.own)
+
+    def module(self, measure: str, part: str) -> str:
+        """Return the name of a module of a measure."""
+        if measure in self.own:
+            return f"vitscope.measures.own.{part}"
+        if measure not in _places():
+            raise VitscopeError(f"There is no measure '{measure}'.{nearest(measure, self.names())}")
+        file = path(measure, f"{part}.py")
+        return f"vitscope.measures.{file.parent.name}.{file.stem}"
+
+    def has(self, measure: str, part: str) -> bool:
+        """Tell whether a measure has a module of this name."""
+        return measure not in self.own and path(measure, f"{part}.py").is_file()
+
+    def declared(self, measure: str) -> Measure:
+        """Return what a measure says of itself."""
+        return self.own[measure].measure if measure in self.own else _declared(measure)
+
+    def kinds(self) -> dict[str, FigureKind]:
+        """Return the kinds of figures, by the names that studies give them, and who draws each."""
+        return _kinds() | {
+            kind: figure
+            for own in self.own.values()
+            for kind, figure in own.measure.figures.items()
+        }
+
+    def merging_module(self, measure: str) -> str | None:
+        """Return the module whose `merge` merges the parts; None if they are put below each other.
+
+        That is a shared one, if the measure names it, or else its own.
+        """
+        own = self.module(measure, "merge") if self.has(measure, "merge") else None
+        return self.declared(measure).merge.module or own
+
+    def claims_of(self, measure: str) -> "Mapping[str, Evidence]":
+        """Return what is claimed of the kinds of figures of a measure, and who counts it."""
+        found: Mapping[str, Evidence] = {}
+        if self.has(measure, "claims"):
+            found = import_module(self.module(measure, "claims")).CLAIMS
+        return found
+
+    def table(self, measure: str) -> "Table":
+        """Return the table of a measure."""
+        if measure in self.own:
+            return self.own[measure].table
+        found: Table = import_module(self.module(measure, "table")).TABLE
+        return found
+
+    def part_table(self, measure: str) -> "Table":
+        """Return the table of its parts: that of the measure, unless it says another."""
+        if measure in self.own:
+            return self.own[measure].part
+        columns = import_module(self.module(measure, "table"))
+        found: Table = getattr(columns, "PART", columns.TABLE)
+        return found
 
 
-def claims_of(measure: str) -> "Mapping[str, Evidence]":
-    """Return what the paper claims of the kinds of figures of a measure, and who counts it."""
-    found: Mapping[str, Evidence] = {}
-    if has(measure, "claims"):
-        found = import_module(module(measure, "claims")).CLAIMS
-    return found
+BUILT_IN = Registry()
+names, module, has, declared = BUILT_IN.names, BUILT_IN.module, BUILT_IN.has, BUILT_IN.declared
+kinds, merging_module, claims_of = BUILT_IN.kinds, BUILT_IN.merging_module, BUILT_IN.claims_of
+table, part_table = BUILT_IN.table, BUILT_IN.part_table
 
 
-def table(measure: str) -> "Table":
-    """Return the table of a measure."""
-    found: Table = import_module(module(measure, "table")).TABLE
-    return found
-
-
-def part_table(measure: str) -> "Table":
-    """Return the table of its parts: that of the measure, unless it says another."""
-    columns = import_module(module(measure, "table"))
-    found: Table = getattr(columns, "PART", columns.TABLE)
-    return found
-
-
-def columns_of(measure: str) -> "Columns":
-    """Return the columns of the table of a measure, as plain values: types and sentences."""
-    return table(measure).columns
-
-
-def part_columns_of(measure: str) -> "Columns":
-    """Return the columns of its parts, as plain values."""
-    return part_table(measure).columns
+def of(study: "Study") -> Registry:
+    """Return the measures of vitscope, and those of a study's own."""
+    return Registry(study.own_measures) if study.own_measures else BUILT_IN

@@ -122,8 +122,15 @@ def read(folder: Path | str, study: Path | str | None = None) -> Made:
             f"There is no {RECORD} in {folder}, which says what the study is: make all of it, or "
             f"give study=, the path of its file."
         )
-    settings = _recorded(record)
+    settings = _without_own(_recorded(record))
     return Made(with_moments(build_study(settings.pop("name"), record, settings)), place)
+
+
+def _without_own(settings: Settings) -> Settings:
+    """Return settings without measures of the user's own, whose files may be elsewhere by now."""
+    own = settings.pop("measures", {})
+    shown = {name: each for name, each in settings["figures"].items() if each["kind"] not in own}
+    return settings | {"figures": shown}
 
 
 def _recorded(record: Path) -> Settings:

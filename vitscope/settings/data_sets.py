@@ -108,15 +108,15 @@ def _check_split(study: Study, name: str, split: str) -> None:
 
 def _measured(study: Study, name: str, split: str) -> int:
     """Return how many images of a split the feature maps that are shown are of."""
-    of_maps = (each for each in study.measures() if _reads_latents(each))
+    of_maps = (each for each in study.measures() if _reads_latents(study, each))
     models = {model for measure in of_maps for model in study.models_of(measure)}
     shown = any(study.models[model].data == name for model in models)
     return study.analysis.images if shown and split == study.analysis.split else 0
 
 
-def _reads_latents(measure: str) -> bool:
-    declared = registry.declared(measure)
-    return registry.declared(declared.parts_of or measure).needs == "latents"
+def _reads_latents(study: Study, measure: str) -> bool:
+    measures = registry.of(study)
+    return measures.declared(measures.declared(measure).parts_of or measure).needs == "latents"
 
 
 def named_classes(dataset: Dataset, split: str) -> dict[int, str]:

@@ -459,6 +459,18 @@ class Published:
 
 
 @dataclass(frozen=True, kw_only=True)
+class OwnMeasure:
+    """A measure of one's own, by its name, which is the kind of its figures too."""
+
+    file: str = required(
+        "A file of Python with a function `measure`, relative to the study or absolute; "
+        "docs/own-measures.md says what it may hold.",
+        **FILE,
+    )
+    keywords: dict[str, Any] = setting({}, "Keywords of this function.")
+
+
+@dataclass(frozen=True, kw_only=True)
 class Figure:
     """A figure: its kind, its models, and what else it shows.
 

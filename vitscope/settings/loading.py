@@ -29,6 +29,7 @@ from vitscope.settings.keys import (
     Config,
     Figure,
     Model,
+    OwnMeasure,
     Recipe,
     Settings,
 )
@@ -73,6 +74,14 @@ def study_schema() -> Schema:
     schema = deepcopy(schema_of(Study))
     keys = schema["properties"]
     keys["analysis"] |= analysis_schema()
+    own = schema_of(OwnMeasure)
+    keys["measures"] = {
+        "type": "object",
+        "default": {},
+        "description": own["description"],
+        "propertyNames": NAME,
+        "additionalProperties": own,
+    }
     keys["data"]["additionalProperties"]["properties"]["source"] |= _source_schema()
     return schema
 
@@ -185,7 +194,7 @@ def _check_figures(study: Study) -> None:
 
 def _check_members(study: Study, key: str, figure: Figure) -> None:
     """Refuse models that there are not, pairs where models are shown, and the other way round."""
-    of_pairs = registry.declared(figure.measure).of_pairs
+    of_pairs = registry.of(study).declared(figure.measure).of_pairs
     given, wanted = ("pairs", "models") if figure.pairs else ("models", "pairs")
     if of_pairs != bool(figure.pairs):
         raise VitscopeError(
@@ -230,7 +239,7 @@ def _check_shown(study: Study, key: str, figure: Figure) -> None:
 
 def _check_classes(study: Study, key: str, figure: Figure) -> None:
     """Refuse a model that says nothing of the classes of its data, where a figure is about that."""
-    needing = [name for name in figure.measures if _needs_classes(name)]
+    needing = [name for name in figure.measures if _needs_classes(study, name)]
     for name in figure.models if needing else ():
         model, data = study.models[name], study.dataset_of(name)
         if model.classes is not None and model.classes == data.classes:
@@ -248,14 +257,15 @@ def _check_classes(study: Study, key: str, figure: Figure) -> None:
         )
 
 
-def _needs_classes(name: str) -> bool:
+def _needs_classes(study: Study, name: str) -> bool:
     """Tell whether a measure is about what models say of classes."""
-    measure = registry.declared(name)
-    return registry.declared(measure.parts_of or name).needs_classes
+    measures = registry.of(study)
+    return measures.declared(measures.declared(name).parts_of or name).needs_classes
 
 
 def _check_published(path: Path, key: str, figure: Figure) -> None:
-    published, needed = figure.published, registry.kinds()[figure.kind].published
+    kind = registry.kinds().get(figure.kind)
+    published, needed = figure.published, kind.published if kind else frozenset()
     curves = {
         name: series
         for name, (columns, series) in _published_curves().items()

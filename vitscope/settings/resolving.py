@@ -7,7 +7,8 @@ from pathlib import Path
 import msgspec
 
 from vitscope.errors import unknown
-from vitscope.measures import registry
+from vitscope.measures.own.declaring import declare_own
+from vitscope.measures.registry import BUILT_IN, Registry
 from vitscope.settings.keys import (
     Analysis,
     BuildUp,
@@ -33,6 +34,11 @@ def build_study(name: str, path: Path, settings: Settings) -> Study:
         for key, f in settings["figures"].items()
     }
     own = Analysis.__dataclass_fields__
+    own_measures = {
+        key: declare_own(key, entry, path.parent, f"{path}: measures.{key}")
+        for key, entry in settings.get("measures", {}).items()
+    }
+    measures = Registry(own_measures)
     analysis = settings["analysis"]
     return Study(
         name=name,
@@ -43,13 +49,14 @@ def build_study(name: str, path: Path, settings: Settings) -> Study:
         data=msgspec.convert(settings["data"], dict[str, Dataset]),
         models=msgspec.convert(models, dict[str, Model]),
         figures={
-            key: look_up_kind(msgspec.convert(figure, Figure), path, f"figures.{key}")
+            key: look_up_kind(msgspec.convert(figure, Figure), path, f"figures.{key}", measures)
             for key, figure in figures.items()
         },
         # Records of runs may be older than videos and build-ups.
         videos=msgspec.convert(settings.get("videos", {}), dict[str, Video]),
         buildups=msgspec.convert(settings.get("buildups", {}), dict[str, BuildUp]),
         analysis=msgspec.convert({key: analysis[key] for key in own}, Analysis),
+        own_measures=own_measures,
         sections={key: value for key, value in analysis.items() if key not in own},
         training=msgspec.convert(settings.get("training"), Recipe | None),
         loss=msgspec.convert(settings.get("loss"), Loss | None),
@@ -57,16 +64,17 @@ def build_study(name: str, path: Path, settings: Settings) -> Study:
     )
 
 
-def look_up_kind(figure: Figure, where: object, key: str) -> Figure:
+def look_up_kind(figure: Figure, where: object, key: str, measures: Registry = BUILT_IN) -> Figure:
     """Return a figure with what its kind says of it; `where` and `key` are its place."""
-    if figure.kind not in registry.kinds():
-        raise unknown(where, f"{key}.kind", figure.kind, registry.kinds())
-    kind = registry.kinds()[figure.kind]
+    kinds = measures.kinds()
+    if figure.kind not in kinds:
+        raise unknown(where, f"{key}.kind", figure.kind, kinds)
+    kind = kinds[figure.kind]
     return replace(
         figure,
         measure=kind.measure,
         tables=kind.tables,
-        measures=tuple(name for name in kind.tables if name in registry.names()),
+        measures=tuple(name for name in kind.tables if name in measures.names()),
         of_snapshots=kind.snapshots,
         by_epoch=kind.by_epoch,
     )

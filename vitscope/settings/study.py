@@ -75,6 +75,8 @@ class Study:
         **NAMED,
     )
     sections: Mapping[str, Settings]
+    # What `measures` names, as the registry takes it.
+    own_measures: Mapping[str, Any] = field(default_factory=dict)
     settings: Settings = field(repr=False)
 
     @property

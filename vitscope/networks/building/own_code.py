@@ -109,32 +109,38 @@ def prepared(arch: Mapping[str, Any], folder: Path, where: str) -> dict[str, Any
     They take its file and its module, and as `code` a digest of the files that it is made of.
     """
     own = located(arch, folder, where)
-    code = _digest(own, where)
-    _check_function(own, arch, where)
+    code = digest_of(own, where)
+    check_call(own, arch["make"], keywords(arch), where, f"{where}.make")
     # As it was said: what lies in a folder that moves is what it was.
     said = _joined(folder, arch["file"]) if "file" in arch else _below(folder, own.file)
     return {**arch, "file": str(said), "module": own.module, "code": code}
 
 
-def _check_function(own: OwnCode, arch: Mapping[str, Any], where: str) -> None:
-    """Refuse an `arch` whose function the source does not have, or that it does not fit."""
-    make, file = arch["make"], shown(own.file)
+def check_call(
+    own: OwnCode, name: str, given: Mapping[str, Any], where: str, key: str, arguments: int = 0
+) -> None:
+    """Refuse a function that the source does not have, or that takes other keywords.
+
+    It is called with so many arguments besides. `key` is what messages call the choice of it.
+    """
+    file = shown(own.file)
     if (hiding := own.files().get(own.module)) != own.file:
         raise VitscopeError(f"{where}: {file} cannot be imported beside {hiding}: rename it.")
     tree = ast.parse(own.file.read_bytes())
     defined = [*_defined(tree.body)]
-    makes = [node for name, node in defined if name == make]
-    if not makes and not _makes_names(tree):
-        there = [name for name, node in defined if _is_made_here(node)]
+    found = [node for there, node in defined if there == name]
+    if not found and not _makes_names(tree):
+        functions = [there for there, node in defined if _is_made_here(node)]
         raise VitscopeError(
-            f"{where}.make: {file} has no function {quoted(make)}; it has "
-            f"{', '.join(there) or 'none'}.{nearest(make, there)}"
+            f"{key}: {file} has no function {quoted(name)}; it has "
+            f"{', '.join(functions) or 'none'}.{nearest(name, functions)}"
         )
     # One that is wrapped, or defined in more ways, may take other keywords.
-    (made, *others) = makes or [tree]
+    (made, *others) = found or [tree]
     function = _called(made)
     if function is not None and not others:
-        _check_keywords(make, function, keywords(arch), f"{where}: {file}, line {function.lineno}")
+        place = f"{where}: {file}, line {function.lineno}"
+        _check_keywords(name, function, given, place, arguments)
 
 
 def _below(folder: Path, file: Path) -> Path:
@@ -183,7 +189,7 @@ def _installed(name: str) -> ModuleSpec | None:
         return None
 
 
-def _digest(own: OwnCode, where: str) -> str:
+def digest_of(own: OwnCode, where: str) -> str:
     """Digest a module and the files that it imports, each by its module."""
     try:
         files = own.files()
@@ -247,13 +253,24 @@ def _makes_names(tree: ast.Module) -> bool:
 
 
 def _check_keywords(
-    make: str, function: ast.FunctionDef, given: Mapping[str, Any], place: str
+    make: str,
+    function: ast.FunctionDef,
+    given: Mapping[str, Any],
+    place: str,
+    arguments: int,
 ) -> None:
-    """Refuse keywords that a function does not take, and the lack of those that it needs."""
+    """Refuse keywords that a function does not take, and the lack of those that it needs.
+
+    Its first so many arguments are given besides.
+    """
     parameters = function.args
+    if arguments and len(parameters.posonlyargs + parameters.args) < arguments:
+        raise VitscopeError(
+            f"{place}: {make} takes too few arguments: it is called with {arguments}."
+        )
     # The first argument of a class is the object itself.
     of_class = function.name == "__init__" and make != "__init__"
-    own = parameters.args[of_class:]
+    own = parameters.args[of_class + arguments :]
     named = [arg.arg for arg in [*own, *parameters.kwonlyargs]]
     for key in given:
         if key not in named and parameters.kwarg is None:

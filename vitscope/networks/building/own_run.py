@@ -6,6 +6,7 @@ import traceback
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from vitscope.errors import VitscopeError
@@ -20,16 +21,22 @@ _FOLDERS: list[str] = []
 def call(arch: Mapping[str, Any], keywords: Mapping[str, Any]) -> object:
     """Call the function that `arch` names, and return what it made."""
     own = located(arch, Path(), "arch")
+    with running(own, arch["make"]) as module:
+        return getattr(module, arch["make"])(**keywords)
+
+
+@contextmanager
+def running(own: OwnCode, what: str) -> Iterator[ModuleType]:
+    """Import a user's code and lend its module; an error in it ends in its file and line."""
     _enter(own)
     try:
         with _leaving_no_bytecode():
-            make = getattr(importlib.import_module(own.module), arch["make"])
-            return make(**keywords)
+            yield importlib.import_module(own.module)
     except (VitscopeError, MemoryError):
         raise
     except (Exception, SystemExit) as error:
-        what = f"{shown(own.file)}: {arch['make']}"
-        raise VitscopeError(told(error) or f"{what}: {_reason(error)}.") from error
+        place = f"{shown(own.file)}: {what}"
+        raise VitscopeError(told(error) or f"{place}: {_reason(error)}.") from error
 
 
 def told(error: BaseException) -> str | None:

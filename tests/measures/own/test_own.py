@@ -1,0 +1,232 @@
+"""A measure of one's own: what its file may say, that it counts right, and what is refused."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.figure import Figure
+from scipy.stats import kurtosis
+
+from tests.helpers.latents import written
+from tests.helpers.studies import mini_with
+from vitscope.drawing.figure import Member
+from vitscope.errors import VitscopeError
+from vitscope.measures import registry
+from vitscope.measures.captions import caption_of, title_of
+from vitscope.measures.given import OnLatents, Parts
+from vitscope.measures.own import compute, figure
+from vitscope.measures.own.declaring import OwnMeasure, declare_own
+from vitscope.measures.per_image import merge
+from vitscope.measures.registry import Registry
+from vitscope.settings.loading import load_study
+
+LEAST = '''"""Kurtosis of feature maps.
+
+Of all values of a map.
+"""
+from scipy.stats import kurtosis
+
+
+def measure(maps, fisher=True):
+    return kurtosis(maps.reshape(len(maps), -1), axis=1, fisher=fisher)
+'''
+MAPS = [
+    np.random.default_rng(depth).gamma(2, 1, (7, 3, 4 - depth, 4 - depth)).astype(np.float32)
+    for depth in range(3)
+]
+
+
+def declare(folder: Path, text: str, **keywords: Any) -> OwnMeasure:
+    file = folder / "tails.py"
+    file.write_text(text, encoding="utf-8")
+    return declare_own("tails", {"file": "tails.py", "keywords": keywords}, folder, "here")
+
+
+def arguments(own: OwnMeasure) -> dict[str, Any]:
+    # What it depends on does not depend on the study.
+    return own.measure.arguments(None)  # type: ignore[arg-type]
+
+
+def measure(own: OwnMeasure, folder: Path, images: slice = slice(None)) -> pd.DataFrame:
+    latents = written(folder / f"latents{images.start}", [maps[images] for maps in MAPS])
+    return compute.measure(OnLatents(latents, images.start or 0), **arguments(own))
+
+
+def test_the_least_file_measures_what_scipy_does_however_images_are_cut(tmp_path: Path) -> None:
+    own = declare(tmp_path, LEAST)
+    halves = [measure(own, tmp_path, slice(0, 4)), measure(own, tmp_path, slice(4, 7))]
+    assert set(halves[0].columns) == {*own.part.columns}
+    points = pd.DataFrame(
+        {key: 0 for key in own.table.columns if key not in ("images", "value", "ci_low", "ci_high")}
+        | {"index": range(3), "model": "m", "name": "n", "kind": "msa"}
+    )
+    table = merge(Parts("m", iter(halves), points), "value", 200, 0)
+    expected = [kurtosis(maps.reshape(7, -1), axis=1).mean() for maps in MAPS]
+    np.testing.assert_allclose(table["value"], expected, rtol=1e-6)
+    assert table["value"].between(table["ci_low"], table["ci_high"]).all()
+    assert set(table.columns) == {*own.table.columns}
+    own.table.write(table, tmp_path / "table")
+
+
+def test_keywords_of_a_study_reach_the_function(tmp_path: Path) -> None:
+    plain = measure(declare(tmp_path, LEAST), tmp_path)
+    pearson = measure(declare(tmp_path, LEAST, fisher=False), tmp_path)
+    np.testing.assert_allclose(pearson["value"], plain["value"] + 3, rtol=1e-6)
+
+
+def test_an_edit_changes_what_parts_depend_on(tmp_path: Path) -> None:
+    before = declare(tmp_path, LEAST)
+    after = declare(tmp_path, LEAST.replace("axis=1", "axis=-1"))
+    assert arguments(before)["code"] != arguments(after)["code"]
+    assert arguments(after) == arguments(declare(tmp_path, LEAST.replace("axis=1", "axis=-1")))
+
+
+def test_its_docstring_is_the_caption_and_depth_the_figure(tmp_path: Path) -> None:
+    own = declare(tmp_path, LEAST)
+    known = Registry({"tails": own})
+    kind = known.kinds()["tails"]
+    assert kind.tables == ("tails",)
+    assert title_of(kind) == "Kurtosis of feature maps"
+    assert caption_of(kind) == "**Kurtosis of feature maps.**\n\nOf all values of a map."
+    assert known.module("tails", kind.module) == figure.__name__
+    assert known.names()[-1] == "tails"
+    table = pd.DataFrame(
+        {"model": "m", "index": range(3), "kind": ["stem", "msa", "mlp"], "depth": [0, 0.5, 1]}
+        | {"height": 2, "width": 2, "value": [1.0, 2, 3], "ci_low": 0.5, "ci_high": 3.5}
+    )
+    drawn = figure.plot(table, [Member("m", "M", "vit")], {}, **kind.arguments)
+    (line,) = [line for line in drawn.axes[0].lines if len(line.get_xdata()) == 3]
+    assert [*line.get_ydata()] == [1, 2, 3]
+
+
+GROWN = '''"""Mean and largest value."""
+import pandas as pd
+from matplotlib.figure import Figure
+
+MEASURE = {"needs": "latents", "seconds_per_gb": 0.5}
+TABLE = {"model": "string", "largest": ("float64", "largest of all")}
+
+
+def measure(maps):
+    return maps.max(axis=(1, 2, 3))
+
+
+def merge(parts, resamples, seed):
+    largest = max(table["value"].max() for table in parts.tables)
+    return pd.DataFrame({"model": [parts.model], "largest": largest})
+
+
+def plot(table, members):
+    figure = Figure()
+    figure.suptitle(f"{len(table)} of {len(members)}")
+    return figure
+'''
+
+
+def test_a_file_may_say_how_parts_are_merged_and_drawn(tmp_path: Path) -> None:
+    from vitscope.measures.own.merge import merge as merge_own
+
+    own = declare(tmp_path, GROWN)
+    assert own.measure.seconds_per_gb == 0.5
+    assert own.measure.merge.module == merge_own.__module__
+    parts = Parts("m", iter([measure(own, tmp_path)]), pd.DataFrame())
+    runs = {key: value for key, value in arguments(own).items() if key != "keywords"}
+    table = merge_own(parts, **runs, resamples=10, seed=0)
+    assert table["largest"].item() == max(maps.max() for maps in MAPS)
+    assert own.table.columns["largest"] == ("float64", "largest of all")
+    kind = own.measure.figures["tails"]
+    drawn = figure.plot(table, [Member("m", "M", "vit")], {}, **kind.arguments)
+    assert isinstance(drawn, Figure)
+    assert drawn.get_suptitle() == "1 of 1"
+
+
+FILE = "tails.py"
+NO_PLOT = 'TABLE = {"model": "string"}\ndef measure(maps): ...\ndef merge(parts): ...\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("def mesure(maps): ...\n", "here.file: {file} has no function 'measure'; it has mesure."),
+        ("def measure(): ...\n", "here: {file}, line 1: measure takes too few arguments"),
+        ("def measure(maps, k): ...\n", "here: {file}, line 1: measure needs k: add it"),
+        ("def measure(maps:\n", "here: {file}, line 1: "),
+        ('MEASURE = {"needs": "loss"}\ndef measure(maps): ...\n', "line 1: MEASURE: found needs="),
+        ('MEASURE = {"parts": 3}\ndef measure(maps): ...\n', "line 1: MEASURE: found 'parts', all"),
+        ('MEASURE = {"needs": x}\ndef measure(maps): ...\n', "line 1: MEASURE: it is read without"),
+        ('MEASURE = {"needs": "model"}\ndef measure(maps): ...\n', "line 1: MEASURE: without lat"),
+        ('TABLE = {"a": "int32"}\ndef measure(maps): ...\n', "line 1: TABLE: add `merge(parts)`"),
+        (
+            "TABLE = 3\ndef measure(maps): ...\ndef merge(parts): ...\n",
+            "line 1: TABLE: allowed: {{",
+        ),
+        (NO_PLOT, "here: {file} has a `TABLE` and no function `plot`"),
+    ],
+)
+def test_a_file_that_is_wrong_is_refused_before_it_runs(
+    tmp_path: Path, text: str, said: str
+) -> None:
+    with pytest.raises(VitscopeError) as caught:
+        declare(tmp_path, text)
+    assert said.format(file=tmp_path / FILE) in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["cka", "fourier_depth", "latents"])
+def test_a_name_of_vitscope_is_refused(tmp_path: Path, name: str) -> None:
+    with pytest.raises(VitscopeError, match=f"of the name '{name}': choose another name"):
+        declare_own(name, {"file": FILE}, tmp_path, "here")
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ("return maps.mean()", "line 1: measure returned values of the shape ()"),
+        ("return maps[:2].mean(axis=(1, 2, 3))", "returned values of the shape (2,)"),
+        ("return None", "returned values of the shape ()"),
+        ("return [{}] * len(maps)", "returned a list at the cut point"),
+        ("return maps.sum((1, 2, 3)) / 0", "returned inf for image 0 at the cut point"),
+        ("return maps.sum((1, 2, 3)) * float('nan')", "returned nan for image 0 at the cut point"),
+        ("return maps[0, 0, 0, 9]", "line 2, in measure: IndexError: index 9 is out of bounds"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:divide by zero")
+def test_what_a_function_does_wrong_is_said_with_its_line(
+    tmp_path: Path, body: str, said: str
+) -> None:
+    own = declare(tmp_path, f"def measure(maps):\n    {body}\n")
+    with pytest.raises(VitscopeError) as caught:
+        measure(own, tmp_path)
+    assert str(caught.value).startswith(f"{tmp_path / FILE}, line ")
+    assert said in str(caught.value)
+
+
+def test_a_map_of_one_position_may_have_no_value() -> None:
+    values = compute.values_of(lambda maps: [np.nan] * 2, np.zeros((2, 5, 1, 1)), "head")
+    assert np.isnan(values).all()
+
+
+def study(folder: Path, kind: str = "tails") -> Path:
+    (folder / "tails.py").write_text(LEAST, encoding="utf-8")
+    figures = {"one": {"kind": kind, "models": ["vit", "resnet"]}}
+    return mini_with(folder, figures=figures, measures={"tails": {"file": "tails.py"}})
+
+
+def test_a_study_names_it_and_shows_it(tmp_path: Path) -> None:
+    loaded = load_study(study(tmp_path))
+    assert loaded.tables() == loaded.measures() == ["tails"]
+    assert loaded.models_of("tails") == ["resnet", "vit"]
+    measures = registry.of(loaded)
+    own = measures.declared("tails")
+    assert own.parts(loaded, "vit") == loaded.shards("vit")
+    assert own.part(loaded, "vit", 0)["file"] == str(tmp_path / "tails.py")
+    assert own.merging(loaded, "vit") == {"column": "value", "resamples": 2000, "seed": 0}
+    assert measures.merging_module("tails") == "vitscope.measures.per_image"
+    assert measures.module("tails", "compute") == compute.__name__
+    assert "tails" not in registry.names()
+
+
+def test_a_figure_of_an_unknown_kind_is_told_of_its_own_kinds(tmp_path: Path) -> None:
+    with pytest.raises(VitscopeError, match="Did you mean 'tails'"):
+        load_study(study(tmp_path, "tail"))

@@ -1,0 +1,100 @@
+"""Measure with a user's own function: feature maps, or whatever its file says that it needs."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from vitscope.errors import VitscopeError
+from vitscope.files.tensors import TensorFile, as_float, checksum
+from vitscope.measures.given import OnLatents
+from vitscope.measures.per_image import part_of
+from vitscope.networks.building.own_code import OwnCode, shown
+from vitscope.networks.building.own_run import running
+
+Array = npt.NDArray[Any]
+
+
+def measure(
+    given: Any, file: str, module: str, code: str, keywords: Mapping[str, Any]
+) -> pd.DataFrame:
+    """Call `measure` of a file: with the maps of each cut point, or once with all that is given.
+
+    `code` is a digest of the file: it is an argument so that a job depends on it.
+    """
+    with running(OwnCode(Path(file), module), "measure") as own:
+        if isinstance(given, OnLatents):
+            return measure_maps(own.measure, given.latents, given.first_image, keywords)
+        table = own.measure(given, **keywords)
+        if not isinstance(table, pd.DataFrame):
+            raise VitscopeError(
+                f"{place_of(own.measure)}: measure returned a {type(table).__name__}, allowed: a "
+                f"pandas.DataFrame with the columns of `TABLE`."
+            )
+        return table
+
+
+def measure_maps(
+    function: Callable[..., Any],
+    latents: TensorFile,
+    first_image: int,
+    keywords: Mapping[str, Any] | None = None,
+) -> pd.DataFrame:
+    """Return the rows of a part: one value for each cut point and image of a shard."""
+    values = [
+        values_of(function, _read(latents, name), name, first_image, keywords or {})
+        for name in latents.names
+    ]
+    return part_of(values, first_image, "value")
+
+
+def _read(latents: TensorFile, name: str) -> Array:
+    """Return all maps of a cut point, in memory of their own."""
+    maps = latents.mapped(name)
+    latents.check(name, checksum(maps, 0))
+    return np.array(as_float(maps, latents.dtype(name)))
+
+
+def values_of(
+    function: Callable[..., Any],
+    maps: Array,
+    name: str,
+    first_image: int = 0,
+    keywords: Mapping[str, Any] | None = None,
+) -> Array:
+    """Return one number for each image, by a user's function of the maps of a cut point.
+
+    Only a map of a single position may have none, NaN.
+    """
+    shape = maps.shape
+    result = function(maps, **(keywords or {}))
+    where = f"{place_of(function)}: {function.__name__}"
+    at = f"at the cut point '{name}', whose maps have the shape {shape}"
+    try:
+        values = np.asarray(result, np.float64)
+    except (TypeError, ValueError) as error:
+        raise VitscopeError(
+            f"{where} returned a {type(result).__name__} {at}: return one number for each image."
+        ) from error
+    if values.shape != shape[:1]:
+        raise VitscopeError(
+            f"{where} returned values of the shape {values.shape} {at}: return one number for each "
+            f"of the {shape[0]} images."
+        )
+    wrong = np.isinf(values) if shape[2:] == (1, 1) else ~np.isfinite(values)
+    if wrong.any():
+        image = int(np.argmax(wrong))
+        raise VitscopeError(
+            f"{where} returned {values[image]} for image {first_image + image} {at}: return a "
+            f"finite number, or NaN where a map has a single position."
+        )
+    return values
+
+
+def place_of(function: Callable[..., Any]) -> str:
+    """Return the file and the line of a function, as messages say it."""
+    code = getattr(function, "__code__", None)
+    return f"{shown(Path(code.co_filename))}, line {code.co_firstlineno}" if code else "measure"

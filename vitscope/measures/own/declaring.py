@@ -1,0 +1,201 @@
+"""A measure of a user's own, in one file: what the file declares, read without running it.
+
+The least that such a file holds is a function `measure(maps)`, which returns one number for each
+image; everything else has a default. It may say more by the names that measures of vitscope use:
+`MEASURE` and `TABLE` as plain values, `merge`, `plot` and `CLAIMS`.
+"""
+
+import ast
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Any
+
+from vitscope.errors import VitscopeError, quoted
+from vitscope.files.tables import Columns, Table
+from vitscope.measures import registry
+from vitscope.measures.columns import mean_columns, per_image_columns
+from vitscope.measures.measure import (
+    Case,
+    FigureKind,
+    Given,
+    Measure,
+    Merge,
+    bootstrap,
+    mean_over_images,
+)
+from vitscope.networks.building.own_code import OwnCode, check_call, digest_of, located, shown
+
+FUNCTION, MODULES = "measure", "vitscope.measures.own"
+# What `MEASURE` may say: the rest has to be written in vitscope itself.
+SAID = ("needs", "reads_attention", "about_features", "seconds_per_gb")
+# Folders and files of the results of a study.
+TAKEN = frozenset(
+    {"augmented", "blocks", "buildups", "checkpoints", "claims", "agreement", "corrupted", "data"}
+    | {"downloads", "latents", "predictions", "run", "snapshots", "tables", "training"}
+)
+# Seconds for a GB of latents, as long as nothing better is said: an estimate for plans.
+SECONDS_PER_GB = 2.0
+
+
+@dataclass(frozen=True)
+class OwnMeasure:
+    """A measure of a user's own: what it declares, its tables, and which modules it has."""
+
+    measure: Measure
+    table: Table
+    part: Table
+    modules: Mapping[str, str]
+
+
+def declare_own(name: str, entry: Mapping[str, Any], folder: Path, where: str) -> OwnMeasure:
+    """Return the measure that a study names; its file is relative to `folder`, the study's.
+
+    `where` is what messages call the entry.
+    """
+    if name in {*registry.names(), *registry.kinds(), *TAKEN}:
+        raise VitscopeError(
+            f"{where}: vitscope has a measure, a kind of figure or a folder of the name "
+            f"{quoted(name)}: choose another name."
+        )
+    file = {"file": entry["file"]}
+    code = located(file, folder, where)
+    digest = digest_of(code, where)
+    keywords = entry.get("keywords", {})
+    defined = _Defined(code, where)
+    check_call(code, FUNCTION, keywords, where, f"{where}.file", 1)
+    runs = {"file": str(code.file), "module": code.module, "code": digest}
+    measure = defined.measure()
+    table, part = defined.tables(name, measure)
+    merge = mean_over_images("value") if measure.in_parts else Merge()
+    if "merge" in defined.names:
+        merge = Merge(_and_bootstrap(runs), at_cut_points=True, module=f"{MODULES}.merge")
+    drawn = runs if "plot" in defined.names else {"column": "value", "label": _label(name)}
+    kind = FigureKind(measure=name, text=defined.caption(name), arguments={"name": name, **drawn})
+    if "TABLE" in defined.names and "plot" not in defined.names:
+        raise VitscopeError(
+            f"{where}: {shown(code.file)} has a `TABLE` and no function `plot` that draws it: add "
+            f"`plot(table, members)`."
+        )
+    own = replace(
+        measure,
+        name=name,
+        figures={name: kind},
+        arguments=_always({**runs, "keywords": keywords}),
+        merge=merge,
+    )
+    parts = ("compute", "figure", *({"claims"} if "CLAIMS" in defined.names else ()))
+    return OwnMeasure(own, table, part, {each: f"{MODULES}.{each}" for each in parts})
+
+
+def _always(given: Given) -> Any:
+    def arguments(case: Case) -> Given:
+        return given
+
+    return arguments
+
+
+def _and_bootstrap(given: Given) -> Any:
+    def arguments(case: Case) -> Given:
+        return given | bootstrap(case)
+
+    return arguments
+
+
+def _label(name: str) -> str:
+    return name.replace("_", " ").capitalize()
+
+
+class _Defined:
+    """What a file defines at its top, by its source."""
+
+    def __init__(self, code: OwnCode, where: str) -> None:
+        self._file, self._where = shown(code.file), where
+        tree = ast.parse(code.file.read_bytes())
+        self._docstring = ast.get_docstring(tree) or ""
+        self._values: dict[str, ast.expr] = {}
+        functions = [node.name for node in tree.body if isinstance(node, ast.FunctionDef)]
+        for node in tree.body:
+            if isinstance(node, ast.Assign):
+                self._values |= {t.id: node.value for t in node.targets if isinstance(t, ast.Name)}
+        self.names = {*functions, *self._values}
+
+    def caption(self, name: str) -> str:
+        """Return the docstring as a caption, whose first sentence is its title."""
+        text = self._docstring or f"{_label(name)} by depth."
+        summary, _, rest = text.partition("\n\n")
+        title, _, more = " ".join(summary.split()).partition(". ")
+        first = f"**{title.rstrip('.')}.** {more}".rstrip()
+        return "\n\n".join(filter(None, (first, rest)))
+
+    def measure(self) -> Measure:
+        """Return what `MEASURE` says, or a measure of latents."""
+        said = self._keywords("MEASURE", SAID)
+        measure = Measure(needs=said.pop("needs", "latents"), **said)
+        if measure.needs not in ("latents", "model", "predictions", "network"):
+            raise self._refusal(
+                "MEASURE",
+                f"found needs={measure.needs!r}, allowed: latents, model, predictions or network",
+            )
+        if measure.needs == "latents" and not measure.seconds_per_gb:
+            return replace(measure, seconds_per_gb=SECONDS_PER_GB)
+        return measure
+
+    def tables(self, name: str, measure: Measure) -> tuple[Table, Table]:
+        """Return the table of a measure, and the table of its parts."""
+        said = "TABLE" in self._values
+        if measure.needs != "latents":
+            if not said:
+                raise self._refusal("MEASURE", "without latents it needs a `TABLE` of its columns")
+            table = Table(name, self._columns("TABLE"))
+            return table, table
+        if said and "merge" not in self.names:
+            raise self._refusal("TABLE", "add `merge(parts)`, which makes this table of the parts")
+        meaning = " ".join(self._docstring.partition("\n\n")[0].split()).rstrip(".") or name
+        part = Table(f"{name}_per_image", per_image_columns("value", meaning))
+        if said:
+            return Table(name, self._columns("TABLE")), part
+        return Table(name, mean_columns("value", f"{meaning}; mean over images")), part
+
+    def _columns(self, constant: str) -> Columns:
+        """Return columns: names, each with the name of a type and, if there is one, a sentence."""
+        columns = self._literal(constant, self._values[constant])
+        try:
+            return {
+                str(column): (said, column) if isinstance(said, str) else (said[0], said[1])
+                for column, said in columns.items()
+            }
+        except (AttributeError, TypeError, IndexError) as error:
+            raise self._refusal(
+                constant, "allowed: {'column': 'float64'} or {'column': ('float64', 'what it is')}"
+            ) from error
+
+    def _keywords(self, constant: str, known: tuple[str, ...]) -> dict[str, Any]:
+        """Return what is said by `NAME = Measure(...)`, or by a dictionary."""
+        value = self._values.get(constant)
+        if value is None:
+            return {}
+        if isinstance(value, ast.Call):
+            said = {str(each.arg): self._literal(constant, each.value) for each in value.keywords}
+        else:
+            said = self._literal(constant, value)
+        for key in said:
+            if key not in known:
+                raise self._refusal(constant, f"found {quoted(key)}, allowed: {', '.join(known)}")
+        return said
+
+    def _literal(self, constant: str, value: ast.expr) -> Any:
+        try:
+            return ast.literal_eval(value)
+        except ValueError as error:
+            raise self._refusal(
+                constant, "it is read without running the file: give plain values"
+            ) from error
+
+    def _refusal(self, constant: str, why: str) -> VitscopeError:
+        line = self._values[constant].lineno if constant in self._values else 1
+        return VitscopeError(f"{self._where}: {self._file}, line {line}: {constant}: {why}.")
+
+
+# A field that is renamed is noticed here.
+assert {each.name for each in fields(Measure)} >= {*SAID}
