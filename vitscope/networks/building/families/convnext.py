@@ -13,35 +13,14 @@ ARCH = {
     "type": "object",
     "additionalProperties": False,
     "properties": {
-        "name": {
-            "description": "One of timm's ConvNeXts, such as `convnext_tiny`.",
-            "type": "string",
-        },
-        "patch_size": {
-            "description": "Side of a patch of the stem, in pixels.",
-            "type": "integer",
-            "minimum": 1,
-        },
-        "depths": {
-            "description": "Blocks of each stage.",
-            "type": "array",
-            "items": {"type": "integer", "minimum": 1},
-            "minItems": 4,
-            "maxItems": 4,
-        },
-        "dims": {
-            "description": "Channels of each stage.",
-            "type": "array",
-            "items": {"type": "integer", "minimum": 1},
-            "minItems": 4,
-            "maxItems": 4,
-        },
-        "drop_path_rate": {
-            "description": "Stochastic depth in training, of the last block; 0 if left out.",
-            "type": "number",
-            "minimum": 0,
-            "exclusiveMaximum": 1,
-        },
+        "name": ("text", "One of timm's ConvNeXts, such as `convnext_tiny`."),
+        "patch_size": ("count", "Side of a patch of the stem, in pixels."),
+        "depths": ("counts of four stages", "Blocks of each stage."),
+        "dims": ("counts of four stages", "Channels of each stage."),
+        "drop_path_rate": (
+            "share",
+            "Stochastic depth in training, of the last block; 0 if left out.",
+        ),
     },
     "oneOf": [{"required": ["name"]}, {"required": ["patch_size", "depths", "dims"]}],
 }

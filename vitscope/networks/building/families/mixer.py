@@ -13,21 +13,10 @@ ARCH = {
     "type": "object",
     "additionalProperties": False,
     "properties": {
-        "name": {
-            "description": "One of timm's MLP-Mixers, such as `mixer_b16_224`.",
-            "type": "string",
-        },
-        "patch_size": {
-            "description": "Side of a patch, in pixels.",
-            "type": "integer",
-            "minimum": 1,
-        },
-        "num_blocks": {
-            "description": "Blocks, each an MLP over tokens and one over channels.",
-            "type": "integer",
-            "minimum": 1,
-        },
-        "embed_dim": {"description": "Channels of every token.", "type": "integer", "minimum": 1},
+        "name": ("text", "One of timm's MLP-Mixers, such as `mixer_b16_224`."),
+        "patch_size": ("count", "Side of a patch, in pixels."),
+        "num_blocks": ("count", "Blocks, each an MLP over tokens and one over channels."),
+        "embed_dim": ("count", "Channels of every token."),
         "mlp_ratio": {
             "description": "Hidden over outer width, over tokens and channels; 0.5, 4 if left out.",
             "type": "array",
@@ -35,12 +24,10 @@ ARCH = {
             "minItems": 2,
             "maxItems": 2,
         },
-        "drop_path_rate": {
-            "description": "Stochastic depth in training, of the last block; 0 if left out.",
-            "type": "number",
-            "minimum": 0,
-            "exclusiveMaximum": 1,
-        },
+        "drop_path_rate": (
+            "share",
+            "Stochastic depth in training, of the last block; 0 if left out.",
+        ),
     },
     "oneOf": [
         {"required": ["name"]},

@@ -13,43 +13,17 @@ ARCH = {
     "type": "object",
     "additionalProperties": False,
     "properties": {
-        "name": {"description": "One of timm's PiTs, such as `pit_ti_224`.", "type": "string"},
-        "patch_size": {
-            "description": "Side of a patch, in pixels.",
-            "type": "integer",
-            "minimum": 1,
-        },
-        "stride": {
-            "description": "Distance of patches, in pixels.",
-            "type": "integer",
-            "minimum": 1,
-        },
-        "base_dims": {
-            "description": "Channels of a head, by stage.",
-            "type": "array",
-            "items": {"type": "integer", "minimum": 1},
-        },
-        "depth": {
-            "description": "Blocks of each stage.",
-            "type": "array",
-            "items": {"type": "integer", "minimum": 1},
-        },
-        "heads": {
-            "description": "Heads of an MSA, by stage.",
-            "type": "array",
-            "items": {"type": "integer", "minimum": 1},
-        },
-        "mlp_ratio": {
-            "description": "Hidden over outer width of the MLPs; 4 if left out.",
-            "type": "number",
-            "exclusiveMinimum": 0,
-        },
-        "drop_path_rate": {
-            "description": "Stochastic depth in training, of the last block; 0 if left out.",
-            "type": "number",
-            "minimum": 0,
-            "exclusiveMaximum": 1,
-        },
+        "name": ("text", "One of timm's PiTs, such as `pit_ti_224`."),
+        "patch_size": ("count", "Side of a patch, in pixels."),
+        "stride": ("count", "Distance of patches, in pixels."),
+        "base_dims": ("counts", "Channels of a head, by stage."),
+        "depth": ("counts", "Blocks of each stage."),
+        "heads": ("counts", "Heads of an MSA, by stage."),
+        "mlp_ratio": ("ratio", "Hidden over outer width of the MLPs; 4 if left out."),
+        "drop_path_rate": (
+            "share",
+            "Stochastic depth in training, of the last block; 0 if left out.",
+        ),
     },
     "oneOf": [
         {"required": ["name"]},

@@ -16,18 +16,8 @@ ARCH = {
             "enum": [18, 34, 50, 101, 152],
         },
         "block": {"description": "The kind of residual block.", "enum": ["basic", "bottleneck"]},
-        "blocks": {
-            "description": "Blocks of each stage.",
-            "type": "array",
-            "items": {"type": "integer", "minimum": 1},
-            "minItems": 4,
-            "maxItems": 4,
-        },
-        "width": {
-            "description": "Channels within the blocks of the first stage; 64 if left out.",
-            "type": "integer",
-            "minimum": 1,
-        },
+        "blocks": ("counts of four stages", "Blocks of each stage."),
+        "width": ("count", "Channels within the blocks of the first stage; 64 if left out."),
     },
     "oneOf": [{"required": ["depth"]}, {"required": ["block", "blocks"]}],
 }

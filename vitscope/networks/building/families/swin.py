@@ -13,50 +13,18 @@ ARCH = {
     "type": "object",
     "additionalProperties": False,
     "properties": {
-        "name": {
-            "description": "One of timm's Swins, such as `swin_tiny_patch4_window7_224`.",
-            "type": "string",
-        },
-        "patch_size": {
-            "description": "Side of a patch, in pixels.",
-            "type": "integer",
-            "minimum": 1,
-        },
-        "window_size": {
-            "description": "Side of the windows of attention, in tokens.",
-            "type": "integer",
-            "minimum": 1,
-        },
-        "embed_dim": {
-            "description": "Channels of the first stage; each stage doubles them.",
-            "type": "integer",
-            "minimum": 1,
-        },
-        "depths": {
-            "description": "Blocks of each stage.",
-            "type": "array",
-            "items": {"type": "integer", "minimum": 1},
-        },
-        "num_heads": {
-            "description": "Heads of an MSA, by stage.",
-            "type": "array",
-            "items": {"type": "integer", "minimum": 1},
-        },
-        "mlp_ratio": {
-            "description": "Hidden over outer width of the MLPs; 4 if left out.",
-            "type": "number",
-            "exclusiveMinimum": 0,
-        },
-        "qkv_bias": {
-            "description": "Whether queries, keys and values have a bias; true if left out.",
-            "type": "boolean",
-        },
-        "drop_path_rate": {
-            "description": "Stochastic depth in training, of the last block; 0.1 if left out.",
-            "type": "number",
-            "minimum": 0,
-            "exclusiveMaximum": 1,
-        },
+        "name": ("text", "One of timm's Swins, such as `swin_tiny_patch4_window7_224`."),
+        "patch_size": ("count", "Side of a patch, in pixels."),
+        "window_size": ("count", "Side of the windows of attention, in tokens."),
+        "embed_dim": ("count", "Channels of the first stage; each stage doubles them."),
+        "depths": ("counts", "Blocks of each stage."),
+        "num_heads": ("counts", "Heads of an MSA, by stage."),
+        "mlp_ratio": ("ratio", "Hidden over outer width of the MLPs; 4 if left out."),
+        "qkv_bias": ("flag", "Whether queries, keys and values have a bias; true if left out."),
+        "drop_path_rate": (
+            "share",
+            "Stochastic depth in training, of the last block; 0.1 if left out.",
+        ),
     },
     "oneOf": [
         {"required": ["name"]},

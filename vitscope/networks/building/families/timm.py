@@ -16,10 +16,7 @@ from vitscope.networks.building.timm_names import prepared
 ARCH = {
     "type": "object",
     "properties": {
-        "name": {
-            "description": "One of timm's models, such as `efficientnet_b0`.",
-            "type": "string",
-        },
+        "name": ("text", "One of timm's models, such as `efficientnet_b0`."),
     },
     "required": ["name"],
     # The data and the checkpoint say these; some of them would lead to other files and addresses.

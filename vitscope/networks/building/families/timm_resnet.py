@@ -13,21 +13,13 @@ ARCH = {
     "type": "object",
     "additionalProperties": False,
     "properties": {
-        "name": {"description": "One of timm's ResNets, such as `resnet50`.", "type": "string"},
+        "name": ("text", "One of timm's ResNets, such as `resnet50`."),
         "block": {"description": "The kind of residual block.", "enum": ["basic", "bottleneck"]},
-        "layers": {
-            "description": "Blocks of each stage.",
-            "type": "array",
-            "items": {"type": "integer", "minimum": 1},
-            "minItems": 4,
-            "maxItems": 4,
-        },
-        "drop_path_rate": {
-            "description": "Stochastic depth in training, of the last block; 0 if left out.",
-            "type": "number",
-            "minimum": 0,
-            "exclusiveMaximum": 1,
-        },
+        "layers": ("counts of four stages", "Blocks of each stage."),
+        "drop_path_rate": (
+            "share",
+            "Stochastic depth in training, of the last block; 0 if left out.",
+        ),
     },
     "oneOf": [{"required": ["name"]}, {"required": ["block", "layers"]}],
 }

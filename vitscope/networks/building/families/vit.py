@@ -17,55 +17,34 @@ ARCH = {
     "type": "object",
     "additionalProperties": False,
     "properties": {
-        "name": {
-            "description": "One of timm's ViTs or DeiTs, such as `vit_tiny_patch16_224`.",
-            "type": "string",
-        },
-        "patch_size": {
-            "description": "Side of a patch, in pixels.",
-            "type": "integer",
-            "minimum": 1,
-        },
-        "embed_dim": {"description": "Channels of every token.", "type": "integer", "minimum": 1},
-        "depth": {
-            "description": "Blocks, each an MSA and an MLP.",
-            "type": "integer",
-            "minimum": 1,
-        },
-        "num_heads": {"description": "Heads of an MSA.", "type": "integer", "minimum": 1},
-        "mlp_ratio": {
-            "description": "Hidden over outer width of the MLPs; 4 if left out.",
-            "type": "number",
-            "exclusiveMinimum": 0,
-        },
-        "qkv_bias": {
-            "description": "Whether queries, keys and values have a bias; true if left out.",
-            "type": "boolean",
-        },
-        "drop_path_rate": {
-            "description": "Stochastic depth in training, of the last block; 0 if left out.",
-            "type": "number",
-            "minimum": 0,
-            "exclusiveMaximum": 1,
-        },
-        "class_token": {
-            "description": (
+        "name": ("text", "One of timm's ViTs or DeiTs, such as `vit_tiny_patch16_224`."),
+        "patch_size": ("count", "Side of a patch, in pixels."),
+        "embed_dim": ("count", "Channels of every token."),
+        "depth": ("count", "Blocks, each an MSA and an MLP."),
+        "num_heads": ("count", "Heads of an MSA."),
+        "mlp_ratio": ("ratio", "Hidden over outer width of the MLPs; 4 if left out."),
+        "qkv_bias": ("flag", "Whether queries, keys and values have a bias; true if left out."),
+        "drop_path_rate": (
+            "share",
+            "Stochastic depth in training, of the last block; 0 if left out.",
+        ),
+        "class_token": (
+            "flag",
+            (
                 "Whether a token of the class is classified; if not, there is none, and the mean "
                 "of all tokens is (global average pooling). True if left out, as it must be where "
                 "`name` is given."
             ),
-            "type": "boolean",
-        },
-        "attention_window": {
-            "description": (
+        ),
+        "attention_window": (
+            "count",
+            (
                 "Side of the window of tokens that a token attends to, with itself in the middle; "
                 "of an even side, one more lies below it and to its right. Windows end at the "
                 "edges of the grid. The token of the class attends to all, and all attend to it. "
                 "All tokens attend to all if left out, as they must where `name` is given."
             ),
-            "type": "integer",
-            "minimum": 1,
-        },
+        ),
     },
     "title": (
         "`attention_window` and `class_token` beside the dimensions of a network, and not beside "
