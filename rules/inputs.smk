@@ -2,7 +2,7 @@
 
 from itertools import count
 
-from vitscope.buildup.tried import read_tried
+from vitscope.buildup.proposal import read_proposal
 from vitscope.data.source_files import archive_needed, existing, local_files
 from vitscope.files.pairs import by_prefix
 from vitscope.jobs import buildups, draw_video
@@ -377,7 +377,7 @@ def steps_of(study, buildup, weights):
     for step in count():
         names = {"study": study, "buildup": buildup, "weights": weights, "step": step}
         decided = checkpoints.decide_step.get(**names).output.tried
-        if exit_on_user_error(read_tried, decided).network is None:
+        if exit_on_user_error(read_proposal, decided).network is None:
             return range(step)
 
 

@@ -9,7 +9,7 @@ from matplotlib.colors import to_hex
 from tests.buildup.test_table import PLAN, results
 from vitscope.buildup.figure import plot
 from vitscope.buildup.published import read_steps
-from vitscope.buildup.table import tabulated
+from vitscope.buildup.table import tabulate
 from vitscope.drawing.saving import style
 from vitscope.errors import VitscopeError
 from vitscope.package_data import PUBLISHED_POINTS, STYLE
@@ -37,7 +37,7 @@ def marks(axes: Axes) -> list[tuple[float, float, bool]]:
 
 
 def test_what_is_rejected_is_open_and_not_joined() -> None:
-    table = tabulated("grown", PLAN, results(100, 110, 104, 120))
+    table = tabulate("grown", PLAN, results(100, 110, 104, 120))
     (axes,) = plot(table, "ResNet", None).axes
     found = marks(axes)
     assert [(x, good) for x, _, good in found] == [(0, True), (1, True), (2, False), (3, True)]
@@ -53,7 +53,7 @@ def test_what_is_rejected_is_open_and_not_joined() -> None:
 
 
 def test_published_steps_stand_beside_the_measured_ones() -> None:
-    table = tabulated("grown", PLAN, results(100, 110, 104, 120))
+    table = tabulate("grown", PLAN, results(100, 110, 104, 120))
     left, right = plot(table, "ResNet", read_steps(PUBLISHED)).axes
     assert right.get_title() == "published: AlterNet-50, CIFAR-100"
     assert left.get_ylabel() == right.get_ylabel() == "Accuracy (%)"

@@ -11,7 +11,7 @@ import torch
 
 from tests.helpers.splits import CENTER, SPREAD, shapes
 from vitscope.buildup.measuring import measure, refuse_missing
-from vitscope.buildup.trying import network_of
+from vitscope.buildup.proposal import network_of
 from vitscope.errors import VitscopeError
 from vitscope.files.tensors import TensorFile
 from vitscope.jobs import buildups

@@ -6,11 +6,17 @@ import pandas as pd
 import pytest
 import yaml
 
-from vitscope.buildup.best import as_model
-from vitscope.buildup.deciding import Plan
-from vitscope.buildup.table import BUILDUP, digests_of, scores_of, tabulated, told_digests
-from vitscope.buildup.tried import Tried, network_to_try, read_tried, write_tried
-from vitscope.buildup.trying import decide, plan_of
+from vitscope.buildup.best import describe_model
+from vitscope.buildup.proposal import (
+    Proposal,
+    decide,
+    network_to_try,
+    plan_of,
+    read_proposal,
+    write_proposal,
+)
+from vitscope.buildup.rule import Plan
+from vitscope.buildup.table import BUILDUP, digests_of, label_digests, scores_of, tabulate
 from vitscope.errors import VitscopeError
 from vitscope.files.tables import Table
 from vitscope.networks.building.empty import build_empty
@@ -28,7 +34,7 @@ def results(*correct: int) -> list[pd.DataFrame]:
 
 
 def test_the_table_says_what_was_decided_and_why(tmp_path: Path) -> None:
-    found = tabulated("grown", PLAN, results(100, 110, 110, 120))
+    found = tabulate("grown", PLAN, results(100, 110, 110, 120))
     assert found["attention"].tolist() == ["0, 0, 0, 0", "0, 0, 0, 1", "0, 0, 1, 1", "0, 1, 0, 1"]
     assert found["stage"].fillna("").tolist() == ["", "c4", "c3", "c2"]
     assert found["msas"].tolist() == [0, 1, 2, 2]
@@ -52,7 +58,7 @@ def test_the_table_says_what_was_decided_and_why(tmp_path: Path) -> None:
 
 def test_digests_of_all_steps_are_told() -> None:
     of_steps = [{"data_sha256": "d", "checkpoint_sha256": f"c{n}"} for n in range(11)]
-    told = told_digests({"table": "buildup", **digests_of(of_steps)})
+    told = label_digests({"table": "buildup", **digests_of(of_steps)})
     assert [*told.items()] == [
         ("Data SHA-256", "d"),
         *((f"Checkpoint SHA-256 of step {n}", f"c{n}") for n in range(11)),
@@ -60,7 +66,7 @@ def test_digests_of_all_steps_are_told() -> None:
 
 
 def test_a_build_up_that_ends_with_the_first_stage() -> None:
-    found = tabulated("grown", Plan((2, 1, 1, 2), 1, 9), results(100, 90, 90))
+    found = tabulate("grown", Plan((2, 1, 1, 2), 1, 9), results(100, 90, 90))
     assert found["next"].tolist()[-1] == "ended: no stage is left"
     assert found["attention"].tolist()[-1] == "1, 0, 0, 0"
 
@@ -68,8 +74,8 @@ def test_a_build_up_that_ends_with_the_first_stage() -> None:
 def test_what_a_step_tries_is_written_and_read(tmp_path: Path) -> None:
     path = tmp_path / "tried.json"
     tried = decide(BASELINE, PLAN, [0.5])
-    write_tried(tried, path)
-    assert read_tried(path) == tried
+    write_proposal(tried, path)
+    assert read_proposal(path) == tried
     assert tried.step == 1
     network = network_to_try(path, "buildups.grown")
     assert network == BASELINE | {"arch": ARCH | {"attention": [0, 0, 0, 1]}}
@@ -81,8 +87,8 @@ def test_what_a_step_tries_is_written_and_read(tmp_path: Path) -> None:
 
 def test_a_step_behind_the_end_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "tried.json"
-    write_tried(decide(BASELINE, PLAN, [0.5, 0.5, 0.5, 0.5]), path)
-    assert read_tried(path) == Tried(4, None)
+    write_proposal(decide(BASELINE, PLAN, [0.5, 0.5, 0.5, 0.5]), path)
+    assert read_proposal(path) == Proposal(4, None)
     with pytest.raises(VitscopeError, match=r"buildups\.grown: there is no step 4: the "):
         network_to_try(path, "buildups.grown")
 
@@ -92,7 +98,7 @@ def test_a_file_that_is_damaged(tmp_path: Path, text: str) -> None:
     path = tmp_path / "tried.json"
     path.write_text(text, encoding="utf-8")
     with pytest.raises(VitscopeError, match="does not say what is tried: delete it and run again"):
-        read_tried(path)
+        read_proposal(path)
 
 
 def test_a_plan_is_told_by_plain_values() -> None:
@@ -102,7 +108,7 @@ def test_a_plan_is_told_by_plain_values() -> None:
 def test_the_best_network_is_a_model_of_a_study() -> None:
     found = results(100, 110, 105, 109)
     weights = [{"path": f"step_{n}/end.safetensors"} for n in range(4)]
-    text = as_model(
+    text = describe_model(
         "grown", PLAN, scores_of(found), baseline=BASELINE, data="shapes32", weights=weights
     )
     assert yaml.safe_load(text) == {

@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from tests.runs.copies import SETTINGS, Workflow, copy_workflow, write_study
-from vitscope.buildup.deciding import Plan, follow
+from vitscope.buildup.rule import Plan, follow
 
 RECIPE = {"epochs": 3, "images": 32, "mixing_probability": 0}
 GROWN = {"heads": [1, 1, 1, 1], "head_dim": 4, "window": 4, "training": RECIPE}

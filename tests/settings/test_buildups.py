@@ -6,8 +6,8 @@ from typing import Any
 
 from tests.helpers.jobs import values_of
 from tests.helpers.studies import mini_with
-from vitscope.buildup.deciding import Plan
-from vitscope.buildup.trying import plan_of
+from vitscope.buildup.proposal import plan_of
+from vitscope.buildup.rule import Plan
 from vitscope.jobs import buildups
 from vitscope.settings.loading import load_study
 from vitscope.settings.resolving import build_study

@@ -5,16 +5,15 @@ from typing import Any
 
 import yaml
 
-from vitscope.buildup.deciding import Plan, follow
-from vitscope.buildup.tried import Network
-from vitscope.buildup.trying import network_of
+from vitscope.buildup.proposal import Network, network_of
+from vitscope.buildup.rule import Plan, follow
 
 HEAD = """\
 # The best network that was tried: copy it to the `models` of a study whose data set has this name.
 """
 
 
-def as_model(
+def describe_model(
     name: str,
     plan: Plan,
     scores: Sequence[float],
@@ -23,13 +22,13 @@ def as_model(
     data: str,
     weights: Sequence[Mapping[str, str]],
 ) -> str:
-    """Return the entry of a study for the best network; `weights` say where those of each are."""
+    """Return the entry of a study for the best network; `weights` say where each network's are."""
     course = follow(plan, scores)
     if course.best is None:
         raise ValueError("nothing was tried")
-    network = network_of(baseline, course.best.tried.attention)
+    network = network_of(baseline, course.best.candidate.attention)
     entry: dict[str, Any] = {
-        "label": f"AlterNet ({', '.join(map(str, course.best.tried.attention))})",
+        "label": f"AlterNet ({', '.join(map(str, course.best.candidate.attention))})",
         "family": network["family"],
         "arch": network["arch"],
         "data": data,

@@ -7,8 +7,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from vitscope.buildup.deciding import REJECTED
 from vitscope.buildup.published import SERIES
+from vitscope.buildup.rule import REJECTED
 from vitscope.drawing import layout
 from vitscope.drawing.legends import legend, markers
 from vitscope.drawing.looks import GRAY, depth_color

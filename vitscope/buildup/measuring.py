@@ -1,4 +1,4 @@
-"""How good a network of a build-up is: how many test images it classifies rightly."""
+"""How good a network of a build-up is: how many test images it classifies correctly."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -18,7 +18,7 @@ from vitscope.networks.running.predictions import predict
 
 
 def refuse_missing(network: Mapping[str, Any], where: str, weights: Path | None = None) -> NoReturn:
-    """Refuse to go on without the weights of a network; `weights` are others than these."""
+    """Refuse to go on without the weights of a network; `weights` belong to another."""
     found = "" if weights is None else f" ({weights} are of another)"
     raise VitscopeError(
         f"{where}: there are no weights of the network that is tried next, with "
@@ -36,9 +36,9 @@ def measure(
     batch_size: int,
     device: torch.device,
 ) -> pd.DataFrame:
-    """Return the one row of the table of a step: of all images of a split.
+    """Return the table of a step, one row, for all images of a split.
 
-    `where` is the place in the study that weights which do not fit are told to be of.
+    `where` is the place in the study that an error names if the weights do not fit.
     """
     model = empty_network(network)
     TensorFile(weights).verify()

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from vitscope.buildup.deciding import BASELINE, KEPT, REJECTED
+from vitscope.buildup.rule import BASELINE, KEPT, REJECTED
 from vitscope.errors import VitscopeError
 
 # What the paper built up, and on what.

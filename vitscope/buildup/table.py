@@ -1,15 +1,15 @@
-"""The tables of a build-up: one row per network that was tried; and of each network, its result."""
+"""The tables of a build-up: one row per network that was tried, and the result of each network."""
 
 from collections.abc import Mapping, Sequence
 
 import pandas as pd
 
-from vitscope.buildup.deciding import Plan, Step, follow, stage_name
-from vitscope.buildup.trying import ending, told
+from vitscope.buildup.proposal import describe_candidate, describe_next
+from vitscope.buildup.rule import Plan, Step, follow, stage_name
 from vitscope.claims.chance import share_interval
 from vitscope.files.tables import Table
 
-# What the metadata of a result say of its images and its weights, and those of the table of each.
+# Keys of metadata: images and weights of a result, and in the table the weights of each step.
 DATA, WEIGHTS, STEP = "data_sha256", "checkpoint_sha256", "step_"
 
 RESULT = Table(
@@ -43,15 +43,16 @@ BUILDUP = Table(
 
 
 def scores_of(results: Sequence[pd.DataFrame]) -> list[float]:
-    """Return the accuracies by which is decided."""
+    """Return the accuracies that decide."""
     return [float(result["correct"].iloc[0] / result["images"].iloc[0]) for result in results]
 
 
-def tabulated(name: str, plan: Plan, results: Sequence[pd.DataFrame]) -> pd.DataFrame:
+def tabulate(name: str, plan: Plan, results: Sequence[pd.DataFrame]) -> pd.DataFrame:
     """Return the table of a build-up from the results of its steps, in their order."""
     scores = scores_of(results)
     course = follow(plan, scores)
-    following = [told(step.tried) for step in course.steps[1:]] + [ending(course)]
+    following = [describe_candidate(step.candidate) for step in course.steps[1:]]
+    following.append(describe_next(course))
     rows = [
         _row(step, result) | {"buildup": name, "step": number, "next": coming}
         for number, (step, result, coming) in enumerate(
@@ -62,26 +63,28 @@ def tabulated(name: str, plan: Plan, results: Sequence[pd.DataFrame]) -> pd.Data
 
 
 def digests_of(metadata: Sequence[Mapping[str, str]]) -> dict[str, str]:
-    """Return the metadata of the table from those of the results: of which data, and weights."""
+    """Return the metadata of the table, given those of the results: digests of data and weights."""
     digests = {DATA: metadata[0][DATA]}
     return digests | {f"{STEP}{n}_sha256": facts[WEIGHTS] for n, facts in enumerate(metadata)}
 
 
-def told_digests(metadata: Mapping[str, str]) -> dict[str, str]:
-    """Return the digests in the metadata of the table, as figures tell them."""
+def label_digests(metadata: Mapping[str, str]) -> dict[str, str]:
+    """Return the digests in the metadata of the table, labelled as in figures."""
     steps = {key: digest for key, digest in metadata.items() if key.startswith(STEP)}
-    told = {"Data SHA-256": metadata[DATA]} if DATA in metadata else {}
+    labelled = {"Data SHA-256": metadata[DATA]} if DATA in metadata else {}
     numbers = {key.removeprefix(STEP).removesuffix("_sha256"): steps[key] for key in steps}
-    return told | {f"Checkpoint SHA-256 of step {n}": numbers[n] for n in sorted(numbers, key=int)}
+    return labelled | {
+        f"Checkpoint SHA-256 of step {n}": numbers[n] for n in sorted(numbers, key=int)
+    }
 
 
 def _row(step: Step, result: pd.DataFrame) -> dict[str, object]:
     counted = {key: int(result[key].iloc[0]) for key in RESULT.columns}
     low, high = share_interval(counted["correct"], counted["images"])
     return counted | {
-        "stage": stage_name(step.tried.stage) or None,
-        "msas": step.tried.number,
-        "attention": ", ".join(map(str, step.tried.attention)),
+        "stage": stage_name(step.candidate.stage) or None,
+        "msas": step.candidate.number,
+        "attention": ", ".join(map(str, step.candidate.attention)),
         "accuracy": step.score,
         "ci_low": low,
         "ci_high": high,

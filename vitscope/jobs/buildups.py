@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from vitscope.buildup import tried
+from vitscope.buildup import proposal
 from vitscope.jobs.job import Names, Values
 from vitscope.networks.building.family import module_of
 
@@ -18,7 +18,7 @@ def plan(study: "Study", name: str) -> Values:
     arch = {key: value for key, value in baseline["arch"].items() if key in kept}
     own = {key: getattr(entry, key) for key in ("heads", "head_dim", "window")}
     return {
-        "baseline": baseline | {"family": tried.FAMILY, "arch": arch | own},
+        "baseline": baseline | {"family": proposal.FAMILY, "arch": arch | own},
         "blocks": arch["blocks"],
         "patience": entry.patience,
         "steps": entry.steps,
@@ -32,7 +32,7 @@ def baseline_of(study: "Study", names: Names) -> str:
 
 def family_modules() -> list[str]:
     """Return the module that builds the networks of all steps."""
-    return [module_of(tried.FAMILY)]
+    return [module_of(proposal.FAMILY)]
 
 
 def weights_of_steps(study: "Study", name: str) -> str:

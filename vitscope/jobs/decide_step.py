@@ -18,10 +18,9 @@ JOB = Job(values=_values, model=buildups.baseline_of)
 
 def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
     """Write what the step tries."""
+    from vitscope.buildup.proposal import decide, plan_of, write_proposal
     from vitscope.buildup.table import RESULT, scores_of
-    from vitscope.buildup.tried import write_tried
-    from vitscope.buildup.trying import decide, plan_of
 
     settings = values["settings"]
     scores = scores_of([RESULT.read(path) for path in inputs["results"]])
-    write_tried(decide(settings["baseline"], plan_of(settings), scores), outputs["tried"])
+    write_proposal(decide(settings["baseline"], plan_of(settings), scores), outputs["tried"])

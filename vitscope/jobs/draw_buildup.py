@@ -40,12 +40,12 @@ def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> 
     """Draw the build-up."""
     from vitscope.buildup.figure import plot
     from vitscope.buildup.published import read_steps
-    from vitscope.buildup.table import BUILDUP, told_digests
+    from vitscope.buildup.table import BUILDUP, label_digests
     from vitscope.drawing.saving import save, style
     from vitscope.drawing.text import literal
     from vitscope.files.tables import read_metadata
 
-    facts = values["facts"] | told_digests(read_metadata(inputs["table"]))
+    facts = values["facts"] | label_digests(read_metadata(inputs["table"]))
     published = [read_steps(path) for path in inputs["published"]]
     with style(inputs["style"]):
         figure = plot(BUILDUP.read(inputs["table"]), literal(values["label"]), *published)

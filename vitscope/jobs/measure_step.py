@@ -35,8 +35,8 @@ JOB = Job(
 def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
     """Count them."""
     from vitscope.buildup.measuring import measure, refuse_missing
+    from vitscope.buildup.proposal import network_to_try
     from vitscope.buildup.table import RESULT
-    from vitscope.buildup.tried import network_to_try
     from vitscope.files.whole import sha256_of
     from vitscope.jobs.opening import open_device, open_images
 

@@ -26,9 +26,9 @@ def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> 
 
     The rule adds `weights` to the values: where a study finds them for each step.
     """
-    from vitscope.buildup.best import as_model
-    from vitscope.buildup.table import BUILDUP, RESULT, digests_of, scores_of, tabulated
-    from vitscope.buildup.trying import plan_of
+    from vitscope.buildup.best import describe_model
+    from vitscope.buildup.proposal import plan_of
+    from vitscope.buildup.table import BUILDUP, RESULT, digests_of, scores_of, tabulate
     from vitscope.files.tables import read_metadata
     from vitscope.files.whole import write_text
 
@@ -36,8 +36,8 @@ def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> 
     plan = plan_of(settings)
     results = [RESULT.read(path) for path in inputs["results"]]
     digests = digests_of([read_metadata(path) for path in inputs["results"]])
-    BUILDUP.write(tabulated(name, plan, results), outputs["table"], digests)
-    best = as_model(
+    BUILDUP.write(tabulate(name, plan, results), outputs["table"], digests)
+    best = describe_model(
         name,
         plan,
         scores_of(results),

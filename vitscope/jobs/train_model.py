@@ -4,7 +4,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vitscope.buildup import tried
+from vitscope.buildup import proposal
 from vitscope.jobs.job import Files, Job, Names, Request, Resources, Takes, Values
 from vitscope.measures.measure import Work, passes
 from vitscope.networks.building.family import module_of
@@ -24,7 +24,7 @@ def _values(study: "Study", names: Names) -> Values:
     if "buildup" in names:
         # Its network is known when it was decided.
         where = f"buildups.{names['buildup']}"
-        return recipe | {"where": where, "modules": [module_of(tried.FAMILY)]}
+        return recipe | {"where": where, "modules": [module_of(proposal.FAMILY)]}
     study.check_trainable(names["model"])
     network = study.network(names["model"])
     return recipe | {"network": network, "modules": [module_of(network["family"])]}
@@ -56,7 +56,7 @@ JOB = Job(
 
 def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
     """Train the network; a folder without snapshots is an output, too."""
-    from vitscope.buildup.tried import network_to_try
+    from vitscope.buildup.proposal import network_to_try
     from vitscope.jobs.opening import open_device
     from vitscope.training.from_nothing import train_network
 

@@ -4,8 +4,8 @@ import csv
 from os.path import normpath
 from pathlib import Path
 
-from vitscope.buildup.deciding import stage_name
-from vitscope.buildup.tried import BASELINES
+from vitscope.buildup.proposal import BASELINES
+from vitscope.buildup.rule import stage_name
 from vitscope.errors import VitscopeError, listed, nearest, quoted, unknown
 from vitscope.package_data import PUBLISHED_POINTS, ROOT
 from vitscope.settings.keys import BuildUp

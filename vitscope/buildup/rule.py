@@ -1,6 +1,6 @@
-"""How a network is built up: which of its blocks become MSAs next, by what was measured so far.
+"""How a network is built up: which of its blocks become MSAs next, given the accuracies so far.
 
-The rule is that of the paper (Park & Kim 2022): blocks of the last stage become MSAs, every
+The rule of the paper (Park & Kim 2022): blocks of the last stage become MSAs, every
 second one from its end; where one more does not improve the accuracy, it is the turn of the stage
 before. Each network that is tried has the MSAs of the best one so far, and others besides.
 """
@@ -20,7 +20,7 @@ REJECTED: Decision = "rejected"
 
 @dataclass(frozen=True)
 class Plan:
-    """What may be tried: blocks of each stage, and when a stage or all of it is at its end.
+    """What may be tried: the blocks of each stage, and when a stage or the whole build-up ends.
 
     `patience` is how many MSAs are tried in a stage, one after another, that improve nothing;
     `steps` is how many networks are tried at most, beside the baseline.
@@ -36,7 +36,7 @@ class Plan:
 
 
 @dataclass(frozen=True)
-class Try:
+class Candidate:
     """A network that is tried: its MSAs, and the stage that got the last of them, from 0 on.
 
     The baseline has neither.
@@ -53,68 +53,68 @@ class Try:
 
 @dataclass(frozen=True)
 class Step:
-    """A network that was tried, how good it was, and what was decided; `best` was it to beat."""
+    """A network that was tried, its score, and the decision; `best` is the score to beat."""
 
-    tried: Try
+    candidate: Candidate
     score: float
     best: float | None
     decision: Decision
 
 
 @dataclass(frozen=True)
-class Path:
-    """All that was tried, the best of it, and what is next; None where all is done, and why."""
+class Course:
+    """All steps, the best of them, and the next candidate: None at the end, with its reason."""
 
     steps: tuple[Step, ...]
     best: Step | None
-    next: Try | None
+    next: Candidate | None
     ended: Literal["", "stages", "steps"]
 
 
-def follow(plan: Plan, scores: Sequence[float]) -> Path:
-    """Return how the building goes, by how good each network was: the more, the better.
+def follow(plan: Plan, scores: Sequence[float]) -> Course:
+    """Return the course of a build-up, given the score of each network: the higher, the better.
 
-    The first score is that of the baseline. What else there is in `scores` than the rule asks for
-    is an error of the caller.
+    The first score belongs to the baseline. More scores than the rule asks for are an error of the
+    caller.
     """
-    baseline = Try((0,) * len(plan.blocks), None)
+    baseline = Candidate((0,) * len(plan.blocks), None)
     if not scores:
-        return Path((), None, baseline, "")
+        return Course((), None, baseline, "")
     best = Step(baseline, scores[0], None, BASELINE)
     steps = [best]
     at, failures = baseline, 0
     for score in scores[1:]:
-        tried = _next(plan, at, best.tried, failures)
-        if tried is None:
+        candidate = _choose_next(plan, at, best.candidate, failures)
+        if candidate is None:
             raise ValueError(f"{len(scores)} scores, of {len(steps)} networks that are tried")
         better = score > best.score
-        steps.append(Step(tried, score, best.score, KEPT if better else REJECTED))
-        # The first failure in a stage is its first, whatever failed in another.
-        failures = 0 if better else 1 + failures * (tried.stage == at.stage)
-        at, best = tried, steps[-1] if better else best
-    following = _next(plan, at, best.tried, failures)
+        steps.append(Step(candidate, score, best.score, KEPT if better else REJECTED))
+        # Failures are counted within a stage.
+        failures = 0 if better else 1 + failures * (candidate.stage == at.stage)
+        at, best = candidate, steps[-1] if better else best
+    following = _choose_next(plan, at, best.candidate, failures)
     if following is None:
-        return Path(tuple(steps), best, None, "stages")
+        return Course(tuple(steps), best, None, "stages")
     if len(steps) > plan.steps:
-        return Path(tuple(steps), best, None, "steps")
-    return Path(tuple(steps), best, following, "")
+        return Course(tuple(steps), best, None, "steps")
+    return Course(tuple(steps), best, following, "")
 
 
-def _next(plan: Plan, at: Try, best: Try, failures: int) -> Try | None:
-    """Return what is tried next, after `at`; None if no stage has room where one may be tried."""
+def _choose_next(plan: Plan, at: Candidate, best: Candidate, failures: int) -> Candidate | None:
+    """Return the candidate after `at`; None if no stage that may come next has room."""
     last = len(plan.blocks) - 1
     stage = last if at.stage is None else at.stage
     if failures < plan.patience and at.attention[stage] < plan.room(stage):
-        return _with_one_more(at.attention, stage)
-    # What failed in a later stage is not taken along to an earlier one.
+        return _add_one(at.attention, stage)
+    # MSAs that failed in a later stage are left out in an earlier one.
     earlier = (each for each in range(stage - 1, -1, -1) if plan.room(each) > 0)
     found = next(earlier, None)
-    return None if found is None else _with_one_more(best.attention, found)
+    return None if found is None else _add_one(best.attention, found)
 
 
-def _with_one_more(attention: Attention, stage: int) -> Try:
+def _add_one(attention: Attention, stage: int) -> Candidate:
     one_more = (*attention[:stage], attention[stage] + 1, *attention[stage + 1 :])
-    return Try(one_more, stage)
+    return Candidate(one_more, stage)
 
 
 def stage_name(stage: int | None) -> str:

@@ -5,7 +5,7 @@ from itertools import product
 
 import pytest
 
-from vitscope.buildup.deciding import Path, Plan, Try, follow, stage_name
+from vitscope.buildup.rule import Candidate, Course, Plan, follow, stage_name
 from vitscope.package_data import PUBLISHED_POINTS
 
 # Of the ResNet-50 that became AlterNet-50: c4 has a block more than in other ResNets.
@@ -16,36 +16,36 @@ def plan(*blocks: int, patience: int = 1, steps: int = 20) -> Plan:
     return Plan(blocks or PAPER, patience, steps)
 
 
-def attentions(path: Path) -> list[tuple[int, ...]]:
-    return [step.tried.attention for step in path.steps]
+def attentions(course: Course) -> list[tuple[int, ...]]:
+    return [step.candidate.attention for step in course.steps]
 
 
 def test_the_baseline_is_first() -> None:
-    path = follow(plan(), [])
-    assert (path.steps, path.best, path.ended) == ((), None, "")
-    assert path.next == Try((0, 0, 0, 0), None)
+    course = follow(plan(), [])
+    assert (course.steps, course.best, course.ended) == ((), None, "")
+    assert course.next == Candidate((0, 0, 0, 0), None)
 
 
 def test_the_last_stage_is_first_to_get_an_msa() -> None:
-    path = follow(plan(), [0.5])
-    assert path.next == Try((0, 0, 0, 1), 3)
-    assert [step.decision for step in path.steps] == ["baseline"]
+    course = follow(plan(), [0.5])
+    assert course.next == Candidate((0, 0, 0, 1), 3)
+    assert [step.decision for step in course.steps] == ["baseline"]
 
 
 def test_a_stage_goes_on_while_it_improves_and_has_room() -> None:
-    path = follow(plan(), [0.5, 0.6])
-    assert path.next == Try((0, 0, 0, 2), 3)
-    path = follow(plan(), [0.5, 0.6, 0.7])
+    course = follow(plan(), [0.5, 0.6])
+    assert course.next == Candidate((0, 0, 0, 2), 3)
+    course = follow(plan(), [0.5, 0.6, 0.7])
     # All that is in the stage is every second block: it has no room for a third.
-    assert path.next == Try((0, 0, 1, 2), 2)
+    assert course.next == Candidate((0, 0, 1, 2), 2)
 
 
 def test_what_does_not_improve_is_not_taken_along() -> None:
-    path = follow(plan(), [0.5, 0.6, 0.55])
-    assert path.next == Try((0, 0, 1, 1), 2)
-    assert [step.decision for step in path.steps] == ["baseline", "kept", "rejected"]
-    assert path.best == path.steps[1]
-    assert path.steps[2].best == 0.6
+    course = follow(plan(), [0.5, 0.6, 0.55])
+    assert course.next == Candidate((0, 0, 1, 1), 2)
+    assert [step.decision for step in course.steps] == ["baseline", "kept", "rejected"]
+    assert course.best == course.steps[1]
+    assert course.steps[2].best == 0.6
 
 
 def test_what_is_as_good_is_no_improvement() -> None:
@@ -53,38 +53,38 @@ def test_what_is_as_good_is_no_improvement() -> None:
 
 
 def test_nothing_improves() -> None:
-    path = follow(plan(), [0.5, 0.4, 0.4, 0.4, 0.4])
-    assert attentions(path)[1:] == [(0, 0, 0, 1), (0, 0, 1, 0), (0, 1, 0, 0), (1, 0, 0, 0)]
-    assert (path.next, path.ended) == (None, "stages")
-    assert path.best == path.steps[0]
+    course = follow(plan(), [0.5, 0.4, 0.4, 0.4, 0.4])
+    assert attentions(course)[1:] == [(0, 0, 0, 1), (0, 0, 1, 0), (0, 1, 0, 0), (1, 0, 0, 0)]
+    assert (course.next, course.ended) == (None, "stages")
+    assert course.best == course.steps[0]
 
 
 def test_stages_without_room_are_passed_over() -> None:
     narrow = plan(2, 1, 1, 3)
-    assert follow(narrow, [0.5, 0.6]).next == Try((1, 0, 0, 1), 0)
-    assert follow(plan(2, 2, 2, 1), [0.5]).next == Try((0, 0, 1, 0), 2)
+    assert follow(narrow, [0.5, 0.6]).next == Candidate((1, 0, 0, 1), 0)
+    assert follow(plan(2, 2, 2, 1), [0.5]).next == Candidate((0, 0, 1, 0), 2)
     assert follow(plan(1, 1, 1, 1), [0.5]).ended == "stages"
 
 
 def test_with_patience_a_stage_goes_on_after_a_failure() -> None:
     patient = plan(patience=2)
-    path = follow(patient, [0.5, 0.4])
-    assert path.next == Try((0, 0, 0, 2), 3)
+    course = follow(patient, [0.5, 0.4])
+    assert course.next == Candidate((0, 0, 0, 2), 3)
     # A failure counts in its own stage alone.
-    path = follow(patient, [0.5, 0.6, 0.5])
-    assert path.next == Try((0, 0, 1, 1), 2)
-    path = follow(patient, [0.5, 0.6, 0.5, 0.5])
-    assert path.next == Try((0, 0, 2, 1), 2)
+    course = follow(patient, [0.5, 0.6, 0.5])
+    assert course.next == Candidate((0, 0, 1, 1), 2)
+    course = follow(patient, [0.5, 0.6, 0.5, 0.5])
+    assert course.next == Candidate((0, 0, 2, 1), 2)
     # What improves after it is kept with what failed before.
-    path = follow(patient, [0.5, 0.6, 0.5, 0.5, 0.7])
-    assert path.steps[-1].decision == "kept"
-    assert path.next == Try((0, 0, 3, 1), 2)
+    course = follow(patient, [0.5, 0.6, 0.5, 0.5, 0.7])
+    assert course.steps[-1].decision == "kept"
+    assert course.next == Candidate((0, 0, 3, 1), 2)
 
 
 def test_no_more_steps_than_are_asked_for() -> None:
-    path = follow(plan(steps=2), [0.5, 0.6, 0.7])
-    assert (path.next, path.ended) == (None, "steps")
-    assert path.best == path.steps[2]
+    course = follow(plan(steps=2), [0.5, 0.6, 0.7])
+    assert (course.next, course.ended) == (None, "steps")
+    assert course.best == course.steps[2]
     assert follow(plan(steps=1), [0.5]).next is not None
 
 
@@ -96,12 +96,12 @@ def test_more_scores_than_are_asked_for() -> None:
 def test_every_order_of_results_ends() -> None:
     for better in product((True, False), repeat=6):
         scores, outcomes = [0.0], iter(better)
-        while (path := follow(plan(2, 3, 4, 2), scores)).next is not None:
-            assert path.best is not None
-            scores.append(path.best.score + (1 if next(outcomes) else -1))
-        found = attentions(path)
+        while (course := follow(plan(2, 3, 4, 2), scores)).next is not None:
+            assert course.best is not None
+            scores.append(course.best.score + (1 if next(outcomes) else -1))
+        found = attentions(course)
         assert len(set(found)) == len(found) <= 6
-        assert path.ended == "stages"
+        assert course.ended == "stages"
 
 
 def published() -> list[tuple[str, int, float]]:
@@ -118,33 +118,35 @@ def published_tries() -> list[tuple[str, int, float]]:
     return [point for point, begin in zip(points, begins, strict=True) if not begin]
 
 
-def as_published(path: Path) -> list[tuple[str, int, float]]:
-    return [(stage_name(s.tried.stage), s.tried.number, s.score) for s in path.steps[1:]]
+def as_published(course: Course) -> list[tuple[str, int, float]]:
+    return [(stage_name(s.candidate.stage), s.candidate.number, s.score) for s in course.steps[1:]]
 
 
 def test_the_rule_makes_the_network_of_the_paper() -> None:
     """One network more is in the figure: c3 was tried once more than the text of the paper says."""
     tries = [point for point in published_tries() if point[:2] != ("c3", 5)]
     scores = [published()[0][2], *(accuracy for _, _, accuracy in tries)]
-    path = follow(plan(), scores)
-    assert as_published(path) == tries
-    assert path.ended == "stages"
-    assert path.best is not None
-    assert (path.best.tried.attention, path.best.score) == ((0, 1, 1, 2), 84.02)
+    course = follow(plan(), scores)
+    assert as_published(course) == tries
+    assert course.ended == "stages"
+    assert course.best is not None
+    assert (course.best.candidate.attention, course.best.score) == ((0, 1, 1, 2), 84.02)
 
 
 def test_with_patience_it_tries_all_that_the_figure_has() -> None:
     scores = [published()[0][2], *(accuracy for _, _, accuracy in published_tries())]
-    path = follow(plan(patience=2), scores)
-    assert as_published(path) == published_tries()
-    assert path.ended == "stages"
-    assert path.best is not None
-    assert path.best.tried.attention == (0, 1, 1, 2)
+    course = follow(plan(patience=2), scores)
+    assert as_published(course) == published_tries()
+    assert course.ended == "stages"
+    assert course.best is not None
+    assert course.best.candidate.attention == (0, 1, 1, 2)
 
 
 def test_the_figure_begins_each_stage_with_the_best_so_far() -> None:
     points = published()
-    path = follow(plan(patience=2), [points[0][2], *(a for _, _, a in published_tries())])
-    best = {(step.tried.number, step.score) for step in path.steps if step.decision != "rejected"}
+    course = follow(plan(patience=2), [points[0][2], *(a for _, _, a in published_tries())])
+    best = {
+        (step.candidate.number, step.score) for step in course.steps if step.decision != "rejected"
+    }
     begins = [p for n, p in enumerate(points) if n == 0 or points[n - 1][0] != p[0]]
     assert {(number, accuracy) for _, number, accuracy in begins} <= best
