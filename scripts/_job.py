@@ -12,7 +12,7 @@ from typing import NoReturn, TextIO
 
 from vitscope.errors import VitscopeError
 from vitscope.jobs.job import Resources, find_job, find_work
-from vitscope.networks.building.failing import told as network_failure
+from vitscope.networks.building.failing import explain_failure as network_failure
 
 # Large libraries are made of much that stays: a tenth of the time to import them would go into
 # looking for garbage among it.
@@ -52,10 +52,10 @@ def _memory_errors() -> tuple[type[BaseException], ...]:
     return (MemoryError, torch.OutOfMemoryError) if torch else (MemoryError,)
 
 
-def _told_of_own_code(error: Exception) -> str | None:
+def _explain_user_error(error: Exception) -> str | None:
     """Return the sentence of an error in a user's network, if the job runs one."""
     running = sys.modules.get("vitscope.networks.building.own_run")
-    return running.told(error) if running else None
+    return running.explain_user_error(error) if running else None
 
 
 def _fail(log: TextIO, sentence: str | None) -> NoReturn:
@@ -109,7 +109,7 @@ def run_job(snakemake) -> None:
             _fail(log, f"not enough memory: {less}.")
         except Exception as error:
             traceback.print_exc(file=log)
-            _fail(log, network_failure(error) or _told_of_own_code(error))
+            _fail(log, network_failure(error) or _explain_user_error(error))
         finally:
             # Python would look through all of it once more, only to end.
             gc.freeze()

@@ -33,7 +33,7 @@ def main() -> None:
     except VitscopeError as error:
         sys.exit(f"vitscope: {error}")
     except Exception as error:
-        if sentence := failing.told(error):
+        if sentence := failing.explain_failure(error):
             sys.exit(f"vitscope: {VitscopeError(sentence)}")
         raise
 

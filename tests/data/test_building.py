@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from tests.helpers.splits import write_folder
-from vitscope.data.building import build, preprocessed
+from vitscope.data.building import build, preprocess
 from vitscope.data.sources.shapes32 import draw
 from vitscope.data.split import Split
 from vitscope.errors import VitscopeError
@@ -82,7 +82,7 @@ def test_preprocessing_is_that_of_torchvision(
         steps.insert(0, transforms.Resize(resize, InterpolationMode(interpolation)))
     expected = transforms.Compose(steps)(image).numpy()
     entry = dataset({}, image_size=size, resize=resize, interpolation=interpolation)
-    np.testing.assert_array_equal(preprocessed(image, entry, "it"), expected)
+    np.testing.assert_array_equal(preprocess(image, entry, "it"), expected)
 
 
 def test_an_artefact_holds_the_chosen_images_and_what_is_known_of_them(tmp_path: Path) -> None:

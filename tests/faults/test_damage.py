@@ -44,7 +44,7 @@ def corrupted_images(path: Path) -> None:
 
 def read_split(path: Path) -> None:
     split = Split(path)
-    split.normalized(slice(None), [0.5] * 3, [0.25] * 3)
+    split.normalize(slice(None), [0.5] * 3, [0.25] * 3)
     split.column("index")
 
 

@@ -19,7 +19,7 @@ from vitscope.errors import VitscopeError
 from vitscope.networks.checkpoints.entries import WRAPPERS
 from vitscope.networks.checkpoints.foreign import PLAIN, read_foreign
 from vitscope.networks.checkpoints.layouts import LAYOUTS, Layout, find_layout
-from vitscope.networks.checkpoints.timm_filters import watching
+from vitscope.networks.checkpoints.timm_filters import watch_translation
 from vitscope.networks.checkpoints.translation import translate
 
 RUNS = 150
@@ -104,7 +104,7 @@ KEYS = st.lists(st.sampled_from([*PARTS.split(), "", "\n", "9" * 20]), min_size=
 def test_a_layout_loses_no_weights_and_makes_none(layout: Layout, extra: set[str]) -> None:
     given_weights = {key: torch.zeros(1) for key in extra}
     with contextlib.suppress(VitscopeError):
-        found, used = watching(layout.translate, given_weights)
+        found, used = watch_translation(layout.translate, given_weights)
         kept = {id(t) for key, t in given_weights.items() if not re.search(layout.without, key)}
         made = {id(tensor) for tensor in found.values()} - kept
         assert {id(tensor) for tensor in found.values()} | used >= kept

@@ -54,7 +54,7 @@ def test_a_download_with_a_token_leaves_no_trace_of_it(site: Site, tmp_path: Pat
         weight_download.download(entry, target, lock, label="ViT", say=said.append)
     assert target.read_bytes() == b"weights"
     assert "a.pth?X-Signature=~" in lock.read_text()
-    texts = [*said, lock.read_text(), weight_sources.described(entry)]
+    texts = [*said, lock.read_text(), weight_sources.describe_source(entry)]
     assert not [text for text in texts if SECRET in text]
 
 

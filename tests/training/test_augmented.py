@@ -71,7 +71,7 @@ def drawn(
 
 def rows_of(images: Augmented, split: Split) -> list[int]:
     """Return which image of the split each one is, bit for bit."""
-    all_rows = split.normalized(slice(None), MEAN, STD).numpy()
+    all_rows = split.normalize(slice(None), MEAN, STD).numpy()
     row_of = {image.tobytes(): row for row, image in enumerate(all_rows)}
     assert len(row_of) == len(split)
     return [row_of[image.numpy().tobytes()] for image in images.rows(0, len(images))[0]]
@@ -196,7 +196,7 @@ def test_images_are_drawn_as_a_loss_says_that_knows_of_no_training(
     flipping = replace(bare, loss=Loss(weight_decay=0.1, augment=augment))
     assert not flipping.clean
     pictures, targets = drawn(split, tmp_path, augmentation(flipping, "vit"), images=60).rows(0, 60)
-    known = {image.numpy().tobytes() for image in split.normalized(range(IMAGES), MEAN, STD)}
+    known = {image.numpy().tobytes() for image in split.normalize(range(IMAGES), MEAN, STD)}
     as_they_are = [image.numpy().tobytes() in known for image in pictures]
     mirrored = [image.flip(-1).numpy().tobytes() in known for image in pictures]
     assert all(map(operator.or_, as_they_are, mirrored))

@@ -12,7 +12,7 @@ from tests.helpers.splits import built
 from tests.training.recipes import MEAN, PLAIN, RECIPE, STD
 from vitscope.data.split import Split
 from vitscope.errors import VitscopeError
-from vitscope.training.augmentation import augmentation, mixing, moved
+from vitscope.training.augmentation import augmentation, mixing, move
 from vitscope.training.batches import Batches, workers_for
 from vitscope.training.seeding import seeded
 
@@ -30,7 +30,7 @@ def test_an_epoch_shows_every_image_once_with_its_label(split: Split) -> None:
     drawn = Batches(split, recipe, 0, MEAN, STD)
     shown, again = (list(drawn.ahead(epoch, epoch + 1, 0)) for epoch in (0, 1))
     assert [len(targets) for _, targets in shown] == [30] * 6
-    as_they_are = split.normalized(slice(None), MEAN, STD).numpy()
+    as_they_are = split.normalize(slice(None), MEAN, STD).numpy()
     by_values = {
         image.tobytes(): label for image, label in zip(as_they_are, split.labels, strict=True)
     }
@@ -99,7 +99,7 @@ def test_a_shift_beyond_the_image_is_reflected_again(shape: tuple[int, int, int]
         for x in range(2 * far + 1)
     }
     with seeded(0):
-        found = {image.tobytes() for image in moved(np.stack([pixels] * 500), far, flip=False)}
+        found = {image.tobytes() for image in move(np.stack([pixels] * 500), far, flip=False)}
     assert found <= windows
     assert len(found) > 50
 

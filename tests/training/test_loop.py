@@ -18,7 +18,7 @@ from vitscope.errors import VitscopeError
 from vitscope.files.tensors import TensorFile
 from vitscope.networks.building.family import find_family
 from vitscope.networks.checkpoints.loading import load_model
-from vitscope.training.loop import evaluated, train
+from vitscope.training.loop import evaluate, train
 from vitscope.training.optimization import learning_rate
 from vitscope.training.seeding import seeded
 
@@ -59,7 +59,7 @@ def test_a_model_learns_and_its_snapshots_are_checkpoints(
     for name in ("init", "warmup", "end"):
         path = tmp_path / f"{name}.safetensors"
         model = load_model(path, NETWORK)
-        accuracies[name] = evaluated(model, splits[1], MEAN, STD, True)["test_accuracy"]
+        accuracies[name] = evaluate(model, splits[1], MEAN, STD, True)["test_accuracy"]
         facts = TensorFile(path).metadata
         assert facts["snapshot"] == name
         assert json.loads(facts["recipe"]) == RECIPE

@@ -77,7 +77,7 @@ def _checked(study: "Study", name: str) -> tuple[str, str]:
         # The line begins with the name of the model.
         return "wrong", re.sub(rf"^(models\.)?{re.escape(name)}: ", "", str(error))
     except Exception as error:
-        if sentence := failing.told(error):
+        if sentence := failing.explain_failure(error):
             return "wrong", sentence
         raise
     print(f"{name} ({entry.label})")

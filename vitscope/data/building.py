@@ -113,7 +113,7 @@ def _written(
     for first in range(0, len(rows), ROWS_PER_WRITE):
         group = rows[first : first + ROWS_PER_WRITE]
         chosen = [sample for _, sample in zip(group, samples, strict=False)]
-        pixels = np.stack([preprocessed(sample.image, dataset, where) for sample in chosen])
+        pixels = np.stack([preprocess(sample.image, dataset, where) for sample in chosen])
         yield "images", first, pixels
         yield "sums", first, row_sums(pixels).view(np.int64)
         yield "labels", first, _labels(where, chosen, classes)
@@ -124,7 +124,7 @@ def _written(
 def _labels(where: str, samples: list[Sample], classes: Numbering) -> Integers:
     """Return the numbers of classes; refuse a label that is neither a class nor unknown.
 
-    Without classes nobody looks at labels: none is known.
+    Without classes no label is looked at: none is known.
     """
     if not classes.names:
         return np.full(len(samples), UNKNOWN_LABEL, np.int64)
@@ -142,9 +142,7 @@ def _labels(where: str, samples: list[Sample], classes: Numbering) -> Integers:
     return numbers
 
 
-def preprocessed(
-    image: Image.Image, dataset: Mapping[str, Any], where: str
-) -> npt.NDArray[np.uint8]:
+def preprocess(image: Image.Image, dataset: Mapping[str, Any], where: str) -> npt.NDArray[np.uint8]:
     """Resize the shorter side, cut out the centre, and return (C, size, size), as torchvision."""
     image = image.convert(MODES[dataset.get("channels", 3)])
     size, resize = dataset["image_size"], dataset["resize"]

@@ -42,19 +42,19 @@ def listing_digest(path: Path) -> str | None:
         return None
     try:
         # A sum does not depend on the order of the files, and needs no list of millions of them.
-        return f"{sum(map(_hash, _listed(path, depth=2))) % 2**128:032x}"
+        return f"{sum(map(_hash, _list_names(path, depth=2))) % 2**128:032x}"
     except OSError as error:
         raise VitscopeError(
             f"{path} cannot be read ({error.strerror}, {error.filename}): make it readable."
         ) from error
 
 
-def _listed(folder: Path | str, depth: int, within: str = "") -> Iterator[str]:
+def _list_names(folder: Path | str, depth: int, within: str = "") -> Iterator[str]:
     with os.scandir(folder) as entries:
         for entry in entries:
             name = f"{within}{entry.name}"
             if entry.is_dir() and depth > 1:
-                yield from _listed(entry.path, depth - 1, f"{name}/")
+                yield from _list_names(entry.path, depth - 1, f"{name}/")
             elif entry.is_file() and not entry.name.startswith("."):
                 known = entry.stat()
                 yield f"{name} {known.st_size} {known.st_mtime_ns}"

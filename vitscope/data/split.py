@@ -1,7 +1,7 @@
 """A split as jobs read it: preprocessed images in one file, which is mapped into memory.
 
-A job reads some of the images of what may be a large file. So the file holds its own digest, and a
-checksum of each image: nobody has to read more than the images that are wanted.
+A job reads some of the images of a file that may be large. So the file holds its own digest, and a
+checksum of each image: no more than the images that are wanted has to be read.
 """
 
 import json
@@ -80,7 +80,7 @@ class Split:
     def _read(self, rows: Rows) -> npt.NDArray[Any]:
         """Return images that follow one another by reading them, others through the memory map.
 
-        What is mapped counts as memory of the process, which would grow to that of all images.
+        What is mapped counts as memory of the process, which would grow to the size of all images.
         """
         numbers = np.arange(len(self))[rows]
         if len(numbers) == 0 or (np.diff(numbers) != 1).any():
@@ -103,19 +103,19 @@ class Split:
         """Return a number per image: `index` in the source, or what the source knows besides."""
         return self._file.array(name)
 
-    def normalized(self, rows: Rows, mean: Sequence[float], std: Sequence[float]) -> "Tensor":
+    def normalize(self, rows: Rows, mean: Sequence[float], std: Sequence[float]) -> "Tensor":
         """Return images as a model expects them, float32 (N, C, H, W)."""
-        return normalized(self.images(rows), mean, std)
+        return normalize(self.images(rows), mean, std)
 
     def batches(
         self, rows: Sequence[int], batch_size: int, mean: Sequence[float], std: Sequence[float]
     ) -> Iterator["Tensor"]:
         """Yield the images of `rows` in batches, as a model expects them."""
         for first in range(0, len(rows), batch_size):
-            yield self.normalized(rows[first : first + batch_size], mean, std)
+            yield self.normalize(rows[first : first + batch_size], mean, std)
 
 
-def normalized(images: npt.NDArray[Any], mean: Sequence[float], std: Sequence[float]) -> "Tensor":
+def normalize(images: npt.NDArray[Any], mean: Sequence[float], std: Sequence[float]) -> "Tensor":
     """Scale pixels to 0..1, subtract the mean and divide by the deviation, in float32.
 
     Images that are no pixels from 0 to 255 are not scaled.

@@ -30,7 +30,7 @@ def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> 
 
     entry, label = values["checkpoint"], resources.label
     network, target = values["network"], Path(outputs["checkpoint"])
-    origin = weight_sources.described(entry)
+    origin = weight_sources.describe_source(entry)
     if "made" in entry:
         convert_made(network, target, label=label, origin=origin)
         return

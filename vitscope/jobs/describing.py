@@ -49,7 +49,7 @@ def weights(model: "Model") -> dict[str, str]:
     """Return where the weights of a model come from."""
     from vitscope.networks.checkpoints import weight_sources
 
-    return {f"Checkpoint of {model.label}": weight_sources.described(model.checkpoint)}
+    return {f"Checkpoint of {model.label}": weight_sources.describe_source(model.checkpoint)}
 
 
 def trajectory(model: "Model") -> dict[str, str]:
@@ -58,5 +58,5 @@ def trajectory(model: "Model") -> dict[str, str]:
 
     what = f"Trajectory of {model.label}"
     if model.history is not None:
-        return {what: f"recorded in training, {weight_sources.described(model.history)}"}
+        return {what: f"recorded in training, {weight_sources.describe_source(model.history)}"}
     return weights(model) | {what: f"its snapshots {', '.join(model.moments())}"}

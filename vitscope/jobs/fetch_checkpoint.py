@@ -19,7 +19,7 @@ def checkpoint_entry(study: "Study", names: Names) -> Values:
 
 def _values(study: "Study", names: Names) -> Values:
     # No more than this: users of one cache share what they download from the same address.
-    return {"checkpoint": weight_sources.fetched(checkpoint_entry(study, names))}
+    return {"checkpoint": weight_sources.file_values(checkpoint_entry(study, names))}
 
 
 JOB = Job(values=_values)

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
-from vitscope.data.building import build, numbers_of, preprocessed, write_split
+from vitscope.data.building import build, numbers_of, preprocess, write_split
 from vitscope.data.split import UNKNOWN_LABEL, Split
 from vitscope.errors import VitscopeError
 from vitscope.files.tensors import row_sums
@@ -205,7 +205,7 @@ def _picture(image: Any, wanted: Wanted) -> Array:
         "resize": resize,
         "interpolation": "bicubic",
     }
-    return preprocessed(image, dataset, "images")
+    return preprocess(image, dataset, "images")
 
 
 def _as_array(values: Any) -> Array:

@@ -209,7 +209,8 @@ def _classes(model: nn.Module, shape: tuple[int, ...]) -> int | None:
         try:
             output = network(images)
         except Exception as error:
-            reason = failing.told(error) or f"{type(error).__name__}: {error}".rstrip(".") + "."
+            plain = f"{type(error).__name__}: {error}".rstrip(".") + "."
+            reason = failing.explain_failure(error) or plain
             size = "x".join(map(str, shape))
             raise VitscopeError(
                 f"The network ({type(model).__name__}) does not take images of the shape {size}: "

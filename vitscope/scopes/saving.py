@@ -178,7 +178,7 @@ def _is_literal(node: ast.expr) -> bool:
 def _first(images: Split, study: Study) -> Tensor:
     """Return the first images, as the one network of a study takes them."""
     (model,) = study.models.values()
-    return images.normalized(slice(PROOFS), model.mean, model.std)
+    return images.normalize(slice(PROOFS), model.mean, model.std)
 
 
 def _prove(file: Path, network: nn.Module, batch: Tensor, arch: Settings) -> None:

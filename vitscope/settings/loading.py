@@ -18,7 +18,7 @@ from vitscope.data import opening
 from vitscope.errors import VitscopeError, listed, nearest, quoted, unknown
 from vitscope.files.strict_yaml import load_yaml
 from vitscope.measures import registry
-from vitscope.networks.building.family import arch_schema, family_names, prepared
+from vitscope.networks.building.family import arch_schema, family_names, prepare
 from vitscope.package_data import PUBLISHED_POINTS, ROOT
 from vitscope.settings.buildups import check_buildups
 from vitscope.settings.data_sets import check_data, with_class_names
@@ -128,13 +128,13 @@ def _check_models(path: Path, settings: Settings) -> None:
         check(path, buildup["training"], recipe, within=("buildups", name, "training"))
 
 
-def _prepared(study: Study) -> Study:
+def _prepare(study: Study) -> Study:
     """Return a study whose models have the `arch` that jobs take, checked beyond its schema."""
     folder = study.path.parent
     models = {
         name: replace(
             model,
-            arch=prepared(model.family, model.arch, folder, f"{study.path}: models.{name}.arch"),
+            arch=prepare(model.family, model.arch, folder, f"{study.path}: models.{name}.arch"),
         )
         for name, model in study.models.items()
     }
@@ -352,7 +352,7 @@ def load_study(path: Path, results: str = "results") -> Study:
     fill(settings, schema)
     _check_models(path, settings)
     settings["data"] = with_class_names(path, settings["data"])
-    study = with_moments(_prepared(build_study(path.stem, path, settings)))
+    study = with_moments(_prepare(build_study(path.stem, path, settings)))
     _check_files(study)
     _check_figures(study)
     _check_videos(study)

@@ -1,6 +1,6 @@
 """What training does to a batch of images: shift, flip, RandAugment, erase, mix.
 
-All of it draws from the global generators, as timm does: whoever calls it seeds them.
+All of it draws from the global generators, as timm does: the caller seeds them.
 """
 
 from collections.abc import Callable
@@ -26,7 +26,7 @@ def augmentation(recipe: Recipe, mean: list[float]) -> Augment:
     policy = randaugment(recipe["randaugment"], mean)
 
     def augment(pixels: Pixels) -> Pixels:
-        pixels = moved(pixels, recipe["shift"], recipe["flip"])
+        pixels = move(pixels, recipe["shift"], recipe["flip"])
         return pixels if policy is None else np.stack([policy(image) for image in pixels])
 
     return augment
@@ -49,7 +49,7 @@ def randaugment(notation: str | None, mean: list[float]) -> Augment | None:
     return lambda pixels: as_pixels(policy(as_picture(pixels)))
 
 
-def moved(pixels: Pixels, shift: int, flip: bool) -> Pixels:
+def move(pixels: Pixels, shift: int, flip: bool) -> Pixels:
     """Return images, (N, H, W, C), shifted by up to `shift` pixels, half of them flipped.
 
     What comes in from outside is the image reflected at its edge.
@@ -58,8 +58,8 @@ def moved(pixels: Pixels, shift: int, flip: bool) -> Pixels:
         return pixels
     count, height, width, channels = pixels.shape
     down, right = np.random.randint(-shift, shift + 1, (2, count, 1))  # noqa: NPY002
-    rows = _reflected(np.arange(height) + down, height)
-    columns = _reflected(np.arange(width) + right, width)
+    rows = _reflect(np.arange(height) + down, height)
+    columns = _reflect(np.arange(width) + right, width)
     if flip:
         flipped = np.random.random(count) < 0.5  # noqa: NPY002
         columns[flipped] = columns[flipped, ::-1]
@@ -70,7 +70,7 @@ def moved(pixels: Pixels, shift: int, flip: bool) -> Pixels:
     return chosen.reshape(pixels.shape)
 
 
-def _reflected(places: npt.NDArray[np.int64], size: int) -> npt.NDArray[np.int64]:
+def _reflect(places: npt.NDArray[np.int64], size: int) -> npt.NDArray[np.int64]:
     """Return the places in an image of those outside of it, which is reflected at its edges."""
     last = size - 1
     return last - np.abs(last - places % max(1, 2 * last))

@@ -94,4 +94,4 @@ def _clean(
         group = chosen[first : first + CLEAN_BATCH]
         labels = torch.tensor(split.labels[group])
         hot = torch.nn.functional.one_hot(labels, len(split.classes)).float()
-        yield split.normalized(group.tolist(), mean, std), hot
+        yield split.normalize(group.tolist(), mean, std), hot

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
-from vitscope.data.split import Split, normalized
+from vitscope.data.split import Split, normalize
 from vitscope.errors import VitscopeError
 from vitscope.training.augmentation import augmentation, erasing, mixing
 from vitscope.training.recipe import Recipe, training_rows
@@ -50,7 +50,7 @@ class Batches(Dataset[Batch | VitscopeError]):
         pixels = self._split.images(chosen).transpose(0, 2, 3, 1)
         with seeded(self._seed, epoch, step):
             augmented = self._augment(pixels).transpose(0, 3, 1, 2)
-            images = self._erase(normalized(augmented, self._mean, self._std))
+            images = self._erase(normalize(augmented, self._mean, self._std))
             return self._mix(images, torch.tensor(self._split.labels[chosen]))
 
     def _drawn_order(self, epoch: int) -> npt.NDArray[np.int64]:
@@ -78,7 +78,7 @@ class Batches(Dataset[Batch | VitscopeError]):
             num_workers=workers,
             # Spawned ones would import the script of the job, which trains.
             multiprocessing_context="fork" if workers else None,
-            # The loader draws a seed that nobody uses, and not from the generator of the network.
+            # The loader draws a seed that is not used, and not from the generator of the network.
             generator=torch.Generator(),
         )
         for batch in loader:

@@ -27,7 +27,7 @@ EVALUATION_BATCH = 250
 
 
 @torch.inference_mode()
-def evaluated(
+def evaluate(
     model: nn.Module, split: Split, mean: list[float], std: list[float], bfloat16: bool = False
 ) -> dict[str, float]:
     """Return loss and accuracy on a split, by their columns, of a model put in evaluation mode."""
@@ -62,7 +62,7 @@ def train(
 ) -> list[Row]:
     """Train a model, write its snapshots and its history to `directory`, and return the history.
 
-    The keys of the recipe are those of `training` in a study. Images are augmented by `workers`
+    The recipe has the keys of `training` in a study. Images are augmented by `workers`
     other processes, by default as many as the device needs. The same seed and number of threads
     give the same bytes on a CPU, with any number of workers.
 
@@ -95,7 +95,7 @@ def train(
             # What the network draws is of a step that no batch has.
             with seeded(seed, at_work.done, drawn.steps):
                 row = _train_epoch(model, steps, recipe, batches, drawn.steps, at_work.done)
-            row |= evaluated(model, test_split, mean, std, recipe["bfloat16"])
+            row |= evaluate(model, test_split, mean, std, recipe["bfloat16"])
             at_work.keep_epoch(row)
             say(_told(row, recipe))
     at_work.finish()

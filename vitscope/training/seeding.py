@@ -1,4 +1,4 @@
-"""Random numbers of training, which are those of its seed whatever was drawn before."""
+"""Random numbers of training, decided by its seed, whatever was drawn before."""
 
 import random
 from collections.abc import Iterator
@@ -13,8 +13,8 @@ from torch.utils.data import get_worker_info
 def seeded(*key: int) -> Iterator[None]:
     """Seed every generator that training draws from, and put them back afterwards.
 
-    The key is a seed, or a seed and what is drawn by it, such as an epoch and a step: so nobody
-    has to draw what comes before.
+    The key is a seed, or a seed and what is drawn by it, such as an epoch and a step: what
+    comes before need not be drawn.
     """
     python, legacy = random.getstate(), np.random.get_state()  # noqa: NPY002
     # A process that augments was forked, and must not touch a GPU.

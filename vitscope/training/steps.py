@@ -23,7 +23,7 @@ def take_step(
 ) -> Taken:
     """Take one step; return the loss before it, and the share of images whose class was found.
 
-    Of a mixed image, that is the class of its larger part. Nobody has waited for either number.
+    The class of a mixed image is the class of its larger part. Both numbers may still be computed.
     """
     with torch.autocast(images.device.type, torch.bfloat16, enabled=recipe["bfloat16"]):
         logits = model(images)

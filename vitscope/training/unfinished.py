@@ -35,7 +35,7 @@ KEPT = 2
 class Unfinished:
     """A training at work: its model, its optimizer, its history, and the folder that keeps them.
 
-    `directory` is that of its results. `facts` are all that it depends on: what others have left
+    `directory` holds its results. `facts` are all that it depends on: what others have left
     there is not used.
     """
 

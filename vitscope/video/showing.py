@@ -8,8 +8,8 @@ from typing import Any
 
 from PIL import Image
 
-from vitscope.data.building import preprocessed
-from vitscope.data.split import normalized
+from vitscope.data.building import preprocess
+from vitscope.data.split import normalize
 from vitscope.errors import VitscopeError, visible
 from vitscope.files.pictures import as_picture
 from vitscope.files.whole import atomic_path
@@ -93,9 +93,9 @@ class Painter:
     def paint(self, picture: Image.Image) -> Image.Image:
         """Return a frame: the picture as the network takes it, and what it looks at there."""
         subject = self._subject
-        taken = preprocessed(picture, subject.taking, self._where)
+        taken = preprocess(picture, subject.taking, self._where)
         mean, std = subject.settings["mean"], subject.settings["std"]
-        seen = self._view.see(normalized(taken[None], mean, std).to(subject.device))
+        seen = self._view.see(normalize(taken[None], mean, std).to(subject.device))
         if not self.title:
             self._lay_out(seen)
         shown = self._sheet.enlarge(as_picture(taken.transpose(1, 2, 0)))

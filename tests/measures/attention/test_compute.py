@@ -126,7 +126,7 @@ def test_it_is_of_the_rows_that_a_study_selects(images: Split) -> None:
     job = given("pit", images)
     rows = part(job)
     chosen = np.sort(np.random.default_rng(1).permutation(2 * IMAGES)[:IMAGES])
-    batch = images.normalized(chosen[[5]], CENTER, SPREAD)
+    batch = images.normalize(chosen[[5]], CENTER, SPREAD)
     attentions = find_attention(job.network, described(), []).attentions
     assert rows["windows"].eq(1).all()
     weights = weights_of(job.network, attentions, batch)

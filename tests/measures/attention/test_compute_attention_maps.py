@@ -50,7 +50,7 @@ def shown(name: str, images: Split, **shows: Any) -> tuple[pd.DataFrame, list[At
     rows = np.sort(np.random.default_rng(1).permutation(9)[:6])[:2]
 
     def of(number: int) -> torch.Tensor:
-        batch = images.normalized(rows, CENTER, SPREAD)
+        batch = images.normalize(rows, CENTER, SPREAD)
         return weights_of(model, [attentions[number]], batch)[0]
 
     return table, attentions, of

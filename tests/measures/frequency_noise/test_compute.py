@@ -372,7 +372,7 @@ def test_a_job_measures_the_chosen_images(tmp_path: Path) -> None:
     noise = NOISE | {"frequencies": [0.3, 0.1]}
     table = measure(on_model(network, images), {"images": 12, "seed": 1}, noise, bootstrap)
     rows = rows_to_classify(images, 12, 1)
-    pixels = images.normalized(rows, CENTER, SPREAD).split(12)
+    pixels = images.normalize(rows, CENTER, SPREAD).split(12)
     found = shares_found(network, pixels, rows, images.labels[rows], noise)
     expected = noise_table("net", *found, noise, 32, bootstrap)
     pd.testing.assert_frame_equal(table, expected, check_exact=True)

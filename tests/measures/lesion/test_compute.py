@@ -489,7 +489,7 @@ def test_a_job_measures_the_chosen_images(tmp_path: Path) -> None:
     rows = rows_to_classify(images, 9, 1)
     joins = joins_of("net", cut_points)
     named = {cut_points[index].name: join for index, join in joins.items()}
-    pixels = images.normalized(rows, CENTER, SPREAD).split(7)
+    pixels = images.normalize(rows, CENTER, SPREAD).split(7)
     found = correctness(network, named, pixels, images.labels[rows])
     expected = lesion_table(blocks, list(joins), *found, **bootstrap)
     pd.testing.assert_frame_equal(table, expected, check_exact=True)

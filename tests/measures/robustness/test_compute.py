@@ -16,7 +16,7 @@ from vitscope.corruptions.building import build
 from vitscope.corruptions.corrupted import Corrupted
 from vitscope.corruptions.registry import corrupt
 from vitscope.data.image_rows import known_labels
-from vitscope.data.split import Split, normalized
+from vitscope.data.split import Split, normalize
 from vitscope.errors import VitscopeError
 from vitscope.jobs.tables import find_table
 from vitscope.measures.robustness.compute import (
@@ -101,7 +101,7 @@ def test_views_show_the_same_images(split: Split, corrupted: list[Corrupted]) ->
     assert all(each.rows.tolist() == rows.tolist() for each in corrupted)
     clean = clean_view(split, rows.tolist(), *LOADED)
     assert (clean.corruption, clean.severity) == ("none", 0)
-    expected = normalized(split.images(rows), *LOADED[1:])
+    expected = normalize(split.images(rows), *LOADED[1:])
     assert torch.equal(torch.cat(list(clean.batches)), expected)
     # All views are made before the first is read.
     views = [view for each in corrupted for view in corrupted_views(each, *LOADED)]
@@ -110,7 +110,7 @@ def test_views_show_the_same_images(split: Split, corrupted: list[Corrupted]) ->
     ]
     for view in views:
         ours = corrupt(split.images(rows), view.corruption, view.severity, rows)
-        assert torch.equal(torch.cat(list(view.batches)), normalized(ours, *LOADED[1:]))
+        assert torch.equal(torch.cat(list(view.batches)), normalize(ours, *LOADED[1:]))
 
 
 def test_scores_are_of_the_images_of_the_view(split: Split, corrupted: list[Corrupted]) -> None:
@@ -121,7 +121,7 @@ def test_scores_are_of_the_images_of_the_view(split: Split, corrupted: list[Corr
     labels = torch.from_numpy(split.labels[fog.rows])
     for row in table.itertuples():
         with torch.inference_mode():
-            logits = Linear()(normalized(fog.images(row.severity), *LOADED[1:])).double()
+            logits = Linear()(normalize(fog.images(row.severity), *LOADED[1:])).double()
         right = (logits.argmax(1) == labels).double().mean()
         assert row.accuracy == pytest.approx(float(right), abs=1e-12)
         nll = nn.functional.cross_entropy(logits, labels)

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from vitscope.networks.building.failing import told
+from vitscope.networks.building.failing import explain_failure
 from vitscope.package_data import ROOT
 
 
@@ -28,7 +28,7 @@ def failure(function: Callable[..., object], *arguments: object) -> Exception:
 def test_an_attribute_that_a_module_lacks() -> None:
     network = nn.Sequential(nn.Identity(), nn.Sequential(Scaled()))
     line = Scaled.forward.__code__.co_firstlineno + 1
-    assert told(failure(network, torch.zeros(1))) == (
+    assert explain_failure(failure(network, torch.zeros(1))) == (
         f"the module '1.0' (Scaled) of the network fails at {__file__}, line {line}: "
         "AttributeError: 'Scaled' object has no attribute 'scale': correct it, or how the study "
         "says to build it."
@@ -38,7 +38,7 @@ def test_an_attribute_that_a_module_lacks() -> None:
 def test_shapes_that_do_not_fit() -> None:
     network = nn.Sequential(nn.Linear(2, 3), nn.Linear(4, 5))
     # Of torch's modules nobody has to know the line: it is where they are called.
-    sentence = told(failure(lambda: network(torch.zeros(1, 2))))
+    sentence = explain_failure(failure(lambda: network(torch.zeros(1, 2))))
     assert sentence is not None
     assert sentence.startswith(f"the module '1' (Linear) of the network fails at {__file__}, line ")
     assert "RuntimeError: mat1 and mat2 shapes cannot be multiplied (1x3 and 4x5)" in sentence
@@ -58,7 +58,7 @@ def test_operations_may_be_recorded() -> None:
         with Recording():
             nn.Sequential(nn.Flatten(7))(torch.zeros(1, 2))
 
-    sentence = told(failure(record))
+    sentence = explain_failure(failure(record))
     assert sentence is not None
     assert sentence.startswith(
         f"the module '0' (Flatten) of the network fails at {__file__}, line "
@@ -66,7 +66,7 @@ def test_operations_may_be_recorded() -> None:
 
 
 def test_the_network_itself_has_no_name() -> None:
-    sentence = told(failure(Scaled(), torch.zeros(1)))
+    sentence = explain_failure(failure(Scaled(), torch.zeros(1)))
     assert sentence is not None
     assert sentence.startswith("the module (Scaled) of the network fails at ")
 
@@ -79,15 +79,15 @@ def run_by_vitscope(code: str, **names: object) -> Callable[..., None]:
 
 def test_a_network_of_another_family() -> None:
     ask = run_by_vitscope("network.patch_embed", network=nn.Sequential(nn.Identity()))
-    assert told(failure(ask)) == (
+    assert explain_failure(failure(ask)) == (
         "the network's module (Sequential) has no 'patch_embed', which models of its family have: "
         "choose the family that fits it."
     )
 
 
 def test_what_fails_elsewhere_is_not_explained() -> None:
-    assert told(failure(lambda: 1 / 0)) is None
+    assert explain_failure(failure(lambda: 1 / 0)) is None
     network = nn.Identity()
     network.register_forward_hook(run_by_vitscope("1 / 0"))
     # Our own mistakes are shown in full, wherever they happen.
-    assert told(failure(network, torch.zeros(1))) is None
+    assert explain_failure(failure(network, torch.zeros(1))) is None

@@ -13,7 +13,7 @@ from vitscope.networks.checkpoints.conversion import convert
 from vitscope.networks.checkpoints.loading import load_model
 from vitscope.settings.loading import BUNDLED_STUDIES, load_study
 from vitscope.training.history import HISTORY
-from vitscope.training.loop import evaluated
+from vitscope.training.loop import evaluate
 
 ROOT = Path(__file__).parents[3]
 FOLDER = ROOT / "resources" / "checkpoints" / "mini"
@@ -67,7 +67,7 @@ def test_trained_models_are_small_and_find_the_class(
     convert(source, network, converted, label=model, origin="bundled")
     loaded = load_model(converted, network)
     assert sum(parameter.numel() for parameter in loaded.parameters()) <= 500_000
-    found = evaluated(loaded, test_split, entry.mean, entry.std)["test_accuracy"]
+    found = evaluate(loaded, test_split, entry.mean, entry.std)["test_accuracy"]
     # On 6 % of the images a ViT learns, and less than on all of them.
     low, high = (0.50, 0.80) if model == "vit_6" else (0.70, 0.97)
     assert low <= found <= high

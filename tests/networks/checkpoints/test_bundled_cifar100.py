@@ -81,7 +81,7 @@ def test_they_find_the_class_as_often_as_their_history_says(
         with torch.inference_mode():
             for first in range(0, IMAGES, 250):
                 rows = range(first, first + 250)
-                logits = loaded(split.normalized(list(rows), entry.mean, entry.std))
+                logits = loaded(split.normalize(list(rows), entry.mean, entry.std))
                 found += int((logits.argmax(1).numpy() == split.labels[np.array(rows)]).sum())
         history = HISTORY.read(FOLDER / model / "history.parquet")
         expected = history["test_accuracy"].iloc[-1]

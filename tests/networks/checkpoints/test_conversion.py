@@ -350,7 +350,7 @@ def test_a_published_layout_comes_from_the_web_to_a_model(tmp_path, monkeypatch,
     with running_site() as site:
         checkpoint = {"url": site.at(f"/{name}.pth.tar", whole(served.read_bytes()))}
         weight_download.download(checkpoint, source, lock, label=name)
-    origin = weight_sources.described(checkpoint)
+    origin = weight_sources.describe_source(checkpoint)
     convert(source, network, tmp_path / "model", label=name, origin=origin)
     model = load_model(tmp_path / "model", network)
 

@@ -10,7 +10,12 @@ import pytest
 from tests.helpers.web import Site, running_site, status, whole
 from vitscope.errors import VitscopeError
 from vitscope.networks.checkpoints.weight_download import download
-from vitscope.networks.checkpoints.weight_sources import address, confirm, described, local_file
+from vitscope.networks.checkpoints.weight_sources import (
+    address,
+    confirm,
+    describe_source,
+    local_file,
+)
 from vitscope.web.lockfile import Entry, find_entry
 
 DATA, OTHER = b"weights" * 1000, b"others!" * 1000
@@ -54,10 +59,10 @@ def test_a_file_of_this_machine_must_exist(tmp_path):
 
 
 def test_descriptions_name_no_folder_of_this_machine():
-    assert described({"bundled": "resources/a.safetensors"}) == "resources/a.safetensors"
-    assert described({"path": "/home/someone/a.pth"}) == "a.pth"
-    assert described({"url": "https://host/a.pth"}) == "https://host/a.pth"
-    assert described({"timm": "resnet50.a1_in1k"}) == "timm: resnet50.a1_in1k"
+    assert describe_source({"bundled": "resources/a.safetensors"}) == "resources/a.safetensors"
+    assert describe_source({"path": "/home/someone/a.pth"}) == "a.pth"
+    assert describe_source({"url": "https://host/a.pth"}) == "https://host/a.pth"
+    assert describe_source({"timm": "resnet50.a1_in1k"}) == "timm: resnet50.a1_in1k"
 
 
 @pytest.mark.parametrize(
@@ -66,7 +71,7 @@ def test_descriptions_name_no_folder_of_this_machine():
 )
 def test_a_checkpoint_has_exactly_one_place(checkpoint, found):
     with pytest.raises(VitscopeError, match=rf"exactly one of .*, and this one names {found}\."):
-        described(checkpoint)
+        describe_source(checkpoint)
 
 
 @pytest.mark.parametrize(

@@ -18,11 +18,11 @@ from vitscope.networks.running.label_doubts import (
     SMALL_SKILL,
     chance,
     doubts,
+    find_swapped_classes,
     is_chance,
+    is_surely_above,
     skill,
-    surely_above,
-    taken_places,
-    told_of,
+    warn_about_labels,
 )
 from vitscope.networks.running.predictions import predict
 from vitscope.package_data import ROOT
@@ -88,7 +88,7 @@ def test_chance_is_the_sum_of_the_products_of_shares() -> None:
 def test_the_bound_is_never_below_what_is_exact(expected: float, count: int) -> None:
     for found in range(count + 1):
         exact = stats.binom.sf(found - 1, count, expected)
-        if surely_above(found / count, expected, count, RISK):
+        if is_surely_above(found / count, expected, count, RISK):
             assert exact < RISK
         elif found / count > expected:
             # And loses no more than the factor that Chernoff's bound is known to lose.
@@ -96,10 +96,10 @@ def test_the_bound_is_never_below_what_is_exact(expected: float, count: int) -> 
 
 
 def test_where_all_are_so_the_bound_is_exact() -> None:
-    assert not surely_above(1.0, 0.5, 6, 2.0**-6)
-    assert surely_above(1.0, 0.5, 7, 2.0**-6)
-    assert not surely_above(1.0, 1.0, 1000, RISK)
-    assert surely_above(0.1, 0.0, 1, RISK)
+    assert not is_surely_above(1.0, 0.5, 6, 2.0**-6)
+    assert is_surely_above(1.0, 0.5, 7, 2.0**-6)
+    assert not is_surely_above(1.0, 1.0, 1000, RISK)
+    assert is_surely_above(0.1, 0.0, 1, RISK)
 
 
 # Chance
@@ -152,7 +152,7 @@ def test_no_class_is_outdone_by_another_that_is_named_as_often(classes: int, ima
 
     def doubted_without_a_reason() -> bool:
         wrong = generator.random(len(labels)) < 0.5
-        return bool(taken_places(labels, (labels + wrong) % classes, classes))
+        return bool(find_swapped_classes(labels, (labels + wrong) % classes, classes))
 
     assert np.mean([doubted_without_a_reason() for _ in range(1000)]) <= RISK
 
@@ -176,7 +176,7 @@ def test_the_least_number_of_images_that_tells() -> None:
 
     def swapped(images: int) -> list[int]:
         table = [[images, 0, 0], [0, 0, images], [0, images, 0]]
-        return [each.label for each in taken_places(*answers(table))]
+        return [each.label for each in find_swapped_classes(*answers(table))]
 
     # Of three classes there are six pairs: 2^-n < 0.01 / 6 from n = 10 on.
     assert swapped(9) == []
@@ -184,15 +184,15 @@ def test_the_least_number_of_images_that_tells() -> None:
 
 
 def test_a_class_that_is_hardly_ever_right_is_doubted_though_the_other_is_right() -> None:
-    (found,) = taken_places(*answers([[5, 60, 5], [2, 90, 0], [0, 0, 50]]))
+    (found,) = find_swapped_classes(*answers([[5, 60, 5], [2, 90, 0], [0, 0, 50]]))
     assert found == (0, 70, 5, 1, 60)
 
 
 def test_a_class_that_is_often_taken_for_another_is_not_doubted() -> None:
     """Dogs that pass for wolves are right now and then, and wolves are wolves."""
-    assert taken_places(*answers([[30, 70, 0], [5, 95, 0], [0, 0, 50]])) == []
+    assert find_swapped_classes(*answers([[30, 70, 0], [5, 95, 0], [0, 0, 50]])) == []
     # Where wolves pass for dogs as well, the names may be swapped.
-    found = taken_places(*answers([[30, 70, 0], [65, 30, 5], [0, 0, 50]]))
+    found = find_swapped_classes(*answers([[30, 70, 0], [65, 30, 5], [0, 0, 50]]))
     assert [each.label for each in found] == [0, 1]
 
 
@@ -200,7 +200,7 @@ def test_a_class_under_the_number_of_one_that_has_no_images() -> None:
     table = np.zeros((20, 20), int)
     np.fill_diagonal(table[:5, :5], 30)
     table[2, 2], table[2, 11] = 1, 29
-    (found,) = taken_places(*answers(table.tolist()))
+    (found,) = find_swapped_classes(*answers(table.tolist()))
     assert found == (2, 30, 1, 11, 29)
 
 
@@ -265,11 +265,14 @@ def test_warnings_are_said_and_returned(original: Split) -> None:
     table = pd.DataFrame({"label": np.repeat(np.arange(10), 20)})
     said: list[str] = []
     wrong = table.assign(prediction=(table["label"] + 1) % 10)
-    found = told_of("vit", original, wrong, said.append)
+    found = warn_about_labels("vit", original, wrong, said.append)
     assert said == [f"vitscope: warning: {warning}" for warning in found]
     assert found[0].startswith("vit on the split 'test' of data.mine: it is right about 0 of 200 ")
     assert "class 0 (striped disk) it is right about 0, and takes 20 for class 1" in found[1]
-    assert told_of("vit", original, table.assign(prediction=table["label"]), said.append) == []
+    assert (
+        warn_about_labels("vit", original, table.assign(prediction=table["label"]), said.append)
+        == []
+    )
 
 
 def test_two_folders_whose_names_were_swapped(

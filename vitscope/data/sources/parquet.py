@@ -56,7 +56,7 @@ class Parquet:
 
     def __init__(self, path: Path, image: str | None, label: str | None) -> None:
         self._paths = _files_of(path)
-        files = [_opened(path) for path in self._paths]
+        files = [_open(path) for path in self._paths]
         schema = files[0].schema_arrow
         self._image = self._column(schema, "images", (image,) if image else IMAGE_COLUMNS)
         self._label = self._column(schema, "labels", (label,) if label else LABEL_COLUMNS)
@@ -92,7 +92,7 @@ class Parquet:
             first += count
 
     def _read(self, path: Path, rows: Integers) -> Iterator[Sample]:
-        file, first = _opened(path), 0
+        file, first = _open(path), 0
         for group in range(file.num_row_groups):
             count = file.metadata.row_group(group).num_rows
             inside = rows[(rows >= first) & (rows < first + count)]
@@ -147,7 +147,7 @@ def _check_expansion(path: Path, file: pq.ParquetFile) -> None:
         )
 
 
-def _opened(path: Path) -> pq.ParquetFile:
+def _open(path: Path) -> pq.ParquetFile:
     try:
         file = pq.ParquetFile(path)
         # A damaged schema is noticed only when it is read, so it is read here.

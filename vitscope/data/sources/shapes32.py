@@ -242,7 +242,7 @@ def _cues(draws: _Draws, split: str) -> tuple[Integers, Integers, Integers]:
     return label, shape, texture
 
 
-def _turned(x: Array, y: Array, angle: Array, unit: Array) -> Maps:
+def _turn(x: Array, y: Array, angle: Array, unit: Array) -> Maps:
     """Return coordinates along turned axes, in units of `unit`."""
     cosine, sine = np.cos(angle) / unit, np.sin(angle) / unit
     return x * cosine + y * sine, y * cosine - x * sine
@@ -257,17 +257,17 @@ def _by_kind(kinds: Integers, fields: tuple[Callable[..., Array], ...], *maps: A
     return result
 
 
-def _standardized(maps: Array) -> Array:
+def _standardize(maps: Array) -> Array:
     """Scale each image's maps to mean 0 and, all together, deviation 1."""
     maps = maps - maps.mean((-2, -1), keepdims=True)
     scaled: Array = maps / maps.std((-3, -2, -1), keepdims=True)
     return scaled
 
 
-def _filtered(noise: Array, response: Array) -> Array:
+def _filter(noise: Array, response: Array) -> Array:
     """Filter white noise by a frequency response."""
     spectrum = np.fft.rfft2(noise) * response
-    return _standardized(np.fft.irfft2(spectrum, s=(SIZE, SIZE)).astype(np.float32))
+    return _standardize(np.fft.irfft2(spectrum, s=(SIZE, SIZE)).astype(np.float32))
 
 
 FREQUENCY = np.hypot(*np.meshgrid(np.fft.rfftfreq(SIZE), np.fft.fftfreq(SIZE))).astype(np.float32)
@@ -282,7 +282,7 @@ def _colours(light: Array, warm: Array, green: Array) -> Array:
 def _clouds(noise: Array, steepness: Array) -> Array:
     """Make noise with a 1/f spectrum, in lightness and weaker in colour."""
     response = np.maximum(FREQUENCY, 1 / SIZE) ** -steepness[:, None]
-    light, warm, green = np.moveaxis(_filtered(noise, response), 1, 0)
+    light, warm, green = np.moveaxis(_filter(noise, response), 1, 0)
     return 0.9 * _colours(light, 0.4 * warm, 0.3 * green)
 
 
@@ -325,8 +325,8 @@ def _two_colours(draws: _Draws) -> Maps:
 def _silhouette(draws: _Draws, shape: Integers, x: Array, y: Array, radius: Array) -> Maps:
     """Return where the shape covers the image, and where its soft shadow falls."""
     tilt = draws.between(-0.7, 0.7)
-    cover = _by_kind(shape, SHAPES, *_turned(x, y, tilt, radius)) * radius
-    shadow = _by_kind(shape, SHAPES, *_turned(x - 1.5, y - 2, tilt, radius)) * radius
+    cover = _by_kind(shape, SHAPES, *_turn(x, y, tilt, radius)) * radius
+    shadow = _by_kind(shape, SHAPES, *_turn(x - 1.5, y - 2, tilt, radius)) * radius
     return _soft(cover)[:, None], _soft(shadow / 3)[:, None]
 
 
@@ -334,10 +334,10 @@ def _fill(draws: _Draws, texture: Integers, x: Array, y: Array) -> Array:
     """Return the texture, which has a place and a direction of its own, in two colours."""
     period = draws.between(3.4, 5.2)
     band = np.exp(-(((FREQUENCY * period - 0.75) / 0.3) ** 2))[:, None]
-    blotches = _filtered(draws.noise[:, 3:4], band)
+    blotches = _filter(draws.noise[:, 3:4], band)
     noise = np.concatenate([blotches, draws.noise[:, 4:5]], axis=1)
     x, y = x + draws.between(-6, 6), y + draws.between(-6, 6)
-    turned = _turned(x, y, draws.between(0, 2 * np.pi), period)
+    turned = _turn(x, y, draws.between(0, 2 * np.pi), period)
     pattern = _soft(_by_kind(texture, TEXTURES, *turned, noise))[:, None]
     first, second = _two_colours(draws)
     filled: Array = second + pattern * (first - second)

@@ -36,7 +36,7 @@ def measure(given: OnModel, shows: Mapping[str, Any], chosen: Mapping[str, Any])
     found: list[dict[str, Any]] = []
     for row, picture in zip(rows, pictures(given, rows), strict=True):
         facts = {"model": given.model, "attention": number, "image": row, "picture": picture}
-        image = given.images.normalized([row], mean, std).to(given.device)
+        image = given.images.normalize([row], mean, std).to(given.device)
         found.extend({**facts, **shown} for shown in maps_of(network, maps, image))
     return pd.DataFrame(found).assign(mass=shows["mass"])
 

@@ -20,7 +20,7 @@ def measure(given: OnModel, heads: str, chosen: Mapping[str, Any]) -> pd.DataFra
     rollout = Rollout(attentions)
     found = []
     for row, picture in zip(rows, pictures(given, rows), strict=True):
-        image = given.images.normalized([row], mean, std).to(given.device)
+        image = given.images.normalize([row], mean, std).to(given.device)
         rollout.run(network, image, heads)
         of, values = rollout.result()
         height, width = rollout.grid

@@ -24,7 +24,7 @@ from vitscope.measures.measure import (
     bootstrap,
     mean_over_images,
 )
-from vitscope.networks.building.own_code import OwnCode, check_call, digest_of, located, shown
+from vitscope.networks.building.own_code import OwnCode, check_call, digest_of, locate, shown
 
 FUNCTION, MODULES = "measure", "vitscope.measures.own"
 # What `MEASURE` may say: the rest has to be written in vitscope itself.
@@ -59,7 +59,7 @@ def declare_own(name: str, entry: Mapping[str, Any], folder: Path, where: str) -
             f"{quoted(name)}: choose another name."
         )
     file = {"file": entry["file"]}
-    code = located(file, folder, where)
+    code = locate(file, folder, where)
     digest = digest_of(code, where)
     keywords = entry.get("keywords", {})
     defined = _Defined(code, where)

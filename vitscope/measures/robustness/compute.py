@@ -10,10 +10,10 @@ import pandas as pd
 from vitscope.corruptions import CLEAN
 from vitscope.corruptions.corrupted import Corrupted
 from vitscope.data.image_rows import known_labels
-from vitscope.data.split import Split, normalized
+from vitscope.data.split import Split, normalize
 from vitscope.measures.given import OnModel
 from vitscope.measures.scores import scores_of
-from vitscope.networks.running.label_doubts import told_of
+from vitscope.networks.running.label_doubts import warn_about_labels
 from vitscope.networks.running.predictions import predict
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def _batches(
     images: npt.NDArray[np.uint8], batch_size: int, mean: Sequence[float], std: Sequence[float]
 ) -> Iterator["Tensor"]:
     for first in range(0, len(images), batch_size):
-        yield normalized(images[first : first + batch_size], mean, std)
+        yield normalize(images[first : first + batch_size], mean, std)
 
 
 def scored(model: str, view: View, predictions: pd.DataFrame, classes: int) -> pd.DataFrame:
@@ -82,6 +82,6 @@ def measure(given: OnModel, corruptions: Sequence[str], clean: bool) -> pd.DataF
     for view in views:
         predictions = predict(given.network, view.batches, labels, given.device)
         if view.corruption == CLEAN:
-            given.warnings.extend(told_of(given.model, given.images, predictions))
+            given.warnings.extend(warn_about_labels(given.model, given.images, predictions))
         tables.append(scored(given.model, view, predictions, classes))
     return pd.concat(tables)

@@ -1,7 +1,7 @@
 """Find attention in any network, by what it computes: which query and which key is where.
 
-Attention is a softmax of what comes from a product of queries and keys, both of which depend on the
-images. A pass on shapes alone tells where in the image each of them is from.
+Attention is a softmax behind a product of queries and keys, both of which depend on the images.
+A pass on shapes alone tells where in the image each of them is from.
 """
 
 from collections.abc import Mapping, Sequence
@@ -50,25 +50,25 @@ def find_attention(
 
     def found(run: Run, images: Tensor) -> Found:
         flow = record(model, images, run)
-        met = _met(model, run, images, cut_points)
-        return _Finder(flow, met).find()
+        softmaxes = _find_softmaxes(model, run, images, cut_points)
+        return _Finder(flow, softmaxes).find()
 
     return on_shapes(model.eval(), network, found)
 
 
 @dataclass(frozen=True)
-class _Met:
+class _Place:
     """A softmax or fused attention of a pass: the nth of its module, before which cut point."""
 
     operation: SoftmaxId
     index: int
 
 
-def _met(
+def _find_softmaxes(
     model: nn.Module, run: Run, images: Tensor, cut_points: Sequence[CutPoint]
-) -> dict[OperationId, _Met]:
+) -> dict[OperationId, _Place]:
     """Return all softmaxes and fused attentions of a pass, by what is known of recorded ones."""
-    met: dict[OperationId, _Met] = {}
+    softmaxes: dict[OperationId, _Place] = {}
     passed = 0
 
     def cut(index: int, _: Tensor) -> None:
@@ -77,13 +77,13 @@ def _met(
 
     def see(nth: SoftmaxId, func: Any, args: Any, kwargs: Any, result: Any) -> None:
         tensor = result if isinstance(result, Tensor) else result[0]
-        met[counting.count(plain_name(func), tensor)] = _Met(nth, passed)
+        softmaxes[counting.count(plain_name(func), tensor)] = _Place(nth, passed)
 
     counting = Counting(model, see)
     counting.begin(len(images))
     with torch.no_grad(), capturing(model, cut_points, cut), counting:
         run(images)
-    return met
+    return softmaxes
 
 
 class _Factors(NamedTuple):
@@ -96,8 +96,8 @@ class _Factors(NamedTuple):
 
 
 class _Finder:
-    def __init__(self, flow: Dataflow, met: Mapping[OperationId, _Met]) -> None:
-        self._flow, self._met = flow, met
+    def __init__(self, flow: Dataflow, softmaxes: Mapping[OperationId, _Place]) -> None:
+        self._flow, self._softmaxes = flow, softmaxes
         self._tracer = Tracer(flow)
         self._needed = set(flow.needed())
         self._users: dict[int, list[int]] = {}
@@ -114,10 +114,10 @@ class _Finder:
             factors = self._factors(index, operation)
             if factors is None:
                 continue
-            met = self._met[operation.which]
+            place = self._softmaxes[operation.which]
             name = _unique(factors.module, [*(each.name for each in found), *refused])
             try:
-                found.append(self._attention(name, met, index, factors))
+                found.append(self._attention(name, place, index, factors))
             except _RefusedError as reason:
                 refused[name] = str(reason)
         return Found(found, refused)
@@ -154,7 +154,7 @@ class _Finder:
                     waiting.append(value.operation)
         return None
 
-    def _attention(self, name: str, met: _Met, index: int, factors: "_Factors") -> Attention:
+    def _attention(self, name: str, place: _Place, index: int, factors: "_Factors") -> Attention:
         operation = self._flow.operations[index]
         query, key = factors.query, factors.key
         if factors.transposed:
@@ -169,7 +169,7 @@ class _Finder:
             queries, keys = self._places(query, -1), self._places(key, -1)
             # Heads of queries, so many in a row, may share a head of keys.
             keys = keys.repeat(len(queries) // len(keys), axis=0)
-        return _arranged(name, met, queries, keys, self._flow.images, self._mixed(index))
+        return _arrange(name, place, queries, keys, self._flow.images, self._is_mixed(index))
 
     def _places(
         self, value: Value, channel: int, varying: str = CHANNELS_ATTEND
@@ -190,7 +190,7 @@ class _Finder:
         places: npt.NDArray[np.float64] = stacked.double().numpy()
         return places.reshape(-1, *places.shape[-2:])
 
-    def _mixed(self, index: int) -> bool:
+    def _is_mixed(self, index: int) -> bool:
         """Tell whether a softmax is changed before it multiplies the values."""
         if is_fused_attention(self._flow.operations[index].name):
             return False
@@ -216,9 +216,9 @@ def _unique(name: str, names: Sequence[str]) -> str:
     return name if count == 0 else f"{name}#{count + 1}"
 
 
-def _arranged(
+def _arrange(
     name: str,
-    met: _Met,
+    place: _Place,
     queries: npt.NDArray[np.float64],
     keys: npt.NDArray[np.float64],
     images: int,
@@ -240,8 +240,8 @@ def _arranged(
     firsts = first[[group[0] for group in groups]]
     return Attention(
         name,
-        met.index,
-        met.operation,
+        place.index,
+        place.operation,
         queries[firsts, :, 1:],
         keys[firsts, :, 1:],
         len(groups[0]),

@@ -20,18 +20,18 @@ from vitscope.networks.finding.operations import ADDITIONS
 
 Array = npt.NDArray[Any]
 
-# Tokens before those of positions, of classes and registers: so many at most.
+# The most class tokens and registers that stand before the tokens of positions.
 MOST_PREFIX = 8
-# Of the largest value: what differs by less for one offset is alike.
-ALIKE = 1e-5
+# Biases of one offset are equal if they differ by less than this share of the largest.
+EQUAL = 1e-5
 
 
 @dataclass(frozen=True)
 class PositionBias:
     """The biases of a layer by offset, (heads, 2 rows - 1, 2 columns - 1), and its module.
 
-    In the middle are those of a position to itself; to the right, those of a query to keys that are
-    to its right. Where all heads of a layer have one bias, it is `shared`, and there once.
+    In the middle is the bias of a position to itself; to the right, of a query to keys on its
+    right. Where all heads of a layer have one bias, it is `shared`, and there once.
     """
 
     module: str
@@ -44,7 +44,7 @@ def position_biases(model: nn.Module, network: Mapping[str, Any]) -> list[Positi
     flow = record_with_values(model, network)
     branches = Branches(flow)
     found = []
-    for operation, constant, value in _added(flow):
+    for operation, constant, value in _find_additions(flow):
         if _attends(flow, branches, value):
             shape = flow.shape_of(value)
             table = _of_windows(constant.tensor, shape, flow.images)
@@ -59,7 +59,7 @@ def position_biases(model: nn.Module, network: Mapping[str, Any]) -> list[Positi
     return found
 
 
-def _added(flow: Dataflow) -> Iterator[tuple[Operation, Constant, Value]]:
+def _find_additions(flow: Dataflow) -> Iterator[tuple[Operation, Constant, Value]]:
     """Yield the additions of a constant, as large as from all positions to all, to a value."""
     for operation in flow.operations:
         if operation.name not in ADDITIONS:
@@ -88,7 +88,7 @@ def _attends(flow: Dataflow, branches: Branches, value: Value) -> bool:
 
 
 def _heads(shape: Sequence[int], images: int) -> int:
-    """Return how many heads products of a shape have; those of images may be one dimension."""
+    """Return how many heads products of a shape have; they may share a dimension with images."""
     return shape[-3] if len(shape) > 3 else shape[0] // images
 
 
@@ -142,7 +142,7 @@ def _table(biases: Array, rows: int, columns: int) -> Array | None:
     starts = np.searchsorted(offset[order], np.arange((2 * rows - 1) * (2 * columns - 1)))
     sorted_ = biases.reshape(len(biases), -1)[:, order]
     lowest, highest = (end.reduceat(sorted_, starts, axis=1) for end in (np.minimum, np.maximum))
-    if (highest - lowest).max() > ALIKE * abs(biases).max():
+    if (highest - lowest).max() > EQUAL * abs(biases).max():
         return None
     table: Array = lowest.reshape(-1, 2 * rows - 1, 2 * columns - 1)
     return table

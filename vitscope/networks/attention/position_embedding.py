@@ -34,7 +34,7 @@ def position_embedding(model: nn.Module, network: Mapping[str, Any]) -> Position
     recorded = RecordedPass(model, record_with_values(model, network))
     for index in recorded.dominators:
         operation = recorded.operations[index]
-        constant = _added(operation)
+        constant = _find_constant(operation)
         layout = recorded.maps.layout(index) if constant else None
         if constant and layout and _differs(constant, operation, layout):
             added = constant.tensor.expand(operation.shape)
@@ -46,7 +46,7 @@ def position_embedding(model: nn.Module, network: Mapping[str, Any]) -> Position
     )
 
 
-def _added(operation: Operation) -> Constant | None:
+def _find_constant(operation: Operation) -> Constant | None:
     """Return the constant that an operation adds to a value, if it does."""
     constants = [arg for arg in operation.args if isinstance(arg, Constant)]
     values = [arg for arg in operation.args if isinstance(arg, Value)]

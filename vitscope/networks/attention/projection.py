@@ -99,7 +99,7 @@ def _pixels(flow: Dataflow, value: Value, dimension: int) -> Tensor | None:
 
 
 def _fill_a_patch(pixels: Tensor) -> bool:
-    """Tell whether channels, rows and columns are those of a patch of the image, each once."""
+    """Tell whether channels, rows and columns fill a patch of the image, each pixel once."""
     if pixels.isnan().any():
         return False
     least, most = pixels.amin(1), pixels.amax(1)

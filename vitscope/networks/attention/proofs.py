@@ -42,7 +42,7 @@ def differences(
 
 
 class _Comparing(OperationMode):  # type: ignore[no-untyped-call]
-    """Compares the product that follows attention with that of the attention which was read."""
+    """Compares what follows attention with the product of the values and the attention read."""
 
     def __init__(self) -> None:
         super().__init__()

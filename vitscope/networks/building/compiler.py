@@ -40,8 +40,8 @@ class _Deferred(ModuleType):
 class _ImportedMeanwhile(MetaPathFinder, Loader):
     """Finds modules of the compiler that its import brought, where `__path__` was asked for.
 
-    `import torch._dynamo.config` asks that of the package, which imports it all, and goes on to
-    import the module: again, if it did not find the one that there is.
+    `import torch._dynamo.config` asks the package for its path, which imports all of it, and goes
+    on to import the module: a second time, if the one that is there were not found.
     """
 
     def __init__(self) -> None:

@@ -49,7 +49,7 @@ def drawn_network(network: Network) -> nn.Module:
 
 
 def parameter_names(network: Network) -> list[str]:
-    """Return the names of what training changes: of the weights, all that are no buffers."""
+    """Return the names of the weights that training changes: all that are no buffers."""
     return [name for name, _ in empty_network(network).named_parameters()]
 
 

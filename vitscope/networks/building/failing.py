@@ -9,7 +9,7 @@ from types import FrameType
 HERE = Path(__file__).parents[2]
 
 
-def told(error: Exception) -> str | None:
+def explain_failure(error: Exception) -> str | None:
     """Return what went wrong within a network; None if it was elsewhere, or in vitscope itself."""
     torch = sys.modules.get("torch")
     if torch is None or torch.__file__ is None:

@@ -3,7 +3,7 @@
 Every module of `vitscope.networks.building.families` whose name has no leading underscore is a
 family. It holds a literal `ARCH`, the JSON schema of the family's `arch`, in which a word of
 `VALUES` and a sentence may stand for the schema of a key, and `FAMILY`. Where a schema cannot say
-all, a literal `PREPARED_BY` names the module, without torch, whose function `prepared` checks
+all, a literal `PREPARED_BY` names the module, without torch, whose function `prepare` checks
 `arch` further when a study is read. docs/families.md shows how to add one.
 """
 
@@ -92,15 +92,15 @@ def _expand(key: tuple[str, str] | dict[str, Any]) -> dict[str, Any]:
     return key if isinstance(key, dict) else {"description": key[1]} | VALUES[key[0]]
 
 
-def prepared(name: str, arch: Mapping[str, Any], folder: Path, where: str) -> dict[str, Any]:
+def prepare(name: str, arch: Mapping[str, Any], folder: Path, where: str) -> dict[str, Any]:
     """Check what the schema of `arch` cannot, and return it as jobs take it.
 
-    Paths in it are relative to `folder`, that of the study; `where` is its place there.
+    Paths in it are relative to `folder`, the study's; `where` is its place in the study.
     """
     module: str | None = _literal(name, "PREPARED_BY")
     if module is None:
         return {**arch}
-    found: dict[str, Any] = importlib.import_module(module).prepared(arch, folder, where)
+    found: dict[str, Any] = importlib.import_module(module).prepare(arch, folder, where)
     return found
 
 

@@ -1,7 +1,7 @@
 """A user's own code that builds a network: found and read here, which runs none of it.
 
-`arch` names it by `file` or `module`, and a function in it by `make`. Whoever builds the network,
-in vitscope.networks.building.own_run, runs it.
+`arch` names it by `file` or `module`, and a function in it by `make`. It is run where the
+network is built, in vitscope.networks.building.own_run.
 """
 
 import ast
@@ -71,11 +71,11 @@ def shown(file: Path) -> str:
     return str(file.relative_to(here) if file.is_relative_to(here) else file)
 
 
-def located(arch: Mapping[str, Any], folder: Path, where: str) -> OwnCode:
+def locate(arch: Mapping[str, Any], folder: Path, where: str) -> OwnCode:
     """Find the module that `arch` names; a file is relative to `folder`, the study's."""
     if "file" not in arch:
         return _module(arch["module"], folder, f"{where}.module")
-    file = _absolute(_joined(folder, arch["file"]))
+    file = _absolute(_join(folder, arch["file"]))
     there = _files_in(file.parent)
     if file.name not in there:
         raise VitscopeError(
@@ -93,7 +93,7 @@ def _files_in(folder: Path) -> list[str]:
         return []
 
 
-def _joined(folder: Path, file: str) -> Path:
+def _join(folder: Path, file: str) -> Path:
     # The home of another user is not looked for: such a file is refused as one that is not there.
     return folder / (Path(file).expanduser() if file.startswith("~/") else file)
 
@@ -103,16 +103,16 @@ def _absolute(path: Path) -> Path:
     return Path(normpath(path.absolute()))
 
 
-def prepared(arch: Mapping[str, Any], folder: Path, where: str) -> dict[str, Any]:
+def prepare(arch: Mapping[str, Any], folder: Path, where: str) -> dict[str, Any]:
     """Check what can be known before the code runs, and return `arch` as jobs take it.
 
     They take its file and its module, and as `code` a digest of the files that it is made of.
     """
-    own = located(arch, folder, where)
+    own = locate(arch, folder, where)
     code = digest_of(own, where)
     check_call(own, arch["make"], keywords(arch), where, f"{where}.make")
     # As it was said: what lies in a folder that moves is what it was.
-    said = _joined(folder, arch["file"]) if "file" in arch else _below(folder, own.file)
+    said = _join(folder, arch["file"]) if "file" in arch else _below(folder, own.file)
     return {**arch, "file": str(said), "module": own.module, "code": code}
 
 
@@ -127,7 +127,7 @@ def check_call(
     if (hiding := own.files().get(own.module)) != own.file:
         raise VitscopeError(f"{where}: {file} cannot be imported beside {hiding}: rename it.")
     tree = ast.parse(own.file.read_bytes())
-    defined = [*_defined(tree.body)]
+    defined = [*_definitions(tree.body)]
     found = [node for there, node in defined if there == name]
     if not found and not _makes_names(tree):
         functions = [there for there, node in defined if _is_made_here(node)]
@@ -137,7 +137,7 @@ def check_call(
         )
     # One that is wrapped, or defined in more ways, may take other keywords.
     (made, *others) = found or [tree]
-    function = _called(made)
+    function = _find_called(made)
     if function is not None and not others:
         place = f"{where}: {file}, line {function.lineno}"
         _check_keywords(name, function, given, place, arguments)
@@ -165,7 +165,7 @@ def _name_in_packages(file: Path, where: str) -> str:
 def _module(name: str, folder: Path, where: str) -> OwnCode:
     """Find a module beside the study, or else in the environment, without importing any."""
     top, *inner = name.split(".")
-    spec = PathFinder.find_spec(top, [str(_absolute(folder))]) or _installed(top)
+    spec = PathFinder.find_spec(top, [str(_absolute(folder))]) or _find_installed(top)
     found = top
     for part in inner:
         folders = spec.submodule_search_locations if spec else None
@@ -181,7 +181,7 @@ def _module(name: str, folder: Path, where: str) -> OwnCode:
     return OwnCode(_absolute(Path(origin)), name)
 
 
-def _installed(name: str) -> ModuleSpec | None:
+def _find_installed(name: str) -> ModuleSpec | None:
     try:
         return find_spec(name)
     except ValueError:
@@ -207,7 +207,7 @@ def digest_of(own: OwnCode, where: str) -> str:
     return digest.hexdigest()[:16]
 
 
-def _defined(body: list[ast.stmt]) -> Iterator[tuple[str, ast.AST]]:
+def _definitions(body: list[ast.stmt]) -> Iterator[tuple[str, ast.AST]]:
     """Yield the names that statements of a module define, and by what."""
     for node in body:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
@@ -222,23 +222,23 @@ def _defined(body: list[ast.stmt]) -> Iterator[tuple[str, ast.AST]]:
             if isinstance(inner, ast.Name) and isinstance(inner.ctx, ast.Store):
                 yield inner.id, node
         for block in ("body", "orelse", "finalbody"):
-            yield from _defined(getattr(node, block, []))
+            yield from _definitions(getattr(node, block, []))
         for handler in getattr(node, "handlers", []):
-            yield from _defined(handler.body)
+            yield from _definitions(handler.body)
 
 
 def _is_made_here(node: ast.AST) -> bool:
     return isinstance(node, ast.FunctionDef | ast.ClassDef)
 
 
-def _called(made: ast.AST) -> ast.FunctionDef | None:
+def _find_called(made: ast.AST) -> ast.FunctionDef | None:
     """Return what takes the keywords: a function, or a class's own `__init__`; None if unclear."""
     if isinstance(made, ast.ClassDef):
         # A decorator or a metaclass may take other keywords.
         if made.decorator_list or made.keywords:
             return None
         functions = (node for node in made.body if isinstance(node, ast.FunctionDef))
-        return _called(next((f for f in functions if f.name == "__init__"), ast.Pass()))
+        return _find_called(next((f for f in functions if f.name == "__init__"), ast.Pass()))
     return made if isinstance(made, ast.FunctionDef) and not made.decorator_list else None
 
 

@@ -10,7 +10,7 @@ from types import ModuleType
 from typing import Any
 
 from vitscope.errors import VitscopeError
-from vitscope.networks.building.own_code import OwnCode, located, shown
+from vitscope.networks.building.own_code import OwnCode, locate, shown
 
 # The files of the code that runs, as Python names them and as messages do.
 _FILES: dict[Path, str] = {}
@@ -20,7 +20,7 @@ _FOLDERS: list[str] = []
 
 def call(arch: Mapping[str, Any], keywords: Mapping[str, Any]) -> object:
     """Call the function that `arch` names, and return what it made."""
-    own = located(arch, Path(), "arch")
+    own = locate(arch, Path(), "arch")
     with running(own, arch["make"]) as module:
         return getattr(module, arch["make"])(**keywords)
 
@@ -36,10 +36,10 @@ def running(own: OwnCode, what: str) -> Iterator[ModuleType]:
         raise
     except (Exception, SystemExit) as error:
         place = f"{shown(own.file)}: {what}"
-        raise VitscopeError(told(error) or f"{place}: {_reason(error)}.") from error
+        raise VitscopeError(explain_user_error(error) or f"{place}: {_reason(error)}.") from error
 
 
-def told(error: BaseException) -> str | None:
+def explain_user_error(error: BaseException) -> str | None:
     """Return the sentence of an error whose traceback leads through a user's code, if it does."""
     if isinstance(error, SyntaxError) and (file := _FILES.get(Path(error.filename or ""))):
         return f"{file}, line {error.lineno}: {_reason(error)}."
@@ -58,7 +58,7 @@ def _reason(error: BaseException) -> str:
 def _enter(own: OwnCode) -> None:
     """Let imports begin in the folder of a user's code.
 
-    Networks may have files of the same name: those of the last folder are imported.
+    Networks may have files of the same name: the last folder's files are imported.
     """
     files = own.files()
     if not own.is_installed and [str(own.root)] != _FOLDERS:

@@ -10,12 +10,12 @@ from typing import Any
 from vitscope.errors import VitscopeError, nearest, quoted
 
 
-def prepared(arch: Mapping[str, Any], folder: Path, where: str) -> dict[str, Any]:
+def prepare(arch: Mapping[str, Any], folder: Path, where: str) -> dict[str, Any]:
     """Refuse a name that timm lacks; `arch` is as jobs take it."""
     name = arch["name"]
     model, dot, _ = name.partition(".")
     tagged = not dot or any(f"'{name}'" in source for source in _sources())
-    if model not in declared() or not tagged:
+    if model not in declared_names() or not tagged:
         _check(name, where)
     return {**arch}
 
@@ -29,7 +29,7 @@ def _sources() -> tuple[str, ...]:
 
 
 @cache
-def declared() -> frozenset[str]:
+def declared_names() -> frozenset[str]:
     """Return the names of the models that the sources declare."""
     declaration = re.compile(r"^@register_model\s+def (\w+)\(", re.MULTILINE)
     return frozenset(name for source in _sources() for name in declaration.findall(source))

@@ -35,10 +35,10 @@ def convert(
     """
     foreign = read_foreign(source, label, sha256, key=key, ignore=ignore)
     model = empty_network(network)
-    place, translated = _chosen(foreign, network, model)
+    place, translated = _choose(foreign, network, model)
     where = f"{label}: {source}"
     _tell(place, foreign, translated, where)
-    fitted = _fitted(place, foreign, translated, network, model, where)
+    fitted = _fit(place, foreign, translated, network, model, where)
     metadata = _about(network, model) | {"source": origin, "source_sha256": foreign.sha256}
     if place.key:
         metadata["weights"] = place.key
@@ -70,7 +70,7 @@ def _about(network: Network, model: nn.Module) -> dict[str, str]:
     }
 
 
-def _chosen(foreign: Foreign, network: Network, model: nn.Module) -> tuple[Place, Translated]:
+def _choose(foreign: Foreign, network: Network, model: nn.Module) -> tuple[Place, Translated]:
     """Return the first weights of a file that fit a network, or else the first."""
     classifier = classifier_names(network) if network["classes"] is None else ()
     found = []
@@ -96,7 +96,7 @@ def _tell(place: Place, foreign: Foreign, translated: Translated, where: str) ->
         print(f"{where} holds what the network has no use for: {first_of(names, SHOWN)}.")
 
 
-def _fitted(
+def _fit(
     place: Place,
     foreign: Foreign,
     translated: Translated,
@@ -107,7 +107,7 @@ def _fitted(
     """Return the weights of a model in its order and types, or say what does not fit."""
     weights, wanted = translated.weights, model.state_dict()
     named = {id(tensor): place.before + name for name, tensor in place.weights.items()}
-    about = _known(place, foreign, network, model)
+    about = _describe(place, foreign, network, model)
     check_names(weights, wanted, network, what, named=named, about=about)
     fitted = {name: weights[name].to(tensor.dtype) for name, tensor in wanted.items()}
     _check_finite(fitted, what)
@@ -123,7 +123,7 @@ def _check_finite(weights: StateDict, what: str) -> None:
             )
 
 
-def _known(place: Place, foreign: Foreign, network: Network, model: nn.Module) -> str:
+def _describe(place: Place, foreign: Foreign, network: Network, model: nn.Module) -> str:
     """Say of weights that do not fit what is known of them, and where in the file others are."""
     about = ""
     layout = find_layout(place.weights)

@@ -73,7 +73,7 @@ def _counts(loaded: object) -> dict[str, int]:
         for name, inner in value.items():
             if not isinstance(name, str) or isinstance(inner, Tensor) or len(found) >= MOST_ENTRIES:
                 continue
-            within, count = _joined(place, name), len(dense_tensors(inner))
+            within, count = _join_names(place, name), len(dense_tensors(inner))
             if count or depth == 0:
                 found[within] = count
             if depth < DEEPEST_NESTING:
@@ -90,7 +90,7 @@ def _in_words(counts: Mapping[str, int]) -> list[str]:
 
 
 def _innermost(loaded: object, key: str) -> dict[str, StateDict]:
-    """Return the innermost state dicts of what a training code saved, by where they are."""
+    """Return the innermost state dicts of a file, by where they are."""
     found: dict[str, StateDict] = {}
     seen: set[int] = set()
 
@@ -100,7 +100,7 @@ def _innermost(loaded: object, key: str) -> dict[str, StateDict]:
         seen.add(id(value))
         before = len(found)
         for wrapper in WRAPPERS if depth < DEEPEST_NESTING else ():
-            look(value.get(wrapper), _joined(place, wrapper), depth + 1)
+            look(value.get(wrapper), _join_names(place, wrapper), depth + 1)
         if len(found) == before and (tensors := dense_tensors(value)):
             found[place] = tensors
 
@@ -137,5 +137,5 @@ def _held(names: Sequence[str]) -> str:
     return f"it holds {first_of(names, SHOWN)}: " if names else ""
 
 
-def _joined(place: str, name: str) -> str:
+def _join_names(place: str, name: str) -> str:
     return f"{place}.{name}" if place else name

@@ -53,8 +53,8 @@ class Place(NamedTuple):
 class Foreign(NamedTuple):
     """What a foreign file holds: its SHA-256, and the places of weights in it.
 
-    The first place is that of what a training code would evaluate. `entries` are all that hold
-    weights of anything, as a message lists them.
+    The first place holds the weights that a training code would evaluate. `entries`
+    are all that hold weights of anything, as a message lists them.
     """
 
     places: tuple[Place, ...]
@@ -117,7 +117,7 @@ def _is_safetensors(path: Path) -> bool:
         return file.read(9)[8:] == b"{"
 
 
-def _damaged(path: Path, label: str) -> VitscopeError:
+def _damage_error(path: Path, label: str) -> VitscopeError:
     return VitscopeError(
         f"{label}: {path} is damaged or is not a checkpoint (a file of torch.save or "
         f"safetensors): get it again."
@@ -132,7 +132,7 @@ def _load_safetensors(path: Path, label: str) -> StateDict:
             TensorFile(path).verify()
         return dict(safetensors.torch.load_file(path))
     except (SafetensorError, OSError, ValueError, KeyError) as error:
-        raise _damaged(path, label) from error
+        raise _damage_error(path, label) from error
 
 
 def _check_expansion(path: Path, label: str) -> None:
@@ -159,7 +159,7 @@ def _load_torch(path: Path, label: str) -> object:
         # Damaged bytes make the reader fail in every way there is.
         foreign = re.search(r"GLOBAL ([\w.]+)", str(error))
         if foreign is None:
-            raise _damaged(path, label) from error
+            raise _damage_error(path, label) from error
         raise VitscopeError(
             f"{label}: {path} holds {foreign[1]}, which could run code when it is read: save the "
             f"weights alone, with torch.save(model.state_dict(), path) or as safetensors."

@@ -52,7 +52,7 @@ class Layout:
     finish: Callable[[StateDict], StateDict] = unchanged
 
     def fits(self, names: Iterable[str]) -> bool:
-        """Tell whether names are those of this layout."""
+        """Tell whether names belong to this layout."""
         names = list(names)
         return all(any(re.search(mark, name) for name in names) for mark in self.marks)
 
@@ -70,7 +70,7 @@ def find_layout(names: Iterable[str]) -> Layout | None:
     return next((layout for layout in LAYOUTS if layout.fits(names)), None)
 
 
-def fused(weights: StateDict, parts: tuple[str, ...], whole: str) -> StateDict:
+def fuse(weights: StateDict, parts: tuple[str, ...], whole: str) -> StateDict:
     """Put weights that timm keeps in one, such as queries, keys and values, one below another."""
     first = re.compile(rf"^(.*\.){parts[0]}\.(weight|bias)$")
     found = dict(weights)
@@ -82,12 +82,12 @@ def fused(weights: StateDict, parts: tuple[str, ...], whole: str) -> StateDict:
 
 
 def _with_fused_attention(weights: StateDict) -> StateDict:
-    return fused(weights, ("q", "k", "v"), "qkv")
+    return fuse(weights, ("q", "k", "v"), "qkv")
 
 
 def _as_dinov2(weights: StateDict) -> StateDict:
     """Fuse what timm fuses; its class token has its position in it where there are registers."""
-    found = fused(_with_fused_attention(weights), ("gate", "up"), "fc1")
+    found = fuse(_with_fused_attention(weights), ("gate", "up"), "fc1")
     if found.keys() >= {"reg_token", "cls_token", "pos_embed"}:
         found["cls_token"] = found["cls_token"] + found["pos_embed"][:, :1]
         found["pos_embed"] = found["pos_embed"][:, 1:]

@@ -60,13 +60,13 @@ def find_filter(model: nn.Module) -> Filter | None:
     return next(filter(None, found), None)
 
 
-def watching(translation: Filter, weights: StateDict) -> tuple[StateDict, set[int]]:
+def watch_translation(translation: Filter, weights: StateDict) -> tuple[StateDict, set[int]]:
     """Return what a translation gives, and the identities of the tensors that it computed with."""
     with torch.no_grad(), deferred_compiler(), Watched() as watch:
         return translation(weights), watch.used
 
 
-def filtered(translation: Filter, weights: StateDict, model: nn.Module) -> StateDict:
+def apply_filter(translation: Filter, weights: StateDict, model: nn.Module) -> StateDict:
     """Return weights as a translation of timm gives them.
 
     One that knows all names of its network fails at others: these stay as they are.

@@ -1,4 +1,4 @@
-"""Translate the weights of a file to the names of a network, whoever named them.
+"""Translate the weights of a file to the names of a network.
 
 Whose names they are is seen by the names, and what they are to become by the class of the network:
 no family has a hand in it. Names may have something before them, where a network was saved as a
@@ -17,10 +17,10 @@ from vitscope.networks.checkpoints.entries import DEEPEST_NESTING, StateDict
 from vitscope.networks.checkpoints.layouts import Layout, find_layout
 from vitscope.networks.checkpoints.matching import misfits
 from vitscope.networks.checkpoints.timm_filters import (
+    apply_filter,
     classes_of_timm,
-    filtered,
     find_filter,
-    watching,
+    watch_translation,
 )
 
 
@@ -28,7 +28,7 @@ from vitscope.networks.checkpoints.timm_filters import (
 class Translated:
     """Weights under the names of a network, as far as they are known.
 
-    `by` says whose names were translated, empty if none were; `left_out` are those of weights that
+    `by` says whose names were translated, empty if none were; `left_out` names the weights that
     the network has no use for. `misfit` counts what is missing, and what is left over.
     """
 
@@ -77,16 +77,16 @@ def translate(weights: StateDict, model: nn.Module, classifier: Collection[str] 
 
 def _attempts(weights: StateDict, model: nn.Module) -> Iterator[Attempt]:
     """Yield weights as they are and by every translation, whatever stands before their names."""
-    for inner in _peeled(weights):
+    for inner in _peel(weights):
         yield inner, "", set()
         if (of_timm := find_filter(model)) is not None:
             # Of another file it may make anything: its errors are of all types.
             with suppress(Exception):
-                found, used = watching(lambda w: filtered(of_timm, w, model), inner)
+                found, used = watch_translation(lambda w: apply_filter(of_timm, w, model), inner)
                 yield found, OF_AUTHORS, used
         layout = find_layout(inner)
         if layout is not None and suits(layout, model):
-            found, used = watching(layout.translate, inner)
+            found, used = watch_translation(layout.translate, inner)
             yield found, layout.name, used
 
 
@@ -95,7 +95,7 @@ def suits(layout: Layout, model: nn.Module) -> bool:
     return layout.network in (kind.__name__ for kind in classes_of_timm(model))
 
 
-def _peeled(weights: StateDict) -> Iterator[StateDict]:
+def _peel(weights: StateDict) -> Iterator[StateDict]:
     """Yield the weights, and again without the first word that most of their names begin with.
 
     Two weights must not get the same name by that.

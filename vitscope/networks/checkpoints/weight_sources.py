@@ -18,8 +18,8 @@ PLACES = ("bundled", "path", "url", "timm", "made")
 HUB = "https://huggingface.co"
 
 
-def fetched(checkpoint: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what of an entry decides which file it is, and not what is read of that."""
+def file_values(checkpoint: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values of an entry that decide which file it is, and not what is read of it."""
     return {key: checkpoint[key] for key in (*PLACES, "sha256") if key in checkpoint}
 
 
@@ -51,7 +51,7 @@ def local_file(where: str, checkpoint: Mapping[str, Any], root: Path) -> Path | 
     return path
 
 
-def described(checkpoint: Mapping[str, Any]) -> str:
+def describe_source(checkpoint: Mapping[str, Any]) -> str:
     """Say where a checkpoint comes from, without folders of this machine and without secrets."""
     place = _place(checkpoint)
     if place == "made":
@@ -89,10 +89,10 @@ def _hub_address(tag: str) -> str:
 
 
 def confirm(checkpoint: Mapping[str, Any], path: Path, lock: Path, *, label: str) -> str | None:
-    """Return the SHA-256 that a checkpoint must have, if anybody says.
+    """Return the SHA-256 that a checkpoint must have, if anything says.
 
-    A download may come from a cache, where nobody here has looked at it: what the lock file does
-    not know yet is written there, as of any first download.
+    A download may come from a cache, unseen by this machine: what the lock file does not
+    know yet is written there, as of any first download.
     """
     if "sha256" in checkpoint or _place(checkpoint) in ("bundled", "path"):
         return checkpoint.get("sha256")

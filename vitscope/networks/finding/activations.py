@@ -12,7 +12,7 @@ from vitscope.networks.finding.operations import FLEX_ATTENTION, plain_name
 
 
 class ActivationCounter(OperationMode):
-    """Counts the bytes of what operations return, all of them and those in memory at once.
+    """Counts the bytes that operations return: all of them, and the most in memory at once.
 
     Views, and what is changed in place, take no memory of their own.
     """

@@ -9,7 +9,7 @@ from vitscope.networks.finding import cut_point_list
 from vitscope.networks.finding.cut_point_columns import CUT_POINT
 from vitscope.networks.finding.cut_points import CutPoint
 
-# The costs of what lies between a cut point and the one before, in the order of `Part`.
+# The costs of the part between a cut point and the one before, in the order of `Part`.
 COSTS: Columns = {
     "parameters": ("int64", "parameters between this cut point and the one before"),
     "operations": (
@@ -42,4 +42,4 @@ def head_of(metadata: Mapping[str, str]) -> Part:
 
 def read_cut_points(path: Path | str) -> list[CutPoint]:
     """Return the cut points that the metadata of a block table describe."""
-    return cut_point_list.read(read_metadata(path)["cut_points"])
+    return cut_point_list.read_points(read_metadata(path)["cut_points"])

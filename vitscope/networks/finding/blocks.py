@@ -42,7 +42,7 @@ class Blocks(NamedTuple):
         """Return what the metadata of the block table say."""
         head = {f"head_{cost}": str(value) for cost, value in self.head._asdict().items()}
         found = {"uncovered": "; ".join(self.uncovered)}
-        return head | found | {"cut_points": cut_point_list.written(self.points)}
+        return head | found | {"cut_points": cut_point_list.write_points(self.points)}
 
 
 def list_blocks(
@@ -53,21 +53,19 @@ def list_blocks(
     The cut points are found, unless a study names `points`.
     """
     try:
-        return _listed(name, model.eval(), network, points)
+        return _list(name, model.eval(), network, points)
     except VitscopeError as error:
         raise VitscopeError(f"models.{name}: {error}") from error
 
 
-def _listed(
-    name: str, model: nn.Module, network: Mapping[str, Any], points: Points | None
-) -> Blocks:
-    def counted(run: Run, images: Tensor) -> Blocks:
-        return _counted(name, model, run, images, network, points)
+def _list(name: str, model: nn.Module, network: Mapping[str, Any], points: Points | None) -> Blocks:
+    def count(run: Run, images: Tensor) -> Blocks:
+        return _count_parts(name, model, run, images, network, points)
 
-    return on_shapes(model, network, counted)
+    return on_shapes(model, network, count)
 
 
-def _counted(
+def _count_parts(
     name: str,
     model: nn.Module,
     run: Run,
@@ -77,7 +75,7 @@ def _counted(
 ) -> Blocks:
     found = find_cut_points(model, images, run, points)
     _check_outputs(found.outputs, network.get("classes"))
-    shapes, parts = _measured(model, run, found.points, images[:1])
+    shapes, parts = _measure(model, run, found.points, images[:1])
     table = _table(name, found.points, shapes, parts[:-1])
     return Blocks(table, parts[-1], found.points, found.uncovered)
 
@@ -110,7 +108,7 @@ def _table(
     )
 
 
-def _measured(
+def _measure(
     model: nn.Module, run: Run, cut_points: Sequence[CutPoint], image: Tensor
 ) -> tuple[list[Shape], list[Part]]:
     """Return the shapes at the cut points, and the parts that they cut the network into."""

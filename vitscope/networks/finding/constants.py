@@ -1,4 +1,4 @@
-"""The values of what a network computes of its weights alone, in a pass on shapes alone.
+"""The values that a network computes from its weights alone, in a pass on shapes alone.
 
 What does not depend on images is computed twice: without values, as all else is, and with them.
 """

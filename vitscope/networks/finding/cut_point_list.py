@@ -8,14 +8,14 @@ from typing import Any
 from vitscope.networks.finding.cut_points import CutPoint, Join, Layout, OperationId
 
 
-def written(points: Sequence[CutPoint]) -> str:
+def write_points(points: Sequence[CutPoint]) -> str:
     """Return cut points as text; each layout stands there once, however many share it."""
     layouts = list(dict.fromkeys(point.layout for point in points))
     rows = [{**asdict(point), "layout": layouts.index(point.layout)} for point in points]
     return json.dumps({"layouts": [asdict(layout) for layout in layouts], "points": rows})
 
 
-def read(text: str) -> list[CutPoint]:
+def read_points(text: str) -> list[CutPoint]:
     """Return the cut points of a text."""
     listed = json.loads(text)
     layouts = [_layout(entry) for entry in listed["layouts"]]
@@ -39,13 +39,13 @@ def _point(entry: dict[str, Any], layouts: Sequence[Layout]) -> CutPoint:
         **{
             **entry,
             "layout": layouts[entry["layout"]],
-            "operation": _recorded(entry["operation"]),
-            "join": join and Join(**{**join, "operation": _recorded(join["operation"])}),
+            "operation": _operation(entry["operation"]),
+            "join": join and Join(**{**join, "operation": _operation(join["operation"])}),
         }
     )
 
 
-def _recorded(entry: dict[str, Any] | None) -> Any:
+def _operation(entry: dict[str, Any] | None) -> Any:
     if entry is None:
         return None
     name, dimensions, values = entry["alike"]

@@ -49,7 +49,7 @@ class Layout:
 
 @dataclass(frozen=True)
 class OperationId:
-    """An operation of every forward pass: of those of a module that are `alike`, the `nth`.
+    """An operation of every forward pass: the `nth` of the operations of a module that are `alike`.
 
     What modules inside it do is not counted: attention and linear layers are other operations on
     other devices.

@@ -44,7 +44,7 @@ def find_cuts(recorded: RecordedPass) -> list[Cut]:
 
 
 def layer_kind(recorded: RecordedPass, start: int, end: int) -> Kind:
-    """Return the kind of what lies between two values and has no shortcut."""
+    """Return the kind of a part between two values that has no shortcut."""
     if recorded.operations[end].name in POOLINGS:
         return "pool"
     kind = recorded.kind(start, end)
@@ -121,7 +121,7 @@ class _Finder:
 
     def _block(self, end: int, block: str) -> Cut:
         """Return the cut where a block ends: behind the activation or norm of its sum, if any."""
-        # A norm behind the last of several joins is that of the network and not of the block.
+        # A norm behind the last of several joins belongs to the network, not to the block.
         closing = ACTIVATIONS | (NORMALIZATIONS if block in self._normalizing else set())
         index = self._followed_by(end, closing) or end
         start = self._entry(end, block)

@@ -66,7 +66,7 @@ class Operation:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Return the shape of what it returns, of the first where these are several."""
+        """Return the shape of its result, or of the first of several."""
         return self.shapes[0]
 
     def operands(self) -> list[Value]:

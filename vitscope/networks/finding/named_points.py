@@ -17,7 +17,7 @@ Points = Sequence[Mapping[str, Any]]
 def named_cuts(recorded: RecordedPass, points: Points) -> list[Cut]:
     """Return the cuts at the points that a study names, in the order of the network."""
     entries = [
-        _located(recorded, name, point) for point in points for name in _fitting(recorded, point)
+        _locate(recorded, name, point) for point in points for name in _match(recorded, point)
     ]
     cuts: list[Cut] = []
     last = 0
@@ -38,7 +38,7 @@ def named_cuts(recorded: RecordedPass, points: Points) -> list[Cut]:
     return cuts
 
 
-def _fitting(recorded: RecordedPass, point: Mapping[str, Any]) -> list[str]:
+def _match(recorded: RecordedPass, point: Mapping[str, Any]) -> list[str]:
     """Return the modules that a pattern fits: `*` is any part of a name, `**` any parts."""
     fitting = re.escape(point["module"]).replace(r"\*\*", ".*").replace(r"\*", "[^.]*")
     names = [name for name in recorded.modules if re.fullmatch(fitting, name)]
@@ -50,7 +50,7 @@ def _fitting(recorded: RecordedPass, point: Mapping[str, Any]) -> list[str]:
     return names
 
 
-def _located(recorded: RecordedPass, name: str, point: Mapping[str, Any]) -> tuple[int, str, str]:
+def _locate(recorded: RecordedPass, name: str, point: Mapping[str, Any]) -> tuple[int, str, str]:
     """Return the operation whose value a module takes or returns."""
     at, calls = point.get("at", "output"), recorded.flow.calls[name]
     if calls != 1:

@@ -13,12 +13,12 @@ from vitscope.networks.finding.operations import ADDITIONS, inside, multiplies
 from vitscope.networks.finding.recorded_pass import RecordedPass
 
 
-def described(recorded: RecordedPass, cuts: Sequence[Cut]) -> list[CutPoint]:
+def describe_cuts(recorded: RecordedPass, cuts: Sequence[Cut]) -> list[CutPoint]:
     """Return the cut points of a recorded pass: where it is cut."""
-    return _Describing(recorded).points(cuts) if cuts else []
+    return _Namer(recorded).points(cuts) if cuts else []
 
 
-class _Describing:
+class _Namer:
     def __init__(self, recorded: RecordedPass) -> None:
         self._pass = recorded
 
@@ -120,7 +120,7 @@ class _Describing:
             for n, arg in operands
             if self._pass.flow.shape_of(arg) == operation.shape
         ]
-        # A factor of what is added would be lost with the addition.
+        # With the addition, a factor of the branch would be lost.
         if not whole or len(operands) != 2 or operation.kwargs.get("alpha", 1) != 1:
             return None
         _, position, stream = min(whole, key=lambda operand: operand[:2])

@@ -103,7 +103,7 @@ def _lines(positions: Positions | None, shape: tuple[int, ...]) -> list[_Line]:
 
 
 def _step(operation: Operation, before: tuple[int, ...], dimension: int) -> float:
-    """Return how many rows (2) or columns (3) of a map are one of what is made of it."""
+    """Return how many rows (2) or columns (3) of a map become one of the next map."""
     args = operation.args
     if operation.name in CONVOLUTIONS:
         stride = _of(args[3], dimension) if len(args) > 3 else 1
@@ -131,7 +131,7 @@ def _narrow(tensor: Tensor) -> Tensor:
     return tensor
 
 
-def _reshaped(tensor: Tensor, shape: tuple[int, ...], result: tuple[int, ...]) -> Tensor:
+def _reshape(tensor: Tensor, shape: tuple[int, ...], result: tuple[int, ...]) -> Tensor:
     """Reshape what is expanded to a shape; last dimensions that stay and do not vary stay one."""
     kept = 0
     while (
@@ -163,7 +163,7 @@ class Tracer:
         self._known[Value(0)] = images or _whole(flow.operations[0].shape)
 
     def positions(self, value: Value) -> Positions | None:
-        """Return the positions of a value, or None if nobody can tell."""
+        """Return the positions of a value, or None if it cannot be told."""
         # Asked for from the first on: a network may be deeper than Python's stack.
         missing = [value]
         while missing:
@@ -179,7 +179,7 @@ class Tracer:
         return self._known[value]
 
     def _deciding(self, value: Value) -> list[Value]:
-        """Return the values whose positions decide that of another."""
+        """Return the values whose positions decide where another lies."""
         operation = self._flow.operations[value.operation]
         operands = operation.operands()
         if operation.name in MOVES:
@@ -204,21 +204,21 @@ class Tracer:
         deciding = [self._known[each] for each in self._deciding(value)]
         if operation.name in MOVES:
             known = bool(deciding) and all(each is not None for each in deciding)
-            return self._moved(operation, value.output) if known else None
+            return self._move_all(operation, value.output) if known else None
         first = next((each for each in deciding if each is not None), None)
         if first is None:
             return None
         if operation.name in PRODUCTS:
             return first.each(lambda t: t.nanmean(-1, keepdim=True))
         if operation.name in REDUCTIONS:
-            return self._reduced(operation, first)
+            return self._reduce(operation, first)
         return first
 
     def _new_map(self, operation: Operation) -> Positions | None:
         """Return the positions of a new map of images, or of heads that are counted as images.
 
-        Its rows and columns are as far apart as strides say, and in the middle of what it is made
-        of; if nobody can tell where that is, it fills the image.
+        Its rows and columns are as far apart as strides say, and in the middle of the map before;
+        if it cannot be told where that is, it fills the image.
         """
         if len(operation.shape) != 4:
             return None
@@ -235,14 +235,14 @@ class Tracer:
             return _map(before.image, lines, operation.shape)
         return _whole(operation.shape) if operation.shape[0] == self._flow.images else None
 
-    def _reduced(self, operation: Operation, first: Positions) -> Positions | None:
+    def _reduce(self, operation: Operation, first: Positions) -> Positions | None:
         if len(operation.args) < 2:
             return None
         keep = len(operation.shape) == first.row.ndim
         dims = operation.args[1]
         return first.each(lambda t: t.nanmean(dims, keepdim=keep))
 
-    def _moved(self, operation: Operation, output: int) -> Positions | None:
+    def _move_all(self, operation: Operation, output: int) -> Positions | None:
         try:
             return Positions(
                 *(self._move(operation, output, name) for name in ("image", "row", "column"))
@@ -256,7 +256,7 @@ class Tracer:
             known = self._known[viewed]
             assert known is not None
             shape = self._flow.shape_of(viewed)
-            return _narrow(_reshaped(getattr(known, name), shape, operation.shapes[output]))
+            return _narrow(_reshape(getattr(known, name), shape, operation.shapes[output]))
 
         def coordinates(leaf: Any) -> Any:
             if isinstance(leaf, Value):

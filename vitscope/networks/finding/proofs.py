@@ -40,7 +40,7 @@ def prove(model: nn.Module, points: Sequence[CutPoint], images: Tensor) -> Proof
             wrong.append("the logits change when the network is read")
         joins = {i: point.join for i, point in enumerate(points) if point.join is not None}
         for index, join in joins.items():
-            with _silenced(model, join, len(images)):
+            with _silence(model, join, len(images)):
                 _, changed = _read(model, points, images)
             if join.identity and not torch.equal(changed[index], stream[index - 1]):
                 wrong.append(f"without the branch of {points[index].name} the stream changes")
@@ -48,7 +48,7 @@ def prove(model: nn.Module, points: Sequence[CutPoint], images: Tensor) -> Proof
     return Proofs(len(points), len(joins), restored, wrong)
 
 
-def _silenced(model: nn.Module, join: Join, images: int) -> Silencing:
+def _silence(model: nn.Module, join: Join, images: int) -> Silencing:
     silencing = Silencing(model, {join.operation.alike[0]}, join)
     silencing.begin(images)
     return silencing

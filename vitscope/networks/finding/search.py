@@ -18,7 +18,7 @@ from vitscope.networks.finding.cut_points import CutPoint
 from vitscope.networks.finding.cuts import Cut, find_cuts
 from vitscope.networks.finding.dataflow import record
 from vitscope.networks.finding.named_points import Points, named_cuts
-from vitscope.networks.finding.naming import described
+from vitscope.networks.finding.naming import describe_cuts
 from vitscope.networks.finding.recorded_pass import RecordedPass
 
 # Where so large a share of a network lies between two cut points, with so many additions of maps,
@@ -31,7 +31,7 @@ ADDITIONS_OF_STREAMS = 10
 class Found:
     """The cut points of a network, and what of it they do not cover, in words.
 
-    `outputs` is the shape of what the network returns for one image.
+    `outputs` is the shape of the network's output for one image.
     """
 
     points: list[CutPoint]
@@ -52,11 +52,11 @@ def find_cut_points(
     recorded = RecordedPass(model, record(model, images, run))
     outputs = recorded.flow.shape_of(recorded.flow.result)[1:]
     if points is not None:
-        return Found(described(recorded, named_cuts(recorded, points)), [], outputs)
+        return Found(describe_cuts(recorded, named_cuts(recorded, points)), [], outputs)
     cuts = find_cuts(recorded)
-    found = described(recorded, cuts)
+    found = describe_cuts(recorded, cuts)
     _refuse_streams(recorded, cuts, found)
-    return Found(found, _uncovered(recorded, cuts), outputs)
+    return Found(found, _name_uncovered(recorded, cuts), outputs)
 
 
 def _refuse_streams(
@@ -81,7 +81,7 @@ def _refuse_streams(
             )
 
 
-def _uncovered(recorded: RecordedPass, cuts: Sequence[Cut]) -> list[str]:
+def _name_uncovered(recorded: RecordedPass, cuts: Sequence[Cut]) -> list[str]:
     """Say which additions of the network no cut point shows."""
     joined = {cut.end for cut in cuts}
     lost = [d for d in recorded.dominators if recorded.joins(d) and d not in joined]

@@ -107,7 +107,7 @@ def _with_weights(
     """Give a network the weights of its checkpoint, where they are on this machine."""
     with TemporaryDirectory() as folder:
         target = Path(folder) / "weights.safetensors"
-        origin = weight_sources.described(checkpoint)
+        origin = weight_sources.describe_source(checkpoint)
         if "made" in checkpoint:
             convert_made(network, target, label=name, origin=origin)
         else:

@@ -9,7 +9,7 @@ from torch import nn
 
 from vitscope.data.image_rows import known_labels, rows_to_classify
 from vitscope.data.split import Split
-from vitscope.networks.running.label_doubts import told_of
+from vitscope.networks.running.label_doubts import warn_about_labels
 from vitscope.networks.running.predictions import predict
 
 
@@ -32,5 +32,5 @@ def classify(
     labels = known_labels(images, rows)
     batches = images.batches(rows, batch_size, settings["mean"], settings["std"])
     predictions = predict(network, batches, labels, device)
-    warnings = told_of(name, images, predictions) if labels_are_truth else []
+    warnings = warn_about_labels(name, images, predictions) if labels_are_truth else []
     return predictions.assign(image=rows), warnings

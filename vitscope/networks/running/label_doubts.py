@@ -45,12 +45,12 @@ SHOWN = 5
 def doubts(labels: Integers, predictions: Integers, names: Sequence[str]) -> list[str]:
     """Return sentences that say why labels and outputs may not be in the same order, if any.
 
-    `names` are those of all classes, by their numbers.
+    `names` are the names of all classes, by their numbers.
     """
     found = []
     if is_chance(labels, predictions, len(names)):
         found.append(_no_better_than_chance(labels, predictions))
-    if taken := taken_places(labels, predictions, len(names)):
+    if taken := find_swapped_classes(labels, predictions, len(names)):
         found.append("; ".join(_sentences(taken, names)))
     return found
 
@@ -74,7 +74,7 @@ def is_chance(labels: Integers, predictions: Integers, classes: int) -> bool:
     _, bound = skill(labels, predictions, classes)
     accuracy = float((labels == predictions).mean())
     by_chance = chance(labels, predictions)
-    return bound < SMALL_SKILL and not surely_above(accuracy, by_chance, len(labels), RISK)
+    return bound < SMALL_SKILL and not is_surely_above(accuracy, by_chance, len(labels), RISK)
 
 
 def chance(labels: Integers, predictions: Integers) -> float:
@@ -84,7 +84,7 @@ def chance(labels: Integers, predictions: Integers) -> float:
     return float(np.dot(*shares))
 
 
-def surely_above(share: float, expected: float, count: int, risk: float) -> bool:
+def is_surely_above(share: float, expected: float, count: int, risk: float) -> bool:
     """Tell whether so large a share of `count` images is less probable than the risk.
 
     `expected` is the share that would be expected; of one that is 1, the bound is exact.
@@ -99,7 +99,7 @@ def surely_above(share: float, expected: float, count: int, risk: float) -> bool
     return count * divergence > log(1 / risk)
 
 
-class Taken(NamedTuple):
+class Confusion(NamedTuple):
     """A class of some images, how many of them are named right, and how many as another class."""
 
     label: int
@@ -109,9 +109,9 @@ class Taken(NamedTuple):
     named: int
 
 
-def taken_places(labels: Integers, predictions: Integers, classes: int) -> list[Taken]:
+def find_swapped_classes(labels: Integers, predictions: Integers, classes: int) -> list[Confusion]:
     """Return the classes that another takes the place of."""
-    outdone = {each.label: each for each in _outdone(labels, predictions, classes)}
+    outdone = {each.label: each for each in _find_rivals(labels, predictions, classes)}
     return [
         each
         for each in outdone.values()
@@ -119,7 +119,7 @@ def taken_places(labels: Integers, predictions: Integers, classes: int) -> list[
     ]
 
 
-def _outdone(labels: Integers, predictions: Integers, classes: int) -> Iterator[Taken]:
+def _find_rivals(labels: Integers, predictions: Integers, classes: int) -> Iterator[Confusion]:
     """Yield the classes for whose images another is named more often, with confidence."""
     present = np.unique(labels)
     risk = RISK / (len(present) * (classes - 1))
@@ -129,8 +129,8 @@ def _outdone(labels: Integers, predictions: Integers, classes: int) -> Iterator[
         named[label] = -1
         other = int(named.argmax())
         either = right + int(named[other])
-        if either and surely_above(int(named[other]) / either, 0.5, either, risk):
-            yield Taken(label, images, right, other, int(named[other]))
+        if either and is_surely_above(int(named[other]) / either, 0.5, either, risk):
+            yield Confusion(label, images, right, other, int(named[other]))
 
 
 def _no_better_than_chance(labels: Integers, predictions: Integers) -> str:
@@ -141,7 +141,7 @@ def _no_better_than_chance(labels: Integers, predictions: Integers) -> str:
     )
 
 
-def _sentences(taken: Sequence[Taken], names: Sequence[str]) -> Iterator[str]:
+def _sentences(taken: Sequence[Confusion], names: Sequence[str]) -> Iterator[str]:
     # The clearest first.
     ordered = sorted(taken, key=lambda each: each.right - each.named)
     for each in ordered[:SHOWN]:
@@ -154,7 +154,9 @@ def _sentences(taken: Sequence[Taken], names: Sequence[str]) -> Iterator[str]:
         yield f"so it is with {len(ordered) - SHOWN} classes more"
 
 
-def told_of(model: str, images: Split, predictions: pd.DataFrame, say: Say = print) -> list[str]:
+def warn_about_labels(
+    model: str, images: Split, predictions: pd.DataFrame, say: Say = print
+) -> list[str]:
     """Say what makes predictions on images of a split doubtful, and return it."""
     where, columns = images.metadata, ("label", "prediction")
     labels, found = (predictions[name].to_numpy(np.int64) for name in columns)

@@ -11,7 +11,7 @@ import yaml
 
 from tests.helpers.networks import described
 from vitscope.networks.building import families
-from vitscope.networks.building.family import arch_schema, family_names, find_family, prepared
+from vitscope.networks.building.family import arch_schema, family_names, find_family, prepare
 from vitscope.networks.finding.blocks import list_blocks
 from vitscope.settings.schema import check
 
@@ -43,7 +43,7 @@ def test_the_examples_of_any_network_are_built(tmp_path: Path, name: str) -> Non
     entry = models()[name]
     family = entry["family"]
     check("own.yaml", entry["arch"], arch_schema(family))
-    arch = prepared(family, entry["arch"], tmp_path, "own.yaml")
+    arch = prepare(family, entry["arch"], tmp_path, "own.yaml")
     model = find_family(family).build(arch, 10, 32).eval()
     assert model(torch.zeros(1, 3, 32, 32)).shape == (1, 10)
 

@@ -12,7 +12,7 @@ from torch import nn
 from vitscope.errors import VitscopeError
 from vitscope.networks.building import own_run
 from vitscope.networks.building.empty import empty_network
-from vitscope.networks.building.family import find_family, prepared
+from vitscope.networks.building.family import find_family, prepare
 from vitscope.networks.checkpoints.conversion import convert, convert_made
 from vitscope.networks.checkpoints.loading import load_model, read_origin
 
@@ -72,7 +72,7 @@ def alone():
 
 
 def ready(folder: Path, **arch: Any) -> dict[str, Any]:
-    return prepared("python", arch, folder, "own.yaml: models.m.arch")
+    return prepare("python", arch, folder, "own.yaml: models.m.arch")
 
 
 def network(folder: Path, **arch: Any) -> dict[str, Any]:
@@ -318,12 +318,12 @@ def test_an_error_in_the_forward_pass_is_reported(folder: Path) -> None:
     model = find_family("python").build(ready(folder, **ARCH), 5, 16)
     with pytest.raises(RuntimeError) as caught:
         model(torch.rand(1, 1, 16, 16))
-    sentence = own_run.told(caught.value)
+    sentence = own_run.explain_user_error(caught.value)
     assert sentence is not None
     assert sentence.startswith(
         f"{folder}/net.py, line 16, in forward: RuntimeError: Given groups=1"
     )
-    assert own_run.told(ValueError("of another place")) is None
+    assert own_run.explain_user_error(ValueError("of another place")) is None
 
 
 def test_a_name_that_is_taken_is_refused(tmp_path: Path) -> None:

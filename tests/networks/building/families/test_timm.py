@@ -11,7 +11,7 @@ import torch
 from vitscope.errors import VitscopeError
 from vitscope.networks.building import timm_names
 from vitscope.networks.building.empty import build_empty, fill
-from vitscope.networks.building.family import arch_schema, find_family, prepared
+from vitscope.networks.building.family import arch_schema, find_family, prepare
 from vitscope.networks.building.timm_import import import_timm
 from vitscope.settings.schema import check
 
@@ -34,23 +34,23 @@ SMALL = {
 
 def refusal(name: str) -> str:
     with pytest.raises(VitscopeError) as caught:
-        prepared("timm", {"name": name}, Path(), WHERE)
+        prepare("timm", {"name": name}, Path(), WHERE)
     return str(caught.value)
 
 
 def test_the_sources_declare_the_names_that_timm_lists() -> None:
     names = import_timm().list_models()
     assert len(names) > 1000
-    assert timm_names.declared() == set(names)
+    assert timm_names.declared_names() == set(names)
 
 
 def test_a_name_that_is_right_costs_no_import() -> None:
     code = (
         "import sys\n"
         "from pathlib import Path\n"
-        "from vitscope.networks.building.family import prepared\n"
+        "from vitscope.networks.building.family import prepare\n"
         "for name in ('efficientnet_b0', 'resnet50.a1_in1k'):\n"
-        "    print(prepared('timm', {'name': name, 'drop_rate': 0.1}, Path(), ''))\n"
+        "    print(prepare('timm', {'name': name, 'drop_rate': 0.1}, Path(), ''))\n"
         "print('timm' in sys.modules, 'torch' in sys.modules)\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -77,7 +77,7 @@ def test_a_name_that_timm_lacks(name: str, message: str) -> None:
 
 
 def test_a_former_name_is_one_too() -> None:
-    arch = prepared("timm", {"name": "tf_efficientnet_b0_ns"}, Path(), WHERE)
+    arch = prepare("timm", {"name": "tf_efficientnet_b0_ns"}, Path(), WHERE)
     with pytest.warns(UserWarning, match="Mapping deprecated model name"):
         build_empty("timm", arch, 10, 32)
 

@@ -214,7 +214,7 @@ class Stem(nn.Module):
 
 
 class AlterNet(nn.Module):
-    """A network whose module names are those of the authors' checkpoints."""
+    """A network with the module names of the authors' checkpoints."""
 
     def __init__(self, arch: Mapping[str, Any], num_classes: int, in_channels: int) -> None:
         super().__init__()

@@ -101,7 +101,7 @@ class Classifier(nn.Module):
 
 
 class ResNet(nn.Module):
-    """A residual network whose module names are those of the published checkpoints."""
+    """A residual network with the module names of the published checkpoints."""
 
     def __init__(
         self, block: str, blocks: Sequence[int], width: int, num_classes: int, in_channels: int

@@ -11,7 +11,7 @@ from torch import nn
 
 from vitscope.networks.building.family import Family
 from vitscope.networks.building.timm_import import import_timm
-from vitscope.networks.building.timm_names import prepared
+from vitscope.networks.building.timm_names import prepare
 
 ARCH = {
     "type": "object",
@@ -35,7 +35,7 @@ PREPARED_BY = "vitscope.networks.building.timm_names"
 def network(arch: Mapping[str, Any], num_classes: int, image_size: int, channels: int) -> nn.Module:
     """Build a model of timm, for images of this size where it depends on that."""
     timm = import_timm()
-    options = prepared(arch, Path(), "arch") | {"num_classes": num_classes, "in_chans": channels}
+    options = prepare(arch, Path(), "arch") | {"num_classes": num_classes, "in_chans": channels}
     model: nn.Module
     try:
         model = timm.create_model(options.pop("name"), img_size=image_size, **options)
