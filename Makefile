@@ -66,7 +66,7 @@ format: $(VENV)/.installed-dev ## format the code, write the generated parts of 
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 	$(BIN)/snakefmt Snakefile rules
-	$(BIN)/python -m vitscope.settings.generated_docs
+	$(BIN)/python -m vitscope.manual.pages
 
 regenerate: $(VENV)/.installed-dev ## make all mini figures, compare tables and pixels with tests
 	$(BIN)/snakemake

@@ -16,13 +16,13 @@ from scipy.stats import kurtosis
 import vitscope
 from tests.helpers.own_network import MY_NET
 from vitscope.jobs.tables import OTHERS, tables
+from vitscope.manual.pages import GENERATED, regenerated
+from vitscope.manual.pages import PAGES as PAGES_WITH_PARTS
+from vitscope.manual.python_api import RETURNED, described
 from vitscope.measures import registry
 from vitscope.networks.building.family import arch_schema, family_names
 from vitscope.package_data import ROOT
-from vitscope.settings.generated_docs import GENERATED, regenerated
-from vitscope.settings.generated_docs import PAGES as PAGES_WITH_PARTS
 from vitscope.settings.loading import load_config, load_study, study_schema
-from vitscope.settings.python_docs import RETURNED, described
 
 SETTINGS = ROOT / "config" / "README.md"
 PAGES = [
@@ -37,7 +37,7 @@ PAGES = [
 @pytest.mark.parametrize("path", PAGES_WITH_PARTS, ids=lambda path: path.name)
 def test_generated_parts_are_up_to_date(path: Path) -> None:
     text = path.read_text()
-    assert regenerated(text) == text, "run `python -m vitscope.settings.generated_docs`"
+    assert regenerated(text) == text, "run `python -m vitscope.manual.pages`"
 
 
 def test_every_setting_family_and_table_has_its_part() -> None:

@@ -58,7 +58,7 @@ def nightly(*values: object) -> object:
     return pytest.param(*values, marks=pytest.mark.nightly)
 
 
-# The rules that an edit may reach are bounded in tests/workflow; here real edits rerun jobs.
+# The rules that an edit may reach are bounded in tests/planning; here real edits rerun jobs.
 @pytest.mark.parametrize(
     ("file", "rebuilt"),
     [

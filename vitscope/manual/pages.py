@@ -1,6 +1,6 @@
 """The generated parts of the pages, written from the schemas and the code that they are about.
 
-`python -m vitscope.settings.generated_docs` writes each between its markers, in all `PAGES`.
+`python -m vitscope.manual.pages` writes each between its markers, in all `PAGES`.
 """
 
 import ast
@@ -17,10 +17,10 @@ from vitscope.errors import VitscopeError
 from vitscope.files.tables import Table
 from vitscope.files.whole import atomic_path
 from vitscope.jobs.tables import find_table
+from vitscope.manual import python_api
 from vitscope.measures import captions, registry
 from vitscope.networks.building.family import arch_schema, family_names, module_of
 from vitscope.package_data import ROOT
-from vitscope.settings import python_docs
 from vitscope.settings.keys import Config
 from vitscope.settings.loading import BUNDLED_STUDIES, load_study, study_schema
 from vitscope.settings.schema import type_in_words
@@ -69,7 +69,7 @@ def _part(name: str) -> str:
     if kind == "table":
         return _columns(what)
     if kind == "python":
-        return python_docs.described(what)
+        return python_api.described(what)
     if kind == "families":
         return "".join(map(_family, family_names()))
     if kind == "config":
