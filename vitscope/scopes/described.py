@@ -21,7 +21,7 @@ FAMILY = "python"
 IMAGES, WEIGHTS = "images.npz", "weights.safetensors"
 
 
-def described(
+def describe_study(
     name: str,
     stored: Stored,
     *,
@@ -59,7 +59,7 @@ def described(
     return build_study(name, Path(WHERE), settings)
 
 
-def described_video(settings: Mapping[str, Any]) -> Settings:
+def describe_video(settings: Mapping[str, Any]) -> Settings:
     """Return what a video shows, as a study says it."""
     schema = schema_of(Video)
     own = {key: schema["properties"][key] for key in settings}

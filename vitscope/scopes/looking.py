@@ -20,7 +20,7 @@ from vitscope.networks.building import failing
 from vitscope.networks.building.outputs import logits_of
 from vitscope.networks.finding.block_table import BLOCKS
 from vitscope.scopes.borrowed import borrowed, device_of
-from vitscope.scopes.described import described, described_video
+from vitscope.scopes.described import describe_study, describe_video
 from vitscope.scopes.images import Stored, Wanted, store
 from vitscope.scopes.making import Maker
 from vitscope.scopes.saving import save
@@ -83,7 +83,7 @@ class Scope(Tables):
         `shows` is `heads`, of a block, or `rollout`; the keywords are the keys of `videos` in a
         study.
         """
-        settings = described_video(
+        settings = describe_video(
             {
                 "shows": shows,
                 "block": block,
@@ -179,7 +179,7 @@ def look(
     try:
         wanted = Wanted(mean, std, image_size, _own_settings(model))
         stored = store(images, labels, wanted, partial(_classes, model), Path(folder.name))
-        study = described(
+        study = describe_study(
             name or type(model).__name__,
             stored,
             points=points,

@@ -19,7 +19,7 @@ from vitscope.scopes.scope import OTHERS, Tables, drawn
 from vitscope.settings.keys import Figure as FigureEntry
 from vitscope.settings.keys import Settings
 from vitscope.settings.loading import load_study
-from vitscope.settings.moments import with_moments
+from vitscope.settings.moments import add_moments
 from vitscope.settings.resolving import build_study
 from vitscope.settings.study import Study
 
@@ -123,7 +123,7 @@ def read(folder: Path | str, study: Path | str | None = None) -> Made:
             f"give study=, the path of its file."
         )
     settings = _without_own(_recorded(record))
-    return Made(with_moments(build_study(settings.pop("name"), record, settings)), place)
+    return Made(add_moments(build_study(settings.pop("name"), record, settings)), place)
 
 
 def _without_own(settings: Settings) -> Settings:

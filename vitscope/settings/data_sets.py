@@ -13,12 +13,12 @@ from vitscope.settings.keys import Dataset, Settings
 from vitscope.settings.study import Study
 
 
-def with_class_names(path: Path, data: Mapping[str, Settings]) -> dict[str, Settings]:
+def read_class_names(path: Path, data: Mapping[str, Settings]) -> dict[str, Settings]:
     """Return the data sets of a study, names of classes that lie in a file read from it."""
-    return {name: _named(f"{path}: data.{name}", entry) for name, entry in data.items()}
+    return {name: _read_names(f"{path}: data.{name}", entry) for name, entry in data.items()}
 
 
-def _named(where: str, entry: Settings) -> Settings:
+def _read_names(where: str, entry: Settings) -> Settings:
     names = entry["class_names"]
     for key in ("class_names", "class_index"):
         if entry["classes"] is None and entry[key] is not None:
@@ -50,7 +50,7 @@ def check_data(study: Study) -> None:
 
 def _check_channels(where: str, dataset: Dataset) -> None:
     if len(dataset.std) != len(dataset.mean):
-        raise _lengths(where, len(dataset.mean), len(dataset.std))
+        raise _length_error(where, len(dataset.mean), len(dataset.std))
     if dataset.corrupted is not None and dataset.channels != 3:
         raise VitscopeError(
             f"{where}.corrupted: found {quoted(dataset.corrupted)}, allowed: null where `mean` is "
@@ -58,7 +58,7 @@ def _check_channels(where: str, dataset: Dataset) -> None:
         )
 
 
-def _lengths(where: str, mean: int, std: int) -> VitscopeError:
+def _length_error(where: str, mean: int, std: int) -> VitscopeError:
     return VitscopeError(
         f"{where}.std: found {std} numbers, allowed: {mean}, as many as `mean` has: one for each "
         f"channel."
@@ -75,7 +75,7 @@ def _check_model(study: Study, name: str) -> None:
             f"channel of {images}: give the model a data set of its own."
         )
     if len(model.std) != channels:
-        raise _lengths(where, channels, len(model.std))
+        raise _length_error(where, channels, len(model.std))
 
 
 def _check_classes(where: str, dataset: Dataset) -> None:
@@ -94,7 +94,7 @@ def _entry(dataset: Dataset) -> dict[str, Any]:
 
 def _check_split(study: Study, name: str, split: str) -> None:
     dataset = study.data[name]
-    declared, measured = dataset.splits[split].images, _measured(study, name, split)
+    declared, measured = dataset.splits[split].images, _count_measured(study, name, split)
     seen = opening.glance(dataset.source, split, max(declared or 1, measured))
     if seen is None:
         return
@@ -106,7 +106,7 @@ def _check_split(study: Study, name: str, split: str) -> None:
         check_measured(at, measured, seen.images, f"data.{name}.splits.{split}")
 
 
-def _measured(study: Study, name: str, split: str) -> int:
+def _count_measured(study: Study, name: str, split: str) -> int:
     """Return how many images of a split the feature maps that are shown are of."""
     of_maps = (each for each in study.measures() if _reads_latents(study, each))
     models = {model for measure in of_maps for model in study.models_of(measure)}

@@ -21,7 +21,7 @@ from vitscope.measures import registry
 from vitscope.networks.building.family import arch_schema, family_names, prepare
 from vitscope.package_data import PUBLISHED_POINTS, ROOT
 from vitscope.settings.buildups import check_buildups
-from vitscope.settings.data_sets import check_data, with_class_names
+from vitscope.settings.data_sets import check_data, read_class_names
 from vitscope.settings.keys import (
     NAME,
     SOURCE_KEYS,
@@ -33,7 +33,7 @@ from vitscope.settings.keys import (
     Recipe,
     Settings,
 )
-from vitscope.settings.moments import with_moments
+from vitscope.settings.moments import add_moments
 from vitscope.settings.resolving import build_study
 from vitscope.settings.schema import check, fill
 from vitscope.settings.section import Schema, schema_of
@@ -128,7 +128,7 @@ def _check_models(path: Path, settings: Settings) -> None:
         check(path, buildup["training"], recipe, within=("buildups", name, "training"))
 
 
-def _prepare(study: Study) -> Study:
+def _prepare_archs(study: Study) -> Study:
     """Return a study whose models have the `arch` that jobs take, checked beyond its schema."""
     folder = study.path.parent
     models = {
@@ -351,8 +351,8 @@ def load_study(path: Path, results: str = "results") -> Study:
     check(path, settings, schema)
     fill(settings, schema)
     _check_models(path, settings)
-    settings["data"] = with_class_names(path, settings["data"])
-    study = with_moments(_prepare(build_study(path.stem, path, settings)))
+    settings["data"] = read_class_names(path, settings["data"])
+    study = add_moments(_prepare_archs(build_study(path.stem, path, settings)))
     _check_files(study)
     _check_figures(study)
     _check_videos(study)

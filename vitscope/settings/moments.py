@@ -9,7 +9,7 @@ from vitscope.settings.study import AT, Study
 from vitscope.training.snapshots import END, epoch_of
 
 
-def with_moments(study: Study) -> Study:
+def add_moments(study: Study) -> Study:
     """Return a study whose figures by epoch show a model for each moment, which it has besides."""
     models, figures = dict(study.models), dict(study.figures)
     for name, figure in study.figures.items():
