@@ -27,7 +27,7 @@ BASES = {"own": STUDY, "mini": mini()}
 def test_what_is_wrong_is_refused_in_a_sentence(
     tmp_path: Path, base: str, fault: dict[str, Any]
 ) -> None:
-    changes = fault.get("change") or {fault["remove"]: MISSING}
+    changes = fault.get("change", {}) | ({fault["remove"]: MISSING} if "remove" in fault else {})
     path = written(tmp_path, changed(BASES[base], changes))
     with pytest.raises(VitscopeError) as caught:
         load_study(path)
