@@ -5,6 +5,7 @@ import json
 import os
 import re
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 from vitscope import package_data
@@ -13,7 +14,7 @@ from vitscope.files.strict_yaml import load_yaml
 from vitscope.jobs.job import find_job
 from vitscope.measures import registry
 from vitscope.planning import code, costs, targets
-from vitscope.settings.loading import load_config
+from vitscope.settings.loading import find_studies
 from vitscope.settings.study import Study
 from vitscope.training.snapshots import END
 from vitscope.training.leftovers import remove_unfinished
@@ -39,8 +40,39 @@ def exit_on_user_error(function, *arguments):
         sys.exit(f"vitscope: {error}")
 
 
-LOADED = exit_on_user_error(load_config, config, "config/config.yaml or --config")
-DEFAULT, STUDIES = LOADED.default, LOADED.usable
+ALL_STUDIES = exit_on_user_error(find_studies, config, "config/config.yaml or --config")
+DEFAULT = ALL_STUDIES.default
+
+
+def studies_asked_for():
+    """The studies that a run may be about, by name; to read the others would take time for nothing.
+
+    That is the default study, those that the command line names in whatever way, and those whose
+    files they use. What is wrong with a study is told to whoever asks for a target of it.
+    """
+    words = set(re.findall(r"[\w-]+", " ".join(sys.argv)))
+    everywhere = workflow.basedir != str(package_data.ROOT)
+    pending = [name for name in ALL_STUDIES if everywhere or name in words]
+    found = {DEFAULT: exit_on_user_error(ALL_STUDIES.__getitem__, DEFAULT)}
+    while pending:
+        name = pending.pop()
+        with suppress(VitscopeError):
+            if name not in found:
+                found[name] = ALL_STUDIES[name]
+                pending += studies_used_by(found[name])
+    return {name: found[name] for name in ALL_STUDIES if name in found}
+
+
+def studies_used_by(study):
+    """The studies whose results a study names as files of its models."""
+    entries = [entry for model in study.models.values() for entry in model.files().values()]
+    paths = [Path(entry.get("path", "")) for entry in entries]
+    results = Path(FOLDERS["results"])
+    used = {p.relative_to(results).parts[0] for p in paths if p.is_relative_to(results)}
+    return [name for name in used if name in ALL_STUDIES]
+
+
+STUDIES = studies_asked_for()
 
 
 def one_of(names):

@@ -40,7 +40,7 @@ def refuse_wrong_targets():
         made = [file.match(path) for rule in workflow.rules for file in rule.products()]
         found = [match.groupdict() for match in made if match]
         if not found:
-            exit_on_user_error(targets.refuse_unknown, target, LOADED, places)
+            exit_on_user_error(targets.refuse_unknown, target, ALL_STUDIES, places)
         for wildcards in found:
             study, of_target = study_of(wildcards), names_of(wildcards)
             exit_on_user_error(targets.check_names, target, study, of_target)

@@ -9,7 +9,7 @@ from tests.helpers.studies import figure_of
 from vitscope.errors import VitscopeError
 from vitscope.measures import registry
 from vitscope.planning import targets
-from vitscope.settings.loading import BUNDLED_STUDIES, Studies, load_config
+from vitscope.settings.loading import BUNDLED_STUDIES, StudyFiles, find_studies
 
 PLACES = targets.Places("figures", "results", ("all", "train_mini"))
 MINI = BUNDLED_STUDIES / "mini.yaml"
@@ -17,12 +17,14 @@ PAPER = BUNDLED_STUDIES / "paper.yaml"
 
 
 @pytest.fixture(scope="module")
-def studies() -> Studies:
-    found = load_config({"study": "mini"}, "settings")
-    return found._replace(broken={"own": VitscopeError("own.yaml: title: found nothing.")})
+def studies() -> StudyFiles:
+    found = find_studies({"study": "mini"}, "settings")
+    found.files["own"] = Path("own.yaml")
+    found.broken["own"] = VitscopeError("own.yaml: title: found nothing.")
+    return found
 
 
-def refusal(studies: Studies, target: str, places: targets.Places = PLACES) -> str:
+def refusal(studies: StudyFiles, target: str, places: targets.Places = PLACES) -> str:
     with pytest.raises(VitscopeError) as caught:
         targets.refuse_unknown(target, studies, places)
     return str(caught.value)
@@ -38,8 +40,8 @@ def refusal(studies: Studies, target: str, places: targets.Places = PLACES) -> s
         ),
         (
             "figures/papre/fig9.pdf",
-            "figures/papre/fig9.pdf: found the study 'papre', allowed: cifar100, mini, paper, "
-            "probing. Did you mean 'paper'? A study of your own is found by --config "
+            "figures/papre/fig9.pdf: found the study 'papre', allowed: cifar100, mini, own, "
+            "paper, probing. Did you mean 'paper'? A study of your own is found by --config "
             "studies_dir=FILE, or the folder of the file.",
         ),
         (
@@ -87,7 +89,7 @@ def refusal(studies: Studies, target: str, places: targets.Places = PLACES) -> s
     ],
 )
 def test_what_is_unknown_of_a_target_is_refused(
-    studies: Studies, target: str, sentence: str
+    studies: StudyFiles, target: str, sentence: str
 ) -> None:
     assert refusal(studies, target).startswith(sentence)
 
@@ -112,24 +114,24 @@ def test_what_is_unknown_of_a_target_is_refused(
         (str(Path("figures/paper/fig9.pdf").absolute()), "figures/paper/fig9.pdf"),
     ],
 )
-def test_the_nearest_target_is_named(studies: Studies, target: str, meant: str) -> None:
+def test_the_nearest_target_is_named(studies: StudyFiles, target: str, meant: str) -> None:
     assert f" Did you mean '{meant}'?" in refusal(studies, target)
 
 
-def test_folders_may_have_other_names(studies: Studies) -> None:
+def test_folders_may_have_other_names(studies: StudyFiles) -> None:
     places = targets.Places("out/figures", "out", ("all",))
     assert "found 'fig99'" in refusal(studies, "out/figures/fig99.pdf", places)
     assert "Did you mean 'out/figures/mini/fig9.pdf'" in refusal(studies, "mini/fig9.pdf", places)
     assert "found the study 'mine', allowed" in refusal(studies, "out/mine/run.yaml", places)
 
 
-def names_refused(studies: Studies, study: str, **names: str) -> str:
+def names_refused(studies: StudyFiles, study: str, **names: str) -> str:
     with pytest.raises(VitscopeError) as caught:
-        targets.check_names("TARGET", studies.usable[study], names)
+        targets.check_names("TARGET", studies[study], names)
     return str(caught.value)
 
 
-def test_names_of_another_study_are_refused(studies: Studies) -> None:
+def test_names_of_another_study_are_refused(studies: StudyFiles) -> None:
     """A rule may match: its wildcards stand for what any study has."""
     for section, wildcard in (("figures", "figure"), ("models", "model"), ("data", "dataset")):
         sentence = names_refused(studies, "paper", **{wildcard: "mixer_8"})
@@ -144,8 +146,8 @@ def test_names_of_another_study_are_refused(studies: Studies) -> None:
         assert "data.shapes32.splits, for the target TARGET: found 'tset'" in sentence
 
 
-def test_a_table_that_no_figure_needs_says_which_would(studies: Studies) -> None:
-    mini = studies.usable["mini"]
+def test_a_table_that_no_figure_needs_says_which_would(studies: StudyFiles) -> None:
+    mini = studies["mini"]
     fewer = {name: figure for name, figure in mini.figures.items() if figure.kind != "hessian"}
     changed = studies._replace(usable={"mini": replace(mini, figures=fewer)})
     sentence = (
@@ -161,8 +163,8 @@ def test_a_table_that_no_figure_needs_says_which_would(studies: Studies) -> None
     assert sentence.endswith("found 'resnet', allowed: vit.")
 
 
-def test_what_a_study_has_is_not_refused(studies: Studies) -> None:
-    mini = studies.usable["mini"]
+def test_what_a_study_has_is_not_refused(studies: StudyFiles) -> None:
+    mini = studies["mini"]
     for name in mini.figures:
         targets.check_names("TARGET", mini, {"figure": name})
     targets.check_names("TARGET", mini, {"video": "walk"})

@@ -23,11 +23,11 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(arguments: Namespace) -> None:
     """Print the cut points of each model, and one line for each; end in 1 if anything is wrong."""
-    from vitscope.settings.loading import load_config
+    from vitscope.settings.loading import find_studies
 
     asked = asked_for(arguments.study)
-    default, studies, _ = load_config(asked.settings, "config/config.yaml")
-    study = studies[asked.study or default]
+    studies = find_studies(asked.settings, "config/config.yaml")
+    study = studies[asked.study or studies.default]
     lines = {name: _checked(study, name) for name in _models(study, arguments.models)}
     lines |= _missing_data(study)
     for name, (verdict, text) in lines.items():

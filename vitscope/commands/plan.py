@@ -39,11 +39,11 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(arguments: Namespace) -> None:
     """Print the plan of every study that has jobs to run."""
     from vitscope.planning.plan import Planned, as_text, by_kind, costs_of
-    from vitscope.settings.loading import load_config
+    from vitscope.settings.loading import find_studies
 
     refuse_without_workflow()
     asked = asked_for(arguments.study)
-    studies = load_config(asked.settings, "config/config.yaml").usable
+    studies = find_studies(asked.settings, "config/config.yaml")
     planned: dict[str, list[Planned]] = {}
     for job in _jobs(asked, *(arguments.targets or asked.targets)):
         planned.setdefault(job.study, []).append(job)

@@ -48,7 +48,7 @@ def add_study(parser: ArgumentParser) -> None:
 def asked_for(study: str | None) -> Asked:
     """Return the study of a command line: of a file, or of a name."""
     from vitscope.files.strict_yaml import load_yaml
-    from vitscope.settings.loading import load_config
+    from vitscope.settings.loading import find_studies
 
     config = ROOT / "config" / "config.yaml"
     file = Path(study).expanduser() if study else None
@@ -64,7 +64,7 @@ def asked_for(study: str | None) -> Asked:
     settings = load_yaml(config)
     if study is None:
         return Asked(None, settings)
-    known = load_config(settings, "config/config.yaml").usable
+    known = find_studies(settings, "config/config.yaml")
     if study not in known:
         raise VitscopeError(
             f"found the study {quoted(study)}, allowed: a file that exists, or one of "

@@ -22,6 +22,7 @@ OF_JOBS = "vitscope.jobs"
 Statements = dict[tuple[str, int, str], ast.stmt]
 
 
+@cache
 def _module_file(name: str) -> Path | None:
     """Return the file of a module of vitscope, or of a user's own, which is named by its path."""
     if name.endswith(".py"):

@@ -4,6 +4,7 @@ Targets are rules by their names, or paths below the folders of figures and resu
 """
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from os.path import normpath, relpath
 from pathlib import Path
@@ -12,7 +13,7 @@ from vitscope.errors import VitscopeError, listed, nearest, quoted, unknown
 from vitscope.jobs.merge import measure_of_parts
 from vitscope.measures import registry
 from vitscope.settings.keys import Config
-from vitscope.settings.loading import Studies
+from vitscope.settings.loading import StudyFiles
 from vitscope.settings.section import schema_of
 from vitscope.settings.study import Study
 
@@ -34,7 +35,7 @@ class Places:
     rules: tuple[str, ...]
 
 
-def refuse_unknown(target: str, studies: Studies, places: Places) -> None:
+def refuse_unknown(target: str, studies: StudyFiles, places: Places) -> None:
     """Refuse a target that nothing makes: say what of it is unknown, and what is like it."""
     key, given, _ = target.partition("=")
     if given and key in schema_of(Config)["properties"]:
@@ -64,11 +65,17 @@ def _below(target: str) -> str:
     return str(Path(*path.parts[1:-1], path.stem))
 
 
-def _all_targets(studies: Studies, places: Places) -> Iterable[str]:
-    yield from (f"{places.figures}/{name}" for name in _files(studies.usable[studies.default]))
-    for study in studies.usable.values():
+def _all_targets(studies: StudyFiles, places: Places) -> Iterable[str]:
+    yield from (f"{places.figures}/{name}" for name in _files(studies[studies.default]))
+    for study in _usable(studies):
         folder = f"{places.figures}/{study.name}"
         yield from (f"{folder}/{name}" for name in (*_files(study), ALL))
+
+
+def _usable(studies: StudyFiles) -> Iterable[Study]:
+    for name in studies:
+        with suppress(VitscopeError):
+            yield studies[name]
 
 
 def _files(study: Study) -> list[str]:
@@ -79,21 +86,19 @@ def _files(study: Study) -> list[str]:
     ]
 
 
-def _study(target: str, name: str, studies: Studies) -> Study:
-    if name in studies.broken:
-        raise studies.broken[name]
-    if name not in studies.usable:
+def _study(target: str, name: str, studies: StudyFiles) -> Study:
+    if name not in studies:
         raise VitscopeError(
-            f"{target}: found the study {quoted(name)}, allowed: {listed(studies.usable)}."
-            f"{nearest(name, studies.usable)} A study of your own is found by "
+            f"{target}: found the study {quoted(name)}, allowed: {listed(studies)}."
+            f"{nearest(name, studies)} A study of your own is found by "
             f"--config studies_dir=FILE, or the folder of the file."
         )
-    return studies.usable[name]
+    return studies[name]
 
 
-def _figure(target: str, parts: tuple[str, ...], studies: Studies) -> None:
+def _figure(target: str, parts: tuple[str, ...], studies: StudyFiles) -> None:
     """Refuse a path below the folder of figures: FIGURE.pdf, STUDY/FIGURE.pdf, or of a video."""
-    if len(parts) == 1 and parts[0] in {*studies.usable, *studies.broken}:
+    if len(parts) == 1 and parts[0] in studies:
         study = _study(target, parts[0], studies)
         raise VitscopeError(
             f"{target} is a folder: add the name of a figure of {study.path}, as in "
@@ -112,7 +117,7 @@ def _figure(target: str, parts: tuple[str, ...], studies: Studies) -> None:
         )
 
 
-def _result(target: str, parts: tuple[str, ...], studies: Studies) -> None:
+def _result(target: str, parts: tuple[str, ...], studies: StudyFiles) -> None:
     """Refuse a path below the folder of results: STUDY/tables/TABLE.parquet and others."""
     study = _study(target, parts[0], studies)
     buildups = [f"buildup_{name}.parquet" for name in study.buildups]

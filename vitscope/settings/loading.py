@@ -457,6 +457,8 @@ def find_studies(config: Mapping[str, Any], where: str) -> StudyFiles:
     results = settings["pathvars"].get("results", "results")
     studies = StudyFiles(settings["study"], files, results)
     studies.broken |= clashes
+    if studies.default not in studies:
+        raise unknown(where, "study", studies.default, studies)
     for name, path in files.items():
         if path in asked:
             studies[name]
@@ -474,7 +476,5 @@ def load_config(config: Mapping[str, Any], where: str) -> Studies:
     for name in studies:
         with suppress(VitscopeError):
             usable[name] = studies[name]
-    if studies.default not in studies:
-        raise unknown(where, "study", studies.default, usable)
     studies[studies.default]
     return Studies(studies.default, usable, studies.broken)
