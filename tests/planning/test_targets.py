@@ -1,5 +1,6 @@
 """What nothing makes is refused in a sentence that says what of it is unknown."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from vitscope.errors import VitscopeError
 from vitscope.measures import registry
 from vitscope.planning import targets
 from vitscope.settings.loading import BUNDLED_STUDIES, StudyFiles, find_studies
+from vitscope.settings.study import Study
 
 PLACES = targets.Places("figures", "results", ("all", "train_mini"))
 MINI = BUNDLED_STUDIES / "mini.yaml"
@@ -125,7 +127,7 @@ def test_folders_may_have_other_names(studies: StudyFiles) -> None:
     assert "found the study 'mine', allowed" in refusal(studies, "out/mine/run.yaml", places)
 
 
-def names_refused(studies: StudyFiles, study: str, **names: str) -> str:
+def names_refused(studies: Mapping[str, Study], study: str, **names: str) -> str:
     with pytest.raises(VitscopeError) as caught:
         targets.check_names("TARGET", studies[study], names)
     return str(caught.value)
@@ -149,7 +151,7 @@ def test_names_of_another_study_are_refused(studies: StudyFiles) -> None:
 def test_a_table_that_no_figure_needs_says_which_would(studies: StudyFiles) -> None:
     mini = studies["mini"]
     fewer = {name: figure for name, figure in mini.figures.items() if figure.kind != "hessian"}
-    changed = studies._replace(usable={"mini": replace(mini, figures=fewer)})
+    changed = {"mini": replace(mini, figures=fewer)}
     sentence = (
         f"{MINI}: figures: found none that needs the table 'hessian', so that nothing says of "
         "which models it is: add a figure of the kind 'hessian'."
@@ -158,7 +160,7 @@ def test_a_table_that_no_figure_needs_says_which_would(studies: StudyFiles) -> N
     assert names_refused(changed, "mini", measure="hessian", model="vit") == sentence
     # The same for a model that no such figure shows: at which moments is not known.
     shown = {"one": figure_of("hessian", ["vit"])}
-    changed = studies._replace(usable={"mini": replace(mini, figures=shown)})
+    changed = {"mini": replace(mini, figures=shown)}
     sentence = names_refused(changed, "mini", measure="hessian", model="resnet")
     assert sentence.endswith("found 'resnet', allowed: vit.")
 
