@@ -3,7 +3,7 @@
 import torch
 from torch import nn
 
-from vitscope.networks.finding.activations import ActivationCounter
+from vitscope.networks.finding.blocks import ActivationCounter
 
 
 def counted(model: nn.Module, images: torch.Tensor) -> tuple[int, int]:

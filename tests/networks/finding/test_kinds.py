@@ -17,9 +17,9 @@ from tests.helpers.written import FOLDER
 from vitscope.measures.lesion.compute import lesioned
 from vitscope.networks.building.outputs import logits_of
 from vitscope.networks.building.plain_attention import without_fast_path
-from vitscope.networks.finding import cut_point_list
 from vitscope.networks.finding.blocks import Blocks, list_blocks
 from vitscope.networks.finding.capture import Silencing, capturing
+from vitscope.networks.finding.cut_points import read_points
 
 EXPECTED = pd.read_csv(FOLDER / "kinds.csv", index_col="network")
 # Where a shortcut does more than pass the stream on, or more follows the sum: which operand of the
@@ -111,7 +111,7 @@ def test_reading_changes_nothing_and_comes_in_the_order_of_the_table(case: Case)
 
 
 def test_cut_points_are_the_same_when_they_were_written_down(case: Case) -> None:
-    assert cut_point_list.read(case.blocks.metadata()["cut_points"]) == case.blocks.points
+    assert read_points(case.blocks.metadata()["cut_points"]) == case.blocks.points
 
 
 class Sums(TorchFunctionMode):

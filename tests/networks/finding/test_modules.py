@@ -10,7 +10,7 @@ from vitscope.errors import VitscopeError
 from vitscope.networks.building.timm_import import import_timm
 from vitscope.networks.finding.block_table import BLOCKS
 from vitscope.networks.finding.blocks import list_blocks
-from vitscope.networks.finding.cut_point_list import read, written
+from vitscope.networks.finding.cut_points import read_points, write_points
 
 MODULES = pd.read_csv(FOLDER / "modules.csv", index_col="module")
 KINDS = ["stem", "conv", "msa", "mlp", "pool"]
@@ -43,6 +43,6 @@ def test_a_network_of_every_module(module: str) -> None:
     assert blocks.table.columns.tolist() == list(BLOCKS.columns)
     assert (blocks.table[["channels", "height", "width"]] > 0).all(axis=None)
     assert blocks.table["stage"].is_monotonic_increasing
-    assert read(written(blocks.points)) == blocks.points
+    assert read_points(write_points(blocks.points)) == blocks.points
     total = sum(parameter.numel() for parameter in model.parameters())
     assert blocks.table["parameters"].sum() + blocks.head.parameters <= total

@@ -5,9 +5,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from vitscope.files.tables import Columns, Table, read_metadata
-from vitscope.networks.finding import cut_point_list
 from vitscope.networks.finding.cut_point_columns import CUT_POINT
-from vitscope.networks.finding.cut_points import CutPoint
+from vitscope.networks.finding.cut_points import CutPoint, read_points
 
 # The costs of the part between a cut point and the one before, in the order of `Part`.
 COSTS: Columns = {
@@ -42,4 +41,4 @@ def head_of(metadata: Mapping[str, str]) -> Part:
 
 def read_cut_points(path: Path | str) -> list[CutPoint]:
     """Return the cut points that the metadata of a block table describe."""
-    return cut_point_list.read_points(read_metadata(path)["cut_points"])
+    return read_points(read_metadata(path)["cut_points"])

@@ -5,22 +5,24 @@ with or without weights. There attention is a product of matrices, a softmax and
 other devices it may be one operation that keeps less in memory.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import pandas as pd
 import torch
-from torch import Tensor, nn
+from torch import Tensor, UntypedStorage, nn
+from torch.multiprocessing.reductions import StorageWeakRef
+from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import FlopCounterMode
 
 from vitscope.errors import VitscopeError
 from vitscope.networks.building.compiler import uncompiled
-from vitscope.networks.finding import cut_point_list
-from vitscope.networks.finding.activations import ActivationCounter
 from vitscope.networks.finding.block_table import Part
 from vitscope.networks.finding.capture import capturing
-from vitscope.networks.finding.cut_points import CutPoint
+from vitscope.networks.finding.cut_points import CutPoint, write_points
+from vitscope.networks.finding.modes import Args, Kwargs, OperationMode
 from vitscope.networks.finding.named_points import Points
+from vitscope.networks.finding.operations import FLEX_ATTENTION, plain_name
 from vitscope.networks.finding.search import find_cut_points
 from vitscope.networks.finding.shapes import Run, on_shapes
 
@@ -42,7 +44,7 @@ class Blocks(NamedTuple):
         """Return what the metadata of the block table say."""
         head = {f"head_{cost}": str(value) for cost, value in self.head._asdict().items()}
         found = {"uncovered": "; ".join(self.uncovered)}
-        return head | found | {"cut_points": cut_point_list.write_points(self.points)}
+        return head | found | {"cut_points": write_points(self.points)}
 
 
 def list_blocks(
@@ -159,3 +161,52 @@ class _ParameterCounter:
         """Return the count, and start another."""
         count, self._count = self._count, 0
         return count
+
+
+class ActivationCounter(OperationMode):
+    """Counts the bytes that operations return: all of them, and the most in memory at once.
+
+    Views, and what is changed in place, take no memory of their own.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._made = self._peak = 0
+        self._live: list[tuple[StorageWeakRef, int]] = []
+
+    def run(self, function: Any, args: Args, kwargs: Kwargs) -> Any:
+        """Run an operation, and count what it returns."""
+        if plain_name(function) == FLEX_ATTENTION:
+            return self._run_flex_attention(args, kwargs)
+        given = {storage._cdata for storage in _storages((args, kwargs))}
+        result = function(*args, **kwargs)
+        for storage in _storages(result):
+            if storage._cdata not in given:
+                self._made += storage.nbytes()
+                reference = StorageWeakRef(storage)  # type: ignore[no-untyped-call]
+                self._live.append((reference, storage.nbytes()))
+        self._peak = max(self._peak, self._in_memory())
+        return result
+
+    def _run_flex_attention(self, args: Args, kwargs: Kwargs) -> Any:
+        """Run FlexAttention step by step, as torch does on a CPU: other counters need it too."""
+        from torch._higher_order_ops.flex_attention import sdpa_dense
+
+        with self:
+            return sdpa_dense(*args, **kwargs)
+
+    def take(self) -> tuple[int, int]:
+        """Return the bytes made and the most in memory at once, and start to count anew."""
+        taken = self._made, self._peak
+        self._made, self._peak = 0, self._in_memory()
+        return taken
+
+    def _in_memory(self) -> int:
+        self._live = [live for live in self._live if not live[0].expired()]  # type: ignore[no-untyped-call]
+        return sum(size for _, size in self._live)
+
+
+def _storages(values: Any) -> Iterator[UntypedStorage]:
+    for value in tree_leaves(values):
+        if isinstance(value, Tensor):
+            yield value.untyped_storage()

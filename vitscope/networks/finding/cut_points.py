@@ -1,7 +1,9 @@
 """Where the residual stream of a network is read."""
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -90,3 +92,47 @@ class CutPoint:
     operation: OperationId | None = None
     join: Join | None = None
     how: How = "named"
+
+
+def write_points(points: Sequence[CutPoint]) -> str:
+    """Return cut points as text; each layout stands there once, however many share it."""
+    layouts = list(dict.fromkeys(point.layout for point in points))
+    rows = [{**asdict(point), "layout": layouts.index(point.layout)} for point in points]
+    return json.dumps({"layouts": [asdict(layout) for layout in layouts], "points": rows})
+
+
+def read_points(text: str) -> list[CutPoint]:
+    """Return the cut points of a text."""
+    listed = json.loads(text)
+    layouts = [_read_layout(entry) for entry in listed["layouts"]]
+    return [_read_point(entry, layouts) for entry in listed["points"]]
+
+
+def _read_layout(entry: dict[str, Any]) -> Layout:
+    grid, tokens = entry["grid"], entry["tokens"]
+    return Layout(
+        **{
+            **entry,
+            "grid": None if grid is None else tuple(grid),
+            "tokens": None if tokens is None else tuple(tokens),
+        }
+    )
+
+
+def _read_point(entry: dict[str, Any], layouts: Sequence[Layout]) -> CutPoint:
+    join = entry["join"]
+    return CutPoint(
+        **{
+            **entry,
+            "layout": layouts[entry["layout"]],
+            "operation": _read_operation(entry["operation"]),
+            "join": join and Join(**{**join, "operation": _read_operation(join["operation"])}),
+        }
+    )
+
+
+def _read_operation(entry: dict[str, Any] | None) -> Any:
+    if entry is None:
+        return None
+    name, dimensions, values = entry["alike"]
+    return OperationId(entry["module"], (name, dimensions, values), entry["nth"])
