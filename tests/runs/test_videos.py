@@ -8,14 +8,14 @@ import pytest
 from PIL import Image
 
 from tests.runs.copies import SETTINGS, Workflow, write_study
-from tests.video.pictures import cut, folder_of, frames, read_back, saved
+from tests.video.pictures import cut, folder_of, frames, read_back, save_frames
 
 
 @pytest.fixture
 def videos(fresh: Workflow, weights: dict[str, Path], tmp_path: Path) -> Workflow:
     """A study with videos that can be shown, and others that cannot."""
     shown = frames(5, (48, 32))
-    whole = saved(tmp_path / "whole.gif", shown, 80)
+    whole = save_frames(tmp_path / "whole.gif", shown, 80)
     (tmp_path / "notes.mp4").write_text("no video")
     sources = {
         "folder": ("vit", folder_of(tmp_path / "frames", shown)),

@@ -17,7 +17,7 @@ def frames(count: int = 5, size: tuple[int, int] = (24, 16)) -> list[Pixels]:
     return [np.roll(large, (size[0] // 6 * number, number), (1, 0)) for number in range(count)]
 
 
-def saved(path: Path, pixels: list[Pixels], durations: int | list[int] = 40) -> Path:
+def save_frames(path: Path, pixels: list[Pixels], durations: int | list[int] = 40) -> Path:
     """Save frames as an animated picture, without loss."""
     first, *others = map(Image.fromarray, pixels)
     options = {"lossless": True} if path.suffix == ".webp" else {}
@@ -43,9 +43,15 @@ def cut(path: Path, share: float) -> Path:
 
 def read_back(path: Path) -> list[Pixels]:
     """Return the frames of an animated picture, as Pillow has them."""
+    return [pixels for pixels, _ in read_timed(path)]
+
+
+def read_timed(path: Path) -> list[tuple[Pixels, int]]:
+    """Return the frames of an animated picture, and the milliseconds of each."""
+    found = []
     with Image.open(path) as image:
-        found = []
-        for number in range(image.n_frames):
+        for number in range(getattr(image, "n_frames", 1)):
             image.seek(number)
-            found.append(np.asarray(image.convert("RGB")))
+            pixels = np.asarray(image.convert("RGB"))
+            found.append((pixels, image.info.get("duration", 0)))
     return found

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from tests.video.pictures import Pixels, cut, folder_of, frames, saved
+from tests.video.pictures import Pixels, cut, folder_of, frames, save_frames
 from vitscope.errors import VitscopeError
 from vitscope.video.frames import BrokenOffError, Frame, Ticks
 from vitscope.video.generated import generate
@@ -76,7 +76,7 @@ def test_a_frame_that_is_damaged_ends_a_folder(tmp_path: Path) -> None:
 def test_animated_pictures_are_read_whole_or_break_off(tmp_path: Path, suffix: str) -> None:
     shown = [pixels // 64 * 64 for pixels in frames(8, (48, 32))]
     durations = [40, 120, 40, 60, 200, 40, 40, 50]
-    path = saved(tmp_path / f"a.{suffix}", shown, durations)
+    path = save_frames(tmp_path / f"a.{suffix}", shown, durations)
     video = open_video(path)
     read = list(video.frames)
     assert [int(1000 * frame.seconds) for frame in read] == durations
@@ -94,7 +94,7 @@ def test_animated_pictures_are_read_whole_or_break_off(tmp_path: Path, suffix: s
 
 
 def test_the_end_of_a_gif_is_missed_wherever_it_is_cut(tmp_path: Path) -> None:
-    path = saved(tmp_path / "a.gif", [pixels // 128 * 255 for pixels in frames(3, (8, 4))])
+    path = save_frames(tmp_path / "a.gif", [pixels // 128 * 255 for pixels in frames(3, (8, 4))])
     whole, data = pixels_of(list(open_video(path).frames)), path.read_bytes()
     for length in range(data.rindex(b"\x21\xf9"), len(data)):
         path.write_bytes(data[:length])
@@ -105,7 +105,7 @@ def test_the_end_of_a_gif_is_missed_wherever_it_is_cut(tmp_path: Path) -> None:
 
 
 def test_a_gif_that_shows_frames_for_no_time(tmp_path: Path) -> None:
-    path = saved(tmp_path / "a.gif", frames(3), 0)
+    path = save_frames(tmp_path / "a.gif", frames(3), 0)
     assert {frame.seconds for frame in open_video(path).frames} == {TENTH}
 
 

@@ -9,15 +9,13 @@ from collections.abc import Callable, Iterator
 from fractions import Fraction
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
 from PIL import Image
 
-from tests.video.pictures import read_back, saved
+from tests.video.pictures import read_back
 from vitscope.scopes.looking import Scope
 from vitscope.video.frames import Frame, Video
-from vitscope.video.reading import open_video
 from vitscope.video.showing import show
 from vitscope.video.views import Subject
 
@@ -84,17 +82,6 @@ def test_memory_does_not_grow_with_the_frames(scope, tmp_path, ffmpeg, suffix, f
     # Beside a WebP, which Pillow holds until it is whole, as it is made and as it is written.
     held = 0 if suffix == "mp4" else 5 * path.stat().st_size / 2**20
     assert peaks[1] - peaks[0] < 8 + held
-
-
-@pytest.mark.parametrize("suffix", ["gif", "webp"])
-def test_memory_does_not_grow_with_the_frames_that_are_read(tmp_path, suffix) -> None:
-    paths = []
-    for count in (6, 66):
-        flat = [np.full((480, 640, 3), (number, 7, 99), np.uint8) for number in range(count)]
-        paths.append(saved(tmp_path / f"{count}.{suffix}", flat))
-    peaks = [peak_of(lambda each=path: [*map(len, open_video(each).frames)]) for path in paths]
-    # The frames between have 55 MB.
-    assert peaks[1] - peaks[0] < 5
 
 
 @pytest.mark.parametrize("suffix", ["webp", "mp4"])

@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pytest
 from PIL import Image
 
-from tests.video.pictures import Pixels, frames
+from tests.video.pictures import Pixels, frames, read_timed
 from vitscope.errors import VitscopeError
 from vitscope.video import ffmpeg as by_ffmpeg
 from vitscope.video import writing
@@ -17,7 +17,7 @@ from vitscope.video.frames import BrokenOffError, Frame
 from vitscope.video.writing import check_room, format_of, write_pictures
 
 FACTS = {"title": "walk <1>", "description": "ViT & Größe; Study: own"}
-THIRTIETH = Fraction(1, 30)
+TENTH, THIRTIETH = Fraction(1, 10), Fraction(1, 30)
 
 
 def write(
@@ -33,16 +33,10 @@ def write(
     return path
 
 
-def read_back(path: Path) -> tuple[list[npt.NDArray[np.int16]], list[int]]:
-    """Return the frames of an animated picture and how long each is shown, as Pillow has them."""
-    found, durations = [], []
-    with Image.open(path) as image:
-        assert image.info["loop"] == 0
-        for number in range(image.n_frames):
-            image.seek(number)
-            found.append(np.asarray(image.convert("RGB"), np.int16))
-            durations.append(image.info["duration"])
-    return found, durations
+def read_back(path: Path) -> tuple[npt.NDArray[np.int16], list[int]]:
+    """Return the frames of an animated picture, and the milliseconds of each."""
+    found, durations = zip(*read_timed(path), strict=True)
+    return np.array(found, np.int16), list(durations)
 
 
 def read_film(path: Path) -> npt.NDArray[np.int16]:
@@ -66,7 +60,7 @@ def test_a_lossy_webp_is_near_and_smaller(tmp_path: Path) -> None:
         write(tmp_path / f"{lossless}.webp", shown, [THIRTIETH] * 4, lossless=lossless)
         for lossless in (False, True)
     )
-    assert np.abs(np.array(read_back(path)[0]) - shown).mean() < 2
+    assert np.abs(read_back(path)[0] - shown).mean() < 2
     assert path.stat().st_size < whole.stat().st_size
 
 
@@ -79,18 +73,16 @@ def test_a_gif_has_few_colours_exactly_and_many_nearly(tmp_path: Path) -> None:
     assert durations == [100, 30, 40, 30]
     many = frames(3, (160, 96))
     found, durations = read_back(write(tmp_path / "a.gif", many, [Fraction(1, 240)] * 3))
-    assert np.abs(np.array(found) - many).mean() < 6
+    assert np.abs(found - many).mean() < 6
     # As long as viewers allow.
     assert durations == [20, 20, 20]
-
-
-TENTH = Fraction(1, 10)
 
 
 def test_pictures_say_what_they_are_made_from(tmp_path: Path) -> None:
     for suffix in ("webp", "gif"):
         path = write(tmp_path / f"a.{suffix}", frames(2), [THIRTIETH] * 2)
         with Image.open(path) as image:
+            assert image.info["loop"] == 0
             if suffix == "webp":
                 said = [*ElementTree.fromstring(image.info["xmp"]).itertext()]
                 assert [text.strip() for text in said] == [*FACTS.values()]

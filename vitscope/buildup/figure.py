@@ -18,7 +18,7 @@ _BASELINE: dict[str, Any] = {"color": GRAY, "linestyle": (0, (4, 2)), "lw": 0.8}
 _WAY: dict[str, Any] = {"color": GRAY, "lw": 1.0}
 _INTERVAL: dict[str, Any] = {"color": GRAY, "lw": 0.7}
 _MARKER: dict[str, Any] = {"marker": "o", "markersize": 4.2, "markeredgewidth": 0.9}
-# Stages of a network; their colours are those of depths.
+# Stages of a network; they have the colours of depths.
 _STAGES = 4
 
 
@@ -28,7 +28,7 @@ def _color(stage: str) -> str:
 
 
 def _draw(axes: Axes, steps: pd.DataFrame, title: str) -> None:
-    """Draw the steps from left to right, those that were kept joined."""
+    """Draw the steps from left to right, and join the steps that were kept."""
     percents, stages = 100 * steps["accuracy"], steps["stage"].fillna("")
     kept = steps["decision"] != REJECTED
     axes.axhline(percents.iloc[0], **_BASELINE, zorder=0)
@@ -48,7 +48,7 @@ def _draw(axes: Axes, steps: pd.DataFrame, title: str) -> None:
 
 
 def plot(table: pd.DataFrame, label: str, published: pd.DataFrame | None = None) -> Figure:
-    """Draw the steps of a build-up, and beside them those that were published."""
+    """Draw the steps of a build-up, and beside them the published steps."""
     panels = layout.panels(1 if published is None else 2)
     panels.resize(width=3.6 if published is None else 7.0, height=2.6)
     steps = table.sort_values("step", ignore_index=True)

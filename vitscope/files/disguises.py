@@ -1,4 +1,4 @@
-"""What servers and clones give in place of the file that was meant."""
+"""Web pages and pointers that servers and clones give in place of a file."""
 
 from pathlib import Path
 
@@ -12,7 +12,7 @@ DISGUISES = {
 
 
 def disguise_of(path: Path) -> str | None:
-    """Say what a file is if it is not the one that was meant, by how it begins."""
+    """Return what a file is instead of data, by how it begins; None if it may be data."""
     with path.open("rb") as file:
         start = file.read(512).lstrip().lower()
     return next((name for mark, name in DISGUISES.items() if start.startswith(mark)), None)

@@ -7,7 +7,7 @@ from numpy.lib import format as npy
 
 
 class Header(NamedTuple):
-    """What stands before the values of an array."""
+    """The header of an array, before its values."""
 
     shape: tuple[int, ...]
     by_column: bool

@@ -1,24 +1,24 @@
-"""Pairs of models: what is about both is named by both, as `resnet+vit`."""
+"""Pairs of models: a result about both has both names, as in `resnet+vit`."""
 
 from collections.abc import Iterable
 
 # No name of a model has it.
 BETWEEN = "+"
-# What comes before the names of files and facts that are of the first model, or of the other.
+# Prefixes of files and facts of the first model, and of the other.
 PREFIXES = ("", "other_")
 
 
 def pair_name(models: Iterable[str]) -> str:
-    """Return what files call a pair of models."""
+    """Return the name of a pair of models in files."""
     return BETWEEN.join(models)
 
 
 def by_prefix(subject: str) -> dict[str, str]:
-    """Return the models that a name is of, one or two, by what comes before the names of theirs."""
+    """Return the models in a name, one or two, by the prefix of their files and facts."""
     return dict(zip(PREFIXES, subject.split(BETWEEN), strict=False))
 
 
 def split_prefix(name: str) -> tuple[str, str]:
-    """Return what comes before the name of a file or fact, and the name without it."""
+    """Return the prefix of a file or fact, and its name without it."""
     prefix = next(each for each in reversed(PREFIXES) if name.startswith(each))
     return prefix, name.removeprefix(prefix)

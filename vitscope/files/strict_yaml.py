@@ -1,6 +1,6 @@
 """YAML files as people write them, read strictly: nothing is taken silently for something else.
 
-Values are those of YAML 1.2 (`1e-3` is a number, `no` is text), a key stands only once, and aliases
+Values follow YAML 1.2 (`1e-3` is a number, `no` is text), a key stands only once, and aliases
 may not stand for more than a file could say.
 """
 
@@ -103,7 +103,7 @@ def _load(loader: _Loader) -> Any:
         if node is None:
             return None
         _check(node, {})
-        return _unshared(loader.construct_document(node))
+        return _copy_shared(loader.construct_document(node))
     finally:
         loader.dispose()
 
@@ -175,10 +175,10 @@ def _reason(error: yaml.YAMLError) -> str:
     return f"{line}{context}{error.problem}{advice}"
 
 
-def _unshared(value: Any) -> Any:
+def _copy_shared(value: Any) -> Any:
     """Return a copy whose parts are each there once, so that a change stays where it is made."""
     if isinstance(value, dict):
-        return {key: _unshared(inner) for key, inner in value.items()}
+        return {key: _copy_shared(inner) for key, inner in value.items()}
     if isinstance(value, list):
-        return [_unshared(inner) for inner in value]
+        return [_copy_shared(inner) for inner in value]
     return value

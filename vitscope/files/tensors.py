@@ -5,7 +5,7 @@ are larger than that, while their shapes are known before the first row: so the 
 first and every row goes to its place in the file. Any safetensors reader can open the result.
 
 The metadata hold a checksum of the header and one of each tensor, so that damage is noticed when a
-file is read. Latents are many gigabytes and read once: theirs must cost next to nothing. So each
+file is read. Latents are many gigabytes and read once: their checksum must be almost free. So each
 row is summed as 64-bit words, at the speed of memory, and the sums are added up with odd weights of
 their positions. Any change within one word, or of words of one row that do not cancel, is seen.
 """
@@ -237,7 +237,7 @@ class TensorFile:
         return self.mapped(name)
 
     def mapped(self, name: str) -> npt.NDArray[Any]:
-        """Return a tensor as a read-only memory map, for those who `check` what they read."""
+        """Return a tensor as a read-only memory map; the caller has to `check` what it reads."""
         entry, shape = self._entries[name], self.shape(name)
         if prod(shape) == 0:
             return np.zeros(shape, DTYPES[entry["dtype"]])

@@ -1,4 +1,4 @@
-"""Write a file whole or not at all, and tell what a file holds."""
+"""Write a file whole or not at all, and digest files."""
 
 import hashlib
 import os

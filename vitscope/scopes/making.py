@@ -156,11 +156,12 @@ class Maker:
         outputs: Files,
         names: Names | None = None,
         study: Study | None = None,
+        **values: object,
     ) -> None:
-        """Do a job of the workflow here."""
+        """Do a job of the workflow here; `values` take the place of those of the study."""
         work = find_work(job)
-        values = work.JOB.values(study or self.study, {"model": self.model, **(names or {})})
-        work.run(inputs, outputs, values | {"device": self._device}, self._resources)
+        said = work.JOB.values(study or self.study, {"model": self.model, **(names or {})})
+        work.run(inputs, outputs, said | {"device": self._device} | values, self._resources)
 
     def _list_blocks(self) -> None:
         with borrowed(self._network) as network:
@@ -268,7 +269,9 @@ class Maker:
         with self._running("frames", settings["frames"], logits=False) as network:
             study = replace(self.study, videos={"video": video})
             inputs = {"checkpoint": network, **files}
-            self._run("draw_video", inputs, {"video": out}, {"video": "video"}, study)
+            names = {"video": "video"}
+            # Errors name the keyword, as there is no section `videos` here.
+            self._run("draw_video", inputs, {"video": out}, names, study, where="video")
 
     def _is_scaled(self) -> bool:
         """Tell whether it is known how the network takes pixels from 0 to 1."""

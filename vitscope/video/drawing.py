@@ -91,7 +91,7 @@ class Sheet:
         return map_colors(smooth(values, self.side))
 
     def fill(self, panels: Sequence[Image.Image]) -> Image.Image:
-        """Return a frame of the video: all that is on the sheet."""
+        """Return a frame of the video: the sheet with these panels."""
         page = self._page.copy()
         for number, panel in enumerate(panels):
             page.paste(panel, self.corner(number))
@@ -99,13 +99,13 @@ class Sheet:
 
 
 def smooth(values: Map, side: int) -> Map:
-    """Return a map of side x side values, between those of its cells by their distance."""
+    """Return a map of side x side values, interpolated between its cells (bilinear)."""
     plane = Image.fromarray(np.asarray(values, np.float32))
     return np.asarray(plane.resize((side, side), Resampling.BILINEAR), np.float64)
 
 
 def map_colors(values: Map) -> Image.Image:
-    """Return values from 0 to 1 in the colours of maps; what is beyond has the last of these."""
+    """Return values from 0 to 1 in the colours of maps; larger values have the last colour."""
     return Image.fromarray(mpl.colormaps[COLORS](values, bytes=True)[..., :3])
 
 

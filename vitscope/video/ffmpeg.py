@@ -117,8 +117,8 @@ def _writing(
 
 @contextmanager
 def _run(command: tuple[str, ...]) -> Iterator[tuple[subprocess.Popen[bytes], IO[bytes]]]:
-    """Run ffmpeg while the block lasts; give its process, and the file of what it says."""
-    # Whatever ffmpeg says has room in a file, and holds nothing up.
+    """Run ffmpeg while the block lasts; yield its process and the file of its messages."""
+    # Messages have room in a file; a pipe that is not read would hold ffmpeg up.
     with tempfile.TemporaryFile() as said:
         pipe = subprocess.PIPE
         process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=said)
@@ -150,6 +150,6 @@ def _text(said: IO[bytes]) -> bytes:
 
 
 def _first_line(said: bytes) -> str:
-    """Return the first line of what ffmpeg says, without what says it."""
+    """Return the first message of ffmpeg, without the name of the part that says it."""
     lines = said.decode(errors="replace").strip().splitlines()
     return re.sub(r"^(\[[^\]]*\] )+", "", lines[0]).rstrip(".") if lines else ""

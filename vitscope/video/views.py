@@ -20,8 +20,8 @@ from vitscope.video.drawing import Map, Scale
 class Subject:
     """The network that looks, and how it takes images.
 
-    `settings` are those of the network, with the mean and the deviation of its pixels; `taking`
-    says how pictures are brought to its size, as those of a data set are.
+    `settings` of the network include the mean and the deviation of its pixels; `taking` says how
+    pictures are brought to its size, as a data set brings its own.
     """
 
     model: str
