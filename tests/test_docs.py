@@ -22,7 +22,7 @@ from vitscope.manual.python_api import RETURNED, described
 from vitscope.measures import registry
 from vitscope.networks.building.family import arch_schema, family_names
 from vitscope.package_data import ROOT
-from vitscope.settings.loading import load_config, load_study, study_schema
+from vitscope.settings.loading import find_studies, load_study, study_schema
 
 SETTINGS = ROOT / "config" / "README.md"
 PAGES = [
@@ -139,9 +139,9 @@ def test_the_example_of_a_study_is_one(tmp_path: Path) -> None:
     name, _, text = code.partition("\n")
     (tmp_path / name).write_text(text)
     (tmp_path / "ours.py").write_text("def our_net(width):\n    ...\n")
-    default, studies, _ = load_config({"study": "own", "studies_dir": str(tmp_path)}, "settings")
-    assert studies[default].images("ours") == 500
-    assert studies[default].models_of() == ["ours", "theirs"]
+    study = find_studies({"study": "own", "studies_dir": str(tmp_path)}, "settings")["own"]
+    assert study.images("ours") == 500
+    assert study.models_of() == ["ours", "theirs"]
 
 
 def test_the_example_of_the_readme_is_a_study(tmp_path: Path) -> None:

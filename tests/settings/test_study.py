@@ -20,7 +20,6 @@ from vitscope.settings.loading import (
     BUNDLED_STUDIES,
     analysis_schema,
     find_studies,
-    load_config,
     load_study,
     study_schema,
 )
@@ -271,9 +270,9 @@ def test_the_folder_of_results_says_who_is_trained_here(tmp_path: Path) -> None:
     entry = {"path": "elsewhere/own/training/former/end.safetensors"}
     path = written(tmp_path, with_changes(**{"models.former.checkpoint": entry}))
     config = {"study": "own", "studies_dir": str(path)}
-    assert load_config(config, WHERE).default == "own"
+    assert find_studies(config, WHERE)["own"]
     with pytest.raises(VitscopeError, match="trained by this workflow, which elsewhere/own"):
-        load_config({**config, "pathvars": {"results": "elsewhere"}}, WHERE)
+        find_studies({**config, "pathvars": {"results": "elsewhere"}}, WHERE)
 
 
 def test_a_snapshot_that_is_not_there_is_refused(tmp_path: Path) -> None:
@@ -592,17 +591,20 @@ def test_a_recipe_that_is_missing_is_refused(tmp_path: Path) -> None:
 WHERE = "config/config.yaml or --config"
 
 
+def default_study(**config: object) -> Study:
+    studies = find_studies({"study": "mini", **config}, WHERE)
+    return studies[studies.default]
+
+
 def config_refusal(**config: object) -> str:
     with pytest.raises(VitscopeError) as caught:
-        load_config({"study": "mini", **config}, WHERE)
+        default_study(**config)
     return str(caught.value)
 
 
 @pytest.mark.parametrize("name", [path.stem for path in BUNDLED_STUDIES.glob("*.yaml")])
 def test_bundled_studies_are_valid(name: str) -> None:
-    default, studies, _ = load_config({"study": name}, WHERE)
-    assert default == name
-    assert studies[name].path == BUNDLED_STUDIES / f"{name}.yaml"
+    assert default_study(study=name).path == BUNDLED_STUDIES / f"{name}.yaml"
 
 
 @pytest.mark.parametrize("form", ["folder", "file", "list of folders", "list of files"])
@@ -614,8 +616,8 @@ def test_a_study_may_lie_anywhere(tmp_path: Path, form: str) -> None:
         "list of folders": [str(tmp_path)],
         "list of files": [file],
     }
-    default, studies, _ = load_config({"study": "own", "studies_dir": places[form]}, WHERE)
-    assert default == "own"
+    studies = find_studies({"study": "own", "studies_dir": places[form]}, WHERE)
+    assert studies["own"].path == Path(file)
     assert set(studies) == {"own", *(path.stem for path in BUNDLED_STUDIES.glob("*.yaml"))}
 
 
@@ -626,14 +628,14 @@ def test_places_are_relative_to_the_working_directory_or_at_home(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HOME", str(tmp_path))
     for place in (".", "own.yaml", "~/own.yaml"):
-        assert "own" in load_config({"study": "mini", "studies_dir": place}, WHERE).usable
+        assert find_studies({"study": "mini", "studies_dir": place}, WHERE)["own"]
 
 
 def test_lock_files_and_hidden_files_are_no_studies(tmp_path: Path) -> None:
     written(tmp_path, STUDY, "own.yml")
     for name in ("own.lock.yaml", ".#own.yaml", "notes.txt"):
         written(tmp_path, "- no study", name)
-    studies = load_config({"study": "own", "studies_dir": str(tmp_path)}, WHERE).usable
+    studies = find_studies({"study": "own", "studies_dir": str(tmp_path)}, WHERE)
     assert studies["own"].path == tmp_path / "own.yml"
 
 
@@ -641,7 +643,7 @@ def test_a_file_that_is_named_twice_is_one_study(tmp_path: Path) -> None:
     file = written(tmp_path, STUDY)
     (tmp_path / "link").symlink_to(tmp_path)
     places = [str(file), str(tmp_path), str(tmp_path / "link"), str(BUNDLED_STUDIES)]
-    assert "own" in load_config({"study": "own", "studies_dir": places}, WHERE).usable
+    assert find_studies({"study": "own", "studies_dir": places}, WHERE)["own"]
 
 
 def test_two_studies_of_a_name_are_refused(tmp_path: Path) -> None:
@@ -659,16 +661,6 @@ def test_a_fault_in_a_study_that_is_asked_for_is_reported(tmp_path: Path) -> Non
     assert config_refusal(studies_dir=str(tmp_path), study="own").startswith(sentence)
 
 
-def test_a_fault_in_a_study_of_a_folder_blocks_it_alone(tmp_path: Path) -> None:
-    path = written(tmp_path, with_changes(device="gpu"))
-    written(tmp_path, "{", "half.yml")
-    written(tmp_path, STUDY, "good.yaml")
-    found = load_config({"study": "mini", "studies_dir": str(tmp_path)}, WHERE)
-    assert set(found.usable) == {"good", "cifar100", "mini", "paper", "probing"}
-    assert set(found.broken) == {"half", "own"}
-    assert str(found.broken["own"]).startswith(f"{path}: device: found 'gpu'")
-
-
 def test_a_study_is_read_when_it_is_asked_for(tmp_path: Path) -> None:
     path = written(tmp_path, STUDY)
     written(tmp_path, "{", "half.yml")
@@ -677,6 +669,7 @@ def test_a_study_is_read_when_it_is_asked_for(tmp_path: Path) -> None:
     assert found["own"] is found["own"]
     written(tmp_path, with_changes(device="gpu"))
     assert found["own"].device == "auto"
+    # A fault in a study of a folder blocks it alone.
     for _ in range(2):
         with pytest.raises(VitscopeError, match="half"):
             found["half"]
@@ -689,9 +682,10 @@ def test_of_two_studies_of_a_name_in_folders_neither_can_be_used(tmp_path: Path)
         (tmp_path / name).mkdir()
         written(tmp_path / name, STUDY)
     places = [str(tmp_path / name) for name in "abc"]
-    found = load_config({"study": "mini", "studies_dir": places}, WHERE)
-    assert set(found.usable) == {"cifar100", "mini", "paper", "probing"}
-    assert "there is a study 'own' already" in str(found.broken["own"])
+    found = find_studies({"study": "mini", "studies_dir": places}, WHERE)
+    assert found["mini"]
+    with pytest.raises(VitscopeError, match="there is a study 'own' already"):
+        found["own"]
 
 
 @pytest.mark.parametrize(

@@ -6,13 +6,12 @@ allowed.
 
 import csv
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from copy import deepcopy
 from dataclasses import asdict, replace
 from functools import cache
 from os.path import normpath
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from vitscope.data import opening
 from vitscope.errors import VitscopeError, listed, nearest, quoted, unknown
@@ -387,14 +386,6 @@ def _is_study(file: Path) -> bool:
     return file.suffix in SUFFIXES and not hidden and not file.name.endswith(LOCK_SUFFIX)
 
 
-class Studies(NamedTuple):
-    """The name of the default study, the studies, and why others of the same folders are none."""
-
-    default: str
-    usable: dict[str, Study]
-    broken: dict[str, VitscopeError]
-
-
 class StudyFiles(Mapping[str, Study]):
     """The studies that there are, by name; each file is read when its study is first asked for.
 
@@ -463,18 +454,3 @@ def find_studies(config: Mapping[str, Any], where: str) -> StudyFiles:
         if path in asked:
             studies[name]
     return studies
-
-
-def load_config(config: Mapping[str, Any], where: str) -> Studies:
-    """Check the settings of the workflow; return the default study's name and all studies, read.
-
-    What is wrong in a study of a folder is told to whoever asks for that study; in the default
-    study, or in a file that the settings name, at once.
-    """
-    studies = find_studies(config, where)
-    usable = {}
-    for name in studies:
-        with suppress(VitscopeError):
-            usable[name] = studies[name]
-    studies[studies.default]
-    return Studies(studies.default, usable, studies.broken)
