@@ -18,24 +18,6 @@ pytestmark = pytest.mark.others
 YEAR = 365 * 24 * 3600
 
 
-def test_a_second_run_in_the_folder_leaves_the_first_alone(tmp_path: Path, made):
-    workflow = copy_workflow(tmp_path / "copy", made.studies)
-    # Of many jobs: it is at work until the second was refused, however busy the machine is.
-    wanted = "figures/fig9.pdf"
-    first = workflow.start("--cores", "1", wanted, default=TINY, stdout=subprocess.PIPE)
-    wait_for((workflow.root / ".snakemake/run.lock").exists)
-    code, output = workflow.run("--cores", "1", wanted, default=TINY)
-    assert code != 0
-    assert f"another run is at work in this folder (process {first.pid} on " in output
-    assert output.endswith("): wait for it to end, or end it.\n")
-    assert first.poll() is None
-    said, _ = first.communicate(timeout=600)
-    assert first.returncode == 0, said
-    found = workflow.digests("results", "figures")
-    assert found
-    assert found.items() <= made.digests("results", "figures").items()
-
-
 def asleep(script: Path) -> AbstractContextManager[None]:
     """Let a script sleep for as long as no test waits."""
     return edited(script, lambda text: f"import time\n{text}\ntime.sleep(600)\n")
@@ -56,19 +38,20 @@ def ended(run: subprocess.Popen[str], how: Callable[[int, int], None]) -> float:
 
 
 @pytest.mark.parametrize("how", [os.kill, pytest.param(os.killpg, marks=pytest.mark.nightly)])
-def test_a_run_that_is_told_to_end_ends_with_its_jobs(
+def test_a_run_refuses_a_second_one_and_ends_with_its_jobs(
     tmp_path: Path, studies: Path, how: Callable[[int, int], None]
 ) -> None:
-    """What is sent to the run alone is as for a job that was just starting: it has no signal."""
+    """A signal that is sent to the run alone is as for a job that was just starting."""
     workflow = copy_workflow(tmp_path / "copy", studies)
+    table = f"results/{TINY}/blocks/vit.parquet"
     with asleep(workflow.root / "scripts" / "list_blocks.py"):
-        run = workflow.start(
-            *("--cores", "1", f"results/{TINY}/blocks/vit.parquet"),
-            start_new_session=True,
-            stdout=subprocess.PIPE,
-        )
-        made = workflow.root / f"results/{TINY}/blocks/vit.parquet"
-        wait_for(made.exists)
+        run = workflow.start("--cores", "1", table, start_new_session=True, stdout=subprocess.PIPE)
+        wait_for((workflow.root / table).exists)
+        code, output = workflow.run("--cores", "1", table)
+        assert code != 0
+        assert f"another run is at work in this folder (process {run.pid} on " in output
+        assert output.endswith("): wait for it to end, or end it.\n")
+        assert run.poll() is None
         assert ended(run, how) < 10
 
 

@@ -53,19 +53,6 @@ def test_a_step_can_be_asked_for(buildups: Workflow) -> None:
 
 
 @pytest.mark.nightly
-def test_wrong_targets_are_told(buildups: Workflow) -> None:
-    for target, sentence in {
-        "figures/own/grwon.pdf": "found 'grwon', allowed: ",
-        "results/own/tables/buildup_grwon.parquet": "buildup_grown.parquet",
-        "figures/mini/grown.pdf": "figures, for the target figures/mini/grown.pdf: found 'grown'",
-    }.items():
-        code, output = buildups.run("-n", target)
-        assert code != 0
-        assert "Traceback" not in output
-        assert sentence in output
-
-
-@pytest.mark.nightly
 def test_a_figure_may_have_the_name_of_a_build_up_of_another_study(
     fresh: Workflow, tmp_path: Path
 ) -> None:

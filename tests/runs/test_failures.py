@@ -29,10 +29,6 @@ def with_models(folder: Path, checkpoints: dict[str, dict[str, Any]], **changes:
     write_study(folder / "broken.yaml", change)
 
 
-def checkpoint(model: str) -> str:
-    return f"results/broken/checkpoints/{model}.safetensors"
-
-
 def failures(workflow: Workflow, folder: Path, *targets: str) -> str:
     """Run what must fail; return what it printed, when no part of an output was left."""
     code, output = Workflow(workflow.root, folder).run("--keep-going", *targets)
@@ -44,87 +40,31 @@ def failures(workflow: Workflow, folder: Path, *targets: str) -> str:
     return output
 
 
-def test_checkpoints_that_cannot_be_used(fresh, weights, tmp_path):
-    good = weights["vit"]
-    halved = tmp_path / "halved.pth.tar"
-    halved.write_bytes(good.read_bytes()[: good.stat().st_size // 2])
+def test_checkpoints_that_cannot_be_used(
+    fresh: Workflow, weights: dict[str, Path], tmp_path: Path, site: Site
+) -> None:
+    """In one run: what jobs say is told once, and again at the end, where the eye is."""
     page = tmp_path / "page.pth.tar"
     page.write_text("<!DOCTYPE html><html><body>Not found</body></html>")
-    with_models(
-        tmp_path,
-        {
-            "halved": {"path": str(halved)},
-            "page": {"path": str(page)},
-            "other": {"path": str(good), "sha256": "f" * 64},
-            "foreign": {"path": str(weights["resnet"])},
-        },
-    )
-    models = ("halved", "page", "other", "foreign")
-    output = failures(
-        fresh, tmp_path, *(f"results/broken/checkpoints/{m}.safetensors" for m in models)
-    )
-    for sentence in (
-        f"vitscope: halved: {halved} is damaged or is not a checkpoint",
-        f"vitscope: page: {page} is a web page and not a checkpoint",
-        f"vitscope: other: {good} has the SHA-256",
-        f"vitscope: foreign: {weights['resnet']} does not fit the model (missing: ",
-    ):
-        assert output.count(sentence) == 1
-    # Last, where the eye is.
-    last = output.splitlines()[-len(models) :]
-    assert {line.partition(": ")[2].partition(":")[0] for line in last} == {*models}
-
-
-def test_a_checkpoint_that_does_not_exist(fresh, tmp_path):
-    with_models(tmp_path, {"vit": {"path": str(tmp_path / "none.pth")}})
-    output = failures(fresh, tmp_path, "figures/broken/vit.pdf")
-    sentence = (
-        f"vitscope: {tmp_path}/broken.yaml: models.vit.checkpoint.path: there is no file "
-        f"{tmp_path}/none.pth: put one there or correct the path.\n"
-    )
-    assert output.endswith(sentence)
-
-
-@pytest.mark.nightly
-def test_an_arch_that_does_not_fit_the_checkpoint(fresh, weights, tmp_path):
-    arch = SETTINGS["models"]["vit"]["arch"] | {"embed_dim": 32}
-    with_models(tmp_path, {"vit": {"path": str(weights["vit"])}}, arch=arch)
-    output = failures(fresh, tmp_path, checkpoint("vit"))
-    assert "cls_token (has 1x1x24, needs 1x1x32)" in output
-    assert "correct the family, the arch or the number of classes, or `image_size`" in output
-
-
-def test_downloads_that_fail(fresh, weights, tmp_path, site: Site):
-    data = weights["vit"].read_bytes()
-    with_models(
-        tmp_path,
-        {
-            "gone": {"url": site.at("/gone.pth", status(404))},
-            "other": {"url": site.at("/other.pth", whole(data)), "sha256": "f" * 64},
-        },
-    )
-    models = ("gone", "other")
-    output = failures(
-        fresh, tmp_path, *(f"results/broken/checkpoints/{m}.safetensors" for m in models)
-    )
-    assert "404" in output
-    assert f"{'f' * 64}" in output
+    changed = site.at("/changed.pth", whole(weights["vit"].read_bytes()))
+    sentences = {
+        "page": ({"path": str(page)}, f"{page} is a web page and not a checkpoint"),
+        "foreign": (
+            {"path": str(weights["resnet"])},
+            f"{weights['resnet']} does not fit the model (missing: ",
+        ),
+        "gone": ({"url": site.at("/gone.pth", status(404))}, "/gone.pth does not exist (404 "),
+        "changed": ({"url": changed, "sha256": "f" * 64}, f"where the study says {'f' * 64}"),
+    }
+    with_models(tmp_path, {name: entry for name, (entry, _) in sentences.items()})
+    targets = (f"results/broken/checkpoints/{name}.safetensors" for name in sentences)
+    output = failures(fresh, tmp_path, *targets)
+    last = output.splitlines()[-len(sentences) :]
+    for name, (_, sentence) in sentences.items():
+        (line,) = [line for line in last if line.startswith(f"vitscope: {name}: ")]
+        assert sentence in line
+        assert output.count(line) == 1
     assert not (tmp_path / "broken.lock.yaml").exists()
-
-
-@pytest.mark.nightly
-def test_a_data_set_that_cannot_be_downloaded(fresh, weights, tmp_path, site: Site):
-    url = site.at("/cifar-10-binary.tar.gz", status(404))
-
-    def change(settings: dict[str, Any]) -> None:
-        settings["data"]["shapes32"]["source"] = {"kind": "cifar10", "url": url}
-        for model in settings["models"].values():
-            model["checkpoint"] = {"path": str(weights["vit"])}
-
-    write_study(tmp_path / "broken.yaml", change)
-    output = failures(fresh, tmp_path, "results/broken/data/shapes32/test.safetensors")
-    assert "vitscope: shapes32: " in output
-    assert "404" in output
 
 
 def test_a_first_download_is_written_down_and_a_later_one_must_match(

@@ -9,6 +9,8 @@ from tests.helpers.splits import SWAPPED, shapes, write_folder
 from tests.runs.copies import REPOSITORY, Workflow, copy_workflow
 from vitscope.files.tables import read_warnings
 
+pytestmark = pytest.mark.nightly
+
 MINI = yaml.safe_load((REPOSITORY / "config/studies/mini.yaml").read_text(encoding="utf-8"))
 
 

@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+import pytest
 import safetensors.torch
 
 from tests.runs.copies import Workflow, edited, write_study
@@ -29,7 +30,7 @@ def head(x):
 CONVERTED = {name: f"results/own/checkpoints/{name}.safetensors" for name in ("one", "two")}
 
 
-def written(folder: Path) -> None:
+def write_networks(folder: Path) -> None:
     """Write a study of two networks, each of a file and of one that it imports."""
 
     def change(settings: dict[str, Any]) -> None:
@@ -46,18 +47,27 @@ def written(folder: Path) -> None:
         (folder / "nets" / f"{name}_parts.py").write_text(PARTS)
 
 
-def test_code_decides_what_is_made_again(fresh: Workflow, tmp_path: Path) -> None:
-    written(tmp_path)
-    workflow = Workflow(fresh.root, tmp_path)
+@pytest.fixture
+def workflow(fresh: Workflow, tmp_path: Path) -> Workflow:
+    write_networks(tmp_path)
+    return Workflow(fresh.root, tmp_path)
+
+
+def test_code_decides_what_is_made_again(workflow: Workflow) -> None:
     workflow.make(*CONVERTED.values())
-    weights = safetensors.torch.load_file(fresh.root / CONVERTED["one"])
+    weights = safetensors.torch.load_file(workflow.root / CONVERTED["one"])
     assert weights["stem.weight"].shape == (10, 3, 4, 4)
-    parts = tmp_path / "nets" / "one_parts.py"
-    parts.touch()
-    (tmp_path / "nets" / "another.py").write_text("")
-    assert workflow.plan(*CONVERTED.values()) == {}
-    with edited(parts, lambda text: text + "# another\n"):
+    folder = workflow.studies / "nets"
+    # A new date, and a file that no network imports, change nothing.
+    (folder / "two_parts.py").touch()
+    (folder / "another.py").write_text("")
+    with edited(folder / "one_parts.py", lambda text: text + "# another\n"):
         assert workflow.plan(*CONVERTED.values()) == {"convert_checkpoint": 1}
+
+
+@pytest.mark.nightly
+def test_code_that_fails_is_named_by_its_line(workflow: Workflow) -> None:
+    parts = workflow.studies / "nets" / "one_parts.py"
     with edited(parts, lambda text: text.replace("(2, 3)", "(2, 7)")):
         code, output = workflow.run("results/own/blocks/one.parquet")
     assert code != 0

@@ -51,12 +51,3 @@ def test_a_network_without_a_classifier_is_looked_at_on_images_without_labels(
     assert "those in 'teacher' are read, those in 'student' are not." in log
     table = workflow.root / "results/dino/feature_variance/vit.parquet"
     assert len(pd.read_parquet(table)) == 2 * VIT["arch"]["depth"] + 1
-
-    def with_lesions(settings: dict) -> None:
-        headless(settings)
-        settings["figures"]["lesions"] = {"kind": "lesion", "models": ["vit"]}
-
-    write_study(tmp_path / "studies" / "dino.yaml", with_lesions)
-    code, output = workflow.run("-n", "figures/dino/cka.pdf")
-    assert code != 0
-    assert "figures.lesions: a figure of the kind 'lesion' needs what a model says of" in output

@@ -125,6 +125,7 @@ def test_what_is_made_is_not_in_the_plan(finished: Workflow) -> None:
     assert planned(finished, tiny, "figures/tiny/fig9.pdf") == "Nothing to be done.\n"
 
 
+@pytest.mark.nightly
 def test_a_wrong_target_is_refused_in_a_sentence(fresh: Workflow) -> None:
     command = [sys.executable, "-m", "vitscope", "plan", "mini", "figures/mini/fig8"]
     done = called(fresh, *command)

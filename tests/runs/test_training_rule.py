@@ -22,19 +22,16 @@ def train_vit(settings: dict[str, Any], weights: dict[str, Any], **recipe: Any) 
     settings["training"] |= {"snapshots": [2, 0, 7], **recipe}
 
 
-def test_training_writes_snapshots_and_history_the_same_every_time(fresh, weights, tmp_path):
-    for study in ("once", "twice"):
-        write_study(tmp_path / f"{study}.yaml", partial(train_vit, weights=weights))
+def test_training_writes_snapshots_and_history(fresh, weights, tmp_path):
+    write_study(tmp_path / "once.yaml", partial(train_vit, weights=weights))
     workflow = Workflow(fresh.root, tmp_path)
-    workflow.make(*(f"results/{s}/training/vit/epoch_2.safetensors" for s in ("once", "twice")))
-
-    once, twice = (workflow.digests(f"results/{s}/training") for s in ("once", "twice"))
-    assert list(once.values()) == list(twice.values())
-    names = {path.removeprefix("results/once/training/vit/") for path in once}
+    workflow.make("results/once/training/vit/epoch_2.safetensors")
+    made = workflow.digests("results/once/training")
+    names = {path.removeprefix("results/once/training/vit/") for path in made}
     taken = {"history.parquet", "epoch_2.safetensors", "epochs/.snakemake_timestamp"}
     assert names == {*(f"{name}.safetensors" for name in SNAPSHOTS), *taken}
     # The snapshot that was asked for is a copy.
-    assert len(set(once.values())) == len(names) - 1
+    assert len(set(made.values())) == len(names) - 1
 
     folder = fresh.root / "results/once/training/vit"
     history = find_table("training_history").read(folder / "history.parquet")
@@ -43,13 +40,6 @@ def test_training_writes_snapshots_and_history_the_same_every_time(fresh, weight
     for name in SNAPSHOTS:
         with safe_open(folder / f"{name}.safetensors", "pt") as file:
             assert file.metadata()["snapshot"] == name.rpartition("/")[2]
-
-    code, output = workflow.run("-n", "results/once/training/vit/epoch_7.safetensors")
-    assert code != 0
-    assert (
-        f"vitscope: {tmp_path}/once.yaml: training.snapshots, for models.vit: found 'epoch_7', "
-        f"allowed: epoch_0, epoch_2."
-    ) in output
 
 
 @pytest.mark.nightly

@@ -71,13 +71,3 @@ def test_frames_that_change_are_shown_anew(videos: Workflow, tmp_path: Path) -> 
     assert videos.plan(target) == {}
     Image.new("RGB", (48, 32)).save(tmp_path / "frames" / "frame2.png")
     assert videos.plan(target) == {"draw_video": 1}
-
-
-def test_a_source_that_is_missing_is_told_before_any_job(videos: Workflow, tmp_path: Path) -> None:
-    (tmp_path / "whole.gif").unlink()
-    code, output = videos.run("figures/own/whole.webp")
-    assert code != 0
-    assert output.endswith(
-        f"vitscope: {tmp_path}/own.yaml: videos.whole.source.path: there is no file or folder "
-        f"{tmp_path}/whole.gif: put the data there or correct the path.\n"
-    )

@@ -20,6 +20,8 @@ from pathlib import Path
 import pytest
 
 from tests.helpers.web import (
+    Answer,
+    Handler,
     Site,
     broken,
     chunked,
@@ -78,6 +80,12 @@ def failure(get: Callable[..., str], target: Path, url: str, **options: object) 
     return sentence
 
 
+FETCH = """
+import sys; from vitscope.web.downloads import fetch
+fetch(sys.argv[1], sys.argv[2], label='ResNet')
+"""
+
+
 def leave_partial(target: Path, data: bytes, url: str, etag: str) -> None:
     """Leave what a killed download leaves."""
     target.parent.mkdir(parents=True)
@@ -120,51 +128,95 @@ def test_redirects_within_the_web_are_followed(site, get, target):
     assert get(site.at("/old", status(302, Location="/w"))) == SHA256
 
 
-@pytest.mark.parametrize("place", ["file:///etc/passwd", "ftp://127.0.0.1/w", "data:,hello"])
-def test_redirects_out_of_the_web_are_refused(site, get, target, place):
-    sentence = failure(get, target, site.at("/w", status(302, Location=place)))
-    assert f"leads on to an address that is not followed ({place})" in sentence
-    assert "give the address of the file itself" in sentence
+def endless(handler: Handler) -> None:
+    handler.begin(200)
+    while True:
+        handler.wfile.write(DATA)
+
+
+def leads_to(place: str) -> Answer:
+    return status(302, Location=place)
+
+
+LEADS_ON = "leads on to an address that is not followed ({})"
+PAGE = "{url} gives a web page and not the file: open it in a browser"
+OTHER_SIZE = "bytes where the study says {}: it is another file"
+OTHER_DIGEST = f"has the SHA-256 {hashlib.sha256(OTHER).hexdigest()} where the study says {SHA256}"
+MD5_OF_A_FILE = f"has the MD5 {hashlib.md5(OTHER).hexdigest()} where paper.lock.yaml says 00"
+POINTER = b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n"
+# What a server does, what is said of it, how often it is asked, and what was known of the file.
+Known = dict[str, object]
+FAULTS: dict[str, tuple[Answer, str, int, Known]] = {
+    "leads to a file": (leads_to("file:///etc/w"), LEADS_ON.format("file:///etc/w"), 1, {}),
+    "leads to FTP": (leads_to("ftp://127.0.0.1/w"), "give the address of the file itself", 1, {}),
+    "leads to data": (leads_to("data:,hello"), LEADS_ON.format("data:,hello"), 1, {}),
+    "missing": (status(404), "{url} does not exist (404 ", 1, {}),
+    "gone": (status(410), "(410 Gone): correct the address", 1, {}),
+    "not allowed": (status(401), "may not be read without permission (401 ", 1, {}),
+    "forbidden": (status(403), "download it by hand and give its path", 1, {}),
+    "wrong": (status(400), "cannot be downloaded (400 Bad Request): correct the address", 1, {}),
+    "busy": (status(503), "is answered with 503 Service Unavailable (attempt 3 of 3)", 3, {}),
+    "silent": (silent, "sent nothing for 0.2 s (attempt 2 of 2)", 2, {"attempts": 2}),
+    "stalls": (stalling(DATA, 1000), "sent nothing for 0.2 s", 1, {"attempts": 1}),
+    "breaks off": (broken(DATA, 1000), f"broke off after 1000 of {len(DATA)} bytes", 3, {}),
+    "breaks off, chunked": (chunked(DATA, complete=False), "broke off in the middle", 3, {}),
+    "announces a page": (
+        whole(b"<p>Sign in</p>", Content_Type="text/html; charset=utf-8"),
+        PAGE,
+        1,
+        {"sha256": SHA256},
+    ),
+    "has a page": (
+        whole(b"\n <!DOCTYPE html><title>Sign in</title>", Content_Type="application/zip"),
+        PAGE,
+        1,
+        {"sha256": SHA256},
+    ),
+    "has part of a page": (chunked(b"<HTML><body>Sign in"), PAGE, 1, {"sha256": SHA256}),
+    "has a pointer": (whole(POINTER), "gives a Git LFS pointer and not the file", 1, {}),
+    "has nothing": (whole(b""), "is empty: correct the address", 1, {}),
+    "has another digest": (whole(OTHER), OTHER_DIGEST, 1, {"sha256": SHA256}),
+    "has another digest than a file says": (
+        whole(OTHER),
+        MD5_OF_A_FILE,
+        1,
+        {"md5": "0" * 32, "said_by": "paper.lock.yaml"},
+    ),
+    "has more": (whole(DATA), OTHER_SIZE.format(299_999), 1, {"size": 299_999}),
+    "has less": (whole(DATA), OTHER_SIZE.format(300_001), 1, {"size": 300_001}),
+    "has more, chunked": (chunked(DATA), OTHER_SIZE.format(299_999), 1, {"size": 299_999}),
+    "has less, chunked": (chunked(DATA), OTHER_SIZE.format(300_001), 1, {"size": 300_001}),
+    "has no end": (endless, OTHER_SIZE.format(300_000), 1, {"size": 300_000}),
+}
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_fault_of_a_server_ends_in_one_sentence(site, get, target, name):
+    answer, says, times, known = FAULTS[name]
+    url = site.at("/w", answer)
+    waits = {"timeout": 0.2} if answer is silent or name == "stalls" else {}
+    sentence = failure(get, target, url, **known, **waits)
+    assert says.replace("{url}", url) in sentence
+    assert len(site.asked("/w")) == times
 
 
 def test_redirects_in_a_circle_are_refused(site, get, target):
-    url = site.at("/w", status(302, Location="/w"))
-    assert "leads on to an address that is not followed" in failure(get, target, url)
+    sentence = failure(get, target, site.at("/w", leads_to("/w")))
+    assert "leads on to an address that is not followed" in sentence
 
 
-@pytest.mark.parametrize(
-    "url", ["file:///etc/passwd", "weights.bin", "http://", "http://host:port/w", "https:///w"]
-)
+NO_ADDRESS = ("file:///etc/w", "weights.bin", "http://", "http://host:port/w", "https:///w")
+
+
+@pytest.mark.parametrize("url", [*NO_ADDRESS, "http://host/a b"])
 def test_only_web_addresses_are_downloaded(get, target, url):
     sentence = failure(get, target, url)
-    assert f"'{url}' is not a web address: give one that begins with https://" in sentence
+    assert "is not a web address: give one that begins with https://" in sentence
 
 
-def test_an_address_with_a_space_is_refused(site, get, target):
-    assert "is not a web address" in failure(get, target, site.root + "/a b")
-
-
-@pytest.mark.parametrize("code", [404, 410])
-def test_a_missing_file_is_reported_at_once(site, get, target, code):
-    url = site.at("/w", status(code))
-    sentence = failure(get, target, url)
-    assert f"{url} does not exist ({code} " in sentence
-    assert "correct the address" in sentence
-    assert len(site.asked("/w")) == 1
-
-
-@pytest.mark.parametrize("code", [401, 403])
-def test_a_forbidden_file_is_reported_at_once(site, get, target, code):
-    sentence = failure(get, target, site.at("/w", status(code)))
-    assert f"may not be read without permission ({code} " in sentence
-    assert "download it by hand and give its path" in sentence
-    assert len(site.asked("/w")) == 1
-
-
-def test_another_refusal_is_reported_at_once(site, get, target):
-    sentence = failure(get, target, site.at("/w", status(400)))
-    assert "cannot be downloaded (400 Bad Request): correct the address" in sentence
-    assert len(site.asked("/w")) == 1
+def test_an_unknown_host_is_reported(get, target):
+    sentence = failure(get, target, "http://no-such-host.invalid/w")
+    assert "http://no-such-host.invalid/w cannot be reached (" in sentence
 
 
 @pytest.mark.parametrize("code", [429, 500, 503])
@@ -174,13 +226,6 @@ def test_a_busy_server_is_asked_again(site, get, target, said, code):
     assert f"is answered with {code}" in said[0]
     assert "next attempt, 2 of 3" in said[0]
     assert "next attempt, 3 of 3" in said[1]
-
-
-def test_a_server_that_stays_busy_is_given_up(site, get, target):
-    sentence = failure(get, target, site.at("/w", status(503)))
-    assert "is answered with 503 Service Unavailable (attempt 3 of 3)" in sentence
-    assert "check the network and try again later" in sentence
-    assert len(site.asked("/w")) == 3
 
 
 def test_pauses_grow_and_differ(site, get, monkeypatch, target):
@@ -216,11 +261,6 @@ def test_without_a_network_the_sentence_says_so(get, target):
         sentence = failure(get, target, url)
     assert f"{url} cannot be reached (Connection refused) (attempt 3 of 3)" in sentence
     assert "check the network" in sentence
-
-
-def test_an_unknown_host_is_reported(get, target):
-    sentence = failure(get, target, "http://no-such-host.invalid/w")
-    assert "http://no-such-host.invalid/w cannot be reached (" in sentence
 
 
 def test_a_server_that_is_not_of_the_web_is_reported(get, target):
@@ -282,30 +322,8 @@ def test_https_is_followed_to_https_and_not_to_http(secure_site, get, target, mo
     assert f"leads on to an address that is not followed ({unsafe})" in sentence
 
 
-def test_a_silent_server_is_given_up_in_time(site, get, target):
-    start = time.monotonic()
-    sentence = failure(get, target, site.at("/w", silent), timeout=0.2, attempts=2)
-    assert "sent nothing for 0.2 s (attempt 2 of 2)" in sentence
-    assert time.monotonic() - start < 3
-
-
-def test_a_stalled_download_is_given_up_in_time(site, get, target):
-    sentence = failure(get, target, site.at("/w", stalling(DATA, 1000)), timeout=0.2, attempts=1)
-    assert "sent nothing for 0.2 s" in sentence
-
-
 def test_a_stalled_download_is_started_again(site, get):
     assert get(site.at("/w", stalling(DATA, 1000), whole(DATA)), timeout=0.2) == SHA256
-
-
-def test_a_download_that_always_breaks_off_is_reported(site, get, target):
-    sentence = failure(get, target, site.at("/w", broken(DATA, 1000)))
-    assert f"broke off after 1000 of {len(DATA)} bytes (attempt 3 of 3)" in sentence
-
-
-def test_a_chunked_download_that_breaks_off_is_reported(site, get, target):
-    sentence = failure(get, target, site.at("/w", chunked(DATA, complete=False)))
-    assert "broke off in the middle" in sentence
 
 
 def test_the_rest_is_asked_for_after_a_break(site, get, target):
@@ -387,11 +405,7 @@ def test_a_killed_download_is_resumed(site, target, get):
         handler.server.released.wait()
 
     url = site.at("/w", half_then_stall, ranged(DATA, '"one"'))
-    code = (
-        "import sys; from vitscope.web.downloads import fetch;"
-        "fetch(sys.argv[1], sys.argv[2], label='ResNet')"
-    )
-    process = subprocess.Popen([sys.executable, "-c", code, url, str(target)], cwd=ROOT)
+    process = subprocess.Popen([sys.executable, "-c", FETCH, url, str(target)], cwd=ROOT)
     partial = target.with_name(f".{target.name}.partial")
     deadline = time.monotonic() + 20
     while not (partial.exists() and partial.stat().st_size >= 65_536):
@@ -432,63 +446,6 @@ def test_a_partial_file_that_is_too_long_is_downloaded_again(site, get, target):
     assert [("Range" in headers) for headers in site.asked("/w")] == [True, False]
 
 
-@pytest.mark.parametrize(
-    "page",
-    [
-        whole(b"<p>Sign in</p>", Content_Type="text/html; charset=utf-8"),
-        whole(b"\n <!DOCTYPE html><title>Sign in</title>", Content_Type="application/zip"),
-        chunked(b"<HTML><body>Sign in"),
-    ],
-    ids=["announced", "doctype", "tag"],
-)
-def test_a_web_page_is_not_a_file(site, get, target, page):
-    url = site.at("/w", page)
-    sentence = failure(get, target, url, sha256=SHA256)
-    assert f"{url} gives a web page and not the file: open it in a browser" in sentence
-    assert len(site.asked("/w")) == 1
-
-
-def test_a_pointer_is_not_a_file(site, get, target):
-    pointer = b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n"
-    sentence = failure(get, target, site.at("/w", whole(pointer)))
-    assert "gives a Git LFS pointer and not the file" in sentence
-
-
-def test_an_empty_file_is_reported(site, get, target):
-    assert "is empty: correct the address" in failure(get, target, site.at("/w", whole(b"")))
-
-
-def test_a_wrong_digest_is_reported_at_once(site, get, target):
-    sentence = failure(get, target, site.at("/w", whole(OTHER)), sha256=SHA256)
-    found = hashlib.sha256(OTHER).hexdigest()
-    assert f"has the SHA-256 {found} where the study says {SHA256}" in sentence
-    assert "correct the address or the digest" in sentence
-    assert len(site.asked("/w")) == 1
-
-
-def test_who_says_the_digest_is_named(site, get, target):
-    url = site.at("/w", whole(OTHER))
-    sentence = failure(get, target, url, md5="0" * 32, said_by="paper.lock.yaml")
-    assert f"has the MD5 {hashlib.md5(OTHER).hexdigest()} where paper.lock.yaml says 00" in sentence
-
-
-@pytest.mark.parametrize("answer", [whole(DATA), chunked(DATA)], ids=["announced", "chunked"])
-@pytest.mark.parametrize("size", [len(DATA) - 1, len(DATA) + 1])
-def test_a_wrong_size_is_reported(site, get, target, answer, size):
-    sentence = failure(get, target, site.at("/w", answer), size=size)
-    assert f"bytes where the study says {size}: it is another file" in sentence
-
-
-def test_an_endless_file_ends_where_its_size_is_known(site, get, target):
-    def endless(handler):
-        handler.begin(200)
-        while True:
-            handler.wfile.write(DATA)
-
-    sentence = failure(get, target, site.at("/w", endless), size=len(DATA))
-    assert f"bytes where the study says {len(DATA)}: it is another file" in sentence
-
-
 def test_a_place_that_cannot_be_written_is_reported(site, get, target):
     target.mkdir(parents=True)
     with pytest.raises(VitscopeError, match=r"cannot write .*weights.bin \(Is a directory\)"):
@@ -511,11 +468,7 @@ def test_a_full_disk_is_reported_and_left_clean(site, get, target):
 
 def test_two_processes_do_not_write_the_same_file(site, get, target):
     url = site.at("/w", stalling(DATA, 1000))
-    code = (
-        "import sys; from vitscope.web.downloads import fetch;"
-        "fetch(sys.argv[1], sys.argv[2], label='ResNet')"
-    )
-    process = subprocess.Popen([sys.executable, "-c", code, url, str(target)], cwd=ROOT)
+    process = subprocess.Popen([sys.executable, "-c", FETCH, url, str(target)], cwd=ROOT)
     try:
         deadline = time.monotonic() + 20
         while not site.asked("/w"):

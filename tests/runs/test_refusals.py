@@ -1,0 +1,164 @@
+"""What is wrong before any job ends `snakemake` in one sentence: a table of faults."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.helpers.tiers import some_of
+from tests.runs.copies import Workflow, edited, write_study
+
+# What one settles on in a study that is otherwise right.
+Change = Callable[[dict[str, Any]], object]
+GROWN = {"baseline": "resnet", "heads": [1, 1, 1, 1], "head_dim": 4, "window": 4}
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A mistake of a user, and the sentence; {place} is the folder of the studies."""
+
+    says: str
+    target: str = "figures/own/fig9.pdf"
+    change: Change = lambda _: None
+    default: str = "other"
+    studies: str = "{place}"
+
+
+def untrained(settings: dict[str, Any]) -> None:
+    del settings["training"]
+
+
+FAULTS = {
+    "a typo in a study": Fault(
+        "{place}/own.yaml: figures.fig9.modles: unknown key, allowed: kind, models, pairs, "
+        "published, snapshots. Did you mean 'models'?",
+        change=lambda settings: settings["figures"]["fig9"].update(modles=[]),
+    ),
+    # Where one study is broken, the others can be used.
+    "a target of another study": Fault(
+        "{place}/other.yaml: figures, for the target figures/other/fig8.pdf: found 'fig8', "
+        "allowed: fig9. Did you mean 'fig9'?",
+        "figures/other/fig8.pdf",
+        lambda settings: settings["figures"]["fig9"].update(modles=[]),
+    ),
+    "a build-up of another study": Fault(
+        "{place}/other.yaml: figures, for the target figures/other/grown.pdf: found 'grown', "
+        "allowed: fig9.",
+        "figures/other/grown.pdf",
+        lambda settings: settings.update(buildups={"grown": GROWN}),
+    ),
+    "a study that is not there": Fault(
+        "config/config.yaml or --config: study: found 'mimi', allowed: cifar100, mini, other, own, "
+        "paper, probing. Did you mean 'mini'?",
+        default="mimi",
+    ),
+    "a study without a name": Fault(
+        "config/config.yaml or --config: study: found nothing, allowed: text.", default=""
+    ),
+    "studies that are nowhere": Fault(
+        "config/config.yaml or --config: studies_dir: found '/nowhere/own', allowed: a folder or "
+        "file that exists.",
+        studies="/nowhere/own",
+    ),
+    "a model that cannot be trained": Fault(
+        "{place}/own.yaml: top level: the key 'training' is missing: add it to train vit.",
+        "results/own/training/vit/end.safetensors",
+        untrained,
+    ),
+    "an epoch that is not kept": Fault(
+        "{place}/own.yaml: training.snapshots, for models.vit: found 'epoch_7', allowed: epoch_0, "
+        "epoch_2. Did you mean 'epoch_2'?",
+        "results/own/training/vit/epoch_7.safetensors",
+        lambda settings: settings["training"].update(snapshots=[2, 0, 7]),
+    ),
+    "a checkpoint that is not there": Fault(
+        "{place}/own.yaml: models.resnet.checkpoint.path: there is no file {place}/none.pth: put "
+        "one there or correct the path.",
+        "results/own/checkpoints/resnet.safetensors",
+    ),
+    "a video that is not there": Fault(
+        "{place}/own.yaml: videos.walk.source.path: there is no file or folder walk.gif: put "
+        "the data there or correct the path.",
+        "figures/own/walk.webp",
+        lambda settings: settings.update(
+            videos={"walk": {"model": "vit", "source": {"path": "walk.gif"}}}
+        ),
+    ),
+}
+WITH_EVERY_CHANGE = ("a target of another study", "a checkpoint that is not there")
+
+
+def write_own(folder: Path, change: Change) -> None:
+    """Write a study with a mistake, and beside it one that can be used."""
+
+    def with_path(settings: dict[str, Any]) -> None:
+        for model in settings["models"].values():
+            model["checkpoint"] = {"path": str(folder / "none.pth")}
+
+    def changed(settings: dict[str, Any]) -> None:
+        with_path(settings)
+        change(settings)
+
+    write_study(folder / "own.yaml", changed)
+    write_study(folder / "other.yaml", with_path)
+
+
+@pytest.mark.parametrize("name", some_of(FAULTS, *WITH_EVERY_CHANGE))
+def test_a_run_ends_in_one_sentence(fresh: Workflow, tmp_path: Path, name: str) -> None:
+    fault = FAULTS[name]
+    write_own(tmp_path, fault.change)
+    studies = Path(fault.studies.format(place=tmp_path))
+    says = refusal(Workflow(fresh.root, studies), fault.target, default=fault.default)
+    assert says == fault.says.format(place=tmp_path)
+
+
+@pytest.mark.nightly
+def test_a_key_that_is_twice_in_the_configuration(fresh: Workflow) -> None:
+    with edited(fresh.root / "config" / "config.yaml", lambda text: text + "study: paper\n"):
+        sentence = refusal(fresh, "figures/mini/fig9.pdf")
+    assert sentence.startswith("config/config.yaml is not valid: line ")
+    assert "found the key 'study' again" in sentence
+
+
+def refusal(workflow: Workflow, target: str, default: str = "mini") -> str:
+    """Run what must end before any job; return the sentence that it ends in."""
+    code, output = workflow.run(target, default=default)
+    assert code == 1
+    assert "Traceback" not in output
+    assert 'File "' not in output
+    lines = output.strip().splitlines()
+    assert sum(line.startswith("vitscope: ") for line in lines) == 1
+    assert not any(line.startswith("Job ") for line in lines)
+    return lines[-1].removeprefix("vitscope: ")
+
+
+@pytest.mark.nightly
+def test_studies_may_be_given_as_a_list(fresh: Workflow, studies: Path, tmp_path: Path) -> None:
+    write_own(tmp_path, lambda _: None)
+    places = f"[{studies}/tiny.yaml, {tmp_path}]"
+    plan = Workflow(fresh.root, Path(places)).plan("figures/tiny/fig9.pdf")
+    assert plan["draw_figure"] == 1
+
+
+@pytest.mark.nightly
+def test_a_study_may_measure_what_it_trains(fresh: Workflow, tmp_path: Path) -> None:
+    folder = "results/own/training/vit"
+
+    def change(settings: dict[str, Any]) -> None:
+        settings["training"]["snapshots"] = [1]
+        settings["models"]["vit"] |= {
+            "checkpoint": {"path": f"{folder}/end.safetensors"},
+            "snapshots": {"epoch_1": {"path": f"{folder}/epoch_1.safetensors"}},
+            "history": {"path": f"{folder}/history.parquet"},
+        }
+        sharpness = {"kind": "hessian", "models": ["vit"], "snapshots": ["epoch_1", "end"]}
+        curves = {"kind": "training", "models": ["vit"]}
+        settings["figures"] |= {"sharpness": sharpness, "curves": curves}
+
+    write_own(tmp_path, change)
+    targets = ("figures/own/sharpness.pdf", "figures/own/curves.pdf")
+    plan = Workflow(fresh.root, tmp_path).plan(*targets)
+    found = (plan["train_model"], plan["take_snapshot"], plan["convert_snapshot"])
+    assert found == (1, 1, 1)
