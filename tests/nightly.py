@@ -39,7 +39,7 @@ STEPS = (
     Step("slow tests of the library, plans, promises", 45),
     Step("Slurm: dead nodes, killed runs, too little memory", 20, "tests/slurm"),
     Step("the study of the paper, with golden weights", 20, "tests/runs/test_golden_study.py"),
-    Step("damage, full disks, servers that stall, clocks, caches", 60, "tests/faults"),
+    Step("damage, full disks, clocks, caches", 60, "tests/faults"),
     Step("damaged files for every reader", 30, module=("tests.security.fuzz", "--seed", "today")),
     Step("runs that are killed 20 times", 120, "tests/faults/test_kills.py"),
 )

@@ -1,9 +1,7 @@
 import json
 import os
-import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -276,58 +274,6 @@ def test_a_tensor_is_read_once_to_be_checked(tmp_path: Path) -> None:
     file.array("x")
     with pytest.raises(VitscopeError, match="y is not what was written"):
         file.array("y")
-
-
-def test_a_missing_file(tmp_path: Path) -> None:
-    with pytest.raises(VitscopeError, match=r"^Cannot read .*none: No such file or directory\.$"):
-        TensorFile(tmp_path / "none")
-
-
-def test_a_killed_writer_leaves_nothing_under_the_name(tmp_path: Path) -> None:
-    target = tmp_path / "file.safetensors"
-    code = (
-        "import sys, time, numpy as np\n"
-        "from vitscope.files.tensors import TensorWriter\n"
-        "with TensorWriter(sys.argv[1], {'x': ('F32', (9, 3))}, {}) as writer:\n"
-        "    writer.write('x', 0, np.ones((4, 3), np.float32))\n"
-        "    print('half', flush=True)\n"
-        "    time.sleep(60)\n"
-    )
-    with subprocess.Popen(
-        [sys.executable, "-c", code, str(target)],
-        stdout=subprocess.PIPE,
-        cwd=Path(__file__).parents[2],
-    ) as process:
-        assert process.stdout.readline() == b"half\n"
-        process.send_signal(signal.SIGKILL)
-    assert not target.exists()
-    write(target, {"x": ("F32", np.ones((9, 3), np.float32))})
-    assert list(tmp_path.iterdir()) == [target]
-    TensorFile(target)
-
-
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    mount = tmp_path / "disk"
-    mount.mkdir()
-    command = ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(mount)]
-    try:
-        subprocess.run(command, check=True, capture_output=True)
-    except (OSError, subprocess.CalledProcessError):
-        pytest.skip("needs the right to mount a small file system")
-    yield mount
-    subprocess.run(["umount", str(mount)], check=True)
-
-
-def test_a_full_disk(small_disk: Path) -> None:
-    target = small_disk / "file"
-    with pytest.raises(VitscopeError) as caught:
-        write(target, {"x": ("U8", np.ones((1000, 1000), np.uint8))})
-    assert str(caught.value) == (
-        f"Cannot write {target} (No space left on device): free some space, or make its folder "
-        "writable."
-    )
-    assert list(small_disk.iterdir()) == []
 
 
 @pytest.mark.parametrize("dtype", ["F32", "BF16", "I64", "U8"])

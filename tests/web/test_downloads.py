@@ -86,14 +86,6 @@ fetch(sys.argv[1], sys.argv[2], label='ResNet')
 """
 
 
-def leave_partial(target: Path, data: bytes, url: str, etag: str) -> None:
-    """Leave what a killed download leaves."""
-    target.parent.mkdir(parents=True)
-    target.with_name(f".{target.name}.partial").write_bytes(data)
-    note = json.dumps({"url": url, "etag": etag})
-    target.with_name(f".{target.name}.partial.json").write_text(note)
-
-
 def test_a_file_arrives_whole_and_alone(site, get, target, said):
     url = site.at("/w", whole(DATA))
     md5 = hashlib.md5(DATA).hexdigest()
@@ -101,11 +93,6 @@ def test_a_file_arrives_whole_and_alone(site, get, target, said):
     assert target.read_bytes() == DATA
     assert list(target.parent.iterdir()) == [target]
     assert said == ["ResNet: downloaded 0.3 MB"]
-
-
-def test_a_file_without_an_announced_size_arrives(site, get, target):
-    assert get(site.at("/w", chunked(DATA))) == SHA256
-    assert target.read_bytes() == DATA
 
 
 def test_a_download_replaces_an_older_file(site, get, target):
@@ -250,10 +237,6 @@ def test_the_pause_a_server_asks_for_is_kept(site, get, monkeypatch, header, low
     assert low <= pauses[0] <= high
 
 
-def test_a_senseless_wish_for_a_pause_is_ignored(site, get):
-    assert get(site.at("/w", status(503, Retry_After="soon"), whole(DATA))) == SHA256
-
-
 def test_without_a_network_the_sentence_says_so(get, target):
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
@@ -322,79 +305,78 @@ def test_https_is_followed_to_https_and_not_to_http(secure_site, get, target, mo
     assert f"leads on to an address that is not followed ({unsafe})" in sentence
 
 
-def test_a_stalled_download_is_started_again(site, get):
-    assert get(site.at("/w", stalling(DATA, 1000), whole(DATA)), timeout=0.2) == SHA256
+def rest_of(data: bytes, first: int, end: int, etag: str) -> Answer:
+    """Send some bytes as if they had been asked for."""
+
+    def answer(handler: Handler) -> None:
+        content_range = f"bytes {first}-{end - 1}/{len(DATA)}"
+        length = end - first
+        handler.begin(206, Content_Length=length, Content_Range=content_range, ETag=etag)
+        handler.wfile.write(data[first:end])
+
+    return answer
 
 
-def test_the_rest_is_asked_for_after_a_break(site, get, target):
-    url = site.at("/w", broken(DATA, 100_000, ETag='"one"'), ranged(DATA, '"one"'))
-    assert get(url) == SHA256
-    first, second = site.asked("/w")
-    assert "Range" not in first
-    assert second["Range"] == "bytes=100000-"
-    assert second["If-Range"] == '"one"'
+FROM, LAST = "bytes=100000-", len(DATA)
+HALF, HALF_OF_OTHER = (broken(data, 100_000, ETag='"one"') for data in (DATA, OTHER))
+# What a server does at one attempt after the other, and which part it is asked for.
+BROKEN_OFF: dict[str, tuple[list[Answer], list[str | None]]] = {
+    "the rest is asked for": ([HALF, ranged(DATA, '"one"')], [None, FROM]),
+    "the file has changed": ([HALF_OF_OTHER, ranged(DATA, '"two"')], [None, FROM]),
+    "the new file is shorter": (
+        [broken(OTHER * 2, 400_000, ETag='"one"'), ranged(DATA, '"two"')],
+        [None, "bytes=400000-"],
+    ),
+    "all is sent again": ([HALF, whole(DATA, ETag='"one"')], [None, FROM]),
+    "the rest is of another file": (
+        [HALF_OF_OTHER, rest_of(DATA, 100_000, LAST, '"two"'), whole(DATA)],
+        [None, FROM, None],
+    ),
+    # As many bytes as are missing, and not those.
+    "another part is sent": (
+        [HALF, rest_of(DATA, 0, 200_000, '"one"'), whole(DATA)],
+        [None, FROM, None],
+    ),
+    "part of the rest is sent": (
+        [HALF, rest_of(DATA, 100_000, 200_000, '"one"'), ranged(DATA, '"one"')],
+        [None, FROM, "bytes=200000-"],
+    ),
+    "there is no version": ([broken(DATA, 100_000), whole(DATA)], [None, None]),
+    "the version is weak": ([broken(DATA, 100_000, ETag='W/"one"'), whole(DATA)], [None, None]),
+    "the server stalls": ([stalling(DATA, 1000), whole(DATA)], [None, None]),
+    "the server sends no size": ([chunked(DATA)], [None]),
+    "a senseless pause is asked for": ([status(503, Retry_After="soon"), whole(DATA)], [None] * 2),
+}
 
 
-def test_a_file_that_changed_between_attempts_is_not_glued(site, get, target):
-    url = site.at("/w", broken(OTHER, 100_000, ETag='"one"'), ranged(DATA, '"two"'))
-    assert get(url) == SHA256
+@pytest.mark.parametrize("name", BROKEN_OFF)
+def test_two_files_are_never_joined(site, get, target, name):
+    answers, parts = BROKEN_OFF[name]
+    assert get(site.at("/w", *answers), timeout=0.2) == SHA256
     assert target.read_bytes() == DATA
+    assert [headers.get("Range") for headers in site.asked("/w")] == parts
+    assert {headers.get("If-Range") for headers in site.asked("/w")} <= {None, '"one"'}
 
 
-def test_a_server_that_ignores_if_range_is_not_believed(site, get, target):
-    def rest_of_another(handler):
-        rest = DATA[100_000:]
-        content_range = f"bytes 100000-{len(DATA) - 1}/{len(DATA)}"
-        handler.begin(206, Content_Length=len(rest), Content_Range=content_range, ETag='"two"')
-        handler.wfile.write(rest)
-
-    url = site.at("/w", broken(OTHER, 100_000, ETag='"one"'), rest_of_another, whole(DATA))
-    assert get(url) == SHA256
-    assert target.read_bytes() == DATA
-    assert "Range" not in site.asked("/w")[2]
+# What a killed download has left, whether it is asked to go on, and whether it does.
+LEFT = {
+    "of another address": (OTHER[:1000], "/other", [False]),
+    "without its note": (OTHER[:1000], None, [False]),
+    "damaged": (b"damaged", "/w", [True, False]),
+    "too long": (DATA, "/w", [True, False]),
+}
 
 
-def test_a_server_that_sends_another_part_is_not_believed(site, get, target):
-    def another_part(handler):
-        # As many bytes as are missing, and not those.
-        content_range = f"bytes 0-199999/{len(DATA)}"
-        handler.begin(206, Content_Length=200_000, Content_Range=content_range, ETag='"one"')
-        handler.wfile.write(DATA[:200_000])
-
-    url = site.at("/w", broken(DATA, 100_000, ETag='"one"'), another_part, whole(DATA))
-    assert get(url) == SHA256
-    assert target.read_bytes() == DATA
-
-
-def test_part_of_the_rest_is_not_the_rest(site, get, target):
-    def some_of_the_rest(handler):
-        content_range = f"bytes 100000-199999/{len(DATA)}"
-        handler.begin(206, Content_Length=100_000, Content_Range=content_range, ETag='"one"')
-        handler.wfile.write(DATA[100_000:200_000])
-
-    url = site.at(
-        "/w", broken(DATA, 100_000, ETag='"one"'), some_of_the_rest, ranged(DATA, '"one"')
-    )
-    assert get(url) == SHA256
-    assert target.read_bytes() == DATA
-
-
-def test_a_server_without_ranges_sends_all_again(site, get, target):
-    url = site.at("/w", broken(DATA, 100_000, ETag='"one"'), whole(DATA, ETag='"one"'))
-    assert get(url) == SHA256
-    assert target.read_bytes() == DATA
-
-
-@pytest.mark.parametrize("headers", [{}, {"ETag": 'W/"one"'}], ids=["no tag", "weak tag"])
-def test_a_version_that_cannot_be_recognized_is_not_resumed(site, get, headers):
-    assert get(site.at("/w", broken(DATA, 100_000, **headers), whole(DATA))) == SHA256
-    assert "Range" not in site.asked("/w")[1]
-
-
-def test_a_new_version_that_is_shorter_leaves_nothing_of_the_old(site, get, target):
-    url = site.at("/w", broken(OTHER * 2, 400_000, ETag='"one"'), ranged(DATA, '"two"'))
-    assert get(url) == SHA256
-    assert target.read_bytes() == DATA
+@pytest.mark.parametrize("name", LEFT)
+def test_what_a_killed_download_left_is_not_used(site, get, target, name):
+    data, place, asked = LEFT[name]
+    url = site.at("/w", ranged(DATA, "one"))
+    target.parent.mkdir(parents=True)
+    target.with_name(f".{target.name}.partial").write_bytes(data)
+    note = json.dumps({"url": f"{site.root}{place}", "etag": "one"}) if place else "{"
+    target.with_name(f".{target.name}.partial.json").write_text(note)
+    assert get(url, sha256=SHA256) == SHA256
+    assert [("Range" in headers) for headers in site.asked("/w")] == asked
 
 
 def test_a_killed_download_is_resumed(site, target, get):
@@ -418,32 +400,6 @@ def test_a_killed_download_is_resumed(site, target, get):
     assert get(url) == SHA256
     assert site.asked("/w")[1]["Range"] == f"bytes={there}-"
     assert list(target.parent.iterdir()) == [target]
-
-
-def test_what_a_killed_download_of_another_address_left_is_not_used(site, get, target):
-    leave_partial(target, OTHER[:1000], site.root + "/other", "one")
-    assert get(site.at("/w", ranged(DATA, "one"))) == SHA256
-    assert "Range" not in site.asked("/w")[0]
-
-
-def test_a_damaged_note_is_not_used(site, get, target):
-    leave_partial(target, OTHER[:1000], site.root + "/w", "one")
-    target.with_name(f".{target.name}.partial.json").write_text("{")
-    assert get(site.at("/w", ranged(DATA, "one"))) == SHA256
-
-
-def test_a_damaged_partial_file_is_downloaded_again(site, get, target):
-    url = site.at("/w", ranged(DATA, "one"))
-    leave_partial(target, b"damaged", url, "one")
-    assert get(url, sha256=SHA256) == SHA256
-    assert [("Range" in headers) for headers in site.asked("/w")] == [True, False]
-
-
-def test_a_partial_file_that_is_too_long_is_downloaded_again(site, get, target):
-    url = site.at("/w", ranged(DATA, "one"))
-    leave_partial(target, DATA, url, "one")
-    assert get(url) == SHA256
-    assert [("Range" in headers) for headers in site.asked("/w")] == [True, False]
 
 
 def test_a_place_that_cannot_be_written_is_reported(site, get, target):
