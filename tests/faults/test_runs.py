@@ -18,9 +18,9 @@ pytestmark = pytest.mark.others
 YEAR = 365 * 24 * 3600
 
 
-def asleep(script: Path) -> AbstractContextManager[None]:
-    """Let a script sleep for as long as no test waits."""
-    return edited(script, lambda text: f"import time\n{text}\ntime.sleep(600)\n")
+def asleep(job: Path) -> AbstractContextManager[None]:
+    """Let the work of a job, which stands at the end of its module, end in a long sleep."""
+    return edited(job, lambda text: f"import time\n{text}    time.sleep(600)\n")
 
 
 def ended(run: subprocess.Popen[str], how: Callable[[int, int], None]) -> float:
@@ -44,7 +44,7 @@ def test_a_run_refuses_a_second_one_and_ends_with_its_jobs(
     """A signal that is sent to the run alone is as for a job that was just starting."""
     workflow = copy_workflow(tmp_path / "copy", studies)
     table = f"results/{TINY}/blocks/vit.parquet"
-    with asleep(workflow.root / "scripts" / "list_blocks.py"):
+    with asleep(workflow.root / "vitscope/jobs/list_blocks.py"):
         run = workflow.start("--cores", "1", table, start_new_session=True, stdout=subprocess.PIPE)
         wait_for((workflow.root / table).exists)
         code, output = workflow.run("--cores", "1", table)
@@ -95,7 +95,7 @@ def test_results_that_a_wrong_clock_has_dated(victim: Workflow, years: int) -> N
     folders = (victim.root / "results", victim.root / "figures")
     dated(folders, time.time() + years * YEAR)
     assert victim.plan(*SOME, default=TINY) == {}
-    with edited(victim.root / "scripts/merge.py", lambda text: f"{text}\n"):
+    with edited(victim.root / "vitscope/jobs/merge.py", lambda text: f"{text}    pass\n"):
         assert victim.plan(*SOME, default=TINY)["merge"] > 0
 
 

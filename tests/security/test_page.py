@@ -14,11 +14,11 @@ def test_counts_are_those_of_the_tests() -> None:
     total = places * (sum(map(len, pickles)) + 3)
     for sentence in (
         f"{len(attacks.HARMFUL)} pickles that run code",
-        f"{len(test_pickles.ODD)} that are no tensors, {len(test_pickles.GREEDY)} that would fill",
+        f"{len(test_pickles.ODD)} that are not tensors, {len(test_pickles.GREEDY)} that would fill",
         f"in {places} places: today's",
         f"{total} of {total} refused",
         f"{len(test_archives.OUTSIDE)} links, devices",
-        f"{len(test_archives.WRONG)} arrays that lie",
+        f"{len(test_archives.WRONG)} arrays with false headers",
         f"{len(test_settings.TAGS)} tags, {len(test_settings.GREEDY)} texts",
         f"{len(test_settings.NAMES)} names in 5 places",
         f"{len(targets.TARGETS)} readers",
