@@ -28,7 +28,7 @@ wildcard_constraints:
     step=r"\d+",
     format=one_of(targets.VIDEO_FORMATS),
     table=one_of(tables_in()),
-    measure=one_of(registry.names()),
+    measure=one_of({*registry.names(), *names_in("own_measures")}),
     snapshot=one_of(snapshot_names()),
     part=r"\d+",
     epoch=r"\d+",

@@ -134,6 +134,10 @@ def names_of(wildcards):
     return names | {key: names[key].rpartition("/")[2] for key in SHOWN if key in names}
 
 
+# Where `vitscope plan` wants to read which jobs there are.
+PLAN = os.environ.get("VITSCOPE_PLAN")
+
+
 def of_job(name, **constants):
     """What the result of a job depends on: its values, and the code that it reaches.
 
@@ -149,18 +153,18 @@ def of_job(name, **constants):
         names = tuple(sorted(names_of(wildcards).items()))
         return exit_on_user_error(ask, study_of(wildcards).name, names)
 
-    def values(wildcards, output):
-        note_planned_job(name, wildcards, output)
+    # Snakemake compares what functions of wildcards return, and forgets what else they take.
+    def values(wildcards):
         return answer(wildcards)[0]
 
     def digest(wildcards):
         return answer(wildcards)[1]
 
-    return {"job": name, "values": values, "code": digest}
+    def planned(wildcards, output):
+        note_planned_job(name, wildcards, output)
+        return ""
 
-
-# Where `vitscope plan` wants to read which jobs there are.
-PLAN = os.environ.get("VITSCOPE_PLAN")
+    return {"job": name, "values": values, "code": digest} | ({"planned": planned} if PLAN else {})
 
 
 def note_planned_job(name, wildcards, output):

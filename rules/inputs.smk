@@ -165,21 +165,27 @@ def official_corrupted(wildcards):
 # Measures
 
 
+def all_measures():
+    """The declarations of all measures, with those that studies have of their own."""
+    own = (each for study in STUDIES.values() for each in study.own_measures.values())
+    return [*map(registry.declared, registry.names()), *(each.measure for each in own)]
+
+
 def needing(needs, in_parts=False):
     """A wildcard constraint: the measures that need something, in parts or as a whole."""
-    measures = map(registry.declared, registry.names())
+    measures = all_measures()
     return one_of(m.name for m in measures if m.needs == needs and m.in_parts == in_parts)
 
 
 def merged(of_pairs=False):
     """A wildcard constraint: the measures that are made in parts, of models or of pairs of them."""
-    measures = map(registry.declared, registry.names())
+    measures = all_measures()
     return one_of(m.name for m in measures if m.in_parts and m.of_pairs == of_pairs)
 
 
 def measure_of(wildcards):
     """The declaration of the measure of a path."""
-    return registry.declared(wildcards.measure)
+    return registry.of(study_of(wildcards)).declared(wildcards.measure)
 
 
 def predictions_of(wildcards):
@@ -300,7 +306,7 @@ def tables_of_figure(wildcards):
     path = "<results>/{study}/{table}/{model}.parquet"
     return {
         table: collect(path, study=study.name, table=table, model=figure.subjects(table))
-        for table in registry.kinds()[figure.kind].tables
+        for table in figure.tables
     }
 
 

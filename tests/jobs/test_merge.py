@@ -1,6 +1,7 @@
 """Parts are merged to a table that says where all of them come from."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -16,6 +17,14 @@ from vitscope.measures.given import OnLatents
 from vitscope.measures.hessian.table import TABLE
 
 
+def merging_of(measure: str) -> dict[str, Any]:
+    return {
+        "columns": registry.columns_of(measure),
+        "part_columns": registry.part_columns_of(measure),
+        "modules": [registry.merging_module(measure)],
+    }
+
+
 def test_parts_of_several_snapshots_are_merged(tmp_path: Path) -> None:
     paths = []
     for snapshot, what in (("warmup", "snapshot warmup"), ("end", "checkpoint")):
@@ -25,10 +34,8 @@ def test_parts_of_several_snapshots_are_merged(tmp_path: Path) -> None:
             paths.append(tmp_path / f"{snapshot}{batch}.parquet")
             facts = {"data_sha256": "d", f"{what}_sha256": f"digest of {snapshot}"}
             TABLE.write(rows, paths[-1], facts)
-    room = "vitscope.measures.hessian"
-    modules = {"part": f"{room}.table", "table": f"{room}.table", "merge": f"{room}.merge"}
     target = tmp_path / "hessian.parquet"
-    values = {"models": {"": "vit"}, "modules": modules, "settings": {}}
+    values = {"models": {"": "vit"}, "settings": {}, **merging_of("hessian")}
     run({"parts": paths}, {"table": target}, values, Resources())
     merged = TABLE.read(target)
     assert merged["snapshot"].tolist() == ["warmup"] * 2 + ["end"] * 2
@@ -50,10 +57,9 @@ def test_parts_of_both_models_of_a_pair_are_merged(tmp_path: Path) -> None:
         part = measure(OnLatents(latents, 0), batch_size=4)
         facts = {"data_sha256": f"data of {name}", "checkpoint_sha256": f"weights of {name}"}
         between.PART.write(part, paths[name][0], facts)
-    columns, merging = between.__name__, registry.merging_module("cka_between")
-    modules = {"part": columns, "table": columns, "merge": merging}
     target = tmp_path / "resnet+vit.parquet"
-    values = {"models": {"": "resnet", "other_": "vit"}, "modules": modules, "settings": {}}
+    models = {"": "resnet", "other_": "vit"}
+    values = {"models": models, "settings": {}, **merging_of("cka_between")}
     run(paths, {"table": target}, values, Resources())
     merged = between.TABLE.read(target)
     assert set(merged["model"]) == {"resnet"}

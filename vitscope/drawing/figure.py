@@ -7,7 +7,7 @@ order, the members and the published curves, and returns a figure.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from vitscope.claims.snapshots import select_snapshots
 
@@ -37,12 +37,14 @@ def draw(
     members: Sequence[Member],
     published: Mapping[str, "Published"],
     snapshots: Sequence[str] = (),
+    values: Mapping[str, Any] | None = None,
 ) -> "Figure":
     """Draw a figure by the module of its kind; call it within `saving.style`.
 
-    With `snapshots`, of a kind that has them, it shows these in this order and no others.
+    With `snapshots`, of a kind that has them, it shows these in this order and no others. `values`
+    are keyword arguments of its `plot`.
     """
     plot = import_module(module).plot
     shown = [select_snapshots(table, snapshots) if snapshots else table for table in tables]
-    figure: Figure = plot(*shown, members, published)
+    figure: Figure = plot(*shown, members, published, **(values or {}))
     return figure

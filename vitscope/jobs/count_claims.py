@@ -19,8 +19,9 @@ def _figures(study: "Study") -> dict[str, Values]:
     """Return the figures that the paper may claim something of, and who counts it."""
     found = {}
     for name, figure in study.figures.items():
-        kind = registry.kinds()[figure.kind]
-        if registry.has(kind.measure, "claims"):
+        measures = registry.of(study)
+        kind = measures.kinds()[figure.kind]
+        if measures.has(kind.measure, "claims"):
             found[name] = {
                 "kind": figure.kind,
                 "module": registry.module(kind.measure, "claims"),
@@ -96,7 +97,7 @@ def _evidence(figures: dict[str, Values]) -> "dict[str, Evidence]":
 def _read_tables(inputs: Files, evidence: "dict[str, Evidence]") -> "dict[str, pd.DataFrame]":
     import pandas as pd
 
-    from vitscope.networks.finding.block_table import BLOCKS
+    from vitscope.networks.finding.cut_point_columns import BLOCKS
 
     needed = {each.table.name: each.table for each in evidence.values()}
     tables = {name: table.read(inputs[name]) for name, table in needed.items()}

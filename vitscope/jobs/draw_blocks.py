@@ -26,7 +26,7 @@ def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> 
     from vitscope.drawing.network import plot
     from vitscope.drawing.saving import save, style
     from vitscope.drawing.text import literal
-    from vitscope.networks.finding.block_table import BLOCKS
+    from vitscope.networks.finding.cut_point_columns import BLOCKS
 
     blocks = BLOCKS.read(inputs["blocks"])
     with style(inputs["style"]):

@@ -19,7 +19,7 @@ def facts(study: "Study", figure: str) -> dict[str, str]:
     """Return what a figure is made from, for its caption and its metadata."""
     entry = study.figures[figure]
     models = [study.models[name] for name in entry.models]
-    measure = registry.declared(registry.kinds()[entry.kind].measure)
+    measure = registry.of(study).declared(entry.measure)
     data = sorted({model.data for model in models})
     splits = measure.splits(study)
     made_from = [*data, f"{' and '.join(splits)} images"] if splits else data
@@ -35,21 +35,19 @@ def facts(study: "Study", figure: str) -> dict[str, str]:
 def _values(study: "Study", names: Names) -> Values:
     name = names["figure"]
     entry = study.figures[name]
-    kind = registry.kinds()[entry.kind]
+    measures = registry.of(study)
+    kind = measures.kinds()[entry.kind]
     return {
         "name": name,
-        "tables": {table: columns_of(table) for table in kind.tables},
+        "tables": {table: columns_of(study, table) for table in kind.tables},
         "published_columns": sorted(kind.published),
         "members": describing.members(study, name),
         "published": None if entry.published is None else asdict(entry.published),
         "snapshots": entry.shown_snapshots(),
         "facts": facts(study, name),
         "caption": caption_of(kind),
-        "module": registry.module(kind.measure, kind.module),
-        "modules": [
-            registry.module(kind.measure, kind.module),
-            *(columns_of(table) for table in kind.tables),
-        ],
+        "values": kind.values,
+        "modules": [measures.module(kind.measure, kind.module)],
     }
 
 
@@ -64,20 +62,21 @@ def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> 
     from vitscope.drawing.figure import Member, draw
     from vitscope.drawing.saving import save, style
     from vitscope.drawing.text import literal
-    from vitscope.jobs.opening import open_columns
+    from vitscope.files.tables import Table
 
     tables = [
-        pd.concat([open_columns(module).read(path) for path in inputs[name]])
-        for name, module in values["tables"].items()
+        pd.concat([Table(**columns).read(path) for path in inputs[name]])
+        for name, columns in values["tables"].items()
     ]
     members = [
         Member(**{**member, "label": literal(member["label"])}) for member in values["members"]
     ]
+    (module,) = values["modules"]
     columns = set(values["published_columns"])
     published = read_published_of(values["published"], columns, inputs["published"])
     made_from = values["facts"] | _digests(inputs, values)
     with style(inputs["style"]):
-        figure = draw(values["module"], tables, members, published, values["snapshots"])
+        figure = draw(module, tables, members, published, values["snapshots"], values["values"])
         for path in outputs.values():
             save(figure, path, values["name"], made_from)
 

@@ -11,21 +11,25 @@ if TYPE_CHECKING:
 
 
 def _values(study: "Study", names: Names) -> Values:
+    measures = registry.of(study)
     measure, model, part = names["measure"], names["model"], int(names["part"])
     return {
-        "settings": registry.declared(measure).part(study, model, part),
+        "settings": measures.declared(measure).part(study, model, part),
         "first_image": part * study.analysis.shard_size,
-        "modules": [registry.module(measure, "compute"), registry.module(measure, "table")],
+        "columns": measures.part_columns_of(measure),
+        "modules": [measures.module(measure, "compute")],
     }
 
 
 def _seconds(request: Request) -> float:
-    rate = registry.declared(request.names["measure"]).seconds_per_gb
+    measures = registry.of(request.study)
+    rate = measures.declared(request.names["measure"]).seconds_per_gb
     return rate * latents_bytes(request) / 1e9 if request.network else 0
 
 
 def _batches(names: Names) -> str | None:
-    return registry.declared(names["measure"]).batch_setting
+    measure = names["measure"]
+    return registry.declared(measure).batch_setting if measure in registry.names() else None
 
 
 JOB = Job(values=_values, takes=Takes(seconds=_seconds), batches=_batches)
@@ -35,12 +39,12 @@ def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> 
     """Measure the shard, and write its part."""
     from importlib import import_module
 
+    from vitscope.files.tables import Table
     from vitscope.files.tensors import TensorFile
-    from vitscope.jobs.opening import open_columns
     from vitscope.measures.given import OnLatents
 
-    compute, columns = values["modules"]
+    (compute,) = values["modules"]
     latents = TensorFile(inputs["latents"])
     given = OnLatents(latents, values["first_image"], resources.threads)
     part = import_module(compute).measure(given, **values["settings"])
-    open_columns(columns, "PART").write(part, outputs["part"], latents.metadata)
+    Table(**values["columns"]).write(part, outputs["part"], latents.metadata)

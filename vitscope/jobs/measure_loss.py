@@ -13,16 +13,17 @@ if TYPE_CHECKING:
 
 
 def _values(study: "Study", names: Names) -> Values:
+    measures = registry.of(study)
     measure, model = names["measure"], names["model"]
     network = study.network(model)
     return {
         "named": {"model": model, "snapshot": names["snapshot"]},
         "network": network,
-        "settings": registry.declared(measure).part(study, model, int(names["part"])),
+        "settings": measures.declared(measure).part(study, model, int(names["part"])),
         "device": study.device,
+        "columns": measures.columns_of(measure),
         "modules": [
-            registry.module(measure, "compute"),
-            registry.module(measure, "table"),
+            measures.module(measure, "compute"),
             module_of(network["family"]),
         ],
     }
@@ -35,11 +36,12 @@ def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> 
     """Measure the loss."""
     from importlib import import_module
 
-    from vitscope.jobs.opening import open_columns, open_device, open_network, origin_of
+    from vitscope.files.tables import Table
+    from vitscope.jobs.opening import open_device, open_network, origin_of
     from vitscope.measures.given import OnLoss
     from vitscope.training.augmented import Augmented
 
-    compute, columns, _ = values["modules"]
+    compute, _ = values["modules"]
     checkpoint, images = inputs["checkpoint"], Augmented(inputs["images"])
     given = OnLoss(
         open_network(checkpoint, values["network"]),
@@ -51,7 +53,7 @@ def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> 
     snapshot = values["named"]["snapshot"]
     what = "checkpoint" if snapshot == END else f"snapshot {snapshot}"
     origin = {f"{what}_sha256": digest for digest in origin_of(checkpoint).values()}
-    table = open_columns(columns)
+    table = Table(**values["columns"])
     table.write(
         table.named(part, **values["named"]),
         outputs["part"],

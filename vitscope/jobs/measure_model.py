@@ -12,17 +12,18 @@ if TYPE_CHECKING:
 
 
 def _values(study: "Study", names: Names) -> Values:
+    measures = registry.of(study)
     measure, model = names["measure"], names["model"]
     network = study.network(model)
     return {
         "model": model,
         "network": network,
-        "settings": registry.declared(measure).part(study, model, int(names.get("part", 0))),
+        "settings": measures.declared(measure).part(study, model, int(names.get("part", 0))),
         "batch_size": study.analysis.batch_size,
         "device": study.device,
+        "columns": measures.part_columns_of(measure),
         "modules": [
-            registry.module(measure, "compute"),
-            registry.module(measure, "table"),
+            measures.module(measure, "compute"),
             module_of(network["family"]),
         ],
     }
@@ -31,13 +32,15 @@ def _values(study: "Study", names: Names) -> Values:
 def work_of_measure(request: Request) -> Work | None:
     """Return the passes that a measure makes for a part, as it says itself."""
     names, cut_points = request.names, request.network.cut_points if request.network else 0
-    measure, part = registry.declared(names["measure"]), int(names.get("part", 0))
+    measure, part = registry.of(request.study).declared(names["measure"]), int(names.get("part", 0))
     return measure.work(request.study, names["model"], part, request.images, cut_points)
 
 
 def batches_of_measure(names: Names) -> str:
     """Return the setting that says how many images a measure has in memory at once."""
-    return registry.declared(names["measure"]).batch_setting or "analysis.batch_size"
+    measure = names["measure"]
+    own = registry.declared(measure).batch_setting if measure in registry.names() else None
+    return own or "analysis.batch_size"
 
 
 JOB = Job(values=_values, takes=Takes(torch=True, work=work_of_measure), batches=batches_of_measure)
@@ -48,20 +51,20 @@ def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> 
     from importlib import import_module
 
     from vitscope.corruptions.corrupted import Corrupted
-    from vitscope.files.tables import read_warnings, warned
+    from vitscope.files.tables import Table, read_warnings, warned
     from vitscope.jobs.opening import (
-        open_columns,
         open_device,
         open_images,
         open_network,
         origin_of,
     )
     from vitscope.measures.given import OnModel
-    from vitscope.networks.finding.block_table import BLOCKS, read_cut_points
+    from vitscope.networks.finding.block_table import read_cut_points
+    from vitscope.networks.finding.cut_point_columns import BLOCKS
     from vitscope.networks.running.prediction_table import PREDICTIONS
     from vitscope.training.augmented import Augmented
 
-    compute, columns, _ = values["modules"]
+    compute, _ = values["modules"]
     checkpoint, images = inputs["checkpoint"], open_images(inputs["images"])
     predictions, alike = inputs.get("predictions"), inputs.get("alike")
     given = OnModel(
@@ -82,4 +85,4 @@ def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> 
     origin |= warned([*read_warnings([predictions] if predictions else []), *given.warnings])
     if given.alike:
         origin["training_sha256"] = given.alike.metadata["data_sha256"]
-    open_columns(columns, "PART").write(table, outputs["table"], origin)
+    Table(**values["columns"]).write(table, outputs["table"], origin)

@@ -11,15 +11,16 @@ if TYPE_CHECKING:
 
 
 def _values(study: "Study", names: Names) -> Values:
+    measures = registry.of(study)
     measure, model = names["measure"], names["model"]
     network = study.network(model)
     return {
         "model": model,
         "network": network,
-        "settings": registry.declared(measure).part(study, model, 0),
+        "settings": measures.declared(measure).part(study, model, 0),
+        "columns": measures.columns_of(measure),
         "modules": [
-            registry.module(measure, "compute"),
-            registry.module(measure, "table"),
+            measures.module(measure, "compute"),
             module_of(network["family"]),
         ],
     }
@@ -32,11 +33,12 @@ def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> 
     """Measure the network."""
     from importlib import import_module
 
-    from vitscope.jobs.opening import open_columns, open_network, origin_of
+    from vitscope.files.tables import Table
+    from vitscope.jobs.opening import open_network, origin_of
     from vitscope.measures.given import OnNetwork
 
-    compute, columns, _ = values["modules"]
+    compute, _ = values["modules"]
     network = open_network(inputs["checkpoint"], values["network"])
     given = OnNetwork(values["model"], network, values["network"])
     table = import_module(compute).measure(given, **values["settings"])
-    open_columns(columns).write(table, outputs["table"], origin_of(inputs["checkpoint"]))
+    Table(**values["columns"]).write(table, outputs["table"], origin_of(inputs["checkpoint"]))

@@ -10,11 +10,13 @@ if TYPE_CHECKING:
 
 
 def _values(study: "Study", names: Names) -> Values:
+    measures = registry.of(study)
     measure, model = names["measure"], names["model"]
     return {
         "model": model,
-        "settings": registry.declared(measure).part(study, model, 0),
-        "modules": [registry.module(measure, "compute"), registry.module(measure, "table")],
+        "settings": measures.declared(measure).part(study, model, 0),
+        "columns": measures.columns_of(measure),
+        "modules": [measures.module(measure, "compute")],
     }
 
 
@@ -25,13 +27,13 @@ def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> 
     """Measure the predictions."""
     from importlib import import_module
 
-    from vitscope.files.tables import read_metadata
-    from vitscope.jobs.opening import open_columns, open_images
+    from vitscope.files.tables import Table, read_metadata
+    from vitscope.jobs.opening import open_images
     from vitscope.measures.given import OnPredictions
     from vitscope.networks.running.prediction_table import PREDICTIONS
 
-    compute, columns = values["modules"]
+    (compute,) = values["modules"]
     predictions, images = inputs["predictions"], open_images(inputs["images"])
     given = OnPredictions(values["model"], PREDICTIONS.read(predictions), images)
     table = import_module(compute).measure(given, **values["settings"])
-    open_columns(columns).write(table, outputs["table"], read_metadata(predictions))
+    Table(**values["columns"]).write(table, outputs["table"], read_metadata(predictions))

@@ -11,15 +11,16 @@ if TYPE_CHECKING:
 
 
 def _values(study: "Study", names: Names) -> Values:
+    measures = registry.of(study)
     measure, model = names["measure"], study.models[names["model"]]
     # What was recorded in training takes no network.
     family = [] if model.history else [module_of(model.family)]
     return {
         "model": names["model"],
-        "settings": registry.declared(measure).part(study, names["model"], 0),
+        "settings": measures.declared(measure).part(study, names["model"], 0),
+        "columns": measures.columns_of(measure),
         "modules": [
-            registry.module(measure, "compute"),
-            registry.module(measure, "table"),
+            measures.module(measure, "compute"),
             *family,
         ],
     }
@@ -32,13 +33,13 @@ def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> 
     """Measure the history of the training, or else its snapshots."""
     from importlib import import_module
 
+    from vitscope.files.tables import Table
     from vitscope.files.tensors import TensorFile
     from vitscope.files.whole import sha256_of
-    from vitscope.jobs.opening import open_columns
     from vitscope.measures.given import OnWeights
     from vitscope.training.history import HISTORY
 
-    compute, columns, *_ = values["modules"]
+    compute, *_ = values["modules"]
     history = inputs.get("history")
     if history:
         given = OnWeights(values["model"], history=HISTORY.read(history))
@@ -48,4 +49,4 @@ def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> 
         given = OnWeights(values["model"], snapshots=snapshots)
         origin = {"checkpoint_sha256": snapshots[-1].metadata["source_sha256"]}
     table = import_module(compute).measure(given, **values["settings"])
-    open_columns(columns).write(table, outputs["table"], origin)
+    Table(**values["columns"]).write(table, outputs["table"], origin)

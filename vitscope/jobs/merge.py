@@ -10,8 +10,6 @@ from vitscope.measures.measure import Measure
 if TYPE_CHECKING:
     from vitscope.settings.study import Study
 
-BLOCK_TABLE = "vitscope.networks.finding.block_table"
-
 
 def measure_of_parts(measure: Measure) -> Measure:
     """Return the measure that the parts of a table are of: itself, unless it says another."""
@@ -19,19 +17,15 @@ def measure_of_parts(measure: Measure) -> Measure:
 
 
 def _values(study: "Study", names: Names) -> Values:
-    measure = registry.declared(names["measure"])
-    modules = {
-        "part": registry.module(measure_of_parts(measure).name, "table"),
-        "table": registry.module(measure.name, "table"),
-    }
-    if merging := registry.merging_module(measure.name):
-        modules["merge"] = merging
-    if measure.merges_blocks:
-        modules["blocks"] = BLOCK_TABLE
+    measures = registry.of(study)
+    measure = measures.declared(names["measure"])
+    merging = measures.merging_module(measure.name)
     return {
         "models": by_prefix(names["model"]),
         "settings": measure.merging(study, names["model"]),
-        "modules": modules,
+        "columns": measures.columns_of(measure.name),
+        "part_columns": measures.part_columns_of(measure_of_parts(measure).name),
+        "modules": [merging] if merging else [],
     }
 
 
@@ -40,13 +34,13 @@ JOB = Job(values=_values)
 
 def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
     """Merge the parts; inputs of the other model of a pair have names that say so."""
-    from vitscope.jobs.opening import open_columns
-    from vitscope.measures.merging import Measured, merged
+    from vitscope.files.tables import Table
+    from vitscope.measures.merging import Measured, merge_parts
 
     measured = {
         prefix: Measured(model, inputs[f"{prefix}parts"], inputs.get(f"{prefix}blocks"))
         for prefix, model in values["models"].items()
     }
-    modules = {"merge": None, "blocks": None, **values["modules"]}
-    table, origin = merged(modules, measured, values["settings"])
-    open_columns(modules["table"]).write(table, outputs["table"], origin)
+    part = Table(**values["part_columns"])
+    table, origin = merge_parts(measured, part, values["settings"], *values["modules"])
+    Table(**values["columns"]).write(table, outputs["table"], origin)

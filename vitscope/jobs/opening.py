@@ -1,12 +1,10 @@
 """What jobs open: a path, or in its place what is in memory already."""
 
 from collections.abc import Mapping
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vitscope.data.split import Split
-from vitscope.files.tables import Table
 
 if TYPE_CHECKING:
     import torch
@@ -46,11 +44,3 @@ def open_device(device: Any) -> "torch.device":
     from vitscope.networks.running.device import pick_device
 
     return pick_device(device)
-
-
-def open_columns(module: str, name: str = "TABLE") -> Table:
-    """Return the columns of a table; as `PART` of its parts, where these have others."""
-    columns = import_module(module)
-    there = (getattr(columns, each, None) for each in (name, "TABLE", "BLOCKS"))
-    found: Table = next(each for each in there if each)
-    return found

@@ -16,7 +16,7 @@ def splits_shown(study: "Study") -> list[tuple[str, str]]:
         (study.models[model].data, name)
         for measure in study.measures()
         for model in study.models_of(measure)
-        for name in registry.declared(measure).splits(study)
+        for name in registry.of(study).declared(measure).splits(study)
     }
     return sorted(shown)
 

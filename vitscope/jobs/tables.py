@@ -9,7 +9,7 @@ from vitscope.measures import registry
 
 # The tables that are no measure's, and where their columns are.
 OTHERS = {
-    "blocks": ("vitscope.networks.finding.block_table", "BLOCKS"),
+    "blocks": ("vitscope.networks.finding.cut_point_columns", "BLOCKS"),
     "predictions": ("vitscope.networks.running.prediction_table", "PREDICTIONS"),
     "buildup": ("vitscope.buildup.table", "BUILDUP"),
     "buildup_result": ("vitscope.buildup.table", "RESULT"),
@@ -24,8 +24,7 @@ def tables() -> dict[str, Table]:
     """Return all tables by their names: of measures, of their parts, and others."""
     found: dict[str, Table] = {}
     for measure in registry.names():
-        module = import_module(registry.module(measure, "table"))
-        for table in (getattr(module, "PART", module.TABLE), module.TABLE):
+        for table in (registry.part_table(measure), registry.table(measure)):
             found[table.name] = table
     for module_name, constant in OTHERS.values():
         other: Table = getattr(import_module(module_name), constant)

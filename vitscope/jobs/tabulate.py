@@ -1,22 +1,23 @@
 """Write one table of a study from those of its models, or pairs of them."""
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from vitscope.jobs.job import Files, Job, Names, Resources, Values
-from vitscope.jobs.merge import BLOCK_TABLE
 from vitscope.measures import registry
+from vitscope.networks.finding.cut_point_columns import BLOCKS
 
 if TYPE_CHECKING:
     from vitscope.settings.study import Study
 
 
-def columns_of(table: str) -> str:
-    """Return the module that says the columns of a table."""
-    return BLOCK_TABLE if table == "blocks" else registry.module(table, "table")
+def columns_of(study: "Study", table: str) -> Values:
+    """Return the name and the columns of a table, as plain values."""
+    return asdict(BLOCKS) if table == "blocks" else registry.of(study).columns_of(table)
 
 
 def _values(study: "Study", names: Names) -> Values:
-    return {"modules": [columns_of(names["table"])]}
+    return {"columns": columns_of(study, names["table"])}
 
 
 JOB = Job(values=_values)
@@ -26,11 +27,9 @@ def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> 
     """Join the tables."""
     import pandas as pd
 
-    from vitscope.files.tables import read_warnings, warned
-    from vitscope.jobs.opening import open_columns
+    from vitscope.files.tables import Table, read_warnings, warned
 
-    (columns,) = values["modules"]
-    table = open_columns(columns)
+    table = Table(**values["columns"])
     frames = [table.read(path) for path in inputs["subjects"]]
     warnings = warned(read_warnings(inputs["subjects"]))
     table.write(pd.concat(frames, ignore_index=True), outputs["table"], warnings)

@@ -8,13 +8,11 @@ import json
 import re
 from collections.abc import Iterable, Iterator
 from functools import cache
-from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
 from vitscope.errors import VitscopeError
-from vitscope.files.tables import Table
 from vitscope.files.whole import atomic_path
 from vitscope.jobs.tables import find_table
 from vitscope.manual import python_api
@@ -140,9 +138,7 @@ def _claims(measure: str) -> str:
 
 def _parts(measure: str) -> str:
     """Return the name of the table of a measure's parts, which is its own if it has no other."""
-    module = import_module(registry.module(measure, "table"))
-    table: Table = getattr(module, "PART", module.TABLE)
-    return table.name
+    return registry.part_table(measure).name
 
 
 def _family(family: str) -> str:

@@ -37,8 +37,8 @@ class FigureKind:
     file of published points that it can show, or that its claims are compared with; none if empty.
     `snapshots` tells whether a figure of this kind says which moments of training it shows. A
     figure `by_epoch` shows each model at several of them, as models of their own. The registry
-    fills in `measure`. `text` is the caption where no file has it, and `arguments` are keywords of
-    `plot` besides.
+    fills in `measure`. `text` is the caption where no file has it, and `values` are keyword
+    arguments of `plot`.
     """
 
     suffix: str = ""
@@ -48,7 +48,7 @@ class FigureKind:
     by_epoch: bool = False
     measure: str = ""
     text: str = ""
-    arguments: Given = field(default_factory=dict)
+    values: Given = field(default_factory=dict)
 
     @property
     def tables(self) -> tuple[str, ...]:

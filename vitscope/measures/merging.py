@@ -3,13 +3,13 @@
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
-from types import ModuleType
 from typing import Any, NamedTuple
 
 import pandas as pd
 
 from vitscope.files.tables import Table, read_metadata
 from vitscope.measures.given import Parts
+from vitscope.networks.finding.cut_point_columns import BLOCKS, CUT_POINT
 
 
 class Measured(NamedTuple):
@@ -20,43 +20,35 @@ class Measured(NamedTuple):
     blocks: Path | str | None = None
 
 
-def merged(
-    modules: Mapping[str, str | None],
+def merge_parts(
     measured: Mapping[str, Measured],
+    part: Table,
     settings: Mapping[str, Any],
+    module: str | None = None,
 ) -> tuple[pd.DataFrame, dict[str, str]]:
-    """Return a table, and what is known of where it comes from.
+    """Return a table, and the facts about its origin.
 
-    `modules` say the columns of parts and table, and how parts are merged; `measured` is of a
-    model, or of two, by what comes before the names of their facts.
+    `part` is the table of the parts, and `module` merges them; without it they are put below each
+    other. `measured` is of a model, or of two, by what comes before the names of their facts.
     """
-    columns = part_columns(import_module(str(modules["part"])))
     measured_of: list[Parts] = []
     origin: dict[str, str] = {}
     for prefix, of_model in measured.items():
-        tables = map(columns.read, of_model.parts)
-        measured_of.append(Parts(of_model.model, tables, _cut_points(modules, of_model)))
+        tables = map(part.read, of_model.parts)
+        measured_of.append(Parts(of_model.model, tables, _cut_points(of_model)))
         # Parts may be of several snapshots, and each says of which.
         facts = [fact for path in of_model.parts for fact in read_metadata(path).items()]
         origin |= {f"{prefix}{key}": value for key, value in facts}
-    if modules["merge"]:
-        table = import_module(modules["merge"]).merge(*measured_of, **settings)
+    if module:
+        table = import_module(module).merge(*measured_of, **settings)
     else:
         (parts,) = measured_of
         table = pd.concat(parts.tables, ignore_index=True)
     return table, origin
 
 
-def part_columns(room: ModuleType) -> Table:
-    """Return the columns of the parts of a measure: those of its table, unless it says others."""
-    columns: Table = getattr(room, "PART", room.TABLE)
-    return columns
-
-
-def _cut_points(modules: Mapping[str, str | None], measured: Measured) -> pd.DataFrame:
+def _cut_points(measured: Measured) -> pd.DataFrame:
     """Return the cut points of a model, a row each, where its parts are merged at these."""
-    if not modules["blocks"]:
+    if measured.blocks is None:
         return pd.DataFrame()
-    listed = import_module(modules["blocks"])
-    blocks: pd.DataFrame = listed.BLOCKS.read(measured.blocks)
-    return blocks[[*listed.CUT_POINT]]
+    return BLOCKS.read(measured.blocks)[[*CUT_POINT]]

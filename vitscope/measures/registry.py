@@ -9,14 +9,14 @@ A study may have measures of its own besides, each in a file: `of(study)` knows 
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vitscope.errors import VitscopeError, nearest
-from vitscope.measures.measure import FigureKind, Measure
+from vitscope.measures.measure import FigureKind, Given, Measure
 
 if TYPE_CHECKING:
     from vitscope.claims.evidence import Evidence
@@ -131,11 +131,20 @@ class Registry:
         found: Table = getattr(columns, "PART", columns.TABLE)
         return found
 
+    def columns_of(self, measure: str) -> Given:
+        """Return the name and the columns of the table of a measure, as plain values."""
+        return asdict(self.table(measure))
+
+    def part_columns_of(self, measure: str) -> Given:
+        """Return the name and the columns of the table of its parts, as plain values."""
+        return asdict(self.part_table(measure))
+
 
 BUILT_IN = Registry()
 names, module, has, declared = BUILT_IN.names, BUILT_IN.module, BUILT_IN.has, BUILT_IN.declared
 kinds, merging_module, claims_of = BUILT_IN.kinds, BUILT_IN.merging_module, BUILT_IN.claims_of
 table, part_table = BUILT_IN.table, BUILT_IN.part_table
+columns_of, part_columns_of = BUILT_IN.columns_of, BUILT_IN.part_columns_of
 
 
 def of(study: "Study") -> Registry:

@@ -68,7 +68,7 @@ def _read_network(blocks: str, written: int) -> Network:
     """Return the network of a block table as it was written at that time."""
     # Imported here: a run that asks for no network needs no pandas, which takes long to import.
     from vitscope.files.tables import read_metadata
-    from vitscope.networks.finding.block_table import BLOCKS
+    from vitscope.networks.finding.cut_point_columns import BLOCKS
 
     return network_of(BLOCKS.read(blocks), read_metadata(blocks))
 

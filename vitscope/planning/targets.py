@@ -133,7 +133,7 @@ def _result(target: str, parts: tuple[str, ...], studies: StudyFiles) -> None:
             for model in study.models
             for folder, suffix in (("checkpoints", "safetensors"), ("blocks", "parquet"))
         ),
-        *(f"{measure}/{model}.parquet" for measure in registry.names() for model in study.models),
+        *(f"{measure}/{model}.parquet" for measure in study.measures() for model in study.models),
     ]
     raise VitscopeError(
         f"{target}: no rule makes it, of the study {study.name} there are files such as run.yaml, "
@@ -177,7 +177,7 @@ def _for(section: str, target: str) -> str:
 
 def _check_shown(target: str, study: Study, name: str, model: str) -> None:
     """Refuse a measure whose figures say at which moments of training, where none has the model."""
-    measured = measure_of_parts(registry.declared(name))
+    measured = measure_of_parts(registry.of(study).declared(name))
     if measured.needs == "loss" and not measured.snapshots(study, model):
         check_table(study, name)
         shown = study.models_of(name)
@@ -186,7 +186,8 @@ def _check_shown(target: str, study: Study, name: str, model: str) -> None:
 
 def check_table(study: Study, table: str) -> None:
     """Refuse a table that no figure of a study needs: nothing says which models it is of."""
-    kinds = [f"'{name}'" for name, kind in registry.kinds().items() if table in kind.tables]
+    known = registry.of(study).kinds()
+    kinds = [f"'{name}'" for name, kind in known.items() if table in kind.tables]
     if kinds and not study.figures_of(table):
         raise VitscopeError(
             f"{study.path}: figures: found none that needs the table '{table}', so that nothing "

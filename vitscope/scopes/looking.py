@@ -18,7 +18,7 @@ from vitscope.jobs.tables import find_table
 from vitscope.measures import registry
 from vitscope.networks.building import failing
 from vitscope.networks.building.outputs import logits_of
-from vitscope.networks.finding.block_table import BLOCKS
+from vitscope.networks.finding.cut_point_columns import BLOCKS
 from vitscope.scopes.borrowed import borrowed, device_of
 from vitscope.scopes.described import describe_study, describe_video
 from vitscope.scopes.images import Stored, Wanted, store

@@ -25,7 +25,8 @@ from vitscope.measures import registry
 from vitscope.measures.attending import why_none
 from vitscope.measures.measure import Measure
 from vitscope.networks.attention.finding import find_attention
-from vitscope.networks.finding.block_table import BLOCKS, read_cut_points
+from vitscope.networks.finding.block_table import read_cut_points
+from vitscope.networks.finding.cut_point_columns import BLOCKS
 from vitscope.scopes.bars import bar
 from vitscope.scopes.borrowed import borrowed
 from vitscope.settings.keys import Video

@@ -96,7 +96,7 @@ def test_its_docstring_is_the_caption_and_depth_the_figure(tmp_path: Path) -> No
         {"model": "m", "index": range(3), "kind": ["stem", "msa", "mlp"], "depth": [0, 0.5, 1]}
         | {"height": 2, "width": 2, "value": [1.0, 2, 3], "ci_low": 0.5, "ci_high": 3.5}
     )
-    drawn = figure.plot(table, [Member("m", "M", "vit")], {}, **kind.arguments)
+    drawn = figure.plot(table, [Member("m", "M", "vit")], {}, **kind.values)
     (line,) = [line for line in drawn.axes[0].lines if len(line.get_xdata()) == 3]
     assert [*line.get_ydata()] == [1, 2, 3]
 
@@ -137,7 +137,7 @@ def test_a_file_may_say_how_parts_are_merged_and_drawn(tmp_path: Path) -> None:
     assert table["largest"].item() == max(maps.max() for maps in MAPS)
     assert own.table.columns["largest"] == ("float64", "largest of all")
     kind = own.measure.figures["tails"]
-    drawn = figure.plot(table, [Member("m", "M", "vit")], {}, **kind.arguments)
+    drawn = figure.plot(table, [Member("m", "M", "vit")], {}, **kind.values)
     assert isinstance(drawn, Figure)
     assert drawn.get_suptitle() == "1 of 1"
 

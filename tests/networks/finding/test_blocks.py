@@ -18,9 +18,10 @@ from vitscope.files.tables import read_metadata
 from vitscope.networks.building.empty import build_empty
 from vitscope.networks.building.family import find_family
 from vitscope.networks.building.plain_attention import plain_attention
-from vitscope.networks.finding.block_table import BLOCKS, head_of, read_cut_points
+from vitscope.networks.finding.block_table import head_of, read_cut_points
 from vitscope.networks.finding.blocks import Blocks, list_blocks
 from vitscope.networks.finding.capture import capturing
+from vitscope.networks.finding.cut_point_columns import BLOCKS
 
 
 def head_parameters(model: nn.Module, image_size: int, cut_points: list) -> int:

@@ -8,8 +8,8 @@ from tests.helpers.networks import described
 from tests.helpers.written import FOLDER
 from vitscope.errors import VitscopeError
 from vitscope.networks.building.timm_import import import_timm
-from vitscope.networks.finding.block_table import BLOCKS
 from vitscope.networks.finding.blocks import list_blocks
+from vitscope.networks.finding.cut_point_columns import BLOCKS
 from vitscope.networks.finding.cut_points import read_points, write_points
 
 MODULES = pd.read_csv(FOLDER / "modules.csv", index_col="module")

@@ -12,7 +12,7 @@ from vitscope.errors import VitscopeError
 from vitscope.files.tensors import TensorFile, as_float, checksum
 from vitscope.measures.given import OnLatents
 from vitscope.measures.per_image import part_of
-from vitscope.networks.building.own_code import OwnCode, shown
+from vitscope.networks.building.own_code import find_code, shown
 from vitscope.networks.building.own_run import running
 
 Array = npt.NDArray[Any]
@@ -25,7 +25,7 @@ def measure(
 
     `code` is a digest of the file: it is an argument so that a job depends on it.
     """
-    with running(OwnCode(Path(file), module), "measure") as own:
+    with running(find_code(file, module), "measure") as own:
         if isinstance(given, OnLatents):
             return measure_maps(own.measure, given.latents, given.first_image, keywords)
         table = own.measure(given, **keywords)

@@ -64,14 +64,14 @@ def declare_own(name: str, entry: Mapping[str, Any], folder: Path, where: str) -
     keywords = entry.get("keywords", {})
     defined = _Defined(code, where)
     check_call(code, FUNCTION, keywords, where, f"{where}.file", 1)
-    runs = {"file": str(code.file), "module": code.module, "code": digest}
+    runs = {"file": str(folder / entry["file"]), "module": code.module, "code": digest}
     measure = defined.measure()
     table, part = defined.tables(name, measure)
     merge = mean_over_images("value") if measure.in_parts else Merge()
     if "merge" in defined.names:
         merge = Merge(_and_bootstrap(runs), at_cut_points=True, module=f"{MODULES}.merge")
     drawn = runs if "plot" in defined.names else {"column": "value", "label": _label(name)}
-    kind = FigureKind(measure=name, text=defined.caption(name), arguments={"name": name, **drawn})
+    kind = FigureKind(measure=name, text=defined.caption(name), values={"name": name, **drawn})
     if "TABLE" in defined.names and "plot" not in defined.names:
         raise VitscopeError(
             f"{where}: {shown(code.file)} has a `TABLE` and no function `plot` that draws it: add "

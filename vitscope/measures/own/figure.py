@@ -1,7 +1,6 @@
 """Draw a measure of a user's own: by depth, or with a function of its file."""
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 import pandas as pd
 from matplotlib.figure import Figure
@@ -10,7 +9,7 @@ from vitscope.claims.published import Published
 from vitscope.drawing.by_depth import plot_by_depth
 from vitscope.drawing.figure import Member
 from vitscope.errors import VitscopeError
-from vitscope.networks.building.own_code import OwnCode
+from vitscope.networks.building.own_code import find_code
 from vitscope.networks.building.own_run import running
 
 
@@ -32,7 +31,7 @@ def plot(
     """
     if file is None:
         return plot_by_depth(name, column, label, table, members, published, from_zero=False)
-    with running(OwnCode(Path(file), module), "plot") as own:
+    with running(find_code(file, module), "plot") as own:
         figure = own.plot(table, members)
         if not isinstance(figure, Figure):
             raise VitscopeError(

@@ -85,6 +85,11 @@ def locate(arch: Mapping[str, Any], folder: Path, where: str) -> OwnCode:
     return OwnCode(file, arch.get("module") or _name_in_packages(file, f"{where}.file"))
 
 
+def find_code(file: str, module: str) -> OwnCode:
+    """Return the module that was found when the study was loaded."""
+    return locate({"file": file, "module": module}, Path(), "own code")
+
+
 def _files_in(folder: Path) -> list[str]:
     try:
         return [path.name for path in folder.glob("*.py") if path.is_file()]

@@ -4,25 +4,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from vitscope.files.tables import Columns, Table, read_metadata
-from vitscope.networks.finding.cut_point_columns import CUT_POINT
+from vitscope.files.tables import read_metadata
 from vitscope.networks.finding.cut_points import CutPoint, read_points
-
-# The costs of the part between a cut point and the one before, in the order of `Part`.
-COSTS: Columns = {
-    "parameters": ("int64", "parameters between this cut point and the one before"),
-    "operations": (
-        "int64",
-        "multiply-adds of one image there, in convolutions and products of matrices",
-    ),
-    "activations": (
-        "int64",
-        "bytes of all that one image makes there, as a backward pass keeps them at most",
-    ),
-    "peak": ("int64", "most bytes of one image in memory at once there, without gradients"),
-}
-
-BLOCKS = Table("blocks", {**CUT_POINT, **COSTS})
 
 
 class Part(NamedTuple):

@@ -1,6 +1,6 @@
 """The columns that say which cut point a row is of, in every table of cut points."""
 
-from vitscope.files.tables import Columns
+from vitscope.files.tables import Columns, Table
 
 CUT_POINT: Columns = {
     "model": ("string", "model, as the study names it"),
@@ -13,3 +13,19 @@ CUT_POINT: Columns = {
     "height": ("int32", "height of the feature map"),
     "width": ("int32", "width of the feature map"),
 }
+
+# The costs of the part between a cut point and the one before, in the order of `Part`.
+COSTS: Columns = {
+    "parameters": ("int64", "parameters between this cut point and the one before"),
+    "operations": (
+        "int64",
+        "multiply-adds of one image there, in convolutions and products of matrices",
+    ),
+    "activations": (
+        "int64",
+        "bytes of all that one image makes there, as a backward pass keeps them at most",
+    ),
+    "peak": ("int64", "most bytes of one image in memory at once there, without gradients"),
+}
+
+BLOCKS = Table("blocks", {**CUT_POINT, **COSTS})

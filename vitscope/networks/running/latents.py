@@ -11,8 +11,9 @@ from torch import Tensor, nn
 from vitscope.data.image_rows import shard_rows
 from vitscope.data.split import Split
 from vitscope.files.tensors import TensorWriter
-from vitscope.networks.finding.block_table import BLOCKS, read_cut_points
+from vitscope.networks.finding.block_table import read_cut_points
 from vitscope.networks.finding.capture import capturing
+from vitscope.networks.finding.cut_point_columns import BLOCKS
 from vitscope.networks.finding.cut_points import CutPoint
 
 DTYPES = {"float32": (torch.float32, "F32"), "bfloat16": (torch.bfloat16, "BF16")}
