@@ -3,23 +3,15 @@
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
+from typing import get_type_hints
 
 import msgspec
 
 from vitscope.errors import unknown
 from vitscope.measures.own.declaring import declare_own
 from vitscope.measures.registry import BUILT_IN, Registry
-from vitscope.settings.keys import (
-    Analysis,
-    BuildUp,
-    Dataset,
-    Figure,
-    Loss,
-    Model,
-    Recipe,
-    Settings,
-    Video,
-)
+from vitscope.settings.keys import Analysis, Figure, Settings
+from vitscope.settings.section import schema_of
 from vitscope.settings.study import Study
 
 
@@ -33,34 +25,28 @@ def build_study(name: str, path: Path, settings: Settings) -> Study:
         key: {"models": [*dict.fromkeys(chain(*f.get("pairs", [])))], "pairs": [], **f}
         for key, f in settings["figures"].items()
     }
-    own = Analysis.__dataclass_fields__
+    given = settings | {"models": models, "figures": figures}
+    types = get_type_hints(Study)
+    # Records of runs may be older than a section that has a default.
+    keys = schema_of(Study)["properties"].keys() & given.keys()
+    values = {key: msgspec.convert(given[key], types[key]) for key in keys}
     own_measures = {
         key: declare_own(key, entry, path.parent, f"{path}: measures.{key}")
         for key, entry in settings.get("measures", {}).items()
     }
     measures = Registry(own_measures)
-    analysis = settings["analysis"]
+    values["figures"] = {
+        key: look_up_kind(figure, path, f"figures.{key}", measures)
+        for key, figure in values["figures"].items()
+    }
+    shared = schema_of(Analysis)["properties"]
     return Study(
         name=name,
         path=path,
-        title=settings["title"],
-        description=settings["description"],
-        device=settings["device"],
-        data=msgspec.convert(settings["data"], dict[str, Dataset]),
-        models=msgspec.convert(models, dict[str, Model]),
-        figures={
-            key: look_up_kind(msgspec.convert(figure, Figure), path, f"figures.{key}", measures)
-            for key, figure in figures.items()
-        },
-        # Records of runs may be older than videos and build-ups.
-        videos=msgspec.convert(settings.get("videos", {}), dict[str, Video]),
-        buildups=msgspec.convert(settings.get("buildups", {}), dict[str, BuildUp]),
-        analysis=msgspec.convert({key: analysis[key] for key in own}, Analysis),
         own_measures=own_measures,
-        sections={key: value for key, value in analysis.items() if key not in own},
-        training=msgspec.convert(settings.get("training"), Recipe | None),
-        loss=msgspec.convert(settings.get("loss"), Loss | None),
+        sections={key: each for key, each in settings["analysis"].items() if key not in shared},
         settings=settings,
+        **values,
     )
 
 
