@@ -1,3 +1,4 @@
+import inspect
 import subprocess
 import sys
 from functools import cache
@@ -7,19 +8,21 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.collections import PolyCollection
 from matplotlib.colors import to_hex
 
-from tests.helpers.drawing import draw_kind, module_of
+from tests.helpers.drawing import draw_kind
 from tests.helpers.overlays import picture
-from tests.helpers.shown import legend_labels, legends_of
+from tests.helpers.shown import boxes_of, flaws, legend_labels, legends_of, spans
 from tests.helpers.tiers import some_of
 from vitscope.claims.published import read_published
 from vitscope.drawing.figure import Member
+from vitscope.drawing.looks import INTERVAL_ALPHA
 from vitscope.drawing.saving import style
+from vitscope.drawing.text import INTERVAL
 from vitscope.errors import VitscopeError
-from vitscope.jobs.tables import tables
-from vitscope.measures.registry import kinds
-from vitscope.package_data import PUBLISHED_POINTS
+from vitscope.measures.registry import figure_module, kinds
+from vitscope.package_data import PUBLISHED_POINTS, STYLE
 
 ROOT = Path(__file__).parents[2]
 
@@ -50,6 +53,18 @@ BEHIND = [
     "attention_distance",
     "attention_nmi",
 ]
+# Kinds that show pictures, which have no axes; those of polar axes are written along them.
+PICTURES = {
+    "attention_heads",
+    "attention_query",
+    "attention_rollout",
+    "landscape",
+    "patch_components",
+    "patch_filters",
+    "receptive_field",
+    "token_outliers",
+    "trajectory",
+}
 TOGETHER = ["frequency_noise", "landscape_slices", "trajectory", "hessian", "robustness"]
 
 
@@ -103,8 +118,11 @@ def rows_of(name: str, model: str) -> pd.DataFrame:
 
 
 @cache
-def draw_of(kind, style_file, count, compared):
-    """A figure of the first members, some of them compared with published points."""
+def draw(kind, count=6, compared=()):
+    """A figure of the first members, some of them compared with published points.
+
+    It is drawn and laid out once for all tests of it: these look at it and change nothing.
+    """
     members = MEMBERS[:count]
     tables = {
         name: pd.concat([rows_of(name, m.model) for m in members]) for name in kinds()[kind].tables
@@ -115,18 +133,10 @@ def draw_of(kind, style_file, count, compared):
         path = PUBLISHED_POINTS / file
         names = {MEMBERS[i].model: series for i in compared}
         published = read_published(path, kinds()[kind].published, names)
-    with style(style_file):
-        return draw_kind(kind, tables, members, published)
-
-
-@pytest.fixture
-def drawn(style_file):
-    """Draws a figure, once for all tests of it: these look at it and change nothing."""
-
-    def draw_it(kind, count=6, compared=()):
-        return draw_of(kind, style_file, count, tuple(compared))
-
-    return draw_it
+    with style(STYLE):
+        figure = draw_kind(kind, tables, members, published)
+        figure.draw_without_rendering()
+    return figure
 
 
 def axes_of(figure):
@@ -153,39 +163,80 @@ def test_the_kinds_are_known_without_matplotlib():
     subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)
 
 
+def test_figures_are_drawn_without_torch():
+    code = (
+        "import sys; from importlib import import_module; from vitscope.measures import registry;"
+        "[import_module(registry.figure_module(kind)) for kind in registry.kinds().values()];"
+        "sys.exit('torch' in sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)
+
+
 @pytest.mark.parametrize("kind", kinds())
-def test_each_kind_can_be_drawn_from_tables_that_exist(kind):
-    assert callable(import_module(module_of(kind)).plot)
-    assert set(kinds()[kind].tables) <= set(tables())
+def test_published_points_go_to_the_kinds_that_declare_their_columns(kind):
+    plot = import_module(figure_module(kinds()[kind])).plot
+    takes = inspect.signature(plot).parameters
+    declares = bool(kinds()[kind].published)
+    shared = bool(kinds()[kind].drawn_by)
+    assert declares == ("published" in takes or "_published" in takes) or shared
+    assert set(kinds()[kind].values) <= set(takes)
 
 
-def test_an_unknown_kind_is_refused_with_the_nearest():
-    with pytest.raises(VitscopeError, match="Did you mean 'feature_variance'"):
-        draw_kind("feature_varance", {}, [], {})
-
-
-@pytest.mark.parametrize("count", some_of((1, 3, 4, 6), 6))
 @pytest.mark.parametrize("kind", kinds())
-def test_no_figure_is_wider_than_a_page(drawn, kind, count):
-    assert drawn(kind, count).get_figwidth() <= 7
-    if kind in PUBLISHED:
-        assert drawn(kind, count, range(count)).get_figwidth() <= 7
+def test_a_model_that_was_not_measured_is_refused(kind):
+    tables = {name: rows_of(name, "m0") for name in kinds()[kind].tables}
+    name = next(name for name in tables if name != "cka_between")
+    with pytest.raises(VitscopeError, match=f"The {name} table has no model 'other'.*: delete the"):
+        draw_kind(kind, tables, [Member("other", "Other", "vit", 0)], {})
+
+
+@pytest.mark.parametrize("count", some_of((1, 2, 3, 4, 6), 2))
+@pytest.mark.parametrize("kind", kinds())
+def test_a_figure_fits_a_page_and_nothing_of_it_overlaps(kind, count):
+    for compared in [(), tuple(range(count))] if kind in PUBLISHED else [()]:
+        figure = draw(kind, count, compared)
+        assert figure.get_figwidth() <= 7
+        assert flaws(figure) == []
+        assert len(boxes_of(figure)) >= count
+
+
+@pytest.mark.parametrize("kind", sorted({*kinds()} - PICTURES))
+def test_the_axes_of_a_figure_say_what_they_show(kind):
+    figure = draw(kind, 2)
+    outer = [part.get_supxlabel() for part in figure.subfigs]
+    # Models that stand side by side have names, and no label.
+    assert kind == "fit_by_window" or any([axes.get_xlabel() for axes in axes_of(figure)] + outer)
+    assert any(axes.get_ylabel() or axes.get_yticklabels() for axes in axes_of(figure))
+
+
+@pytest.mark.parametrize("kind", kinds())
+def test_the_legend_says_what_all_panels_show(kind):
+    figure = draw(kind, 2, (0, 1) if kind in PUBLISHED else ())
+    labels = legend_labels(figure)
+    shades = [
+        each
+        for axes in axes_of(figure)
+        for each in axes.collections
+        if isinstance(each, PolyCollection) and each.get_alpha() == INTERVAL_ALPHA
+    ]
+    assert not shades or INTERVAL in labels
+    assert not any(map(spans, axes_of(figure))) or {"MSA", "subsampling"} & {*labels}
+    if kind in PUBLISHED and kind not in ("landscape", "fourier_curves"):
+        assert any("published" in label for label in labels)
+    for legend in legends_of(figure):
+        named = [text.get_text() for text in legend.get_texts()]
+        assert len(named) == len({*named})
 
 
 @pytest.mark.parametrize("kind", TOGETHER)
-def test_six_models_that_look_alike_are_told_apart(drawn, kind):
-    for legend in legends_of(drawn(kind)):
+def test_six_models_that_look_alike_are_told_apart_in_the_panel_as_in_the_legend(kind):
+    figure = draw(kind)
+    for legend in legends_of(figure):
         labels = [text.get_text().split(":")[0] for text in legend.get_texts()]
         handles = dict(zip(labels, legend.legend_handles, strict=True))
         looks = [look_of(handles[member.label]) for member in MEMBERS]
         assert len(set(looks)) == len(MEMBERS)
-
-
-@pytest.mark.parametrize("kind", TOGETHER)
-def test_models_look_in_the_panel_as_in_the_legend(drawn, kind):
-    figure = drawn(kind)
-    (legend, *_) = legends_of(figure)
-    named = [look_of(handle) for handle in legend.legend_handles[:6]]
+    named = [look_of(handle) for handle in legends_of(figure)[0].legend_handles[:6]]
     lines = axes_of(figure)[0].lines
     shown = [look_of(line) for line in lines if line.get_linestyle() != "None"]
     if kind == "trajectory":
@@ -195,45 +246,40 @@ def test_models_look_in_the_panel_as_in_the_legend(drawn, kind):
 
 
 @pytest.mark.parametrize("kind", ["frequency_noise", "hessian"])
-def test_published_curves_of_six_models_are_told_apart(drawn, kind):
-    axes = axes_of(drawn(kind, compared=range(6)))[-1]
+def test_published_curves_of_six_models_are_told_apart(kind):
+    axes = axes_of(draw(kind, 6, tuple(range(6))))[-1]
     published = [look_of(line) for line in axes.lines if line.get_linestyle() == ":"]
     assert len(set(published)) == len(published) == 6
 
 
-def test_markers_without_lines_are_told_apart(drawn):
-    markers = [marker_of(line) for line in drawn("robustness").axes[3].lines]
+def test_markers_without_lines_are_told_apart():
+    markers = [marker_of(line) for line in draw("robustness").axes[3].lines]
     assert len(set(markers)) == len(markers) == 6
 
 
-@pytest.mark.parametrize("compared", some_of([[0], [1], [0, 1, 2], [2, 4]], [0, 1, 2]))
+@pytest.mark.parametrize("compared", some_of([(0,), (1,), (0, 1, 2), (2, 4)], (2, 4)))
 @pytest.mark.parametrize("kind", BEHIND)
-def test_every_axis_on_the_right_says_what_it_shows(drawn, kind, compared):
-    figure = drawn(kind, compared=compared)
+def test_every_axis_on_the_right_says_what_it_shows_and_is_near_its_panel(kind, compared):
+    figure = draw(kind, 6, compared)
     axes = [axes for axes in axes_of(figure) if axes.yaxis.get_visible()]
-    right = [each for each in axes if each.yaxis.get_label_position() == "right"]
-    assert right
-    assert all(each.get_ylabel().startswith("Published ") for each in right)
+    behind = [each for each in axes if each.yaxis.get_label_position() == "right"]
+    assert behind
+    assert all(each.get_ylabel().startswith("Published ") for each in behind)
     labels = legend_labels(figure)
     assert any("published" in label and "(right axis)" in label for label in labels)
+    panels = [each for each in axes if each not in behind]
+    for each in behind:
+        _check_distance(figure, each, panels)
 
 
-@pytest.mark.parametrize("compared", some_of([[0], [1], [0, 1, 2], [2, 4]], [2, 4]))
-@pytest.mark.parametrize("kind", BEHIND)
-def test_a_label_between_panels_is_near_its_own(drawn, style_file, kind, compared):
-    figure = drawn(kind, compared=compared)
-    with style(style_file):
-        figure.draw_without_rendering()
-    panels = [each for each in axes_of(figure) if each.yaxis.get_label_position() == "left"]
-    behind = [each for each in axes_of(figure) if each not in panels]
-    for axes in behind:
-        edge = axes.get_window_extent().x1
+def _check_distance(figure, axes, panels):
+    """Check that the next panel has a label of its own, and that is farther than this axis."""
+    edge = axes.get_window_extent().x1
+    row = [each for each in panels if each.get_position().y0 == axes.get_position().y0]
+    later = [each for each in row if each.get_window_extent().x0 > edge]
+    if later:
+        following = min(later, key=lambda each: each.get_window_extent().x0)
+        assert following.get_ylabel()
+        own = following.yaxis.label.get_window_extent()
         label = axes.yaxis.label.get_window_extent()
-        row = [each for each in panels if each.get_position().y0 == axes.get_position().y0]
-        later = [each for each in row if each.get_window_extent().x0 > edge]
-        if later:
-            following = min(later, key=lambda each: each.get_window_extent().x0)
-            # The next panel has a label of its own, and that is farther than this axis.
-            assert following.get_ylabel()
-            own = following.yaxis.label.get_window_extent()
-            assert own.x0 - label.x1 > 0.08 * figure.dpi
+        assert own.x0 - label.x1 > 0.08 * figure.dpi

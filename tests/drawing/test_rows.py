@@ -1,8 +1,6 @@
 import pandas as pd
-import pytest
 
 from vitscope.drawing.rows import rows_of
-from vitscope.errors import VitscopeError
 
 ROWS = pd.DataFrame(
     {
@@ -14,21 +12,12 @@ ROWS = pd.DataFrame(
 
 
 def test_rows_are_those_of_the_model_in_order():
-    found = rows_of("lesion", ROWS, "a", ["index"])
+    found = rows_of(ROWS, "a", ["index"])
     assert found["index"].tolist() == found.index.tolist() == [0, 1, 2]
-    assert rows_of("lesion", ROWS, "a", snapshot="end")["index"].tolist() == [2, 1]
-
-
-def test_a_model_without_rows_is_refused():
-    message = "The lesion table has no model 'c': delete the table and run again"
-    with pytest.raises(VitscopeError, match=message):
-        rows_of("lesion", ROWS, "c")
-    message = "The hessian table has no model 'b' at 'init': delete the table and run again"
-    with pytest.raises(VitscopeError, match=message):
-        rows_of("hessian", ROWS, "b", snapshot="init")
+    assert rows_of(ROWS, "a", snapshot="end")["index"].tolist() == [2, 1]
 
 
 def test_rows_that_are_alike_keep_their_order():
     many = pd.DataFrame({"model": "a", "image": [1, 0] * 50, "number": range(100)})
-    found = rows_of("attention_maps", many, "a", ["image"])
+    found = rows_of(many, "a", ["image"])
     assert found["number"].tolist() == [*range(1, 100, 2), *range(0, 100, 2)]

@@ -6,8 +6,9 @@ from matplotlib.colors import to_hex
 from matplotlib.patches import Rectangle
 
 from tests.helpers.claims import count_variances, published_variances, variances
+from vitscope.drawing.looks import VERDICT_COLORS
 from vitscope.drawing.saving import style
-from vitscope.drawing.verdicts import _COLORS, plot
+from vitscope.drawing.verdicts import plot
 
 LABELS = {"m": "Mine", "n": "Other"}
 
@@ -41,4 +42,4 @@ def test_each_claim_is_a_cell_of_two_halves(claims, style_file):
     for row in claims[claims["holds"].notna()].to_dict("records"):
         column = int(isinstance(row["versus"], str))
         place = column, rows.index(row["statement"])
-        assert measured[place] == _COLORS[row["holds"]]
+        assert measured[place] == VERDICT_COLORS[row["holds"]]

@@ -32,8 +32,7 @@ def find_kind(name: str) -> FigureKind:
 
 def module_of(kind: str) -> str:
     """Return the name of the module that draws a kind of figure."""
-    found = find_kind(kind)
-    return registry.module(found.measure, found.module)
+    return registry.figure_module(find_kind(kind))
 
 
 def draw_kind(
@@ -44,5 +43,7 @@ def draw_kind(
     snapshots: Sequence[str] = (),
 ) -> "Figure":
     """Draw a figure of a kind from its tables, as `draw` does."""
-    needed = [tables[name] for name in find_kind(kind).tables]
-    return draw(module_of(kind), needed, members, published, snapshots)
+    found = find_kind(kind)
+    needed = {name: tables[name] for name in found.tables}
+    curves = published if found.published else None
+    return draw(module_of(kind), needed, members, curves, snapshots, found.values)

@@ -89,7 +89,7 @@ def test_the_bundled_study_shows_every_room() -> None:
 def test_a_kind_of_figure_is_drawn_by_its_room() -> None:
     """The captions are looked for where they are read."""
     for name, kind in registry.kinds().items():
-        module = import_module(registry.module(kind.measure, kind.module))
+        module = import_module(registry.figure_module(kind))
         assert inspect.isfunction(module.plot), name
         assert kind.tables[0] == kind.measure
 

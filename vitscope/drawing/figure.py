@@ -1,7 +1,8 @@
 """A figure of a study: its members, and how it is drawn from tables.
 
 A module that draws a kind of figure has a function `plot`, which takes the tables of the kind in
-order, the members and the published curves, and returns a figure.
+order and the members, and returns a figure. Where the kind shows published curves, `plot` takes
+these too, and the values that the kind declares.
 """
 
 from collections.abc import Mapping, Sequence
@@ -10,6 +11,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from vitscope.claims.snapshots import select_snapshots
+from vitscope.errors import VitscopeError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -33,18 +35,41 @@ class Member:
 
 def draw(
     module: str,
-    tables: Sequence["pd.DataFrame"],
+    tables: Mapping[str, "pd.DataFrame"],
     members: Sequence[Member],
-    published: Mapping[str, "Published"],
+    published: "Mapping[str, Published] | None" = None,
     snapshots: Sequence[str] = (),
     values: Mapping[str, Any] | None = None,
 ) -> "Figure":
     """Draw a figure by the module of its kind; call it within `saving.style`.
 
-    With `snapshots`, of a kind that has them, it shows these in this order and no others. `values`
-    are keyword arguments of its `plot`.
+    `published` is None for a kind that shows no published curves. With `snapshots`, of a kind that
+    has them, it shows these in this order and no others. `values` are what the kind declares.
     """
+    shown = {
+        name: select_snapshots(table, snapshots) if snapshots else table
+        for name, table in tables.items()
+    }
+    for name, table in shown.items():
+        # What is of pairs of models has a row for some of them.
+        if "other_model" not in table:
+            _check_rows(name, table, members)
+    more = () if published is None else (published,)
     plot = import_module(module).plot
-    shown = [select_snapshots(table, snapshots) if snapshots else table for table in tables]
-    figure: Figure = plot(*shown, members, published, **(values or {}))
+    figure: Figure = plot(*shown.values(), members, *more, **(values or {}))
     return figure
+
+
+def _check_rows(name: str, table: "pd.DataFrame", members: Sequence[Member]) -> None:
+    """Refuse a table that lacks a model, or a model at one of the moments that are shown."""
+    moments = {"": table}
+    if "snapshot" in table:
+        moments = {f" at '{moment}'": rows for moment, rows in table.groupby("snapshot")}
+    for at, rows in moments.items():
+        there = {*rows["model"]}
+        for member in members:
+            if member.model not in there:
+                raise VitscopeError(
+                    f"The {name} table has no model '{member.model}'{at}: delete the table and "
+                    f"run again."
+                )

@@ -1,55 +1,82 @@
-"""Legends: one for all panels, and the entries that several kinds of figures have."""
+"""The legend of a figure, which is collected while its panels are drawn."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from math import ceil
 from typing import Any
 
 from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from matplotlib.legend_handler import HandlerTuple
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from vitscope.drawing.figure import Member
-from vitscope.drawing.layout import Panels
-from vitscope.drawing.looks import Look
+from vitscope.drawing.looks import BAND_COLORS, BAND_LABELS, looks_of
+from vitscope.drawing.text import INTERVAL
 
 
-def legend(panels: Panels, entries: Mapping[str, Any]) -> None:
-    """Put one legend for all panels below them, in as few rows as it has room in.
+class Legend:
+    """The entries of a legend: only what the figure shows, each look once.
 
-    An entry is what matplotlib accepts as a handle; a tuple of them stands side by side. In axes of
-    another figure the legend stands among what is drawn.
+    They stand in the order in which they are added; the interval and depth bands come last.
     """
-    handler = {tuple: HandlerTuple(ndivide=None, pad=0)}
-    if not panels.whole:
-        panels.axes[0].legend(list(entries.values()), list(entries), handler_map=handler)
-        return
-    for rows in range(1, len(entries) + 1):
-        drawn = panels.figure.legend(
-            list(entries.values()),
-            list(entries),
-            loc="outside lower center",
-            ncols=ceil(len(entries) / rows),
-            handler_map=handler,
-        )
-        if rows == len(entries) or drawn.get_window_extent().width <= panels.figure.bbox.width:
-            break
-        drawn.remove()
 
+    def __init__(self) -> None:
+        self._entries: dict[str, dict[Hashable, Artist]] = {}
 
-def model_entries(members: Sequence[Member], looks: Iterable[Look]) -> dict[str, Any]:
-    """Return an entry for each model, where models share a panel."""
-    return {
-        member.label: Line2D([], [], **look.curve)
-        for member, look in zip(members, looks, strict=True)
-    }
+    def add(self, label: str, handle: Artist, look: Hashable = None) -> None:
+        """Add an entry, or to one that is there another look, which stands beside the others."""
+        self._entries.setdefault(label, {}).setdefault(look, handle)
 
+    def add_line(self, label: str, style: Mapping[str, Any], look: Hashable = None) -> None:
+        """Add a line, with its marker if it has one."""
+        self.add(label, Line2D([], [], **style), look)
 
-def markers(styles: Iterable[Mapping[str, Any]]) -> tuple[Artist, ...]:
-    """Return markers that stand side by side in one entry."""
-    return tuple(Line2D([], [], linestyle="", **style) for style in styles)
+    def add_marker(self, label: str, style: Mapping[str, Any], look: Hashable = None) -> None:
+        """Add a marker without its line."""
+        self.add_line(label, {**style, "linestyle": ""}, look)
 
+    def add_shade(self, label: str, color: str, alpha: float) -> None:
+        """Add a shade, as around curves with intervals."""
+        self.add(label, Patch(facecolor=color, alpha=alpha, lw=0), color)
 
-def shades(colors: Iterable[str], alpha: float) -> tuple[Artist, ...]:
-    """Return shades that stand side by side in one entry, as around curves with intervals."""
-    return tuple(Patch(facecolor=color, alpha=alpha, lw=0) for color in colors)
+    def add_models(self, members: Sequence[Member]) -> None:
+        """Add an entry for each model, where models share a panel."""
+        for member, look in zip(members, looks_of(members), strict=True):
+            self.add_line(member.label, look.curve)
+
+    def add_band(self, kind: str, **look: Any) -> None:
+        """Add a kind of depth band."""
+        self.add(BAND_LABELS[kind], Patch(facecolor=BAND_COLORS[kind], **look))
+
+    def entries(self) -> dict[str, Any]:
+        """Return what each label stands for: a handle, or several side by side."""
+        last = (INTERVAL, *BAND_LABELS.values())
+        labels = [label for label in self._entries if label not in last]
+        labels += [label for label in last if label in self._entries]
+        return {label: tuple(self._entries[label].values()) for label in labels}
+
+    def draw(self, figure: Figure, inside: Axes | None = None) -> None:
+        """Draw one legend for all panels below them, in as few rows as it has room in.
+
+        In axes of another figure it stands among what is drawn.
+        """
+        entries = self.entries()
+        handler = {tuple: HandlerTuple(ndivide=None, pad=0)}
+        if not entries:
+            return
+        if inside is not None:
+            inside.legend(list(entries.values()), list(entries), handler_map=handler)
+            return
+        for rows in range(1, len(entries) + 1):
+            drawn = figure.legend(
+                list(entries.values()),
+                list(entries),
+                loc="outside lower center",
+                ncols=ceil(len(entries) / rows),
+                handler_map=handler,
+            )
+            if rows == len(entries) or drawn.get_window_extent().width <= figure.bbox.width:
+                break
+            drawn.remove()

@@ -1,7 +1,10 @@
-"""How families, models and depths look: colours, markers and dashes."""
+"""How all that is drawn looks: colours, shades, markers, dashes and widths.
+
+Sizes and widths are in points. What all figures share stands in `style.mplstyle`.
+"""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 from zlib import crc32
@@ -15,8 +18,80 @@ from vitscope.drawing.figure import Member
 
 # Of what belongs to no single model: axes behind, and marks in a legend that stand for all.
 GRAY = "#595959"
-# A line at zero.
-ZERO: dict[str, Any] = {"color": "#a0a0a0", "lw": 0.6}
+# Of what lies behind all models: shares, and lines that are white on a dark picture.
+PALE, SHADOW = "#b3b3b3", "#808080"
+
+# Widths of lines, from those between faces to curves that are many.
+THREAD, HAIR, THIN, CURVE = 0.4, 0.5, 0.7, 0.8
+
+# A line at zero; what a curve or a point is compared with; a moment of training.
+ZERO: dict[str, Any] = {"color": "#a0a0a0", "linewidth": 0.6}
+REFERENCE: dict[str, Any] = {"color": GRAY, "linestyle": (0, (4, 2)), "linewidth": THIN}
+DIAGONAL = {**REFERENCE, "color": "black"}
+MOMENT: dict[str, Any] = {"color": GRAY, "linestyle": (0, (1, 1.5)), "linewidth": HAIR}
+# Curves without markers, and what was published.
+PLAIN: dict[str, Any] = {"linestyle": "-", "marker": "", "linewidth": 1.0}
+DASHED = {**PLAIN, "linestyle": (0, (4, 1.4))}
+DOTTED: dict[str, Any] = {"linestyle": ":", "linewidth": THIN}
+# What joins models that stand side by side, or the lowest value of a row and its highest.
+JOINED: dict[str, Any] = {"color": GRAY, "linewidth": 0.6}
+RANGE: dict[str, Any] = {"color": "#bdbdbd", "linewidth": THIN}
+# A row that belongs to a model, every second group of rows, and a grid.
+ROW: dict[str, Any] = {"color": "#e4e4e4", "linewidth": 0.6}
+EVERY_SECOND: dict[str, Any] = {"color": "#f0f0f0", "linewidth": 0}
+GRID: dict[str, Any] = {"color": "#d0d0d0", "linewidth": HAIR}
+
+# How opaque shades are: an interval, between quartiles, what reaches from end to end, and bars.
+INTERVAL_ALPHA, QUARTILES_ALPHA, RANGE_ALPHA, BAR_ALPHA = 0.25, 0.35, 0.15, 0.45
+# The width of an interval of a point.
+INTERVAL_WIDTH = 1.4
+
+# What there is no value for, and what is left open in a bar.
+UNDEFINED: dict[str, Any] = {"facecolor": "#e6e6e6", "edgecolor": "#8c8c8c", "hatch": "//////"}
+UNDEFINED["linewidth"] = 0
+HATCHED: dict[str, Any] = {"facecolor": "none", "linewidth": HAIR, "hatch": "//////"}
+
+# Markers: a single head (less opaque in its panel than in the legend), one value of many along an
+# axis, at the foot of a panel, an interval in a legend, and a step of a build-up.
+HEAD: dict[str, Any] = {"marker": "o", "markersize": 2.2, "markeredgewidth": 0, "linestyle": ""}
+HEAD_ALPHA = 0.55
+TICK: dict[str, Any] = {"marker": "|", "markersize": 5, "markeredgewidth": 0.8, "linestyle": ""}
+TICK["alpha"] = 0.55
+FOOT_MARK: dict[str, Any] = {**TICK, "markersize": 3, "markeredgewidth": HAIR, "alpha": 1}
+INTERVAL_BAR: dict[str, Any] = {"marker": "|", "markersize": 7, "markeredgewidth": CURVE}
+STEP: dict[str, Any] = {"marker": "o", "markersize": 4.2, "markeredgewidth": 0.9}
+
+# A way through training: where it starts and ends, and where its warm-up ends.
+_MARK: dict[str, Any] = {"linestyle": "", "color": "black", "clip_on": False}
+START = {**_MARK, "marker": "o", "markersize": 5, "markerfacecolor": "white"}
+START["markeredgewidth"] = 0.9
+END = {**_MARK, "marker": "*", "markersize": 8, "markeredgecolor": "white"}
+END["markeredgewidth"] = THREAD
+END_OF_WARMUP = {**_MARK, "marker": "o", "markersize": 7.5, "markerfacecolor": "none"}
+END_OF_WARMUP["markeredgewidth"] = THIN
+
+# Maps: of what is there or not, of similarity, of positions, of both signs, and of the loss.
+MAP_COLORS, SIMILARITY_COLORS, POSITION_COLORS = "inferno", "magma", "viridis"
+SIGNED_COLORS, LOSS_COLORS = "RdBu_r", "plasma"
+# How much a map covers the picture that it lies over.
+OVERLAY_ALPHA = 0.55
+# On maps: a query, the trained weights, where a stage begins, and squares around most of it.
+CROSS: dict[str, Any] = {"marker": "x", "markersize": 4, "markeredgewidth": 1.2}
+QUERY_COLORS = ("#4cc9f0", "#f72585", "#b5e48c", "#ffd166")
+CENTRE: dict[str, Any] = {"marker": "+", "markersize": 4, "markeredgewidth": THIN}
+CENTRE |= {"color": "white", "linestyle": ""}
+BOUNDARY: dict[str, Any] = {"color": "white", "linewidth": 0.6}
+INNER_SQUARE: dict[str, Any] = {"color": "#56b4e9", "linewidth": 0.9, "linestyle": "-"}
+OUTER_SQUARE = {**INNER_SQUARE, "color": "white", "linestyle": (0, (2.5, 1.5))}
+
+# Bands of frequency, what images are told by (of falling darkness), and verdicts.
+FREQUENCY_BANDS: dict[str, dict[str, Any]] = {
+    "low": {"color": "#0072b2", "marker": "o"},
+    "middle": {"color": "#009e73", "marker": "s"},
+    "high": {"color": "#d55e00", "marker": "^"},
+}
+CUE_COLORS = {"shape": "#2f4858", "texture": "#e0b050", "neither": "#e8e8e8"}
+VERDICT_COLORS = {"yes": "#2f7d5b", "no": "#c8553d", "undecided": "#d9d9d9"}
 
 # What cut points are.
 KIND_COLORS = {
@@ -28,7 +103,18 @@ KIND_COLORS = {
     "head": GRAY,
 }
 
-# Points: the edge of markers that are not filled.
+# Depth bands, and how they look behind a curve; marks of them along an axis are opaque.
+BAND_COLORS = {"msa": "#7f7f7f", "subsampling": "#1f77b4"}
+BAND_LABELS = {"msa": "MSA", "subsampling": "subsampling"}
+BEHIND_CURVES: dict[str, Any] = {"alpha": 0.18, "lw": 0}
+
+# Shares of blocks of a kind.
+SHARE_STYLES: dict[str, dict[str, Any]] = {
+    kind: {"color": KIND_COLORS[kind], "marker": marker, "markersize": 3.5}
+    for kind, marker in {"msa": "o", "mlp": "v", "conv": "D"}.items()
+}
+
+# The edge of markers that are not filled.
 _EDGE = 0.7
 
 
@@ -144,9 +230,27 @@ def looks_of(members: Sequence[Member]) -> list[Look]:
 
 
 def depth_colors() -> Colormap:
+    """Return the colours from the first cut point to the last."""
     return LinearSegmentedColormap.from_list("depth", _DEPTH_COLORS)
 
 
 def depth_color(depth: float) -> str:
     """Return the colour of a normalized depth."""
     return to_hex(depth_colors()(float(depth)))
+
+
+def curve_of_depth(depth: float) -> dict[str, Any]:
+    """Return the look of a curve that is of one cut point among many."""
+    return {"color": depth_color(depth), "linewidth": CURVE}
+
+
+def points_of_depth(look: Look, depths: Iterable[float], hollow: bool) -> dict[str, Any]:
+    """Return the look of points in the colours of their depths, as arguments of `scatter`."""
+    colors = [depth_color(each) for each in depths]
+    return {
+        "s": look.line["markersize"] ** 2,
+        "marker": look.marker,
+        "facecolors": "white" if hollow else colors,
+        "edgecolors": colors,
+        "linewidths": _EDGE if hollow else 0,
+    }

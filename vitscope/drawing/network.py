@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
-from vitscope.drawing.looks import GRAY, KIND_COLORS
+from vitscope.drawing.looks import GRAY, KIND_COLORS, THREAD
 
 # Inches: what one cut point takes, and all of them at least and at most.
 _STEP, _LEAST, _MOST = 0.16, 3.25, 7.0
@@ -74,5 +74,5 @@ def _mark_stages(bars: Axes, points: pd.DataFrame) -> None:
             fontsize="x-small",
         )
         if first:
-            bars.axvline(first - 0.5, color=GRAY, lw=0.4, ls=(0, (2, 2)))
+            bars.axvline(first - 0.5, color=GRAY, lw=THREAD, ls=(0, (2, 2)))
         first = last + 1

@@ -17,12 +17,11 @@ from matplotlib.ticker import MaxNLocator, StrMethodFormatter
 from PIL import Image
 
 from vitscope.drawing import layout
+from vitscope.drawing.axes import color_bar
+from vitscope.drawing.looks import MAP_COLORS, OVERLAY_ALPHA
 from vitscope.errors import VitscopeError
 from vitscope.files.pictures import as_pixels
 
-COLORS = "inferno"
-# How much a map covers the picture that it lies over.
-OVERLAY_ALPHA = 0.55
 # Inches: the width of a page, the title above a group, its colour bar, and the largest panel.
 _WIDTH, _TITLE, _BAR, _LARGEST = 7.0, 0.28, 0.5, 1.5
 # Inches that a colour bar has at least if a label stands beside it.
@@ -58,14 +57,13 @@ class Groups:
         """
         for part, grid, scale in zip(self.parts, self.grids, scales, strict=True):
             axes = [each for each in grid.ravel() if each in part.axes]
-            colors = ScalarMappable(scale, COLORS)
+            colors = ScalarMappable(scale, MAP_COLORS)
             high = len(grid) * self.side >= _LABELLED
-            bar = part.colorbar(colors, ax=axes, aspect=12 * len(grid), pad=0.01)
-            bar.set_label(label if high else "")
+            shape = {"aspect": 12 * len(grid), "pad": 0.01}
+            bar = color_bar(axes, colors, label if high else "", **shape)
             bar.locator = MaxNLocator(nbins=4 if high else 2)
             bar.formatter = StrMethodFormatter(f"{{x:g}}{unit}")
             bar.update_ticks()
-            layout.without_edges(bar)
 
 
 def groups_of_panels(groups: int, rows: int, columns: int) -> Groups:
@@ -105,7 +103,7 @@ def draw_map(
         draw_picture(axes, over)
     return axes.imshow(
         np.reshape(values, grid),
-        cmap=COLORS,
+        cmap=MAP_COLORS,
         norm=scale,
         extent=(-0.5, width - 0.5, height - 0.5, -0.5),
         interpolation="bilinear",

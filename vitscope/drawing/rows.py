@@ -4,13 +4,11 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from vitscope.errors import VitscopeError
-
 
 def rows_of(
-    name: str, table: pd.DataFrame, model: str, order: Sequence[str] = (), snapshot: str = ""
+    table: pd.DataFrame, model: str, order: Sequence[str] = (), snapshot: str = ""
 ) -> pd.DataFrame:
-    """Return the rows of a model in the table of this name, of one snapshot and in order.
+    """Return the rows of a model, of one snapshot and in order.
 
     Rows that are alike in it keep the order that they have.
     """
@@ -18,11 +16,6 @@ def rows_of(
     if snapshot:
         chosen &= table["snapshot"] == snapshot
     rows = table[chosen]
-    if rows.empty:
-        at = f" at '{snapshot}'" if snapshot else ""
-        raise VitscopeError(
-            f"The {name} table has no model '{model}'{at}: delete the table and run again."
-        )
     if not order:
         return rows
     return rows.sort_values(list(order), ignore_index=True, kind="stable")

@@ -17,21 +17,13 @@ from matplotlib.transforms import offset_copy
 
 from vitscope.claims.depth_bands import subsamples
 from vitscope.drawing import layout
-from vitscope.drawing.bands import COLORS, mark_entries
-from vitscope.drawing.layout import Panels
-from vitscope.drawing.legends import legend
+from vitscope.drawing.axes import color_bar
+from vitscope.drawing.looks import BAND_COLORS, BOUNDARY, SIMILARITY_COLORS, UNDEFINED
+from vitscope.drawing.panels import Panels
 
 Array = npt.NDArray[Any]
 
-_COLOR_MAP = "magma"
 _TICKS = (0, 0.5, 1)
-_UNDEFINED: dict[str, Any] = {
-    "facecolor": "#e6e6e6",
-    "edgecolor": "#8c8c8c",
-    "hatch": "//////",
-    "lw": 0,
-}
-_BOUNDARY: dict[str, Any] = {"color": "white", "lw": 0.6}
 
 # Points: the middle of the marks outside of a panel, their width, and where labels begin.
 _MARKS_AT, _MARKS_WIDTH, _LABELS_AT = 3.2, 3.4, 6.5
@@ -76,9 +68,9 @@ def draw_maps(panels: Panels, maps: Sequence[SimilarityMap], label: str) -> None
     lowest = min(_lowest(each.values) for each in maps)
     for axes, each in zip(panels.axes, maps, strict=True):
         cells = _draw_map(panels.figure, axes, each, lowest)
-    bar = panels.figure.colorbar(cells, ax=panels.axes, label=label)
-    layout.without_edges(bar)
-    legend(panels, _entries(maps))
+    color_bar(panels.axes, cells, label)
+    _add_entries(panels, maps)
+    panels.legend.draw(panels.figure, None if panels.whole else panels.axes[0])
     # Titles move above the names of the stages as these are drawn: only then can all be laid out.
     panels.figure.draw_without_rendering()
 
@@ -116,7 +108,7 @@ def _edges(points: pd.DataFrame) -> Array:
 
 def _draw_cells(axes: Axes, across: Array, up: Array, values: Array, lowest: float) -> AxesImage:
     if np.isnan(values).any():
-        axes.patch.set(**_UNDEFINED)
+        axes.patch.set(**UNDEFINED)
     # A picture, not cells that lie side by side: viewers show hairs between these.
     return axes.imshow(
         np.ma.masked_invalid(values),
@@ -124,7 +116,7 @@ def _draw_cells(axes: Axes, across: Array, up: Array, values: Array, lowest: flo
         aspect="auto",
         origin="lower",
         interpolation="nearest",
-        cmap=_COLOR_MAP,
+        cmap=SIMILARITY_COLORS,
         vmin=lowest,
         vmax=1,
     )
@@ -139,7 +131,7 @@ def _starts(points: pd.DataFrame) -> Array:
 def _draw_stages(draw_line: Callable[..., object], edges: Array, points: pd.DataFrame) -> None:
     """Draw a line where a stage begins."""
     for start in _starts(points)[1:]:
-        draw_line(edges[start], **_BOUNDARY)
+        draw_line(edges[start], **BOUNDARY)
 
 
 def _name_stages(names: Axis, edges: Array, points: pd.DataFrame) -> None:
@@ -161,7 +153,7 @@ def _draw_marks(
     """Mark cut points along an axis, outside of the panel."""
     for kind, marked in _marked(points).items():
         start, end = edges[:-1][marked], edges[1:][marked]
-        look: dict[str, Any] = {"colors": COLORS[kind], "lw": _MARKS_WIDTH, "clip_on": False}
+        look: dict[str, Any] = {"colors": BAND_COLORS[kind], "lw": _MARKS_WIDTH, "clip_on": False}
         draw_lines(np.zeros(len(start)), start, end, transform=beside, **look)
 
 
@@ -171,11 +163,11 @@ def _marked(points: pd.DataFrame) -> dict[str, Array]:
     return {"msa": attends.to_numpy(bool), "subsampling": shrinks.to_numpy(bool)}
 
 
-def _entries(maps: Sequence[SimilarityMap]) -> dict[str, Any]:
-    """Return the legend: only what the figure shows."""
+def _add_entries(panels: Panels, maps: Sequence[SimilarityMap]) -> None:
+    """Add to the legend what the figure shows."""
     points = [points for each in maps for points in each.points()]
-    marked = [kind for each in points for kind, at in _marked(each).items() if at.any()]
-    entries: dict[str, Any] = mark_entries(marked)
+    marked = {kind for each in points for kind, at in _marked(each).items() if at.any()}
+    for kind in marked:
+        panels.legend.add_band(kind, lw=0)
     if any(np.isnan(each.values).any() for each in maps):
-        entries["undefined"] = Patch(**_UNDEFINED)
-    return entries
+        panels.legend.add("undefined", Patch(**UNDEFINED))

@@ -10,9 +10,8 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch, Rectangle
 
 from vitscope.claims.report import distinct
-from vitscope.drawing.looks import GRAY
+from vitscope.drawing.looks import GRAY, VERDICT_COLORS
 
-_COLORS = {"yes": "#2f7d5b", "no": "#c8553d", "undecided": "#d9d9d9"}
 _MEANINGS = {"yes": "holds", "no": "fails", "undecided": "undecided"}
 # Inches: a row, a column, the statements to the left, labels above and the legend below.
 _ROW, _COLUMN, _TEXT, _ABOVE, _BELOW = 0.25, 0.36, 2.3, 0.9, 0.4
@@ -42,7 +41,7 @@ def plot(claims: pd.DataFrame, labels: Mapping[str, str]) -> Figure:
     axes.xaxis.tick_top()
     axes.tick_params(length=0)
     axes.spines[:].set_visible(False)
-    handles = [Patch(color=_COLORS[each], label=_MEANINGS[each]) for each in _COLORS]
+    handles = [Patch(color=VERDICT_COLORS[each], label=_MEANINGS[each]) for each in VERDICT_COLORS]
     note = Patch(facecolor="none", label="left half: published, right half: measured")
     figure.legend(handles=[*handles, note], loc="outside lower left", ncols=4, fontsize="small")
     return figure
@@ -68,7 +67,7 @@ def _draw(axes: Axes, place: tuple[int, int], published: object, measured: objec
                 (left, row - 0.36),
                 0.42,
                 0.72,
-                facecolor=_COLORS[str(said)] if known else "none",
+                facecolor=VERDICT_COLORS[str(said)] if known else "none",
                 edgecolor="white" if known else GRAY,
                 lw=0.6 if known else 0.2,
             )

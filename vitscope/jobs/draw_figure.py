@@ -47,7 +47,7 @@ def _values(study: "Study", names: Names) -> Values:
         "facts": facts(study, name),
         "caption": caption_of(kind),
         "values": kind.values,
-        "modules": [measures.module(kind.measure, kind.module)],
+        "modules": [measures.figure_module(kind)],
     }
 
 
@@ -64,16 +64,17 @@ def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> 
     from vitscope.drawing.text import literal
     from vitscope.files.tables import Table
 
-    tables = [
-        pd.concat([Table(**columns).read(path) for path in inputs[name]])
+    tables = {
+        name: pd.concat([Table(**columns).read(path) for path in inputs[name]])
         for name, columns in values["tables"].items()
-    ]
+    }
     members = [
         Member(**{**member, "label": literal(member["label"])}) for member in values["members"]
     ]
     (module,) = values["modules"]
-    columns = set(values["published_columns"])
-    published = read_published_of(values["published"], columns, inputs["published"])
+    published = None
+    if columns := set(values["published_columns"]):
+        published = read_published_of(values["published"], columns, inputs["published"])
     made_from = values["facts"] | _digests(inputs, values)
     with style(inputs["style"]):
         figure = draw(module, tables, members, published, values["snapshots"], values["values"])

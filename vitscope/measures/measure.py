@@ -33,12 +33,12 @@ BY_DEPTH = frozenset({"index", "normalized_depth", "kind", "subsampling"})
 class FigureKind:
     """A kind of figure, which the module `figure`, or `figure_{suffix}`, of its measure draws.
 
-    `beside` are the tables that it needs beside the measure's own. `published` are the columns of a
-    file of published points that it can show, or that its claims are compared with; none if empty.
-    `snapshots` tells whether a figure of this kind says which moments of training it shows. A
-    figure `by_epoch` shows each model at several of them, as models of their own. The registry
-    fills in `measure`. `text` is the caption where no file has it, and `values` are keyword
-    arguments of `plot`.
+    Where it is `drawn_by` a module of vitscope.drawing, it needs none of its own. `values` are
+    keywords of `plot`. `beside` are the tables that it needs beside the measure's own. `published`
+    are the columns of a file of published points that it can show, or that its claims are compared
+    with; none if empty. `snapshots` tells whether a figure of this kind says which moments of
+    training it shows. A figure `by_epoch` shows each model at several of them, as models of their
+    own. The registry fills in `measure`. `text` is the caption where no file has it.
     """
 
     suffix: str = ""
@@ -46,9 +46,10 @@ class FigureKind:
     published: frozenset[str] = frozenset()
     snapshots: bool = False
     by_epoch: bool = False
+    drawn_by: str = ""
+    values: Given = field(default_factory=dict)
     measure: str = ""
     text: str = ""
-    values: Given = field(default_factory=dict)
 
     @property
     def tables(self) -> tuple[str, ...]:

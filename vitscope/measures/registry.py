@@ -85,6 +85,12 @@ class Registry:
         file = path(measure, f"{part}.py")
         return f"vitscope.measures.{file.parent.name}.{file.stem}"
 
+    def figure_module(self, kind: FigureKind) -> str:
+        """Return the module that draws a kind of figure."""
+        if kind.drawn_by:
+            return f"vitscope.drawing.{kind.drawn_by}"
+        return self.module(kind.measure, kind.module)
+
     def has(self, measure: str, part: str) -> bool:
         """Tell whether a measure has a module of this name."""
         return measure not in self.own and path(measure, f"{part}.py").is_file()
@@ -145,6 +151,7 @@ names, module, has, declared = BUILT_IN.names, BUILT_IN.module, BUILT_IN.has, BU
 kinds, merging_module, claims_of = BUILT_IN.kinds, BUILT_IN.merging_module, BUILT_IN.claims_of
 table, part_table = BUILT_IN.table, BUILT_IN.part_table
 columns_of, part_columns_of = BUILT_IN.columns_of, BUILT_IN.part_columns_of
+figure_module = BUILT_IN.figure_module
 
 
 def of(study: "Study") -> Registry:

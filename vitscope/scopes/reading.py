@@ -62,10 +62,10 @@ class Made(Tables):
         if kind not in self.study.figures:
             return super().plot(kind, ax)
         figure = self.study.figures[kind]
-        tables = [
-            self._of_subjects(name, figure.subjects(name))
+        tables = {
+            name: self._of_subjects(name, figure.subjects(name))
             for name in registry.kinds()[figure.kind].tables
-        ]
+        }
         members = [self._member(name) for name in figure.models]
         moments = figure.shown_snapshots()
         return drawn(figure.kind, tables, members, self._published(figure), moments, ax)

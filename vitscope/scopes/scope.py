@@ -69,7 +69,7 @@ class Tables:
 
         With `ax` it is drawn there, if it has a single panel.
         """
-        tables = [self.table(name) for name in _kind(kind).tables]
+        tables = {name: self.table(name) for name in _kind(kind).tables}
         return drawn(kind, tables, self.members, {}, self._snapshots(kind), ax)
 
     def claims(self, *kinds: str) -> pd.DataFrame:
@@ -145,7 +145,7 @@ class Tables:
 
 def drawn(
     kind: str,
-    tables: Sequence[pd.DataFrame],
+    tables: Mapping[str, pd.DataFrame],
     members: Sequence[Member],
     published: "Mapping[str, Published]",
     snapshots: Sequence[str],
@@ -159,8 +159,9 @@ def drawn(
 
     shown = _kind(kind)
     with style(STYLE), drawing_in(ax):
-        module = registry.module(shown.measure, shown.module)
-        figure = draw(module, tables, members, published, snapshots)
+        module = registry.figure_module(shown)
+        curves = published if shown.published else None
+        figure = draw(module, tables, members, curves, snapshots, shown.values)
     if ax is None:
         figure.set_dpi(DOTS_PER_INCH)
         show_in_notebooks()

@@ -15,8 +15,8 @@ import numpy.typing as npt
 from PIL import Image, ImageDraw, ImageFont
 from PIL.Image import Resampling
 
-from vitscope.drawing.looks import GRAY
-from vitscope.drawing.overlays import COLORS, MOST_BESIDE, OVERLAY_ALPHA
+from vitscope.drawing.looks import GRAY, MAP_COLORS, OVERLAY_ALPHA
+from vitscope.drawing.overlays import MOST_BESIDE
 
 Map = npt.NDArray[np.float64]
 
@@ -106,7 +106,7 @@ def smooth(values: Map, side: int) -> Map:
 
 def map_colors(values: Map) -> Image.Image:
     """Return values from 0 to 1 in the colours of maps; larger values have the last colour."""
-    return Image.fromarray(mpl.colormaps[COLORS](values, bytes=True)[..., :3])
+    return Image.fromarray(mpl.colormaps[MAP_COLORS](values, bytes=True)[..., :3])
 
 
 def lay_over(picture: Image.Image, map_: Image.Image) -> Image.Image:

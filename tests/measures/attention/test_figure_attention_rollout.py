@@ -62,15 +62,6 @@ def test_images_rollouts_and_both(table, laid_out):
     assert not flaws(figure)
 
 
-@pytest.mark.parametrize("members", [(VIT,), (VIT, SWIN, VIT)])
-def test_any_number_of_models_fits_a_page(members, table, laid_out):
-    figure = laid_out("attention_rollout", {"attention_rollout": table}, members)
-    assert figure.get_figwidth() <= 7
-    assert len(groups_of(figure)) == len(members)
-    square_panels(figure)
-    assert not flaws(figure)
-
-
 def test_a_model_of_fewer_images_leaves_panels_empty(table, laid_out):
     one = table[(table["model"] == "vit") | (table["image"] == 2)]
     figure = laid_out("attention_rollout", {"attention_rollout": one}, (VIT, SWIN))

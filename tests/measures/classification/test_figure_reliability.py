@@ -1,14 +1,8 @@
-from itertools import combinations
-
 import numpy as np
 import pandas as pd
 import pytest
-from matplotlib.colors import to_hex
 
-from tests.helpers.shown import boxes_of, flaws, legend_labels
-from tests.helpers.tiers import some_of
 from vitscope.drawing.figure import Member
-from vitscope.errors import VitscopeError
 from vitscope.measures.scores import reliability, scores_of
 
 LABELS = ["ResNet-50", "ViT-Ti", "PiT-Ti", "Swin-Ti", "AlterNet-50", "MLP-Mixer", "DeiT (ImageNet)"]
@@ -132,45 +126,9 @@ def test_scores_are_written_out(drawn):
     assert "(\N{MINUS SIGN}" in figure.axes[0].texts[0].get_text()
 
 
-def test_colours_are_those_of_the_families(drawn):
-    blue, red = (
-        {to_hex(container.patches[0].get_facecolor()) for container in axes.containers[:1]}
-        for axes in parts(drawn())[0]
-    )
-    assert (blue, red) == ({"#1f77b4"}, {"#d62728"})
-
-
 def test_histograms_share_a_scale(drawn):
     limits = {axes.get_ylim() for axes in parts(drawn(MEMBERS[:6]))[1]}
     assert len(limits) == 1
     (limit,) = limits
     assert limit[0] == 0
     assert limit[1] > TABLES["reliability"]["images"].max() / 400
-
-
-def test_the_legend_says_what_is_what(drawn):
-    labels = legend_labels(drawn())
-    assert labels == ["accuracy", "gap to mean confidence", "calibrated", "share of images"]
-
-
-@pytest.mark.parametrize("count", some_of([1, 2, 4, 7], 2, 7))
-def test_nothing_overlaps_and_nothing_is_cut_off(drawn, count):
-    # The widest numbers that there are.
-    scores = TABLES["classification"].assign(accuracy=1.0, ece=0.8, signed_ece=-0.8)
-    figure = drawn(MEMBERS[:count], {**TABLES, "classification": scores})
-    assert len(boxes_of(figure)) > 10 * count
-    assert flaws(figure) == []
-    panels = [axes.get_window_extent() for axes in figure.axes]
-    for one, other in combinations(panels, 2):
-        assert not one.overlaps(other)
-    for axes, histogram in zip(*parts(figure), strict=True):
-        one, other = axes.get_window_extent(), histogram.get_window_extent()
-        assert (one.x0, one.x1) == pytest.approx((other.x0, other.x1))
-        assert one.y0 > other.y1
-
-
-@pytest.mark.parametrize("name", TABLES)
-def test_a_model_that_was_not_measured_is_refused(drawn, name):
-    without = {**TABLES, name: TABLES[name][TABLES[name]["model"] != "vit"]}
-    with pytest.raises(VitscopeError, match=f"The {name} table has no model 'vit'"):
-        drawn(tables=without)

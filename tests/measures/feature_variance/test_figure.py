@@ -2,12 +2,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tests.helpers.shown import boxes_of, flaws, legend_labels, spans
-from tests.helpers.tiers import some_of
+from tests.helpers.shown import legend_labels, spans
 from vitscope.claims.published import read_published
 from vitscope.drawing.figure import Member
-from vitscope.drawing.looks import look_of
-from vitscope.errors import VitscopeError
 from vitscope.measures.registry import kinds
 
 RESNET = Member("resnet", "ResNet-50", "resnet")
@@ -49,21 +46,6 @@ def test_bands_lie_where_the_paper_has_them(drawn, points_file):
         np.testing.assert_allclose(spans(axes), expected, atol=4e-3)
 
 
-def test_families_look_as_in_the_paper(drawn):
-    blue, red = (axes.lines[0] for axes in drawn().axes)
-    assert (blue.get_color(), blue.get_marker()) == ("#1f77b4", "D")
-    assert (red.get_color(), red.get_marker()) == ("#d62728", "o")
-
-
-def test_no_two_families_share_a_look():
-    names = ["resnet", "vit", "pit", "swin", "alternet", "mixer", "convnext"]
-    looks = [look_of(name) for name in names]
-    assert len({look.marker for look in looks}) == len(names)
-    assert len({look.color for look in looks}) == len(names)
-    assert look_of("a_new_family") == look_of("a_new_family")
-    assert look_of("a_new_family") not in looks
-
-
 def test_points_of_the_same_model_share_its_axis(drawn, points_file):
     figure = drawn(published=read_published(points_file, NEEDED, SERIES, same_models=True))
     assert len(figure.axes) == 2
@@ -85,33 +67,3 @@ def test_points_of_another_model_have_their_own_axis(drawn, points_file):
     # Beside the label of an axis on the right, the next panel says what its own shows.
     assert [axes.get_ylabel() for axes in left] == ["Feature map variance"] * 2
     assert "published, another model (right axis)" in legend_labels(figure)
-
-
-def test_the_legend_names_only_what_is_shown(drawn, table):
-    assert legend_labels(drawn()) == ["95 % interval", "MSA", "subsampling"]
-    assert legend_labels(drawn([RESNET])) == ["95 % interval", "subsampling"]
-    assert legend_labels(drawn([VIT])) == ["95 % interval", "MSA"]
-    without = table.assign(ci_low=np.nan, ci_high=np.nan)
-    assert legend_labels(drawn([VIT], table=without)) == ["MSA"]
-
-
-@pytest.mark.parametrize("same_models", [True, False])
-@pytest.mark.parametrize("count", some_of(range(1, 7), 2, 6))
-def test_nothing_overlaps_and_nothing_is_cut_off(drawn, table, points_file, count, same_models):
-    copies = [table.assign(model=table["model"] + str(i)) for i in range(3)]
-    for scale, copy in zip([1, 1e3, 1e-3], copies, strict=True):
-        copy[["variance", "ci_low", "ci_high"]] *= scale
-    members = [
-        Member(f"{kind}{i}", f"{kind} number {i}", kind) for i in range(3) for kind in SERIES
-    ][:count]
-    series = {member.model: SERIES[member.family] for member in members}
-    published = read_published(points_file, NEEDED, series, same_models)
-    figure = drawn(members, published, pd.concat(copies))
-
-    assert len(boxes_of(figure)) > 10 * count
-    assert flaws(figure) == []
-
-
-def test_a_model_that_was_not_measured_is_refused(drawn):
-    with pytest.raises(VitscopeError, match="no model 'swin'"):
-        drawn([Member("swin", "Swin", "swin")])

@@ -4,7 +4,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tests.helpers.shown import flaws, legend_labels
 from vitscope.claims.chance import share_interval
 from vitscope.drawing.figure import Member
 
@@ -60,11 +59,6 @@ def test_a_curve_for_each_epoch_is_the_table_in_order(figure):
     assert axes.get_yscale() == "log"
 
 
-def test_epochs_are_told_beside_the_colours(figure):
-    (bar,) = (axes for axes in figure.axes if axes.get_ylabel() == "Epoch")
-    assert [text.get_text() for text in bar.get_yticklabels()] == ["0", "10", "86"]
-
-
 @pytest.mark.parametrize(
     ("row", "msa", "mlp"), [(1, [0, 0.5, 1], [0, 1, 1]), (2, [0.5, 1, 0.5], [0, 1, 0.5])]
 )
@@ -80,11 +74,3 @@ def test_shares_are_counted_by_hand(figure, row, msa, mlp):
 def test_intervals_are_wilsons(figure):
     band = figure.axes[1].collections[0].get_datalim(figure.axes[1].transData)
     assert (band.y0, band.y1) == pytest.approx((share_interval(0, 2)[0], share_interval(2, 2)[1]))
-
-
-def test_the_legend_names_only_what_is_shown(figure):
-    assert legend_labels(figure) == ["MSAs that lower it", "MLPs that raise it", "MSA"]
-
-
-def test_nothing_overlaps_and_nothing_is_cut_off(figure):
-    assert flaws(figure) == []

@@ -7,14 +7,10 @@ import pandas as pd
 import pytest
 from matplotlib.colors import to_hex, to_rgb
 
-from tests.helpers.drawing import draw_kind
-from tests.helpers.shown import boxes_of, flaws, legend_labels, spans
-from tests.helpers.tiers import some_of
+from tests.helpers.shown import legend_labels, spans
 from vitscope.claims.published import read_published
 from vitscope.drawing.figure import Member
 from vitscope.drawing.looks import depth_color
-from vitscope.drawing.saving import style
-from vitscope.errors import VitscopeError
 from vitscope.measures.registry import kinds
 
 RESNET = Member("resnet", "ResNet-50", "resnet")
@@ -176,15 +172,6 @@ def test_the_component_by_depth(drawn, fourier):
     assert legend_labels(drawn(DEPTH, [VIT])) == ["95 % interval", "MSA"]
 
 
-def test_bands_lie_where_those_of_the_variance_do(drawn, table, style_file):
-    with style(style_file):
-        theirs = draw_kind("feature_variance", {"feature_variance": table}, [RESNET, VIT], {})
-    figures = [drawn(DEPTH), drawn(BOTH)]
-    expected = [spans(axes) for axes in theirs.axes]
-    assert [spans(axes) for axes in figures[0].axes] == expected
-    assert [spans(axes) for axes in panels(figures[1])[2:]] == expected
-
-
 def test_published_points_of_the_same_model_share_its_axis(drawn, points_of):
     theirs = points_of(DEPTH, "fig8.csv", {"vit": "ViT"})
     figure = drawn(DEPTH, [VIT, RESNET], theirs)
@@ -209,21 +196,6 @@ def test_published_points_of_another_model_have_their_own_axis(drawn, points_of)
     np.testing.assert_array_equal(right.lines[0].get_ydata(), theirs["vit"].points[VALUE])
     assert right.get_ylabel() == "Published Δ log amplitude"
     assert "published, another model (right axis)" in legend_labels(figure)
-
-
-def test_both_are_over_each_other(drawn, fourier):
-    members = [RESNET, VIT, SWIN]
-    figure = drawn(BOTH, members)
-    shown = panels(figure)
-    upper, lower = shown[:3], shown[3:]
-    assert [axes.get_title() for axes in upper] == [member.label for member in members]
-    assert len({axes.get_ylim() for axes in upper}) == 1
-    for above, below, member in zip(upper, lower, members, strict=True):
-        rows = rows_of(fourier, member.model)
-        check_curves(above, rows, depths(rows))
-        check_points(below, below.lines[0], below.collections[1], ends(fourier, member.model))
-        assert above.get_position().x0 == pytest.approx(below.get_position().x0)
-        assert above.get_position().y0 > below.get_position().y1
 
 
 def test_maps_of_2_x_2_are_left_out(drawn, fourier):
@@ -251,32 +223,3 @@ def test_a_single_image_has_no_interval(drawn, fourier, kind):
     figure = drawn(kind, table=fourier.assign(ci_low=np.nan, ci_high=np.nan))
     labels = legend_labels(figure) if figure.legends else []
     assert "95 % interval" not in labels
-
-
-@pytest.mark.parametrize("same_models", [True, False])
-@pytest.mark.parametrize("count", some_of(range(1, 7), 2))
-@pytest.mark.parametrize("kind", [CURVES, DEPTH, BOTH])
-def test_nothing_overlaps_and_nothing_is_cut_off(
-    drawn, fourier, points_of, kind, count, same_models
-):
-    copies = [fourier.assign(model=fourier["model"] + str(i)) for i in range(2)]
-    for scale, copy in zip([1, 0.05], copies, strict=True):
-        copy[[VALUE, "ci_low", "ci_high"]] *= scale
-    members = [
-        Member(f"{model}{i}", f"{model.title()}-{i}", model)
-        for i in range(2)
-        for model in ("resnet", "vit", "swin")
-    ][:count]
-    file, names = ("fig2a.csv", ("ResNet", "ViT")) if kind == CURVES else ("fig8.csv", ("ViT",))
-    series = {m.model: n for m in members for n in names if n.lower() == m.family}
-    published = points_of(kind, file, series, same_models) if kind != BOTH else {}
-    figure = drawn(kind, members, published, pd.concat(copies))
-
-    assert len(boxes_of(figure)) > 8 * count
-    assert flaws(figure) == []
-
-
-@pytest.mark.parametrize("kind", [CURVES, DEPTH, BOTH])
-def test_a_model_that_was_not_measured_is_refused(drawn, kind):
-    with pytest.raises(VitscopeError, match="fourier table has no model 'pit'"):
-        drawn(kind, [Member("pit", "PiT", "pit")])

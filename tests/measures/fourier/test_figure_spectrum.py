@@ -2,12 +2,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tests.helpers.drawing import draw_kind
-from tests.helpers.shown import flaws, legend_labels, spans
-from tests.helpers.tiers import some_of
+from tests.helpers.shown import legend_labels
 from vitscope.drawing.figure import Member
-from vitscope.drawing.saving import style
-from vitscope.errors import VitscopeError
 from vitscope.measures.fourier.plane import BANDS
 
 RESNET = Member("resnet", "ResNet-50", "resnet")
@@ -61,37 +57,8 @@ def test_panels_show_the_shares_of_the_table(drawn, spectrum):
     assert np.isnan(figure.axes[0].lines[0].get_ydata()).sum() == 3
 
 
-def test_bands_look_different_without_colours_too(drawn):
-    axes = drawn([VIT]).axes[0]
-    assert len({line.get_color() for line in axes.lines}) == 3
-    assert len({line.get_marker() for line in axes.lines}) == 3
-
-
-def test_bands_of_blocks_lie_where_those_of_the_variance_do(drawn, table, style_file):
-    with style(style_file):
-        theirs = draw_kind("feature_variance", {"feature_variance": table}, [RESNET, VIT], {})
-    assert [spans(a) for a in drawn().axes] == [spans(a) for a in theirs.axes]
-
-
 def test_the_legend_says_where_bands_end(drawn, spectrum):
     assert legend_labels(drawn()) == [*LABELS, "MSA", "subsampling"]
     assert legend_labels(drawn([VIT])) == [*LABELS, "MSA"]
     without = spectrum.assign(ci_low=np.nan, ci_high=np.nan)
     assert legend_labels(drawn([VIT], without)) == [*LABELS[:3], "MSA"]
-
-
-@pytest.mark.parametrize("count", some_of(range(1, 7), 2, 6))
-def test_nothing_overlaps_and_nothing_is_cut_off(drawn, spectrum, count):
-    copies = [spectrum.assign(model=spectrum["model"] + str(i)) for i in range(3)]
-    members = [
-        Member(f"{kind}{i}", f"{kind} number {i}", kind)
-        for i in range(3)
-        for kind in ("resnet", "vit")
-    ][:count]
-    figure = drawn(members, pd.concat(copies))
-    assert flaws(figure) == []
-
-
-def test_a_model_that_was_not_measured_is_refused(drawn):
-    with pytest.raises(VitscopeError, match="spectrum table has no model 'swin'"):
-        drawn([Member("swin", "Swin", "swin")])

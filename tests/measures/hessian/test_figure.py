@@ -7,10 +7,9 @@ import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 
-from tests.helpers.shown import boxes_of, flaws
+from tests.helpers.shown import flaws
 from vitscope.claims.published import Published, read_published
 from vitscope.drawing.figure import Member
-from vitscope.errors import VitscopeError
 from vitscope.measures.captions import caption_of
 from vitscope.measures.hessian.figure import KERNEL, density_per_decade
 from vitscope.measures.registry import kinds
@@ -125,15 +124,6 @@ def test_the_legend_tells_the_share_of_negative_eigenvalues(drawn) -> None:
     assert end[2][1] == "ViT: 30 % negative (2 of 30 not converged)"
 
 
-def test_members_of_one_family_are_told_apart(drawn) -> None:
-    (_, (negative, _), _), _ = of_rows(drawn())
-    resnet, vit, vit_6 = negative.lines[::2]
-    assert (resnet.get_color(), vit.get_color()) == ("#1f77b4", "#d62728")
-    assert resnet.get_linestyle() == vit.get_linestyle() == "-"
-    assert vit_6.get_linestyle() == "--"
-    assert vit_6.get_color() not in ("#1f77b4", "#d62728")
-
-
 def test_a_panel_says_that_no_eigenvalue_is_negative(drawn) -> None:
     figure = drawn(members=[RESNET], snapshots=["end"])
     ((_, (negative, positive), legend),) = of_rows(figure)
@@ -175,17 +165,6 @@ def test_published_curves_have_an_axis_of_their_own(drawn, points, points_file) 
             assert line.get_linestyle() == ":"
 
 
-@pytest.mark.parametrize("compared", [False, True])
-@pytest.mark.parametrize("count", [1, 2, 3])
-def test_nothing_overlaps_and_nothing_is_cut_off(drawn, points, count, compared) -> None:
-    members = MEMBERS[:count]
-    published = {member.model: points[member.model] for member in members} if compared else {}
-    table = TABLE.assign(converged=False)
-    figure = drawn(members, published, table)
-    assert len(boxes_of(figure)) > 15
-    assert flaws(figure) == []
-
-
 @pytest.mark.parametrize(
     ("magnitudes", "expected"),
     [
@@ -207,8 +186,3 @@ def test_few_decades_have_labels_between_powers_of_ten(drawn, magnitudes, expect
         shown = [text.get_text() for text in axes.get_xticklabels()]
         assert len(shown) == len(labels)
         assert all(label in text for label, text in zip(labels, shown, strict=True))
-
-
-def test_a_table_without_the_model_is_refused(drawn) -> None:
-    with pytest.raises(VitscopeError, match=r"no model 'other' at 'warmup': delete the table"):
-        drawn(members=[Member("other", "Other", "vit")])

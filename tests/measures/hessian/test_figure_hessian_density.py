@@ -6,9 +6,7 @@ import pytest
 from scipy.stats import norm
 
 from tests.helpers.shown import flaws
-from tests.helpers.tiers import some_of
 from vitscope.drawing.figure import Member
-from vitscope.errors import VitscopeError
 from vitscope.measures.hessian.figure_hessian_density import KERNEL, smoothed
 
 MEMBERS = (Member("resnet", "ResNet", "resnet"), Member("vit", "ViT", "vit"))
@@ -79,11 +77,6 @@ def drawn_of(count, drawn):
     return drawn(members, table=pd.concat([own.assign(model=m.model) for m in members]))
 
 
-@pytest.mark.parametrize("count", some_of(range(1, 6), 1, 3))
-def test_labels_fit_into_the_figure(drawn, count) -> None:
-    assert flaws(drawn_of(count, drawn)) == []
-
-
 @pytest.mark.nightly
 def test_many_models_take_several_rows_each_with_all_snapshots(drawn) -> None:
     figure = drawn_of(6, drawn)
@@ -100,8 +93,3 @@ def test_many_models_take_several_rows_each_with_all_snapshots(drawn) -> None:
     assert sorted(heights, reverse=True) == heights
     for row in rows:
         assert sorted(row, key=lambda title: places[title].x0) == row
-
-
-def test_a_table_without_the_model_is_refused(drawn) -> None:
-    with pytest.raises(VitscopeError, match=r"no model 'other' at 'warmup': delete the table"):
-        drawn([Member("other", "Other", "vit")])

@@ -12,7 +12,6 @@ from matplotlib.path import Path as Outline
 from mpl_toolkits.mplot3d.art3d import Poly3DCollection
 
 from tests.helpers.drawing import draw_kind
-from tests.helpers.shown import flaws
 from vitscope.drawing.figure import Member
 from vitscope.drawing.saving import style
 from vitscope.errors import VitscopeError
@@ -260,13 +259,6 @@ def test_slices_leave_out_what_is_not_finite_and_end_at_the_cut(drawn, table):
     assert low < 0
 
 
-def test_models_of_one_family_have_lines_of_their_own(drawn, table):
-    both = pd.concat([table, table[table["model"] == "vit"].assign(model="other")])
-    figure = drawn("landscape_slices", VIT, Member("other", "ViT-S", "vit"), table=both)
-    styles = {line.get_linestyle() for line in figure.axes[0].lines[1::2]}
-    assert styles == {"-", "--"}
-
-
 # All kinds
 
 
@@ -290,24 +282,9 @@ def test_the_figure_says_if_its_loss_is_not_that_of_training(drawn, table, kind,
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_tables_that_cannot_be_drawn_are_refused(drawn, table, kind):
-    with pytest.raises(VitscopeError, match="has 0 points of the model 'pit', which are no whole"):
+    with pytest.raises(VitscopeError, match="landscape table has no model 'pit': delete"):
         drawn(kind, Member("pit", "PiT", "pit"))
     with pytest.raises(VitscopeError, match="has 80 points of the model 'vit'"):
         drawn(kind, VIT, table=table[table["model"] == "vit"].iloc[1:])
     with pytest.raises(VitscopeError, match=r"loss of ViT-Ti is finite nowhere .* lower analysis"):
         drawn(kind, VIT, table=table.assign(loss=np.inf))
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("count", [1, 2, 4])
-@pytest.mark.parametrize("clean", [True, False])
-def test_nothing_overlaps_and_nothing_is_cut_off(drawn, table, kind, count, clean):
-    members = [
-        Member(f"{each.model}{i}", each.label, each.family)
-        for i in (0, 1)
-        for each in (RESNET, VIT)
-    ]
-    models = [table.assign(model=table["model"] + str(i), clean=clean) for i in (0, 1)]
-    figure = drawn(kind, *members[:count], table=pd.concat(models, ignore_index=True))
-    figure.draw_without_rendering()
-    assert flaws(figure) == []

@@ -3,10 +3,9 @@ import pandas as pd
 import pytest
 from matplotlib.colors import to_hex
 
-from tests.helpers.shown import boxes_of, flaws, legend_labels
+from tests.helpers.shown import legend_labels
 from vitscope.drawing.figure import Member
 from vitscope.drawing.looks import look_of
-from vitscope.errors import VitscopeError
 
 MEMBERS = [
     Member("resnet", "ResNet-50", "resnet"),
@@ -67,21 +66,3 @@ def test_snapshots_are_marked_in_every_panel(drawn):
         marks = axes.lines[: -len(names)]
         assert [line.get_xdata()[0] for line in marks] == [0, 1, 8]
     assert legend_labels(figure) == ["training, on augmented images", "test", "snapshot"]
-
-
-@pytest.mark.parametrize("count", [1, 3])
-def test_nothing_overlaps_and_nothing_is_cut_off(drawn, count):
-    members = MEMBERS[:count]
-    figure = drawn(members, *(training(member.model, 300) for member in members))
-    assert len(boxes_of(figure)) >= 14
-    assert flaws(figure) == []
-    assert [axes.get_ylabel() for axes in figure.axes[::count]] == [
-        "Loss",
-        "Accuracy",
-        "Learning rate",
-    ]
-
-
-def test_a_model_that_was_not_trained_is_refused(drawn):
-    with pytest.raises(VitscopeError, match="learning_curves table has no model 'vit'"):
-        drawn(MEMBERS[:2], training("resnet", 4))

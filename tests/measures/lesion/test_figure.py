@@ -2,11 +2,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tests.helpers.shown import boxes_of, flaws, legend_labels, spans
-from tests.helpers.tiers import some_of
+from tests.helpers.shown import legend_labels, spans
 from vitscope.claims.published import read_published
 from vitscope.drawing.figure import Member
-from vitscope.errors import VitscopeError
 from vitscope.measures.registry import kinds
 
 RESNET = Member("resnet", "ResNet-50", "resnet")
@@ -141,45 +139,8 @@ def test_a_published_file_need_not_say_where_points_come_from(drawn, swin_file, 
     assert "extrapolated" not in legend_labels(figure)
 
 
-def test_the_legend_names_only_what_is_shown(drawn, lesions):
-    assert legend_labels(drawn([RESNET])) == ["95 % interval", "subsampling"]
-    assert legend_labels(drawn([VIT])) == ["95 % interval", "MSA"]
-    without = lesions.assign(ci_low=np.nan, ci_high=np.nan)
-    figure = drawn([VIT], lesions=without)
-    assert legend_labels(figure) == ["MSA"]
-    assert np.isfinite(figure.axes[0].get_ylim()).all()
-
-
 def test_changes_of_zero_and_above_are_shown(drawn, lesions):
     for change in (0.0, 3.0):
         flat = lesions.assign(change=change, ci_low=change, ci_high=change)
         low, high = drawn([VIT], lesions=flat).axes[0].get_ylim()
         assert low < 0 <= change < high
-
-
-@pytest.mark.parametrize("same_models", [True, False])
-@pytest.mark.parametrize("count", some_of([1, 2, 3, 4, 6], 2))
-def test_nothing_overlaps_and_nothing_is_cut_off(
-    drawn, lesions, blocks, swin_file, count, same_models
-):
-    members = [
-        Member(f"{each.model}{copy}", f"{each.label} number {copy}", each.family)
-        for copy in range(2)
-        for each in (SWIN, RESNET, VIT)
-    ][:count]
-
-    def copied(table):
-        return pd.concat([table.assign(model=table["model"] + str(copy)) for copy in range(2)])
-
-    published = read_published(swin_file, NEEDED, {"swin0": "Swin"}, same_models)
-    figure = drawn(members, published, copied(lesions), copied(blocks))
-    assert len(boxes_of(figure)) > 10 * count
-    assert flaws(figure) == []
-
-
-@pytest.mark.parametrize(("missing", "word"), [("lesions", "lesion"), ("blocks", "blocks")])
-def test_a_model_that_was_not_measured_is_refused(drawn, lesions, blocks, missing, word):
-    tables = {"lesions": lesions, "blocks": blocks}
-    tables[missing] = tables[missing].query("model != 'swin'")
-    with pytest.raises(VitscopeError, match=f"The {word} table has no model 'swin'"):
-        drawn([SWIN], **tables)

@@ -11,7 +11,7 @@ from scipy.stats import kurtosis
 
 from tests.helpers.latents import written
 from tests.helpers.studies import mini_with
-from vitscope.drawing.figure import Member
+from vitscope.drawing.figure import Member, draw
 from vitscope.errors import VitscopeError
 from vitscope.measures import registry
 from vitscope.measures.captions import caption_of, title_of
@@ -90,13 +90,13 @@ def test_its_docstring_is_the_caption_and_depth_the_figure(tmp_path: Path) -> No
     assert kind.tables == ("tails",)
     assert title_of(kind) == "Kurtosis of feature maps"
     assert caption_of(kind) == "**Kurtosis of feature maps.**\n\nOf all values of a map."
-    assert known.module("tails", kind.module) == figure.__name__
     assert known.names()[-1] == "tails"
     table = pd.DataFrame(
         {"model": "m", "index": range(3), "kind": ["stem", "msa", "mlp"], "depth": [0, 0.5, 1]}
         | {"height": 2, "width": 2, "value": [1.0, 2, 3], "ci_low": 0.5, "ci_high": 3.5}
     )
-    drawn = figure.plot(table, [Member("m", "M", "vit")], {}, **kind.values)
+    module, tables, members = known.figure_module(kind), {"tails": table}, [Member("m", "M", "vit")]
+    drawn = draw(module, tables, members, values=kind.values)
     (line,) = [line for line in drawn.axes[0].lines if len(line.get_xdata()) == 3]
     assert [*line.get_ydata()] == [1, 2, 3]
 
@@ -137,7 +137,8 @@ def test_a_file_may_say_how_parts_are_merged_and_drawn(tmp_path: Path) -> None:
     assert table["largest"].item() == max(maps.max() for maps in MAPS)
     assert own.table.columns["largest"] == ("float64", "largest of all")
     kind = own.measure.figures["tails"]
-    drawn = figure.plot(table, [Member("m", "M", "vit")], {}, **kind.values)
+    drawn = figure.plot(table, [Member("m", "M", "vit")], **kind.values)
+    assert Registry({"tails": own}).figure_module(kind) == figure.__name__
     assert isinstance(drawn, Figure)
     assert drawn.get_suptitle() == "1 of 1"
 

@@ -78,13 +78,6 @@ def test_components_say_how_much_they_have(table, laid_out):
     assert not flaws(figure)
 
 
-@pytest.mark.parametrize("count", [1, 3])
-def test_any_number_of_models_has_room(table, laid_out, count):
-    figure = laid_out("patch_filters", {"patch_filters": table}, MEMBERS[:count])
-    assert len(figure.axes) == count
-    assert not flaws(figure)
-
-
 def test_a_model_whose_filters_do_not_differ_has_no_components(table, laid_out):
     figure = laid_out("patch_components", {"patch_filters": table}, MEMBERS[2:])
     assert figure.axes[1].get_title() == "SWIN\nfilters that do not differ"

@@ -49,13 +49,6 @@ def test_layers_are_across_and_heads_down(table, laid_out):
     assert not flaws(figure)
 
 
-def test_many_layers_have_room(laid_out):
-    many = pd.concat([layer("swin", number, [*range(8)], 13) for number in range(24)])
-    figure = laid_out("position_bias", {"position_bias": many}, (SWIN,))
-    assert figure.get_figwidth() <= 7
-    assert not flaws(figure)
-
-
 def test_a_bias_of_zeros_has_a_scale(laid_out):
     zeros = layer("swin", 0, [0], 7).assign(lowest=0.0, highest=0.0, values=[np.zeros(49)])
     figure = laid_out("position_bias", {"position_bias": zeros}, (SWIN,))

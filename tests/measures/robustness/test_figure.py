@@ -2,14 +2,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tests.helpers.shown import boxes_of, flaws, legend_labels
-from vitscope.corruptions import CORRUPTIONS, GROUPS
+from vitscope.corruptions import CORRUPTIONS
 from vitscope.drawing.figure import Member
-from vitscope.drawing.looks import look_of, looks_of
-from vitscope.errors import VitscopeError
+from vitscope.drawing.looks import look_of
 from vitscope.measures.robustness.merge_corruption_error import corruption_error
 
-FAMILIES = ["resnet", "vit", "pit", "swin", "alternet", "mixer"]
 LABELS = {"gaussian_noise": "Gaussian noise", "jpeg_compression": "JPEG compression"}
 
 
@@ -80,40 +77,8 @@ def test_errors_are_those_of_the_table_in_the_order_of_the_groups(drawn):
         assert line.get_linestyle() == "None"
 
 
-def test_groups_are_named_beside_their_rows(drawn):
-    figure, _, _ = drawn()
-    named = {text.get_text(): text.get_position()[1] for text in figure.axes[3].texts}
-    # Two rows come before the corruptions: noise has three of them, and so on.
-    assert named == {"noise": 3, "blur": 6.5, "weather": 10.5, "digital": 14.5}
-
-
 def test_a_study_of_few_corruptions(drawn):
     figure, _, _ = drawn(corruptions=("fog", "contrast", "snow"))
     labels = [text.get_text() for text in figure.axes[3].get_yticklabels()]
     assert labels == ["no corruption", "mean of corruptions", "snow", "fog", "contrast"]
     assert [text.get_text() for text in figure.axes[3].texts] == ["weather", "digital"]
-
-
-def test_models_of_a_family_can_be_told_apart(drawn):
-    figure, members, _ = drawn(["vit", "vit", "resnet", "vit"])
-    for axes in (figure.axes[0], figure.axes[3]):
-        markers = [line.get_marker() for line in axes.lines]
-        assert markers == [look_of(member.family).marker for member in members]
-        colors = [line.get_color() for line in axes.lines]
-        assert colors == [look.color for look in looks_of(members)]
-        assert len(set(colors)) == len(members)
-    assert legend_labels(figure) == [member.label for member in members]
-
-
-@pytest.mark.parametrize("corruptions", [CORRUPTIONS, ("fog",), GROUPS["noise"]])
-@pytest.mark.parametrize("count", [1, 4, 6])
-def test_nothing_overlaps_and_nothing_is_cut_off(drawn, count, corruptions):
-    figure, _, _ = drawn(FAMILIES[:count], corruptions)
-    assert len(boxes_of(figure)) > 20
-    assert flaws(figure) == []
-
-
-@pytest.mark.parametrize("table", ["robustness", "corruption_error"])
-def test_a_model_that_was_not_measured_is_refused(drawn, table):
-    with pytest.raises(VitscopeError, match=f"The {table} table has no model 'resnet0'"):
-        drawn(missing=table)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tests.helpers.shown import flaws, legend_labels, spans
+from tests.helpers.shown import spans
 from vitscope.drawing.figure import Member
 
 VIT = Member("vit", "ViT", "vit")
@@ -26,8 +26,3 @@ def test_panels_show_the_table_in_order(figure, table):
         assert axes.get_xlim() == (0, 1)
     assert figure.axes[0].get_ylabel() == "Cosine similarity of tokens"
     assert len(spans(figure.axes[0])) == 12
-
-
-def test_nothing_is_cut_off_or_covered(figure):
-    assert {"95 % interval", "MSA"} <= {*legend_labels(figure)}
-    assert not flaws(figure)

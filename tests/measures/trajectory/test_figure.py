@@ -3,14 +3,12 @@ import pandas as pd
 import pytest
 from matplotlib.colors import to_hex
 
-from tests.helpers.shown import boxes_of, flaws, legend_labels
+from tests.helpers.shown import legend_labels
 from vitscope.drawing.figure import Member
 from vitscope.drawing.looks import look_of
-from vitscope.errors import VitscopeError
 
 RESNET = Member("resnet", "ResNet-50", "resnet")
 VIT = Member("vit", "ViT-Ti", "vit")
-LITTLE = Member("vit_6", "ViT-Ti (6 %)", "vit")
 
 
 def way(model: str, moments: int, turn: float, warmup: int | None = 1) -> pd.DataFrame:
@@ -83,13 +81,6 @@ def test_an_end_of_warmup_that_is_not_known_has_no_entry(drawn):
     assert legend_labels(figure) == ["ViT-Ti", "first weights", "last weights"]
 
 
-def test_models_of_one_family_have_lines_of_their_own(drawn):
-    ways = [way(name, 5, 1.2) for name in ("resnet", "vit", "vit_6")]
-    (axes,) = drawn([RESNET, VIT, LITTLE], *ways).axes
-    styles = [line.get_linestyle() for line in axes.lines if line.get_marker() == "None"]
-    assert styles == ["-", "-", "--"]
-
-
 @pytest.mark.parametrize(("turn", "degrees"), [(1.5, 90), (1.9, 180)])
 def test_the_panel_holds_all_that_is_drawn(drawn, turn, degrees):
     far = way("vit", 8, turn)
@@ -97,16 +88,3 @@ def test_the_panel_holds_all_that_is_drawn(drawn, turn, degrees):
     (axes,) = drawn([VIT], far).axes
     assert (axes.get_thetamin(), axes.get_thetamax()) == (0, degrees)
     assert (axes.get_rmin(), axes.get_rmax()) == (0, 1.4)
-
-
-@pytest.mark.parametrize("turn", [1.5, 2.5])
-def test_nothing_overlaps_and_nothing_is_cut_off(drawn, turn):
-    ways = [way(name, 9, turn) for name in ("resnet", "vit", "vit_6")]
-    figure = drawn([RESNET, VIT, LITTLE], *ways)
-    assert len(boxes_of(figure)) >= 14
-    assert flaws(figure) == []
-
-
-def test_a_model_that_was_not_traced_is_refused(drawn):
-    with pytest.raises(VitscopeError, match="trajectory table has no model 'vit'"):
-        drawn([VIT], way("resnet", 4, 1))

@@ -10,16 +10,13 @@ from matplotlib.axes import Axes
 from matplotlib.colors import Normalize
 
 from vitscope.drawing.figure import Member
+from vitscope.drawing.looks import CURVE
 from vitscope.drawing.overlays import Groups, draw_map
 
 Array = npt.NDArray[Any]
 
-# Points: the cross at a query.
-CROSS: dict[str, Any] = {"marker": "x", "ms": 4, "mew": 1.2}
 # Into so many parts a position is cut, up and across, for a line that runs along its edges.
 _FINE = 8
-# Points: a line in a panel an inch wide; in smaller ones it is thinner.
-_LINE_WIDTH = 0.8
 
 
 def scale_of(rows: pd.DataFrame) -> Normalize:
@@ -72,5 +69,6 @@ def _draw_line(axes: Axes, mask: Array, size: tuple[int, int], side: float) -> N
         (np.arange(-1, cells * _FINE + 1) + 0.5) * pixels / (cells * _FINE) - 0.5
         for pixels, cells in zip(size, mask.shape, strict=True)
     )
-    width = _LINE_WIDTH * min(1, side)
+    # In a panel smaller than an inch, the line is thinner.
+    width = CURVE * min(1, side)
     axes.contour(across, down, large, [0.5], colors="white", linewidths=width)

@@ -1,6 +1,6 @@
 """Where every head of a block looks in an image."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from math import ceil
 from typing import Any
 
@@ -10,22 +10,20 @@ from matplotlib.axes import Axes
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 
-from vitscope.claims.published import Published
 from vitscope.drawing.figure import Member
+from vitscope.drawing.looks import CROSS
 from vitscope.drawing.overlays import draw_picture, groups_of_panels, read_picture
 from vitscope.drawing.rows import rows_of
-from vitscope.measures.attention.drawing_attention_maps import CROSS, draw_weights, label, scale_of
+from vitscope.measures.attention.drawing_attention_maps import draw_weights, label, scale_of
 
 # So many heads stand side by side.
 _BESIDE = 8
 
 
-def plot(
-    table: pd.DataFrame, members: Sequence[Member], published: Mapping[str, Published]
-) -> Figure:
+def plot(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
     """Draw for each model and image the image, and a map of every head, in lines of some heads."""
     heads = table[table["shows"] == "heads"]
-    shown = [rows_of("attention_maps", heads, each.model, ["image", "head"]) for each in members]
+    shown = [rows_of(heads, each.model, ["image", "head"]) for each in members]
     images = max(rows["image"].nunique() for rows in shown)
     most = max(rows["head"].nunique() for rows in shown)
     lines = ceil(most / _BESIDE)

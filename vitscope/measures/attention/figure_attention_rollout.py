@@ -1,12 +1,11 @@
 """What the output looks at: images, their rollout, and that over the image."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import pandas as pd
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 
-from vitscope.claims.published import Published
 from vitscope.drawing.figure import Member
 from vitscope.drawing.overlays import (
     draw_map,
@@ -20,11 +19,9 @@ from vitscope.drawing.rows import rows_of
 _SCALE = Normalize(0, 1)
 
 
-def plot(
-    table: pd.DataFrame, members: Sequence[Member], published: Mapping[str, Published]
-) -> Figure:
+def plot(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
     """Draw for each model a row for each image: image, rollout, and both."""
-    shown = [rows_of("attention_rollout", table, each.model, ["image"]) for each in members]
+    shown = [rows_of(table, each.model, ["image"]) for each in members]
     rows = max(map(len, shown))
     groups = groups_of_panels(len(members), rows, 3)
     for images, grid in zip(shown, groups.grids, strict=True):

@@ -17,10 +17,27 @@ MEASURE = Measure(
     needs="model",
     figures={
         "attention_distance": FigureKind(
-            "distance", published=frozenset({"block", "attention_distance_px"})
+            "distance",
+            published=frozenset({"block", "attention_distance_px"}),
+            drawn_by="by_head",
+            values={
+                "value": "distance_renormalized",
+                "label": "Distance (pixels)",
+                "column": "attention_distance_px",
+                "uniform": "distance_uniform",
+            },
         ),
-        "attention_entropy": FigureKind("entropy"),
-        "attention_nmi": FigureKind("nmi", published=frozenset({"block", "attention_nmi"})),
+        "attention_entropy": FigureKind(
+            "entropy",
+            drawn_by="by_head",
+            values={"value": "entropy", "label": "Entropy (nats)"},
+        ),
+        "attention_nmi": FigureKind(
+            "nmi",
+            published=frozenset({"block", "attention_nmi"}),
+            drawn_by="by_head",
+            values={"value": "nmi", "label": "Mutual information", "column": "attention_nmi"},
+        ),
     },
     arguments=selection,
     takes=passes_of_shard(READING),

@@ -1,6 +1,6 @@
 """CKA of all pairs of cut points: Fig. 10a of the paper."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -8,9 +8,7 @@ import numpy.typing as npt
 import pandas as pd
 from matplotlib.figure import Figure
 
-from vitscope.claims.published import Published
 from vitscope.drawing.figure import Member
-from vitscope.drawing.rows import rows_of
 from vitscope.drawing.similarity import SimilarityMap, draw_maps, panels_of_maps
 from vitscope.errors import VitscopeError
 
@@ -32,15 +30,13 @@ def plot(
     table: pd.DataFrame,
     blocks: pd.DataFrame,
     members: Sequence[Member],
-    published: Mapping[str, Published],
 ) -> Figure:
     """Draw one map per model: the CKA of all pairs of cut points, and what lies between them."""
     panels = panels_of_maps(len(members))
     maps = []
-    for axes, member in zip(panels.axes, members, strict=True):
-        points = rows_of("blocks", blocks, member.model, ["index"])
-        maps.append(SimilarityMap(_matrix_of(table, member.model, len(points)), points))
-        axes.set_title(member.label)
+    for panel, member in zip(panels.of_models(members, blocks), members, strict=True):
+        values = _matrix_of(table, member.model, len(panel.rows))
+        maps.append(SimilarityMap(values, panel.rows))
     panels.label("Normalized depth", "Normalized depth")
     draw_maps(panels, maps, "CKA")
     return panels.figure

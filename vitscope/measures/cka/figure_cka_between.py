@@ -1,6 +1,6 @@
 """CKA between two networks: each cut point of one with each of the other."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from textwrap import fill
 from typing import Any
 
@@ -9,7 +9,6 @@ import numpy.typing as npt
 import pandas as pd
 from matplotlib.figure import Figure
 
-from vitscope.claims.published import Published
 from vitscope.drawing.figure import Member
 from vitscope.drawing.rows import rows_of
 from vitscope.drawing.similarity import SimilarityMap, draw_maps, panels_of_maps
@@ -44,7 +43,6 @@ def plot(
     table: pd.DataFrame,
     blocks: pd.DataFrame,
     members: Sequence[Member],
-    published: Mapping[str, Published],
 ) -> Figure:
     """Draw one map per pair in the table, in its order: the first model across, the second up."""
     label = {member.model: member.label for member in members}
@@ -52,7 +50,7 @@ def plot(
     panels = panels_of_maps(len(pairs), between=True)
     maps = []
     for axes, (first, second) in zip(panels.axes, pairs, strict=True):
-        across, up = (rows_of("blocks", blocks, model, ["index"]) for model in (first, second))
+        across, up = (rows_of(blocks, model, ["index"]) for model in (first, second))
         values = _matrix_of(table, (first, second), (len(up), len(across)))
         maps.append(SimilarityMap(values, up, across))
         axes.set_xlabel(_depth_of(label[first]))

@@ -1,7 +1,6 @@
 """Error on test images and loss on training images: Fig. 5 of the paper."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import pandas as pd
 from matplotlib.axes import Axes
@@ -9,14 +8,13 @@ from matplotlib.figure import Figure
 
 from vitscope.claims.published import Published
 from vitscope.drawing import layout
+from vitscope.drawing.axes import axis_above
 from vitscope.drawing.figure import Member
-from vitscope.drawing.legends import legend
-from vitscope.drawing.looks import Look, look_of
+from vitscope.drawing.looks import INTERVAL_WIDTH, ROW, Look, look_of
 from vitscope.drawing.rows import rows_of
 from vitscope.drawing.text import another_model
-from vitscope.measures.classification.figure_fit_shared import INTERVAL_WIDTH, LABELS, entries
+from vitscope.measures.classification.figure_fit_shared import LABELS, add_entries
 
-_ROW: dict[str, Any] = {"color": "#e4e4e4", "linewidth": 0.6, "zorder": 0}
 _INCHES_PER_MODEL = 0.24
 # Rows: the published points of a model stand below its measured ones.
 _BELOW = 0.3
@@ -42,9 +40,7 @@ def plot(
 
     Published points of other models have axes of their own above: only their order compares.
     """
-    rows = {
-        member.model: rows_of("fit", table, member.model).set_index("metric") for member in members
-    }
+    rows = {member.model: rows_of(table, member.model).set_index("metric") for member in members}
     errors = {model: float(found["value"]["error_percent"]) for model, found in rows.items()}
     ordered = sorted(members, key=lambda member: errors[member.model])
     above = another_model(published.values())
@@ -52,10 +48,10 @@ def plot(
     height = _INCHES_FOR_AXES + _INCHES_PER_MODEL * len(members) + _INCHES_ABOVE * above
     panels.figure.set_figheight(height)
     for axes, (metric, label) in zip(panels.axes, LABELS.items(), strict=True):
-        back = layout.axis_above(axes) if above else axes
+        back = axis_above(axes) if above else axes
         for position, member in enumerate(ordered):
             look = look_of(member.family)
-            back.axhline(position, **_ROW)
+            back.axhline(position, **ROW, zorder=0)
             _draw_measured(axes, rows[member.model].T[metric], position, look)
             if member.model in published:
                 _draw_published(back, published[member.model], metric, position, look)
@@ -67,5 +63,6 @@ def plot(
             back.set_xlabel(f"Published {label[0].lower()}{label[1:]}")
             back.margins(x=_MARGIN)
     panels.axes[1].tick_params(labelleft=False)
-    legend(panels, entries(published, "upper axes"))
+    add_entries(panels.legend, published, "upper axes")
+    panels.legend.draw(panels.figure)
     return panels.figure

@@ -10,16 +10,16 @@ from matplotlib.figure import Figure
 
 from vitscope.claims.published import Published
 from vitscope.drawing import layout
+from vitscope.drawing.axes import axes_of_published
 from vitscope.drawing.figure import Member
-from vitscope.drawing.legends import legend
-from vitscope.drawing.looks import GRAY, look_of
+from vitscope.drawing.looks import INTERVAL_WIDTH, JOINED, look_of
+from vitscope.drawing.panels import Panels
 from vitscope.drawing.rows import rows_of
-from vitscope.measures.classification.figure_fit_shared import INTERVAL_WIDTH, LABELS, entries
+from vitscope.measures.classification.figure_fit_shared import LABELS, add_entries
 
 # Models: the published points of one stand to the right of its measured ones.
 _BESIDE = 0.2
 _SIDE = 0.5
-_JOINED: dict[str, Any] = {"color": GRAY, "linewidth": 0.6, "zorder": 2}
 _MARGIN = 0.12
 # Characters that stand side by side below a panel; others are turned, and make it higher.
 _CHARACTERS, _INCHES_PER_CHARACTER = 30, 0.055
@@ -27,7 +27,7 @@ _CHARACTERS, _INCHES_PER_CHARACTER = 30, 0.055
 
 def _draw_measured(axes: Axes, rows: pd.DataFrame, members: Sequence[Member]) -> None:
     """Draw what was measured of the models, from left to right."""
-    axes.plot(range(len(members)), rows["value"], **_JOINED)
+    axes.plot(range(len(members)), rows["value"], **JOINED, zorder=2)
     for place, member in enumerate(members):
         row, look = rows.iloc[place], look_of(member.family)
         ends: dict[str, Any] = {"color": look.color, "linewidth": INTERVAL_WIDTH}
@@ -44,13 +44,13 @@ def _draw_published(
         for place, member in enumerate(members)
         if (curve := published.get(member.model)) is not None
     }
-    axes.plot([*points], [*points.values()], **{**_JOINED, "linestyle": ":"})
+    axes.plot([*points], [*points.values()], **JOINED, linestyle=":", zorder=2)
     for place, value in points.items():
         look = look_of(members[int(place)].family)
         axes.plot(place, value, linestyle="", **look.hollow, zorder=2.5)
 
 
-def _name(panels: layout.Panels, members: Sequence[Member]) -> None:
+def _name(panels: Panels, members: Sequence[Member]) -> None:
     """Write the names of models below panels: in lines, or turned where one is too long."""
     room = max(1, _CHARACTERS // len(members))
     words = [word for member in members for word in member.label.split()]
@@ -79,7 +79,7 @@ def plot(
 
     Published points of other models have axes of their own on the right.
     """
-    rows = [rows_of("fit", table, member.model).set_index("metric") for member in members]
+    rows = [rows_of(table, member.model).set_index("metric") for member in members]
     panels = layout.panels(len(LABELS))
     for axes, (metric, label) in zip(panels.axes, LABELS.items(), strict=True):
         _draw_measured(axes, pd.DataFrame([each.loc[metric] for each in rows]), members)
@@ -87,9 +87,10 @@ def plot(
         axes.margins(y=_MARGIN)
         if published:
             what = f"{label[0].lower()}{label[1:]}"
-            back = layout.axes_of_published(axes, what, *published.values())
+            back = axes_of_published(axes, what, *published.values())
             _draw_published(back, published, metric, members)
             back.margins(y=_MARGIN)
     _name(panels, members)
-    legend(panels, entries(published, "right axis"))
+    add_entries(panels.legend, published, "right axis")
+    panels.legend.draw(panels.figure)
     return panels.figure

@@ -7,6 +7,7 @@ from matplotlib.figure import Figure
 
 from vitscope.claims.published import Published
 from vitscope.drawing import layout
+from vitscope.drawing.axes import depth_bar, share_scale
 from vitscope.drawing.figure import Member
 from vitscope.measures.fourier.figure_shared import AMPLITUDE, curves_of, draw_curves
 
@@ -23,22 +24,20 @@ def plot(
     All panels have the same scale and colours.
     """
     rows = layout.stacked_panels(len(members), 2 if published else 1)
+    for panel in rows[0].of_models(members, *curves_of(table)):
+        draw_curves(panel.axes, panel.rows)
     drawn = list(rows[0].axes)
-    for axes, member in zip(rows[0].axes, members, strict=True):
-        draw_curves(axes, curves_of(table, member.model))
-        axes.set_title(member.label)
-    if published:
-        for axes, member in zip(rows[1].axes, members, strict=True):
-            theirs = published.get(member.model)
-            if theirs is None:
-                axes.remove()
-                continue
-            draw_curves(axes, _with_depth(theirs.points))
-            same = "" if theirs.same_model else "\n(another model)"
-            axes.set_title(f"Published: {theirs.series}{same}")
-            drawn.append(axes)
-    layout.share_scale(drawn)
-    layout.depth_bar(rows[0].figure, drawn)
+    for axes, member in zip(rows[1].axes if published else (), members, strict=bool(published)):
+        theirs = published.get(member.model)
+        if theirs is None:
+            axes.remove()
+            continue
+        draw_curves(axes, _with_depth(theirs.points))
+        same = "" if theirs.same_model else "\n(another model)"
+        axes.set_title(f"Published: {theirs.series}{same}")
+        drawn.append(axes)
+    share_scale(drawn)
+    depth_bar(drawn)
     for row in rows:
         row.label("Frequency", AMPLITUDE)
     return rows[0].figure

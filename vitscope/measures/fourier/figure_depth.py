@@ -7,17 +7,8 @@ from matplotlib.figure import Figure
 
 from vitscope.claims.published import Published
 from vitscope.drawing import layout
-from vitscope.drawing.bands import band_entries
 from vitscope.drawing.figure import Member
-from vitscope.drawing.legends import legend
-from vitscope.drawing.looks import look_of
-from vitscope.measures.fourier.figure_shared import (
-    COMPONENT,
-    curves_of,
-    draw_ends,
-    entries,
-    shown_bands,
-)
+from vitscope.measures.fourier.figure_shared import COMPONENT, curves_of, draw_ends
 
 
 def plot(
@@ -28,12 +19,6 @@ def plot(
     Published values of another model have an axis of their own on the right: only shapes compare.
     """
     panels = layout.panels(len(members))
-    for axes, member in zip(panels.axes, members, strict=True):
-        look = look_of(member.family)
-        curves = curves_of(table, member.model)
-        draw_ends(axes, curves, look, published.get(member.model))
-        axes.set_title(member.label)
-    panels.label("Normalized depth", COMPONENT)
-    handles = band_entries(shown_bands(table, members))
-    legend(panels, entries(table, members, published) | handles)
-    return panels.figure
+    for panel in panels.of_models(members, *curves_of(table), published):
+        draw_ends(panel)
+    return panels.finish("Normalized depth", COMPONENT)

@@ -1,28 +1,23 @@
 """Decrease of accuracy under noise of one frequency: Fig. 2b of the paper."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 from matplotlib.offsetbox import AnnotationBbox, OffsetImage
 
 from vitscope.claims.published import Published
 from vitscope.drawing import layout
+from vitscope.drawing.axes import axes_of_published, share_zero
 from vitscope.drawing.figure import Member
-from vitscope.drawing.legends import legend, model_entries, shades
-from vitscope.drawing.looks import ZERO, Look, looks_of
-from vitscope.drawing.rows import rows_of
-from vitscope.drawing.text import INTERVAL, published_label
+from vitscope.drawing.looks import DOTTED, THREAD, ZERO, looks_of
+from vitscope.drawing.text import published_label
 from vitscope.measures.frequency_noise.noise import Array, half_plane, noises, ring, signs
 
-_INTERVAL_ALPHA = 0.2
 _LABEL = "Δ accuracy (pp)"
-_DOTTED: dict[str, Any] = {"linestyle": ":", "linewidth": 0.7}
 
 # Inches, and the characters of all labels from which on a legend takes the wider figure.
 _HEIGHT, _WIDE = 2.75, 5.5
@@ -37,21 +32,6 @@ _BESIDE = 62
 _MARGIN = 1 / 16
 # Noise of high frequency is seen only where a pixel is.
 _NOISE_PIXELS = 32
-
-
-def _points_of(table: pd.DataFrame, model: str) -> pd.DataFrame:
-    return rows_of("frequency_noise", table, model, ["frequency"])
-
-
-def _draw_measured(axes: Axes, points: pd.DataFrame, look: Look) -> None:
-    x = points["frequency"]
-    low, high = points["ci_low"], points["ci_high"]
-    axes.fill_between(x, low, high, color=look.color, alpha=_INTERVAL_ALPHA, lw=0)
-    axes.plot(x, points["change"], **look.curve, zorder=3)
-
-
-def _draw_published(axes: Axes, points: pd.DataFrame, look: Look) -> None:
-    axes.plot(points["frequency"], points["change"], **look.hollow, **_DOTTED, zorder=2.5)
 
 
 def _in_words(frequency: float) -> str:
@@ -109,7 +89,7 @@ def _draw_strips(axes: Axes, points: pd.DataFrame, shown: Sequence[float]) -> No
                     boxcoords="offset points",
                     box_alignment=(0.5, 0),
                     pad=0,
-                    bboxprops={"linewidth": 0.4},
+                    bboxprops={"linewidth": THREAD},
                 )
             )
 
@@ -127,24 +107,6 @@ def _draw_frequencies(axes: Axes, points: pd.DataFrame, inches: float) -> None:
     _draw_strips(axes, points, shown)
 
 
-def _entries(
-    table: pd.DataFrame,
-    members: Sequence[Member],
-    published: Mapping[str, Published],
-    looks: Mapping[str, Look],
-) -> dict[str, Any]:
-    entries = model_entries(members, looks.values())
-    if table["ci_low"].notna().any():
-        entries[INTERVAL] = shades((look.color for look in looks.values()), _INTERVAL_ALPHA)
-    compared = [member.model for member in members if member.model in published]
-    if compared:
-        curves = (published[model] for model in compared)
-        entries[published_label(curves, others="other models")] = tuple(
-            Line2D([], [], **looks[model].hollow, **_DOTTED) for model in compared
-        )
-    return entries
-
-
 def plot(
     table: pd.DataFrame, members: Sequence[Member], published: Mapping[str, Published]
 ) -> Figure:
@@ -156,15 +118,19 @@ def plot(
     many = sum(len(member.label) for member in members) >= _MANY
     panels.resize(_WIDE if many else None, _HEIGHT)
     (axes,) = panels.axes
-    looks = {m.model: look for m, look in zip(members, looks_of(members), strict=True)}
-    back = layout.axes_of_published(axes, _LABEL, *published.values())
+    back = axes_of_published(axes, _LABEL, *published.values())
     back.axhline(0, **ZERO, zorder=0)
-    for model, look in looks.items():
-        if model in published:
-            _draw_published(back, published[model].points, look)
-        _draw_measured(axes, _points_of(table, model), look)
-    layout.share_zero({axes, back}, lambda above: max(0.04, 1.06 * above))
-    _draw_frequencies(axes, _points_of(table, members[0].model), panels.figure.get_figwidth())
-    panels.label("Frequency of the noise", _LABEL)
-    legend(panels, _entries(table, members, published, looks))
-    return panels.figure
+    panels.legend.add_models(members)
+    for panel in panels.of_models_together(members, table, ["frequency"]):
+        points = panel.rows
+        panel.draw_interval(points["frequency"], points["ci_low"], points["ci_high"])
+        axes.plot(points["frequency"], points["change"], **panel.look.curve, zorder=3)
+    for member, look in zip(members, looks_of(members), strict=True):
+        if theirs := published.get(member.model):
+            style = look.hollow | DOTTED
+            back.plot(theirs.points["frequency"], theirs.points["change"], **style, zorder=2.5)
+            label = published_label(published.values(), others="other models")
+            panels.legend.add_line(label, style, look)
+    share_zero({axes, back}, lambda above: max(0.04, 1.06 * above))
+    _draw_frequencies(axes, panel.rows, panels.figure.get_figwidth())
+    return panels.finish("Frequency of the noise", _LABEL)

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from math import ceil, floor, log10
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,9 +12,9 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, LogFormatterMathtext, MaxNLocator, NullFormatter
 
 from vitscope.claims.published import Published
-from vitscope.drawing import layout
+from vitscope.drawing.axes import axis_behind
 from vitscope.drawing.figure import Member
-from vitscope.drawing.looks import GRAY, Look, looks_of
+from vitscope.drawing.looks import DOTTED, FOOT_MARK, GRAY, RANGE_ALPHA, Look, looks_of
 from vitscope.drawing.rows import rows_of
 from vitscope.drawing.text import percent, published_label
 
@@ -33,16 +32,9 @@ _WIDTHS = (1.0, 1.35)
 _WIDTH, _PANEL_HEIGHT, _LEGEND_HEIGHT = 5.5, 1.6, 0.15
 
 # An axis need not reach to where a published curve is below this share of its peak.
-_NOTHING = 0.02
-_SHADE, _FOOT = 0.12, 0.035
-_MARKS: dict[str, Any] = {
-    "marker": "|",
-    "markersize": 3,
-    "markeredgewidth": 0.5,
-    "linestyle": "",
-    "zorder": 4,
-}
-_PUBLISHED: dict[str, Any] = {"linestyle": ":", "linewidth": 0.8, "zorder": 2.5}
+_NEGLIGIBLE_SHARE = 0.02
+# Of the height of a panel, where the marks of a model are above those of another.
+_FOOT = 0.035
 
 
 def density_per_decade(eigenvalues: Array, at: Array) -> Array:
@@ -74,7 +66,7 @@ def _magnitudes(
     yield np.abs(values[np.sign(values) == _SIGNS[panel]])
     for curve in published.values():
         at, density = _curve_of(curve, panel)
-        yield np.abs(at[density > _NOTHING * density.max(initial=0)])
+        yield np.abs(at[density > _NEGLIGIBLE_SHARE * density.max(initial=0)])
 
 
 def _range(table: pd.DataFrame, published: Mapping[str, Published], panel: str) -> Range | None:
@@ -131,10 +123,12 @@ def _draw(axes: Axes, eigenvalues: Array, at: Array, look: Look, nth: int) -> No
     """Draw a density, and a mark for every eigenvalue at the foot of the panel."""
     density = density_per_decade(eigenvalues, at)
     axes.plot(at, density, **look.stroke, zorder=3)
-    axes.fill_between(at, density, color=look.color, alpha=_SHADE, lw=0)
+    axes.fill_between(at, density, color=look.color, alpha=RANGE_ALPHA, lw=0)
     same = eigenvalues[np.sign(eigenvalues) == np.sign(at[0])]
     foot = np.full(len(same), _FOOT * (nth + 1))
-    axes.plot(same, foot, **_MARKS, color=look.color, transform=axes.get_xaxis_transform())
+    axes.plot(
+        same, foot, **FOOT_MARK, color=look.color, zorder=4, transform=axes.get_xaxis_transform()
+    )
 
 
 def _label(member: Member, rows: pd.DataFrame) -> str:
@@ -149,11 +143,11 @@ def _draw_published(
     axes: Axes, panel: str, members: Sequence[Member], published: Mapping[str, Published]
 ) -> None:
     """Draw the published curves behind ours, on an axis of their own."""
-    back = layout.axis_behind(axes, "Published density")
+    back = axis_behind(axes, "Published density")
     for member, look in zip(members, looks_of(members), strict=True):
         if member.model in published:
             curve = _curve_of(published[member.model], panel)
-            back.plot(*curve, **{**look.stroke, **_PUBLISHED})
+            back.plot(*curve, **look.stroke | DOTTED, zorder=2.5)
     back.set_ylim(bottom=0)
     back.yaxis.set_major_locator(_ticks())
 
@@ -195,7 +189,7 @@ def _legend(
     }
     if published:
         label = published_label(published.values(), always_own_axis=True)
-        entries[label] = Line2D([], [], color=GRAY, **_PUBLISHED)
+        entries[label] = Line2D([], [], color=GRAY, **DOTTED)
     figure.legend(
         list(entries.values()),
         list(entries),
@@ -217,7 +211,7 @@ def plot(
     figure = Figure(figsize=(_WIDTH, height * len(snapshots)))
     parts = figure.subfigures(len(snapshots), 1, squeeze=False)[:, 0]
     for part, snapshot in zip(parts, snapshots, strict=True):
-        rows = [rows_of("hessian", table, m.model, snapshot=snapshot) for m in members]
+        rows = [rows_of(table, m.model, snapshot=snapshot) for m in members]
         _draw_row(part, rows, members, published, ranges)
         _legend(part, snapshot, rows, members, published)
     parts[-1].supxlabel("Hessian max eigenvalue")

@@ -1,6 +1,6 @@
 """The density of all eigenvalues of the Hessian, on a logarithmic axis."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from math import ceil
 
 import numpy as np
@@ -9,10 +9,9 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from vitscope.claims.published import Published
 from vitscope.drawing import layout
 from vitscope.drawing.figure import Member
-from vitscope.drawing.looks import look_of
+from vitscope.drawing.looks import RANGE_ALPHA, ZERO, look_of
 from vitscope.drawing.rows import rows_of
 
 Array = npt.NDArray[np.float64]
@@ -45,19 +44,17 @@ def _draw(axes: Axes, rows: pd.DataFrame, color: str) -> None:
     axes.set_ylim(density.max() / 10**_DECADES, 3 * density.max())
     axes.set_xlim(at[0], at[-1])
     axes.plot(at, density, color=color)
-    axes.fill_between(at, density, axes.get_ylim()[0], color=color, alpha=0.15, lw=0)
-    axes.axvline(0, color="#7f7f7f", linewidth=0.5, zorder=1)
+    axes.fill_between(at, density, axes.get_ylim()[0], color=color, alpha=RANGE_ALPHA, lw=0)
+    axes.axvline(0, **ZERO, zorder=1)
 
 
-def plot(
-    table: pd.DataFrame, members: Sequence[Member], published: Mapping[str, Published]
-) -> Figure:
+def plot(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
     """Draw a row per snapshot and a panel per model, each with axes of its own."""
     snapshots = list(dict.fromkeys(table["snapshot"]))
     rows = layout.stacked_panels(len(members), len(snapshots))
     for panels, snapshot in zip(rows, snapshots, strict=True):
         for axes, member in zip(panels.axes, members, strict=True):
-            own = rows_of("hessian_density", table, member.model, snapshot=snapshot)
+            own = rows_of(table, member.model, snapshot=snapshot)
             _draw(axes, own, look_of(member.family).color)
             axes.set_title(f"{member.label}, {snapshot}")
         last = panels is rows[-1]

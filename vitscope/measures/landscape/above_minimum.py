@@ -13,7 +13,6 @@ from vitscope.errors import VitscopeError
 
 Array = npt.NDArray[Any]
 
-COLORS = "plasma"
 LABEL = "Loss above its minimum"
 
 # The paper shows what is below 42, which is 4.4 times the median of the published ViT.

@@ -14,11 +14,11 @@ from mpl_toolkits.mplot3d.art3d import Poly3DCollection
 from mpl_toolkits.mplot3d.axes3d import Axes3D
 
 from vitscope.claims.published import Published
-from vitscope.drawing import layout
+from vitscope.drawing.axes import color_bar
 from vitscope.drawing.figure import Member
-from vitscope.drawing.layout import Panels
+from vitscope.drawing.looks import LOSS_COLORS, THREAD
+from vitscope.drawing.panels import Panels
 from vitscope.measures.landscape.above_minimum import (
-    COLORS,
     LABEL,
     AboveMinimum,
     Array,
@@ -37,7 +37,6 @@ _WIDTH, _WIDEST, _SHAPE, _TITLE = 2.4, 7.0, 2.1 / 2.4, 0.2
 _BAR_SPACE, _BAR_WIDTH, _BAR_HEIGHT = 0.75, 0.09, 1.3
 # There is nothing in the lower corners of the box.
 _SINK = 0.12
-_EDGE = 0.35
 
 
 def _panels(count: int, note: bool) -> Panels:
@@ -66,8 +65,7 @@ def _draw_bar(figure: Figure, colors: ScalarMappable, title: str) -> None:
     axes = figure.add_axes(
         (left / width, bottom / height, _BAR_WIDTH / width, _BAR_HEIGHT / height)
     )
-    bar = figure.colorbar(colors, cax=axes, label=LABEL, ticks=MaxNLocator(5))
-    layout.without_edges(bar)
+    color_bar([axes], colors, LABEL, cax=axes, ticks=MaxNLocator(5))
     axes.set_title(title, fontsize=matplotlib.rcParams["ytick.labelsize"], loc="left")
 
 
@@ -88,7 +86,7 @@ def _draw_surface(axes: Axes3D, surface: AboveMinimum, cut: float, colors: Scala
     corners, middle = faces(surface, cut)
     shade = colors.to_rgba(middle)
     axes.add_collection3d(
-        Poly3DCollection(corners, facecolors=shade, edgecolors="white", linewidths=_EDGE)
+        Poly3DCollection(corners, facecolors=shade, edgecolors="white", linewidths=THREAD)
     )
     axes.set(xlim=surface.x[[0, -1]], ylim=surface.y[[0, -1]], zlim=(0, cut))
     axes.set_box_aspect(_BOX, zoom=_ZOOM)
@@ -97,14 +95,17 @@ def _draw_surface(axes: Axes3D, surface: AboveMinimum, cut: float, colors: Scala
 
 
 def plot(
-    table: pd.DataFrame, members: Sequence[Member], published: Mapping[str, Published]
+    table: pd.DataFrame, members: Sequence[Member], _published: Mapping[str, Published]
 ) -> Figure:
-    """Draw one surface per model: all from one side, to one scale, and cut at one height."""
+    """Draw one surface per model: all from one side, to one scale, and cut at one height.
+
+    Published points are what claims are compared with; a surface shows none.
+    """
     note = caveats(table, members)
     panels = _panels(len(members), bool(note))
     landscapes = [above_minimum(table, member) for member in members]
     cut = common_cut(landscapes)
-    colors = ScalarMappable(Normalize(0, cut), matplotlib.colormaps[COLORS])
+    colors = ScalarMappable(Normalize(0, cut), LOSS_COLORS)
     for axes, member, surface in zip(panels.axes, members, landscapes, strict=True):
         _draw_surface(axes, surface, cut, colors)
         axes.set_title(member.label, y=1, pad=14)

@@ -1,7 +1,6 @@
 """The loss on a plane of weights, as contours."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
@@ -11,12 +10,11 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
-from vitscope.claims.published import Published
 from vitscope.drawing import layout
+from vitscope.drawing.axes import color_bar
 from vitscope.drawing.figure import Member
-from vitscope.drawing.legends import legend
+from vitscope.drawing.looks import CENTRE, LOSS_COLORS, THREAD, UNDEFINED
 from vitscope.measures.landscape.above_minimum import (
-    COLORS,
     LABEL,
     AboveMinimum,
     Array,
@@ -25,21 +23,7 @@ from vitscope.measures.landscape.above_minimum import (
     common_cut,
 )
 
-_CUT: dict[str, Any] = {
-    "facecolor": "#f2f2f2",
-    "edgecolor": "#b0b0b0",
-    "hatch": "//////",
-    "lw": 0,
-}
 _BANDS = 20
-_LINES: dict[str, Any] = {"colors": "white", "linewidths": 0.4}
-_TRAINED: dict[str, Any] = {
-    "marker": "+",
-    "markersize": 4,
-    "markeredgewidth": 0.7,
-    "color": "white",
-    "linestyle": "",
-}
 
 # Inches: what the colour bar takes of the width, and titles and labels of the height.
 _BAR_WIDTH, _TEXT_HEIGHT, _NOTE_HEIGHT = 0.75, 0.3, 0.2
@@ -54,19 +38,17 @@ def _levels(cut: float) -> Array:
 def _draw_map(axes: Axes, surface: AboveMinimum, levels: Array) -> QuadContourSet:
     below = np.ma.masked_invalid(surface.below(levels[-1]))
     if below.mask.any():
-        axes.patch.set(**_CUT)
+        axes.patch.set(**UNDEFINED)
     plane = (surface.x, surface.y, below)
     # A face beside a point that is cut is absent, as it is in the surface.
-    bands = axes.contourf(*plane, levels, cmap=COLORS, corner_mask=False)
+    bands = axes.contourf(*plane, levels, cmap=LOSS_COLORS, corner_mask=False)
     bands.set_edgecolor("face")
-    axes.contour(*plane, levels[1:-1], corner_mask=False, **_LINES)
-    axes.plot(0, 0, **_TRAINED)
+    axes.contour(*plane, levels[1:-1], corner_mask=False, colors="white", linewidths=THREAD)
+    axes.plot(0, 0, **CENTRE)
     return bands
 
 
-def plot(
-    table: pd.DataFrame, members: Sequence[Member], published: Mapping[str, Published]
-) -> Figure:
+def plot(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
     """Draw one map per model: all to one scale, and cut at one height."""
     note = caveats(table, members)
     above = bool(note) * _NOTE_HEIGHT
@@ -80,11 +62,10 @@ def plot(
         axes.xaxis.set_major_locator(MaxNLocator(4))
         axes.yaxis.set_major_locator(MaxNLocator(4))
         axes.spines[["top", "right"]].set_visible(True)
-    panels.label("Steps along the first direction", "Steps along the second direction")
-    bar = panels.figure.colorbar(bands, ax=panels.axes, label=LABEL, ticks=MaxNLocator(5))
-    bar.outline.set_visible(False)
+    color_bar(panels.axes, bands, LABEL, ticks=MaxNLocator(5))
     cut_off = any(np.isnan(surface.below(levels[-1])).any() for surface in landscapes)
-    legend(panels, {f"cut at {levels[-1]:.3g}": Patch(**_CUT)} if cut_off else {})
+    if cut_off:
+        panels.legend.add(f"cut at {levels[-1]:.3g}", Patch(**UNDEFINED))
     if note:
         panels.figure.suptitle(note)
-    return panels.figure
+    return panels.finish("Steps along the first direction", "Steps along the second direction")

@@ -1,26 +1,21 @@
 """The loss along two directions of weight space, through the trained weights."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 
-from vitscope.claims.published import Published
 from vitscope.drawing import layout
 from vitscope.drawing.figure import Member
-from vitscope.drawing.layout import Panels
-from vitscope.drawing.legends import legend, model_entries
-from vitscope.drawing.looks import Look, looks_of
+from vitscope.drawing.looks import DOTTED, Look, looks_of
+from vitscope.drawing.panels import Panels
 from vitscope.measures.landscape.above_minimum import above_minimum, caveats, common_cut, points_of
 
 _NOTE_HEIGHT = 0.2
 _ROOM = 1.05
 _NAMES = {"x": "First", "y": "Second"}
-_NLL: dict[str, Any] = {"linestyle": ":", "linewidth": 0.7}
 
 
 def _slice(points: pd.DataFrame, along: str) -> pd.DataFrame:
@@ -31,7 +26,7 @@ def _slice(points: pd.DataFrame, along: str) -> pd.DataFrame:
 
 
 def _draw(axes: Axes, changes: pd.DataFrame, look: Look) -> None:
-    axes.plot(changes.index, changes["nll"], **look.hollow, **_NLL, zorder=2.5)
+    axes.plot(changes.index, changes["nll"], **look.hollow, **DOTTED, zorder=2.5)
     axes.plot(changes.index, changes["loss"], **look.curve, zorder=3)
 
 
@@ -44,9 +39,7 @@ def _show_up_to(panels: Panels, cut: float) -> None:
         axes.set_ylim(low - margin, high + margin)
 
 
-def plot(
-    table: pd.DataFrame, members: Sequence[Member], published: Mapping[str, Published]
-) -> Figure:
+def plot(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
     """Draw one panel per direction: how loss and NLL change along it, all models together."""
     note = caveats(table, members)
     panels = layout.panels(2)
@@ -57,10 +50,9 @@ def plot(
             _draw(axes, _slice(points_of(table, member), along), look)
         axes.set_title(f"{_NAMES[along]} direction")
     _show_up_to(panels, common_cut([above_minimum(table, member) for member in members]))
-    panels.label("Steps from the trained weights", "Change of the loss")
-    entries = model_entries(members, looks)
-    entries["NLL alone"] = tuple(Line2D([], [], **look.hollow, **_NLL) for look in looks)
-    legend(panels, entries)
+    panels.legend.add_models(members)
+    for look in looks:
+        panels.legend.add_line("NLL alone", look.hollow | DOTTED, look)
     if note:
         panels.figure.suptitle(note)
-    return panels.figure
+    return panels.finish("Steps from the trained weights", "Change of the loss")

@@ -70,8 +70,10 @@ def declare_own(name: str, entry: Mapping[str, Any], folder: Path, where: str) -
     merge = mean_over_images("value") if measure.in_parts else Merge()
     if "merge" in defined.names:
         merge = Merge(_and_bootstrap(runs), at_cut_points=True, module=f"{MODULES}.merge")
-    drawn = runs if "plot" in defined.names else {"column": "value", "label": _label(name)}
-    kind = FigureKind(measure=name, text=defined.caption(name), values={"name": name, **drawn})
+    kind = FigureKind(measure=name, text=defined.caption(name), values=runs)
+    if "plot" not in defined.names:
+        by_depth = {"value": "value", "label": _label(name), "from_zero": False}
+        kind = replace(kind, drawn_by="by_depth", values=by_depth)
     if "TABLE" in defined.names and "plot" not in defined.names:
         raise VitscopeError(
             f"{where}: {shown(code.file)} has a `TABLE` and no function `plot` that draws it: add "

@@ -1,12 +1,10 @@
-"""Draw a measure of a user's own: by depth, or with a function of its file."""
+"""Draw a measure of a user's own by the function `plot` of its file."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import pandas as pd
 from matplotlib.figure import Figure
 
-from vitscope.claims.published import Published
-from vitscope.drawing.by_depth import plot_by_depth
 from vitscope.drawing.figure import Member
 from vitscope.errors import VitscopeError
 from vitscope.networks.building.own_code import find_code
@@ -14,23 +12,9 @@ from vitscope.networks.building.own_run import running
 
 
 def plot(
-    table: pd.DataFrame,
-    members: Sequence[Member],
-    published: Mapping[str, Published],
-    *,
-    name: str,
-    column: str = "value",
-    label: str = "",
-    file: str | None = None,
-    module: str = "",
-    code: str = "",
+    table: pd.DataFrame, members: Sequence[Member], *, file: str, module: str, code: str
 ) -> Figure:
-    """Draw one panel per model: a column by normalized depth, its interval, and the bands.
-
-    Where there is a `file`, its function `plot` draws the figure instead.
-    """
-    if file is None:
-        return plot_by_depth(name, column, label, table, members, published, from_zero=False)
+    """Draw a figure by the function of the file; `code` is the digest of what it runs."""
     with running(find_code(file, module), "plot") as own:
         figure = own.plot(table, members)
         if not isinstance(figure, Figure):

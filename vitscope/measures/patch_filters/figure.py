@@ -1,11 +1,10 @@
 """The filters of the first layer, as pictures."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import pandas as pd
 from matplotlib.figure import Figure
 
-from vitscope.claims.published import Published
 from vitscope.drawing.figure import Member
 from vitscope.measures.patch_filters.table import FILTER
 from vitscope.measures.patch_filters.tiles import draw_tiles
@@ -17,8 +16,6 @@ def _title(member: Member, rows: pd.DataFrame) -> str:
     return f"{member.label}\n{of} filters of {first['height']}×{first['width']} pixels"
 
 
-def plot(
-    table: pd.DataFrame, members: Sequence[Member], published: Mapping[str, Published]
-) -> Figure:
+def plot(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
     """Draw one panel per model: its filters, each from its lowest value to its highest."""
     return draw_tiles(table, members, FILTER, _title)

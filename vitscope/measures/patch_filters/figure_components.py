@@ -1,11 +1,10 @@
 """The principal components of the filters of the first layer, as pictures."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import pandas as pd
 from matplotlib.figure import Figure
 
-from vitscope.claims.published import Published
 from vitscope.drawing.figure import Member
 from vitscope.drawing.text import percent
 from vitscope.measures.patch_filters.table import COMPONENT
@@ -22,8 +21,6 @@ def _title(member: Member, rows: pd.DataFrame) -> str:
     return f"{member.label}\nfirst {shown} of {count}: {share} of the variance"
 
 
-def plot(
-    table: pd.DataFrame, members: Sequence[Member], published: Mapping[str, Published]
-) -> Figure:
+def plot(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
     """Draw one panel per model: the principal components of its filters, the first ones first."""
     return draw_tiles(table, members, COMPONENT, _title)

@@ -25,7 +25,7 @@ _SPACE = 0.05
 
 def _by_number(table: pd.DataFrame, member: Member, of: str) -> pd.DataFrame:
     """Return the filters of a model, or the components of these, in order."""
-    rows = rows_of("patch_filters", table, member.model, ["number"])
+    rows = rows_of(table, member.model, ["number"])
     return rows[rows["of"] == of]
 
 

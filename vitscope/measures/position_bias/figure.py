@@ -1,6 +1,6 @@
 """Relative position biases: a map of offsets for each head of each layer."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,14 +12,13 @@ from matplotlib.colors import TwoSlopeNorm
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from vitscope.claims.published import Published
-from vitscope.drawing import layout
+from vitscope.drawing.axes import color_bar
 from vitscope.drawing.figure import Member
+from vitscope.drawing.looks import SIGNED_COLORS
 from vitscope.drawing.rows import rows_of
 
 Array = npt.NDArray[Any]
 
-_COLORS = "RdBu_r"
 # Of the side of a tile, the gap between two.
 _GAP = 0.12
 # Inches: the side of a tile at most, the width of all, the least height of a panel, what bars and
@@ -39,7 +38,7 @@ def _draw(axes: Axes, rows: pd.DataFrame, scale: TwoSlopeNorm, width: int) -> No
     for head, row in zip(heads, rows.to_dict("records"), strict=True):
         values = np.reshape(row["values"], (row["height"], row["width"]))
         edges = (row["layer"], row["layer"] + 1 - _GAP, head + 1 - _GAP, head)
-        axes.imshow(values, cmap=_COLORS, norm=scale, extent=edges, interpolation="nearest")
+        axes.imshow(values, cmap=SIGNED_COLORS, norm=scale, extent=edges, interpolation="nearest")
     layers = rows["layer"].max() + 1
     middle = (1 - _GAP) / 2
     axes.set_xticks(np.arange(layers) + middle, [str(number) for number in range(layers)])
@@ -51,11 +50,9 @@ def _draw(axes: Axes, rows: pd.DataFrame, scale: TwoSlopeNorm, width: int) -> No
     axes.spines[:].set_visible(False)
 
 
-def plot(
-    table: pd.DataFrame, members: Sequence[Member], published: Mapping[str, Published]
-) -> Figure:
+def plot(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
     """Draw a panel per model, one below the other: layers across, heads down, on one scale each."""
-    rows = [rows_of("position_bias", table, member.model, ["layer", "head"]) for member in members]
+    rows = [rows_of(table, member.model, ["layer", "head"]) for member in members]
     layers = [int(each["layer"].max()) + 1 for each in rows]
     tile = min(_TILE, (_WIDTH - _BAR_WIDTH) / max(layers))
     heights = [max(_LEAST, tile * (_heads(each).max() + 1)) + _TEXT_HEIGHT for each in rows]
@@ -68,10 +65,9 @@ def plot(
         _draw(axes, each, scale, max(layers))
         axes.set_title(member.label, loc="left")
         axes.set_ylabel("Head")
-        colors = ScalarMappable(scale, _COLORS)
+        colors = ScalarMappable(scale, SIGNED_COLORS)
         aspect = (height - _TEXT_HEIGHT) / _BAR
-        bar = figure.colorbar(colors, ax=axes, aspect=aspect, pad=0.02, ticks=MaxNLocator(5))
-        bar.set_label("Bias of the logit", labelpad=4)
-        layout.without_edges(bar)
+        options = {"aspect": aspect, "pad": 0.02, "ticks": MaxNLocator(5)}
+        color_bar([axes], colors, "Bias of the logit", labelpad=4, **options)
     grid[-1].set_xlabel("Layer with a bias", loc="left")
     return figure

@@ -1,6 +1,6 @@
 """Cosines of position embeddings, as tiles: one for each position, in its place."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,14 +11,13 @@ from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 
-from vitscope.claims.published import Published
 from vitscope.drawing import layout
+from vitscope.drawing.axes import color_bar
 from vitscope.drawing.figure import Member
-from vitscope.drawing.rows import rows_of
+from vitscope.drawing.looks import POSITION_COLORS
 
 Array = npt.NDArray[Any]
 
-_COLORS = "viridis"
 # Tiles along a side at most; of more positions, some are left out evenly.
 _MOST = 14
 # Of the side of a tile, the gap between two.
@@ -43,7 +42,7 @@ def _draw(axes: Axes, points: pd.DataFrame) -> None:
         for right, column in enumerate(columns):
             # A tile is one wide, with its gap.
             edges = (right, right + 1 - _GAP, down + 1 - _GAP, down)
-            axes.imshow(tiles[row, column], cmap=_COLORS, vmin=-1, vmax=1, extent=edges)
+            axes.imshow(tiles[row, column], cmap=POSITION_COLORS, vmin=-1, vmax=1, extent=edges)
     for axis, numbers in ((axes.xaxis, columns), (axes.yaxis, rows)):
         every = -(-len(numbers) // _LABELS)
         middles = np.arange(len(numbers))[::every] + (1 - _GAP) / 2
@@ -53,16 +52,11 @@ def _draw(axes: Axes, points: pd.DataFrame) -> None:
     axes.spines[:].set_visible(False)
 
 
-def plot(
-    table: pd.DataFrame, members: Sequence[Member], published: Mapping[str, Published]
-) -> Figure:
+def plot(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
     """Draw a panel per model: a tile for each position, its cosine with every position."""
     panels = layout.square_panels(len(members), _BAR_WIDTH, _TEXT_HEIGHT)
-    for axes, member in zip(panels.axes, members, strict=True):
-        _draw(axes, rows_of("position_similarity", table, member.model, ["row", "column"]))
-        axes.set_title(member.label)
-    panels.label("Column of the position", "Row of the position")
-    colors = ScalarMappable(Normalize(-1, 1), _COLORS)
-    bar = panels.figure.colorbar(colors, ax=panels.axes, label="Cosine similarity")
-    layout.without_edges(bar)
-    return panels.figure
+    for panel in panels.of_models(members, table, ["row", "column"]):
+        _draw(panel.axes, panel.rows)
+    colors = ScalarMappable(Normalize(-1, 1), POSITION_COLORS)
+    color_bar(panels.axes, colors, "Cosine similarity")
+    return panels.finish("Column of the position", "Row of the position")

@@ -1,7 +1,6 @@
 """Effective receptive fields: a row of maps for each model, one for each cut point."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
@@ -9,23 +8,18 @@ from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
 
-from vitscope.claims.published import Published
-from vitscope.drawing import layout
+from vitscope.drawing.axes import color_bar
 from vitscope.drawing.figure import Member
-from vitscope.drawing.legends import legend
+from vitscope.drawing.legends import Legend
+from vitscope.drawing.looks import INNER_SQUARE, MAP_COLORS, OUTER_SQUARE, SHADOW
 from vitscope.drawing.rows import rows_of
 from vitscope.drawing.text import percent
 
-_COLORS = "inferno"
 _LABEL = "log₁₀(1 + G), over its largest"
 # The squares that are drawn, by their share of all contributions.
-_SQUARES: dict[int, dict[str, Any]] = {
-    50: {"color": "#56b4e9", "lw": 0.9, "linestyle": "-"},
-    99: {"color": "#ffffff", "lw": 0.9, "linestyle": (0, (2.5, 1.5))},
-}
+_SQUARES = {50: INNER_SQUARE, 99: OUTER_SQUARE}
 # Inches: what the colour bar and the names of models take of the width, what the titles of a map
 # take of the height, and the largest side of a map.
 _AROUND, _TEXT_HEIGHT, _LEGEND_HEIGHT, _LARGEST = 1.35, 0.32, 0.25, 1.6
@@ -35,7 +29,7 @@ def _draw(axes: Axes, row: pd.Series) -> None:
     width = row["image_width"]
     shown = np.log10(1 + np.reshape(row["contributions"], (-1, width)))
     height = len(shown)
-    axes.imshow(shown / (shown.max() or 1), cmap=_COLORS, vmin=0, vmax=1)
+    axes.imshow(shown / (shown.max() or 1), cmap=MAP_COLORS, vmin=0, vmax=1)
     for share, look in _SQUARES.items():
         side = row[f"side_{share}"]
         if pd.notna(side):
@@ -49,11 +43,9 @@ def _draw(axes: Axes, row: pd.Series) -> None:
     axes.set_title(where if pd.isna(area) else f"{where}\n50 %: {percent(area, '.1f')}", fontsize=6)
 
 
-def plot(
-    table: pd.DataFrame, members: Sequence[Member], published: Mapping[str, Published]
-) -> Figure:
+def plot(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
     """Draw a row of maps per model, in the order of depth, each scaled to its largest value."""
-    points = [rows_of("receptive_field", table, member.model, ["index"]) for member in members]
+    points = [rows_of(table, member.model, ["index"]) for member in members]
     columns = max(map(len, points))
     width = min(7, columns * _LARGEST + _AROUND)
     side = (width - _AROUND) / columns
@@ -67,17 +59,15 @@ def plot(
             unused.remove()
         axes_of[0].set_ylabel(member.label, fontsize=8)
     drawn = [axes for axes in grid.ravel() if axes in figure.axes]
-    colors = ScalarMappable(Normalize(0, 1), _COLORS)
+    colors = ScalarMappable(Normalize(0, 1), MAP_COLORS)
     # As high as three rows at most.
     high = min(3, len(members))
-    shrink, aspect = high / len(members), 10 * high
-    bar = figure.colorbar(colors, ax=drawn, label=_LABEL, shrink=shrink, aspect=aspect, pad=0.02)
-    layout.without_edges(bar)
-    entries = {f"{share} % of all contributions": _entry(look) for share, look in _SQUARES.items()}
-    legend(layout.Panels(figure, drawn, columns), entries)
+    shape = {"shrink": high / len(members), "aspect": 10 * high, "pad": 0.02}
+    color_bar(drawn, colors, _LABEL, **shape)
+    legend = Legend()
+    for share, look in _SQUARES.items():
+        # White on a map is gray on a page.
+        color = SHADOW if look["color"] == "white" else look["color"]
+        legend.add_line(f"{share} % of all contributions", {**look, "color": color})
+    legend.draw(figure)
     return figure
-
-
-def _entry(look: Mapping[str, Any]) -> Line2D:
-    dark = {**look, "color": "#808080"} if look["color"] == "#ffffff" else look
-    return Line2D([], [], **dark)

@@ -1,25 +1,20 @@
 """Robustness: accuracy and calibration by severity, and errors by corruption."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import matplotlib
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from vitscope.claims.published import Published
 from vitscope.corruptions import CLEAN, CORRUPTIONS, GROUPS, MEAN
 from vitscope.drawing.figure import Member
-from vitscope.drawing.layout import Panels
-from vitscope.drawing.legends import legend, model_entries
-from vitscope.drawing.looks import Look, looks_of
+from vitscope.drawing.looks import EVERY_SECOND, RANGE, Look, looks_of
+from vitscope.drawing.panels import Panels
 from vitscope.drawing.rows import rows_of
 
 # What is drawn by severity: the column, its label and its scale.
 SCORES = (("accuracy", "Accuracy (%)", 100), ("nll", "NLL", 1), ("ece", "ECE (%)", 100))
-_SHADE: dict[str, Any] = {"color": "#f0f0f0", "lw": 0, "zorder": 0}
-_RANGE: dict[str, Any] = {"color": "#bdbdbd", "linewidth": 0.7, "zorder": 1}
 # Inches.
 _WIDTH, _ROW_HEIGHT, _REST_HEIGHT, _LEAST_HEIGHT = 7.0, 0.165, 0.75, 3.0
 
@@ -43,7 +38,7 @@ def _errors(rows: pd.DataFrame) -> pd.Series:
 def _draw_errors(axes: Axes, errors: pd.DataFrame, looks: Sequence[Look]) -> None:
     """Draw a row for each corruption, with a marker for each model."""
     rows = range(len(errors))
-    axes.hlines(rows, errors.min(axis=1), errors.max(axis=1), **_RANGE)
+    axes.hlines(rows, errors.min(axis=1), errors.max(axis=1), **RANGE, zorder=1)
     for column, look in enumerate(looks):
         values = errors.iloc[:, column]
         axes.plot(values, rows, **look.line, linestyle="", clip_on=False, zorder=3)
@@ -67,7 +62,7 @@ def _mark_groups(axes: Axes, shown: Sequence[str]) -> None:
         if not rows:
             continue
         if number % 2 == 0:
-            axes.axhspan(rows[0] - 0.5, rows[-1] + 0.5, **_SHADE)
+            axes.axhspan(rows[0] - 0.5, rows[-1] + 0.5, **EVERY_SECOND, zorder=0)
         axes.text(
             1.01,
             (rows[0] + rows[-1]) / 2,
@@ -96,16 +91,15 @@ def plot(
     table: pd.DataFrame,
     corruption_error: pd.DataFrame,
     members: Sequence[Member],
-    published: Mapping[str, Published],
 ) -> Figure:
     """Draw left the scores of all models by severity, right their errors by corruption."""
     looks = looks_of(members)
-    of_models = [rows_of("corruption_error", corruption_error, m.model) for m in members]
+    of_models = [rows_of(corruption_error, m.model) for m in members]
     errors = pd.concat(map(_errors, of_models), axis=1)
     panels = _panels(len(errors))
     *scores, by_corruption = panels.axes
     for member, look in zip(members, looks, strict=True):
-        _draw_scores(scores, rows_of("robustness", table, member.model), look)
+        _draw_scores(scores, rows_of(table, member.model), look)
     for axes, (_, label, _) in zip(scores, SCORES, strict=True):
         axes.set_ylabel(label)
     for axes in scores[1:]:
@@ -115,5 +109,6 @@ def plot(
     panels.figure.align_ylabels(scores)
     _draw_errors(by_corruption, errors, looks)
     _mark_groups(by_corruption, errors.index.tolist())
-    legend(panels, model_entries(members, looks))
+    panels.legend.add_models(members)
+    panels.legend.draw(panels.figure)
     return panels.figure

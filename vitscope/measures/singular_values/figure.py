@@ -1,6 +1,6 @@
 """Spectra of tokens and of pooled images, a curve for each cut point."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from math import log
 
 import numpy as np
@@ -9,14 +9,12 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from vitscope.claims.published import Published
 from vitscope.drawing import layout
+from vitscope.drawing.axes import depth_bar, share_scale
 from vitscope.drawing.figure import Member
-from vitscope.drawing.looks import depth_color
-from vitscope.drawing.rows import rows_of
+from vitscope.drawing.looks import curve_of_depth
 from vitscope.measures.singular_values.table import FLOOR, IMAGES, TOKENS
 
-_CURVE_WIDTH = 0.8
 _LABELS = {TOKENS: "log(σᵢ / σ₁) of tokens", IMAGES: "log(σᵢ / σ₁) of images"}
 
 
@@ -25,28 +23,21 @@ def _draw(axes: Axes, points: pd.DataFrame) -> None:
         ratios = np.asarray(row["log_ratios"], np.float64)
         above = ratios[ratios > log(FLOOR)]
         if len(above):
-            numbers = range(1, len(above) + 1)
-            axes.plot(numbers, above, color=depth_color(row["depth"]), lw=_CURVE_WIDTH)
+            axes.plot(range(1, len(above) + 1), above, **curve_of_depth(row["depth"]))
     axes.set_xlim(1, max(2, points["most"].max()))
     axes.xaxis.set_major_locator(MaxNLocator(4, integer=True, min_n_ticks=2))
 
 
-def plot(
-    table: pd.DataFrame, members: Sequence[Member], published: Mapping[str, Published]
-) -> Figure:
+def plot(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
     """Draw two panels per model: the spectra of its tokens, and below those of its images.
 
     All panels side by side have one scale. Curves end where singular values are round-off.
     """
-    rows = layout.stacked_panels(len(members), 2)
-    for panels, of in zip(rows, _LABELS, strict=True):
-        for axes, member in zip(panels.axes, members, strict=True):
-            points = rows_of("singular_values", table, member.model, ["index"])
-            _draw(axes, points[points["of"] == of])
-        layout.share_scale(panels.axes)
-    for axes, member in zip(rows[0].axes, members, strict=True):
-        axes.set_title(member.label)
-    layout.depth_bar(rows[0].figure, [axes for panels in rows for axes in panels.axes])
-    rows[0].label("", _LABELS[TOKENS])
-    rows[1].label("Singular value i", _LABELS[IMAGES])
-    return rows[0].figure
+    upper, lower = layout.stacked_panels(len(members), 2)
+    for panels, of in ((upper, TOKENS), (lower, IMAGES)):
+        for panel in panels.of_models(members, table[table["of"] == of]):
+            _draw(panel.axes, panel.rows)
+        share_scale(panels.axes)
+    depth_bar([*upper.axes, *lower.axes])
+    upper.label("", _LABELS[TOKENS])
+    return lower.finish("Singular value i", _LABELS[IMAGES])

@@ -1,59 +1,39 @@
 """The effective rank of tokens and of pooled images by depth."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import pandas as pd
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 
-from vitscope.claims.published import Published
-from vitscope.drawing.bands import band_entries
-from vitscope.drawing.by_depth import panels_by_depth
+from vitscope.drawing import layout
 from vitscope.drawing.figure import Member
-from vitscope.drawing.legends import legend, markers, shades
-from vitscope.drawing.looks import GRAY, Look, look_of
-from vitscope.drawing.rows import rows_of
-from vitscope.drawing.text import INTERVAL
+from vitscope.drawing.looks import DOTTED, GRAY, THIN
+from vitscope.drawing.panels import Panel
 from vitscope.measures.singular_values.table import IMAGES, TOKENS
 
-_INTERVAL_ALPHA = 0.25
-_MOST: dict[str, Any] = {"color": GRAY, "lw": 0.7, "linestyle": ":"}
+_MOST = {"color": GRAY, **DOTTED}
 
 
-def _draw(axes: Axes, points: pd.DataFrame, look: Look) -> None:
-    tokens, images = (points[points["of"] == of] for of in (TOKENS, IMAGES))
-    depth = tokens["depth"]
-    axes.plot(depth, tokens["most"], **_MOST, zorder=2)
-    axes.plot(images["depth"], images["effective_rank"], **look.hollow, lw=0.7, clip_on=False)
-    shade: dict[str, Any] = {"color": look.color, "alpha": _INTERVAL_ALPHA, "lw": 0}
-    axes.fill_between(depth, tokens["ci_low"], tokens["ci_high"], **shade)
-    axes.plot(depth, tokens["effective_rank"], **look.line, clip_on=False, zorder=3)
+def _draw(panel: Panel, tokens: pd.DataFrame, images: pd.DataFrame) -> None:
+    depth, look = tokens["depth"], panel.look
+    panel.draw_bands(tokens)
+    panel.axes.plot(depth, tokens["most"], **_MOST, zorder=2)
+    panel.axes.plot(
+        images["depth"], images["effective_rank"], **look.hollow, lw=THIN, clip_on=False
+    )
+    panel.legend.add_marker("tokens of an image", look.line, look)
+    panel.legend.add_marker("pooled images", look.hollow, look)
+    panel.legend.add_line("most for tokens", _MOST)
+    panel.draw_interval(depth, tokens["ci_low"], tokens["ci_high"])
+    panel.draw_curve(depth, tokens["effective_rank"])
 
 
-def _entries(table: pd.DataFrame, members: Sequence[Member]) -> dict[str, Any]:
-    looks = dict.fromkeys(look_of(member.family) for member in members)
-    found: dict[str, Any] = {
-        "tokens of an image": markers(look.line for look in looks),
-        "pooled images": markers(look.hollow for look in looks),
-        "most for tokens": Line2D([], [], **_MOST),
-    }
-    if table["ci_low"].notna().any():
-        found[INTERVAL] = shades((look.color for look in looks), _INTERVAL_ALPHA)
-    return found
-
-
-def plot(
-    table: pd.DataFrame, members: Sequence[Member], published: Mapping[str, Published]
-) -> Figure:
+def plot(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
     """Draw one panel per model: the effective rank of tokens and of images by depth."""
-    rows = [rows_of("singular_values", table, each.model, ["index"]) for each in members]
-    tokens = [each[each["of"] == TOKENS].reset_index(drop=True) for each in rows]
-    panels, shown = panels_by_depth(members, tokens)
-    for axes, member, points in zip(panels.axes, members, rows, strict=True):
-        _draw(axes, points, look_of(member.family))
-        axes.set_ylim(bottom=0)
-    panels.label("Normalized depth", "Effective rank")
-    legend(panels, _entries(table, members) | band_entries(shown))
-    return panels.figure
+    panels = layout.panels(len(members))
+    for panel in panels.of_models(members, table):
+        rows = panel.rows
+        tokens, images = (rows[rows["of"] == of].reset_index(drop=True) for of in (TOKENS, IMAGES))
+        _draw(panel, tokens, images)
+        panel.axes.set_ylim(bottom=0)
+    return panels.finish("Normalized depth", "Effective rank")

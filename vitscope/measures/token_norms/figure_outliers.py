@@ -1,6 +1,6 @@
 """Where outliers among the tokens lie in the image."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
@@ -9,36 +9,29 @@ from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
-from vitscope.claims.published import Published
 from vitscope.drawing import layout
+from vitscope.drawing.axes import color_bar
 from vitscope.drawing.figure import Member
-from vitscope.drawing.rows import rows_of
+from vitscope.drawing.looks import MAP_COLORS
 
 # Inches: what the colour bar takes of the width, and what titles take of the height.
 _BAR_WIDTH, _TEXT_HEIGHT = 0.6, 0.35
-_COLORS = "inferno"
 
 
-def plot(
-    table: pd.DataFrame, members: Sequence[Member], published: Mapping[str, Published]
-) -> Figure:
+def plot(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
     """Draw a map per model, at its cut point of the most outliers: how often a position has one."""
     panels = layout.square_panels(len(members), _BAR_WIDTH, _TEXT_HEIGHT)
-    points = {
-        member.model: rows_of("token_norms", table, member.model, ["index"]) for member in members
-    }
-    most = {model: rows.iloc[int(rows["outliers"].argmax())] for model, rows in points.items()}
     # One scale for all, which a network without outliers has, too.
-    highest = max(0.01, *(max(row["positions"]) for row in most.values()))
-    scale = Normalize(0, highest)
-    for axes, member in zip(panels.axes, members, strict=True):
-        row = most[member.model]
-        shape = (row["height"], row["width"])
-        axes.imshow(np.reshape(row["positions"], shape), cmap=_COLORS, norm=scale)
-        axes.set_title(f"{member.label}\n{row['name']}: {100 * row['outliers']:.1f} % of tokens")
-        axes.set(xticks=[], yticks=[])
-    bar = panels.figure.colorbar(ScalarMappable(scale, _COLORS), ax=panels.axes)
-    bar.set_label("Images with an outlier there")
+    scale = Normalize(0, 0.01)
+    for panel, member in zip(panels.of_models(members, table), members, strict=True):
+        row = panel.rows.iloc[int(panel.rows["outliers"].argmax())]
+        positions = np.reshape(row["positions"], (row["height"], row["width"]))
+        scale.vmax = max(scale.vmax or 0, positions.max())
+        panel.axes.imshow(positions, cmap=MAP_COLORS, norm=scale)
+        share = f"{100 * row['outliers']:.1f} % of tokens"
+        panel.axes.set_title(f"{member.label}\n{row['name']}: {share}")
+        panel.axes.set(xticks=[], yticks=[])
+    colors = ScalarMappable(scale, MAP_COLORS)
+    bar = color_bar(panels.axes, colors, "Images with an outlier there")
     bar.ax.yaxis.set_major_formatter(PercentFormatter(1, symbol=" %"))
-    layout.without_edges(bar)
     return panels.figure

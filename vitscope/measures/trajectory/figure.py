@@ -1,6 +1,6 @@
 """Learning trajectories in polar coordinates: Fig. 1b of the paper."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, cast
 
@@ -9,14 +9,20 @@ import numpy.typing as npt
 import pandas as pd
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 from matplotlib.projections.polar import PolarAxes
 
-from vitscope.claims.published import Published
 from vitscope.drawing.figure import Member
-from vitscope.drawing.layout import Panels
-from vitscope.drawing.legends import legend
-from vitscope.drawing.looks import Look, looks_of
+from vitscope.drawing.legends import Legend
+from vitscope.drawing.looks import (
+    CURVE,
+    END,
+    END_OF_WARMUP,
+    GRID,
+    HAIR,
+    START,
+    Look,
+    looks_of,
+)
 from vitscope.drawing.rows import rows_of
 
 # Inches: one panel in a column, by how far the trajectories turn.
@@ -26,13 +32,6 @@ _RADII = {90: (0.25, 0.5, 0.75, 1.0), 180: (0.5, 1.0)}
 # Markers darken and grow from the first moment to the last.
 _PALEST, _SMALLEST, _LARGEST = 0.85, 0.8, 1.3
 _LABEL: dict[str, Any] = {"textcoords": "offset points", "ha": "center", "va": "center"}
-_MARK: dict[str, Any] = {"linestyle": "", "color": "black", "clip_on": False}
-_START = _MARK | {"marker": "o", "markersize": 5, "markerfacecolor": "white"}
-_START["markeredgewidth"] = 0.9
-_END = _MARK | {"marker": "*", "markersize": 8, "markeredgecolor": "white"}
-_END["markeredgewidth"] = 0.4
-_WARMUP = _MARK | {"marker": "o", "markersize": 7.5, "markerfacecolor": "none"}
-_WARMUP["markeredgewidth"] = 0.7
 
 
 def _paled(color: str, shares: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
@@ -44,7 +43,7 @@ def _paled(color: str, shares: npt.NDArray[np.float64]) -> npt.NDArray[np.float6
 def _draw(axes: PolarAxes, points: pd.DataFrame, look: Look) -> None:
     """Draw the way of one model, its markers by time, and where its warm-up ends."""
     angle, radius = points["angle"], points["radius"]
-    axes.plot(angle, radius, **look.stroke, linewidth=0.8, clip_on=False)
+    axes.plot(angle, radius, **look.stroke, linewidth=CURVE, clip_on=False)
     between = points.iloc[1:-1]
     time = between["order"].to_numpy() / points["order"].iloc[-1]
     size = look.line["markersize"] * (_SMALLEST + (_LARGEST - _SMALLEST) * time)
@@ -55,12 +54,12 @@ def _draw(axes: PolarAxes, points: pd.DataFrame, look: Look) -> None:
         c=_paled(look.color, _PALEST * (1 - time)),
         marker=look.marker,
         edgecolors=look.color,
-        linewidths=0.5,
+        linewidths=HAIR,
         clip_on=False,
         zorder=3,
     )
     warmup = points[points["ends_warmup"]]
-    axes.plot(warmup["angle"], warmup["radius"], **_WARMUP, zorder=4)
+    axes.plot(warmup["angle"], warmup["radius"], **END_OF_WARMUP, zorder=4)
 
 
 def _frame(axes: PolarAxes, table: pd.DataFrame) -> int:
@@ -74,32 +73,28 @@ def _frame(axes: PolarAxes, table: pd.DataFrame) -> int:
     axes.set_rgrids(_RADII[degrees])
     axes.annotate("Distance to the last weights", (0, farthest / 2), (0, -17), **_LABEL)
     axes.annotate("Angle", (np.pi / 4, farthest), (9, 9), rotation=-45, **_LABEL)
-    axes.grid(color="#d0d0d0", linewidth=0.5)
-    axes.spines["polar"].set(color="#d0d0d0", linewidth=0.5)
+    axes.grid(**GRID)
+    axes.spines["polar"].set(**GRID)
     return degrees
 
 
-def plot(
-    table: pd.DataFrame, members: Sequence[Member], published: Mapping[str, Published]
-) -> Figure:
+def plot(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
     """Draw the ways of all models from the first weights to the last in one panel."""
-    shown = {
-        member.model: rows_of("trajectory", table, member.model, ["order"]) for member in members
-    }
+    shown = {member.model: rows_of(table, member.model, ["order"]) for member in members}
     figure = Figure(figsize=(_WIDTH, _FIGURE_HEIGHTS[90]), layout="compressed")
     axes = cast(PolarAxes, figure.add_subplot(projection="polar"))
-    entries: dict[str, Any] = {}
+    legend = Legend()
     for member, look in zip(members, looks_of(members), strict=True):
         _draw(axes, shown[member.model], look)
         # Half a marker would say less here: in the panel, its fill is the time.
-        entries[member.label] = Line2D([], [], **replace(look, half_filled=False).curve)
-    axes.plot(0, 1, **_START, zorder=5)
-    axes.plot(0, 0, **_END, zorder=5)
+        legend.add_line(member.label, replace(look, half_filled=False).curve)
+    axes.plot(0, 1, **START, zorder=5)
+    axes.plot(0, 0, **END, zorder=5)
     whole = pd.concat(shown.values())
     figure.set_figheight(_FIGURE_HEIGHTS[_frame(axes, whole)])
-    entries["first weights"] = Line2D([], [], **_START)
+    legend.add_line("first weights", START)
     if whole["ends_warmup"].any():
-        entries["end of warm-up"] = Line2D([], [], **_WARMUP)
-    entries["last weights"] = Line2D([], [], **_END)
-    legend(Panels(figure, [axes], 1), entries)
+        legend.add_line("end of warm-up", END_OF_WARMUP)
+    legend.add_line("last weights", END)
+    legend.draw(figure)
     return figure

@@ -1,0 +1,114 @@
+"""Axes: behind and above others, on one scale, and colour bars."""
+
+from collections.abc import Callable, Collection, Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.cm import ScalarMappable
+from matplotlib.collections import QuadMesh
+from matplotlib.colorbar import Colorbar
+from matplotlib.colors import Normalize
+from matplotlib.layout_engine import ConstrainedLayoutEngine
+from matplotlib.ticker import MaxNLocator
+
+from vitscope.claims.published import Published
+from vitscope.drawing.looks import GRAY, depth_colors
+from vitscope.drawing.text import another_model
+
+# Of the width of a figure, what is left between its panels where they have axes behind them.
+_SPACE_BEHIND = 0.04
+
+
+def ticks() -> MaxNLocator:
+    """Return where the ticks of a y axis are, unless its figure says otherwise."""
+    return MaxNLocator(nbins=6, steps=[1, 2, 5, 10], min_n_ticks=4)
+
+
+def axis_behind(axes: Axes, label: str) -> Axes:
+    """Return a second y axis, on the right and in gray, whose content lies behind that of `axes`.
+
+    It is for values that share no scale with those of `axes`, and is apart from the next panel.
+    """
+    behind = axes.twinx()
+    axes.set_zorder(behind.get_zorder() + 1)
+    axes.patch.set_visible(False)
+    behind.yaxis.set_major_locator(ticks())
+    behind.set_ylabel(label, color=GRAY)
+    layout = behind.figure.get_layout_engine()
+    if isinstance(layout, ConstrainedLayoutEngine):
+        layout.set(wspace=_SPACE_BEHIND)
+    behind.tick_params(axis="y", colors=GRAY)
+    behind.spines["right"].set(visible=True, color=GRAY)
+    return behind
+
+
+def axis_above(axes: Axes) -> Axes:
+    """Return a second x axis, above and in gray, as `axis_behind` does on the right."""
+    behind = axes.twiny()
+    axes.set_zorder(behind.get_zorder() + 1)
+    axes.patch.set_visible(False)
+    behind.xaxis.label.set_color(GRAY)
+    behind.tick_params(axis="x", colors=GRAY)
+    behind.spines["top"].set(visible=True, color=GRAY)
+    return behind
+
+
+def axes_of_published(axes: Axes, label: str, *curves: Published | None) -> Axes:
+    """Return where published curves are drawn: on an axis behind if any is of another model."""
+    apart = another_model(curve for curve in curves if curve)
+    return axis_behind(axes, f"Published {label}") if apart else axes
+
+
+def has_axis_behind(axes: Axes) -> bool:
+    """Tell whether a second y axis stands to the right of a panel."""
+    twins = axes.get_shared_x_axes().get_siblings(axes)
+    return any(twin.yaxis.get_label_position() == "right" for twin in twins)
+
+
+def share_scale(panels: Sequence[Axes]) -> None:
+    """Give panels one scale, so that their curves compare."""
+    boxes = [axes.dataLim for axes in panels if axes.lines]
+    if boxes:
+        low, high = min(box.y0 for box in boxes), max(box.y1 for box in boxes)
+        room = 0.04 * (high - low) or 1
+        for axes in panels:
+            axes.set_ylim(low - room, high + room)
+
+
+def share_zero(axes: Collection[Axes], room: Callable[[float], float]) -> None:
+    """Let axes that lie over each other have their zeros at one height, near their tops.
+
+    `room` says how much of an axis is above zero, by how far its values are; both in units of the
+    lowest value.
+    """
+    lows = {each: min(each.dataLim.y0, 0) or -1 for each in axes}
+    above = max(room(max(each.dataLim.y1, 0) / -low) for each, low in lows.items())
+    for each, low in lows.items():
+        each.set_ylim(1.06 * low, -above * low)
+
+
+def color_bar(
+    axes: Sequence[Axes],
+    colors: ScalarMappable,
+    label: str,
+    labelpad: float | None = None,
+    **options: Any,
+) -> Colorbar:
+    """Put the scale of colours to the right of some panels of a figure.
+
+    It has no outline, and no hairs, which viewers show between shades.
+    """
+    bar = axes[0].figure.colorbar(colors, **{"ax": list(axes), **options})
+    bar.set_label(label, labelpad=labelpad)
+    bar.outline.set_visible(False)
+    for shade in bar.ax.findobj(QuadMesh):
+        shade.set(edgecolor="face")
+    return bar
+
+
+def depth_bar(axes: Sequence[Axes]) -> None:
+    """Put the scale of the colours of depth to the right of some panels."""
+    colors = ScalarMappable(Normalize(0, 1), depth_colors())
+    options: dict[str, Any] = {"aspect": 30, "pad": 0.02, "ticks": np.linspace(0, 1, 6)}
+    color_bar(axes, colors, "Normalized depth", **options)
