@@ -16,9 +16,9 @@ from scipy.stats import kurtosis
 import vitscope
 from tests.helpers.own_network import MY_NET
 from vitscope.jobs.tables import OTHERS, tables
-from vitscope.manual.pages import GENERATED, regenerated
+from vitscope.manual.pages import GENERATED, regenerate
 from vitscope.manual.pages import PAGES as PAGES_WITH_PARTS
-from vitscope.manual.python_api import RETURNED, described
+from vitscope.manual.python_api import RETURNED, describe
 from vitscope.measures import registry
 from vitscope.networks.building.family import arch_schema, family_names
 from vitscope.package_data import ROOT
@@ -37,7 +37,7 @@ PAGES = [
 @pytest.mark.parametrize("path", PAGES_WITH_PARTS, ids=lambda path: path.name)
 def test_generated_parts_are_up_to_date(path: Path) -> None:
     text = path.read_text()
-    assert regenerated(text) == text, "run `python -m vitscope.manual.pages`"
+    assert regenerate(text) == text, "run `python -m vitscope.manual.pages`"
 
 
 def test_every_setting_family_and_table_has_its_part() -> None:
@@ -85,7 +85,7 @@ def test_every_key_of_every_arch_is_explained() -> None:
 
 def test_a_part_that_is_out_of_date_is_written_anew() -> None:
     text = "before\n<!-- generated: table training_history -->\nold\n<!-- end -->\nafter\n"
-    assert regenerated(text) == (
+    assert regenerate(text) == (
         "before\n<!-- generated: table training_history -->\n"
         "| column | type | meaning |\n"
         "| --- | --- | --- |\n"
@@ -104,15 +104,15 @@ def test_a_part_that_is_out_of_date_is_written_anew() -> None:
 
 
 def test_rows_tell_value_default_and_meaning() -> None:
-    rows = regenerated("<!-- generated: study analysis -->\n<!-- end -->").splitlines()
+    rows = regenerate("<!-- generated: study analysis -->\n<!-- end -->").splitlines()
     assert "| `batch_size` | a whole number, from 1 | `64` | Images per forward pass. |" in rows
     assert "| `bootstrap.seed` | a whole number, from 0 | `0` | Seed of the resamples. |" in rows
-    choice = regenerated("<!-- generated: families -->\n<!-- end -->")
+    choice = regenerate("<!-- generated: families -->\n<!-- end -->")
     assert "\nExactly one of: `depth`; `block` with `blocks`.\n" in choice
 
 
 def test_a_measure_tells_its_rows_its_columns_and_its_parts() -> None:
-    page = regenerated("<!-- generated: measures -->\n<!-- end -->")
+    page = regenerate("<!-- generated: measures -->\n<!-- end -->")
     assert (
         "\n## corruption_error\n\n`results/{study}/tables/corruption_error.parquet`: one row per "
         "model and corruption, and one for their mean.\n\n| column | type | meaning |\n" in page
@@ -125,7 +125,7 @@ def test_a_measure_tells_its_rows_its_columns_and_its_parts() -> None:
 
 
 def test_the_manual_shows_every_kind_of_figure_above_its_caption() -> None:
-    page = regenerated("<!-- generated: captions -->\n<!-- end -->")
+    page = regenerate("<!-- generated: captions -->\n<!-- end -->")
     shown = r"^## (\w+)\n\n!\[`\w+` of the study mini\]\(\S+\.png\)\n\n\*\*[A-Z]"
     assert re.findall(shown, page, re.MULTILINE) == list(registry.kinds())
     assert "``" not in page
@@ -168,26 +168,26 @@ def test_the_measure_of_the_pages_is_the_kurtosis_of_each_image(page: str) -> No
 
 
 def test_functions_tell_how_they_are_called() -> None:
-    assert described("read").startswith(
+    assert describe("read").startswith(
         "\n```python\nvitscope.read(folder: Path | str, study: Path | str | None = None) -> Made\n"
         "```\n\nRead the tables of a study"
     )
-    methods = described("Scope")
+    methods = describe("Scope")
     assert "\nscope.warnings -> list[str]\n" in methods
     assert (
         "\nscope.save(folder: Path | str, make: Any = None, **keywords: Any) -> Path\n" in methods
     )
-    assert "\n    analysis: Mapping[str, Any] | None = None,\n) -> Scope\n" in described("look")
-    assert "\nscope.claims(*kinds: str) -> pd.DataFrame\n" in described("Tables")
+    assert "\n    analysis: Mapping[str, Any] | None = None,\n) -> Scope\n" in describe("look")
+    assert "\nscope.claims(*kinds: str) -> pd.DataFrame\n" in describe("Tables")
 
 
 @pytest.mark.parametrize("name", sorted({*vitscope.__all__} - {"__version__"}))
 def test_what_is_described_is_what_is_called(name: str) -> None:
     called = getattr(vitscope, name)
-    pairs = [(called, described(name))]
+    pairs = [(called, describe(name))]
     if isinstance(called, type):
         own = {key: each for key, each in vars(called).items() if isinstance(each, FunctionType)}
-        pairs = [(each, described(name)) for key, each in own.items() if key[0] != "_"]
+        pairs = [(each, describe(name)) for key, each in own.items() if key[0] != "_"]
     for function, text in pairs:
         for argument in signature(function).parameters.keys() - {"self"}:
             assert re.search(rf"\b{argument}: ", text), argument

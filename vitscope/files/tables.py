@@ -1,8 +1,8 @@
 """The tables: their columns, and how they are written and read.
 
-Parquet's own checksums are of pages alone: headers, counts and metadata may change unseen. So a
-table carries a seal, the CRC-32 of all else in the file, between its pages and its footer, where
-other readers do not look.
+Parquet's own checksums cover only pages: headers, counts and metadata may change unnoticed. So a
+table has a seal, the CRC-32 of the rest of the file, between its pages and its footer, where other
+readers do not look.
 """
 
 import json
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 Columns = dict[str, tuple[str, str]]
 
 SEAL, SEAL_BYTES = b"vitscope", 12
-# Tells in the metadata of a table that there must be a seal; others have none.
+# Marks in the metadata of a table that there must be a seal; tables of others have none.
 SEALED = "sealed"
-# What makes the values of a table doubtful, in its metadata.
+# Reasons to doubt the values of a table, in its metadata.
 WARNINGS = "warnings"
 # The sentence of a column, in the metadata of its field.
 DESCRIPTION = "description"
@@ -68,11 +68,11 @@ class Table:
         written = pa.BufferOutputStream()
         pq.write_table(table.replace_schema_metadata(facts), written)
         with atomic_path(path) as partial:
-            partial.write_bytes(_sealed(written.getvalue().to_pybytes()))
+            partial.write_bytes(_add_seal(written.getvalue().to_pybytes()))
 
     def read(self, path: Path | str) -> "pd.DataFrame":
         """Read the table, checking its columns and types."""
-        with _opened(path) as file:
+        with _open(path) as file:
             table = file.read(use_threads=False)
         if table.schema.remove_metadata() != self.schema:
             raise VitscopeError(
@@ -104,14 +104,14 @@ def _footer(data: bytes) -> int:
     return len(data) - 8 - int.from_bytes(data[-8:-4], "little")
 
 
-def _sealed(data: bytes) -> bytes:
-    """Return a parquet file with the checksum of all of it."""
+def _add_seal(data: bytes) -> bytes:
+    """Return a parquet file with its checksum."""
     footer = _footer(data)
     return data[:footer] + SEAL + zlib.crc32(data).to_bytes(4, "little") + data[footer:]
 
 
 def _seal_holds(data: bytes) -> bool | None:
-    """Tell whether a parquet file is what was written; None if it has no seal."""
+    """Return whether the seal of a parquet file is right; None if it has none."""
     footer = _footer(data)
     start = footer - SEAL_BYTES
     if start < 0 or not data.startswith(SEAL, start):
@@ -121,7 +121,7 @@ def _seal_holds(data: bytes) -> bool | None:
 
 
 @contextmanager
-def _opened(path: Path | str) -> "Iterator[pq.ParquetFile]":
+def _open(path: Path | str) -> "Iterator[pq.ParquetFile]":
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -129,8 +129,8 @@ def _opened(path: Path | str) -> "Iterator[pq.ParquetFile]":
         data = Path(path).read_bytes()
         holds = _seal_holds(data)
         if holds is not False:
-            # From memory and in this thread: Arrow's own threads, when they read from a file of
-            # Python, may still be at it when the interpreter ends, and abort it.
+            # From memory and in this thread: Arrow's own threads, when they read a file of Python,
+            # may still be reading when the interpreter ends, and abort it.
             file = pq.ParquetFile(pa.BufferReader(data))
             holds = holds or SEALED.encode() not in (file.schema_arrow.metadata or {})
         if not holds:
@@ -139,7 +139,7 @@ def _opened(path: Path | str) -> "Iterator[pq.ParquetFile]":
             )
         yield file
     except (OSError, pa.ArrowException, UnicodeDecodeError) as error:
-        # Arrow tells of damaged pages with an OSError that has no number.
+        # Arrow reports damaged pages by an OSError without a number.
         if isinstance(error, OSError) and error.strerror:
             raise VitscopeError(f"Cannot read the table {path}: {error.strerror}.") from error
         raise VitscopeError(
@@ -149,18 +149,18 @@ def _opened(path: Path | str) -> "Iterator[pq.ParquetFile]":
 
 def read_metadata(path: Path | str) -> dict[str, str]:
     """Return the text that was written with a table."""
-    with _opened(path) as file:
+    with _open(path) as file:
         metadata = file.schema_arrow.metadata or {}
     facts = {key.decode(): value.decode() for key, value in metadata.items()}
     return {key: value for key, value in facts.items() if key != SEALED}
 
 
 def warned(warnings: Sequence[str]) -> dict[str, str]:
-    """Return the metadata of a table whose values are doubtful for these reasons, if any."""
+    """Return the metadata of a table with reasons to doubt its values, if there are any."""
     return {WARNINGS: json.dumps(warnings)} if warnings else {}
 
 
 def read_warnings(paths: Iterable[Path | str]) -> list[str]:
-    """Return what makes values of tables doubtful, each reason once."""
+    """Return the reasons to doubt the values of tables, each once."""
     found = (json.loads(read_metadata(path).get(WARNINGS, "[]")) for path in paths)
     return list(dict.fromkeys(reason for reasons in found for reason in reasons))

@@ -1,4 +1,4 @@
-"""The generated parts of the pages, written from the schemas and the code that they are about.
+"""The generated parts of the pages, written from the code that they describe.
 
 `python -m vitscope.manual.pages` writes each between its markers, in all `PAGES`.
 """
@@ -49,49 +49,49 @@ class Setting(NamedTuple):
     description: str
 
 
-def regenerated(page: str) -> str:
+def regenerate(page: str) -> str:
     """Return the text of a page with its generated parts as they should be."""
-    return GENERATED.sub(lambda found: f"{found[1]}{_part(found[2])}{found[3]}", page)
+    return GENERATED.sub(lambda found: f"{found[1]}{_write_part(found[2])}{found[3]}", page)
 
 
-def _part(name: str) -> str:
+def _write_part(name: str) -> str:
     kind, _, what = name.partition(" ")
     if kind == "measures":
-        return "".join(map(_measure, registry.names()))
+        return "".join(map(_describe_measure, registry.names()))
     if kind == "figures":
-        return _figures()
+        return _list_figures()
     if kind == "captions":
-        return "\n".join(map(_caption, registry.kinds()))
+        return "\n".join(map(_show_kind, registry.kinds()))
     if kind == "claims":
-        return "".join(map(_claims, registry.names()))
+        return "".join(map(_describe_claims, registry.names()))
     if kind == "table":
-        return _columns(what)
+        return _list_columns(what)
     if kind == "python":
-        return python_api.described(what)
+        return python_api.describe(what)
     if kind == "families":
-        return "".join(map(_family, family_names()))
+        return "".join(map(_describe_family, family_names()))
     if kind == "config":
-        return _settings(_within(schema_of(Config), ""))
+        return _format_settings(_list_keys(schema_of(Config), ""))
     schema = study_schema()
     if not what:
         # The sections of a study have tables of their own.
-        return _settings(_within(schema, "", deep=False))
-    return _settings(_inside(schema["properties"][what], ""))
+        return _format_settings(_list_keys(schema, "", deep=False))
+    return _format_settings(_list_inner_keys(schema["properties"][what], ""))
 
 
-def _measure(measure: str) -> str:
+def _describe_measure(measure: str) -> str:
     """Describe the table of a measure: where it is, what a row is, its columns, and its parts."""
-    text = _docstring(registry.module(measure, "table"))
+    text = _read_docstring(registry.module(measure, "table"))
     row, _, notes = text.removeprefix(f"The table `{measure}`: ").partition("\n\n")
     lines = [
         f"\n## {measure}\n\n`results/{{study}}/tables/{measure}.parquet`: {row}\n\n",
-        _columns(measure),
+        _list_columns(measure),
         f"\n{notes}\n" if notes else "",
     ]
-    parts = _parts(measure)
+    parts = _name_of_parts(measure)
     if parts != measure:
         path = f"`results/{{study}}/{measure}/{{model}}/{{part}}.parquet`"
-        lines.append(f"\nParts, {path}, are tables `{parts}`:\n\n{_columns(parts)}")
+        lines.append(f"\nParts, {path}, are tables `{parts}`:\n\n{_list_columns(parts)}")
     return "".join(lines)
 
 
@@ -104,7 +104,7 @@ def _default_figures() -> dict[str, list[str]]:
     return named
 
 
-def _figures() -> str:
+def _list_figures() -> str:
     """List the figures of the default study by kind, and say what they show."""
     rows = (
         (
@@ -113,10 +113,10 @@ def _figures() -> str:
         )
         for kind, names in _default_figures().items()
     )
-    return _table(("figure", "shows"), rows)
+    return _format_table(("figure", "shows"), rows)
 
 
-def _caption(kind: str) -> str:
+def _show_kind(kind: str) -> str:
     """Show a figure of a kind, as the tests expect it, and its caption."""
     name, declared = _default_figures()[kind][0], registry.kinds()[kind]
     return (
@@ -125,60 +125,60 @@ def _caption(kind: str) -> str:
     )
 
 
-def _claims(measure: str) -> str:
+def _describe_claims(measure: str) -> str:
     """Describe the claims that figures of a measure show."""
     lines = []
     for kind, evidence in registry.claims_of(measure).items():
         rows = ((f"`{c.name}`", c.statement, c.source, c.measure) for c in evidence.claims)
-        table = _table(("claim", "statement", "source", "what is counted"), rows)
+        table = _format_table(("claim", "statement", "source", "what is counted"), rows)
         rules = "\n\n".join(dict.fromkeys(claim.rule for claim in evidence.claims))
         lines.append(f"\n### {kind}\n\n{table}\n{rules}\n")
     return "".join(lines)
 
 
-def _parts(measure: str) -> str:
+def _name_of_parts(measure: str) -> str:
     """Return the name of the table of a measure's parts, which is its own if it has no other."""
     return registry.part_table(measure).name
 
 
-def _family(family: str) -> str:
+def _describe_family(family: str) -> str:
     """Describe what the `arch` of a family takes."""
-    schema, about = arch_schema(family), _docstring(module_of(family))
+    schema, about = arch_schema(family), _read_docstring(module_of(family))
     summary = " ".join(about.partition("\n\n")[0].split())
-    keys = [*_within(schema, "")]
+    keys = [*_list_keys(schema, "")]
     if others := schema.get("additionalProperties"):
         keys.append(Setting("any other", "", "", others["description"]))
-    return f"\n#### {family}\n\n{summary}\n\n{_settings(keys)}{_choice(schema)}"
+    return f"\n#### {family}\n\n{summary}\n\n{_format_settings(keys)}{_describe_choice(schema)}"
 
 
-def _docstring(module: str) -> str:
-    """Return what a module says of itself, without running it."""
+def _read_docstring(module: str) -> str:
+    """Return the docstring of a module, without running it."""
     spec = find_spec(module)
     path = Path(spec.origin) if spec and spec.origin else None
     text = path and ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))
     if not text:
-        raise VitscopeError(f"The module {module} says nothing of itself: give it a docstring.")
+        raise VitscopeError(f"The module {module} has no docstring: give it one.")
     return text
 
 
-def _columns(name: str) -> str:
+def _list_columns(name: str) -> str:
     columns = find_table(name).columns.items()
     rows = ((f"`{column}`", type_name, sentence) for column, (type_name, sentence) in columns)
-    return _table(("column", "type", "meaning"), rows)
+    return _format_table(("column", "type", "meaning"), rows)
 
 
-def _table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+def _format_table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
     lines = [head, ("---" for _ in head), *rows]
     return "".join(
         f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |\n" for line in lines
     )
 
 
-def _settings(settings: Iterable[Setting]) -> str:
-    return _table(("key", "value", "default", "meaning"), settings)
+def _format_settings(settings: Iterable[Setting]) -> str:
+    return _format_table(("key", "value", "default", "meaning"), settings)
 
 
-def _choice(schema: Schema) -> str:
+def _describe_choice(schema: Schema) -> str:
     """Say which keys exclude each other."""
     if "oneOf" not in schema:
         return ""
@@ -186,29 +186,29 @@ def _choice(schema: Schema) -> str:
     return f"\nExactly one of: {'; '.join(options)}.\n"
 
 
-def _within(schema: Schema, prefix: str, deep: bool = True) -> Iterator[Setting]:
+def _list_keys(schema: Schema, prefix: str, deep: bool = True) -> Iterator[Setting]:
     """List the keys of an object, and of the objects in it."""
     for key, inner in schema.get("properties", {}).items():
         default = json.dumps(inner["default"]) if "default" in inner else ""
         yield Setting(
             f"`{prefix}{key}`",
-            _value(inner),
+            _describe_value(inner),
             "required" if key in schema.get("required", ()) else default and f"`{default}`",
             inner.get("description", "").strip(),
         )
         if deep:
-            yield from _inside(inner, f"{prefix}{key}.")
+            yield from _list_inner_keys(inner, f"{prefix}{key}.")
 
 
-def _inside(schema: Schema, prefix: str) -> Iterator[Setting]:
+def _list_inner_keys(schema: Schema, prefix: str) -> Iterator[Setting]:
     """List the keys within a value, under NAME where the user gives the names."""
-    yield from _within(schema, prefix)
+    yield from _list_keys(schema, prefix)
     named = schema.get("additionalProperties")
     if isinstance(named, dict):
-        yield from _within(named, f"{prefix}NAME.")
+        yield from _list_keys(named, f"{prefix}NAME.")
 
 
-def _value(schema: Schema) -> str:
+def _describe_value(schema: Schema) -> str:
     """Say in words what a schema allows."""
     if "enum" in schema:
         return ", ".join(f"`{json.dumps(value).strip(chr(34))}`" for value in schema["enum"])
@@ -217,7 +217,7 @@ def _value(schema: Schema) -> str:
     words = type_in_words(schema["type"])
     if "items" in schema:
         length = f" of {schema['maxItems']}" if "maxItems" in schema else ""
-        words += f"{length}, each {_value(schema['items'])}"
+        words += f"{length}, each {_describe_value(schema['items'])}"
     bounds = [words.format(schema[key]) for key, words in BOUNDS.items() if key in schema]
     return ", ".join([words, *bounds])
 
@@ -225,7 +225,7 @@ def _value(schema: Schema) -> str:
 def write() -> None:
     """Bring the generated parts of all pages up to date."""
     for path in PAGES:
-        text = regenerated(path.read_text(encoding="utf-8"))
+        text = regenerate(path.read_text(encoding="utf-8"))
         with atomic_path(path) as partial:
             partial.write_text(text, encoding="utf-8")
 
