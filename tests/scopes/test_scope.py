@@ -8,6 +8,7 @@ import termios
 from contextlib import suppress
 
 import matplotlib.pyplot as plt
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -47,6 +48,27 @@ def test_drawn_in_axes_that_are_given(scope: Scope) -> None:
             scope.plot("robustness", ax=left)
     finally:
         plt.close(figure)
+
+
+def test_a_function_of_your_own_is_a_measure(scope: Scope) -> None:
+    def largest(maps, factor=1):
+        return np.multiply(factor, maps.max(axis=(1, 2, 3)))
+
+    table = scope.measure(largest, factor=2)
+    by_hand = {name: 2 * maps.max(axis=(1, 2, 3)).mean() for name, maps in scope.maps()}
+    assert dict(zip(table["name"], table["value"], strict=True)) == pytest.approx(by_hand)
+    assert [*by_hand] == scope.blocks["name"].tolist()
+    assert scope.table("largest") is table
+    (axes,) = scope.plot("largest").axes[:1]
+    assert axes.get_xlim() == (0, 1)
+
+    def cka(maps):
+        return maps
+
+    with pytest.raises(VitscopeError, match="give the function another name"):
+        scope.measure(cka)
+    with pytest.raises(VitscopeError, match="largest returned values of the shape"):
+        scope.measure(largest, factor=[[1], [2]])
 
 
 def test_points_that_are_named() -> None:

@@ -1,32 +1,43 @@
 """Look at a network in memory."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import numpy.typing as npt
 import pandas as pd
 import torch
 from torch import nn
 
 from vitscope.drawing.figure import Member
-from vitscope.errors import VitscopeError
+from vitscope.errors import VitscopeError, quoted
 from vitscope.files.pairs import PREFIXES, pair_name
+from vitscope.files.tensors import TensorFile
 from vitscope.jobs.job import Resources, find_work
 from vitscope.jobs.tables import find_table
 from vitscope.measures import registry
+from vitscope.measures.given import Parts
+from vitscope.measures.own.compute import measure_maps, read_maps
+from vitscope.measures.per_image import merge
 from vitscope.networks.building import failing
 from vitscope.networks.building.outputs import logits_of
-from vitscope.networks.finding.cut_point_columns import BLOCKS
+from vitscope.networks.finding.cut_point_columns import BLOCKS, CUT_POINT
 from vitscope.scopes.borrowed import borrowed, device_of
 from vitscope.scopes.described import describe_study, describe_video
 from vitscope.scopes.images import Stored, Wanted, store
 from vitscope.scopes.making import Maker
 from vitscope.scopes.saving import save
-from vitscope.scopes.scope import OTHERS, Tables
+from vitscope.scopes.scope import OTHERS, Tables, draw_in
 from vitscope.settings.study import Study
 from vitscope.training.snapshots import END
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 
 class Scope(Tables):
@@ -41,12 +52,64 @@ class Scope(Tables):
         # The folder is removed with what holds it.
         self._folder = folder
         self._network = network
+        # The tables of functions of the user's own.
+        self._own: dict[str, pd.DataFrame] = {}
         self._maker = Maker(study, network, stored.split, device, Path(folder.name))
         kinds = set(BLOCKS.read(self._maker.make("blocks"))["kind"])
         self.members = [Member(self.name, model.label, _alike(kinds))]
 
+    def maps(self) -> Iterator[tuple[str, npt.NDArray[Any]]]:
+        """Yield each cut point by its name, with the feature maps of all images there.
+
+        These are arrays (images, channels, height, width), all of which are in memory meanwhile.
+        """
+        found: dict[str, list[npt.NDArray[Any]]] = {}
+        for _, file in self._maker.latents():
+            shard = TensorFile(file)
+            for name in shard.names:
+                found.setdefault(name, []).append(read_maps(shard, name))
+        for name in [*found]:
+            yield name, np.concatenate(found.pop(name))
+
+    def measure(self, function: Callable[..., Any], **keywords: Any) -> pd.DataFrame:
+        """Measure with a function of your own, and return the table.
+
+        It is called with the feature maps of each cut point, an array (images, channels, height,
+        width), and with the keywords; it returns one number for each image. `plot` draws the table
+        by the name of the function.
+        """
+        name = function.__name__
+        if name in {*registry.names(), *registry.kinds(), *OTHERS}:
+            raise VitscopeError(
+                f"vitscope has a measure or a kind of figure of the name {quoted(name)}: give the "
+                f"function another name."
+            )
+        size = self.study.analysis.shard_size
+        parts = [
+            measure_maps(function, TensorFile(file), shard * size, keywords)
+            for shard, file in self._maker.latents()
+        ]
+        points = BLOCKS.read(self._maker.make("blocks"))[[*CUT_POINT]]
+        bootstrap = asdict(self.study.analysis.bootstrap)
+        self._own[name] = merge(Parts(self.name, iter(parts), points), "value", **bootstrap)
+        return self._own[name]
+
+    def plot(self, kind: str, ax: "Axes | None" = None) -> "Figure":
+        """Draw a figure of a kind, as the workflow does, and save nothing.
+
+        With `ax` it is drawn there, if it has a single panel.
+        """
+        if kind not in self._own:
+            return super().plot(kind, ax)
+        from vitscope.drawing.by_depth import plot
+
+        by_depth = {"value": "value", "label": kind, "from_zero": False}
+        return draw_in(kind, ax, partial(plot, self._own[kind], self.members, None, **by_depth))
+
     def table(self, name: str) -> pd.DataFrame:
         """Return a table by its name, as the workflow has it, and measure it if it is new."""
+        if name in self._own:
+            return self._own[name]
         missing = self._maker.why_not(name)
         if missing:
             raise VitscopeError(missing)
@@ -139,9 +202,9 @@ def between(name: str, one: Scope, other: Scope) -> pd.DataFrame:
     }
     pair = pair_name(maker.model for maker in both.values())
     path = first.path(name).with_name(f"{pair}.parquet")
-    merge = find_work("merge")
-    values = merge.JOB.values(first.study, {"measure": name, "model": pair})
-    merge.run(inputs, {"table": path}, values, Resources())
+    work = find_work("merge")
+    values = work.JOB.values(first.study, {"measure": name, "model": pair})
+    work.run(inputs, {"table": path}, values, Resources())
     return find_table(name).read(path)
 
 

@@ -190,7 +190,8 @@ class Maker:
         else:
             self._measure_model(measure, 0, self.path(measure.name))
 
-    def _measure_latents(self, measures: Sequence[Measure]) -> None:
+    def latents(self) -> Iterator[tuple[int, Path]]:
+        """Yield the number of each shard and its latents, which are there until the next."""
         blocks = self.make("blocks")
         size = BLOCKS.read(blocks)[["channels", "height", "width"]].prod(axis=1).sum()
         most = min(self.study.analysis.shard_size, len(self.images))
@@ -199,14 +200,18 @@ class Maker:
             _scratch(4 * int(size) * most) as folder,
         ):
             for shard in range(self.study.shards(self.model)):
-                latents, part = folder / f"{shard}.safetensors", {"part": str(shard)}
+                latents = folder / f"{shard}.safetensors"
                 inputs = {"checkpoint": network, "blocks": blocks, "images": self.images}
-                self._run("extract_latents", inputs, {"latents": latents}, part)
-                for measure in measures:
-                    outputs = {"part": self.path(measure.name, shard)}
-                    names = part | {"measure": measure.name}
-                    self._run("measure_latents", {"latents": latents}, outputs, names)
+                self._run("extract_latents", inputs, {"latents": latents}, {"part": str(shard)})
+                yield shard, latents
                 latents.unlink()
+
+    def _measure_latents(self, measures: Sequence[Measure]) -> None:
+        for shard, latents in self.latents():
+            for measure in measures:
+                outputs = {"part": self.path(measure.name, shard)}
+                names = {"part": str(shard), "measure": measure.name}
+                self._run("measure_latents", {"latents": latents}, outputs, names)
 
     def _measure_model(self, measure: Measure, number: int, path: Path) -> None:
         blocks = self.make("blocks")

@@ -1,6 +1,6 @@
 """What is known of networks: tables, the figures that are drawn of them, the paper's claims."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any
 
@@ -153,15 +153,26 @@ def drawn(
 ) -> "Figure":
     """Draw a figure of a kind from its tables, in axes that are given, or else on its own."""
     from vitscope.drawing.figure import draw
+
+    shown = _kind(kind)
+    curves = published if shown.published else None
+    return draw_in(
+        kind,
+        ax,
+        lambda: draw(
+            registry.figure_module(shown), tables, members, curves, snapshots, shown.values
+        ),
+    )
+
+
+def draw_in(kind: str, ax: "Axes | None", plot: "Callable[[], Figure]") -> "Figure":
+    """Draw a figure in axes that are given, or else on its own."""
     from vitscope.drawing.layout import drawing_in
     from vitscope.drawing.saving import style
     from vitscope.scopes.showing import show_in_notebooks
 
-    shown = _kind(kind)
     with style(STYLE), drawing_in(ax):
-        module = registry.figure_module(shown)
-        curves = published if shown.published else None
-        figure = draw(module, tables, members, curves, snapshots, shown.values)
+        figure = plot()
     if ax is None:
         figure.set_dpi(DOTS_PER_INCH)
         show_in_notebooks()

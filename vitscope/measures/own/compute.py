@@ -45,13 +45,13 @@ def measure_maps(
 ) -> pd.DataFrame:
     """Return the rows of a part: one value for each cut point and image of a shard."""
     values = [
-        values_of(function, _read(latents, name), name, first_image, keywords or {})
+        values_of(function, read_maps(latents, name), name, first_image, keywords or {})
         for name in latents.names
     ]
     return part_of(values, first_image, "value")
 
 
-def _read(latents: TensorFile, name: str) -> Array:
+def read_maps(latents: TensorFile, name: str) -> Array:
     """Return all maps of a cut point, in memory of their own."""
     maps = latents.mapped(name)
     latents.check(name, checksum(maps, 0))
