@@ -10,6 +10,7 @@ from pathlib import Path
 
 from vitscope import package_data
 from vitscope.errors import VitscopeError
+from vitscope.files import imports
 from vitscope.files.strict_yaml import load_yaml
 from vitscope.jobs.job import find_job
 from vitscope.measures import registry
@@ -73,6 +74,9 @@ def studies_used_by(study):
 
 
 STUDIES = studies_asked_for()
+
+# Which modules import which is found once, and again where their sources have changed.
+imports.remember(Path(".snakemake/vitscope-imports.json"))
 
 
 def one_of(names):

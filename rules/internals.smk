@@ -35,6 +35,8 @@ def refuse_wrong_targets():
     names = tuple(rule.name for rule in workflow.rules)
     places = targets.Places(FOLDERS["figures"], FOLDERS["results"], names)
     for target in filter(lambda target: target not in names, asked_for()):
+        if exit_on_user_error(targets.is_shown, target, ALL_STUDIES, places):
+            continue
         path = target if os.path.isabs(target) else os.path.relpath(target)
         # Which wildcards a path has is asked of the rules: that they match it is no public fact.
         made = [file.match(path) for rule in workflow.rules for file in rule.products()]

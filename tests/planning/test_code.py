@@ -187,3 +187,30 @@ def test_it_depends_on_neither_place_nor_date(copy: Path, tmp_path: Path) -> Non
     for file in elsewhere.rglob("*.py"):
         file.touch()
     assert digest(elsewhere, "extract_latents") == digest(copy, "extract_latents")
+
+
+REMEMBERING = """
+import sys
+from pathlib import Path
+from vitscope.files import imports
+from vitscope.planning.code import code_digest
+imports.remember(Path(sys.argv[1]))
+known = len(imports._found)
+print(code_digest("merge", {}), len(imports._found) - known)
+"""
+
+
+def test_what_modules_import_is_found_once_and_never_from_a_damaged_file(tmp_path: Path) -> None:
+    file = tmp_path / "imports.json"
+
+    def digest_and_parsed() -> list[str]:
+        command = [sys.executable, "-c", REMEMBERING, str(file)]
+        done = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True)
+        return done.stdout.split()
+
+    found, parsed = digest_and_parsed()
+    assert int(parsed) > 3
+    assert digest_and_parsed() == [found, "0"]
+    for damage in (b"", b"{", b"[1]", b"\xff", b'{"a": 1}'):
+        file.write_bytes(damage)
+        assert digest_and_parsed() == [found, parsed]

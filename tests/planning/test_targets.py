@@ -120,6 +120,18 @@ def test_the_nearest_target_is_named(studies: StudyFiles, target: str, meant: st
     assert f" Did you mean '{meant}'?" in refusal(studies, target)
 
 
+def test_figures_and_videos_are_known_without_asking_rules(studies: StudyFiles) -> None:
+    for name in ("mini", "paper"):
+        study = studies[name]
+        for figure in (*study.figures, *study.buildups):
+            assert targets.is_shown(f"figures/{name}/{figure}.pdf", studies, PLACES)
+            assert not targets.is_shown(f"figures/{name}/{figure}.webp", studies, PLACES)
+    shown = ("figures/fig9.pdf", "./figures//fig9.svg", "figures/walk.gif", "figures/mini/walk.mp4")
+    others = ("fig9.pdf", "figures/fig99.pdf", "figures/mini/all", "results/mini/run.yaml", "all")
+    assert [targets.is_shown(each, studies, PLACES) for each in shown] == [True] * len(shown)
+    assert [targets.is_shown(each, studies, PLACES) for each in others] == [False] * len(others)
+
+
 def test_folders_may_have_other_names(studies: StudyFiles) -> None:
     places = targets.Places("out/figures", "out", ("all",))
     assert "found 'fig99'" in refusal(studies, "out/figures/fig99.pdf", places)

@@ -1,10 +1,17 @@
 """What modules of Python import, read from their sources: nothing is run."""
 
 import ast
+import atexit
+import json
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from functools import cache
+from hashlib import sha256
 from importlib.util import resolve_name
 from pathlib import Path
+
+from vitscope.errors import VitscopeError
+from vitscope.files.whole import write_text
 
 
 def reached(modules: Iterable[str], file_of: Callable[[str], Path | None]) -> dict[str, Path]:
@@ -29,10 +36,32 @@ def imported(path: Path, module: str) -> tuple[str, ...]:
     return _imported(path.read_bytes(), package, str(path))
 
 
-# Parsing is most of the cost of a digest, and the modules that most scripts share are parsed once.
-@cache
+# What sources were found to import, by digests of them: parsing is most of the cost of a digest.
+_found: dict[str, tuple[str, ...]] = {}
+
+
 def _imported(source: bytes, package: str, path: str) -> tuple[str, ...]:
-    return imported_by(ast.parse(source, path), package)
+    key = sha256(package.encode() + b"\0" + source).hexdigest()
+    if key not in _found:
+        _found[key] = imported_by(ast.parse(source, path), package)
+    return _found[key]
+
+
+def remember(file: Path) -> None:
+    """Know what was found before, by a file, and write what this process finds besides at its end.
+
+    A file that is damaged or may not be written costs the time that it would have saved.
+    """
+    with suppress(OSError, ValueError, TypeError, AttributeError):
+        known = json.loads(file.read_text(encoding="utf-8"))
+        _found.update({key: tuple(map(str, names)) for key, names in known.items()})
+    atexit.register(_write, file, len(_found))
+
+
+def _write(file: Path, known: int) -> None:
+    if len(_found) > known:
+        with suppress(OSError, VitscopeError):
+            write_text(file, json.dumps(_found))
 
 
 def imported_by(tree: ast.AST, package: str) -> tuple[str, ...]:

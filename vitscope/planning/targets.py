@@ -35,6 +35,20 @@ class Places:
     rules: tuple[str, ...]
 
 
+def is_shown(target: str, studies: StudyFiles, places: Places) -> bool:
+    """Tell whether a target is a figure or video of a study, as most are; others may be targets."""
+    path = Path(normpath(target))
+    if not path.is_relative_to(normpath(places.figures)):
+        return False
+    *folder, file = path.relative_to(normpath(places.figures)).parts
+    name = folder[0] if folder else studies.default
+    if len(folder) > 1 or name not in studies:
+        return False
+    study, (stem, _, suffix) = studies[name], file.rpartition(".")
+    formats = VIDEO_FORMATS if stem in study.videos else FORMATS
+    return stem in {*study.figures, *study.videos, *study.buildups} and suffix in formats
+
+
 def refuse_unknown(target: str, studies: StudyFiles, places: Places) -> None:
     """Refuse a target that nothing makes: say what of it is unknown, and what is like it."""
     key, given, _ = target.partition("=")
