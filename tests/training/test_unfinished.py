@@ -217,51 +217,27 @@ def flip(path: Path) -> None:
     path.write_bytes(data)
 
 
-def nothing(folder: Path) -> None:
-    pass
+def cut(path: Path, less: int) -> None:
+    """Leave the last bytes of a file away."""
+    os.truncate(path, path.stat().st_size - less)
 
 
-def newest(folder: Path) -> None:
-    flip(folder / "checkpoint_4.safetensors")
-
-
-def newest_is_cut(folder: Path) -> None:
-    os.truncate(folder / "checkpoint_4.safetensors", 5000)
-
-
-def both(folder: Path) -> None:
-    newest(folder)
-    flip(folder / "checkpoint_3.safetensors")
-
-
-def the_way(folder: Path) -> None:
-    flip(folder / "moments")
-
-
-def the_way_is_cut(folder: Path) -> None:
-    path = folder / "moments"
-    os.truncate(path, path.stat().st_size - 4)
-
-
-def a_snapshot(folder: Path) -> None:
-    flip(folder / "warmup.safetensors")
-
-
-def a_snapshot_is_gone(folder: Path) -> None:
-    (folder / "epochs" / "epoch_3.safetensors").unlink()
+NEWEST, BEFORE = "checkpoint_4.safetensors", "checkpoint_3.safetensors"
 
 
 @pytest.mark.parametrize(
-    ("spoil", "epoch", "why"),
+    ("spoil", "files", "epoch", "why"),
     [
-        (newest, 3, ["checkpoint_4.safetensors is not used: it is damaged."]),
-        (the_way_is_cut, 3, ["moments ends early or is not there."]),
-        nightly(nothing, 4, []),
-        nightly(newest_is_cut, 3, ["checkpoint_4.safetensors is not used: it is damaged."]),
-        nightly(both, 0, ["checkpoint_4.safetensors is not", "checkpoint_3.safetensors is not"]),
-        nightly(the_way, 0, ["moments is damaged.", "moments is damaged."]),
-        nightly(a_snapshot, 0, ["warmup.safetensors is not what was written."] * 2),
-        nightly(a_snapshot_is_gone, 3, ["epoch_3.safetensors is not what was written."]),
+        (flip, [NEWEST], 3, [f"{NEWEST} is not used: it is damaged."]),
+        (partial(cut, less=4), ["moments"], 3, ["moments ends early or is not there."]),
+        nightly(flip, [], 4, []),
+        nightly(partial(cut, less=900), [NEWEST], 3, [f"{NEWEST} is not used: it is damaged."]),
+        nightly(flip, [NEWEST, BEFORE], 0, [f"{NEWEST} is not", f"{BEFORE} is not"]),
+        nightly(flip, ["moments"], 0, ["moments is damaged.", "moments is damaged."]),
+        nightly(flip, ["warmup.safetensors"], 0, ["warmup.safetensors is not what was"] * 2),
+        nightly(
+            Path.unlink, ["epochs/epoch_3.safetensors"], 3, ["epoch_3.safetensors is not what"]
+        ),
     ],
 )
 def test_what_is_damaged_is_not_used(
@@ -269,10 +245,12 @@ def test_what_is_damaged_is_not_used(
     calm: Path,
     broken: Path,
     spoil: Callable[[Path], None],
+    files: list[str],
     epoch: int,
     why: list[str],
 ) -> None:
-    spoil(broken / "unfinished")
+    for file in files:
+        spoil(broken / "unfinished" / file)
     said: list[str] = []
     trained(splits, broken, say=said.append)
     assert digests(broken) == digests(calm)

@@ -24,7 +24,7 @@ class Tokens:
     """The queries or the keys of an attention, each once.
 
     First come those with a place, as `places` has them, row by row; behind them `prefix` others,
-    such as the token of the class. `numbers` say which token each position of each window is, -1
+    such as the class token. `numbers` say which token each position of each window is, -1
     for what only fills a window.
     """
 

@@ -95,7 +95,7 @@ CASES = ["swin_ti mean", "swin_ti max", "swin_ti min", "pit_ti mean"]
 
 @pytest.mark.parametrize("case", some_of(CASES, "swin_ti max"))
 def test_by_hand(golden: Golden, case: str) -> None:
-    """Windows, rolls and pooling; a token of the class."""
+    """Windows, rolls and pooling; a class token."""
     name, fuse = case.split()
     model, image = golden.model(name), golden.images(1)[0]
     rollout = Rollout(found_in(model, 32).attentions)

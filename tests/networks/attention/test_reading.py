@@ -292,16 +292,16 @@ def test_two_tokens_without_a_place() -> None:
     torch.testing.assert_close(read[:, 0], by_hand(model, IMAGES), **TOLERANCE)
 
 
-class OfTheClass(Tokens):
-    """Only the token of the class has a query."""
+class ClassTokenAlone(Tokens):
+    """Only the class token has a query."""
 
     def attend(self, images: Tensor) -> Tensor:
         query, key, value = self.split(self.tokens(images))
         return scaled_dot_product_attention(query[:, :, :1], key, value)
 
 
-def test_the_token_of_the_class_alone_attends() -> None:
-    model = OfTheClass(prefix=1)
+def test_the_class_token_alone_attends() -> None:
+    model = ClassTokenAlone(prefix=1)
     attention = only(model)
     keys = np.concatenate([np.full((1, 2), np.nan), grid(4, 4)])
     places_are(attention, np.full((1, 1, 2), np.nan), [keys])

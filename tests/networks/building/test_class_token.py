@@ -1,4 +1,4 @@
-"""ViTs without a token of the class: what they classify, from their layers one by one."""
+"""ViTs without a class token: what they classify, from their layers one by one."""
 
 from typing import Any
 

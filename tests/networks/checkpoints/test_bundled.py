@@ -1,6 +1,7 @@
-"""The bundled weights of the mini study: complete, small, untouched, and trained."""
+"""The bundled weights of studies: complete, small, untouched, and trained as their study says."""
 
 import hashlib
+import json
 from dataclasses import asdict
 from pathlib import Path
 
@@ -8,17 +9,93 @@ import pytest
 from safetensors import safe_open
 
 from vitscope.data.building import build
-from vitscope.data.split import Split
+from vitscope.data.split import Split, select
 from vitscope.networks.checkpoints.conversion import convert
 from vitscope.networks.checkpoints.loading import load_model
+from vitscope.networks.running.predictions import predict
 from vitscope.settings.loading import BUNDLED_STUDIES, load_study
+from vitscope.settings.study import Study
 from vitscope.training.history import HISTORY
 from vitscope.training.loop import evaluate
 
 ROOT = Path(__file__).parents[3]
-FOLDER = ROOT / "resources" / "checkpoints" / "mini"
-MINI = load_study(BUNDLED_STUDIES / "mini.yaml")
-BUNDLED = [name for name in MINI.own_models if "bundled" in MINI.models[name].checkpoint]
+STUDIES = {name: load_study(BUNDLED_STUDIES / f"{name}.yaml") for name in ("mini", "cifar100")}
+MINI, CIFAR100 = STUDIES.values()
+MODELS = [
+    (name, model)
+    for name, study in STUDIES.items()
+    for model in study.own_models
+    if "bundled" in study.models[model].checkpoint
+]
+
+
+def folder_of(study: str) -> Path:
+    return ROOT / "resources" / "checkpoints" / study
+
+
+def bundled_files(study: str) -> set[str]:
+    folder = folder_of(study)
+    files = {path for path in folder.rglob("*.*") if path.is_file()}
+    return {str(path.relative_to(folder)) for path in files} - {"SHA256SUMS"}
+
+
+def named_files(study: str) -> set[str]:
+    """Return what the study names: checkpoints, snapshots and histories."""
+    models = STUDIES[study].models.values()
+    entries = [entry for model in models for entry in model.files().values()]
+    named = [ROOT / entry["bundled"] for entry in entries if "bundled" in entry]
+    return {str(path.relative_to(folder_of(study))) for path in named}
+
+
+@pytest.mark.parametrize("study", STUDIES)
+def test_all_files_are_listed_with_their_digests(study: str) -> None:
+    lines = (folder_of(study) / "SHA256SUMS").read_text(encoding="utf-8").splitlines()
+    digests = {name: digest for digest, name in (line.split("  ") for line in lines)}
+    assert list(digests) == sorted(bundled_files(study))
+    for name, digest in digests.items():
+        found = hashlib.sha256((folder_of(study) / name).read_bytes()).hexdigest()
+        assert found == digest, name
+
+
+@pytest.mark.parametrize("study", STUDIES)
+def test_what_is_there_is_what_the_study_names_and_the_steps_of_its_build_up(study: str) -> None:
+    steps = {name for name in bundled_files(study) if name.startswith("buildup/step_")}
+    assert named_files(study) | steps == bundled_files(study)
+
+
+@pytest.mark.parametrize(("study", "most"), [("mini", 16e6), ("cifar100", 12e6)])
+def test_they_take_few_megabytes(study: str, most: float) -> None:
+    assert sum((folder_of(study) / name).stat().st_size for name in bundled_files(study)) <= most
+
+
+@pytest.mark.parametrize(("study", "model"), MODELS)
+def test_snapshots_say_what_they_are_and_by_which_recipe(study: str, model: str) -> None:
+    recipe = json.loads(json.dumps(asdict(STUDIES[study].recipe(model))))
+    epochs = {"init": 0, "warmup": recipe["warmup_epochs"], "end": recipe["epochs"]}
+    for path in sorted((folder_of(study) / model).rglob("*.safetensors")):
+        with safe_open(path, "np") as file:
+            facts = file.metadata()
+        epoch = epochs.get(path.stem) or int(path.stem.partition("_")[2] or 0)
+        assert (facts["snapshot"], int(facts["epoch"])) == (path.stem, epoch)
+        # Of mini, what was trained before recipes had all of today's keys.
+        assert study == "mini" or json.loads(facts["recipe"]) == recipe
+
+
+@pytest.mark.parametrize(
+    ("study", "model"), [each for each in MODELS if STUDIES[each[0]].models[each[1]].history]
+)
+def test_histories_are_of_the_whole_training(study: str, model: str) -> None:
+    history = HISTORY.read(folder_of(study) / model / "history.parquet")
+    assert history["epoch"].tolist() == list(range(1, STUDIES[study].recipe(model).epochs + 1))
+    if study == "mini":
+        assert history[["radius", "angle"]].iloc[-1].tolist() == [0, 0]
+        assert history["radius"].between(0, 1).all()
+
+
+def loaded(study: Study, model: str, folder: Path):
+    network, source = study.network(model), ROOT / study.models[model].checkpoint["bundled"]
+    convert(source, network, folder / model, label=model, origin="bundled")
+    return load_model(folder / model, network)
 
 
 @pytest.fixture(scope="module")
@@ -28,64 +105,32 @@ def test_split(tmp_path_factory: pytest.TempPathFactory) -> Split:
     return Split(path)
 
 
-def bundled_files() -> set[str]:
-    return {str(path.relative_to(FOLDER)) for path in FOLDER.glob("*/*") if path.is_file()}
-
-
-def named_files() -> set[str]:
-    """Return what the study names: checkpoints, snapshots and histories."""
-    entries = [entry for model in MINI.models.values() for entry in model.files().values()]
-    named = [ROOT / entry["bundled"] for entry in entries if "bundled" in entry]
-    return {str(path.relative_to(FOLDER)) for path in named}
-
-
-def test_all_files_are_listed_with_their_digests() -> None:
-    lines = (FOLDER / "SHA256SUMS").read_text(encoding="utf-8").splitlines()
-    digests = {name: digest for digest, name in (line.split("  ") for line in lines)}
-    assert list(digests) == sorted(bundled_files())
-    for name, digest in digests.items():
-        assert hashlib.sha256((FOLDER / name).read_bytes()).hexdigest() == digest, name
-
-
-def test_what_is_there_is_what_the_study_names_and_the_steps_of_its_build_up() -> None:
-    steps = {name for name in bundled_files() if name.startswith("buildup/step_")}
-    assert named_files() | steps == bundled_files()
-
-
-def test_they_take_16_megabytes_at_most() -> None:
-    assert sum((FOLDER / name).stat().st_size for name in bundled_files()) <= 16e6
-
-
 @pytest.mark.nightly
-@pytest.mark.parametrize("model", BUNDLED)
-def test_trained_models_are_small_and_find_the_class(
+@pytest.mark.parametrize("model", [model for study, model in MODELS if study == "mini"])
+def test_models_of_mini_are_small_and_find_the_class(
     test_split: Split, tmp_path: Path, model: str
 ) -> None:
-    entry, network = MINI.models[model], MINI.network(model)
-    converted = tmp_path / "model.safetensors"
-    source = ROOT / entry.checkpoint["bundled"]
-    convert(source, network, converted, label=model, origin="bundled")
-    loaded = load_model(converted, network)
-    assert sum(parameter.numel() for parameter in loaded.parameters()) <= 500_000
-    found = evaluate(loaded, test_split, entry.mean, entry.std)["test_accuracy"]
+    entry, network = MINI.models[model], loaded(MINI, model, tmp_path)
+    assert sum(parameter.numel() for parameter in network.parameters()) <= 500_000
+    found = evaluate(network, test_split, entry.mean, entry.std)["test_accuracy"]
     # On 6 % of the images a ViT learns, and less than on all of them.
     low, high = (0.50, 0.80) if model == "vit_6" else (0.70, 0.97)
     assert low <= found <= high
 
 
-@pytest.mark.parametrize("model", BUNDLED)
-def test_snapshots_say_what_they_are(model: str) -> None:
-    recipe = MINI.recipe(model)
-    epochs = {"init": 0, "warmup": recipe.warmup_epochs, "end": recipe.epochs}
-    for path in sorted((FOLDER / model).glob("*.safetensors")):
-        with safe_open(path, "np") as file:
-            facts = file.metadata()
-        assert (facts["snapshot"], int(facts["epoch"])) == (path.stem, epochs[path.stem])
-
-
-@pytest.mark.parametrize("model", [name for name in BUNDLED if MINI.models[name].history])
-def test_histories_are_of_the_whole_training(model: str) -> None:
-    history = HISTORY.read(FOLDER / model / "history.parquet")
-    assert history["epoch"].tolist() == list(range(1, MINI.recipe(model).epochs + 1))
-    assert history[["radius", "angle"]].iloc[-1].tolist() == [0, 0]
-    assert history["radius"].between(0, 1).all()
+@pytest.mark.nightly
+@pytest.mark.parametrize("model", CIFAR100.own_models)
+def test_models_of_cifar100_find_the_class_as_often_as_their_history_says(
+    tmp_path: Path, cifar100_source: dict[str, str], model: str
+) -> None:
+    """In float32, from the float16 of the files: within three standard errors of the share."""
+    settings = asdict(CIFAR100.data["cifar100"]) | {"source": cifar100_source}
+    build("cifar100", settings, "test", tmp_path / "test")
+    split, entry = Split(tmp_path / "test"), CIFAR100.models[model]
+    rows = select(len(split), 1000, 0)
+    batches = split.batches(rows, 250, entry.mean, entry.std)
+    found = predict(loaded(CIFAR100, model, tmp_path), batches, split.labels[rows])
+    history = HISTORY.read(folder_of("cifar100") / model / "history.parquet")
+    expected = history["test_accuracy"].iloc[-1]
+    error = (expected * (1 - expected) / len(rows)) ** 0.5
+    assert abs((found["label"] == found["prediction"]).mean() - expected) <= 3 * error

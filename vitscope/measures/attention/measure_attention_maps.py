@@ -22,7 +22,7 @@ class Settings:
         None,
         (
             "Whose attention all heads are shown of, as [row, column] in pixels of the image; null "
-            "for the token of the class, or the mean of all queries where there is none."
+            "for the class token, or the mean of all queries where there is none."
         ),
         items={"minimum": 0},
         minItems=2,
