@@ -1,7 +1,7 @@
 """`vitscope check`: what it shows of networks that are right, and how it tells what is not."""
 
-import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ import yaml
 from torch import nn
 
 from tests.helpers.own_network import MY_NET, my_network
+from vitscope.__main__ import main
 from vitscope.errors import VitscopeError
 from vitscope.networks.finding.cut_points import CutPoint, Join
 from vitscope.networks.finding.proofs import prove
@@ -55,11 +56,6 @@ def nine():
 """
 
 
-def check(folder: Path, *models: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "vitscope", "check", "own.yaml", *models]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
-
-
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("own")
@@ -70,11 +66,28 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_every_model_ends_in_a_line(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[2]))
-    done = check(place)
-    assert done.returncode == 1, done.stderr
-    lines = done.stdout.splitlines()
+Check = Callable[..., tuple[object, list[str]]]
+
+
+@pytest.fixture
+def check(
+    place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Check:
+    """Run the command in the folder; return what it exits with, and the lines that it prints."""
+    monkeypatch.chdir(place)
+
+    def run(*arguments: str) -> tuple[object, list[str]]:
+        monkeypatch.setattr(sys, "argv", ["vitscope", "check", *arguments])
+        with pytest.raises(SystemExit) as caught:
+            main()
+        return caught.value.code, capsys.readouterr().out.splitlines()
+
+    return run
+
+
+def test_every_model_ends_in_a_line(check: Check) -> None:
+    code, lines = check("own.yaml")
+    assert code == 1
     verdicts = dict(
         line.split(": ", 1) for line in lines if ": right: " in line or ": wrong: " in line
     )
@@ -110,27 +123,23 @@ def test_every_model_ends_in_a_line(place: Path, monkeypatch: pytest.MonkeyPatch
     ]
 
 
-def test_images_that_are_not_there(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[2]))
+def test_images_that_are_not_there(check: Check, place: Path) -> None:
     study = {**STUDY, "data": {"mine": {**STUDY["data"]["mine"]}}}
     study["data"]["mine"]["source"] = {"kind": "folder", "path": "images"}
     study["models"] = {"mine": STUDY["models"]["mine"]}
     study["figures"] = {"fig9": {"kind": "feature_variance", "models": ["mine"]}}
     (place / "folder.yaml").write_text(yaml.safe_dump(study, sort_keys=False))
-    command = [sys.executable, "-m", "vitscope", "check", "folder.yaml"]
-    done = subprocess.run(command, cwd=place, capture_output=True, text=True, check=False)
-    assert done.returncode == 1
-    right, wrong = done.stdout.splitlines()[-2:]
+    code, lines = check("folder.yaml")
+    assert code == 1
+    right, wrong = lines[-2:]
     assert right.startswith("mine: right: ")
     assert wrong.startswith("data.mine: wrong: data.mine.source.path: ")
     assert "images" in wrong
 
 
-def test_a_model_that_is_not_there(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[2]))
-    done = check(place, "min")
-    assert done.returncode == 1
-    assert "found the model 'min', allowed: mine, hub, other, branch, nine." in done.stderr
+def test_a_model_that_is_not_there(check: Check) -> None:
+    said, _ = check("own.yaml", "min")
+    assert "found the model 'min', allowed: mine, hub, other, branch, nine." in str(said)
 
 
 class Adds(nn.Module):

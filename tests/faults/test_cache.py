@@ -81,14 +81,6 @@ def test_users_share_what_they_download(tmp_path, weights, site: Site, cache):
     assert len(site.asked("/vit.pth")) == 2
 
 
-def test_without_the_option_nothing_is_shared(tmp_path, weights, site: Site):
-    url = site.at("/vit.pth", whole(weights["vit"].read_bytes()))
-    user = User(tmp_path / "one", "vit", url)
-    code, output = user.convert(None)
-    assert code == 0, output
-    assert not user.download.is_symlink()
-
-
 def test_what_changed_in_the_cache_is_refused(tmp_path, weights, site: Site, cache):
     url = site.at("/vit.pth", whole(weights["vit"].read_bytes()))
     one, other = User(tmp_path / "one", "vit", url), User(tmp_path / "other", "vit", url)

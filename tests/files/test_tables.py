@@ -154,16 +154,6 @@ def test_a_table_of_another_writer_is_read(tmp_path: Path) -> None:
     )
 
 
-def test_damaged_pages(tmp_path: Path) -> None:
-    path = tmp_path / "table"
-    find_table(NAME).write(FRAME, path)
-    content = bytearray(path.read_bytes())
-    content[4:40] = b"\xff" * 36
-    path.write_bytes(content)
-    with pytest.raises(VitscopeError, match=r"is damaged: it is not what was written; delete it"):
-        find_table(NAME).read(path)
-
-
 def test_a_table_of_another_kind_or_version(tmp_path: Path) -> None:
     path = tmp_path / "table"
     find_table(NAME).write(FRAME, path)

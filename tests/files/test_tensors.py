@@ -264,18 +264,6 @@ def test_rows_that_changed_places_are_noticed(
         TensorFile(path).array("x")
 
 
-def test_a_tensor_is_read_once_to_be_checked(tmp_path: Path) -> None:
-    path = tmp_path / "file"
-    write(path, {"x": ("F32", np.ones((4, 2), np.float32)), "y": ("U8", np.ones(5, np.uint8))})
-    content = bytearray(path.read_bytes())
-    content[-1] ^= 1
-    path.write_bytes(content)
-    file = TensorFile(path)
-    file.array("x")
-    with pytest.raises(VitscopeError, match="y is not what was written"):
-        file.array("y")
-
-
 @pytest.mark.parametrize("dtype", ["F32", "BF16", "I64", "U8"])
 def test_rows_are_read_into_memory_that_is_there(tmp_path: Path, dtype: str) -> None:
     arrays = {name: (dtype, random_array(dtype, (7, 3, 2), len(name))) for name in ("a", "bb")}

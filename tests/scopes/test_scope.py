@@ -139,11 +139,8 @@ def test_importing_takes_no_torch() -> None:
         "import sys, vitscope\n"
         "heavy = {'torch', 'numpy', 'pandas', 'matplotlib', 'timm', 'snakemake'} & {*sys.modules}\n"
         "assert not heavy, heavy\n"
-        "print(vitscope.look.__name__)\n"
-        "assert 'snakemake' not in sys.modules\n"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "look\n"
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 LESIONS = """
@@ -154,10 +151,9 @@ scope.lesion, scope.feature_variance
 """
 
 
-def test_a_log_has_no_progress_bars() -> None:
-    command = [sys.executable, "-c", LESIONS]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert done.stderr == ""
+def test_a_log_has_no_progress_bars(capfd: pytest.CaptureFixture[str]) -> None:
+    exec(LESIONS, {})
+    assert capfd.readouterr().err == ""
 
 
 def test_a_terminal_has_progress_bars_and_is_clean_afterwards() -> None:
