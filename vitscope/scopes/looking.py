@@ -103,8 +103,8 @@ class Scope(Tables):
             return super().plot(kind, ax)
         from vitscope.drawing.by_depth import plot
 
-        by_depth = {"value": "value", "label": kind, "from_zero": False}
-        return draw_in(kind, ax, partial(plot, self._own[kind], self.members, None, **by_depth))
+        by_depth = partial(plot, value="value", label=kind, from_zero=False)
+        return draw_in(kind, ax, lambda: by_depth(self._own[kind], self.members))
 
     def table(self, name: str) -> pd.DataFrame:
         """Return a table by its name, as the workflow has it, and measure it if it is new."""
