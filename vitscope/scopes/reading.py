@@ -62,10 +62,7 @@ class Made(Tables):
         if kind not in self.study.figures:
             return super().plot(kind, ax)
         figure = self.study.figures[kind]
-        tables = {
-            name: self._of_subjects(name, figure.subjects(name))
-            for name in registry.kinds()[figure.kind].tables
-        }
+        tables = {name: self._of_subjects(name, figure.subjects(name)) for name in figure.tables}
         members = [self._member(name) for name in figure.models]
         moments = figure.shown_snapshots()
         return drawn(figure.kind, tables, members, self._published(figure), moments, ax)
@@ -102,7 +99,7 @@ class Made(Tables):
 
     def _published(self, figure: FigureEntry) -> Mapping[str, Published]:
         shown = None if figure.published is None else asdict(figure.published)
-        columns = registry.kinds()[figure.kind].published
+        columns = registry.of(self.study).kinds()[figure.kind].published
         return read_published_of(shown, columns, map(str, PUBLISHED_POINTS.glob("*.csv")))
 
 

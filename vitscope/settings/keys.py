@@ -115,7 +115,7 @@ class Selection:
 
 @dataclass(frozen=True, kw_only=True)
 class Dataset:
-    """A data set; what its `source` holds is the affair of the source."""
+    """A data set; the module of its `source` says which keys that has."""
 
     source: Settings = required("Where the images come from.")
     classes: int | None = required(
@@ -474,9 +474,9 @@ class OwnMeasure:
 class Figure:
     """A figure: its kind, its models, and what else it shows.
 
-    `pairs` are those of its models that it shows, if its kind is of pairs. What follows is of its
-    kind, which is looked up when the study is loaded: the measure that the figure is of, the tables
-    that it is drawn from, which of them are of measures, and whether it shows moments of training.
+    `pairs` are the pairs of models that it shows, if its kind is of pairs. The fields without a
+    sentence are looked up when the study is loaded: the measure of the kind, the tables that the
+    figure is drawn from, the measures among them, and whether it shows moments of training.
     """
 
     EITHER = ("models", "pairs")
@@ -535,7 +535,7 @@ class VideoSource:
 
 @dataclass(frozen=True, kw_only=True)
 class Video:
-    """Attention over a video: of which model, over which frames, and what of it is shown."""
+    """Attention over a video: the model, the frames, and what is shown."""
 
     model: str = required("The model whose attention is shown.")
     source: Settings = required(**schema_of(VideoSource))
@@ -598,7 +598,7 @@ class StepWeights:
 
 @dataclass(frozen=True, kw_only=True)
 class BuildUp:
-    """How AlterNet is built up from a baseline; `weights` are those of steps trained before."""
+    """How AlterNet is built up from a baseline; `weights` says where steps were trained before."""
 
     baseline: str = required(
         "A model of the family `resnet`, or `alternet` without attention: its `arch` gives the "

@@ -197,7 +197,7 @@ def _choice(options: Sequence[Schema], found: Mapping[str, Any]) -> str:
 
 def _expected(rule: str, schema: Schema) -> str:
     if rule in {"const", "pattern", "not", "oneOf", "anyOf"} and "title" in schema:
-        # The title of what has no words of its own says it.
+        # These rules have no words for users; the title does.
         return str(schema["title"])
     return RULES[rule].words(schema[rule])
 
