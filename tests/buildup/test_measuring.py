@@ -34,7 +34,7 @@ WHERE = "own.yaml: buildups.grown.weights"
 FILE = ROOT / "tests" / "expected" / "buildup_fig12a.csv"
 
 
-def written(path: Path, network: dict[str, Any], dtype: torch.dtype) -> Path:
+def write_drawn(path: Path, network: dict[str, Any], dtype: torch.dtype) -> Path:
     weights = drawn_network(network).state_dict()
     kept = {k: t.to(dtype) if t.is_floating_point() else t for k, t in weights.items()}
     write_weights(path, kept, {})
@@ -43,7 +43,7 @@ def written(path: Path, network: dict[str, Any], dtype: torch.dtype) -> Path:
 
 def test_images_are_counted_that_get_their_class(tmp_path: Path) -> None:
     images = shapes(tmp_path / "test.safetensors", 30)
-    path = written(tmp_path / "step_1.safetensors", TRIED, torch.float16)
+    path = write_drawn(tmp_path / "step_1.safetensors", TRIED, torch.float16)
     given = {"where": WHERE, "batch_size": 7, "device": torch.device("cpu")}
     found = measure(path, TRIED, images, **given)
     network = drawn_network(TRIED).half().float().eval()
@@ -56,9 +56,11 @@ def test_images_are_counted_that_get_their_class(tmp_path: Path) -> None:
     ]
 
 
-def test_weights_of_another_network_are_told(tmp_path: Path) -> None:
+def test_weights_of_another_network_are_refused(tmp_path: Path) -> None:
     images = shapes(tmp_path / "test.safetensors", 4)
-    path = written(tmp_path / "step_1.safetensors", network_of(BASELINE, (0,) * 4), torch.float32)
+    path = write_drawn(
+        tmp_path / "step_1.safetensors", network_of(BASELINE, (0,) * 4), torch.float32
+    )
     with pytest.raises(VitscopeError) as caught:
         measure(path, TRIED, images, where=WHERE, batch_size=4, device=torch.device("cpu"))
     assert str(caught.value) == (
@@ -67,7 +69,7 @@ def test_weights_of_another_network_are_told(tmp_path: Path) -> None:
     )
 
 
-def test_weights_that_are_missing_are_told() -> None:
+def test_weights_that_are_missing_are_refused() -> None:
     with pytest.raises(VitscopeError, match="there are no weights of the network that is tried"):
         refuse_missing(TRIED, WHERE)
 

@@ -56,10 +56,10 @@ def test_the_table_says_what_was_decided_and_why(tmp_path: Path) -> None:
     assert BUILDUP.read(path)["parameters"].tolist() == [1000, 1001, 1002, 1003]
 
 
-def test_digests_of_all_steps_are_told() -> None:
+def test_digests_of_all_steps_are_labelled() -> None:
     of_steps = [{"data_sha256": "d", "checkpoint_sha256": f"c{n}"} for n in range(11)]
-    told = label_digests({"table": "buildup", **digests_of(of_steps)})
-    assert [*told.items()] == [
+    labelled = label_digests({"table": "buildup", **digests_of(of_steps)})
+    assert [*labelled.items()] == [
         ("Data SHA-256", "d"),
         *((f"Checkpoint SHA-256 of step {n}", f"c{n}") for n in range(11)),
     ]
@@ -101,7 +101,7 @@ def test_a_file_that_is_damaged(tmp_path: Path, text: str) -> None:
         read_proposal(path)
 
 
-def test_a_plan_is_told_by_plain_values() -> None:
+def test_a_plan_is_given_by_plain_values() -> None:
     assert plan_of({"blocks": [2, 2, 2, 2], "patience": 1, "steps": 3}) == PLAN
 
 

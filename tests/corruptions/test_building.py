@@ -13,7 +13,7 @@ import pytest
 from tests.helpers.splits import built
 from vitscope.corruptions import SEVERITIES, building
 from vitscope.corruptions.building import build
-from vitscope.corruptions.corrupted import Corrupted
+from vitscope.corruptions.corrupted import CorruptedImages
 from vitscope.corruptions.registry import corrupt
 from vitscope.data.sources.shapes32 import draw
 from vitscope.data.split import Split
@@ -87,7 +87,7 @@ def test_official_images_are_found_by_their_index(tmp_path: Path, split: Split, 
     path = MAKERS[name](tmp_path / name, members())
     before = sorted(file.name for file in tmp_path.rglob("*"))
     build(split, 7, "fog", [5, 2], 0, tmp_path / "fog.safetensors", path)
-    made = Corrupted(tmp_path / "fog.safetensors")
+    made = CorruptedImages(tmp_path / "fog.safetensors")
     assert made.corruption == "fog"
     assert made.severities == [2, 5]
     assert len(made.rows) == 7
@@ -111,7 +111,7 @@ def test_an_archive_and_its_folder_give_the_same(tmp_path: Path, split: Split) -
             tmp_path / f"{name}.out",
             make(tmp_path / name, members()),
         )
-    one, other = (Corrupted(tmp_path / f"{name}.out") for name in MAKERS)
+    one, other = (CorruptedImages(tmp_path / f"{name}.out") for name in MAKERS)
     for severity in SEVERITIES:
         np.testing.assert_array_equal(one.images(severity), other.images(severity))
 
@@ -128,7 +128,7 @@ def test_images_are_written_in_groups(
 
 def test_images_are_corrupted_here_by_row_and_seed(tmp_path: Path, split: Split) -> None:
     build(split, 5, "shot_noise", [1, 4], 9, tmp_path / "made.safetensors")
-    made = Corrupted(tmp_path / "made.safetensors")
+    made = CorruptedImages(tmp_path / "made.safetensors")
     assert made.rows.tolist() == sorted(np.random.default_rng(9).permutation(CHOSEN)[:5].tolist())
     for severity in (1, 4):
         ours = corrupt(split.images(made.rows), "shot_noise", severity, made.rows, seed=9)
@@ -137,7 +137,7 @@ def test_images_are_corrupted_here_by_row_and_seed(tmp_path: Path, split: Split)
 
 def test_without_a_seed_the_first_images(tmp_path: Path, split: Split) -> None:
     build(split, 3, "fog", [1], None, tmp_path / "made.safetensors")
-    made = Corrupted(tmp_path / "made.safetensors")
+    made = CorruptedImages(tmp_path / "made.safetensors")
     assert made.rows.tolist() == [0, 1, 2]
     ours = corrupt(split.images(slice(3)), "fog", 1, [0, 1, 2], seed=0)
     np.testing.assert_array_equal(made.images(1), ours)
@@ -273,4 +273,4 @@ def test_images_that_the_archive_does_not_hold(tmp_path: Path, split: Split) -> 
 
 def test_another_file_is_refused(tmp_path: Path, split: Split) -> None:
     with pytest.raises(VitscopeError, match="holds no corrupted images: delete it and run again"):
-        Corrupted(tmp_path / "test.safetensors")
+        CorruptedImages(tmp_path / "test.safetensors")

@@ -5,7 +5,7 @@ import inspect
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from io import BytesIO
 from math import sqrt
 from pathlib import Path
@@ -128,13 +128,11 @@ def distances(images: np.ndarray, corruption: str) -> list[float]:
     ]
 
 
-@pytest.mark.parametrize("corruption", CORRUPTIONS)
-def test_severity_takes_generated_images_further_away(corruption: str) -> None:
-    assert (np.diff([0, *distances(SHAPES, corruption)]) > 0).all()
+def generated(corruption: str, shared: Path) -> np.ndarray:
+    return SHAPES
 
 
-@pytest.fixture(scope="module")
-def cifar100(shared: Path) -> np.ndarray:
+def photographs(corruption: str, shared: Path) -> np.ndarray:
     path = shared / "data" / "cifar100" / "test.parquet"
     if not path.is_file():
         pytest.skip(f"needs CIFAR-100 at {path}")
@@ -142,14 +140,7 @@ def cifar100(shared: Path) -> np.ndarray:
     return np.stack([np.asarray(sample.image).transpose(2, 0, 1) for sample in samples])
 
 
-@pytest.mark.parametrize("corruption", CORRUPTIONS)
-def test_severity_takes_photographs_further_away(corruption: str, cifar100: np.ndarray) -> None:
-    assert (np.diff([0, *distances(cifar100, corruption)]) > 0).all()
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize("corruption", CORRUPTIONS)
-def test_severity_takes_a_large_photograph_further_away(corruption: str) -> None:
+def large_photographs(corruption: str, shared: Path) -> np.ndarray:
     from matplotlib.cbook import get_sample_data
 
     with Image.open(get_sample_data("grace_hopper.jpg", asfileobj=False)) as file:
@@ -158,7 +149,18 @@ def test_severity_takes_a_large_photograph_further_away(corruption: str) -> None
     count = 24 if corruption == "fog" else 8
     corners = np.random.default_rng(0).integers(0, 57, (count, 2)).tolist()
     crops = [whole.crop((x, y, x + 224, y + 224)) for x, y in corners]
-    images = np.stack([np.asarray(crop).transpose(2, 0, 1) for crop in crops])
+    return np.stack([np.asarray(crop).transpose(2, 0, 1) for crop in crops])
+
+
+@pytest.mark.parametrize("corruption", CORRUPTIONS)
+@pytest.mark.parametrize(
+    "images_for",
+    [generated, photographs, pytest.param(large_photographs, marks=pytest.mark.nightly)],
+)
+def test_severity_takes_images_further_away(
+    corruption: str, images_for: Callable[[str, Path], np.ndarray], shared: Path
+) -> None:
+    images = images_for(corruption, shared)
     assert (np.diff([0, *distances(images, corruption)]) > 0).all()
 
 

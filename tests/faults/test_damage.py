@@ -9,7 +9,7 @@ import pytest
 
 from tests.runs.copies import SETTINGS, SOME, TINY, Workflow
 from vitscope.corruptions.building import build as corrupt
-from vitscope.corruptions.corrupted import Corrupted
+from vitscope.corruptions.corrupted import CorruptedImages
 from vitscope.data.split import Split
 from vitscope.errors import VitscopeError
 from vitscope.files.tables import read_metadata
@@ -36,7 +36,7 @@ NETWORK = {
 
 
 def corrupted_images(path: Path) -> None:
-    corrupted = Corrupted(path)
+    corrupted = CorruptedImages(path)
     for severity in corrupted.severities:
         corrupted.images(severity)
 

@@ -11,7 +11,7 @@ from vitscope.files.strict_yaml import load_yaml
 from vitscope.package_data import ROOT
 
 
-def written(folder: Path, content: bytes | str) -> Path:
+def write(folder: Path, content: bytes | str) -> Path:
     path = folder / "own.yaml"
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
     return path
@@ -31,7 +31,7 @@ def test_both_parsers_read_the_same(path: Path) -> None:
 
 def refusal(folder: Path, content: bytes | str) -> str:
     """Return the sentence for a file, without the name of the file."""
-    path = written(folder, content)
+    path = write(folder, content)
     with pytest.raises(VitscopeError) as caught:
         load_yaml(path)
     message = str(caught.value)
@@ -72,18 +72,18 @@ def refusal(folder: Path, content: bytes | str) -> str:
     ],
 )
 def test_values_are_those_of_yaml_1_2(tmp_path: Path, text: str, value: object) -> None:
-    read = load_yaml(written(tmp_path, f"key: {text}\n"))["key"]
+    read = load_yaml(write(tmp_path, f"key: {text}\n"))["key"]
     assert read == value
     assert type(read) is type(value)
 
 
 def test_a_byte_order_mark_and_windows_line_ends_are_no_content(tmp_path: Path) -> None:
     content = b"\xef\xbb\xbfa: 1\r\nb:\r\n  - x\r\n"
-    assert load_yaml(written(tmp_path, content)) == {"a": 1, "b": ["x"]}
+    assert load_yaml(write(tmp_path, content)) == {"a": 1, "b": ["x"]}
 
 
 def test_what_an_alias_repeats_is_a_copy_of_its_own(tmp_path: Path) -> None:
-    read = load_yaml(written(tmp_path, "a: &x {list: [1]}\nb: *x\nc: {<<: *x, more: 2}\n"))
+    read = load_yaml(write(tmp_path, "a: &x {list: [1]}\nb: *x\nc: {<<: *x, more: 2}\n"))
     read["a"]["list"].append(2)
     assert read["b"] == {"list": [1]}
     assert read["c"] == {"list": [1], "more": 2}
@@ -91,7 +91,7 @@ def test_what_an_alias_repeats_is_a_copy_of_its_own(tmp_path: Path) -> None:
 
 def test_a_merged_key_may_be_overridden(tmp_path: Path) -> None:
     text = "a: &x {k: 1}\nb: &y {<<: *x, k: 2}\nc: {<<: *y, k: 3}\n"
-    assert load_yaml(written(tmp_path, text))["c"] == {"k": 3}
+    assert load_yaml(write(tmp_path, text))["c"] == {"k": 3}
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from vitscope.corruptions.corrupted import tensor_name
-from vitscope.corruptions.official import Official
+from vitscope.corruptions.official import OfficialImages
 from vitscope.corruptions.registry import corrupt
 from vitscope.data.split import Split, select
 from vitscope.errors import VitscopeError
@@ -37,7 +37,7 @@ def build(
     rows = _choose_rows(split, images, seed)
     source = _corrupt_here(split, corruption, seed or 0)
     if official is not None:
-        source = Official(official, corruption, split, rows).images
+        source = OfficialImages(official, corruption, split, rows).images
     shape = (len(rows), *split.shape)
     tensors = {tensor_name(severity): ("U8", shape) for severity in severities}
     tensors["rows"] = ("I64", (len(rows),))

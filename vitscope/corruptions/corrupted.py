@@ -15,7 +15,7 @@ def tensor_name(severity: int) -> str:
     return f"severity{severity}"
 
 
-class Corrupted:
+class CorruptedImages:
     """Images under one corruption, mapped into memory."""
 
     def __init__(self, path: Path | str) -> None:

@@ -23,7 +23,7 @@ Pixels = npt.NDArray[np.uint8]
 SHAPE = (32, 32, 3)
 
 
-class Official:
+class OfficialImages:
     """One corruption of CIFAR-10-C or CIFAR-100-C: all test images, five times, in their order."""
 
     def __init__(self, path: Path, corruption: str, split: Split, rows: Integers) -> None:

@@ -50,7 +50,7 @@ def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> 
     """Measure the model, on what the measure reads besides too."""
     from importlib import import_module
 
-    from vitscope.corruptions.corrupted import Corrupted
+    from vitscope.corruptions.corrupted import CorruptedImages
     from vitscope.files.tables import Table, read_warnings, warned
     from vitscope.jobs.opening import (
         open_device,
@@ -77,7 +77,7 @@ def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> 
         batch_size=values["batch_size"],
         blocks=BLOCKS.read(inputs["blocks"]),
         predictions=PREDICTIONS.read(predictions) if predictions else None,
-        corrupted=[Corrupted(path) for path in inputs.get("corrupted", ())],
+        corrupted=[CorruptedImages(path) for path in inputs.get("corrupted", ())],
         alike=Augmented(alike) if alike else None,
     )
     table = import_module(compute).measure(given, **values["settings"])

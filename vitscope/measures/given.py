@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     import torch
     from torch import Tensor, nn
 
-    from vitscope.corruptions.corrupted import Corrupted
+    from vitscope.corruptions.corrupted import CorruptedImages
     from vitscope.data.split import Split
     from vitscope.files.tensors import TensorFile
     from vitscope.networks.finding.cut_points import CutPoint
@@ -48,7 +48,7 @@ class OnModel:
     batch_size: int
     blocks: "pd.DataFrame | None" = None
     predictions: "pd.DataFrame | None" = None
-    corrupted: "Sequence[Corrupted]" = ()
+    corrupted: "Sequence[CorruptedImages]" = ()
     alike: "Augmented | None" = None
     # What a measure finds that makes its values doubtful.
     warnings: list[str] = field(default_factory=list)

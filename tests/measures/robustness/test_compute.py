@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from tests.helpers.splits import CENTER, SPREAD, built, on_model, shapes
 from vitscope.corruptions import CORRUPTIONS
 from vitscope.corruptions.building import build
-from vitscope.corruptions.corrupted import Corrupted
+from vitscope.corruptions.corrupted import CorruptedImages
 from vitscope.corruptions.registry import corrupt
 from vitscope.data.image_rows import known_labels
 from vitscope.data.split import Split, normalize
@@ -43,12 +43,12 @@ def split(folder: Path) -> Split:
 
 
 @pytest.fixture(scope="module")
-def corrupted(folder: Path, split: Split) -> list[Corrupted]:
+def corrupted(folder: Path, split: Split) -> list[CorruptedImages]:
     """Return the images of every corruption."""
     paths = [folder / f"{name}.safetensors" for name in CORRUPTIONS]
     for name, path in zip(CORRUPTIONS, paths, strict=True):
         build(split, IMAGES, name, SEVERITIES, 0, path)
-    return [Corrupted(path) for path in paths]
+    return [CorruptedImages(path) for path in paths]
 
 
 class Linear(nn.Module):
@@ -78,7 +78,7 @@ def test_grey_images_under_every_corruption(tmp_path: Path) -> None:
     network = nn.Sequential(nn.Flatten(), nn.Linear(32 * 32, 10))
     for name in CORRUPTIONS:
         build(grey, None, name, [5], 0, tmp_path / name)
-    views = [Corrupted(tmp_path / name) for name in CORRUPTIONS]
+    views = [CorruptedImages(tmp_path / name) for name in CORRUPTIONS]
     given = on_model(network, grey, corrupted=views)
     given = replace(given, settings=given.settings | {"mean": [0.5], "std": [0.2]})
     table = measure(given, CORRUPTIONS, clean=True)
@@ -88,7 +88,7 @@ def test_grey_images_under_every_corruption(tmp_path: Path) -> None:
 def test_wrong_labels_are_noticed_on_images_as_they_are(tmp_path: Path) -> None:
     images = shapes(tmp_path / "images", 200)
     build(images, None, "fog", [5], 0, tmp_path / "fog")
-    corrupted = [Corrupted(tmp_path / "fog")]
+    corrupted = [CorruptedImages(tmp_path / "fog")]
     for clean in (True, False):
         given = on_model(Linear(), images, corrupted=corrupted)
         measure(given, ["fog"], clean)
@@ -96,7 +96,7 @@ def test_wrong_labels_are_noticed_on_images_as_they_are(tmp_path: Path) -> None:
         assert all("no better than chance" in warning for warning in given.warnings)
 
 
-def test_views_show_the_same_images(split: Split, corrupted: list[Corrupted]) -> None:
+def test_views_show_the_same_images(split: Split, corrupted: list[CorruptedImages]) -> None:
     rows = corrupted[0].rows
     assert all(each.rows.tolist() == rows.tolist() for each in corrupted)
     clean = clean_view(split, rows.tolist(), *LOADED)
@@ -113,7 +113,9 @@ def test_views_show_the_same_images(split: Split, corrupted: list[Corrupted]) ->
         assert torch.equal(torch.cat(list(view.batches)), normalize(ours, *LOADED[1:]))
 
 
-def test_scores_are_of_the_images_of_the_view(split: Split, corrupted: list[Corrupted]) -> None:
+def test_scores_are_of_the_images_of_the_view(
+    split: Split, corrupted: list[CorruptedImages]
+) -> None:
     fog = corrupted[CORRUPTIONS.index("fog")]
     table = measured(corrupted_views(fog, *LOADED), split, fog.rows.tolist())
     assert table["severity"].tolist() == SEVERITIES
@@ -131,7 +133,7 @@ def test_scores_are_of_the_images_of_the_view(split: Split, corrupted: list[Corr
 
 @pytest.mark.parametrize("size", [1, 4, 15])
 def test_any_number_of_corruptions_per_job_gives_the_same(
-    split: Split, corrupted: list[Corrupted], size: int, tmp_path: Path
+    split: Split, corrupted: list[CorruptedImages], size: int, tmp_path: Path
 ) -> None:
     rows = corrupted[0].rows.tolist()
     parts = []
@@ -148,7 +150,7 @@ def test_any_number_of_corruptions_per_job_gives_the_same(
 
 
 def test_a_job_classifies_images_as_they_are_first(
-    split: Split, corrupted: list[Corrupted], tmp_path: Path
+    split: Split, corrupted: list[CorruptedImages], tmp_path: Path
 ) -> None:
     given = on_model(Linear(), split, corrupted=corrupted[:2])
     rows = corrupted[0].rows.tolist()
@@ -168,12 +170,14 @@ def test_images_without_labels_are_refused(tmp_path: Path) -> None:
     source = {"kind": "npz", "path": str(tmp_path / "all.npz")}
     split = built(tmp_path / "test.safetensors", source)
     build(split, None, "fog", [1], 0, tmp_path / "fog.safetensors")
-    fog = Corrupted(tmp_path / "fog.safetensors")
+    fog = CorruptedImages(tmp_path / "fog.safetensors")
     with pytest.raises(VitscopeError, match=r"data\.mine: 4 of 4 images have no label"):
         measured(corrupted_views(fog, *LOADED), split, fog.rows.tolist())
 
 
-def test_logits_that_are_no_numbers_are_refused(split: Split, corrupted: list[Corrupted]) -> None:
+def test_logits_that_are_no_numbers_are_refused(
+    split: Split, corrupted: list[CorruptedImages]
+) -> None:
     class Broken(nn.Module):
         def forward(self, images: Tensor) -> Tensor:
             return torch.full((len(images), 10), torch.nan)

@@ -8,7 +8,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from vitscope.corruptions import CLEAN
-from vitscope.corruptions.corrupted import Corrupted
+from vitscope.corruptions.corrupted import CorruptedImages
 from vitscope.data.image_rows import known_labels
 from vitscope.data.split import Split, normalize
 from vitscope.measures.given import OnModel
@@ -40,7 +40,7 @@ def clean_view(
 
 
 def corrupted_views(
-    corrupted: Corrupted, batch_size: int, mean: Sequence[float], std: Sequence[float]
+    corrupted: CorruptedImages, batch_size: int, mean: Sequence[float], std: Sequence[float]
 ) -> Iterator[View]:
     """Yield a view for each severity of a corruption."""
     for severity in corrupted.severities:
