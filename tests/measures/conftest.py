@@ -69,12 +69,23 @@ def points_file() -> Path:
 
 
 @pytest.fixture
-def laid_out(style_file):
-    """Draws a figure of a kind, so that all of it is where it will be."""
+def drawn_from(style_file):
+    """Draws a figure of a kind from its tables, without laying it out."""
 
     def draw_it(kind, tables, members, published=None, snapshots=()):
         with style(style_file):
-            figure = draw_kind(kind, tables, members, published or {}, snapshots)
+            return draw_kind(kind, tables, members, published or {}, snapshots)
+
+    return draw_it
+
+
+@pytest.fixture
+def laid_out(style_file, drawn_from):
+    """Draws a figure of a kind, so that all of it is where it will be."""
+
+    def draw_it(*arguments):
+        figure = drawn_from(*arguments)
+        with style(style_file):
             figure.draw_without_rendering()
         return figure
 

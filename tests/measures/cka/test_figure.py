@@ -11,11 +11,10 @@ from matplotlib.collections import LineCollection
 from matplotlib.colors import to_rgba
 from matplotlib.image import AxesImage
 from matplotlib.lines import Line2D
-from matplotlib.transforms import Bbox
 from PIL import Image
 
 from tests.helpers.drawing import draw_kind
-from tests.helpers.shown import boxes_of, legend_labels
+from tests.helpers.shown import legend_labels
 from vitscope.drawing.figure import Member
 from vitscope.drawing.looks import BAND_COLORS
 from vitscope.drawing.saving import save, style
@@ -239,23 +238,6 @@ def test_a_single_cut_point_is_one_cell(drawn, tables):
     table = tables["cka"].query("model == 'vit' and index == 0 and other_index == 0")
     (axes,) = maps_of(drawn(VIT, blocks=blocks, cka=table))
     assert cells_of(axes).get_array().shape == (1, 1)
-
-
-def _marks(figure):
-    """The stretches of the axes that have marks, in pixels."""
-    lines = [each for axes in maps_of(figure) for each in axes.collections]
-    for each in lines:
-        if isinstance(each, LineCollection) and each.get_segments():
-            ends = each.get_transform().transform(np.concatenate(each.get_segments()))
-            half = each.get_linewidth()[0] / 2 * figure.dpi / 72
-            low, high = ends.min(axis=0), ends.max(axis=0)
-            width = np.where(low == high, half, 0)
-            yield Bbox([low - width, high + width])
-
-
-def texts_behind_marks(figure):
-    marks = list(_marks(figure))
-    return [text for text, box in boxes_of(figure) if any(mark.overlaps(box) for mark in marks)]
 
 
 def test_a_table_without_some_pairs_is_refused(drawn, tables):

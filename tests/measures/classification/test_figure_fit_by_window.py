@@ -26,9 +26,9 @@ def points(points_file):
 
 
 @pytest.fixture
-def drawn(laid_out):
+def drawn(drawn_from):
     def draw_it(members=MEMBERS, published=None, table=TABLE):
-        return laid_out("fit_by_window", {"fit": table}, members, published)
+        return drawn_from("fit_by_window", {"fit": table}, members, published)
 
     return draw_it
 

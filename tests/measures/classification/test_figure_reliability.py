@@ -46,9 +46,9 @@ TABLES = tables_of({f: predicted(0.1 * (i - 3), i) for i, f in enumerate(FAMILIE
 
 
 @pytest.fixture
-def drawn(laid_out):
+def drawn(drawn_from):
     def draw_it(members=MEMBERS[:2], tables=TABLES):
-        return laid_out("reliability", tables, members)
+        return drawn_from("reliability", tables, members)
 
     return draw_it
 

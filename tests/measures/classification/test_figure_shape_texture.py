@@ -35,9 +35,9 @@ ALL = pd.concat([measured(name, 0.08 * (i + 1), 0.4) for i, name in enumerate(FA
 
 
 @pytest.fixture
-def drawn(laid_out):
+def drawn(drawn_from):
     def draw_it(members=MEMBERS[:2], table=ALL):
-        return laid_out("shape_texture", {"shape_texture": table}, members)
+        return drawn_from("shape_texture", {"shape_texture": table}, members)
 
     return draw_it
 

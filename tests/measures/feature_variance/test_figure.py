@@ -14,10 +14,10 @@ SERIES = {"resnet": "ResNet", "vit": "ViT"}
 
 
 @pytest.fixture
-def drawn(table, laid_out):
+def drawn(table, drawn_from):
     def draw_it(members=(RESNET, VIT), published=None, table=table):
         tables = {"feature_variance": table}
-        return laid_out("feature_variance", tables, members, published)
+        return drawn_from("feature_variance", tables, members, published)
 
     return draw_it
 

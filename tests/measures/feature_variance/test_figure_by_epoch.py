@@ -44,9 +44,9 @@ def fourier() -> pd.DataFrame:
 
 
 @pytest.fixture
-def figure(laid_out):
+def figure(drawn_from):
     tables = {"feature_variance": variance(), "fourier": fourier()}
-    return laid_out("variance_by_epoch", tables, MEMBERS)
+    return drawn_from("variance_by_epoch", tables, MEMBERS)
 
 
 def test_a_curve_for_each_epoch_is_the_table_in_order(figure):

@@ -58,9 +58,9 @@ def fourier(table):
 
 
 @pytest.fixture
-def drawn(fourier, laid_out):
+def drawn(fourier, drawn_from):
     def draw_it(kind, members=(RESNET, VIT), published=None, table=fourier):
-        return laid_out(kind, {"fourier": table}, members, published)
+        return drawn_from(kind, {"fourier": table}, members, published)
 
     return draw_it
 

@@ -34,9 +34,9 @@ def spectrum(table):
 
 
 @pytest.fixture
-def drawn(spectrum, laid_out):
+def drawn(spectrum, drawn_from):
     def draw_it(members=(RESNET, VIT), table=spectrum):
-        return laid_out("spectrum", {"spectrum": table}, members)
+        return drawn_from("spectrum", {"spectrum": table}, members)
 
     return draw_it
 

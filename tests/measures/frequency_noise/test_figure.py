@@ -47,9 +47,9 @@ BOTH = pd.concat([measured("vit", -20), measured("resnet", -9)]).sample(frac=1, 
 
 
 @pytest.fixture
-def drawn(laid_out):
+def drawn(drawn_from):
     def draw_it(members=(RESNET, VIT), published=None, table=BOTH):
-        return laid_out("frequency_noise", {"frequency_noise": table}, members, published)
+        return drawn_from("frequency_noise", {"frequency_noise": table}, members, published)
 
     return draw_it
 

@@ -36,10 +36,10 @@ def training(model: str, epochs: int, whole: bool = True) -> pd.DataFrame:
 
 
 @pytest.fixture
-def drawn(laid_out):
+def drawn(drawn_from):
     def draw_it(members, *curves):
         table = pd.concat(curves).sample(frac=1, random_state=0)
-        return laid_out("training", {"learning_curves": table}, members)
+        return drawn_from("training", {"learning_curves": table}, members)
 
     return draw_it
 

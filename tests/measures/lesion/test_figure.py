@@ -41,10 +41,10 @@ def lesions(blocks):
 
 
 @pytest.fixture
-def drawn(lesions, blocks, laid_out):
+def drawn(lesions, blocks, drawn_from):
     def draw_it(members=(RESNET, VIT, SWIN), published=None, lesions=lesions, blocks=blocks):
         tables = {"lesion": lesions, "blocks": blocks}
-        return laid_out("lesion", tables, members, published)
+        return drawn_from("lesion", tables, members, published)
 
     return draw_it
 

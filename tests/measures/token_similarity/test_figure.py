@@ -11,9 +11,9 @@ RESNET = Member("resnet", "ResNet", "resnet")
 
 
 @pytest.fixture
-def figure(table, laid_out):
+def figure(table, drawn_from):
     renamed = table.rename(columns={"variance": "similarity"})
-    return laid_out("token_similarity", {"token_similarity": renamed}, (VIT, RESNET))
+    return drawn_from("token_similarity", {"token_similarity": renamed}, (VIT, RESNET))
 
 
 def test_panels_show_the_table_in_order(figure, table):

@@ -29,10 +29,10 @@ def way(model: str, moments: int, turn: float, warmup: int | None = 1) -> pd.Dat
 
 
 @pytest.fixture
-def drawn(laid_out):
+def drawn(drawn_from):
     def draw_it(members, *ways):
         table = pd.concat(ways).sample(frac=1, random_state=0)
-        return laid_out("trajectory", {"trajectory": table}, members)
+        return drawn_from("trajectory", {"trajectory": table}, members)
 
     return draw_it
 
