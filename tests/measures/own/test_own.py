@@ -1,5 +1,6 @@
 """A measure of one's own: what its file may say, that it counts right, and what is refused."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from tests.helpers.latents import written
 from tests.helpers.studies import mini_with
 from vitscope.drawing.figure import Member, draw
 from vitscope.errors import VitscopeError
+from vitscope.jobs.job import Resources, find_work
 from vitscope.measures import registry
 from vitscope.measures.captions import caption_of, title_of
 from vitscope.measures.given import OnLatents, Parts
@@ -20,6 +22,8 @@ from vitscope.measures.own import compute, figure
 from vitscope.measures.own.declaring import OwnMeasure, declare_own
 from vitscope.measures.per_image import merge
 from vitscope.measures.registry import Registry
+from vitscope.networks.finding.cut_point_columns import BLOCKS
+from vitscope.package_data import STYLE
 from vitscope.settings.loading import load_study
 
 LEAST = '''"""Kurtosis of feature maps.
@@ -231,3 +235,29 @@ def test_a_study_names_it_and_shows_it(tmp_path: Path) -> None:
 def test_a_figure_of_an_unknown_kind_is_told_of_its_own_kinds(tmp_path: Path) -> None:
     with pytest.raises(VitscopeError, match="Did you mean 'tails'"):
         load_study(study(tmp_path, "tail"))
+
+
+def test_jobs_measure_merge_and_draw_it(tmp_path: Path) -> None:
+    loaded, about = load_study(study(tmp_path)), {"measure": "tails", "model": "vit"}
+
+    def run(job: str, inputs: dict[str, Any], outputs: dict[str, Any], **names: str) -> None:
+        work = find_work(job)
+        work.run(inputs, outputs, work.JOB.values(loaded, about | names), Resources())
+
+    part, table, drawn = tmp_path / "part", tmp_path / "vit.parquet", tmp_path / "tails.svg"
+    latents = written(tmp_path / "maps", MAPS).path
+    run("measure_latents", {"latents": latents}, {"part": part}, part="0")
+    blocks = pd.DataFrame({key: [0] * 3 for key in BLOCKS.columns} | {"index": range(3)})
+    named = blocks.assign(model="vit", name="n", kind="msa", depth=[0.0, 0.5, 1.0])
+    BLOCKS.write(named, tmp_path / "blocks")
+    run("merge", {"parts": [part], "blocks": tmp_path / "blocks"}, {"table": table})
+    expected = [kurtosis(maps.reshape(7, -1), axis=1).mean() for maps in MAPS]
+    merged = registry.of(loaded).table("tails").read(table)
+    np.testing.assert_allclose(merged["value"], expected, rtol=1e-6)
+    one = replace(loaded, figures={"one": replace(loaded.figures["one"], models=["vit"])})
+    work = find_work("draw_figure")
+    values = work.JOB.values(one, {"figure": "one"})
+    inputs = {"tails": [table], "published": [], "style": STYLE}
+    work.run(inputs, {"svg": drawn}, values, Resources())
+    assert values["caption"].startswith("**Kurtosis of feature maps.**")
+    assert "Normalized depth" in drawn.read_text(encoding="utf-8")

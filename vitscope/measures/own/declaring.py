@@ -2,7 +2,7 @@
 
 The least that such a file holds is a function `measure(maps)`, which returns one number for each
 image; everything else has a default. It may say more by the names that measures of vitscope use:
-`MEASURE` and `TABLE` as plain values, `merge`, `plot` and `CLAIMS`.
+`MEASURE` and `TABLE` as plain values, `merge` and `plot`.
 """
 
 import ast
@@ -40,12 +40,11 @@ SECONDS_PER_GB = 2.0
 
 @dataclass(frozen=True)
 class OwnMeasure:
-    """A measure of a user's own: what it declares, its tables, and which modules it has."""
+    """A measure of a user's own: what it declares, its table, and the table of its parts."""
 
     measure: Measure
     table: Table
     part: Table
-    modules: Mapping[str, str]
 
 
 def declare_own(name: str, entry: Mapping[str, Any], folder: Path, where: str) -> OwnMeasure:
@@ -86,8 +85,7 @@ def declare_own(name: str, entry: Mapping[str, Any], folder: Path, where: str) -
         arguments=_always({**runs, "keywords": keywords}),
         merge=merge,
     )
-    parts = ("compute", "figure", *({"claims"} if "CLAIMS" in defined.names else ()))
-    return OwnMeasure(own, table, part, {each: f"{MODULES}.{each}" for each in parts})
+    return OwnMeasure(own, table, part)
 
 
 def _always(given: Given) -> Any:
