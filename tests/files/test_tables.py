@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from vitscope.errors import VitscopeError
-from vitscope.files.tables import read_metadata, read_warnings, warned
+from vitscope.files.tables import read_metadata, read_warnings, warning_metadata
 from vitscope.jobs.tables import find_table, tables
 from vitscope.package_data import ROOT
 
@@ -63,7 +63,7 @@ def test_metadata(tmp_path: Path) -> None:
 def test_warnings_of_several_tables(tmp_path: Path) -> None:
     given = {"one": ["a", "b"], "other": ["b", "c"], "sound": []}
     for name, warnings in given.items():
-        find_table(NAME).write(FRAME, tmp_path / name, warned(warnings))
+        find_table(NAME).write(FRAME, tmp_path / name, warning_metadata(warnings))
     assert read_warnings(tmp_path / name for name in given) == ["a", "b", "c"]
     assert "warnings" not in read_metadata(tmp_path / "sound")
 

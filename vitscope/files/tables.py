@@ -81,8 +81,8 @@ class Table:
         frame: pd.DataFrame = table.to_pandas(use_threads=False)
         return frame
 
-    def named(self, frame: "pd.DataFrame", **names: str) -> "pd.DataFrame":
-        """Return a frame with one name in all rows of a column, for the columns that there are."""
+    def fill_names(self, frame: "pd.DataFrame", **names: str) -> "pd.DataFrame":
+        """Return a frame with one name in all rows of each of these columns that the table has."""
         return frame.assign(**{key: name for key, name in names.items() if key in self.columns})
 
     def empty(self) -> "pd.DataFrame":
@@ -155,7 +155,7 @@ def read_metadata(path: Path | str) -> dict[str, str]:
     return {key: value for key, value in facts.items() if key != SEALED}
 
 
-def warned(warnings: Sequence[str]) -> dict[str, str]:
+def warning_metadata(warnings: Sequence[str]) -> dict[str, str]:
     """Return the metadata of a table with reasons to doubt its values, if there are any."""
     return {WARNINGS: json.dumps(warnings)} if warnings else {}
 

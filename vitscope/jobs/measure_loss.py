@@ -55,7 +55,7 @@ def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> 
     origin = {f"{what}_sha256": digest for digest in origin_of(checkpoint).values()}
     table = Table(**values["columns"])
     table.write(
-        table.named(part, **values["named"]),
+        table.fill_names(part, **values["named"]),
         outputs["part"],
         {"data_sha256": images.metadata["data_sha256"], **origin},
     )

@@ -51,7 +51,7 @@ def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> 
     from importlib import import_module
 
     from vitscope.corruptions.corrupted import CorruptedImages
-    from vitscope.files.tables import Table, read_warnings, warned
+    from vitscope.files.tables import Table, read_warnings, warning_metadata
     from vitscope.jobs.opening import (
         open_device,
         open_images,
@@ -82,7 +82,9 @@ def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> 
     )
     table = import_module(compute).measure(given, **values["settings"])
     origin = {"data_sha256": images.digest, **origin_of(checkpoint)}
-    origin |= warned([*read_warnings([predictions] if predictions else []), *given.warnings])
+    origin |= warning_metadata(
+        [*read_warnings([predictions] if predictions else []), *given.warnings]
+    )
     if given.alike:
         origin["training_sha256"] = given.alike.metadata["data_sha256"]
     Table(**values["columns"]).write(table, outputs["table"], origin)

@@ -48,7 +48,7 @@ JOB = Job(values=_values, takes=Takes(torch=True, work=_work), batches="analysis
 
 def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
     """Classify the images."""
-    from vitscope.files.tables import warned
+    from vitscope.files.tables import warning_metadata
     from vitscope.jobs.opening import open_device, open_images, open_network, origin_of
     from vitscope.networks.running.classifying import classify
     from vitscope.networks.running.prediction_table import PREDICTIONS
@@ -64,5 +64,5 @@ def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> 
         device=open_device(values["device"]),
         labels_are_truth=values["labels_are_truth"],
     )
-    origin = {"data_sha256": images.digest, **origin_of(checkpoint), **warned(warnings)}
+    origin = {"data_sha256": images.digest, **origin_of(checkpoint), **warning_metadata(warnings)}
     PREDICTIONS.write(predictions, outputs["predictions"], origin)

@@ -27,9 +27,9 @@ def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> 
     """Join the tables."""
     import pandas as pd
 
-    from vitscope.files.tables import Table, read_warnings, warned
+    from vitscope.files.tables import Table, read_warnings, warning_metadata
 
     table = Table(**values["columns"])
     frames = [table.read(path) for path in inputs["subjects"]]
-    warnings = warned(read_warnings(inputs["subjects"]))
+    warnings = warning_metadata(read_warnings(inputs["subjects"]))
     table.write(pd.concat(frames, ignore_index=True), outputs["table"], warnings)
