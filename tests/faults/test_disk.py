@@ -72,5 +72,5 @@ def test_results_that_may_not_be_written(victim: Workflow, mount) -> None:
     assert code != 0
     assert "Traceback" not in output
     assert output.endswith(f"vitscope: results/{TINY}/cka may not be written: make it writable.\n")
-    victim.make("figures/landscape.pdf", "--forcerun", "draw_default_figure", default=TINY)
+    victim.make("figures/landscape.pdf", "--forcerun", "draw_figure", default=TINY)
     assert victim.digests("results", "figures") == before

@@ -46,9 +46,9 @@ def test_a_whole_study(frozen: Workflow) -> None:
         # What follows the first decision is known when it has been made.
         "decide_step": 1,
         "tabulate_buildup": 1,
-        "draw_default_buildup": 1,
-        "draw_default_figure": 12,
-        "draw_default_video": 1,
+        "draw_buildup": 1,
+        "draw_figure": 12,
+        "draw_video": 1,
         "count_claims": 1,
         "draw_claims": 1,
         "record_run": 1,
@@ -62,9 +62,8 @@ def test_a_figure_and_videos(frozen: Workflow) -> None:
     rules = ("convert_checkpoint", "list_blocks", "extract_latents", "measure_latents", "merge")
     assert frozen.plan(*targets, default="frozen") == dict.fromkeys(rules, 2) | {
         "build_split": 1,
-        "draw_default_figure": 1,
-        "draw_default_video": 1,
-        "draw_video": 3,
+        "draw_figure": 1,
+        "draw_video": 1 + len(videos),
     }
 
 

@@ -25,7 +25,7 @@ from tests.runs.copies import (
 )
 
 # Of one figure under two names, with two models in two shards, and of one model in one shard.
-DRAWN = {"draw_figure": 1, "draw_default_figure": 1}
+DRAWN = {"draw_figure": 2}
 MERGED = DRAWN | {"merge": 2 + 1}
 MEASURED = MERGED | {"measure_latents": 2 * 2 + 1}
 # Latents that were kept are measured again as they are; those that were not must be extracted.
