@@ -13,7 +13,8 @@ from vitscope.settings.loading import load_study
 
 def changed(folder: Path, analysis: dict[str, Any], kind: str = "cka") -> Path:
     """The bundled study with one figure and other settings."""
-    figures = {"one": {"kind": kind, "models": ["vit"]}}
+    shown = {"pairs": [["vit", "swin"]]} if kind == "cka_between" else {"models": ["vit"]}
+    figures = {"one": {"kind": kind, **shown}}
     return mini_with(folder, analysis=analysis, figures=figures)
 
 
@@ -25,18 +26,19 @@ def test_batches_that_no_shard_cuts(
     tmp_path: Path, images: int, shard_size: int, batch: int, expected: int
 ) -> None:
     analysis = {"images": images, "shard_size": shard_size, "cka": {"batch_size": batch}}
-    assert registry.declared("cka").part(load_study(changed(tmp_path, analysis)), "vit", 0) == {
-        "batch_size": expected
-    }
+    study = load_study(changed(tmp_path, analysis))
+    for measure in map(registry.declared, ("cka", "cka_between")):
+        assert measure.part(study, "vit", 0) == {"batch_size": expected}
 
 
+@pytest.mark.parametrize("kind", ["cka", "cka_between"])
 @pytest.mark.parametrize(
     ("images", "shard_size"), [(1000, 250), (251, 250), (100, 96), (30, 20), (70, 32)]
 )
 def test_batches_that_a_shard_would_cut_are_refused(
-    tmp_path: Path, images: int, shard_size: int
+    tmp_path: Path, kind: str, images: int, shard_size: int
 ) -> None:
-    path = changed(tmp_path, {"images": images, "shard_size": shard_size})
+    path = changed(tmp_path, {"images": images, "shard_size": shard_size}, kind)
     with pytest.raises(VitscopeError) as caught:
         load_study(path)
     assert str(caught.value) == (
@@ -45,13 +47,14 @@ def test_batches_that_a_shard_would_cut_are_refused(
     )
 
 
-def test_too_few_images_are_refused(tmp_path: Path) -> None:
-    path = changed(tmp_path, {"images": 3})
+@pytest.mark.parametrize(("kind", "first"), [("cka", "vit"), ("cka_between", "swin")])
+def test_too_few_images_are_refused(tmp_path: Path, kind: str, first: str) -> None:
+    path = changed(tmp_path, {"images": 3}, kind)
     with pytest.raises(VitscopeError) as caught:
         load_study(path)
     assert str(caught.value) == (
-        f"{path}: models.vit is measured on too few images for a figure of the kind 'cka': "
-        "found 3, allowed: 4 or more."
+        f"{path}: models.{first} is measured on too few images for a figure of the kind "
+        f"'{kind}': found 3, allowed: 4 or more."
     )
 
 

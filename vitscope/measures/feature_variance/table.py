@@ -10,24 +10,12 @@ A part has one row per cut point and image of a shard.
 """
 
 from vitscope.files.tables import Table
-from vitscope.networks.finding.cut_point_columns import CUT_POINT
+from vitscope.measures.columns import mean_columns, per_image_columns
 
 TABLE = Table(
     "feature_variance",
-    {
-        **CUT_POINT,
-        "images": ("int64", "number of images"),
-        "variance": ("float64", "variance over space, mean over channels and images"),
-        "ci_low": ("float64", "lower end of the 95 % bootstrap interval over images"),
-        "ci_high": ("float64", "upper end of the 95 % bootstrap interval over images"),
-    },
+    mean_columns("variance", "variance over space, mean over channels and images"),
 )
-
 PART = Table(
-    "variance_per_image",
-    {
-        "index": ("int32", "position of the cut point, 0 for the stem"),
-        "image": ("int64", "position of the image among those that are measured"),
-        "variance": ("float64", "variance over space, mean over channels"),
-    },
+    "variance_per_image", per_image_columns("variance", "variance over space, mean over channels")
 )

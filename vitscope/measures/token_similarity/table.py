@@ -9,24 +9,13 @@ A part has one row per cut point and image of a shard.
 """
 
 from vitscope.files.tables import Table
-from vitscope.networks.finding.cut_point_columns import CUT_POINT
+from vitscope.measures.columns import mean_columns, per_image_columns
 
 TABLE = Table(
     "token_similarity",
-    {
-        **CUT_POINT,
-        "images": ("int64", "number of images"),
-        "similarity": ("float64", "mean cosine of all pairs of tokens, mean over images"),
-        "ci_low": ("float64", "lower end of the 95 % bootstrap interval over images"),
-        "ci_high": ("float64", "upper end of the 95 % bootstrap interval over images"),
-    },
+    mean_columns("similarity", "mean cosine of all pairs of tokens, mean over images"),
 )
-
 PART = Table(
     "token_similarity_per_image",
-    {
-        "index": ("int32", "position of the cut point, 0 for the stem"),
-        "image": ("int64", "position of the image among those that are measured"),
-        "similarity": ("float64", "mean cosine of all pairs of tokens"),
-    },
+    per_image_columns("similarity", "mean cosine of all pairs of tokens"),
 )
