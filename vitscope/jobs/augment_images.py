@@ -4,13 +4,10 @@ Where models are compared, as the name `alike` says, they share one draw by the 
 """
 
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from vitscope.jobs.job import Files, Job, Names, Request, Resources, Takes, Values
+from vitscope.jobs.job import Files, Job, Names, Request, Resources, Study, Takes, Values
 from vitscope.measures import registry
-
-if TYPE_CHECKING:
-    from vitscope.settings.study import Study
 
 # How training images are augmented, and which of it decides which images a model has seen.
 AUGMENTING = (
@@ -31,7 +28,7 @@ TRAINED_ON = ("images", "seed")
 SECONDS_PER_MEGAPIXEL = 0.11
 
 
-def images_seen(study: "Study", model: str) -> Values:
+def images_seen(study: Study, model: str) -> Values:
     """Return which images a model has seen: all, if it was not trained here."""
     if study.training is None:
         return {"images": None, "seed": 0}
@@ -39,7 +36,7 @@ def images_seen(study: "Study", model: str) -> Values:
     return {key: recipe[key] for key in TRAINED_ON}
 
 
-def augmentation(study: "Study", model: str) -> Values:
+def augmentation(study: Study, model: str) -> Values:
     """Return how the training images of a model are augmented."""
     if study.loss is None:
         recipe = _recipe(study, model)
@@ -48,12 +45,12 @@ def augmentation(study: "Study", model: str) -> Values:
     return images_seen(study, model) | ({} if isinstance(augment, str) else augment)
 
 
-def _recipe(study: "Study", model: str) -> Values:
+def _recipe(study: Study, model: str) -> Values:
     study.check_trainable(model)
     return asdict(study.recipe(model))
 
 
-def first_with_same_images(study: "Study", model: str) -> str:
+def first_with_same_images(study: Study, model: str) -> str:
     """Return the model whose draw this one shares: the first that the same images fit."""
 
     def fitting(name: str) -> tuple[Any, ...]:
@@ -63,20 +60,20 @@ def first_with_same_images(study: "Study", model: str) -> str:
     return next(name for name in study.models if fitting(name) == fitting(model))
 
 
-def _shared_augmentation(study: "Study", model: str) -> Values:
+def _shared_augmentation(study: Study, model: str) -> Values:
     own = augmentation(study, model)
     shared = asdict(study.training) if study.training and study.loss is None else own
     return {key: own[key] if key in TRAINED_ON else shared[key] for key in own}
 
 
-def _images(study: "Study", names: Names) -> int:
+def _images(study: Study, names: Names) -> int:
     if "alike" not in names:
         return study.analysis.augmented.images
     readers = (each for each in map(registry.declared, registry.names()) if "alike" in each.reads)
     return max(measure.drawn_alike(study) for measure in readers)
 
 
-def _values(study: "Study", names: Names) -> Values:
+def _values(study: Study, names: Names) -> Values:
     network = study.network(names["model"])
     recipe_of = _shared_augmentation if "alike" in names else augmentation
     images, seed = _images(study, names), study.analysis.augmented.seed

@@ -2,14 +2,10 @@
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from vitscope.data.opening import local_path
 from vitscope.data.source_files import listing_digest
-from vitscope.jobs.job import Files, Job, Names, Request, Resources, Takes, Values
-
-if TYPE_CHECKING:
-    from vitscope.settings.study import Study
+from vitscope.jobs.job import Files, Job, Names, Request, Resources, Study, Takes, Values
 
 # The settings of a data set that decide what is in the file of a split.
 MADE_BY = (
@@ -29,7 +25,7 @@ SECONDS_PER_MEGAPIXEL = 0.6
 UNCOUNTED_IMAGES = 50_000
 
 
-def _values(study: "Study", names: Names) -> Values:
+def _values(study: Study, names: Names) -> Values:
     dataset, split = names["dataset"], names["split"]
     data = study.data[dataset]
     path = local_path(data.source, split)

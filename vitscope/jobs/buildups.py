@@ -1,16 +1,11 @@
 """What the jobs of a build-up are given: what it tries, and how its networks are trained."""
 
-from typing import TYPE_CHECKING
-
 from vitscope.buildup import proposal
-from vitscope.jobs.job import Names, Values
+from vitscope.jobs.job import Names, Study, Values
 from vitscope.networks.building.family import module_of
 
-if TYPE_CHECKING:
-    from vitscope.settings.study import Study
 
-
-def plan(study: "Study", name: str) -> Values:
+def plan(study: Study, name: str) -> Values:
     """Return what a build-up tries: its baseline as an AlterNet, and how far it goes."""
     entry = study.buildups[name]
     baseline = study.network(entry.baseline)
@@ -25,7 +20,7 @@ def plan(study: "Study", name: str) -> Values:
     }
 
 
-def baseline_of(study: "Study", names: Names) -> str:
+def baseline_of(study: Study, names: Names) -> str:
     """Return the model that a build-up begins with: what it tries costs about as much."""
     return study.buildups[names["buildup"]].baseline
 
@@ -35,12 +30,12 @@ def family_modules() -> list[str]:
     return [module_of(proposal.FAMILY)]
 
 
-def weights_of_steps(study: "Study", name: str) -> str:
+def weights_of_steps(study: Study, name: str) -> str:
     """Return whose weights the networks of a build-up have: `bundled`, or `trained` here."""
     return "trained" if study.buildups[name].weights is None else "bundled"
 
 
-def bundled_step(study: "Study", name: str, step: int) -> str | None:
+def bundled_step(study: Study, name: str, step: int) -> str | None:
     """Return where the bundled weights of a step are, below the root; None if they are trained."""
     weights = study.buildups[name].weights
     return None if weights is None else f"{weights['bundled']}/step_{step}.safetensors"

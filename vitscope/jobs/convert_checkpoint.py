@@ -1,17 +1,13 @@
 """Verify the checkpoint of a model and write it as safetensors with the model's own keys."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from vitscope.jobs.fetch_checkpoint import checkpoint_entry
-from vitscope.jobs.job import Files, Job, Names, Resources, Takes, Values
+from vitscope.jobs.job import Files, Job, Names, Resources, Study, Takes, Values
 from vitscope.networks.building.family import module_of
 
-if TYPE_CHECKING:
-    from vitscope.settings.study import Study
 
-
-def _values(study: "Study", names: Names) -> Values:
+def _values(study: Study, names: Names) -> Values:
     network = study.network(names["model"])
     return {
         "network": network,

@@ -1,26 +1,22 @@
 """Write the images of a split under one corruption, at all severities."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from vitscope.jobs.build_split import UNCOUNTED_IMAGES
-from vitscope.jobs.job import Files, Job, Names, Request, Resources, Takes, Values
+from vitscope.jobs.job import Files, Job, Names, Request, Resources, Study, Takes, Values
 from vitscope.measures import registry
-
-if TYPE_CHECKING:
-    from vitscope.settings.study import Study
 
 # For a million pixels: by glass_blur at 224 pixels, the slowest corruption.
 SECONDS_PER_MEGAPIXEL = 0.6
 
 
-def corruptions_of(study: "Study") -> Values:
+def corruptions_of(study: Study) -> Values:
     """Return which images are corrupted, and how severely."""
     (measure,) = (m for m in map(registry.declared, registry.names()) if "corrupted" in m.reads)
     return measure.corrupted(study)
 
 
-def _values(study: "Study", names: Names) -> Values:
+def _values(study: Study, names: Names) -> Values:
     wanted = corruptions_of(study)
     return {
         "corruption": names["corruption"],

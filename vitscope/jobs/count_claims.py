@@ -4,7 +4,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from vitscope.jobs import describing
-from vitscope.jobs.job import Files, Job, Names, Resources, Values
+from vitscope.jobs.job import Files, Job, Names, Resources, Study, Values
 from vitscope.measures import registry
 
 if TYPE_CHECKING:
@@ -12,10 +12,9 @@ if TYPE_CHECKING:
 
     from vitscope.claims.counting import Tables
     from vitscope.claims.evidence import Evidence
-    from vitscope.settings.study import Study
 
 
-def _figures(study: "Study") -> dict[str, Values]:
+def _figures(study: Study) -> dict[str, Values]:
     """Return the figures that the paper may claim something of, and who counts it."""
     found = {}
     for name, figure in study.figures.items():
@@ -33,7 +32,7 @@ def _figures(study: "Study") -> dict[str, Values]:
     return found
 
 
-def _values(study: "Study", names: Names) -> Values:
+def _values(study: Study, names: Names) -> Values:
     figures = _figures(study)
     return {
         "study": describing.title(study),

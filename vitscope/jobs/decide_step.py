@@ -1,15 +1,10 @@
 """Decide what a step of a build-up tries, from the results of those before it."""
 
-from typing import TYPE_CHECKING
-
 from vitscope.jobs import buildups
-from vitscope.jobs.job import Files, Job, Names, Resources, Values
-
-if TYPE_CHECKING:
-    from vitscope.settings.study import Study
+from vitscope.jobs.job import Files, Job, Names, Resources, Study, Values
 
 
-def _values(study: "Study", names: Names) -> Values:
+def _values(study: Study, names: Names) -> Values:
     return {"settings": buildups.plan(study, names["buildup"])}
 
 

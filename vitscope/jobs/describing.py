@@ -3,27 +3,26 @@
 from typing import TYPE_CHECKING
 
 from vitscope.data.class_numbers import listed
-from vitscope.jobs.job import Values
+from vitscope.jobs.job import Study, Values
 
 if TYPE_CHECKING:
     from vitscope.settings.keys import Model
-    from vitscope.settings.study import Study
 
 # How many classes the caption of a figure lists; the record of the run has all.
 SHOWN_CLASSES = 20
 
 
-def title(study: "Study") -> str:
+def title(study: Study) -> str:
     """Return what to call a study."""
     return f"{study.name} ({study.title})"
 
 
-def labels(study: "Study") -> dict[str, str]:
+def labels(study: Study) -> dict[str, str]:
     """Return what to call each model that is shown."""
     return {name: study.models[name].label for name in study.models_of()}
 
 
-def members(study: "Study", figure: str) -> list[Values]:
+def members(study: Study, figure: str) -> list[Values]:
     """Return the models of a figure: their names, labels, families and epochs of training."""
     entries = {name: study.models[name] for name in study.figures[figure].models}
     return [
@@ -32,7 +31,7 @@ def members(study: "Study", figure: str) -> list[Values]:
     ]
 
 
-def classes(study: "Study", dataset: str, splits: list[str]) -> dict[str, str]:
+def classes(study: Study, dataset: str, splits: list[str]) -> dict[str, str]:
     """Return which class has which number, where the order of folders or the study decides it."""
     # Imported here, as in every job: a job that runs reads no study, nor what checks one.
     from vitscope.settings.data_sets import named_classes

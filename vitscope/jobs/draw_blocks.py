@@ -1,15 +1,10 @@
 """Draw a network as the row of its cut points, in every format."""
 
-from typing import TYPE_CHECKING
-
 from vitscope.jobs import describing
-from vitscope.jobs.job import Files, Job, Names, Resources, Values
-
-if TYPE_CHECKING:
-    from vitscope.settings.study import Study
+from vitscope.jobs.job import Files, Job, Names, Resources, Study, Values
 
 
-def _values(study: "Study", names: Names) -> Values:
+def _values(study: Study, names: Names) -> Values:
     model = names["model"]
     return {
         "study": describing.title(study),
@@ -32,4 +27,4 @@ def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> 
     with style(inputs["style"]):
         figure = plot(blocks, literal(values["label"]))
         for path in outputs.values():
-            save(figure, path, f"blocks of {values['model']}", {"Study": values["study"]})
+            save(figure, path, f"blocks of {values['model']}", {Study: values["study"]})

@@ -1,22 +1,17 @@
 """Draw how accurate the networks of a build-up are, in every format."""
 
-from typing import TYPE_CHECKING
-
 from vitscope.jobs import buildups, describing
-from vitscope.jobs.job import Files, Job, Names, Resources, Values
-
-if TYPE_CHECKING:
-    from vitscope.settings.study import Study
+from vitscope.jobs.job import Files, Job, Names, Resources, Study, Values
 
 
-def _facts(study: "Study", name: str) -> dict[str, str]:
+def _facts(study: Study, name: str) -> dict[str, str]:
     """Return what the figure is made from, for its caption and its metadata."""
     entry = study.buildups[name]
     recipe, baseline = study.recipe_of_steps(name), study.models[entry.baseline]
     images = "all" if recipe.images is None else str(recipe.images)
     weights = "trained by this workflow" if entry.weights is None else entry.weights["bundled"]
     return {
-        "Study": describing.title(study),
+        Study: describing.title(study),
         "Data": f"{baseline.data}, test images",
         "Baseline": f"{baseline.label}, as an AlterNet without attention",
         "Training": f"{recipe.epochs} epochs of {images} training images, seed {recipe.seed}",
@@ -24,7 +19,7 @@ def _facts(study: "Study", name: str) -> dict[str, str]:
     }
 
 
-def _values(study: "Study", names: Names) -> Values:
+def _values(study: Study, names: Names) -> Values:
     name = names["buildup"]
     return {
         "name": name,

@@ -1,15 +1,10 @@
 """Draw which claims of the paper hold, in every format."""
 
-from typing import TYPE_CHECKING
-
 from vitscope.jobs import describing
-from vitscope.jobs.job import Files, Job, Names, Resources, Values
-
-if TYPE_CHECKING:
-    from vitscope.settings.study import Study
+from vitscope.jobs.job import Files, Job, Names, Resources, Study, Values
 
 
-def _values(study: "Study", names: Names) -> Values:
+def _values(study: Study, names: Names) -> Values:
     return {"study": describing.title(study), "labels": describing.labels(study)}
 
 
@@ -27,4 +22,4 @@ def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> 
     with style(inputs["style"]):
         figure = plot(CLAIMS.read(inputs["claims"]), labels)
         for path in outputs.values():
-            save(figure, path, "claims", {"Study": values["study"]})
+            save(figure, path, "claims", {Study: values["study"]})

@@ -2,20 +2,16 @@
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from vitscope.files.pairs import by_prefix, split_prefix
 from vitscope.jobs import describing
-from vitscope.jobs.job import Files, Job, Names, Resources, Values
+from vitscope.jobs.job import Files, Job, Names, Resources, Study, Values
 from vitscope.jobs.tabulate import columns_of
 from vitscope.measures import registry
 from vitscope.measures.captions import caption_of
 
-if TYPE_CHECKING:
-    from vitscope.settings.study import Study
 
-
-def facts(study: "Study", figure: str) -> dict[str, str]:
+def facts(study: Study, figure: str) -> dict[str, str]:
     """Return what a figure is made from, for its caption and its metadata."""
     entry = study.figures[figure]
     models = [study.models[name] for name in entry.models]
@@ -23,7 +19,7 @@ def facts(study: "Study", figure: str) -> dict[str, str]:
     data = sorted({model.data for model in models})
     splits = measure.splits(study)
     made_from = [*data, f"{' and '.join(splits)} images"] if splits else data
-    found = {"Study": describing.title(study), "Data": ", ".join(made_from)}
+    found = {Study: describing.title(study), "Data": ", ".join(made_from)}
     for name in data:
         found |= describing.classes(study, name, splits)
     for model in models:
@@ -32,7 +28,7 @@ def facts(study: "Study", figure: str) -> dict[str, str]:
     return found
 
 
-def _values(study: "Study", names: Names) -> Values:
+def _values(study: Study, names: Names) -> Values:
     name = names["figure"]
     entry = study.figures[name]
     measures = registry.of(study)

@@ -6,13 +6,12 @@ from typing import TYPE_CHECKING
 
 from vitscope.data.source_files import listing_digest
 from vitscope.jobs import describing
-from vitscope.jobs.job import Files, Job, Names, Request, Resources, Takes, Values
+from vitscope.jobs.job import Files, Job, Names, Request, Resources, Study, Takes, Values
 from vitscope.measures.measure import Work
 from vitscope.networks.building.family import module_of
 
 if TYPE_CHECKING:
     from vitscope.settings.keys import Dataset
-    from vitscope.settings.study import Study
 
 # Of a video, where the study does not say how many are shown: of a minute, or of two.
 UNCOUNTED_FRAMES = 2000
@@ -20,7 +19,7 @@ UNCOUNTED_FRAMES = 2000
 SECONDS_PER_FRAME = 0.2
 
 
-def source_path(study: "Study", name: str) -> Path | None:
+def source_path(study: Study, name: str) -> Path | None:
     """Return where the frames of a video lie, if they are not generated."""
     source = study.videos[name].source
     return Path(source["path"]).expanduser() if "path" in source else None
@@ -36,19 +35,19 @@ def fit_frames(data: "Dataset") -> Values:
     }
 
 
-def _model(study: "Study", names: Names) -> str:
+def _model(study: Study, names: Names) -> str:
     return study.videos[names["video"]].model
 
 
-def _facts(study: "Study", name: str) -> dict[str, str]:
+def _facts(study: Study, name: str) -> dict[str, str]:
     """Return what a video is made from, for its caption and its metadata."""
     path, entry = source_path(study, name), study.videos[name]
     frames = path.name if path else f"generated, {entry.source['generated']}"
-    made_from = {"Study": describing.title(study), "Frames": frames}
+    made_from = {Study: describing.title(study), "Frames": frames}
     return made_from | describing.weights(study.models[entry.model])
 
 
-def _values(study: "Study", names: Names) -> Values:
+def _values(study: Study, names: Names) -> Values:
     name = names["video"]
     entry, path = study.videos[name], source_path(study, name)
     network = study.network(entry.model)

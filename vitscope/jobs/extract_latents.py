@@ -1,20 +1,16 @@
 """Extract the latents of one shard of images at every cut point of a model."""
 
 from math import ceil
-from typing import TYPE_CHECKING
 
-from vitscope.jobs.job import Files, Job, Names, Request, Resources, Takes, Values
+from vitscope.jobs.job import Files, Job, Names, Request, Resources, Study, Takes, Values
 from vitscope.measures.measure import Work
 from vitscope.networks.building.family import module_of
-
-if TYPE_CHECKING:
-    from vitscope.settings.study import Study
 
 # Bytes of a value.
 VALUE_BYTES = {"float32": 4, "bfloat16": 2}
 
 
-def _values(study: "Study", names: Names) -> Values:
+def _values(study: Study, names: Names) -> Values:
     network, analysis = study.network(names["model"]), study.analysis
     return {
         "network": network,

@@ -1,16 +1,12 @@
 """Download the official archive of a data set."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from vitscope.data.opening import declared
-from vitscope.jobs.job import Files, Job, Names, Resources, Values
-
-if TYPE_CHECKING:
-    from vitscope.settings.study import Study
+from vitscope.jobs.job import Files, Job, Names, Resources, Study, Values
 
 
-def _values(study: "Study", names: Names) -> Values:
+def _values(study: Study, names: Names) -> Values:
     # No more than this: users of one cache share what they download from the same address.
     source = study.data[names["dataset"]].source
     return {"archive": declared(source["kind"]).archive, "source": source}

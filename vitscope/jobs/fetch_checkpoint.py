@@ -1,23 +1,19 @@
 """Download the checkpoint of a model, or one of its snapshots."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from vitscope.jobs.job import Files, Job, Names, Resources, Values
+from vitscope.jobs.job import Files, Job, Names, Resources, Study, Values
 from vitscope.networks.checkpoints import weight_sources
 
-if TYPE_CHECKING:
-    from vitscope.settings.study import Study
 
-
-def checkpoint_entry(study: "Study", names: Names) -> Values:
+def checkpoint_entry(study: Study, names: Names) -> Values:
     """Return where the weights of a model come from, at the end or at a moment of its training."""
     if "snapshot" in names:
         return study.snapshot(names["model"], names["snapshot"])
     return study.models[names["model"]].checkpoint
 
 
-def _values(study: "Study", names: Names) -> Values:
+def _values(study: Study, names: Names) -> Values:
     # No more than this: users of one cache share what they download from the same address.
     return {"checkpoint": weight_sources.file_values(checkpoint_entry(study, names))}
 

@@ -1,4 +1,4 @@
-"""What a job is: what its result depends on, which modules it reaches, what it takes, its work.
+"""What a job is: what its result depends on, what it takes, and its work.
 
 Every kind of work is a module beside this file that holds `JOB`, and `run`, from paths to paths.
 These modules are read with the rules, so that they import what is heavy where they need it.
@@ -15,7 +15,10 @@ from vitscope.measures.measure import Work
 
 if TYPE_CHECKING:
     from vitscope.settings.keys import Dataset
-    from vitscope.settings.study import Study
+    from vitscope.settings.study import Study as Study
+else:
+    # A job that runs reads no study, nor what checks one.
+    Study = Any
 
 # The wildcards of a job: which model, measure, part and so on of a study it is about.
 Names = Mapping[str, str]
@@ -47,7 +50,7 @@ class Network:
 class Request:
     """A job of a study, with what is known of it: its network, its images, and what it loads."""
 
-    study: "Study"
+    study: Study
     names: Names
     network: Network | None = None
     images: int | None = None
@@ -61,7 +64,7 @@ class Request:
         return self.study.data[self.names["dataset"]]
 
 
-def its_model(study: "Study", names: Names) -> str | None:
+def its_model(study: Study, names: Names) -> str | None:
     """Return the model that a job is about, by its name."""
     return names.get("model")
 
@@ -87,7 +90,7 @@ class Takes:
     beside: int = 0
 
 
-def no_values(study: "Study", names: Names) -> Values:
+def no_values(study: Study, names: Names) -> Values:
     """Return nothing: the result depends on the inputs alone."""
     return {}
 
@@ -100,10 +103,10 @@ class Job:
     `batches` is the setting that says how many images are in memory at once.
     """
 
-    values: Callable[["Study", Names], Values] = no_values
+    values: Callable[[Study, Names], Values] = no_values
     takes: Takes = Takes()
     batches: str | Callable[[Names], str | None] | None = None
-    model: Callable[["Study", Names], str | None] = its_model
+    model: Callable[[Study, Names], str | None] = its_model
 
     def batch_setting(self, names: Names) -> str | None:
         """Return the setting that says how many images are in memory at once, if there is one."""

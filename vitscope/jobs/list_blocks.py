@@ -1,15 +1,10 @@
 """Write the block table of a model."""
 
-from typing import TYPE_CHECKING
-
-from vitscope.jobs.job import Files, Job, Names, Resources, Takes, Values
+from vitscope.jobs.job import Files, Job, Names, Resources, Study, Takes, Values
 from vitscope.networks.building.family import module_of
 
-if TYPE_CHECKING:
-    from vitscope.settings.study import Study
 
-
-def _values(study: "Study", names: Names) -> Values:
+def _values(study: Study, names: Names) -> Values:
     network = study.network(names["model"])
     return {
         "model": names["model"],

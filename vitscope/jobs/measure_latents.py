@@ -1,16 +1,11 @@
 """Measure a shard of latents."""
 
-from typing import TYPE_CHECKING
-
 from vitscope.jobs.extract_latents import latents_bytes
-from vitscope.jobs.job import Files, Job, Names, Request, Resources, Takes, Values
+from vitscope.jobs.job import Files, Job, Names, Request, Resources, Study, Takes, Values
 from vitscope.measures import registry
 
-if TYPE_CHECKING:
-    from vitscope.settings.study import Study
 
-
-def _values(study: "Study", names: Names) -> Values:
+def _values(study: Study, names: Names) -> Values:
     measures = registry.of(study)
     measure, model, part = names["measure"], names["model"], int(names["part"])
     return {

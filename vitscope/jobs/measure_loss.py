@@ -1,18 +1,13 @@
 """Measure the loss of a model on augmented images of its training, at a moment of it."""
 
-from typing import TYPE_CHECKING
-
-from vitscope.jobs.job import Files, Job, Names, Resources, Takes, Values
+from vitscope.jobs.job import Files, Job, Names, Resources, Study, Takes, Values
 from vitscope.jobs.measure_model import batches_of_measure, work_of_measure
 from vitscope.measures import registry
 from vitscope.networks.building.family import module_of
 from vitscope.training.snapshots import END
 
-if TYPE_CHECKING:
-    from vitscope.settings.study import Study
 
-
-def _values(study: "Study", names: Names) -> Values:
+def _values(study: Study, names: Names) -> Values:
     measures = registry.of(study)
     measure, model = names["measure"], names["model"]
     network = study.network(model)

@@ -1,17 +1,12 @@
 """Measure a model on images, as a whole or a part of what there is to measure."""
 
-from typing import TYPE_CHECKING
-
-from vitscope.jobs.job import Files, Job, Names, Request, Resources, Takes, Values
+from vitscope.jobs.job import Files, Job, Names, Request, Resources, Study, Takes, Values
 from vitscope.measures import registry
 from vitscope.measures.measure import Work
 from vitscope.networks.building.family import module_of
 
-if TYPE_CHECKING:
-    from vitscope.settings.study import Study
 
-
-def _values(study: "Study", names: Names) -> Values:
+def _values(study: Study, names: Names) -> Values:
     measures = registry.of(study)
     measure, model = names["measure"], names["model"]
     network = study.network(model)

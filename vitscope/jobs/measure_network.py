@@ -1,16 +1,11 @@
 """Measure the network of a model as it is, with its weights and without images."""
 
-from typing import TYPE_CHECKING
-
-from vitscope.jobs.job import Files, Job, Names, Resources, Takes, Values
+from vitscope.jobs.job import Files, Job, Names, Resources, Study, Takes, Values
 from vitscope.measures import registry
 from vitscope.networks.building.family import module_of
 
-if TYPE_CHECKING:
-    from vitscope.settings.study import Study
 
-
-def _values(study: "Study", names: Names) -> Values:
+def _values(study: Study, names: Names) -> Values:
     measures = registry.of(study)
     measure, model = names["measure"], names["model"]
     network = study.network(model)

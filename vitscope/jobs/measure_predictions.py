@@ -1,15 +1,10 @@
 """Measure what a model says of images."""
 
-from typing import TYPE_CHECKING
-
-from vitscope.jobs.job import Files, Job, Names, Resources, Values
+from vitscope.jobs.job import Files, Job, Names, Resources, Study, Values
 from vitscope.measures import registry
 
-if TYPE_CHECKING:
-    from vitscope.settings.study import Study
 
-
-def _values(study: "Study", names: Names) -> Values:
+def _values(study: Study, names: Names) -> Values:
     measures = registry.of(study)
     measure, model = names["measure"], names["model"]
     return {

@@ -1,17 +1,13 @@
 """Count how many test images the network of a step of a build-up classifies rightly."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from vitscope.jobs import buildups
-from vitscope.jobs.job import Files, Job, Names, Request, Resources, Takes, Values
+from vitscope.jobs.job import Files, Job, Names, Request, Resources, Study, Takes, Values
 from vitscope.measures.measure import Work, passes
 
-if TYPE_CHECKING:
-    from vitscope.settings.study import Study
 
-
-def _values(study: "Study", names: Names) -> Values:
+def _values(study: Study, names: Names) -> Values:
     return {
         "where": f"{study.path}: buildups.{names['buildup']}.weights",
         "batch_size": study.analysis.batch_size,

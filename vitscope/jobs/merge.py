@@ -1,14 +1,9 @@
 """Merge the parts that were measured of a model, or of the two of a pair, to a table."""
 
-from typing import TYPE_CHECKING
-
 from vitscope.files.pairs import by_prefix
-from vitscope.jobs.job import Files, Job, Names, Resources, Values
+from vitscope.jobs.job import Files, Job, Names, Resources, Study, Values
 from vitscope.measures import registry
 from vitscope.measures.measure import Measure
-
-if TYPE_CHECKING:
-    from vitscope.settings.study import Study
 
 
 def measure_of_parts(measure: Measure) -> Measure:
@@ -16,7 +11,7 @@ def measure_of_parts(measure: Measure) -> Measure:
     return registry.declared(measure.parts_of) if measure.parts_of else measure
 
 
-def _values(study: "Study", names: Names) -> Values:
+def _values(study: Study, names: Names) -> Values:
     measures = registry.of(study)
     measure = measures.declared(names["measure"])
     merging = measures.merging_module(measure.name)

@@ -1,18 +1,13 @@
 """Classify the images of a split by a model."""
 
-from typing import TYPE_CHECKING
-
 from vitscope.errors import VitscopeError
-from vitscope.jobs.job import Files, Job, Names, Request, Resources, Takes, Values
+from vitscope.jobs.job import Files, Job, Names, Request, Resources, Study, Takes, Values
 from vitscope.measures import registry
 from vitscope.measures.measure import Work, passes
 from vitscope.networks.building.family import module_of
 
-if TYPE_CHECKING:
-    from vitscope.settings.study import Study
 
-
-def _selection(study: "Study", split: str) -> Values:
+def _selection(study: Study, split: str) -> Values:
     """Return which images of a split are classified, for the measures of predictions."""
     wanted = {
         measure.predicted(study)
@@ -24,7 +19,7 @@ def _selection(study: "Study", split: str) -> Values:
     return {"wanted": wanted.pop(), "seed": study.analysis.seed}
 
 
-def _values(study: "Study", names: Names) -> Values:
+def _values(study: Study, names: Names) -> Values:
     network, split = study.network(names["model"]), names["split"]
     return {
         "model": names["model"],

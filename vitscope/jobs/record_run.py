@@ -1,16 +1,11 @@
 """Write down what made the results of a study."""
 
-from typing import TYPE_CHECKING
-
-from vitscope.jobs.job import Files, Job, Names, Resources, Values
+from vitscope.jobs.job import Files, Job, Names, Resources, Study, Values
 from vitscope.measures import registry
 from vitscope.package_data import ROOT
 
-if TYPE_CHECKING:
-    from vitscope.settings.study import Study
 
-
-def splits_shown(study: "Study") -> list[tuple[str, str]]:
+def splits_shown(study: Study) -> list[tuple[str, str]]:
     """Return the data sets and splits that the figures of a study are made from."""
     shown = {
         (study.models[model].data, name)
@@ -21,7 +16,7 @@ def splits_shown(study: "Study") -> list[tuple[str, str]]:
     return sorted(shown)
 
 
-def _values(study: "Study", names: Names) -> Values:
+def _values(study: Study, names: Names) -> Values:
     return {"name": study.name, "study": study.settings}
 
 

@@ -1,22 +1,18 @@
 """Write one table of a study from those of its models, or pairs of them."""
 
 from dataclasses import asdict
-from typing import TYPE_CHECKING
 
-from vitscope.jobs.job import Files, Job, Names, Resources, Values
+from vitscope.jobs.job import Files, Job, Names, Resources, Study, Values
 from vitscope.measures import registry
 from vitscope.networks.finding.cut_point_columns import BLOCKS
 
-if TYPE_CHECKING:
-    from vitscope.settings.study import Study
 
-
-def columns_of(study: "Study", table: str) -> Values:
+def columns_of(study: Study, table: str) -> Values:
     """Return the name and the columns of a table, as plain values."""
     return asdict(BLOCKS) if table == "blocks" else registry.of(study).columns_of(table)
 
 
-def _values(study: "Study", names: Names) -> Values:
+def _values(study: Study, names: Names) -> Values:
     return {"columns": columns_of(study, names["table"])}
 
 

@@ -1,15 +1,10 @@
 """Write the table of a build-up from the results of its steps, and its best network."""
 
-from typing import TYPE_CHECKING
-
 from vitscope.jobs import buildups
-from vitscope.jobs.job import Files, Job, Names, Resources, Values
-
-if TYPE_CHECKING:
-    from vitscope.settings.study import Study
+from vitscope.jobs.job import Files, Job, Names, Resources, Study, Values
 
 
-def _values(study: "Study", names: Names) -> Values:
+def _values(study: Study, names: Names) -> Values:
     name = names["buildup"]
     return {
         "name": name,

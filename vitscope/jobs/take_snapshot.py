@@ -2,17 +2,13 @@
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from vitscope.errors import unknown
-from vitscope.jobs.job import Files, Job, Names, Resources, Values
+from vitscope.jobs.job import Files, Job, Names, Resources, Study, Values
 from vitscope.training.snapshots import END, INIT, WARMUP, after_epoch, epochs_of
 
-if TYPE_CHECKING:
-    from vitscope.settings.study import Study
 
-
-def _values(study: "Study", names: Names) -> Values:
+def _values(study: Study, names: Names) -> Values:
     """Return after which epoch the recipe of a model keeps its weights; refuse any other."""
     model, epoch = names["model"], int(names["epoch"])
     kept = epochs_of(asdict(study.recipe(model)))

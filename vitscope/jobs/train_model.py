@@ -5,13 +5,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vitscope.buildup import proposal
-from vitscope.jobs.job import Files, Job, Names, Request, Resources, Takes, Values
+from vitscope.jobs.job import Files, Job, Names, Request, Resources, Study, Takes, Values
 from vitscope.measures.measure import Work, passes
 from vitscope.networks.building.family import module_of
 
 if TYPE_CHECKING:
     from vitscope.settings.keys import Recipe
-    from vitscope.settings.study import Study
 
 # Forward and backward.
 PASSES = 3
@@ -19,7 +18,7 @@ PASSES = 3
 AUGMENTING_MB = 520
 
 
-def _values(study: "Study", names: Names) -> Values:
+def _values(study: Study, names: Names) -> Values:
     recipe = {"recipe": asdict(_recipe(study, names)), "device": study.device}
     if "buildup" in names:
         # Its network is known when it was decided.
@@ -30,13 +29,13 @@ def _values(study: "Study", names: Names) -> Values:
     return recipe | {"network": network, "modules": [module_of(network["family"])]}
 
 
-def _recipe(study: "Study", names: Names) -> "Recipe":
+def _recipe(study: Study, names: Names) -> "Recipe":
     if "buildup" in names:
         return study.recipe_of_steps(names["buildup"])
     return study.recipe(names["model"])
 
 
-def _model(study: "Study", names: Names) -> str:
+def _model(study: Study, names: Names) -> str:
     return study.buildups[names["buildup"]].baseline if "buildup" in names else names["model"]
 
 
