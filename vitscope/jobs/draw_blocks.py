@@ -27,4 +27,4 @@ def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> 
     with style(inputs["style"]):
         figure = plot(blocks, literal(values["label"]))
         for path in outputs.values():
-            save(figure, path, f"blocks of {values['model']}", {Study: values["study"]})
+            save(figure, path, f"blocks of {values['model']}", {"Study": values["study"]})

@@ -11,7 +11,7 @@ def _facts(study: Study, name: str) -> dict[str, str]:
     images = "all" if recipe.images is None else str(recipe.images)
     weights = "trained by this workflow" if entry.weights is None else entry.weights["bundled"]
     return {
-        Study: describing.title(study),
+        "Study": describing.title(study),
         "Data": f"{baseline.data}, test images",
         "Baseline": f"{baseline.label}, as an AlterNet without attention",
         "Training": f"{recipe.epochs} epochs of {images} training images, seed {recipe.seed}",

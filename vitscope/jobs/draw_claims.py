@@ -22,4 +22,4 @@ def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> 
     with style(inputs["style"]):
         figure = plot(CLAIMS.read(inputs["claims"]), labels)
         for path in outputs.values():
-            save(figure, path, "claims", {Study: values["study"]})
+            save(figure, path, "claims", {"Study": values["study"]})

@@ -19,7 +19,7 @@ def facts(study: Study, figure: str) -> dict[str, str]:
     data = sorted({model.data for model in models})
     splits = measure.splits(study)
     made_from = [*data, f"{' and '.join(splits)} images"] if splits else data
-    found = {Study: describing.title(study), "Data": ", ".join(made_from)}
+    found = {"Study": describing.title(study), "Data": ", ".join(made_from)}
     for name in data:
         found |= describing.classes(study, name, splits)
     for model in models:

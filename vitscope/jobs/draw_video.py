@@ -43,7 +43,7 @@ def _facts(study: Study, name: str) -> dict[str, str]:
     """Return what a video is made from, for its caption and its metadata."""
     path, entry = source_path(study, name), study.videos[name]
     frames = path.name if path else f"generated, {entry.source['generated']}"
-    made_from = {Study: describing.title(study), "Frames": frames}
+    made_from = {"Study": describing.title(study), "Frames": frames}
     return made_from | describing.weights(study.models[entry.model])
 
 
