@@ -76,7 +76,7 @@ EDITED_FILES = {
     "vitscope/drawing/layout.py": DRAWN,
     "vitscope/claims/published_points/fig9.csv": DRAWN,
     "vitscope/claims/published_points/fig8.csv": {},
-    "vitscope/measures/feature_variance/figure.py": DRAWN,
+    "vitscope/drawing/by_depth.py": DRAWN,
     "vitscope/measures/feature_variance/compute.py": MEASURED_AGAIN,
     "vitscope/measures/fourier/compute.py": {},
     "vitscope/networks/running/latents.py": EXTRACTED,
