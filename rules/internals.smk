@@ -1,6 +1,6 @@
 """What Snakemake has no public way for, each with its reason; and how a run begins and ends.
 
-tests/runs/test_internals.py fails where one of these breaks.
+tests/runs (test_refusals, test_failures, test_latents_on_disk) and tests/faults fail where one breaks.
 """
 
 from snakemake.cli import get_argument_parser

@@ -17,18 +17,20 @@ if TYPE_CHECKING:
 def _figures(study: Study) -> dict[str, Values]:
     """Return the figures that the paper may claim something of, and who counts it."""
     found = {}
+    measures = registry.of(study)
     for name, figure in study.figures.items():
-        measures = registry.of(study)
         kind = measures.kinds()[figure.kind]
         if measures.has(kind.measure, "claims"):
             found[name] = {
                 "kind": figure.kind,
-                "module": registry.module(kind.measure, "claims"),
+                "module": measures.module(kind.measure, "claims"),
                 "models": figure.models,
                 "published": None if figure.published is None else asdict(figure.published),
                 "columns": sorted(kind.published),
                 "snapshots": figure.shown_snapshots(),
             }
+            if own := measures.own.get(kind.measure):
+                found[name]["own"] = {"runs": own.claims, **asdict(own.table)}
     return found
 
 
@@ -84,13 +86,19 @@ def _paths(given: str | list[str]) -> list[str]:
 
 def _evidence(figures: dict[str, Values]) -> "dict[str, Evidence]":
     """Return what is claimed of each figure, and what it is counted on; some have no claims."""
+    found = {name: _evidence_of(figure) for name, figure in figures.items()}
+    return {name: evidence for name, evidence in found.items() if evidence}
+
+
+def _evidence_of(figure: Values) -> "Evidence | None":
     from importlib import import_module
 
-    found = {
-        name: import_module(figure["module"]).CLAIMS.get(figure["kind"])
-        for name, figure in figures.items()
-    }
-    return {name: evidence for name, evidence in found.items() if evidence}
+    module = import_module(figure["module"])
+    if "own" in figure:
+        own: Evidence = module.read_claims(**figure["own"])
+        return own
+    found: Evidence | None = module.CLAIMS.get(figure["kind"])
+    return found
 
 
 def _read_tables(inputs: Files, evidence: "dict[str, Evidence]") -> "dict[str, pd.DataFrame]":

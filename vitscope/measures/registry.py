@@ -93,7 +93,9 @@ class Registry:
 
     def has(self, measure: str, part: str) -> bool:
         """Tell whether a measure has a module of this name."""
-        return measure not in self.own and path(measure, f"{part}.py").is_file()
+        if measure in self.own:
+            return part == "claims" and self.own[measure].claims is not None
+        return path(measure, f"{part}.py").is_file()
 
     def declared(self, measure: str) -> Measure:
         """Return what a measure says of itself."""
@@ -117,9 +119,13 @@ class Registry:
 
     def claims_of(self, measure: str) -> "Mapping[str, Evidence]":
         """Return what is claimed of the kinds of figures of a measure, and who counts it."""
-        found: Mapping[str, Evidence] = {}
-        if self.has(measure, "claims"):
-            found = import_module(self.module(measure, "claims")).CLAIMS
+        if not self.has(measure, "claims"):
+            return {}
+        module = import_module(self.module(measure, "claims"))
+        if measure in self.own:
+            own = self.own[measure]
+            return {measure: module.read_claims(own.claims, own.table.name, own.table.columns)}
+        found: Mapping[str, Evidence] = module.CLAIMS
         return found
 
     def table(self, measure: str) -> "Table":

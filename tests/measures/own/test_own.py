@@ -147,6 +147,41 @@ def test_a_file_may_say_how_parts_are_merged_and_drawn(tmp_path: Path) -> None:
     assert drawn.get_suptitle() == "1 of 1"
 
 
+CLAIMING = (
+    LEAST
+    + """
+
+from vitscope.claims.claim import Claim, Finding, every_model
+
+def grows(points):
+    return Finding(float(points["value"].iloc[-1] - points["value"].iloc[0]))
+
+CLAIMS = (
+    Claim("grows", "It grows", "me", "difference", "Last minus first.", every_model, grows, 0),
+)
+"""
+)
+
+
+def test_a_file_may_claim_something(tmp_path: Path) -> None:
+    assert not Registry({"tails": declare(tmp_path, LEAST)}).has("tails", "claims")
+    own = declare(tmp_path, CLAIMING)
+    measures = Registry({"tails": own})
+    assert measures.has("tails", "claims")
+    (evidence,) = measures.claims_of("tails").values()
+    assert evidence.table == own.table
+    points = {"model": "m", "index": [1, 0], "kind": ["msa", "stem"], "value": [3.0, 1.0]}
+    rows = pd.DataFrame(points | {"stage": 0, "height": 2, "width": 2})
+    (claim,) = evidence.claims
+    found = claim.find(evidence.measured(rows, rows))
+    assert found is not None
+    assert found.value == 2
+    (tmp_path / "wrong").mkdir()
+    wrong = declare(tmp_path / "wrong", CLAIMING + "\nCLAIMS = (1,)\n")
+    with pytest.raises(VitscopeError, match=r"tails\.py: CLAIMS: found something else"):
+        Registry({"tails": wrong}).claims_of("tails")
+
+
 FILE = "tails.py"
 NO_PLOT = 'TABLE = {"model": "string"}\ndef measure(maps): ...\ndef merge(parts): ...\n'
 

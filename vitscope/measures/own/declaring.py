@@ -40,11 +40,15 @@ SECONDS_PER_GB = 2.0
 
 @dataclass(frozen=True)
 class OwnMeasure:
-    """A measure of a user's own: what it declares, its table, and the table of its parts."""
+    """A measure of a user's own: what it declares, its table, and the table of its parts.
+
+    `claims` say where its claims are read, if its file has any.
+    """
 
     measure: Measure
     table: Table
     part: Table
+    claims: Mapping[str, str] | None = None
 
 
 def declare_own(name: str, entry: Mapping[str, Any], folder: Path, where: str) -> OwnMeasure:
@@ -85,7 +89,7 @@ def declare_own(name: str, entry: Mapping[str, Any], folder: Path, where: str) -
         arguments=_always({**runs, "keywords": keywords}),
         merge=merge,
     )
-    return OwnMeasure(own, table, part)
+    return OwnMeasure(own, table, part, runs if "CLAIMS" in defined.names else None)
 
 
 def _always(given: Given) -> Any:

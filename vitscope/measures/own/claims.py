@@ -1,0 +1,25 @@
+"""Claims of a user's own: what `CLAIMS` of a file says, counted as the paper's are."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from vitscope.claims.by_block import in_order
+from vitscope.claims.claim import Claim
+from vitscope.claims.evidence import Evidence
+from vitscope.errors import VitscopeError
+from vitscope.files.tables import Columns, Table
+from vitscope.networks.building.own_code import OwnCode, shown
+from vitscope.networks.building.own_run import running
+
+
+def read_claims(runs: Mapping[str, str], name: str, columns: Columns) -> Evidence:
+    """Return the claims of a file, which are counted on the table of its measure."""
+    file = Path(runs["file"])
+    with running(OwnCode(file, runs["module"]), "CLAIMS") as own:
+        claims = tuple(own.CLAIMS)
+        if not all(isinstance(each, Claim) for each in claims):
+            raise VitscopeError(
+                f"{shown(file)}: CLAIMS: found something else than claims, allowed: a tuple of "
+                f"vitscope.claims.claim.Claim."
+            )
+        return Evidence(Table(name, columns), claims, in_order)
