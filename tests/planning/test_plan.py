@@ -224,7 +224,16 @@ def test_costs_are_summed(frozen: Study) -> None:
     assert any(line.split()[:3] == ["all", "3", "30"] for line in text.splitlines())
 
 
-@pytest.mark.parametrize("name", ["mini", "cifar100", "paper", "probing"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "mini",
+        *(
+            pytest.param(each, marks=pytest.mark.nightly)
+            for each in ("cifar100", "paper", "probing")
+        ),
+    ],
+)
 def test_every_study_is_planned_whole(name: str, tmp_path: Path) -> None:
     """Each job of a dry run is known to the plan, with what it takes."""
     command = [sys.executable, "-m", "vitscope", "plan", name]
