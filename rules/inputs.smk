@@ -53,16 +53,22 @@ def predicted_split(wildcards):
 # Trainings and checkpoints
 
 
-# The outputs of rules/training.smk and rules/buildups.smk.
-TRAINED = re.compile(
-    re.escape(FOLDERS["results"]) + r"/[^/]+/(training/[^/]+|buildups/[^/]+/trained/step_\d+)"
-    r"/((init|warmup|end|epoch_\d+)\.safetensors|history\.parquet)"
-)
+TRAINED = re.compile(r"(init|warmup|end|epoch_\d+)\.safetensors|history\.parquet")
+
+
+def made_by_training(path):
+    """Whether rules/training.smk or rules/buildups.smk make a file."""
+    if not Path(path).is_relative_to(FOLDERS["results"]):
+        return False
+    *folders, file = Path(path).relative_to(FOLDERS["results"]).parts or [""]
+    of_model = len(folders) == 3 and folders[1] == "training"
+    of_step = len(folders) == 5 and (folders[1], folders[3]) == ("buildups", "trained")
+    return bool((of_model or of_step) and TRAINED.fullmatch(file))
 
 
 def named_file(wildcards, key, entry, download=None):
     """The file that an entry of a model names: from training, on this machine or downloaded."""
-    if TRAINED.fullmatch(entry.get("path", "")):
+    if made_by_training(entry.get("path", "")):
         return entry["path"]
     where = f"{study_of(wildcards).path}: models.{wildcards.model}.{key}"
     local = exit_on_user_error(local_file, where, entry, ROOT)
