@@ -20,7 +20,7 @@ README = (REPOSITORY / "README.md").read_text(encoding="utf-8")
 def test_all_of_a_study_is_nothing_of_the_default_one(finished: Workflow) -> None:
     everything = f"figures/{TINY}/all"
     # All else is made already, under the name of the default study.
-    made = {"draw_figure": len(SOME_KINDS) - 1, "draw_video": 1, everything: 1}
+    made = {"draw_figure": len(SOME_KINDS) - 1, "draw_video": 1, "all_of_study": 1}
     assert finished.plan(everything) == made
 
 

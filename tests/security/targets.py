@@ -235,7 +235,7 @@ TARGETS: dict[str, Target] = {
     ),
     "CIFAR pickle": Target("batch", lambda: [_batch()], _read_cifar_batch),
     "CIFAR-C archive": Target(
-        "a.tar", _official, lambda path: official._member(path, "fog.npy").sum()
+        "a.tar", _official, lambda path: official._map_member(path, "fog.npy").sum()
     ),
     "npz": Target("a.npz", _npz, lambda path: _all(Npz(path))),
     "parquet": Target("a.parquet", _parquet, lambda path: _all(Parquet(path, None, None))),
