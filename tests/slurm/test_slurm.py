@@ -81,10 +81,12 @@ def test_the_tables_are_those_of_one_machine(slurm, made, tmp_path):
     assert states(jobs) == {"COMPLETED": len(jobs)}
     kinds = submitted(output)
     assert kinds.keys() == {job.number for job in jobs}
-    # Of the short jobs and of those that need the network, none was sent to a node; of each of two
+    # Of the short jobs without torch and of those that need the network, none was sent to a node; of each of two
     # models there are two shards.
     assert Counter("shard" if "group_shard" in kind else kind for kind in kinds.values()) == {
         "rule_build_split": 2,
+        "rule_convert_checkpoint": 2,
+        "rule_list_blocks": 2,
         "rule_augment_images": 1,
         "rule_measure_loss": 2,
         "shard": 2 * 2,
