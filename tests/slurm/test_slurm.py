@@ -81,8 +81,8 @@ def test_the_tables_are_those_of_one_machine(slurm, made, tmp_path):
     assert states(jobs) == {"COMPLETED": len(jobs)}
     kinds = submitted(output)
     assert kinds.keys() == {job.number for job in jobs}
-    # Of the short jobs without torch and of those that need the network, none was sent to a node; of each of two
-    # models there are two shards.
+    # Of the short jobs without torch and of those that need the network, none was sent to a
+    # node; of each of two models there are two shards.
     assert Counter("shard" if "group_shard" in kind else kind for kind in kinds.values()) == {
         "rule_build_split": 2,
         "rule_convert_checkpoint": 2,
