@@ -8,6 +8,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from statistics import median
 from time import perf_counter
 
 from bench.rows import Row
@@ -33,18 +34,35 @@ def _seconds(command: list[str], folder: Path) -> float:
     return perf_counter() - start
 
 
+def _median(command: list[str], folder: Path) -> float:
+    return median(_seconds(command, folder) for _ in range(5))
+
+
+def _one_rule(folder: Path) -> Path:
+    """Make a workflow of one rule, which has nothing to do."""
+    folder.mkdir()
+    (folder / "done").touch()
+    text = 'rule all:\n    output: "done"\n    shell: "touch {output}"\n'
+    (folder / "Snakefile").write_text(text, encoding="utf-8")
+    _seconds(["snakemake", "--cores", "1", "--touch"], folder)
+    shutil.copytree(ROOT / "profiles" / "default", folder / "profiles" / "default")
+    return folder
+
+
 def measure() -> list[Row]:
     """Time the figure from a clean clone, nothing to do, and a new style."""
     figure = ["snakemake", "figures/fig9.pdf"]
     with _clone() as clone:
         first = _seconds(figure, clone)
-        nothing = _seconds(figure, clone)
+        nothing = _median(figure, clone)
+        alone = _median(["snakemake"], _one_rule(clone.parent / "one_rule"))
         style = clone / "vitscope" / "drawing" / "style.mplstyle"
         style.write_text(style.read_text(encoding="utf-8") + "\nlines.linewidth: 1.1\n")
         restyled = _seconds(figure, clone)
     return [
         Row("`snakemake figures/fig9.pdf` in a clean clone", first, "s", 30),
         Row("the same, nothing to do", nothing, "s", 3),
+        Row("times a Snakefile of one rule with nothing to do", nothing / alone, "", 1.35),
         Row("the same after a change of the style file", restyled, "s", 8),
     ]
 
