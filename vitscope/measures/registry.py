@@ -21,7 +21,6 @@ from vitscope.measures.measure import FigureKind, Given, Measure
 if TYPE_CHECKING:
     from vitscope.claims.evidence import Evidence
     from vitscope.files.tables import Table
-    from vitscope.measures.own.declaring import OwnMeasure
     from vitscope.settings.study import Study
 
 HERE = Path(__file__).parent
@@ -67,10 +66,23 @@ def _kinds() -> dict[str, FigureKind]:
 
 
 @dataclass(frozen=True)
+class OwnMeasure:
+    """A measure of a user's own: what it declares, its table, and the table of its parts.
+
+    `claims` say where its claims are read, if its file has any.
+    """
+
+    measure: Measure
+    table: "Table"
+    part: "Table"
+    claims: Mapping[str, str] | None = None
+
+
+@dataclass(frozen=True)
 class Registry:
     """The measures that there are, with a user's own beside those of vitscope."""
 
-    own: Mapping[str, "OwnMeasure"] = field(default_factory=dict)
+    own: Mapping[str, OwnMeasure] = field(default_factory=dict)
 
     def names(self) -> tuple[str, ...]:
         """Return the names of all measures, which their tables have too."""

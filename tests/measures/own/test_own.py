@@ -19,9 +19,9 @@ from vitscope.measures import registry
 from vitscope.measures.captions import caption_of, title_of
 from vitscope.measures.given import OnLatents, Parts
 from vitscope.measures.own import compute, figure
-from vitscope.measures.own.declaring import OwnMeasure, declare_own
+from vitscope.measures.own.declaring import declare_own
 from vitscope.measures.per_image import merge
-from vitscope.measures.registry import Registry
+from vitscope.measures.registry import OwnMeasure, Registry
 from vitscope.networks.finding.cut_point_columns import BLOCKS
 from vitscope.package_data import STYLE
 from vitscope.settings.loading import load_study

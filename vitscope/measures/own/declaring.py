@@ -7,7 +7,7 @@ image; everything else has a default. It may say more by the names that measures
 
 import ast
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,7 @@ from vitscope.measures.measure import (
     bootstrap,
     mean_over_images,
 )
+from vitscope.measures.registry import OwnMeasure
 from vitscope.networks.building.own_code import OwnCode, check_call, digest_of, locate, shown
 
 FUNCTION, MODULES = "measure", "vitscope.measures.own"
@@ -36,19 +37,6 @@ TAKEN = frozenset(
 )
 # Seconds for a GB of latents, as long as nothing better is said: an estimate for plans.
 SECONDS_PER_GB = 2.0
-
-
-@dataclass(frozen=True)
-class OwnMeasure:
-    """A measure of a user's own: what it declares, its table, and the table of its parts.
-
-    `claims` say where its claims are read, if its file has any.
-    """
-
-    measure: Measure
-    table: Table
-    part: Table
-    claims: Mapping[str, str] | None = None
 
 
 def declare_own(name: str, entry: Mapping[str, Any], folder: Path, where: str) -> OwnMeasure:
