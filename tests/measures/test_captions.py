@@ -31,15 +31,20 @@ def rendered(name: str, **snakemake: object) -> str:
     return str(parts["html_body"])
 
 
+def given(**values: object) -> SimpleNamespace:
+    """Return the parameters of a rule: the values of its job."""
+    return SimpleNamespace(values=values)
+
+
 def caption(published: object) -> str:
-    params = SimpleNamespace(members=MEMBERS, facts=FACTS, published=published, caption=TEXT)
+    params = given(members=MEMBERS, facts=FACTS, published=published, caption=TEXT)
     return rendered("figure.rst", params=params)
 
 
 @pytest.mark.parametrize("kind", kinds())
 def test_every_kind_of_figure_says_what_it_shows_and_how_to_read_it(kind):
     text = caption_of(kinds()[kind])
-    params = SimpleNamespace(members=MEMBERS, facts=FACTS, published=None, caption=text)
+    params = given(members=MEMBERS, facts=FACTS, published=None, caption=text)
     html = rendered("figure.rst", params=params)
     own = html.partition("Models:")[0]
     bold = re.findall("<strong>(.+?)</strong>", own.replace("\n", " "))
@@ -107,7 +112,7 @@ def test_the_caption_shows_what_a_study_says_as_it_is():
     members, facts = [{"label": odd}], {f"Checkpoint of {odd}": odd, "Data": "https://host/a_b_"}
     html = rendered(
         "figure.rst",
-        params=SimpleNamespace(members=members, facts=facts, published=None, caption=TEXT),
+        params=given(members=members, facts=facts, published=None, caption=TEXT),
     )
     assert html.count(odd) == 3
     assert "Data: https://host/a_b_<" in html
