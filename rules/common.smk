@@ -173,10 +173,9 @@ def of_job(name, **constants):
 
 def note_planned_job(name, wildcards, output):
     """Tell a plan which job makes a file, and of what."""
-    if PLAN:
-        study, names = study_of(wildcards).name, names_of(wildcards)
-        with open(PLAN, "a", encoding="utf-8") as plan:
-            print(json.dumps([str(output[0]), name, study, names]), file=plan)
+    study, names = study_of(wildcards).name, names_of(wildcards)
+    with open(PLAN, "a", encoding="utf-8") as plan:
+        print(json.dumps([str(output[0]), name, study, names]), file=plan)
 
 
 def request_of(name, wildcards, input, **constants):

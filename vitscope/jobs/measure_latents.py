@@ -2,18 +2,13 @@
 
 from vitscope.jobs.extract_latents import latents_bytes
 from vitscope.jobs.job import Files, Job, Names, Request, Resources, Study, Takes, Values
+from vitscope.jobs.measuring import batch_setting_of, values_of_measure
 from vitscope.measures import registry
 
 
 def _values(study: Study, names: Names) -> Values:
-    measures = registry.of(study)
-    measure, model, part = names["measure"], names["model"], int(names["part"])
-    return {
-        "settings": measures.declared(measure).part(study, model, part),
-        "first_image": part * study.analysis.shard_size,
-        "columns": measures.part_columns_of(measure),
-        "modules": [measures.module(measure, "compute")],
-    }
+    first = int(names["part"]) * study.analysis.shard_size
+    return {**values_of_measure(study, names), "first_image": first}
 
 
 def _seconds(request: Request) -> float:
@@ -22,12 +17,7 @@ def _seconds(request: Request) -> float:
     return rate * latents_bytes(request) / 1e9 if request.network else 0
 
 
-def _batches(names: Names) -> str | None:
-    measure = names["measure"]
-    return registry.declared(measure).batch_setting if measure in registry.names() else None
-
-
-JOB = Job(values=_values, takes=Takes(seconds=_seconds), batches=_batches)
+JOB = Job(values=_values, takes=Takes(seconds=_seconds), batches=batch_setting_of)
 
 
 def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:

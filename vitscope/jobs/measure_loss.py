@@ -2,25 +2,15 @@
 
 from vitscope.jobs.job import Files, Job, Names, Resources, Study, Takes, Values
 from vitscope.jobs.measure_model import batches_of_measure, work_of_measure
-from vitscope.measures import registry
-from vitscope.networks.building.family import module_of
+from vitscope.jobs.measuring import values_with_network
 from vitscope.training.snapshots import END
 
 
 def _values(study: Study, names: Names) -> Values:
-    measures = registry.of(study)
-    measure, model = names["measure"], names["model"]
-    network = study.network(model)
     return {
-        "named": {"model": model, "snapshot": names["snapshot"]},
-        "network": network,
-        "settings": measures.declared(measure).part(study, model, int(names["part"])),
+        **values_with_network(study, names),
+        "named": {"model": names["model"], "snapshot": names["snapshot"]},
         "device": study.device,
-        "columns": measures.columns_of(measure),
-        "modules": [
-            measures.module(measure, "compute"),
-            module_of(network["family"]),
-        ],
     }
 
 

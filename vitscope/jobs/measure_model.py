@@ -1,26 +1,17 @@
 """Measure a model on images, as a whole or a part of what there is to measure."""
 
 from vitscope.jobs.job import Files, Job, Names, Request, Resources, Study, Takes, Values
+from vitscope.jobs.measuring import batch_setting_of, values_with_network
 from vitscope.measures import registry
 from vitscope.measures.measure import Work
-from vitscope.networks.building.family import module_of
 
 
 def _values(study: Study, names: Names) -> Values:
-    measures = registry.of(study)
-    measure, model = names["measure"], names["model"]
-    network = study.network(model)
     return {
-        "model": model,
-        "network": network,
-        "settings": measures.declared(measure).part(study, model, int(names.get("part", 0))),
+        **values_with_network(study, names),
+        "model": names["model"],
         "batch_size": study.analysis.batch_size,
         "device": study.device,
-        "columns": measures.part_columns_of(measure),
-        "modules": [
-            measures.module(measure, "compute"),
-            module_of(network["family"]),
-        ],
     }
 
 
@@ -33,9 +24,7 @@ def work_of_measure(request: Request) -> Work | None:
 
 def batches_of_measure(names: Names) -> str:
     """Return the setting that says how many images a measure has in memory at once."""
-    measure = names["measure"]
-    own = registry.declared(measure).batch_setting if measure in registry.names() else None
-    return own or "analysis.batch_size"
+    return batch_setting_of(names) or "analysis.batch_size"
 
 
 JOB = Job(values=_values, takes=Takes(torch=True, work=work_of_measure), batches=batches_of_measure)

@@ -1,24 +1,11 @@
 """Measure the network of a model as it is, with its weights and without images."""
 
 from vitscope.jobs.job import Files, Job, Names, Resources, Study, Takes, Values
-from vitscope.measures import registry
-from vitscope.networks.building.family import module_of
+from vitscope.jobs.measuring import values_with_network
 
 
 def _values(study: Study, names: Names) -> Values:
-    measures = registry.of(study)
-    measure, model = names["measure"], names["model"]
-    network = study.network(model)
-    return {
-        "model": model,
-        "network": network,
-        "settings": measures.declared(measure).part(study, model, 0),
-        "columns": measures.columns_of(measure),
-        "modules": [
-            measures.module(measure, "compute"),
-            module_of(network["family"]),
-        ],
-    }
+    return {**values_with_network(study, names), "model": names["model"]}
 
 
 JOB = Job(values=_values, takes=Takes(torch=True, loads=("checkpoint",)))

@@ -1,18 +1,11 @@
 """Measure what a model says of images."""
 
 from vitscope.jobs.job import Files, Job, Names, Resources, Study, Values
-from vitscope.measures import registry
+from vitscope.jobs.measuring import values_of_measure
 
 
 def _values(study: Study, names: Names) -> Values:
-    measures = registry.of(study)
-    measure, model = names["measure"], names["model"]
-    return {
-        "model": model,
-        "settings": measures.declared(measure).part(study, model, 0),
-        "columns": measures.columns_of(measure),
-        "modules": [measures.module(measure, "compute")],
-    }
+    return {**values_of_measure(study, names), "model": names["model"]}
 
 
 JOB = Job(values=_values)

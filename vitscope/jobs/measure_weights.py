@@ -1,24 +1,15 @@
 """Measure the weights of a model in training, as recorded there or through its snapshots."""
 
 from vitscope.jobs.job import Files, Job, Names, Resources, Study, Takes, Values
-from vitscope.measures import registry
+from vitscope.jobs.measuring import values_of_measure
 from vitscope.networks.building.family import module_of
 
 
 def _values(study: Study, names: Names) -> Values:
-    measures = registry.of(study)
-    measure, model = names["measure"], study.models[names["model"]]
+    found, model = values_of_measure(study, names), study.models[names["model"]]
     # What was recorded in training takes no network.
     family = [] if model.history else [module_of(model.family)]
-    return {
-        "model": names["model"],
-        "settings": measures.declared(measure).part(study, names["model"], 0),
-        "columns": measures.columns_of(measure),
-        "modules": [
-            measures.module(measure, "compute"),
-            *family,
-        ],
-    }
+    return {**found, "model": names["model"], "modules": [*found["modules"], *family]}
 
 
 JOB = Job(values=_values, takes=Takes(torch=True, loads=("snapshots",)))
