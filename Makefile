@@ -1,8 +1,12 @@
 # `make` lists what there is. Everything runs in .venv, which is set up when it is first needed.
-PYTHON ?= $(firstword $(foreach v,3.11 3.12 3.13,$(shell command -v python$(v))) python3)
+# The first that runs, since a version manager has commands of versions that it has not.
+ifndef PYTHON
+PYTHON := $(shell for v in 3.11 3.12 3.13; do python$$v -c "" 2>&- && echo python$$v && break; done)
+PYTHON := $(or $(PYTHON),python3)
+endif
 VENV := .venv
 BIN := $(VENV)/bin
-PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet -c envs/constraints.txt
+PIP := $(BIN)/python -m pip --disable-pip-version-check install -c envs/constraints.txt
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
@@ -19,13 +23,19 @@ help: ## list what there is
 setup: $(VENV)/.installed ## set up .venv with exact versions
 
 $(VENV)/bin/python:
+	@$(PYTHON) -c "import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14))" || { \
+		echo "vitscope: $(PYTHON) is no Python 3.11 to 3.13: name one, as in make setup PYTHON=python3.12" >&2; \
+		exit 1; }
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.installed: pyproject.toml envs/constraints.txt | $(VENV)/bin/python
-	$(PIP) -e '.[workflow]'
+	@echo "Setting up $(VENV): two minutes and 1.7 GB on disk with the CPU build of PyTorch; where pip"
+	@echo "takes the build for NVIDIA GPUs, as on most Linux machines, several GB are downloaded."
+	$(PIP) -e '.[workflow,slurm]'
 	@touch $@
 
 $(VENV)/.installed-dev: $(VENV)/.installed
+	@echo "Adding what the tests need to $(VENV): half a minute, and 0.6 GB on disk."
 	$(PIP) -e '.[workflow,slurm,dev]'
 	@touch $@
 
@@ -58,14 +68,14 @@ nightly: $(VENV)/.installed-dev ## run all other tests: kills, full disks, dead 
 lint: $(VENV)/.installed-dev ## check style, types and workflow
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/snakefmt --check Snakefile rules
+	$(BIN)/snakefmt --check Snakefile workflow rules
 	$(BIN)/mypy
 	$(BIN)/snakemake --lint
 
 format: $(VENV)/.installed-dev ## format the code, write the generated parts of the docs
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
-	$(BIN)/snakefmt Snakefile rules
+	$(BIN)/snakefmt Snakefile workflow rules
 	$(BIN)/python -m vitscope.manual.pages
 
 regenerate: $(VENV)/.installed-dev ## make all mini figures, compare tables and pixels with tests

@@ -1,9 +1,11 @@
 from snakemake.utils import min_version
 
+from vitscope import package_data
+
 min_version("9.20")
 
 
-configfile: f"{workflow.basedir}/config/config.yaml"
+configfile: f"{package_data.ROOT}/config/config.yaml"
 
 
 pathvars:
@@ -22,14 +24,14 @@ wildcard_constraints:
     study=one_of(STUDIES),
     model=one_of(names_in("models")),
     dataset=one_of(names_in("data")),
-    split=one_of(split_names()),
+    split=one_of(named_by(lambda study: [s for d in study.data.values() for s in d.splits])),
     buildup=one_of(names_in("buildups")),
     weights=one_of(("bundled", "trained")),
     step=r"\d+",
     format=one_of(targets.VIDEO_FORMATS),
-    table=one_of(tables_in()),
+    table=one_of(named_by(Study.tables)),
     measure=one_of({*registry.names(), *names_in("own_measures")}),
-    snapshot=one_of(snapshot_names()),
+    snapshot=one_of(named_by(lambda study: [s for m in study.models.values() for s in m.moments()])),
     part=r"\d+",
     epoch=r"\d+",
 
@@ -68,22 +70,14 @@ onerror:
 rule all:
     default_target: True
     input:
-        collect(
-            "<figures>/{figure}.{format}",
-            figure=figures_of(DEFAULT),
-            format=targets.FORMATS,
-        ),
-        collect("<figures>/{video}.webp", video=sorted(STUDIES[DEFAULT].videos)),
-        tables_and_record(DEFAULT),
+        all_of(DEFAULT, "<figures>"),
     localrule: True
 
 
 rule all_of_study:
     """`figures/{study}/all`: every figure and table of a study; the file that it touches is empty."""
     input:
-        figures_of_study,
-        videos_of_study,
-        lambda wildcards: tables_and_record(wildcards.study),
+        lambda wildcards: all_of(wildcards.study, f"<figures>/{wildcards.study}"),
     output:
         touch("<figures>/{study}/all"),
     localrule: True

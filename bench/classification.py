@@ -14,7 +14,7 @@ from bench.rows import Row
 from vitscope.measures.scores import scores_of
 from vitscope.networks.building.family import find_family
 from vitscope.networks.running.predictions import predict, scores_of_images
-from vitscope.settings.loading import BUNDLED_STUDIES, load_study
+from vitscope.studies.loading import BUNDLED_STUDIES, load_study
 
 IMAGES, CLASSES, BATCH = 50_000, 1000, 125
 PREDICTED, TURNS = 1000, 5

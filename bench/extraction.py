@@ -21,7 +21,7 @@ from vitscope.networks.finding.blocks import list_blocks
 from vitscope.networks.finding.capture import capturing
 from vitscope.networks.finding.cut_points import CutPoint
 from vitscope.networks.running.latents import extract
-from vitscope.settings.loading import BUNDLED_STUDIES, load_study
+from vitscope.studies.loading import BUNDLED_STUDIES, load_study
 
 IMAGES, BATCH, TURNS = 256, 64, 3
 MODELS = ("vit_ti", "resnet_50")

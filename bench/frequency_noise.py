@@ -15,7 +15,7 @@ from bench.rows import Row
 from vitscope.measures.frequency_noise.measure import Settings
 from vitscope.measures.frequency_noise.noise import half_plane, noises, ring, signs
 from vitscope.networks.building.family import find_family
-from vitscope.settings.loading import BUNDLED_STUDIES, load_study
+from vitscope.studies.loading import BUNDLED_STUDIES, load_study
 
 BATCH, TURNS = 64, 3
 MODELS = ("vit_ti", "vit_tiny_imagenet")

@@ -23,7 +23,7 @@ from vitscope.networks.building.family import find_family
 from vitscope.networks.finding.blocks import list_blocks
 from vitscope.networks.running.device import pick_device
 from vitscope.networks.running.latents import extract
-from vitscope.settings.loading import BUNDLED_STUDIES, load_study
+from vitscope.studies.loading import BUNDLED_STUDIES, load_study
 from vitscope.training.augmented import Augmented
 
 MODELS = ("vit_ti", "resnet_50")

@@ -15,7 +15,7 @@ from vitscope.measures.hessian.lanczos import Spectrum, largest
 from vitscope.measures.hessian.operator import Hessian, of_model
 from vitscope.networks.building.family import find_family
 from vitscope.package_data import ROOT
-from vitscope.settings.loading import BUNDLED_STUDIES, load_study
+from vitscope.studies.loading import BUNDLED_STUDIES, load_study
 
 TOP, TOLERANCE, MOST_STEPS, DECAY = 5, 1e-3, 200, 0.05
 TURNS, IMAGES = 3, 16

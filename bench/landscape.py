@@ -19,7 +19,7 @@ from bench.images import noise
 from bench.rows import Row
 from vitscope.measures.landscape.compute import LAYOUTS, grid, losses_at, pick_precision
 from vitscope.networks.building.family import find_family
-from vitscope.settings.loading import BUNDLED_STUDIES, load_study
+from vitscope.studies.loading import BUNDLED_STUDIES, load_study
 from vitscope.training.augmented import Augmented
 from vitscope.training.augmenting import augment_images
 from vitscope.training.batches import Batches

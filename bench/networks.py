@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from vitscope.errors import VitscopeError
-from vitscope.networks.attention.finding import Found, find_attention
+from vitscope.networks.attention.finding import FoundAttention, find_attention
 from vitscope.networks.building.timm_import import import_timm
 from vitscope.networks.finding.blocks import Blocks, list_blocks
 
@@ -32,7 +32,7 @@ def models() -> dict[str, str]:
     return dict(sorted(first.items()))
 
 
-def found_of(model: str) -> tuple[Blocks, Found]:
+def found_of(model: str) -> tuple[Blocks, FoundAttention]:
     """Return the blocks and the attention of a model of timm, for images of its own size."""
     with torch.device("meta"):
         network = import_timm().create_model(model)
@@ -42,7 +42,7 @@ def found_of(model: str) -> tuple[Blocks, Found]:
     return blocks, find_attention(network, described, blocks.points)
 
 
-def attention(found: Found) -> str:
+def attention(found: FoundAttention) -> str:
     """Say how many attentions are read, and why others are not."""
     read, refused = len(found.attentions), Counter(found.refused.values())
     if not read and not refused:

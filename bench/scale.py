@@ -67,7 +67,7 @@ def run(workflow: Workflow, cores: int) -> dict[str, Any]:
     targets = [f"results/{STUDY}/{table}/{MODEL}.parquet" for table in TABLES]
     start = perf_counter()
     latents = workflow.root / "results" / STUDY / "latents"
-    with watched(latents) as peak, watched_jobs(workflow.root) as seen:
+    with watched(latents) as sizes, watched_jobs(workflow.root) as seen:
         arguments = ("--cores", str(cores), *targets)
         process = workflow.start(*arguments, default=STUDY, stdout=subprocess.PIPE)
         output, _ = process.communicate()
@@ -76,7 +76,7 @@ def run(workflow: Workflow, cores: int) -> dict[str, Any]:
     kinds: dict[str, list[list[float]]] = defaultdict(list)
     for log, job in seen.items():
         kinds[kind_of(log)].append([job.processor, job.memory])
-    return {"seconds": perf_counter() - start, "latents": peak.bytes, "kinds": kinds}
+    return {"seconds": perf_counter() - start, "latents": max(sizes), "kinds": kinds}
 
 
 def kind_of(log: str) -> str:

@@ -16,8 +16,7 @@ from vitscope.networks.building.plain_attention import plain_attention
 from vitscope.settings.keys import Recipe
 from vitscope.settings.section import schema_of
 from vitscope.training.batches import Batch, Batches, workers_for
-from vitscope.training.optimization import optimizer_of
-from vitscope.training.steps import take_step
+from vitscope.training.steps import optimizer_of, take_step
 
 CLASSES, BATCH, TURNS, STEPS = 100, 125, 9, 12
 ARCH = {

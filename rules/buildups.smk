@@ -24,12 +24,12 @@ checkpoint decide_step:
         "../scripts/run_job.py"
 
 
-rule train_step:
+use rule train_model as train_step with:
     """Train the network of a step; like any training, it resumes where it was stopped."""
     input:
         tried="<results>/{study}/buildups/{buildup}/trained/step_{step}/tried.json",
-        train=split_of_baseline("train"),
-        test=split_of_baseline("test"),
+        train=split_for("train"),
+        test=split_for("test"),
     output:
         init="<results>/{study}/buildups/{buildup}/trained/step_{step}/init.safetensors",
         warmup="<results>/{study}/buildups/{buildup}/trained/step_{step}/warmup.safetensors",
@@ -40,24 +40,15 @@ rule train_step:
         "<logs>/{study}/buildups/{buildup}/trained/step_{step}/train.log",
     benchmark:
         "<benchmarks>/{study}/buildups/{buildup}/trained/step_{step}/init.tsv"
-    conda:
-        "../envs/torch.yaml"
-    resources:
-        **requests_of("train_model", most=2),
-        gpu=gpu_of,
-    params:
-        **of_job("train_model"),
     message:
         "Training what step {wildcards.step} of {wildcards.buildup} tries"
-    script:
-        "../scripts/run_job.py"
 
 
 rule measure_step:
     input:
         tried=rules.decide_step.output.tried,
         weights=weights_of_step,
-        images=split_of_baseline("test"),
+        images=split_for("test"),
     output:
         result="<results>/{study}/buildups/{buildup}/{weights}/step_{step}/result.parquet",
     log:
@@ -98,10 +89,10 @@ rule tabulate_buildup:
         "../scripts/run_job.py"
 
 
-rule draw_buildup:
+use rule draw_figure as draw_buildup with:
     input:
-        table=table_of_buildup,
-        published=published_of_buildup,
+        table=lambda wildcards: path_of(rules.tabulate_buildup.output.table, wildcards),
+        published=published_of_shown,
         style=STYLE,
     output:
         pdf="<figures>/{buildup}.pdf",
@@ -119,17 +110,13 @@ rule draw_buildup:
     wildcard_constraints:
         buildup=shown_in("buildups"),
     localrule: True
-    conda:
-        "../envs/figures.yaml"
     params:
         **of_job("draw_buildup"),
     message:
         "Drawing {wildcards.buildup}"
-    script:
-        "../scripts/run_job.py"
 
 
-rule train_mini_buildup:
+use rule train_mini as train_mini_buildup with:
     """Train every network of the bundled build-up again, and replace the weights."""
     input:
         trained=trained_steps("mini", "fig12a"),
@@ -138,12 +125,5 @@ rule train_mini_buildup:
     log:
         "<logs>/mini/buildups/bundled.log",
     localrule: True
-    conda:
-        "../envs/base.yaml"
-    params:
-        **of_job("bundle_weights"),
-        folder=str(ROOT / "resources" / "checkpoints" / "mini"),
     message:
         "Writing resources/checkpoints/mini/buildup"
-    script:
-        "../scripts/run_job.py"

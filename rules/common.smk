@@ -15,9 +15,9 @@ from vitscope.files.strict_yaml import load_yaml
 from vitscope.jobs.job import find_job
 from vitscope.measures import registry
 from vitscope.planning import code, costs, targets
-from vitscope.settings.loading import find_studies
+from vitscope.studies.loading import find_studies
 from vitscope.settings.study import Study
-from vitscope.training.snapshots import END
+from vitscope.settings.snapshots import END
 from vitscope.training.leftovers import remove_unfinished
 
 
@@ -28,7 +28,7 @@ def from_here(path):
 
 # How figures look.
 STYLE = from_here(package_data.STYLE)
-ROOT = Path(from_here(workflow.basedir))
+ROOT = Path(from_here(package_data.ROOT))
 FOLDERS = {name: name for name in ("figures", "results")} | config.get("pathvars", {})
 
 
@@ -49,7 +49,7 @@ def studies_asked_for():
     """The studies that a run may be about, by name; to read the others would take time for nothing.
 
     That is the default study, those that the command line names in whatever way, and those whose
-    files they use. What is wrong with a study is told to whoever asks for a target of it.
+    files they use. What is wrong with another study is said when a target asks for it.
     """
     words = set(re.findall(r"[\w-]+", " ".join(sys.argv)))
     everywhere = workflow.basedir != str(package_data.ROOT)
@@ -84,9 +84,14 @@ def one_of(names):
     return "|".join(re.escape(name) for name in sorted(names)) or "(?!)"
 
 
+def named_by(find):
+    """The names that a function finds in any study."""
+    return {name for study in STUDIES.values() for name in find(study)}
+
+
 def names_in(section):
     """The names that any study uses in a section."""
-    return {name for study in STUDIES.values() for name in getattr(study, section)}
+    return named_by(lambda study: getattr(study, section))
 
 
 def shown_in(section):
@@ -98,28 +103,6 @@ def shown_in(section):
         f"{name}/{each}" for name, study in STUDIES.items() for each in getattr(study, section)
     }
     return one_of(found | set(getattr(STUDIES[DEFAULT], section)))
-
-
-def pair_names():
-    """The names of all pairs of models that any study shows."""
-    return {pair for study in STUDIES.values() for pair in study.pairs()}
-
-
-def split_names():
-    """The names of all splits of all data sets."""
-    data = [data for study in STUDIES.values() for data in study.data.values()]
-    return {split for dataset in data for split in dataset.splits}
-
-
-def snapshot_names():
-    """The names of all moments of training."""
-    models = [model for study in STUDIES.values() for model in study.models.values()]
-    return {name for model in models for name in model.moments()}
-
-
-def tables_in(*studies):
-    """The tables that the figures of some studies need, or of all."""
-    return {table for study in studies or STUDIES for table in STUDIES[study].tables()}
 
 
 # Wildcards whose value may have the folder of its study before it, as in `mini/fig9`.
@@ -181,7 +164,7 @@ def note_planned_job(name, wildcards, output):
 def request_of(name, wildcards, input, **constants):
     """A job, with what its inputs say of how much there is to do."""
     job, names = find_job(name), names_of(wildcards) | constants
-    request = costs.request_of(job, study_of(wildcards), names)
+    request = costs.request_of(study_of(wildcards), names)
     return job, exit_on_user_error(costs.with_inputs, job, request, dict(input.items()))
 
 
@@ -213,8 +196,3 @@ def gpu_of(wildcards):
 def lock_of(wildcards):
     """The lock file of a study. No parameter: users of a cache share what they download."""
     return str(study_of(wildcards).lock_path)
-
-
-def figures_of(study):
-    """The names of all figures of a study, and of those of its build-ups."""
-    return sorted([*STUDIES[study].figures, *STUDIES[study].buildups])

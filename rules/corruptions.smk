@@ -6,7 +6,11 @@ So they exist only until all models have been measured on them.
 
 rule corrupt_images:
     input:
-        images=measured_split,
+        images=lambda wildcards: path_of(
+            rules.build_split.output.images,
+            wildcards,
+            split=study_of(wildcards).analysis.split,
+        ),
         official=official_corrupted,
         # What the severities mean; the library reads it.
         parameters=from_here(package_data.CORRUPTION_PARAMETERS),

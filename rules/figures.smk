@@ -8,7 +8,7 @@ wildcard `figure` has the folder of its study before it, or none.
 rule draw_figure:
     input:
         unpack(tables_of_figure),
-        published=published_of_figure,
+        published=published_of_shown,
         style=STYLE,
     output:
         pdf="<figures>/{figure}.pdf",

@@ -3,12 +3,14 @@
 from itertools import count
 
 from vitscope.buildup.proposal import read_proposal
-from vitscope.data.source_files import archive_needed, existing, local_files
+from vitscope.data.source_files import archive_needed, local_files, require_existing
 from vitscope.files.pairs import by_prefix
-from vitscope.jobs import buildups, draw_video
+from vitscope.jobs import buildups
 from vitscope.jobs.augment_images import first_with_same_images
+from vitscope.jobs.draw_video import source_path
 from vitscope.jobs.extract_latents import latents_megabytes
 from vitscope.jobs.fetch_checkpoint import checkpoint_entry
+from vitscope.jobs.job import model_of
 from vitscope.jobs.merge import measure_of_parts
 from vitscope.jobs.record_run import splits_shown
 from vitscope.networks.checkpoints.weight_sources import local_file
@@ -33,21 +35,26 @@ def source_files(wildcards):
     return exit_on_user_error(local_files, where, source, wildcards.split)
 
 
-def split_for(split):
-    """The file of a split of the data set on which a model is measured."""
+def of_model(output, **names):
+    """The output of a rule for the model that a job is about."""
 
     def path(wildcards):
-        study = study_of(wildcards)
-        dataset = study.models[wildcards.model].data
-        name = split(study) if callable(split) else split
-        return path_of(rules.build_split.output.images, wildcards, dataset=dataset, split=name)
+        model = model_of(study_of(wildcards), names_of(wildcards))
+        return path_of(output, wildcards, model=model, **names)
 
     return path
 
 
-def predicted_split(wildcards):
-    """The file of the split that a model classifies."""
-    return split_for(wildcards.split)(wildcards)
+def split_for(split):
+    """The file of a split of the data set of the model that a job is about."""
+
+    def path(wildcards):
+        study = study_of(wildcards)
+        dataset = study.models[model_of(study, names_of(wildcards))].data
+        name = split(study) if callable(split) else split
+        return path_of(rules.build_split.output.images, wildcards, dataset=dataset, split=name)
+
+    return path
 
 
 # Trainings and checkpoints
@@ -152,20 +159,18 @@ def room_to_extract(wildcards, input):
 # Corruptions
 
 
-def measured_split(wildcards):
-    """The file of the split of a data set that a study measures."""
-    split = study_of(wildcards).analysis.split
-    return path_of(rules.build_split.output.images, wildcards, split=split)
+def given_file(study, key, path):
+    """A file or folder that a study names, if it does."""
+    where = f"{study.path}: {key}"
+    return (
+        [] if path is None else exit_on_user_error(require_existing, where, Path(path).expanduser())
+    )
 
 
 def official_corrupted(wildcards):
     """The official corrupted images of a data set, if the study has them."""
-    study = study_of(wildcards)
-    path = study.data[wildcards.dataset].corrupted
-    where = f"{study.path}: data.{wildcards.dataset}.corrupted"
-    if path is None:
-        return []
-    return [exit_on_user_error(existing, where, Path(path).expanduser())]
+    study, name = study_of(wildcards), wildcards.dataset
+    return given_file(study, f"data.{name}.corrupted", study.data[name].corrupted)
 
 
 # Measures
@@ -177,16 +182,11 @@ def all_measures():
     return [*map(registry.declared, registry.names()), *(each.measure for each in own)]
 
 
-def needing(needs, in_parts=False):
-    """A wildcard constraint: the measures that need something, in parts or as a whole."""
+def measures_that(**declared):
+    """A wildcard constraint: the measures that declare this, as a whole where it says no more."""
+    wanted = {"in_parts": False, **declared}.items()
     measures = all_measures()
-    return one_of(m.name for m in measures if m.needs == needs and m.in_parts == in_parts)
-
-
-def merged(of_pairs=False):
-    """A wildcard constraint: the measures that are made in parts, of models or of pairs of them."""
-    measures = all_measures()
-    return one_of(m.name for m in measures if m.in_parts and m.of_pairs == of_pairs)
+    return one_of(m.name for m in measures if all(getattr(m, key) == it for key, it in wanted))
 
 
 def measure_of(wildcards):
@@ -223,13 +223,10 @@ def alike_of(wildcards):
     return path_of(rules.augment_alike.output.images, wildcards, model=first)
 
 
-# What measures of a model may read besides the model and its images, by the names they give it.
-READABLE = {"predictions": predictions_of, "corrupted": corrupted_of, "alike": alike_of}
-
-
 def read_besides(wildcards):
-    """The further inputs of a measure of a model."""
-    return {name: READABLE[name](wildcards) for name in measure_of(wildcards).reads}
+    """What a measure of a model reads besides the model and its images, by the names it gives."""
+    readable = {"predictions": predictions_of, "corrupted": corrupted_of, "alike": alike_of}
+    return {name: readable[name](wildcards) for name in measure_of(wildcards).reads}
 
 
 def moments_of(wildcards):
@@ -260,7 +257,7 @@ def to_merge(wildcards):
     found = {}
     for prefix, model in by_prefix(wildcards.model).items():
         found[f"{prefix}parts"] = parts_of(wildcards, model)
-        if measure_of(wildcards).merges_blocks:
+        if measure_of(wildcards).merge.at_cut_points:
             blocks = path_of(rules.list_blocks.output.blocks, wildcards, model=model)
             found[f"{prefix}blocks"] = blocks
     return found
@@ -305,6 +302,15 @@ def published_of_study(wildcards):
     return published_files(*(figure.published.file for figure in figures if figure.published))
 
 
+def published_of_shown(wildcards):
+    """The published points that a figure shows, or the figure of a build-up, if any."""
+    study, names = study_of(wildcards), names_of(wildcards)
+    if "buildup" in names:
+        return published_files(study.buildups[names["buildup"]].published)
+    published = study.figures[names["figure"]].published
+    return published_files(published and published.file)
+
+
 def tables_of_figure(wildcards):
     """The tables of the models of a figure, or of its pairs, by their names."""
     study = study_of(wildcards)
@@ -316,12 +322,6 @@ def tables_of_figure(wildcards):
     }
 
 
-def published_of_figure(wildcards):
-    """The published points that a figure shows, if any."""
-    published = study_of(wildcards).figures[names_of(wildcards)["figure"]].published
-    return published_files(published and published.file)
-
-
 def labels_of_shown(wildcards):
     """The name of a figure or video in the report."""
     (key,) = (key for key in SHOWN if hasattr(wildcards, key))
@@ -329,28 +329,10 @@ def labels_of_shown(wildcards):
     return labels | ({"format": wildcards.format} if key == "video" else {})
 
 
-def of_video(output):
-    """The output of a rule for the model of a video."""
-
-    def path(wildcards):
-        model = study_of(wildcards).videos[names_of(wildcards)["video"]].model
-        return path_of(output(), wildcards, model=model)
-
-    return path
-
-
 def source_of_video(wildcards):
     """The folder or file of the frames, if these are not generated."""
     study, name = study_of(wildcards), names_of(wildcards)["video"]
-    path = draw_video.source_path(study, name)
-    where = f"{study.path}: videos.{name}.source.path"
-    return [] if path is None else exit_on_user_error(existing, where, path)
-
-
-def tables_of_buildups(wildcards):
-    """The tables of the build-ups of a study."""
-    study = study_of(wildcards)
-    return collect(rules.tabulate_buildup.output.table, study=study.name, buildup=study.buildups)
+    return given_file(study, f"videos.{name}.source.path", source_path(study, name))
 
 
 def splits_of_study(wildcards):
@@ -361,18 +343,6 @@ def splits_of_study(wildcards):
 
 
 # Build-ups
-
-
-def split_of_baseline(split):
-    """The file of a split of the data set of a build-up."""
-
-    def path(wildcards):
-        study = study_of(wildcards)
-        baseline = buildups.baseline_of(study, names_of(wildcards))
-        dataset = study.models[baseline].data
-        return path_of(rules.build_split.output.images, wildcards, dataset=dataset, split=split)
-
-    return path
 
 
 def results_before(wildcards):
@@ -429,35 +399,16 @@ def weights_for_studies(wildcards, input):
     return [{"bundled": b} if b else {"path": t} for b, t in zip(bundled, trained)]
 
 
-def table_of_buildup(wildcards):
-    """The table of a build-up that is drawn."""
-    return path_of(rules.tabulate_buildup.output.table, wildcards)
-
-
-def published_of_buildup(wildcards):
-    """The published points that the figure of a build-up shows, if any."""
-    return published_files(study_of(wildcards).buildups[names_of(wildcards)["buildup"]].published)
-
-
 # All of a study
 
 
-def figures_of_study(wildcards):
-    """Every figure of a study, in every format."""
-    path, study = "<figures>/{study}/{figure}.{format}", wildcards.study
-    return collect(path, study=study, figure=figures_of(study), format=targets.FORMATS)
-
-
-def videos_of_study(wildcards):
-    """Every video of a study."""
-    videos = sorted(STUDIES[wildcards.study].videos)
-    return collect("<figures>/{study}/{video}.webp", study=wildcards.study, video=videos)
-
-
-def tables_and_record(study):
-    """What belongs to a study besides its figures: tables, claims, and the record of the run."""
+def all_of(study, folder):
+    """Every figure of a study in every format, below a folder, its videos and tables, its record."""
+    shown = sorted([*STUDIES[study].figures, *STUDIES[study].buildups])
     return [
-        *collect(rules.tabulate.output.table, study=study, table=tables_in(study)),
+        *collect("{folder}/{figure}.{format}", folder=folder, figure=shown, format=targets.FORMATS),
+        *collect("{folder}/{video}.webp", folder=folder, video=sorted(STUDIES[study].videos)),
+        *collect(rules.tabulate.output.table, study=study, table=STUDIES[study].tables()),
         rules.count_claims.output.claims.format(study=study),
         rules.draw_claims.output.pdf.format(study=study),
         rules.record_run.output.record.format(study=study),

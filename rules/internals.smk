@@ -1,15 +1,19 @@
 """What Snakemake has no public way for, each with its reason; and how a run begins and ends.
 
-tests/runs (test_refusals, test_failures, test_latents_on_disk) and tests/faults fail where one breaks.
+tests/runs (test_refusals, test_failures, test_module, test_latents_on_disk) and tests/faults fail where one breaks.
 """
 
 from snakemake.cli import get_argument_parser
 
 from scripts import _session as session
 
+# Whether another workflow takes this one as a module: targets and files of settings are its own then,
+# and Snakemake leaves out what is to be done at the start and at the end of a run.
+IS_MODULE = workflow.modifier.parent_modifier is not None
+
 # Snakemake has read these already, but took the last of keys that are there twice; which files a
 # user gave is known by `workflow.configfiles` alone.
-for configfile_path in workflow.configfiles:
+for configfile_path in [] if IS_MODULE else workflow.configfiles:
     exit_on_user_error(load_yaml, Path(from_here(configfile_path)))
 
 # A resource that jobs share is limited by the command line or a profile; the bound of a setting is
@@ -32,6 +36,8 @@ def asked_for():
 
 def refuse_wrong_targets():
     """Stop, before anything is planned, at a target that nothing makes or a study does not have."""
+    if IS_MODULE:
+        return
     names = tuple(rule.name for rule in workflow.rules)
     places = targets.Places(FOLDERS["figures"], FOLDERS["results"], names)
     words = [word for word in sys.argv[1:] if not word.startswith("-")]
@@ -63,7 +69,7 @@ def start_alone():
 def report_failures_at_exit():
     """Say why jobs failed when all else is said, where it is seen: their logs have it.
 
-    Which jobs these are, Snakemake tells its logger plugins and nobody else.
+    Which jobs these are, Snakemake tells its logger plugins alone.
     """
     failed = [job for each in workflow.scheduler.failed for job in getattr(each, "jobs", [each])]
     logs = [Path(log) for job in failed for log in job.log]

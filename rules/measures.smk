@@ -17,7 +17,7 @@ rule measure_latents:
     benchmark:
         "<benchmarks>/{study}/{measure}/{model}/{part}.tsv"
     wildcard_constraints:
-        measure=needing("latents", in_parts=True),
+        measure=measures_that(needs="latents", in_parts=True),
     priority: 1
     conda:
         "../envs/base.yaml"
@@ -28,29 +28,6 @@ rule measure_latents:
         **of_job("measure_latents"),
     message:
         "Measuring {wildcards.measure} of {wildcards.model}, shard {wildcards.part}"
-    script:
-        "../scripts/run_job.py"
-
-
-rule measure_predictions:
-    input:
-        predictions=predictions_of,
-        images=images_of,
-    output:
-        table="<results>/{study}/{measure}/{model}.parquet",
-    log:
-        "<logs>/{study}/{measure}/{model}.log",
-    benchmark:
-        "<benchmarks>/{study}/{measure}/{model}.tsv"
-    wildcard_constraints:
-        measure=needing("predictions"),
-    localrule: True
-    conda:
-        "../envs/base.yaml"
-    params:
-        **of_job("measure_predictions"),
-    message:
-        "Measuring {wildcards.measure} of {wildcards.model}"
     script:
         "../scripts/run_job.py"
 
@@ -68,7 +45,7 @@ rule measure_model:
     benchmark:
         "<benchmarks>/{study}/{measure}/{model}.tsv"
     wildcard_constraints:
-        measure=needing("model"),
+        measure=measures_that(needs="model"),
     conda:
         "../envs/torch.yaml"
     resources:
@@ -90,11 +67,31 @@ use rule measure_model as measure_model_part with:
     benchmark:
         "<benchmarks>/{study}/{measure}/{model}/{part}.tsv"
     wildcard_constraints:
-        measure=needing("model", in_parts=True),
-    params:
-        **of_job("measure_model"),
+        measure=measures_that(needs="model", in_parts=True),
     message:
         "Measuring {wildcards.measure} of {wildcards.model}, part {wildcards.part}"
+
+
+use rule measure_model as measure_network with:
+    input:
+        checkpoint=rules.convert_checkpoint.output.checkpoint,
+    wildcard_constraints:
+        measure=measures_that(needs="network"),
+    resources:
+        **requests_of("measure_network"),
+    params:
+        **of_job("measure_network"),
+
+
+use rule measure_model as measure_weights with:
+    input:
+        unpack(moments_of),
+    wildcard_constraints:
+        measure=measures_that(needs="weights"),
+    resources:
+        **requests_of("measure_weights"),
+    params:
+        **of_job("measure_weights"),
 
 
 rule measure_loss:
@@ -109,7 +106,7 @@ rule measure_loss:
     benchmark:
         "<benchmarks>/{study}/{measure}/{model}/{snapshot}/{part}.tsv"
     wildcard_constraints:
-        measure=needing("loss", in_parts=True),
+        measure=measures_that(needs="loss", in_parts=True),
     conda:
         "../envs/torch.yaml"
     resources:
@@ -124,52 +121,6 @@ rule measure_loss:
         "../scripts/run_job.py"
 
 
-rule measure_network:
-    input:
-        checkpoint=rules.convert_checkpoint.output.checkpoint,
-    output:
-        table="<results>/{study}/{measure}/{model}.parquet",
-    log:
-        "<logs>/{study}/{measure}/{model}.log",
-    benchmark:
-        "<benchmarks>/{study}/{measure}/{model}.tsv"
-    wildcard_constraints:
-        measure=needing("network"),
-    conda:
-        "../envs/torch.yaml"
-    resources:
-        **requests_of("measure_network"),
-    params:
-        **of_job("measure_network"),
-    message:
-        "Measuring {wildcards.measure} of {wildcards.model}"
-    script:
-        "../scripts/run_job.py"
-
-
-rule measure_weights:
-    input:
-        unpack(moments_of),
-    output:
-        table="<results>/{study}/{measure}/{model}.parquet",
-    log:
-        "<logs>/{study}/{measure}/{model}.log",
-    benchmark:
-        "<benchmarks>/{study}/{measure}/{model}.tsv"
-    wildcard_constraints:
-        measure=needing("weights"),
-    conda:
-        "../envs/torch.yaml"
-    resources:
-        **requests_of("measure_weights"),
-    params:
-        **of_job("measure_weights"),
-    message:
-        "Measuring {wildcards.measure} of {wildcards.model}"
-    script:
-        "../scripts/run_job.py"
-
-
 rule merge:
     input:
         unpack(to_merge),
@@ -180,7 +131,7 @@ rule merge:
     benchmark:
         "<benchmarks>/{study}/{measure}/{model}.tsv"
     wildcard_constraints:
-        measure=merged(),
+        measure=measures_that(in_parts=True, of_pairs=False),
     localrule: True
     conda:
         "../envs/base.yaml"
@@ -192,8 +143,21 @@ rule merge:
         "../scripts/run_job.py"
 
 
+use rule merge as measure_predictions with:
+    input:
+        predictions=predictions_of,
+        images=images_of,
+    wildcard_constraints:
+        measure=measures_that(needs="predictions"),
+    localrule: True
+    params:
+        **of_job("measure_predictions"),
+    message:
+        "Measuring {wildcards.measure} of {wildcards.model}"
+
+
 use rule merge as merge_pair with:
     wildcard_constraints:
-        measure=merged(of_pairs=True),
-        model=one_of(pair_names()),
+        measure=measures_that(in_parts=True, of_pairs=True),
+        model=one_of(named_by(Study.pairs)),
     localrule: True

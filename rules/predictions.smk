@@ -5,7 +5,7 @@ rule predict:
     input:
         checkpoint=rules.convert_checkpoint.output.checkpoint,
         blocks=ancient("<results>/{study}/blocks/{model}.parquet"),
-        images=predicted_split,
+        images=lambda wildcards: split_for(wildcards.split)(wildcards),
     output:
         predictions="<results>/{study}/predictions/{model}/{split}.parquet",
     log:

@@ -6,7 +6,11 @@ rule record_run:
         unpack(tables_of_study),
         checkpoints=all_models(rules.convert_checkpoint.output.checkpoint, Study.models_shown),
         data=splits_of_study,
-        buildups=tables_of_buildups,
+        buildups=lambda wildcards: collect(
+            rules.tabulate_buildup.output.table,
+            study=wildcards.study,
+            buildup=STUDIES[wildcards.study].buildups,
+        ),
         claims=rules.count_claims.output.claims,
         agreement=rules.count_claims.output.agreement,
     output:

@@ -3,8 +3,8 @@
 
 rule draw_video:
     input:
-        checkpoint=of_video(lambda: rules.convert_checkpoint.output.checkpoint),
-        blocks=of_video(lambda: rules.list_blocks.output.blocks),
+        checkpoint=of_model(rules.convert_checkpoint.output.checkpoint),
+        blocks=of_model(rules.list_blocks.output.blocks),
         source=source_of_video,
     output:
         video=report(

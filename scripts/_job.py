@@ -52,12 +52,6 @@ def _memory_errors() -> tuple[type[BaseException], ...]:
     return (MemoryError, torch.OutOfMemoryError) if torch else (MemoryError,)
 
 
-def _explain_user_error(error: Exception) -> str | None:
-    """Return the sentence of an error in a user's network, if the job runs one."""
-    running = sys.modules.get("vitscope.networks.building.own_run")
-    return running.explain_user_error(error) if running else None
-
-
 def _fail(log: TextIO, sentence: str | None) -> NoReturn:
     """End with a sentence in the log, which the run tells at its end, where it is seen."""
     if sentence:
@@ -109,7 +103,10 @@ def run_job(snakemake) -> None:
             _fail(log, f"not enough memory: {less}.")
         except Exception as error:
             traceback.print_exc(file=log)
-            _fail(log, network_failure(error) or _explain_user_error(error))
+            # A job that runs a network of the user's knows whose error it is.
+            running = sys.modules.get("vitscope.networks.building.own_run")
+            own = running.explain_user_error(error) if running else None
+            _fail(log, network_failure(error) or own)
         finally:
             # Python would look through all of it once more, only to end.
             gc.freeze()

@@ -134,7 +134,7 @@ def print_at_exit(sentences: list[str]) -> None:
 
 
 def explain_failures(logs: Iterable[Path]) -> list[str]:
-    """Return why jobs failed, by their logs: a sentence each, or all of what is no sentence."""
+    """Return why jobs failed, by their logs: a sentence each, or the whole log without one."""
     found = []
     for log in logs:
         text = log.read_text(encoding="utf-8", errors="replace").strip() if log.is_file() else ""

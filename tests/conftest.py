@@ -8,11 +8,13 @@ from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import hypothesis
 import pytest
 import torch
 
 from tests.helpers.golden import Golden
 from tests.helpers.tiers import COLLECTED, marks_of
+from tests.helpers.web import Site, running_site
 from tests.runs.copies import (
     EVERYTHING,
     MADE,
@@ -22,6 +24,10 @@ from tests.runs.copies import (
     write_studies,
     write_weights,
 )
+
+# How long an example takes says how busy the machine is.
+hypothesis.settings.register_profile("vitscope", deadline=None)
+hypothesis.settings.load_profile("vitscope")
 
 # What takes longest comes first, so that two processes end at about the same time; the first of it
 # makes the run that others look at.
@@ -182,6 +188,14 @@ def copy_made(made: Workflow, folder: Path) -> Workflow:
     shutil.copytree(made.root, folder / "copy", symlinks=True)
     shutil.copytree(made.studies, folder / "studies")
     return Workflow(folder / "copy", folder / "studies")
+
+
+@pytest.fixture
+def site(monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
+    """A web server on this machine."""
+    monkeypatch.setenv("no_proxy", "*")
+    with running_site() as running:
+        yield running
 
 
 @pytest.fixture(autouse=True)

@@ -14,7 +14,6 @@ import yaml
 from scipy.stats import kurtosis
 
 import vitscope
-from tests.helpers.own_network import MY_NET
 from vitscope.jobs.tables import OTHERS, tables
 from vitscope.manual.pages import GENERATED, regenerate
 from vitscope.manual.pages import PAGES as PAGES_WITH_PARTS
@@ -22,7 +21,7 @@ from vitscope.manual.python_api import RETURNED, describe
 from vitscope.measures import registry
 from vitscope.networks.building.family import arch_schema, family_names
 from vitscope.package_data import ROOT
-from vitscope.settings.loading import find_studies, load_study, study_schema
+from vitscope.studies.loading import find_studies, study_schema
 
 SETTINGS = ROOT / "config" / "README.md"
 PAGES = [
@@ -79,49 +78,19 @@ class Nothing:
 
 def test_every_key_of_every_arch_is_explained() -> None:
     for name in family_names():
+        assert "additionalProperties" in arch_schema(name), name
         for key, schema in arch_schema(name)["properties"].items():
             assert schema.get("description", "").endswith("."), f"{name}: {key}"
 
 
-def test_a_part_that_is_out_of_date_is_written_anew() -> None:
-    text = "before\n<!-- generated: table training_history -->\nold\n<!-- end -->\nafter\n"
-    assert regenerate(text) == (
-        "before\n<!-- generated: table training_history -->\n"
-        "| column | type | meaning |\n"
-        "| --- | --- | --- |\n"
-        "| `epoch` | int32 | epochs done |\n"
-        "| `loss` | float64 | mean training loss of the epoch, on augmented images |\n"
-        "| `training_accuracy` | float64 | share of these images whose class is found, of mixed "
-        "ones that of the larger part |\n"
-        "| `learning_rate` | float64 | learning rate of the last step |\n"
-        "| `test_loss` | float64 | mean cross-entropy of the test images after the epoch |\n"
-        "| `test_accuracy` | float64 | "
-        "share of test images whose class is found after the epoch |\n"
-        "| `radius` | float64 | distance to the last weights, over that of the first ones |\n"
-        "| `angle` | float64 | between the ways from the last weights to these and to the first |\n"
-        "<!-- end -->\nafter\n"
-    )
-
-
-def test_rows_tell_value_default_and_meaning() -> None:
-    rows = regenerate("<!-- generated: study analysis -->\n<!-- end -->").splitlines()
+def test_parts_are_written_anew_and_rows_tell_value_default_and_meaning() -> None:
+    text = "before\n<!-- generated: study analysis -->\nold\n<!-- end -->\nafter\n"
+    first, _, *rows, last = regenerate(text).splitlines()
+    assert (first, last, "old" in rows) == ("before", "after", False)
     assert "| `batch_size` | a whole number, from 1 | `64` | Images per forward pass. |" in rows
     assert "| `bootstrap.seed` | a whole number, from 0 | `0` | Seed of the resamples. |" in rows
     choice = regenerate("<!-- generated: families -->\n<!-- end -->")
     assert "\nExactly one of: `depth`; `block` with `blocks`.\n" in choice
-
-
-def test_a_measure_tells_its_rows_its_columns_and_its_parts() -> None:
-    page = regenerate("<!-- generated: measures -->\n<!-- end -->")
-    assert (
-        "\n## corruption_error\n\n`results/{study}/tables/corruption_error.parquet`: one row per "
-        "model and corruption, and one for their mean.\n\n| column | type | meaning |\n" in page
-    )
-    assert (
-        "\nParts, `results/{study}/cka/{model}/{part}.parquet`, are tables `cka_per_shard`:\n\n"
-        "| column | type | meaning |\n| --- | --- | --- |\n| `index` | int32 |" in page
-    )
-    assert "\nIt is not divided by the error of AlexNet.\n" in page.replace(" It is", "\nIt is")
 
 
 def test_the_manual_shows_every_kind_of_figure_above_its_caption() -> None:
@@ -144,18 +113,6 @@ def test_the_example_of_a_study_is_one(tmp_path: Path) -> None:
     assert study.models_of() == ["ours", "theirs"]
 
 
-def test_the_example_of_the_readme_is_a_study(tmp_path: Path) -> None:
-    text = (ROOT / "README.md").read_text()
-    (code,) = re.findall(r"    # (my-study.yaml\n(?:    .*\n)+)", text)
-    name, _, indented = code.partition("\n")
-    (tmp_path / name).write_text(textwrap.dedent(indented))
-    (tmp_path / "my_net.py").write_text(MY_NET)
-    assert load_study(tmp_path / name).models_of() == ["my_net"]
-    # As it says.
-    assert indented.count("\n") + 1 == 10
-    assert f"figures/{Path(name).stem}/fig9.pdf --config studies_dir={name}" in text
-
-
 @pytest.mark.parametrize("page", ["README.md", "docs/own-measures.md"])
 def test_the_measure_of_the_pages_is_the_kurtosis_of_each_image(page: str) -> None:
     text = (ROOT / page).read_text().partition('"""Kurtosis')[2]
@@ -165,20 +122,6 @@ def test_the_measure_of_the_pages_is_the_kurtosis_of_each_image(page: str) -> No
     maps = np.random.default_rng(0).exponential(size=(3, 4, 5, 6))
     expected = kurtosis(maps.reshape(3, -1), axis=1, fisher=False)
     np.testing.assert_allclose(defined["measure"](maps), expected, rtol=1e-12)
-
-
-def test_functions_tell_how_they_are_called() -> None:
-    assert describe("read").startswith(
-        "\n```python\nvitscope.read(folder: Path | str, study: Path | str | None = None) -> Made\n"
-        "```\n\nRead the tables of a study"
-    )
-    methods = describe("Scope")
-    assert "\nscope.warnings -> list[str]\n" in methods
-    assert (
-        "\nscope.save(folder: Path | str, make: Any = None, **keywords: Any) -> Path\n" in methods
-    )
-    assert "\n    analysis: Mapping[str, Any] | None = None,\n) -> Scope\n" in describe("look")
-    assert "\nscope.claims(*kinds: str) -> pd.DataFrame\n" in describe("Tables")
 
 
 @pytest.mark.parametrize("name", sorted({*vitscope.__all__} - {"__version__"}))

@@ -82,16 +82,3 @@ def test_links_lead_somewhere(name: str) -> None:
     assert f"[Open in Colab]({notebooks.link(name)})" in text
     for target in re.findall(r"\]\((?!https?:)([^)#\s]+)", text):
         assert (notebooks.FOLDER / target).exists(), target
-
-
-def test_colab_opens_the_repository_that_is_cited(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setattr(notebooks, "ROOT", tmp_path)
-    cited = tmp_path / "CITATION.cff"
-    cited.write_text("title: vitscope\n", encoding="utf-8")
-    assert notebooks.link("some") == "https://colab.research.google.com/github/"
-    cited.write_text("repository-code: https://github.com/who/vitscope/\n", encoding="utf-8")
-    assert notebooks.link("some") == (
-        "https://colab.research.google.com/github/who/vitscope/blob/main/notebooks/some.ipynb"
-    )

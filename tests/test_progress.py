@@ -51,14 +51,6 @@ def test_lines_are_seconds_apart_and_the_last_is_always_said(
     ]
 
 
-def test_hours_are_shown_as_such(clock: Callable[[float], None]) -> None:
-    lines: list[str] = []
-    counted = Progress(100, "batches", lines.append)
-    clock(96)
-    counted.advance()
-    assert lines == ["1 of 100 batches, 96 s each, about 2 h 38 min left"]
-
-
 def test_a_clock_that_stands_still_breaks_nothing(clock: Callable[[float], None]) -> None:
     lines: list[str] = []
     Progress(1, "batches", lines.append).advance()

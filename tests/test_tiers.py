@@ -41,22 +41,6 @@ def test_every_test_is_of_one_tier(pytestconfig: pytest.Config) -> None:
     assert {test: tiers for test, tiers in wrong.items() if len(tiers) != 1} == {}
 
 
-@pytest.mark.parametrize(
-    ("place", "marks", "tiers"),
-    [
-        ("web", [], ["test"]),
-        ("slurm", ["others"], ["test-others"]),
-        ("slurm", ["others", "nightly"], ["nightly"]),
-        ("pixels", ["last_run"], ["regenerate"]),
-        # Where `make regenerate` does not look, and of two tiers at once.
-        ("web", ["last_run"], []),
-        ("pixels", ["last_run", "nightly"], ["nightly", "regenerate"]),
-    ],
-)
-def test_a_test_of_no_tier_is_found(place: str, marks: list[str], tiers: list[str]) -> None:
-    assert sorted(tiers_of((ROOT / "tests" / place / "test_any.py", frozenset(marks)))) == tiers
-
-
 def test_every_change_runs_the_tiers_of_changes() -> None:
     (made,) = re.findall(r"^make .*--output-sync.* (lint .*)$", CI, re.MULTILINE)
     assert made.split() == ["lint", "test", "test-others", "regenerate"]
@@ -89,18 +73,3 @@ def test_steps_of_the_night_share_no_test_and_leave_none_out() -> None:
     }
     assert ignored["tests"] >= {*paths} - {"tests"}
     assert "tests/faults/test_kills.py" in ignored["tests/faults"]
-
-
-def test_the_page_says_what_runs_when() -> None:
-    section = PAGE.partition("## What runs when")[2].partition("\n## ")[0]
-    for name in re.findall(r"`(tests/[\w/.]+)`", section):
-        assert (ROOT / name).exists(), name
-    slow = [path for path in (ROOT / "tests").glob("*/test_*.py") if is_nightly(path)]
-    for path in slow:
-        folder = f"tests/{path.parent.name}"
-        if folder in ("tests/runs", "tests/faults", "tests/slurm", "tests/gpu"):
-            assert f"`{folder}" in section, path
-
-
-def is_nightly(path: Path) -> bool:
-    return "pytest.mark.nightly" in path.read_text(encoding="utf-8")

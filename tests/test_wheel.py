@@ -1,5 +1,6 @@
 """vitscope as a library: from a wheel, without the clone, with what it needs and nothing else."""
 
+import os
 import re
 import shutil
 import subprocess
@@ -17,7 +18,7 @@ from zipfile import ZipFile
 import pytest
 import yaml
 
-from tests.helpers.own_network import MY_NET
+from tests.helpers.own_network import MY_NET, STUDY
 from tests.helpers.packages import needed_by
 from vitscope.package_data import PACKAGE, ROOT
 
@@ -25,28 +26,6 @@ pytestmark = pytest.mark.others
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 PIP = (sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet")
-STUDY = {
-    "title": "mine",
-    "data": {
-        "mine": {
-            "source": {"kind": "shapes32"},
-            "classes": 10,
-            "image_size": 32,
-            "mean": [0.5, 0.5, 0.5],
-            "std": [0.5, 0.5, 0.5],
-            "splits": {"test": {"images": 10}},
-        }
-    },
-    "models": {
-        "mine": {
-            "family": "python",
-            "arch": {"file": "my_net.py", "make": "resnet20"},
-            "data": "mine",
-            "checkpoint": {"made": True},
-        }
-    },
-    "figures": {"fig9": {"kind": "feature_variance", "models": ["mine"]}},
-}
 
 
 @dataclass(frozen=True)
@@ -109,30 +88,21 @@ def test_the_wheel_holds_the_package_and_nothing_else(installed: Installed) -> N
     assert held == {str(file.relative_to(PACKAGE.parent)) for file in files}
 
 
-def test_it_reads_what_it_brings_along(installed: Installed) -> None:
-    printed = installed.printed("""
-        from matplotlib.figure import Figure
-        from vitscope.claims.published import read_published
-        from vitscope.corruptions.registry import parameters
-        from vitscope.measures.captions import caption_of
-        from vitscope.drawing.saving import save, style
-        from vitscope.measures import registry
-        from vitscope.package_data import PUBLISHED_POINTS, STYLE
-        from vitscope.settings.loading import analysis_schema
-
-        print("cka" in analysis_schema()["properties"])
-        print(parameters("contrast", 1, 32)["kept"])
-        print(all(map(caption_of, registry.kinds().values())))
-        columns = registry.kinds()["feature_variance"].published
-        curve = read_published(PUBLISHED_POINTS / "fig9.csv", columns, {"vit": "ViT"})["vit"]
-        print(len(curve.points))
-        with style(STYLE):
-            figure = Figure()
-            figure.subplots().plot(curve.points["depth"])
-            save(figure, "fig9.svg", "fig9", {})
-    """)
-    assert printed == ["True", "0.75", "True", "25"]
-    assert "<title>fig9</title>" in (installed.folder / "fig9.svg").read_text(encoding="utf-8")
+def test_an_editable_clone_is_found_from_the_folder_above_it(tmp_path: Path) -> None:
+    clone, environment = tmp_path / "vitscope", tmp_path / "environment"
+    for name in ("pyproject.toml", "README.md", "LICENSE", "vitscope/__init__.py"):
+        (clone / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / name, clone / name)
+    venv.create(environment)
+    python = environment / "bin" / "python"
+    build = ("install", "--no-deps", "--no-build-isolation", "--editable", clone)
+    (packages,) = environment.glob("lib/python*/site-packages")
+    link_packages(["pip", "setuptools"], packages)
+    subprocess.run([python, "-m", "pip", "--quiet", *build], check=True)
+    command = [python, "-c", "import vitscope; print(vitscope.__file__)"]
+    kept = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
+    done = subprocess.run(command, cwd=tmp_path, env=kept, capture_output=True, text=True)
+    assert done.stdout == f"{clone / 'vitscope' / '__init__.py'}\n", done.stderr
 
 
 def test_the_notebook_of_the_readme_looks_at_bundled_networks(installed: Installed) -> None:
@@ -159,9 +129,7 @@ def test_a_study_is_checked_without_a_clone(installed: Installed) -> None:
     ("arguments", "says"),
     [
         (["check"], r"vitscope: found no study, allowed: a file that exists, since vitscope is "),
-        (["check", "mini"], r"vitscope: found the study 'mini', allowed: a file that exists, "),
         (["plan", "own.yaml"], r"vitscope: there is no workflow in .*: install vitscope from a "),
-        (["report", "own.yaml"], r"vitscope: there is no workflow in .*: install vitscope from a "),
     ],
 )
 def test_what_takes_a_clone_is_refused(

@@ -8,6 +8,7 @@ import sys
 from argparse import ArgumentParser
 from importlib import import_module
 
+from vitscope import __version__
 from vitscope.errors import VitscopeError
 from vitscope.networks.building import failing
 
@@ -21,6 +22,7 @@ COMMANDS = {
 def main() -> None:
     """Run the subcommand that is asked for; what a user got wrong ends in its one sentence."""
     every = ArgumentParser(prog="vitscope", description="Measure what vision transformers do.")
+    every.add_argument("--version", action="version", version=f"vitscope {__version__}")
     choice = every.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for name, about in COMMANDS.items():
         choice.add_parser(name, help=about, add_help=False)

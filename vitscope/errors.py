@@ -14,21 +14,13 @@ class VitscopeError(Exception):
     """
 
     def __init__(self, sentence: str) -> None:
-        super().__init__(_shortened(visible(sentence)))
+        text, half = visible(sentence), LONGEST // 2
+        super().__init__(text if len(text) <= LONGEST else f"{text[:half]} ... {text[-half:]}")
 
 
 def visible(text: str) -> str:
     """Return a text on one line that a terminal shows as it is."""
-    return "".join(map(_visible, text))
-
-
-def _visible(character: str) -> str:
-    return character if character.isprintable() else character.encode("unicode_escape").decode()
-
-
-def _shortened(text: str) -> str:
-    half = LONGEST // 2
-    return text if len(text) <= LONGEST else f"{text[:half]} ... {text[-half:]}"
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def nearest(found: str, allowed: Iterable[str]) -> str:

@@ -7,8 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.colors import to_hex
 
 from tests.buildup.test_table import PLAN, results
-from vitscope.buildup.figure import plot
-from vitscope.buildup.published import read_steps
+from vitscope.buildup.figure import plot, read_steps
 from vitscope.buildup.table import tabulate
 from vitscope.drawing.saving import style
 from vitscope.errors import VitscopeError

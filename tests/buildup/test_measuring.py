@@ -18,7 +18,7 @@ from vitscope.jobs import buildups
 from vitscope.networks.building.empty import drawn_network, empty_network
 from vitscope.networks.checkpoints.weights_file import write_weights
 from vitscope.package_data import ROOT
-from vitscope.settings.loading import BUNDLED_STUDIES, load_study
+from vitscope.studies.loading import BUNDLED_STUDIES, load_study
 
 ARCH = {"block": "basic", "blocks": [1, 1, 1, 2], "heads": [1, 1, 1, 1], "head_dim": 4, "width": 4}
 BASELINE: dict[str, Any] = {

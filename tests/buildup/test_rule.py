@@ -26,28 +26,6 @@ def test_the_baseline_is_first() -> None:
     assert course.next == Candidate((0, 0, 0, 0), None)
 
 
-def test_the_last_stage_is_first_to_get_an_msa() -> None:
-    course = follow(plan(), [0.5])
-    assert course.next == Candidate((0, 0, 0, 1), 3)
-    assert [step.decision for step in course.steps] == ["baseline"]
-
-
-def test_a_stage_goes_on_while_it_improves_and_has_room() -> None:
-    course = follow(plan(), [0.5, 0.6])
-    assert course.next == Candidate((0, 0, 0, 2), 3)
-    course = follow(plan(), [0.5, 0.6, 0.7])
-    # All that is in the stage is every second block: it has no room for a third.
-    assert course.next == Candidate((0, 0, 1, 2), 2)
-
-
-def test_what_does_not_improve_is_not_taken_along() -> None:
-    course = follow(plan(), [0.5, 0.6, 0.55])
-    assert course.next == Candidate((0, 0, 1, 1), 2)
-    assert [step.decision for step in course.steps] == ["baseline", "kept", "rejected"]
-    assert course.best == course.steps[1]
-    assert course.steps[2].best == 0.6
-
-
 def test_what_is_as_good_is_no_improvement() -> None:
     assert follow(plan(), [0.5, 0.5]).steps[1].decision == "rejected"
 
@@ -140,13 +118,3 @@ def test_with_patience_it_tries_all_that_the_figure_has() -> None:
     assert course.ended == "stages"
     assert course.best is not None
     assert course.best.candidate.attention == (0, 1, 1, 2)
-
-
-def test_the_figure_begins_each_stage_with_the_best_so_far() -> None:
-    points = published()
-    course = follow(plan(patience=2), [points[0][2], *(a for _, _, a in published_tries())])
-    best = {
-        (step.candidate.number, step.score) for step in course.steps if step.decision != "rejected"
-    }
-    begins = [p for n, p in enumerate(points) if n == 0 or points[n - 1][0] != p[0]]
-    assert {(number, accuracy) for _, number, accuracy in begins} <= best

@@ -6,19 +6,17 @@ import pandas as pd
 import pytest
 import yaml
 
-from vitscope.buildup.best import describe_model
 from vitscope.buildup.proposal import (
     Proposal,
     decide,
+    describe_model,
     network_to_try,
-    plan_of,
     read_proposal,
     write_proposal,
 )
 from vitscope.buildup.rule import Plan
 from vitscope.buildup.table import BUILDUP, digests_of, label_digests, scores_of, tabulate
 from vitscope.errors import VitscopeError
-from vitscope.files.tables import Table
 from vitscope.networks.building.empty import build_empty
 
 PLAN = Plan((2, 2, 2, 2), 1, 3)
@@ -101,10 +99,6 @@ def test_a_file_that_is_damaged(tmp_path: Path, text: str) -> None:
         read_proposal(path)
 
 
-def test_a_plan_is_given_by_plain_values() -> None:
-    assert plan_of({"blocks": [2, 2, 2, 2], "patience": 1, "steps": 3}) == PLAN
-
-
 def test_the_best_network_is_a_model_of_a_study() -> None:
     found = results(100, 110, 105, 109)
     weights = [{"path": f"step_{n}/end.safetensors"} for n in range(4)]
@@ -120,9 +114,3 @@ def test_the_best_network_is_a_model_of_a_study() -> None:
             "checkpoint": {"path": "step_1/end.safetensors"},
         }
     }
-
-
-def test_tables_are_listed_with_all_others() -> None:
-    from vitscope.jobs.tables import find_table
-
-    assert isinstance(find_table("buildup"), Table)

@@ -24,11 +24,6 @@ def sections(claims: pd.DataFrame, scores: pd.DataFrame, labels: dict[str, str])
     return report.sections(claims, scores, labels, [evidence(kind) for kind in kinds_with_claims()])
 
 
-def plain(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return a table in which None says that there is no value."""
-    return frame.astype(object).where(frame.notna(), None)
-
-
 @pytest.fixture
 def both():
     table = variances("m", ["stem", "conv", "msa"], [8] * 3, [1, 2, 3])
@@ -37,25 +32,9 @@ def both():
     return claims, agreement("feature_variance", table, theirs)
 
 
-def test_both_tables_are_the_documented_ones(both, tmp_path):
-    for table, frame in zip((CLAIMS, AGREEMENT), both, strict=True):
-        path = tmp_path / f"{table.name}.parquet"
-        table.write(frame, path)
-        again = table.read(path)
-        pd.testing.assert_frame_equal(plain(again), plain(frame), check_dtype=False)
-    claims = CLAIMS.read(tmp_path / "claims.parquet")
-    assert claims["published_count"].isna().tolist() == [True, False]
-
-
-def test_a_study_without_published_points_has_an_empty_table(tmp_path):
-    table = variances("m", ["stem", "conv"], [8] * 2, [1, 2])
-    AGREEMENT.write(agreement("feature_variance", table, {}), tmp_path / "a")
-    assert AGREEMENT.read(tmp_path / "a").empty
-
-
 def test_what_is_doubted_stands_above_the_claims():
-    assert report.doubts([]) == []
-    text = as_markdown("Claims", "", report.doubts(["vit is wrong | always", "cat"]))
+    assert report.list_warnings([]) == []
+    text = as_markdown("Claims", "", report.list_warnings(["vit is wrong | always", "cat"]))
     assert "## Warnings" in text
     assert "| vit is wrong \\| always |\n| cat |" in text
 
@@ -93,14 +72,11 @@ def comparison(**values) -> pd.DataFrame:
             {"ci_low": -0.125, "ci_high": 0.5, "holds": "undecided"},
             "– | +0.250 (-0.125 to +0.500) | undecided",
         ),
-        ({"ci_low": 0.125, "ci_high": 0.5}, "– | +0.250 (+0.125 to +0.500) | yes"),
         (
             {"measured_count": 3, "measured_total": 6, "versus_count": 2, "versus_total": 8},
             "– | 3 of 6 against 2 of 8, +0.250 | yes",
         ),
-        ({"measured_value": -0.5, "holds": "no"}, "– | -0.500 | no"),
         ({"measured_value": None, "holds": None}, "– | – | –"),
-        ({"published_value": 0.5}, "+0.500 | +0.250 | yes"),
         ({"published_value": 0.5, "measure": "share of shapes"}, "50 % | 25 % | yes"),
         (
             {
@@ -126,14 +102,6 @@ def test_the_snapshot_is_named():
     claims = comparison(snapshot="warmup")
     _, section = sections(claims, pd.DataFrame(), NAMES)
     assert section.rows[0][0] == "ViT-Ti against ResNet-50, snapshot warmup"
-
-
-def test_each_figure_says_once_what_it_counts():
-    table = variances("m", ["stem", "conv", "msa"], [8] * 3, [1, 2, 3])
-    claims = count_variances(table)
-    _, section = sections(claims, pd.DataFrame(), {"m": "M"})
-    assert len(section.rows) == 2
-    assert section.text.count("Blocks of one kind count") == 1
 
 
 def test_a_study_without_claims_says_so(tmp_path):

@@ -1,7 +1,6 @@
 """Corrupted images: official archives, small and in their layout, and what is made here."""
 
 import io
-import pickle
 import tarfile
 from collections.abc import Callable
 from pathlib import Path
@@ -10,7 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.helpers.splits import built
+from tests.helpers.archives import tar_of
+from tests.helpers.splits import arrays, built
 from vitscope.corruptions import SEVERITIES, building
 from vitscope.corruptions.building import build
 from vitscope.corruptions.corrupted import CorruptedImages
@@ -25,8 +25,7 @@ DRAWN = draw("test", np.arange(COUNT), seed=0)
 
 def split_of(folder: Path, **changes: Any) -> Split:
     """Prepare 12 of 20 images, as a study does with a seed."""
-    np.savez(folder / "all.npz", images=DRAWN.pixels, labels=DRAWN.labels)
-    source = {"kind": "npz", "path": str(folder / "all.npz")}
+    source = arrays(folder / "all.npz", DRAWN.pixels, DRAWN.labels)
     return built(folder / "test.safetensors", source, images=CHOSEN, seed=1, **changes)
 
 
@@ -65,14 +64,7 @@ def folder_of(path: Path, files: dict[str, bytes]) -> Path:
 
 
 def archive_of(path: Path, files: dict[str, bytes], mode: str = "w") -> Path:
-    with tarfile.open(path, mode) as tar:  # type: ignore[call-overload]
-        head = tarfile.TarInfo("CIFAR-10-C")
-        head.type = tarfile.DIRTYPE
-        tar.addfile(head)
-        for name, content in files.items():
-            info = tarfile.TarInfo(f"CIFAR-10-C/{name}")
-            info.size = len(content)
-            tar.addfile(info, io.BytesIO(content))
+    path.write_bytes(tar_of("CIFAR-10-C", files, mode))
     return path
 
 
@@ -100,22 +92,6 @@ def test_official_images_are_found_by_their_index(tmp_path: Path, split: Split, 
     assert after == sorted([*before, "fog.safetensors"])
 
 
-def test_an_archive_and_its_folder_give_the_same(tmp_path: Path, split: Split) -> None:
-    for name, make in MAKERS.items():
-        build(
-            split,
-            None,
-            "snow",
-            SEVERITIES,
-            0,
-            tmp_path / f"{name}.out",
-            make(tmp_path / name, members()),
-        )
-    one, other = (CorruptedImages(tmp_path / f"{name}.out") for name in MAKERS)
-    for severity in SEVERITIES:
-        np.testing.assert_array_equal(one.images(severity), other.images(severity))
-
-
 def test_images_are_written_in_groups(
     tmp_path: Path, split: Split, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -135,14 +111,6 @@ def test_images_are_corrupted_here_by_row_and_seed(tmp_path: Path, split: Split)
         np.testing.assert_array_equal(made.images(severity), ours)
 
 
-def test_without_a_seed_the_first_images(tmp_path: Path, split: Split) -> None:
-    build(split, 3, "fog", [1], None, tmp_path / "made.safetensors")
-    made = CorruptedImages(tmp_path / "made.safetensors")
-    assert made.rows.tolist() == [0, 1, 2]
-    ours = corrupt(split.images(slice(3)), "fog", 1, [0, 1, 2], seed=0)
-    np.testing.assert_array_equal(made.images(1), ours)
-
-
 def test_more_images_than_there_are(tmp_path: Path, split: Split) -> None:
     with pytest.raises(
         VitscopeError, match=r"corrupts 13 images and the split 'test' of data\.mine has 12"
@@ -158,26 +126,29 @@ DAMAGED: list[tuple[dict[str, Any], str]] = [
     ({"labels": None}, r"has no labels\.npy"),
     ({"fog": FOG[:-1]}, r"fog\.npy holds uint8 of 99x32x32x3"),
     ({"fog": FOG[..., :2]}, r"fog\.npy holds uint8 of 100x32x32x2"),
-    ({"fog": FOG.reshape(5, -1)}, r"fog\.npy holds uint8 of 5x61440"),
     ({"fog": FOG.astype(np.float32)}, r"fog\.npy holds float32 of 100x32x32x3"),
     ({"fog": FOG[:0]}, r"fog\.npy is damaged \(0 bytes for 0x32x32x3 of uint8\)"),
     ({"fog": np.asfortranarray(FOG)}, r"fog\.npy is damaged \(an array of uint8, by column\)"),
     ({"fog": npy(FOG)[:-1]}, r"fog\.npy is damaged \(\d+ bytes for 100x32x32x3 of uint8\)"),
     ({"fog": b"<html>not found</html>"}, r"fog\.npy is damaged \(.*magic.*\): get the official"),
-    ({"fog": b""}, r"fog\.npy is damaged"),
+    # Objects could run code when they are read.
+    (
+        {"fog": npy(np.array([{}], object), allow_pickle=True)},
+        r"is damaged \(an array of object",
+    ),
     ({"labels": LABELS[:COUNT]}, r"labels\.npy holds int64 of 20 and not a whole number for each"),
     ({"labels": LABELS.astype(float)}, r"labels\.npy holds float64 of 100 and not a whole number"),
     ({"labels": (LABELS + 1) % 10}, r"another class for 12 of 12 images: give the archive of the"),
-    ({"labels": LABELS[::-1].copy()}, r"another class for \d+ of 12 images"),
 ]
 
 
-@pytest.mark.parametrize("name", MAKERS)
 @pytest.mark.parametrize(("changes", "message"), DAMAGED)
 def test_what_is_not_official_is_refused(
-    tmp_path: Path, split: Split, name: str, changes: dict[str, Any], message: str
+    tmp_path: Path, split: Split, changes: dict[str, Any], message: str
 ) -> None:
-    path = MAKERS[name](tmp_path / name, members(**changes))
+    # In an archive or a folder, by turns.
+    name, make = [*MAKERS.items()][len(message) % 2]
+    path = make(tmp_path / name, members(**changes))
     with pytest.raises(VitscopeError, match=message):
         build(split, None, "fog", SEVERITIES, 0, tmp_path / "fog.safetensors", path)
     assert not (tmp_path / "fog.safetensors").exists()
@@ -190,30 +161,7 @@ def test_one_label_that_differs_at_one_severity(tmp_path: Path) -> None:
         build(split, None, "fog", [1], 0, tmp_path / "fog.safetensors", path)
 
 
-class Malice:
-    """Makes a file when it is unpickled."""
-
-    def __init__(self, mark: Path) -> None:
-        self._mark = mark
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return Path.touch, (self._mark,)
-
-
-@pytest.mark.parametrize("name", MAKERS)
-def test_nothing_is_unpickled(tmp_path: Path, split: Split, name: str) -> None:
-    mark = tmp_path / "ran"
-    content = npy(np.array([Malice(mark)], object), allow_pickle=True)
-    path = MAKERS[name](tmp_path / name, members(fog=content))
-    with pytest.raises(VitscopeError, match=r"fog\.npy is damaged \(an array of object"):
-        build(split, None, "fog", SEVERITIES, 0, tmp_path / "fog.safetensors", path)
-    assert not mark.exists()
-    # The same bytes do harm where no care is taken.
-    pickle.loads(pickle.dumps(Malice(mark)))
-    assert mark.exists()
-
-
-@pytest.mark.parametrize("kept", [0.2, 0.5, 0.9])
+@pytest.mark.parametrize("kept", [0.2, 0.9])
 def test_archives_that_are_cut_short(tmp_path: Path, split: Split, kept: float) -> None:
     path = archive_of(tmp_path / "CIFAR-10-C.tar", members())
     whole = path.read_bytes()

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from vitscope.data.class_numbers import Numbering, listed, numbering, read_names
+from vitscope.data.class_numbers import Numbering, list_classes, numbering, read_names
 from vitscope.errors import VitscopeError
 
 FOLDERS = ["ant", "bee", "cat"]
@@ -96,7 +96,7 @@ def test_no_list_of_names(tmp_path: Path, content: bytes | None, sentence: str) 
 
 
 def test_which_class_has_which_number_is_said_on_one_line() -> None:
-    assert listed({0: "ant", 7: "b\nee\udc80"}) == r"0 ant, 7 b\nee\udc80"
+    assert list_classes({0: "ant", 7: "b\nee\udc80"}) == r"0 ant, 7 b\nee\udc80"
     many = dict(enumerate("abcdef"))
-    assert listed(many, most=6) == "0 a, 1 b, 2 c, 3 d, 4 e, 5 f"
-    assert listed(many, most=3) == "0 a, 1 b, ..., 5 f"
+    assert list_classes(many, most=6) == "0 a, 1 b, 2 c, 3 d, 4 e, 5 f"
+    assert list_classes(many, most=3) == "0 a, 1 b, ..., 5 f"

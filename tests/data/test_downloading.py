@@ -1,53 +1,36 @@
 """The download of the CIFAR archives, from a real server."""
 
 import hashlib
-import io
-import tarfile
 from pathlib import Path
 
 import pytest
 
+from tests.helpers.archives import tar_of
 from tests.helpers.sources import open_path
-from tests.helpers.web import Site, running_site, whole
+from tests.helpers.web import Site, whole
 from vitscope.data.downloading import download
 from vitscope.data.sources import cifar10, cifar100
 from vitscope.errors import VitscopeError
 
-
-@pytest.fixture
-def site(monkeypatch):
-    monkeypatch.setenv("no_proxy", "*")
-    with running_site() as running:
-        yield running
-
-
-def small_archive() -> bytes:
-    data = io.BytesIO()
-    members = {"fine_label_names.txt": b"apple\n", "test.bin": bytes(3074)}
-    with tarfile.open(fileobj=data, mode="w:gz") as tar:
-        for name, content in members.items():
-            info = tarfile.TarInfo(f"cifar-100-binary/{name}")
-            info.size = len(content)
-            tar.addfile(info, io.BytesIO(content))
-    return data.getvalue()
+ARCHIVE = tar_of("cifar-100-binary", {"fine_label_names.txt": b"apple\n", "test.bin": bytes(3074)})
 
 
 def test_the_archive_comes_checked(site: Site, tmp_path: Path) -> None:
-    data, target = small_archive(), tmp_path / "cifar.tar.gz"
-    url = site.at("/kriz/cifar-100-binary.tar.gz", whole(data))
-    facts = {"md5": hashlib.md5(data).hexdigest(), "size": len(data)}
+    target = tmp_path / "cifar.tar.gz"
+    url = site.at("/kriz/cifar-100-binary.tar.gz", whole(ARCHIVE))
+    facts = {"md5": hashlib.md5(ARCHIVE).hexdigest(), "size": len(ARCHIVE)}
     archive = {"url": url, "files": {"cifar-100-binary.tar.gz": facts}}
     download(archive, {"kind": "cifar100"}, target, label="cifar100", say=print)
     source = open_path("cifar100", target, "test")
     assert (len(source), source.classes) == (1, ["apple"])
 
 
-@pytest.mark.parametrize("size", [len(small_archive()), 168_513_733])
+@pytest.mark.parametrize("size", [len(ARCHIVE), 168_513_733])
 def test_another_archive_is_refused(site: Site, tmp_path: Path, size: int) -> None:
     official = cifar100.SOURCE["archive"]
     facts = official["files"]["cifar-100-binary.tar.gz"] | {"size": size}
     archive = official | {"files": {"cifar-100-binary.tar.gz": facts}}
-    url = site.at("/mirror/cifar-100-binary.tar.gz", whole(small_archive()))
+    url = site.at("/mirror/cifar-100-binary.tar.gz", whole(ARCHIVE))
     source = {"kind": "cifar100", "url": url}
     with pytest.raises(VitscopeError, match="where the publisher says"):
         download(archive, source, tmp_path / "cifar", label="data", say=print)

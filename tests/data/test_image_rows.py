@@ -65,13 +65,6 @@ def test_more_images_than_there_are_are_refused(tmp_path: Path, seed: int | None
     )
 
 
-def test_labels_are_those_of_the_rows(tmp_path: Path) -> None:
-    images = split_of(tmp_path / "split", [0, 1, 1, 0, 1, -1, 2])
-    labels = known_labels(images, [1, 3, 4])
-    assert labels.tolist() == [1, 0, 1]
-    assert labels.dtype == np.int64
-
-
 def test_images_without_a_label_are_refused(tmp_path: Path) -> None:
     images = split_of(tmp_path / "split", [0, -1, 1, -1])
     with pytest.raises(VitscopeError) as caught:

@@ -8,8 +8,7 @@ import pytest
 import torch
 from PIL import Image
 
-from tests.data.test_building import GENERATED, dataset
-from vitscope.data.building import build
+from tests.helpers.splits import GENERATED, built
 from vitscope.data.split import Split, select
 from vitscope.errors import VitscopeError
 from vitscope.files.tensors import TensorWriter
@@ -22,9 +21,7 @@ def test_normalization_is_that_of_torchvision_to_the_bit(tmp_path: Path) -> None
     declare()
     from torchvision import transforms
 
-    path = tmp_path / "test.safetensors"
-    build("shapes", dataset(GENERATED), "test", path)
-    split = Split(path)
+    split = built(tmp_path / "test.safetensors", GENERATED, images=300, seed=0)
     normalize = transforms.Compose([transforms.ToTensor(), transforms.Normalize(MEAN, STD)])
     images = split.images(slice(None)).transpose(0, 2, 3, 1)
     expected = torch.stack([normalize(Image.fromarray(image)) for image in images])
@@ -35,8 +32,7 @@ def test_normalization_is_that_of_torchvision_to_the_bit(tmp_path: Path) -> None
 
 def test_a_job_reads_the_images_that_it_wants_and_no_others(tmp_path: Path) -> None:
     path = tmp_path / "test.safetensors"
-    build("shapes", dataset(GENERATED), "test", path)
-    whole = Split(path).images(slice(None))
+    whole = built(path, GENERATED, images=300, seed=0).images(slice(None))
     harmed = bytearray(path.read_bytes())
     harmed[harmed.index(whole[200].tobytes())] ^= 1
     path.write_bytes(harmed)

@@ -17,9 +17,9 @@ from tests.helpers.shown import boxes_of, flaws, legend_labels, legends_of, span
 from tests.helpers.tiers import some_of
 from vitscope.claims.published import read_published
 from vitscope.drawing.figure import Member
+from vitscope.drawing.legends import INTERVAL
 from vitscope.drawing.looks import INTERVAL_ALPHA
 from vitscope.drawing.saving import style
-from vitscope.drawing.text import INTERVAL
 from vitscope.errors import VitscopeError
 from vitscope.measures.registry import figure_module, kinds
 from vitscope.package_data import PUBLISHED_POINTS, STYLE
@@ -174,12 +174,11 @@ def test_figures_are_drawn_without_torch():
 
 @pytest.mark.parametrize("kind", kinds())
 def test_published_points_go_to_the_kinds_that_declare_their_columns(kind):
-    plot = import_module(figure_module(kinds()[kind])).plot
+    declared = kinds()[kind]
+    plot = getattr(import_module(figure_module(declared)), declared.plot)
     takes = inspect.signature(plot).parameters
-    declares = bool(kinds()[kind].published)
-    shared = bool(kinds()[kind].drawn_by)
-    assert declares == ("published" in takes or "_published" in takes) or shared
-    assert set(kinds()[kind].values) <= set(takes)
+    assert bool(declared.drawn_columns) == ("published" in takes) or declared.drawn_by
+    assert set(declared.values) <= set(takes)
 
 
 @pytest.mark.parametrize("kind", kinds())
@@ -250,11 +249,6 @@ def test_published_curves_of_six_models_are_told_apart(kind):
     axes = axes_of(draw(kind, 6, tuple(range(6))))[-1]
     published = [look_of(line) for line in axes.lines if line.get_linestyle() == ":"]
     assert len(set(published)) == len(published) == 6
-
-
-def test_markers_without_lines_are_told_apart():
-    markers = [marker_of(line) for line in draw("robustness").axes[3].lines]
-    assert len(set(markers)) == len(markers) == 6
 
 
 @pytest.mark.parametrize("compared", some_of([(0,), (1,), (0, 1, 2), (2, 4)], (2, 4)))

@@ -9,6 +9,7 @@ from matplotlib.lines import Line2D
 from vitscope.drawing.figure import Member
 from vitscope.drawing.looks import look_of, looks_of
 from vitscope.drawing.saving import style
+from vitscope.package_data import STYLE
 
 FAMILIES = ["resnet", "vit", "pit", "swin", "alternet", "mixer", "convnext"]
 # Names that stand for all looks of families that are not known.
@@ -59,8 +60,8 @@ def test_shades_of_a_colour_can_be_seen():
         assert min(np.abs(shade - white).max() for shade in shades) > 0.25
 
 
-def test_hollow_markers_are_never_half_filled(style_file):
-    with style(style_file):
+def test_hollow_markers_are_never_half_filled():
+    with style(STYLE):
         looks = looks_of(members_of("vit", "vit"))
         assert [look.half_filled for look in looks] == [False, True]
         lines = [Line2D([], [], **look.hollow) for look in looks]

@@ -1,6 +1,6 @@
 import pandas as pd
 
-from vitscope.drawing.rows import rows_of
+from vitscope.drawing.figure import rows_of
 
 ROWS = pd.DataFrame(
     {

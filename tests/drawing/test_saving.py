@@ -15,27 +15,21 @@ from PIL import Image
 from vitscope import __version__
 from vitscope.drawing.saving import FORMATS, save, style
 from vitscope.errors import VitscopeError
+from vitscope.package_data import STYLE
 
 ROOT = Path(__file__).parents[2]
 FACTS = {"study": "mini (2 models, é)", "data": "shapes32, test", "checkpoint of vit": "ab" * 32}
 
 RENDER = """
 import sys
-from pathlib import Path
-import pandas as pd
-from tests.measures.conftest import resnet, vit
-from vitscope.claims.published import read_published
-from vitscope.drawing.figure import Member
-from tests.helpers.drawing import draw_kind
+from matplotlib.figure import Figure
 from vitscope.drawing.saving import save, style
-root, *targets = sys.argv[1:]
-members = [Member("resnet", "ResNet", "resnet"), Member("vit", "ViT", "vit")]
-points = root + "/vitscope/claims/published_points/fig9.csv"
-published = read_published(points, {"index", "variance"}, {"vit": "ViT"})
-with style(root + "/vitscope/drawing/style.mplstyle"):
-    tables = {"feature_variance": pd.concat([resnet(), vit()])}
-    figure = draw_kind("feature_variance", tables, members, published)
-    for target in targets:
+from vitscope.package_data import STYLE
+with style(STYLE):
+    figure = Figure()
+    figure.subplots().plot([1, 3, 2], label="µ", marker="o")
+    figure.legend()
+    for target in sys.argv[1:]:
         save(figure, target, "fig9", {"study": "mini"})
 """
 
@@ -45,7 +39,7 @@ def render(folder: Path, **environment: str) -> dict[str, bytes]:
     folder.mkdir()
     targets = [folder / f"fig9.{suffix}" for suffix in FORMATS]
     subprocess.run(
-        [sys.executable, "-c", RENDER, ROOT, *targets],
+        [sys.executable, "-c", RENDER, *targets],
         cwd=folder,
         env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
         check=True,
@@ -80,10 +74,10 @@ def figure():
 
 
 @pytest.fixture
-def saved(figure, style_file, tmp_path):
+def saved(figure, tmp_path):
     def save_as(suffix):
         path = tmp_path / f"fig9.{suffix}"
-        with style(style_file):
+        with style(STYLE):
             save(figure, path, "fig9 of mini", FACTS)
         return path
 
@@ -130,8 +124,8 @@ def test_a_missing_style_is_refused(tmp_path):
         pass
 
 
-def test_the_style_ends_with_the_block(style_file):
+def test_the_style_ends_with_the_block():
     before = matplotlib.rcParams["font.size"]
-    with style(style_file):
+    with style(STYLE):
         assert matplotlib.rcParams["font.size"] == 7
     assert matplotlib.rcParams["font.size"] == before

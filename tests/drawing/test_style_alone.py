@@ -55,16 +55,6 @@ def looks_in(source: str) -> Iterator[str]:
             yield f"line {node.lineno}: {node.value}"
 
 
-def test_a_look_of_its_own_is_found() -> None:
-    source = 'axes.plot(x, y, color="#1f77b4", lw=0.3, alpha=0)\nSTYLE = {"markersize": 4}'
-    assert sorted(looks_in(source)) == [
-        "line 1: #1f77b4",
-        "line 1: color='#1f77b4'",
-        "line 1: lw=0.3",
-        "line 2: markersize=4",
-    ]
-
-
 @pytest.mark.parametrize("path", FIGURES, ids=lambda path: f"{path.parent.name}/{path.name}")
 def test_a_figure_says_nothing_of_colours_widths_and_shades(path: Path) -> None:
     assert [*looks_in(path.read_text(encoding="utf-8"))] == []

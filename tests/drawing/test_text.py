@@ -2,7 +2,8 @@ import pandas as pd
 import pytest
 
 from vitscope.claims.published import Published
-from vitscope.drawing.text import another_model, literal, percent, published_label
+from vitscope.drawing.figure import literal
+from vitscope.drawing.legends import another_model, percent, published_label
 
 SAME, OTHER = (Published("ViT", pd.DataFrame(), same) for same in (True, False))
 

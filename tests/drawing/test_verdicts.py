@@ -9,6 +9,7 @@ from tests.helpers.claims import count_variances, published_variances, variances
 from vitscope.drawing.looks import VERDICT_COLORS
 from vitscope.drawing.saving import style
 from vitscope.drawing.verdicts import plot
+from vitscope.package_data import STYLE
 
 LABELS = {"m": "Mine", "n": "Other"}
 
@@ -23,8 +24,8 @@ def claims():
     return pd.concat([count_variances(rising, theirs), pairs], ignore_index=True)
 
 
-def test_each_claim_is_a_cell_of_two_halves(claims, style_file):
-    with style(style_file):
+def test_each_claim_is_a_cell_of_two_halves(claims):
+    with style(STYLE):
         figure = plot(claims, LABELS)
         figure.draw_without_rendering()
     (axes,) = figure.axes

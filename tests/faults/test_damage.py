@@ -69,18 +69,9 @@ KINDS: dict[str, tuple[str, list[Callable[[Path], object]]]] = {
     "augmented images": ("alike.safetensors", [lambda path: Augmented(path).rows(0, 4)]),
     "corrupted images": ("fog.safetensors", [corrupted_images]),
     "block table": ("blocks/vit.parquet", [partial(read_both, "blocks")]),
-    "predictions": ("predictions/vit/test.parquet", [partial(read_both, "predictions")]),
     "table of a shard": (
         "feature_variance/vit/0.parquet",
         [partial(read_both, "variance_per_image")],
-    ),
-    "table of a model": (
-        "feature_variance/vit.parquet",
-        [partial(read_both, "feature_variance")],
-    ),
-    "table of a study": (
-        "tables/feature_variance.parquet",
-        [partial(read_both, "feature_variance")],
     ),
 }
 

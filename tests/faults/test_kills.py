@@ -29,7 +29,7 @@ def finished_in(output: str) -> list[Job]:
     return [(rule, does[job]) for job, rule in done if rule != "all"]
 
 
-def killed(workflow: Workflow, wanted: tuple[str, ...], default: str, jobs: int) -> list[Job]:
+def killed(workflow: Workflow, jobs: int) -> list[Job]:
     """Kill a run at random moments spread over its life, let it end, and return what it did.
 
     Every life is as long as it takes until the next share of all jobs is done, and a random time.
@@ -40,7 +40,7 @@ def killed(workflow: Workflow, wanted: tuple[str, ...], default: str, jobs: int)
         log = workflow.root / "life.log"
         with log.open("w") as output:
             process = workflow.start(
-                "--cores", "2", *wanted, default=default, start_new_session=True, stdout=output
+                "--cores", "2", "all", default=EVERYTHING, start_new_session=True, stdout=output
             )
             while process.poll() is None:
                 if len(done) + log.read_text().count("Finished jobid: ") >= jobs * number // KILLS:
@@ -51,28 +51,17 @@ def killed(workflow: Workflow, wanted: tuple[str, ...], default: str, jobs: int)
                 WAYS[number % 2](process.pid, signal.SIGKILL)
             process.wait()
         done += finished_in(log.read_text())
-    return done + finished_in(workflow.make("--cores", "2", *wanted, default=default))
+    return done + finished_in(workflow.make("--cores", "2", "all", default=EVERYTHING))
 
 
-def check(workflow: Workflow, expected: Workflow, done: list[Job], jobs: list[Job]) -> None:
-    """Compare with a run in which nothing happened: the same bytes, and nothing done twice."""
+def test_runs_of_everything_that_are_killed_20_times(tmp_path: Path, every_kind: Workflow) -> None:
+    """As a run in which nothing happened: the same bytes, and nothing done twice."""
+    jobs = finished_in((every_kind.root / "run.log").read_text())
+    workflow = copy_workflow(tmp_path / "copy", every_kind.studies)
+    done = killed(workflow, len(jobs))
     # Hidden files are among these: what a killed job had begun is gone.
-    made = workflow.digests("results", "figures")
-    assert made == expected.digests("results", "figures")
+    assert workflow.digests("results", "figures") == every_kind.digests("results", "figures")
     assert [job for job, times in Counter(done).items() if times > 1] == []
     assert set(done) <= set(jobs)
     # A run that is killed after a job ended and before it could say so does not tell of it.
     print(f"{len(jobs)} jobs, of which {len(set(done))} said that they ended, none of them twice")
-
-
-def test_runs_of_everything_that_are_killed_20_times(tmp_path: Path, every_kind: Workflow) -> None:
-    jobs = finished_in((every_kind.root / "run.log").read_text())
-    workflow = copy_workflow(tmp_path / "copy", every_kind.studies)
-    check(workflow, every_kind, killed(workflow, ("all",), EVERYTHING, len(jobs)), jobs)
-
-
-def test_runs_of_the_default_study_that_are_killed_20_times(tmp_path: Path, studies: Path) -> None:
-    calm = copy_workflow(tmp_path / "calm", studies)
-    jobs = finished_in(calm.make("--cores", "2", "all"))
-    workflow = copy_workflow(tmp_path / "copy", studies)
-    check(workflow, calm, killed(workflow, ("all",), "mini", len(jobs)), jobs)

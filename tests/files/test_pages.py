@@ -58,22 +58,10 @@ def test_markdown() -> None:
 def test_html_says_the_same() -> None:
     reader = Reader(as_html("Title", "What it is.", SECTIONS))
     assert reader.open == []
-    assert [text for text in reader.texts if text[0] != "style"] == [
-        ("title", "Title"),
-        ("h1", "Title"),
-        ("p", "What it is."),
-        ("h2", "One"),
-        ("th", "a"),
-        ("th", "b"),
-        ("td", "1"),
-        ("td", "2"),
-        ("td", "x|y"),
-        ("td", "<b>&"),
-        ("h2", "Two"),
-        ("p", "How to read it."),
-        ("th", "c"),
-        ("td", "3"),
-    ]
+    said = [text for tag, text in reader.texts if tag != "style"]
+    words = ["Title", "Title", "What it is.", "One", "a", "b", "1", "2", "x|y", "<b>&"]
+    assert said == [*words, "Two", "How to read it.", "c", "3"]
+    assert {tag for tag, _ in reader.texts} >= {"title", "h1", "h2", "p", "th", "td"}
 
 
 def test_a_text_is_shown_as_it_is() -> None:

@@ -36,9 +36,9 @@ from vitscope.measures.feature_variance.compute import shard_variance
 from vitscope.measures.fourier.compute import shard_transforms
 from vitscope.measures.frequency_noise.compute import shares_found
 from vitscope.measures.given import OnModel
-from vitscope.measures.hessian.batches import Loss
 from vitscope.measures.hessian.compute import largest_eigenvalues
 from vitscope.measures.hessian.compute_hessian_density import density
+from vitscope.measures.hessian.operator import Loss
 from vitscope.measures.landscape.compute import losses_at
 from vitscope.measures.lesion.compute import correctness, joins_of
 from vitscope.networks.building.plain_attention import plain_attention
@@ -48,8 +48,8 @@ from vitscope.networks.running.device import pick_device
 from vitscope.networks.running.latents import extract
 from vitscope.networks.running.predictions import predict
 from vitscope.package_data import ROOT
-from vitscope.settings.loading import BUNDLED_STUDIES, load_study
 from vitscope.settings.study import Study
+from vitscope.studies.loading import BUNDLED_STUDIES, load_study
 from vitscope.training.augmented import Augmented
 from vitscope.training.augmenting import augment_images
 

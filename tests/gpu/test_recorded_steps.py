@@ -6,8 +6,7 @@ from torch import nn
 
 from tests.training.recipes import RECIPE
 from vitscope.networks.building.family import find_family
-from vitscope.training.optimization import optimizer_of, set_learning_rate
-from vitscope.training.steps import Steps, take_step
+from vitscope.training.steps import Steps, optimizer_of, set_learning_rate, take_step
 
 pytestmark = [
     pytest.mark.nightly,

@@ -7,11 +7,11 @@ import torch
 from torch import Tensor, nn
 
 from tests.helpers.networks import described
-from vitscope.networks.attention.finding import Found, find_attention
+from vitscope.networks.attention.finding import FoundAttention, find_attention
 from vitscope.networks.attention.reading import Attention, Weights, attending
 
 
-def found_in(model: nn.Module, image_size: int) -> Found:
+def found_in(model: nn.Module, image_size: int) -> FoundAttention:
     """Return the attention of a network, without cut points."""
     return find_attention(model, described(image_size), [])
 

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from vitscope.claims.claim import Evidence
 from vitscope.claims.counting import count_claims, score_agreement
-from vitscope.claims.evidence import Evidence
 from vitscope.claims.published import Published, read_published
 from vitscope.measures import registry
 from vitscope.package_data import PUBLISHED_POINTS
@@ -23,8 +23,6 @@ KINDS_OF = {
     "alternet": ["stem", "conv", "msa"],
     "mixer": ["stem", "mlp", "mlp"],
 }
-# Models of which no two are a model with attention, or a hybrid, and a convolutional one.
-WITHOUT_PAIR = [["vit", "mixer"], ["resnet"], ["alternet", "vit"]]
 
 
 def blocks(*models: str) -> pd.DataFrame:
@@ -93,7 +91,7 @@ def count(kind: str, tables: dict[str, pd.DataFrame], models: list[str], theirs=
 
 def count_alone(kind: str, table: pd.DataFrame, theirs=None) -> pd.DataFrame:
     """Count the claims of a figure on one table; return them by claim and model."""
-    tables = {evidence(kind).table.name: table, "blocks": blocks(*KINDS_OF)}
+    tables = {evidence(kind).table: table, "blocks": blocks(*KINDS_OF)}
     models = list(dict.fromkeys(table["model"]))
     return count(kind, tables, models, theirs).set_index(["claim", "model"])
 
@@ -101,7 +99,7 @@ def count_alone(kind: str, table: pd.DataFrame, theirs=None) -> pd.DataFrame:
 def agreement(kind: str, table: pd.DataFrame, theirs: dict[str, Published]) -> pd.DataFrame:
     """Score one table, which has the columns of the blocks too."""
     found = evidence(kind)
-    tables = {found.table.name: table, "blocks": table}
+    tables = {found.table: table, "blocks": table}
     return score_agreement("fig", found, tables, theirs)
 
 

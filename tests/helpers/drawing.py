@@ -12,6 +12,10 @@ if TYPE_CHECKING:
 
     from vitscope.claims.published import Published
 
+RESNET = Member("resnet", "ResNet-50", "resnet")
+VIT = Member("vit", "ViT-Ti", "vit")
+SWIN = Member("swin", "Swin-Ti", "swin")
+
 
 def draw_kind(
     kind: str,
@@ -23,6 +27,6 @@ def draw_kind(
     """Draw a figure of a kind from its tables, as `draw` does."""
     found = registry.kinds()[kind]
     needed = {name: tables[name] for name in found.tables}
-    curves = published if found.published else None
+    curves = published if found.drawn_columns else None
     module = registry.figure_module(found)
-    return draw(module, needed, members, curves, snapshots, found.values)
+    return draw(module, found.plot, needed, members, curves, snapshots, found.values)

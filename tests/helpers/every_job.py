@@ -8,8 +8,8 @@ from vitscope.jobs.job import names as job_names
 from vitscope.measures import registry
 from vitscope.networks.building.family import family_names
 from vitscope.settings.keys import Figure
-from vitscope.settings.loading import BUNDLED_STUDIES, load_study
 from vitscope.settings.study import Study
+from vitscope.studies.loading import BUNDLED_STUDIES, load_study
 
 
 def everything() -> Study:

@@ -10,43 +10,21 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import torch
+import yaml
 from PIL import Image
 from torch import Tensor, nn
 
 from vitscope.networks.building import empty as models
 from vitscope.networks.building.family import Family, find_family
 from vitscope.networks.checkpoints.translation import translate
+from vitscope.studies.loading import BUNDLED_STUDIES
 
+PAPER = yaml.safe_load((BUNDLED_STUDIES / "paper.yaml").read_text(encoding="utf-8"))["models"]
+# Of models of the study of the paper, and of one that has no published weights.
 ARCHS: dict[str, tuple[str, dict[str, Any]]] = {
-    "resnet_50": ("resnet", {"depth": 50}),
-    "vit_ti": (
-        "vit",
-        {"patch_size": 2, "embed_dim": 192, "depth": 12, "num_heads": 3, "qkv_bias": False},
-    ),
-    "pit_ti": (
-        "pit",
-        {
-            "patch_size": 2,
-            "stride": 1,
-            "base_dims": [32, 32, 32],
-            "depth": [2, 6, 4],
-            "heads": [2, 4, 8],
-            "mlp_ratio": 4,
-        },
-    ),
-    "swin_ti": (
-        "swin",
-        {
-            "patch_size": 1,
-            "window_size": 4,
-            "embed_dim": 96,
-            "depths": [2, 2, 6, 2],
-            "num_heads": [3, 6, 12, 24],
-            "qkv_bias": False,
-        },
-    ),
-    "alternet_50": ("alternet", {"depth": 50}),
-}
+    name: (PAPER[name]["family"], PAPER[name]["arch"])
+    for name in ("resnet_50", "vit_ti", "pit_ti", "swin_ti")
+} | {"alternet_50": ("alternet", {"depth": 50})}
 MEAN = np.array((0.5071, 0.4867, 0.4408), np.float32)
 STD = np.array((0.2675, 0.2565, 0.2761), np.float32)
 

@@ -111,6 +111,7 @@ class Kind:
     image_size: int = 32
 
 
+SMALL = {"img_size": 32, "patch_size": 8, "embed_dim": 12, "depth": 2, "num_heads": 2}
 KINDS = {
     "swinv2": Kind(
         partial(
@@ -124,43 +125,13 @@ KINDS = {
             num_heads=(1, 2),
         )
     ),
-    "beit": Kind(
-        partial(
-            timm,
-            "beit_base_patch16_224",
-            img_size=32,
-            patch_size=8,
-            embed_dim=12,
-            depth=2,
-            num_heads=2,
-        )
-    ),
+    "beit": Kind(partial(timm, "beit_base_patch16_224", **SMALL)),
     "xcit": Kind(
         partial(timm, "xcit_nano_12_p16_224", img_size=64, embed_dim=16, depth=2, num_heads=2),
         64,
     ),
-    "cait": Kind(
-        partial(
-            timm,
-            "cait_xxs24_224",
-            img_size=32,
-            patch_size=8,
-            embed_dim=12,
-            depth=2,
-            num_heads=2,
-        )
-    ),
-    "eva02": Kind(
-        partial(
-            timm,
-            "eva02_tiny_patch14_224",
-            img_size=32,
-            patch_size=8,
-            embed_dim=16,
-            depth=2,
-            num_heads=2,
-        )
-    ),
+    "cait": Kind(partial(timm, "cait_xxs24_224", **SMALL)),
+    "eva02": Kind(partial(timm, "eva02_tiny_patch14_224", **SMALL | {"embed_dim": 16})),
     "maxvit": Kind(partial(timm, "test_maxvit", img_size=64), 64),
     "coatnet": Kind(partial(timm, "test_coatnet", img_size=64), 64),
     "convnextv2": Kind(partial(timm, "convnextv2_atto", depths=(1, 1, 2, 1), dims=(4, 8, 8, 12))),

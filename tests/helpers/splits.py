@@ -3,6 +3,8 @@
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import torch
 from PIL import Image
 from torch import nn
@@ -14,6 +16,7 @@ from vitscope.measures.given import OnModel
 Source = dict[str, Any]
 
 CENTER, SPREAD = [0.5, 0.5, 0.5], [0.25, 0.25, 0.25]
+GENERATED = {"kind": "shapes32", "seed": 0}
 
 
 def built(
@@ -23,7 +26,7 @@ def built(
     *,
     images: int | None = None,
     seed: int | None = None,
-    classes: int = 10,
+    classes: int | None = 10,
     **others: Any,
 ) -> Split:
     """Build a split of the data set `mine`, of images of 32 pixels."""
@@ -54,16 +57,21 @@ def write_folder(split: Split, folder: Path, renamed: dict[str, str] | None = No
     return {"kind": "folder", "path": str(folder)}
 
 
+def arrays(path: Path, images: npt.ArrayLike, labels: npt.ArrayLike | None = None) -> Source:
+    """Write images (N, H, W, 3) and their labels to an archive of NumPy; return the source."""
+    np.savez(path, images=images, **({} if labels is None else {"labels": labels}))
+    return {"kind": "npz", "path": str(path)}
+
+
 def shapes(path: Path, images: int, split: str = "test") -> Split:
     """Build a split of drawn shapes."""
-    return built(path, {"kind": "shapes32", "seed": 0}, split, images=images)
+    return built(path, GENERATED, split, images=images)
 
 
 def splits_of_shapes(folder: Path, train: int, test: int) -> tuple[Split, Split]:
     """Build splits of so many drawn shapes, to train and to test on, chosen by a seed."""
-    source = {"kind": "shapes32", "seed": 0}
-    drawn = built(folder / "train", source, "train", images=train, seed=0)
-    return drawn, built(folder / "test", source, images=test, seed=0)
+    drawn = built(folder / "train", GENERATED, "train", images=train, seed=0)
+    return drawn, built(folder / "test", GENERATED, images=test, seed=0)
 
 
 def on_model(network: nn.Module, images: Split, **others: Any) -> OnModel:

@@ -7,8 +7,8 @@ from typing import Any
 import yaml
 
 from vitscope.settings.keys import Figure
-from vitscope.settings.loading import BUNDLED_STUDIES
-from vitscope.settings.resolving import look_up_kind
+from vitscope.studies.loading import BUNDLED_STUDIES
+from vitscope.studies.resolving import look_up_kind
 
 # Jobs, passes and bytes are counted of it, so that a figure more of another study changes no test.
 FROZEN = Path(__file__).parents[1] / "studies" / "frozen.yaml"
@@ -27,7 +27,8 @@ def mini() -> dict[str, Any]:
 
 
 def mini_with(folder: Path, **sections: Any) -> Path:
-    """Write the default study with these sections in place of its own, and return its path."""
+    """Write the default study with these sections for its own, or without those that are None."""
     path = folder / "own.yaml"
-    path.write_text(yaml.safe_dump(mini() | sections), encoding="utf-8")
+    study = {key: section for key, section in (mini() | sections).items() if section is not None}
+    path.write_text(yaml.safe_dump(study), encoding="utf-8")
     return path

@@ -11,10 +11,10 @@ from vitscope.files.tables import read_metadata
 from vitscope.jobs.job import Resources
 from vitscope.jobs.merge import run
 from vitscope.measures import registry
-from vitscope.measures.cka import table_cka_between as between
+from vitscope.measures.cka import measure_cka_between as between
 from vitscope.measures.cka.compute_cka_between import measure
 from vitscope.measures.given import OnLatents
-from vitscope.measures.hessian.table import TABLE
+from vitscope.measures.hessian.measure import TABLE
 
 
 def merging_of(measure: str) -> dict[str, Any]:

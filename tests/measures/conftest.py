@@ -13,41 +13,60 @@ from tests.helpers.latents import GoldenLatents
 from vitscope.drawing.saving import style
 from vitscope.package_data import PUBLISHED_POINTS, STYLE
 
+# Kinds, stages and sizes of the cut points of a ResNet-50, a ViT of 12 blocks, and a Swin-Ti.
+MODELS = {
+    "resnet": (
+        ["stem"] + ["conv"] * 16,
+        [0] + [1] * 3 + [2] * 4 + [3] * 6 + [4] * 3,
+        [32] * 4 + [16] * 4 + [8] * 6 + [4] * 3,
+    ),
+    "vit": (["stem"] + ["msa", "mlp"] * 12, [0] + [1] * 24, [16] * 25),
+    "swin": (
+        ["stem"]
+        + ["msa", "mlp"] * 2
+        + (["pool"] + ["msa", "mlp"] * 2)
+        + (["pool"] + ["msa", "mlp"] * 6)
+        + (["pool"] + ["msa", "mlp"] * 2),
+        [0] + [1] * 4 + [2] * 5 + [3] * 13 + [4] * 5,
+        [32] * 5 + [16] * 5 + [8] * 13 + [4] * 5,
+    ),
+}
 
-def cut_points(model: str, kinds: list[str], sizes: list[int], variance: list[float]):
-    """A feature_variance table of one model."""
-    count = len(kinds)
-    value = np.asarray(variance, dtype=float)
+
+def cut_points(model: str) -> pd.DataFrame:
+    """The cut points of a model, as block tables have them."""
+    kinds, stages, sizes = MODELS[model]
+    index = np.arange(len(kinds))
     return pd.DataFrame(
         {
             "model": model,
-            "index": np.arange(count),
-            "name": [f"block{i}" for i in range(count)],
+            "index": index,
+            "name": [f"block{i}" for i in index],
             "kind": kinds,
-            "stage": 0,
-            "depth": np.arange(count) / (count - 1),
+            "stage": stages,
+            "depth": index / index[-1],
             "channels": 64,
             "height": sizes,
             "width": sizes,
-            "images": 100,
-            "variance": value,
-            "ci_low": value * 0.95,
-            "ci_high": value * 1.05,
         }
     )
 
 
+def variances(model: str, values: list[float]) -> pd.DataFrame:
+    """A feature_variance table of one model."""
+    value = np.asarray(values, dtype=float)
+    interval = {"ci_low": value * 0.95, "ci_high": value * 1.05}
+    return cut_points(model).assign(images=100, variance=value, **interval)
+
+
 def resnet(variance: list[float] | None = None) -> pd.DataFrame:
-    """The cut points of a ResNet-50, stages of 3, 4, 6 and 3 blocks."""
-    sizes = [32] * 4 + [16] * 4 + [8] * 6 + [4] * 3
-    values = variance or [0.1 + 0.05 * i for i in range(17)]
-    return cut_points("resnet", ["stem"] + ["conv"] * 16, sizes, values)
+    """The variances of the ResNet-50."""
+    return variances("resnet", variance or [0.1 + 0.05 * i for i in range(17)])
 
 
 def vit(variance: list[float] | None = None) -> pd.DataFrame:
-    """The cut points of a ViT of 12 blocks."""
-    values = variance or [0.02 + 0.003 * i for i in range(25)]
-    return cut_points("vit", ["stem"] + ["msa", "mlp"] * 12, [16] * 25, values)
+    """The variances of the ViT."""
+    return variances("vit", variance or [0.02 + 0.003 * i for i in range(25)])
 
 
 @pytest.fixture
@@ -57,35 +76,29 @@ def table() -> pd.DataFrame:
 
 
 @pytest.fixture
-def style_file() -> Path:
-    """The style of the project."""
-    return STYLE
-
-
-@pytest.fixture
 def points_file() -> Path:
     """The published points of Fig. 9."""
     return PUBLISHED_POINTS / "fig9.csv"
 
 
 @pytest.fixture
-def drawn_from(style_file):
+def drawn_from():
     """Draws a figure of a kind from its tables, without laying it out."""
 
     def draw_it(kind, tables, members, published=None, snapshots=()):
-        with style(style_file):
+        with style(STYLE):
             return draw_kind(kind, tables, members, published or {}, snapshots)
 
     return draw_it
 
 
 @pytest.fixture
-def laid_out(style_file, drawn_from):
+def laid_out(drawn_from):
     """Draws a figure of a kind, so that all of it is where it will be."""
 
     def draw_it(*arguments):
         figure = drawn_from(*arguments)
-        with style(style_file):
+        with style(STYLE):
             figure.draw_without_rendering()
         return figure
 

@@ -98,15 +98,6 @@ def test_the_caption_names_models_and_what_made_the_figure():
         assert f"<li>{key}: {value}</li>" in html.replace("<p>", "").replace("</p>", "")
 
 
-def test_the_caption_sets_sentences_and_paragraphs_apart():
-    html = caption({"series": {"resnet": "ResNet", "vit": "ViT"}, "same_models": True})
-    paragraphs = [" ".join(part.split()) for part in html.replace("</p>", "").split("<p>")]
-    assert paragraphs[1].strip() == "What it shows, and how to read it."
-    assert paragraphs[2].strip().endswith("ResNet-50, ViT-Ti.")
-    assert paragraphs[3].strip().endswith("ResNet, ViT. They belong to the same checkpoints.")
-    assert paragraphs[4].startswith("<strong>Made from</strong>")
-
-
 def test_the_caption_shows_what_a_study_says_as_it_is():
     odd = r"*a_ `b` |c| \d**"
     members, facts = [{"label": odd}], {f"Checkpoint of {odd}": odd, "Data": "https://host/a_b_"}

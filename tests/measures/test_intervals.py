@@ -62,16 +62,6 @@ def test_a_single_row_has_no_interval() -> None:
 SHARES = [0.9, 0.6, 0.2]
 
 
-def test_changes_are_differences_in_percentage_points() -> None:
-    clean, disturbed = found(400, [0.85])[:, 0], found(400, SHARES, 5)
-    changes = accuracy_changes(clean, disturbed, 200, 0)
-    assert len(changes) == 3
-    np.testing.assert_allclose(changes["clean_accuracy"], clean.mean(), rtol=1e-12)
-    np.testing.assert_allclose(changes["accuracy"], disturbed.mean(axis=0), rtol=1e-12)
-    expected = 100 * (disturbed.mean(axis=0) - clean.mean())
-    np.testing.assert_allclose(changes["change"], expected, rtol=0, atol=1e-10)
-
-
 def test_the_interval_of_a_change_is_of_the_same_images_in_scipy() -> None:
     # The second row disturbs few of the images: were they not paired, its interval would be wide.
     clean = found(300, [0.8])[:, 0]
@@ -98,28 +88,15 @@ def test_the_interval_of_a_change_is_of_the_same_images_in_scipy() -> None:
 def test_the_interval_of_a_change_is_the_normal_one_of_many_images() -> None:
     clean, disturbed = found(2000, [0.85])[:, 0], found(2000, SHARES, 5)
     changes = accuracy_changes(clean, disturbed, 4000, 0)
+    np.testing.assert_allclose(changes["clean_accuracy"], clean.mean(), rtol=1e-12)
+    np.testing.assert_allclose(changes["accuracy"], disturbed.mean(axis=0), rtol=1e-12)
+    expected = 100 * (disturbed.mean(axis=0) - clean.mean())
+    np.testing.assert_allclose(changes["change"], expected, rtol=0, atol=1e-10)
     each = 100 * (disturbed.astype(float) - clean[:, None])
     half = 1.959964 * each.std(axis=0) / np.sqrt(2000)
     # The ends are known to about 0.04 of their 1.96 standard errors.
     np.testing.assert_allclose(changes["change"] - changes["ci_low"], half, rtol=0.05)
     np.testing.assert_allclose(changes["ci_high"] - changes["change"], half, rtol=0.05)
-
-
-def test_shares_of_draws_count_as_their_mean() -> None:
-    clean = found(100, [0.8])[:, 0]
-    draws = found(100, [0.5, 0.5, 0.5], 8)
-    share = draws.mean(axis=1)
-    changes = accuracy_changes(clean, share[:, None], 500, 0)
-    assert changes["accuracy"].item() == pytest.approx(draws.mean(), rel=1e-12)
-    single = accuracy_changes(clean, draws[:, :1], 500, 0)
-    width = [frame["ci_high"].item() - frame["ci_low"].item() for frame in (changes, single)]
-    assert width[0] < width[1]
-
-
-def test_no_disturbance_changes_nothing() -> None:
-    clean = found(50, [0.8])[:, 0]
-    changes = accuracy_changes(clean, clean[:, None], 100, 0)
-    assert changes[["change", "ci_low", "ci_high"]].eq(0).all(axis=None)
 
 
 def test_a_single_image_has_a_change_and_no_interval() -> None:

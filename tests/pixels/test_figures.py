@@ -3,7 +3,6 @@
 `make regenerate` runs this after the figures are made; `make accept` makes new references.
 """
 
-import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,9 +11,10 @@ import pytest
 from PIL import Image
 
 from vitscope.package_data import ROOT
-from vitscope.settings.loading import BUNDLED_STUDIES, load_study
+from vitscope.studies.loading import BUNDLED_STUDIES, load_study
 
-FIGURES = Path(os.environ.get("VITSCOPE_FIGURES", ROOT / "figures"))
+FIGURES = ROOT / "figures"
+EXPECTED = Path(__file__).with_name("expected")
 MINI = load_study(BUNDLED_STUDIES / "mini.yaml")
 NAMES = [*MINI.figures, *MINI.buildups]
 # Root mean square of the differences of 8-bit channels. A curve that moves by a pixel is above it;
@@ -32,6 +32,10 @@ class Page:
         # Half the size is enough to see what moved, and a quarter of the bytes.
         with Image.open(self.path) as image:
             image.convert("RGB").reduce(2).save(target, optimize=True)
+
+
+def test_every_figure_of_the_default_study_has_a_reference() -> None:
+    assert {path.stem for path in EXPECTED.glob("*.png")} == {f"test_figure_{n}" for n in NAMES}
 
 
 @pytest.mark.last_run

@@ -8,13 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.helpers.rules import ROOT, rules
+from tests.helpers.rules import rules
 from tests.helpers.studies import FROZEN
-from vitscope.commands.plan import _planned, earlier
+from vitscope.commands.plan import _describe_job, earlier
 from vitscope.commands.workflow import Asked
 from vitscope.jobs.draw_video import UNCOUNTED_FRAMES
 from vitscope.jobs.job import Names, Request, find_job
-from vitscope.measures import registry
 from vitscope.measures.lesion.measure import SHARE_OF_LESION
 from vitscope.planning import costs
 from vitscope.planning.plan import (
@@ -24,10 +23,9 @@ from vitscope.planning.plan import (
     as_text,
     by_kind,
     costs_of,
-    time_pass,
 )
-from vitscope.settings.loading import load_study
 from vitscope.settings.study import Study
+from vitscope.studies.loading import load_study
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +51,6 @@ OF_VIT: Names = {"model": "vit", "part": "0", "snapshot": "end", "split": "test"
     [
         ("extract_latents", {}, 256),
         ("predict", {}, 2000),
-        ("predict", {"split": "conflict"}, 2000),
         # The whole, and without each of its units: at most the cut points.
         ("measure_model", {"measure": "lesion"}, 1000 * (1 + 25 * SHARE_OF_LESION)),
         # Nine frequencies, one draw, and clean images.
@@ -71,16 +68,14 @@ OF_VIT: Names = {"model": "vit", "part": "0", "snapshot": "end", "split": "test"
         ("train_model", {"model": "resnet"}, 3 * 8 * 20000),
         # All that there are of what is generated.
         ("draw_video", {"video": "walk"}, 12),
-        # Of the recipe of the build-up, and all test images.
+        # Of the recipe of the build-up.
         ("train_model", {"buildup": "fig12a"}, 3 * 8 * 4000),
-        ("measure_step", {"buildup": "fig12a"}, 2000),
     ],
 )
 def test_forward_passes_are_those_of_the_settings(
     frozen: Study, job: str, names: Names, passes: float
 ) -> None:
-    of_training = job in ("train_model", "measure_step")
-    asked = names if of_training else {**OF_VIT, **names}
+    asked = names if job == "train_model" else {**OF_VIT, **names}
     work = costs.work(find_job(job), known(frozen, job, **asked))
     assert work is not None
     assert work.passes == passes
@@ -150,7 +145,7 @@ def test_records_are_looked_for_where_the_rule_writes_them(name: str) -> None:
     first, *_ = rule.paths("output", **NAMES)
     (written_to,) = rule.paths("benchmark", **NAMES)
     names = {"video": "video"} if name == "draw_video" else {}
-    job = _planned(Asked(None, {}), Path(place, first), "any", "mini", names)
+    job = _describe_job(Asked(None, {}), Path(place, first), "any", "mini", names)
     assert job.record == Path("benchmarks", written_to)
 
 
@@ -179,27 +174,6 @@ def test_what_is_not_known_is_unknown(frozen: Study) -> None:
     job = planned("predict", **OF_VIT)
     (cost,) = costs_of(study, [job], lambda job: None, lambda _, model: 0.25)
     assert (cost.seconds, cost.source) == (None, "unknown")
-
-
-def test_seconds_per_gb_are_those_that_were_measured() -> None:
-    text = (ROOT / "docs" / "scale.md").read_text(encoding="utf-8")
-    rows = {
-        "feature_variance": ("variance",),
-        # Two jobs when they were measured.
-        "fourier": ("half-diagonals", "whole spectrum"),
-        "cka": ("CKA",),
-    }
-    found = re.findall(r"^\| ([\w -]+): .*, ([\d.]+) s \|$", text, re.MULTILINE)
-    measured = {row: float(seconds) for row, seconds in found}
-    declared = {name: registry.declared(name) for name in registry.names()}
-    (shard,) = map(float, re.findall(r"the most latents at once \| ([\d.]+) GB", text))
-    for name, of_measure in rows.items():
-        seconds = sum(measured[row] for row in of_measure)
-        assert declared[name].seconds_per_gb == pytest.approx(seconds / shard, abs=0.15)
-
-
-def test_a_network_is_timed(frozen: Study) -> None:
-    assert 0 < time_pass(frozen, "vit") < 10
 
 
 def test_costs_are_summed(frozen: Study) -> None:

@@ -10,7 +10,6 @@ import pytest
 from tests.helpers.every_job import everything, kinds
 from tests.helpers.rules import ROOT
 from vitscope.jobs.job import find_job
-from vitscope.jobs.tables import OTHERS
 from vitscope.measures import registry
 from vitscope.networks.building.family import family_names, module_of
 from vitscope.planning.code import reached
@@ -71,14 +70,9 @@ def test_no_module_reruns_more_than_a_third_of_all_jobs() -> None:
 
 @pytest.mark.parametrize("measure", registry.names())
 def test_a_room_reruns_the_jobs_of_its_table_alone(measure: str) -> None:
-    own = registry.module(measure, "table")
+    own = registry.columns_module(measure)
     readers = {kind for kind, figure in registry.kinds().items() if measure in figure.tables}
     merging = {name for name in registry.names() if registry.declared(name).parts_of == measure}
     about = {measure, *readers, *merging}
     jobs = {job for job in reruns()[own] if job != "count_claims"}
     assert {job.split()[1] for job in jobs} <= about
-
-
-@pytest.mark.parametrize("module", sorted({module for module, _ in OTHERS.values()}))
-def test_columns_that_are_no_measures_are_known(module: str) -> None:
-    assert reruns()[module] or module == "vitscope.training.history"

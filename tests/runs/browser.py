@@ -22,8 +22,6 @@ FLAGS = (
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
-    "--hide-scrollbars",
-    "--window-size=1500,1000",
     # Time passes as fast as the page allows, and ends when this much has passed for the page.
     "--virtual-time-budget=20000",
 )
@@ -63,22 +61,18 @@ def browser() -> str:
     return found
 
 
-def visit(page: Path, script: str, screenshot: Path | None = None) -> Any:
-    """Run `script` in a copy of `page`; return what it returns, and take a picture if asked to."""
+def visit(page: Path, script: str) -> Any:
+    """Run `script` in a copy of `page`; return what it returns."""
     program = browser()
     before, end, after = page.read_text(encoding="utf-8").rpartition("</body>")
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder) / "page.html"
         copy.write_text(before + DRIVER % script + end + after, encoding="utf-8")
-        command = [program, *FLAGS, f"--user-data-dir={folder}/profile", copy.as_uri()]
-
-        def run(output: str) -> str:
-            done = subprocess.run([*command, output], capture_output=True, timeout=120, check=True)
-            return done.stdout.decode()
-
-        dom = run("--dump-dom")
-        if screenshot:
-            run(f"--screenshot={screenshot}")
+        place = [f"--user-data-dir={folder}/profile", copy.as_uri(), "--dump-dom"]
+        done = subprocess.run(
+            [program, *FLAGS, *place], capture_output=True, timeout=120, check=True
+        )
+        dom = done.stdout.decode()
     note = re.search(r'<pre id="seen" hidden="">(.*?)</pre>', dom, re.DOTALL)
     assert note, dom[-2000:]
     return json.loads(unescape(note.group(1)))

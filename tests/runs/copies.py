@@ -71,21 +71,6 @@ SETTINGS: dict[str, Any] = {
 }
 
 
-# The analysis of so few images that a real network has each figure in seconds.
-FEW_IMAGES: dict[str, Any] = {
-    "images": 8,
-    "shard_size": 8,
-    "batch_size": 4,
-    "cka": {"batch_size": 4},
-    "classification": {"images": 16},
-    "frequency_noise": {"images": 4, "frequencies": [0.2, 0.8], "seeds": 1},
-    "lesion": {"images": 4},
-    "robustness": {"images": 4, "corruptions": ["contrast", "fog"], "severities": [3]},
-    "augmented": {"images": 8},
-    "fit": {"images": 8},
-    "hessian": {"batches": 1, "batch_size": 2, "top": 1, "iterations": 10, "density_steps": 5},
-}
-
 # A study of some kinds of figures, and one of every kind. `make regenerate` makes every kind with
 # every change, so that tests of runs need no more than one for every kind of file and every rule.
 TINY, EVERYTHING = "tiny", "everything"

@@ -47,12 +47,6 @@ def test_what_is_known_before_the_first_decision(buildups: Workflow) -> None:
 
 
 @pytest.mark.nightly
-def test_a_step_can_be_asked_for(buildups: Workflow) -> None:
-    step = buildups.plan(f"{STEPS}/step_1/end.safetensors")
-    assert step == {"build_split": 2, "decide_step": 2, "measure_step": 1, "train_step": 2}
-
-
-@pytest.mark.nightly
 def test_a_figure_may_have_the_name_of_a_build_up_of_another_study(
     fresh: Workflow, tmp_path: Path
 ) -> None:
@@ -137,25 +131,3 @@ def test_the_best_network_is_a_model_that_can_be_measured(tmp_path: Path) -> Non
     planned = workflow.plan("figures/own/best.png")
     assert planned["train_step"] >= 1
     assert planned["decide_step"] >= 1
-
-
-@pytest.mark.nightly
-def test_weights_that_are_not_bundled_are_told(tmp_path: Path) -> None:
-    studies = tmp_path / "studies"
-    studies.mkdir()
-    workflow = copy_workflow(tmp_path / "copy", studies)
-    folder = workflow.root / "resources/checkpoints/own"
-    folder.mkdir()
-
-    def bundle(settings: dict[str, Any]) -> None:
-        settings["buildups"]["grown"]["weights"] = {"bundled": "resources/checkpoints/own"}
-
-    written(studies, bundle)
-    code, output = workflow.run("--cores", "1", "figures/own/grown.png")
-    assert code != 0
-    assert "Traceback" not in output
-    sentence = (
-        "own.yaml: buildups.grown.weights: there are no weights of the network that is tried next, "
-        "with [0, 0, 0, 0] MSA blocks in its stages: leave the key out, so that it is trained."
-    )
-    assert output.count(sentence) == 1

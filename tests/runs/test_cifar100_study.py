@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import yaml
 
-from tests.runs.copies import FEW_IMAGES, REPOSITORY, Workflow, copy_workflow
+from tests.runs.copies import REPOSITORY, Workflow, copy_workflow
 from vitscope.claims.tables import CLAIMS
 from vitscope.jobs.tables import find_table
 
@@ -61,11 +61,3 @@ def lowered(kinds: Any, variances: Any) -> list[bool]:
     """Tell of each MSA whether it reduces the variance."""
     change, kinds = np.diff(variances), np.array(kinds)[1:]
     return (change[kinds == "msa"] < 0).tolist()
-
-
-def test_every_figure_can_be_made(tmp_path: Path, study: dict[str, Any]) -> None:
-    study["analysis"] = FEW_IMAGES | {"landscape": {"points": 3, "rows_per_job": 3}}
-    study["training"]["batch_size"] = FEW_IMAGES["augmented"]["images"]
-    run = made(tmp_path, study, "all")
-    for figure in study["figures"]:
-        assert (run.root / "figures" / f"{figure}.pdf").read_bytes().startswith(b"%PDF")

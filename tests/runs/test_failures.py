@@ -3,17 +3,8 @@
 from pathlib import Path
 from typing import Any
 
-import pytest
-import yaml
-
-from tests.helpers.web import Site, broken, running_site, status, whole
+from tests.helpers.web import Site, status, whole
 from tests.runs.copies import SETTINGS, Workflow, write_study
-
-
-@pytest.fixture(scope="module")
-def site():
-    with running_site() as running:
-        yield running
 
 
 def with_models(folder: Path, checkpoints: dict[str, dict[str, Any]], **changes: Any) -> None:
@@ -65,20 +56,3 @@ def test_checkpoints_that_cannot_be_used(
         assert sentence in line
         assert output.count(line) == 1
     assert not (tmp_path / "broken.lock.yaml").exists()
-
-
-def test_a_first_download_is_written_down_and_a_later_one_must_match(
-    fresh, weights, tmp_path, site: Site
-):
-    data = weights["vit"].read_bytes()
-    url = site.at("/vit.pth", broken(data, len(data) // 2), whole(data), whole(data + b"more"))
-    with_models(tmp_path, {"vit": {"url": url}})
-    downloaded = "results/broken/downloads/vit.checkpoint"
-    output = Workflow(fresh.root, tmp_path).make(downloaded)
-    assert "later downloads must match" in output
-    assert (fresh.root / downloaded).read_bytes() == data
-    lock = yaml.safe_load((tmp_path / "broken.lock.yaml").read_text(encoding="utf-8"))
-    assert lock[url]["bytes"] == len(data)
-
-    (fresh.root / downloaded).unlink()
-    assert str(tmp_path / "broken.lock.yaml") in failures(fresh, tmp_path, downloaded)

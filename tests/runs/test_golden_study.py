@@ -13,7 +13,7 @@ import yaml
 
 from tests.helpers.golden import Golden
 from tests.helpers.web import running_site, whole
-from tests.runs.copies import FEW_IMAGES, REPOSITORY, Workflow, copy_workflow
+from tests.runs.copies import REPOSITORY, Workflow, copy_workflow
 from vitscope.jobs.tables import find_table
 
 pytestmark = pytest.mark.nightly
@@ -47,8 +47,22 @@ def golden_study(golden: Golden, root: str) -> dict[str, Any]:
     return settings
 
 
-# The 16 golden images.
-SMALL = FEW_IMAGES | {"images": 16, "seed": None}
+# Of so few images that a real network has each figure in seconds.
+SMALL: dict[str, Any] = {
+    # The 16 golden images.
+    "images": 16,
+    "seed": None,
+    "shard_size": 8,
+    "batch_size": 4,
+    "cka": {"batch_size": 4},
+    "classification": {"images": 16},
+    "frequency_noise": {"images": 4, "frequencies": [0.2, 0.8], "seeds": 1},
+    "lesion": {"images": 4},
+    "robustness": {"images": 4, "corruptions": ["contrast", "fog"], "severities": [3]},
+    "augmented": {"images": 8},
+    "fit": {"images": 8},
+    "hessian": {"batches": 1, "batch_size": 2, "top": 1, "iterations": 10, "density_steps": 5},
+}
 IN_PLACE_OF = {
     "resnet50_imagenet": "resnet_50",
     "vit_tiny_imagenet": "vit_ti",
@@ -86,35 +100,9 @@ def test_table_holds_the_authors_values(golden_run: Workflow, golden: Golden) ->
         assert measured == pytest.approx(golden.expected[name]["variance"], rel=1e-5)
 
 
-def test_amplitudes_are_those_of_the_authors(golden_run: Workflow, golden: Golden) -> None:
-    table = find_table("fourier").read(golden_run.root / "results/golden/tables/fourier.parquet")
-    diagonal = table[table["measure"] == "diagonal"]
-    for name in ("resnet_50", "vit_ti"):
-        expected = golden.expected[name]["delta_log_amplitude"]
-        for index, points in diagonal[diagonal["model"] == name].groupby("index"):
-            measured = points.sort_values("frequency")["delta_log_amplitude"].to_list()
-            assert measured == pytest.approx(expected[index], abs=1e-4)
-
-
-def test_likelihoods_are_those_of_the_authors(golden_run: Workflow, golden: Golden) -> None:
-    path = golden_run.root / "results/golden/tables/classification.parquet"
-    nll = find_table("classification").read(path).set_index("model")["nll"]
-    for name in ("resnet_50", "vit_ti"):
-        assert nll[name] == pytest.approx(golden.expected[name]["nll"], rel=1e-5)
-
-
 def test_digests_of_first_downloads_are_locked(golden_run: Workflow) -> None:
     lock = golden_run.studies / "golden.lock.yaml"
     assert lock.read_text(encoding="utf-8").count("sha256:") == len(MODELS)
-
-
-def test_curves_are_scored_against_the_published_ones(golden_run: Workflow) -> None:
-    scores = find_table("agreement").read(
-        golden_run.root / "results/golden/tables/agreement.parquet"
-    )
-    of_fig9 = scores[scores["figure"] == "fig9"]
-    assert of_fig9["model"].to_list() == ["resnet_50", "vit_ti"]
-    assert of_fig9["rank_correlation"].between(-1, 1).all()
 
 
 def test_every_figure_of_the_study_is_there(golden_run: Workflow) -> None:

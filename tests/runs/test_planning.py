@@ -14,7 +14,7 @@ from vitscope.files.tables import read_metadata
 from vitscope.jobs.job import Request, find_job
 from vitscope.jobs.tables import find_table
 from vitscope.planning.costs import network_of
-from vitscope.settings.loading import load_study
+from vitscope.studies.loading import load_study
 
 WHOLE = "results/whole/feature_variance/vit.parquet"
 FOLDERS = """
@@ -27,16 +27,12 @@ pathvars:
 
 def planned(workflow: Workflow, *arguments: str) -> str:
     command = [sys.executable, "-m", "vitscope", "plan", *arguments]
-    done = called(workflow, *command)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
-def called(workflow: Workflow, *command: str) -> subprocess.CompletedProcess[str]:
     environment = os.environ | {"PYTHONPATH": str(workflow.root)}
-    return subprocess.run(
+    done = subprocess.run(
         command, cwd=workflow.root, env=environment, capture_output=True, text=True
     )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
 def study_file(workflow: Workflow, name: str) -> str:
@@ -78,11 +74,6 @@ def test_the_jobs_of_a_study_are_those_of_a_dry_run(fresh: Workflow) -> None:
 
 
 @pytest.mark.nightly
-def test_the_default_study_needs_no_name(fresh: Workflow) -> None:
-    assert jobs_in(planned(fresh)) == dry_run(fresh)
-
-
-@pytest.mark.nightly
 def test_results_and_records_may_lie_anywhere(fresh: Workflow) -> None:
     usual = counts(planned(fresh, study_file(fresh, "whole")))
     for record in ("figures/fig9.tsv", "feature_variance/vit.tsv"):
@@ -121,26 +112,10 @@ def test_the_bytes_are_those_of_the_files(finished: Workflow) -> None:
 
 
 def test_examples_of_the_slurm_profile_are_accepted(fresh: Workflow) -> None:
-    profile = fresh.root / "profiles" / "slurm" / "config.yaml"
+    profile = fresh.root / "profiles" / "slurm" / "profile.yaml"
     example = re.compile(r"^( *)# ( *[\w-]+:( .*)?)$", re.MULTILINE)
     assert len(example.findall(profile.read_text(encoding="utf-8"))) >= 11
     with edited(profile, lambda text: example.sub(r"\1\2", text)):
         # Values that rules of a group do not share would end even a dry run.
         plan = fresh.make("-n", "--workflow-profile", "profiles/slurm", WHOLE)
     assert "extract_latents" in plan
-
-
-@pytest.mark.nightly
-def test_what_is_made_is_not_in_the_plan(finished: Workflow) -> None:
-    tiny = study_file(finished, TINY)
-    assert planned(finished, tiny, "figures/tiny/fig9.pdf") == "Nothing to be done.\n"
-
-
-@pytest.mark.nightly
-def test_a_wrong_target_is_refused_in_a_sentence(fresh: Workflow) -> None:
-    command = [sys.executable, "-m", "vitscope", "plan", "mini", "figures/mini/fig8"]
-    done = called(fresh, *command)
-    assert done.returncode == 1
-    assert done.stderr == (
-        "vitscope: figures/mini/fig8: found '' as the format, allowed: pdf, svg, png.\n"
-    )

@@ -78,13 +78,6 @@ def test_a_figure_from_the_published_checkpoints(fresh: Workflow) -> None:
 
 
 @pytest.mark.nightly
-def test_training_the_bundled_models(fresh: Workflow) -> None:
-    mini = yaml.safe_load((ROOT / "config" / "studies" / "mini.yaml").read_text(encoding="utf-8"))
-    trained = len(mini["models"])
-    assert fresh.plan("train_mini") == {"build_split": 2, "train_model": trained, "train_mini": 1}
-
-
-@pytest.mark.nightly
 def test_what_the_monthly_workflow_makes_are_targets(fresh: Workflow) -> None:
     text = (ROOT / ".github" / "workflows" / "paper.yml").read_text(encoding="utf-8")
     targets = yaml.safe_load(text)["env"]["ONE_PASS"].split()

@@ -8,11 +8,10 @@ from typing import Any
 import pytest
 
 from tests.helpers.tiers import some_of
-from tests.runs.copies import Workflow, edited, write_study
+from tests.runs.copies import Workflow, write_study
 
 # What one settles on in a study that is otherwise right.
 Change = Callable[[dict[str, Any]], object]
-GROWN = {"baseline": "resnet", "heads": [1, 1, 1, 1], "head_dim": 4, "window": 4}
 
 
 @dataclass(frozen=True)
@@ -23,7 +22,6 @@ class Fault:
     target: str = "figures/own/fig9.pdf"
     change: Change = lambda _: None
     default: str = "other"
-    studies: str = "{place}"
 
 
 def untrained(settings: dict[str, Any]) -> None:
@@ -43,24 +41,10 @@ FAULTS = {
         "figures/other/fig8.pdf",
         lambda settings: settings["figures"]["fig9"].update(modles=[]),
     ),
-    "a build-up of another study": Fault(
-        "{place}/other.yaml: figures, for the target figures/other/grown.pdf: found 'grown', "
-        "allowed: fig9.",
-        "figures/other/grown.pdf",
-        lambda settings: settings.update(buildups={"grown": GROWN}),
-    ),
     "a study that is not there": Fault(
         "config/config.yaml or --config: study: found 'mimi', allowed: cifar100, mini, other, own, "
         "paper, probing. Did you mean 'mini'?",
         default="mimi",
-    ),
-    "a study without a name": Fault(
-        "config/config.yaml or --config: study: found nothing, allowed: text.", default=""
-    ),
-    "studies that are nowhere": Fault(
-        "config/config.yaml or --config: studies_dir: found '/nowhere/own', allowed: a folder or "
-        "file that exists.",
-        studies="/nowhere/own",
     ),
     "a model that cannot be trained": Fault(
         "{place}/own.yaml: top level: the key 'training' is missing: add it to train vit.",
@@ -109,17 +93,8 @@ def write_own(folder: Path, change: Change) -> None:
 def test_a_run_ends_in_one_sentence(fresh: Workflow, tmp_path: Path, name: str) -> None:
     fault = FAULTS[name]
     write_own(tmp_path, fault.change)
-    studies = Path(fault.studies.format(place=tmp_path))
-    says = refusal(Workflow(fresh.root, studies), fault.target, default=fault.default)
+    says = refusal(Workflow(fresh.root, tmp_path), fault.target, default=fault.default)
     assert says == fault.says.format(place=tmp_path)
-
-
-@pytest.mark.nightly
-def test_a_key_that_is_twice_in_the_configuration(fresh: Workflow) -> None:
-    with edited(fresh.root / "config" / "config.yaml", lambda text: text + "study: paper\n"):
-        sentence = refusal(fresh, "figures/mini/fig9.pdf")
-    assert sentence.startswith("config/config.yaml is not valid: line ")
-    assert "found the key 'study' again" in sentence
 
 
 def refusal(workflow: Workflow, target: str, default: str = "mini") -> str:
@@ -132,14 +107,6 @@ def refusal(workflow: Workflow, target: str, default: str = "mini") -> str:
     assert sum(line.startswith("vitscope: ") for line in lines) == 1
     assert not any(line.startswith("Job ") for line in lines)
     return lines[-1].removeprefix("vitscope: ")
-
-
-@pytest.mark.nightly
-def test_studies_may_be_given_as_a_list(fresh: Workflow, studies: Path, tmp_path: Path) -> None:
-    write_own(tmp_path, lambda _: None)
-    places = f"[{studies}/tiny.yaml, {tmp_path}]"
-    plan = Workflow(fresh.root, Path(places)).plan("figures/tiny/fig9.pdf")
-    assert plan["draw_figure"] == 1
 
 
 @pytest.mark.nightly

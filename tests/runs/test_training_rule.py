@@ -1,15 +1,11 @@
 """The rule that trains models."""
 
-import os
-import signal
-import time
 from functools import partial
 from typing import Any
 
-import pytest
 from safetensors import safe_open
 
-from tests.runs.copies import Workflow, copy_workflow, write_study
+from tests.runs.copies import Workflow, write_study
 from vitscope.jobs.tables import find_table
 
 SNAPSHOTS = ("init", "warmup", "end", "epochs/epoch_0", "epochs/epoch_2")
@@ -40,28 +36,3 @@ def test_training_writes_snapshots_and_history(fresh, weights, tmp_path):
     for name in SNAPSHOTS:
         with safe_open(folder / f"{name}.safetensors", "pt") as file:
             assert file.metadata()["snapshot"] == name.rpartition("/")[2]
-
-
-@pytest.mark.nightly
-def test_a_training_whose_run_is_killed_goes_on(studies, weights, tmp_path):
-    longer = partial(train_vit, weights=weights, epochs=150, trajectory=True)
-    (tmp_path / "studies").mkdir()
-    write_study(tmp_path / "studies" / "longer.yaml", longer)
-    calm, killed = (
-        copy_workflow(tmp_path / name, tmp_path / "studies") for name in ("calm", "killed")
-    )
-    folder, target = "results/longer/training", "results/longer/training/vit/end.safetensors"
-    calm.make("--cores", "1", target)
-
-    left = killed.root / folder / "vit" / "unfinished"
-    for epoch in (20, 70, 110):
-        process = killed.start("--cores", "1", target, start_new_session=True)
-        while process.poll() is None and not list(left.glob(f"checkpoint_{epoch}.*")):
-            time.sleep(0.005)
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-    killed.make("--cores", "1", target)
-    assert killed.digests(folder) == calm.digests(folder)
-    log = (killed.root / "logs/longer/training/vit.log").read_text()
-    (line,) = [line for line in log.splitlines() if line.startswith("going on after epoch")]
-    assert int(line.split()[4]) >= 110

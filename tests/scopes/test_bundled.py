@@ -12,7 +12,7 @@ from vitscope import bundled, look
 from vitscope.data.sources import shapes32
 from vitscope.errors import VitscopeError
 from vitscope.package_data import BUNDLED_MODELS, ROOT
-from vitscope.settings.loading import BUNDLED_STUDIES, load_study
+from vitscope.studies.loading import BUNDLED_STUDIES, load_study
 
 STUDY = load_study(BUNDLED_STUDIES / "mini.yaml")
 

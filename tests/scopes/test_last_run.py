@@ -10,7 +10,7 @@ from tests.helpers.looking import Made, in_memory
 from vitscope.measures import registry
 from vitscope.package_data import ROOT
 from vitscope.scopes.looking import Scope
-from vitscope.settings.loading import BUNDLED_STUDIES, load_study
+from vitscope.studies.loading import BUNDLED_STUDIES, load_study
 
 RESULTS = Path(os.environ.get("VITSCOPE_RESULTS", ROOT / "results"))
 MODEL = "vit"

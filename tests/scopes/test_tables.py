@@ -16,7 +16,7 @@ from vitscope.drawing.saving import save, style
 from vitscope.errors import VitscopeError
 from vitscope.package_data import STYLE
 from vitscope.scopes.looking import Scope
-from vitscope.settings.loading import load_study
+from vitscope.studies.loading import load_study
 
 OF_THE_LOSS = ("landscape", "hessian", "hessian_density")
 

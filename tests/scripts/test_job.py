@@ -13,7 +13,7 @@ import pytest
 from scripts._session import explain_failures
 from tests.helpers.every_job import kinds
 from vitscope.jobs.job import find_job
-from vitscope.settings.loading import BUNDLED_STUDIES, load_study
+from vitscope.studies.loading import BUNDLED_STUDIES, load_study
 
 ROOT = Path(__file__).parents[2]
 FRAME = """
@@ -58,16 +58,12 @@ def run(
 
 def test_what_is_printed_goes_to_the_terminal_and_the_log(tmp_path: Path) -> None:
     log = tmp_path / "new" / "log.txt"
-    done = run(log, "print('höllo')\nprint('more', end='', flush=True)")
-    assert (done.returncode, done.stdout, done.stderr) == (0, "höllo\nmore", "")
-    assert log.read_text(encoding="utf-8") == "höllo\nmore"
-
-
-def test_the_log_is_of_the_last_run(tmp_path: Path) -> None:
-    log = tmp_path / "log.txt"
-    run(log, "print('a long first line')")
-    run(log, "print('second')")
-    assert log.read_text(encoding="utf-8") == "second\n"
+    body = "print('höllo')\nprint(sys.stdout.isatty(), sys.stdout.writable())"
+    # Without need torch is not imported.
+    done = run(log, f"{body}\nprint('torch' in sys.modules, end='', flush=True)")
+    printed = "höllo\nFalse True\nFalse"
+    assert (done.returncode, done.stdout, done.stderr) == (0, printed, "")
+    assert log.read_text(encoding="utf-8") == printed
 
 
 def test_an_expected_failure_is_one_sentence_which_the_run_tells(tmp_path: Path) -> None:
@@ -80,14 +76,15 @@ def test_an_expected_failure_is_one_sentence_which_the_run_tells(tmp_path: Path)
 
 
 @pytest.mark.parametrize(
-    ("body", "imports"),
-    [("raise MemoryError", "os"), ("raise torch.OutOfMemoryError('x')", "torch")],
-)
-@pytest.mark.parametrize(
-    ("batches", "advice"),
+    ("body", "imports", "batches", "advice"),
     [
-        (None, "run fewer jobs at a time"),
-        ("analysis.batch_size", "lower analysis.batch_size in the study"),
+        ("raise MemoryError", "os", None, "run fewer jobs at a time"),
+        (
+            "raise torch.OutOfMemoryError('x')",
+            "torch",
+            "analysis.batch_size",
+            "lower analysis.batch_size in the study",
+        ),
     ],
 )
 def test_too_little_memory_is_one_sentence(
@@ -159,12 +156,3 @@ torch.nn.Sequential(torch.nn.Identity(), Mine())(torch.zeros(1))
 
 def test_torch_uses_the_threads_of_the_job(tmp_path: Path) -> None:
     assert run(tmp_path / "log", "print(torch.get_num_threads())", "torch").stdout == "3\n"
-
-
-def test_a_script_without_torch_does_not_import_it(tmp_path: Path) -> None:
-    assert run(tmp_path / "log", "print('torch' in sys.modules)").stdout == "False\n"
-
-
-def test_libraries_may_ask_what_they_print_to(tmp_path: Path) -> None:
-    done = run(tmp_path / "log", "print(sys.stdout.isatty(), sys.stdout.writable())")
-    assert (done.stdout, done.stderr) == ("False True\n", "")

@@ -3,7 +3,6 @@
 import io
 import json
 import pickle
-import tarfile
 import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ import torch
 import yaml
 from PIL import Image
 
+from tests.helpers.archives import tar_of
 from tests.helpers.networks import FAMILIES, build_empty_mini
 from tests.helpers.sources import open_path
 from tests.runs.copies import SETTINGS
@@ -30,7 +30,7 @@ from vitscope.errors import VitscopeError
 from vitscope.files.tensors import TensorFile, TensorWriter
 from vitscope.networks.checkpoints.foreign import read_foreign
 from vitscope.networks.checkpoints.translation import translate
-from vitscope.settings.loading import load_study
+from vitscope.studies.loading import load_study
 from vitscope.video.frames import BrokenOffError
 from vitscope.video.reading import open_animation
 from vitscope.web import lockfile
@@ -74,14 +74,8 @@ def _batch() -> bytes:
 
 
 def _cifar(batch: bytes, mode: str) -> bytes:
-    stream = io.BytesIO()
-    with tarfile.open(fileobj=stream, mode=mode) as tar:
-        names = pickle.dumps({b"fine_label_names": [b"apple", b"bear"]}, 3)
-        for name, data in (("meta", names), ("test", batch)):
-            member = tarfile.TarInfo(f"cifar-100-python/{name}")
-            member.size = len(data)
-            tar.addfile(member, io.BytesIO(data))
-    return stream.getvalue()
+    names = pickle.dumps({b"fine_label_names": [b"apple", b"bear"]}, 3)
+    return tar_of("cifar-100-python", {"meta": names, "test": batch}, mode)
 
 
 def _read_cifar_batch(path: Path) -> None:
@@ -188,14 +182,9 @@ def _read_tensorfile(path: Path) -> None:
 
 
 def _official() -> list[bytes]:
-    stream = io.BytesIO()
-    with tarfile.open(fileobj=stream, mode="w") as tar:
-        array = io.BytesIO()
-        np.save(array, PIXELS.reshape(4, 32, 32, 3))
-        member = tarfile.TarInfo("CIFAR-100-C/fog.npy")
-        member.size = len(array.getvalue())
-        tar.addfile(member, io.BytesIO(array.getvalue()))
-    return [stream.getvalue()]
+    array = io.BytesIO()
+    np.save(array, PIXELS.reshape(4, 32, 32, 3))
+    return [tar_of("CIFAR-100-C", {"fog.npy": array.getvalue()}, "w")]
 
 
 def _read_keys(path: Path) -> None:

@@ -66,12 +66,9 @@ def test_a_header_that_says_it_goes_on_for_gigabytes(tmp_path: Path, kind: bytes
 def test_many_members_that_are_each_small_enough(tmp_path: Path) -> None:
     size = 150_000_000 // 512 * 512
     path = tmp_path / "a.tar.gz"
-    parts = []
-    for name in "abcd":
-        packer = zlib.compressobj(9, zlib.DEFLATED, 31)
-        data = packer.compress(header(f"{FOLDER}/{name}", size=size)) + packer.compress(bytes(size))
-        parts.append(data + packer.flush())
-    path.write_bytes(b"".join(parts))
+    member = gzip.compress(bytes(size))
+    headers = (gzip.compress(header(f"{FOLDER}/{name}", size=size)) for name in "abcd")
+    path.write_bytes(b"".join(each + member for each in headers))
     assert "holds more than 400000000 bytes" in refusal_of(
         lambda: open_path("cifar100", path, "test")
     )
@@ -90,13 +87,9 @@ def test_a_member_of_negative_size_ends(tmp_path: Path) -> None:
 OUTSIDE = {
     "symbolic link": (f"{FOLDER}/a", tarfile.SYMTYPE),
     "hard link": (f"{FOLDER}/a", tarfile.LNKTYPE),
-    "character device": (f"{FOLDER}/a", tarfile.CHRTYPE),
-    "block device": (f"{FOLDER}/a", tarfile.BLKTYPE),
     "pipe": (f"{FOLDER}/a", tarfile.FIFOTYPE),
     "absolute": ("/tmp/a", tarfile.REGTYPE),
-    "above": ("../a", tarfile.REGTYPE),
     "above, further in": (f"{FOLDER}/../../a", tarfile.REGTYPE),
-    "above by Windows' rules is a name like any other": (f"{FOLDER}\\..\\a\n", tarfile.SYMTYPE),
     "a name of controls": ("/\x1b[31m\n", tarfile.REGTYPE),
 }
 
@@ -132,20 +125,15 @@ def zipped(path: Path, method: int = zipfile.ZIP_DEFLATED, **members: bytes) -> 
 SIXTEEN = npy("(16, 8, 8, 3)") + bytes(16 * 8 * 8 * 3)
 WRONG = {
     "an image of a terabyte": {"images": npy("(1, 1000000, 1000000)")},
-    "an image of 200 megapixels": {"images": npy("(1, 20000, 10000, 3)")},
     "a trillion images": {"images": npy("(1000000000000, 1, 1)")},
     "minus one image": {"images": npy("(-1, 8, 8)")},
-    "images of negative sides": {"images": npy("(1, -8, -8)") + bytes(64)},
     "a shape of no numbers": {"images": npy("('a', 8, 8)")},
-    "a shape that is no shape": {"images": npy("8")},
     "a shape of parentheses": {"images": npy("(" * 3000 + ")" * 3000)},
     "a header that calls": {"images": npy("(__import__('os').system('touch ran'), 8, 8)")},
-    "a header that is cut": {"images": npy("(1, 8, 8)")[:20]},
     "a header of another version": {"images": b"\x93NUMPY\x09\x00" + bytes(20)},
     "a type of nested fields": {"images": npy("(1, 8, 8)", "|u1" * 1000)},
     "labels of a gigabyte": {"images": SIXTEEN, "labels": npy("(134217728,)", "<i8")},
     "labels of objects": {"images": SIXTEEN, "labels": npy("(16,)", "|O") + bytes(128)},
-    "labels that end early": {"images": SIXTEEN, "labels": npy("(16,)", "<i8") + bytes(8)},
     "labels of a million parts": {"images": SIXTEEN, "labels": npy("(16,)", "<U99999999")},
 }
 
@@ -198,7 +186,7 @@ def png(width: int, height: int) -> bytes:
     return b"\x89PNG\r\n\x1a\n" + size + chunk(b"IDAT", pixels) + chunk(b"IEND", b"")
 
 
-@pytest.mark.parametrize("side", [20_000, 60_000, 2**31 - 1])
+@pytest.mark.parametrize("side", [20_000, 2**31 - 1])
 def test_pictures_that_are_too_large(tmp_path: Path, side: int) -> None:
     (tmp_path / "a.png").write_bytes(png(side, side))
     sentence = refusal_of(lambda: read(open_path("folder", tmp_path)))

@@ -1,30 +1,23 @@
 """What an address may hold to open a door does not get further than the request."""
 
-from collections.abc import Iterator
 from copy import deepcopy
 from pathlib import Path
 
 import pytest
 import yaml
 
-from tests.helpers.web import Site, running_site, status, whole
+from tests.helpers.web import Site, status, whole
 from tests.security.test_settings import STUDY
-from vitscope.data.archives import official
+from vitscope.data.archives import find_official
 from vitscope.data.sources import cifar10
 from vitscope.errors import VitscopeError
 from vitscope.jobs.provenance import run_record
 from vitscope.networks.checkpoints import weight_download, weight_sources
-from vitscope.settings.loading import load_study
+from vitscope.studies.loading import load_study
 from vitscope.web.redaction import redact
 
 SECRET = "hunter2-0123456789abcdef"
 QUERY = f"?X-Signature={SECRET}&expires=1"
-
-
-@pytest.fixture
-def site() -> Iterator[Site]:
-    with running_site() as running:
-        yield running
 
 
 def test_addresses_stay_apart_and_keep_what_is_no_secret() -> None:
@@ -74,7 +67,7 @@ def test_a_failed_download_does_not_tell_its_token(site: Site, tmp_path: Path, c
         )
     assert not [text for text in [*said, str(caught.value)] if SECRET in text]
     with pytest.raises(VitscopeError) as caught:
-        official(cifar10.SOURCE["archive"], {"url": f"{site.root}/a{QUERY}"}, "data")
+        find_official(cifar10.SOURCE["archive"], {"url": f"{site.root}/a{QUERY}"}, "data")
     assert SECRET not in str(caught.value)
 
 

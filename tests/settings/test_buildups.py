@@ -9,8 +9,7 @@ from tests.helpers.studies import mini_with
 from vitscope.buildup.proposal import plan_of
 from vitscope.buildup.rule import Plan
 from vitscope.jobs import buildups
-from vitscope.settings.loading import load_study
-from vitscope.settings.resolving import build_study
+from vitscope.studies.loading import load_study
 
 
 def buildup(**settings: Any) -> dict[str, Any]:
@@ -43,21 +42,3 @@ def test_what_a_job_is_given(tmp_path: Path) -> None:
         "Training": "3 epochs of all training images, seed 0",
         "Weights": "trained by this workflow",
     }
-
-
-def test_weights_that_are_bundled(tmp_path: Path) -> None:
-    folder = "resources/checkpoints/mini"
-    study = load_study(mini_with(tmp_path, buildups=buildup(weights={"bundled": folder})))
-    assert buildups.weights_of_steps(study, "grown") == "bundled"
-    assert buildups.bundled_step(study, "grown", 2) == f"{folder}/step_2.safetensors"
-
-
-def test_records_of_runs_may_be_older_than_buildups(tmp_path: Path) -> None:
-    study = load_study(mini_with(tmp_path))
-    settings = {key: value for key, value in study.settings.items() if key != "buildups"}
-    assert build_study("old", study.path, settings).buildups == {}
-
-
-def test_a_recipe_is_complete(tmp_path: Path) -> None:
-    study = load_study(mini_with(tmp_path, buildups=buildup()))
-    assert asdict(study.recipe_of_steps("grown")) == asdict(study.recipe("resnet"))

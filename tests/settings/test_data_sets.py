@@ -2,7 +2,6 @@
 
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
@@ -13,8 +12,8 @@ from tests.settings.test_study import MISSING, loaded, refusal
 from vitscope.errors import VitscopeError
 from vitscope.jobs.draw_figure import facts
 from vitscope.package_data import ROOT
-from vitscope.settings.data_sets import named_classes
 from vitscope.settings.study import Study
+from vitscope.studies.data_sets import named_classes
 
 CLASSES = ("ant", "bee", "cat", "dog", "eel")
 
@@ -89,60 +88,6 @@ def test_a_caption_says_which_class_is_which(tmp_path: Path, folder: Path) -> No
     assert facts(plain, "one")[key] == "0 ant, 1 bee, 2 cat, 3 dog, 4 eel"
     assert facts(mapped, "one")[key] == "0 ant, 3 bee, 6 cat, 9 dog, 12 eel"
     assert key not in facts(plain, "two")
-
-
-@pytest.mark.parametrize(
-    ("wrong", "sentence"),
-    [
-        (
-            {"classes": 7},
-            "data.folder.splits.test: the source has 5 classes and the study says 7: correct "
-            "`classes` of the data set, say in `class_index` which number each has, or put all "
-            "images in one folder, without labels.",
-        ),
-        (
-            {"class_names": ["ant", "bee", "cat", "dog", "eels"]},
-            "data.folder.splits.test: the source has the class 'eel' and class_names names ant, "
-            "bee, cat, dog, eels: add it there, or take its images away. Did you mean 'eels'?",
-        ),
-        (
-            {"class_names": [*"abcde"], "class_index": {"ant": 0}},
-            "data.folder: found 'class_names' and 'class_index', allowed: one of them: the first "
-            "where every class of the network has a name, the second where some have.",
-        ),
-        (
-            {"class_names": "nowhere.txt"},
-            "data.folder.class_names: nowhere.txt cannot be read (No such file or directory): "
-            "correct the path.",
-        ),
-        (
-            {"class_names": [0, 1]},
-            "data.folder.class_names.0: found 0, allowed: text.",
-        ),
-        (
-            {"class_index": {"ant": 5}},
-            "data.folder: class_index.ant: found 5, allowed: 0 to 4, for the study says 5 classes.",
-        ),
-        (
-            {"class_index": {"ant": -1}},
-            "data.folder.class_index.ant: found -1, allowed: a number from 0 on.",
-        ),
-        (
-            {"std": [1]},
-            "data.folder.std: found 1 numbers, allowed: 3, as many as `mean` has: one for each "
-            "channel.",
-        ),
-        (
-            {"mean": [0.5], "std": [0.5], "corrupted": "CIFAR-10-C.tar"},
-            "data.folder.corrupted: found 'CIFAR-10-C.tar', allowed: null where `mean` is of one "
-            "channel: the official images have three; vitscope corrupts grey ones itself.",
-        ),
-    ],
-)
-def test_what_cannot_be_meant(
-    tmp_path: Path, folder: Path, wrong: dict[str, Any], sentence: str
-) -> None:
-    assert refusal(tmp_path, **changes(folder, **wrong)) == sentence
 
 
 def test_a_folder_that_cannot_be_meant(tmp_path: Path, folder: Path) -> None:

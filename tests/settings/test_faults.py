@@ -12,7 +12,7 @@ from tests.settings.test_study import MISSING, STUDY, changed, written
 from vitscope.errors import VitscopeError
 from vitscope.measures import registry
 from vitscope.networks.building.family import family_names
-from vitscope.settings.loading import load_study
+from vitscope.studies.loading import load_study
 
 FAULTS = yaml.safe_load(Path(__file__).with_name("faults.yaml").read_text(encoding="utf-8"))
 EVERY = {"KINDS": registry.kinds(), "FAMILIES": family_names()}
@@ -27,6 +27,7 @@ BASES = {"own": STUDY, "mini": mini()}
 def test_what_is_wrong_is_refused_in_a_sentence(
     tmp_path: Path, base: str, fault: dict[str, Any]
 ) -> None:
+    (tmp_path / "mine.py").write_text("def net(n): ...\n")
     changes = fault.get("change", {}) | ({fault["remove"]: MISSING} if "remove" in fault else {})
     path = written(tmp_path, changed(BASES[base], changes))
     with pytest.raises(VitscopeError) as caught:

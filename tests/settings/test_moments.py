@@ -8,7 +8,7 @@ import pytest
 from tests.helpers.studies import mini_with
 from vitscope.errors import VitscopeError
 from vitscope.jobs.describing import members as members_of
-from vitscope.settings.loading import BUNDLED_STUDIES, load_study
+from vitscope.studies.loading import BUNDLED_STUDIES, load_study
 
 MINI = load_study(BUNDLED_STUDIES / "mini.yaml")
 CIFAR = load_study(BUNDLED_STUDIES / "cifar100.yaml")
@@ -32,12 +32,6 @@ def test_a_figure_by_epoch_shows_models_from_first_to_last() -> None:
     assert [member["epoch"] for member in members] == [0, 1, 3, 10, 30, 86]
     assert members[1]["label"] == "ViT, epoch 1"
     assert members[-1]["label"] == "ViT"
-
-
-def test_named_moments_have_the_epochs_that_training_gives_them() -> None:
-    members = members_of(MINI, "fig9_by_epoch")
-    found = {member["model"]: member["epoch"] for member in members}
-    assert found == {"vit@init": 0, "vit@warmup": 2, "vit": 16}
 
 
 def test_such_a_model_is_its_snapshot_and_the_rest_is_as_it_was() -> None:

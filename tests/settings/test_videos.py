@@ -7,8 +7,8 @@ from typing import Any
 from tests.helpers.jobs import values_of
 from tests.helpers.studies import mini_with
 from vitscope.jobs.draw_video import source_path
-from vitscope.settings.loading import load_study
-from vitscope.settings.resolving import build_study
+from vitscope.studies.loading import load_study
+from vitscope.studies.resolving import build_study
 
 GENERATED = {"generated": "shapes32"}
 
@@ -49,7 +49,9 @@ def test_models_of_videos_are_shown(tmp_path: Path) -> None:
     assert study.models_shown() == ["swin", "vit"]
 
 
-def test_records_of_runs_may_be_older_than_videos(tmp_path: Path) -> None:
+def test_records_of_runs_may_be_older_than_videos_and_buildups(tmp_path: Path) -> None:
     study = load_study(mini_with(tmp_path))
-    settings = {key: value for key, value in study.settings.items() if key != "videos"}
-    assert build_study("old", study.path, settings).videos == {}
+    added = ("videos", "buildups")
+    settings = {key: value for key, value in study.settings.items() if key not in added}
+    old = build_study("old", study.path, settings)
+    assert (old.videos, old.buildups) == ({}, {})

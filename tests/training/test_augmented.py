@@ -1,8 +1,6 @@
 """Augmented images against the split that they are drawn from."""
 
-import operator
 from collections import Counter
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,45 +8,24 @@ import numpy as np
 import pytest
 import torch
 
-from tests.helpers.splits import built
+from tests.helpers.splits import GENERATED, built
+from tests.training import recipes
+from tests.training.recipes import PLAIN
 from vitscope.data.split import Split
 from vitscope.errors import VitscopeError
 from vitscope.files.tensors import TensorWriter
-from vitscope.jobs.augment_images import augmentation
-from vitscope.settings.keys import NOT_AUGMENTED, Loss
-from vitscope.settings.loading import BUNDLED_STUDIES, load_study
 from vitscope.training.augmented import Augmented
 from vitscope.training.augmenting import augment_images
 from vitscope.training.recipe import training_rows
 
 IMAGES = 120
 MEAN, STD = [0.5, 0.4, 0.6], [0.25, 0.2, 0.3]
-RECIPE: dict[str, Any] = {
-    "images": None,
-    "seed": 0,
-    "batch_size": 50,
-    "label_smoothing": 0.1,
-    "mixup": 0.8,
-    "cutmix": 1.0,
-    "mixing_probability": 0.5,
-    "randaugment": "rand-m9-n2-mstd0.5",
-    "erasing": 0.25,
-    "shift": 4,
-    "flip": True,
-}
-PLAIN = RECIPE | {
-    "mixup": 0.0,
-    "cutmix": 0.0,
-    "randaugment": None,
-    "erasing": 0.0,
-    "shift": 0,
-    "flip": False,
-}
+MORE = {"mixing_probability": 0.5, "randaugment": "rand-m9-n2-mstd0.5", "erasing": 0.25, "shift": 4}
+RECIPE = recipes.RECIPE | MORE
 
 
 def shapes_of(path: Path, **others: Any) -> Split:
-    source = {"kind": "shapes32", "seed": 0}
-    return built(path, source, "train", images=IMAGES, seed=0, **others)
+    return built(path, GENERATED, "train", images=IMAGES, seed=0, **others)
 
 
 @pytest.fixture(scope="module")
@@ -102,12 +79,6 @@ def test_the_seed_fixes_the_bytes_whatever_was_drawn_before(split: Split, tmp_pa
     assert one != other
 
 
-def test_more_images_begin_with_the_same_ones(split: Split, tmp_path: Path) -> None:
-    few, many = drawn(split, tmp_path, images=30), drawn(split, tmp_path, images=170)
-    for one, other in zip(few.rows(0, 30), many.rows(0, 30), strict=True):
-        assert torch.equal(one, other)
-
-
 def test_without_augmentation_images_are_those_of_the_split(split: Split, tmp_path: Path) -> None:
     images = drawn(split, tmp_path, PLAIN)
     rows = rows_of(images, split)
@@ -118,15 +89,6 @@ def test_without_augmentation_images_are_those_of_the_split(split: Split, tmp_pa
     expected = np.full((100, 10), 0.01, np.float32)
     expected[np.arange(100), split.labels[rows]] = 0.91
     np.testing.assert_allclose(targets, expected, rtol=1e-6)
-
-
-def test_grey_images_are_augmented_by_all_that_there_is(tmp_path: Path) -> None:
-    grey = shapes_of(tmp_path / "train", channels=1)
-    path = tmp_path / "augmented"
-    augment_images(grey, RECIPE, 60, 3, path, mean=[0.4], std=[0.2])
-    images, targets = Augmented(path).rows(0, 60)
-    assert images.shape == (60, 1, 32, 32)
-    torch.testing.assert_close(targets.sum(1), torch.ones(60))
 
 
 def test_more_images_than_the_split_has_are_drawn_in_epochs(split: Split, tmp_path: Path) -> None:
@@ -172,36 +134,6 @@ def test_clean_images_are_as_they_are_with_their_labels(split: Split, tmp_path: 
     assert images.metadata["clean"] == "True"
     other = drawn(split, tmp_path, images=70, seed=1, clean=True)
     assert rows_of(other, split) != rows
-
-
-def test_batches_are_all_images_in_order(split: Split, tmp_path: Path) -> None:
-    images = drawn(split, tmp_path, images=60)
-    batches = list(images.batches(25))
-    assert [len(pixels) for pixels, _ in batches] == [25, 25, 10]
-    for whole, parts in zip(images.rows(0, 60), zip(*batches, strict=True), strict=True):
-        assert torch.equal(whole, torch.cat(parts))
-
-
-def test_images_are_drawn_as_a_loss_says_that_knows_of_no_training(
-    split: Split, tmp_path: Path
-) -> None:
-    mini = load_study(BUNDLED_STUDIES / "mini.yaml")
-    bare = replace(mini, training=None, loss=Loss(weight_decay=0.1, augment="none"))
-    clean = bare.clean
-    images = drawn(split, tmp_path, augmentation(bare, "vit"), images=70, clean=clean)
-    expected = drawn(split, tmp_path, images=70, clean=True)
-    for found, wanted in zip(images.rows(0, 70), expected.rows(0, 70), strict=True):
-        assert torch.equal(found, wanted)
-    augment = NOT_AUGMENTED | {"flip": True}
-    flipping = replace(bare, loss=Loss(weight_decay=0.1, augment=augment))
-    assert not flipping.clean
-    pictures, targets = drawn(split, tmp_path, augmentation(flipping, "vit"), images=60).rows(0, 60)
-    known = {image.numpy().tobytes() for image in split.normalize(range(IMAGES), MEAN, STD)}
-    as_they_are = [image.numpy().tobytes() in known for image in pictures]
-    mirrored = [image.flip(-1).numpy().tobytes() in known for image in pictures]
-    assert all(map(operator.or_, as_they_are, mirrored))
-    assert 10 < sum(mirrored) < 50
-    assert set(targets.unique().tolist()) == {0, 1}
 
 
 @pytest.mark.parametrize(

@@ -19,8 +19,8 @@ from vitscope.files.tensors import TensorFile
 from vitscope.networks.building.family import find_family
 from vitscope.networks.checkpoints.loading import load_model
 from vitscope.training.loop import evaluate, train
-from vitscope.training.optimization import learning_rate
 from vitscope.training.seeding import seeded
+from vitscope.training.steps import learning_rate
 
 NETWORK: dict[str, Any] = {
     "family": "resnet",
@@ -66,21 +66,6 @@ def test_a_model_learns_and_its_snapshots_are_checkpoints(
     assert accuracies["warmup"] == history[0]["test_accuracy"]
     assert accuracies["end"] == history[-1]["test_accuracy"]
     assert accuracies["init"] < 0.2
-
-
-@pytest.mark.nightly
-def test_the_seed_fixes_the_bytes(splits: tuple[Split, Split], tmp_path: Path) -> None:
-    short = {"epochs": 2, "mixing_probability": 0.5}
-    for folder, seed in (("one", 0), ("two", 0), ("other", 1)):
-        random.random()  # What was drawn before makes no difference.
-        trained(splits, tmp_path / folder, seed, **short)
-    for name in ("init", "warmup", "end"):
-        one, two, other = (
-            (tmp_path / folder / f"{name}.safetensors").read_bytes()
-            for folder in ("one", "two", "other")
-        )
-        assert one == two
-        assert one != other
 
 
 def test_the_trajectory_is_that_of_the_snapshots(

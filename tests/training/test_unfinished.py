@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.helpers.splits import built, splits_of_shapes
+from tests.helpers.splits import splits_of_shapes
 from tests.training.recipes import MEAN, RECIPE, STD
 from vitscope.data.split import Split
 from vitscope.files.tensors import TensorFile
@@ -281,13 +281,3 @@ def test_what_another_training_left_is_not_used(
     ] * 2
     assert said[2].startswith("epoch 1 of")
     assert [path.name for path in broken.iterdir() if "unfinished" in path.name] == []
-
-
-@pytest.mark.nightly
-def test_other_images_begin_anew(splits: tuple[Split, Split], broken: Path, tmp_path: Path) -> None:
-    source = {"kind": "shapes32", "seed": 1}
-    others = built(tmp_path / "train", source, "train", images=90, seed=0)
-    said: list[str] = []
-    trained((others, splits[1]), broken, say=said.append)
-    assert "it is of another training, of another training images." in said[0]
-    assert sum(line.startswith("epoch ") for line in said) == EPOCHS

@@ -7,7 +7,7 @@ from matplotlib import colormaps
 from PIL import Image
 
 from tests.video.pictures import frames
-from vitscope.video.drawing import Scale, Sheet, draw_cross, lay_over, map_colors, smooth
+from vitscope.video.drawing import Scale, Sheet, map_colors, smooth
 
 
 def sheet(size: int = 32, panels: int = 4) -> Sheet:
@@ -44,7 +44,7 @@ def test_pixels_are_squares_in_colour(size: int, side: int) -> None:
         np.testing.assert_array_equal(squares, np.broadcast_to(expected, squares.shape))
 
 
-@pytest.mark.parametrize("panels", [2, 3, 5, 6, 13, 17])
+@pytest.mark.parametrize("panels", [2, 5, 17])
 @pytest.mark.parametrize("size", [16, 224])
 def test_panels_are_apart_and_all_else_stays(panels: int, size: int) -> None:
     drawn = sheet(size, panels)
@@ -66,28 +66,3 @@ def test_panels_are_apart_and_all_else_stays(panels: int, size: int) -> None:
     assert (one[there == 1] == 0).all()
     assert (other[there == 1] == 255).all()
     np.testing.assert_array_equal(one[there == 0], other[there == 0])
-
-
-def test_the_scale_goes_through_all_colours() -> None:
-    drawn = sheet()
-    below = np.asarray(drawn.fill([]))[drawn.corner(3)[1] + drawn.side :]
-    there = {tuple(color) for row in below.tolist() for color in row}
-    colors = np.asarray(map_colors(np.linspace(0, 1, 256)[None]))[0]
-    shown = [tuple(color) in there for color in colors.tolist()]
-    assert shown[0]
-    assert shown[-1]
-    assert np.mean(shown) > 0.4
-
-
-def test_a_map_over_a_picture_shows_both() -> None:
-    map_, picture = (Image.new("RGB", (2, 2), (value,) * 3) for value in (200, 100))
-    assert set(lay_over(picture, map_).tobytes()) == {155}
-
-
-def test_a_cross_marks_a_query() -> None:
-    picture = Image.new("RGB", (160, 160), (90, 90, 90))
-    draw_cross(picture, (0.25, 0.75))
-    pixels = np.asarray(picture)
-    rows, columns = np.nonzero((pixels != 90).any(-1))
-    assert (rows.mean(), columns.mean()) == (pytest.approx(40, abs=1), pytest.approx(120, abs=1))
-    assert {0, 255} <= {*pixels.ravel().tolist()}

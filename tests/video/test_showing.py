@@ -17,7 +17,6 @@ from tests.video.pictures import cut, folder_of, frames, read_back, save_frames
 from vitscope.errors import VitscopeError
 from vitscope.networks.building.timm_import import import_timm
 from vitscope.scopes.looking import Scope
-from vitscope.video import ffmpeg as by_ffmpeg
 from vitscope.video.drawing import Scale, Sheet, map_colors
 
 # The colours of maps, each as a number; no two are the same.
@@ -165,17 +164,6 @@ def test_the_first_frame_fixes_the_scale_of_all(scope: Scope, tmp_path: Path) ->
         assert np.abs(values_of(one) - expected).max() <= 2 * LEVEL * max(1, factor)
     # What is written beside the maps is the same in all frames.
     assert (pages[0][-20:] == pages[1][-20:]).all()
-
-
-def test_an_mp4(scope: Scope, tmp_path: Path, ffmpeg: str) -> None:
-    source = folder_of(tmp_path / "walk", frames(4, (20, 16)))
-    webp = read_back(scope.video(source, tmp_path / "b.webp", lossless=True))
-    video = by_ffmpeg.read(scope.video(source, tmp_path / "b.mp4"))
-    assert video.rate == 10
-    found = [np.asarray(frame.picture).astype(int) for frame in video.frames]
-    assert len(found) == 4
-    for one, other in zip(found, webp, strict=True):
-        assert np.abs(one - other).mean() < 4
 
 
 def test_frames_are_cut_as_the_images_of_a_folder_are(scope: Scope, tmp_path: Path) -> None:

@@ -15,10 +15,6 @@ A = Entry("a" * 64, 10)
 B = Entry("b" * 64, 20)
 
 
-def test_nothing_is_known_without_a_lock_file(tmp_path):
-    assert find_entry(tmp_path / "paper.lock.yaml", "https://host/a") is None
-
-
 def test_what_is_recorded_is_known_and_plain_yaml(tmp_path):
     lock = tmp_path / "new" / "paper.lock.yaml"
     record(lock, "https://host/a", A)

@@ -1,14 +1,46 @@
-"""Accuracy by step of a build-up: Fig. 12a of the paper."""
+"""Accuracy by step of a build-up, measured and published: Fig. 12a of the paper."""
+
+from pathlib import Path
 
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from vitscope.buildup.published import SERIES
-from vitscope.buildup.rule import REJECTED
-from vitscope.drawing import layout
+from vitscope.buildup.rule import BASELINE, KEPT, REJECTED
+from vitscope.drawing.legends import INTERVAL
 from vitscope.drawing.looks import GRAY, INTERVAL_BAR, REFERENCE, STEP, THIN, depth_color
-from vitscope.drawing.text import INTERVAL
+from vitscope.drawing.panels import make_panels
+from vitscope.errors import VitscopeError
+
+# What the paper built up, and on what.
+SERIES = "AlterNet-50, CIFAR-100"
+
+
+def read_steps(path: Path | str) -> pd.DataFrame:
+    """Return the published steps with these columns of the table of a build-up.
+
+    In the file a stage begins with the best network of those behind it, which is no step.
+    """
+    try:
+        points = pd.read_csv(path)
+        rows = list(zip(points["branch"], points["msa_number"], points["accuracy"], strict=True))
+    except (OSError, UnicodeDecodeError, ValueError, KeyError) as error:
+        raise VitscopeError(
+            f"Cannot read a published build-up from {path}: name a file of "
+            "vitscope/claims/published_points/ with accuracies by number of MSAs."
+        ) from error
+    steps: list[dict[str, object]] = []
+    best, before = float("-inf"), ""
+    for stage, number, percent in rows:
+        share = percent / 100
+        if not steps:
+            steps.append({"stage": None, "msas": number, "accuracy": share, "decision": BASELINE})
+        elif stage == before:
+            decision = KEPT if share > best else REJECTED
+            steps.append({"stage": stage, "msas": number, "accuracy": share, "decision": decision})
+        best, before = max(best, share), stage
+    return pd.DataFrame(steps)
+
 
 # Stages of a network; they have the colours of depths.
 _STAGES = 4
@@ -41,7 +73,7 @@ def _draw(axes: Axes, steps: pd.DataFrame, title: str) -> None:
 
 def plot(table: pd.DataFrame, label: str, published: pd.DataFrame | None = None) -> Figure:
     """Draw the steps of a build-up, and beside them the published steps."""
-    panels = layout.panels(1 if published is None else 2)
+    panels = make_panels(1 if published is None else 2)
     panels.resize(width=3.6 if published is None else 7.0, height=2.6)
     steps = table.sort_values("step", ignore_index=True)
     _draw(panels.axes[0], steps, f"from {label}, measured")

@@ -1,4 +1,4 @@
-"""What a step of a build-up tries: a network, or none at the end; and the file that says it."""
+"""What a step of a build-up tries, and the best network in the end, as files say them."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -79,3 +79,36 @@ def describe_next(course: Course) -> str:
         return describe_candidate(course.next)
     reasons = {"stages": "no stage is left", "steps": "no more steps are asked for"}
     return f"ended: {reasons[course.ended]}"
+
+
+HEAD = """\
+# The best network that was tried: copy it to the `models` of a study whose data set has this name.
+"""
+
+
+def describe_model(
+    name: str,
+    plan: Plan,
+    scores: Sequence[float],
+    *,
+    baseline: Network,
+    data: str,
+    weights: Sequence[Mapping[str, str]],
+) -> str:
+    """Return the entry of a study for the best network; `weights` say where each network's are."""
+    course = follow(plan, scores)
+    if course.best is None:
+        raise ValueError("nothing was tried")
+    network = network_of(baseline, course.best.candidate.attention)
+    entry: dict[str, Any] = {
+        "label": f"AlterNet ({', '.join(map(str, course.best.candidate.attention))})",
+        "family": network["family"],
+        "arch": network["arch"],
+        "data": data,
+        "checkpoint": dict(weights[course.steps.index(course.best)]),
+    }
+    # Imported here: figures of build-ups are drawn without it.
+    import yaml
+
+    text: str = yaml.safe_dump({name: entry}, sort_keys=False, default_flow_style=None)
+    return HEAD + text

@@ -63,7 +63,7 @@ def tabulate(name: str, plan: Plan, results: Sequence[pd.DataFrame]) -> pd.DataF
 
 
 def digests_of(metadata: Sequence[Mapping[str, str]]) -> dict[str, str]:
-    """Return the metadata of the table, given those of the results: digests of data and weights."""
+    """Return the metadata of the table from the results' metadata: digests of data and weights."""
     digests = {DATA: metadata[0][DATA]}
     return digests | {f"{STEP}{n}_sha256": facts[WEIGHTS] for n, facts in enumerate(metadata)}
 

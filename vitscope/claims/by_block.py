@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pandas as pd
 
-from vitscope.claims.claim import Claim, Finding, every_model, share
+from vitscope.claims.claim import Claim, Find, Finding, every_model, share
 from vitscope.claims.depth_bands import subsamples
 
 # The end of the rule of every such claim.
@@ -21,14 +21,22 @@ _BLOCKS = {
 }
 
 
-def falls(value: str, kind: str | None) -> Callable[[pd.DataFrame], Finding | None]:
+def falls(value: str, kind: str | None) -> Find:
     """Count the blocks of a kind, or the blocks that subsample, after which a value is lower."""
     return lambda points: share(_changes(points, value, kind) < 0)
 
 
-def rises(value: str, kind: str | None) -> Callable[[pd.DataFrame], Finding | None]:
+def rises(value: str, kind: str | None) -> Find:
     """Count the blocks of a kind, or the blocks that subsample, after which a value is higher."""
     return lambda points: share(_changes(points, value, kind) > 0)
+
+
+def compare_kinds(changes: pd.Series, points: pd.DataFrame, more: str, less: str) -> Finding | None:
+    """Find by how much the mean change over blocks of one kind exceeds the one over another."""
+    means = changes.groupby(points["kind"]).mean()
+    if not {more, less} <= {*means.dropna().index}:
+        return None
+    return Finding(float(means[more] - means[less]))
 
 
 def _changes(points: pd.DataFrame, value: str, kind: str | None) -> pd.Series:
@@ -51,9 +59,10 @@ def about_blocks(
     rule: str,
     name: str,
     statement: str,
-    source: str,
     kind: str | None,
-    change: Callable[[str, str | None], Callable[[pd.DataFrame], Finding | None]],
+    change: Callable[[str, str | None], Find],
+    *,
+    source: str,
     value: str,
 ) -> Claim:
     """Make the claim that a value changes over the blocks of a kind, or where it is subsampled.

@@ -1,4 +1,4 @@
-"""What a claim is: which models it is about, how it is counted, and when it holds."""
+"""What a claim is: which models it is about, how it is counted, on what, and when it holds."""
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ KindsOf = Mapping[str, Collection[str]]
 # What a claim is about: a model, or a model and the one that it is compared with.
 Subject = tuple[str, ...]
 
-# More than this share of what is counted must do as claimed.
+# More than this share must do as claimed.
 HALF = 0.5
 
 
@@ -34,6 +34,11 @@ class Finding:
     interval: tuple[float, float] | None = None
 
 
+Find = Callable[..., Finding | None]
+# Makes the points of one model from its rows in a table and its rows in the block table.
+Measured = Callable[[pd.DataFrame, pd.DataFrame], pd.DataFrame]
+
+
 @dataclass(frozen=True)
 class Claim:
     """A sentence of the paper, `statement`, and how it is counted.
@@ -50,16 +55,84 @@ class Claim:
     measure: str
     rule: str
     about: Callable[[KindsOf], list[Subject]]
-    find: Callable[..., Finding | None]
+    find: Find
     holds_above: float = HALF
 
 
+def claim(
+    statement: str,
+    source: str,
+    measure: str,
+    about: Callable[[KindsOf], list[Subject]],
+    *,
+    rule: str = "",
+    more: str = "",
+    holds_above: float = HALF,
+) -> Callable[[Find], Claim]:
+    """Make a claim of the function that finds it, whose name it has.
+
+    The rule is the docstring, and what `more` adds to it, unless several claims share a `rule`.
+    """
+
+    def make(find: Find) -> Claim:
+        said = rule or " ".join(f"{find.__doc__} {more}".split())
+        return Claim(find.__name__, statement, source, measure, said, about, find, holds_above)
+
+    return make
+
+
+@dataclass(frozen=True)
+class Curve:
+    """The columns of a curve; with `by`, a model has a curve for each value of that column."""
+
+    x: str
+    y: str
+    by: str | None = None
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """Claims, and the points that they are counted on: the same columns, measured or published.
+
+    `measured` makes the points of one model from its rows in the table of the name `table` and its
+    rows in the block table; `published` makes them from its published points. With `curve`, the
+    measured points are scored against the published ones.
+    """
+
+    table: str
+    claims: tuple[Claim, ...]
+    measured: Measured
+    published: Callable[[pd.DataFrame], pd.DataFrame] = lambda points: points
+    curve: Curve | None = None
+
+
 def share(in_favour: pd.Series) -> Finding | None:
-    """Find the share of what is in favour; None where there is nothing to count."""
+    """Find the share in favour; None where there is nothing to count."""
     count, total = int(in_favour.sum()), len(in_favour)
     if not total:
         return None
     return Finding(count / total, count, total, interval=share_interval(count, total))
+
+
+def rank_correlation(x: pd.Series, y: pd.Series, sign: int = 1) -> Finding | None:
+    """Find the rank correlation (Spearman) of two columns, times a sign; None where it has none."""
+    from scipy.stats import spearmanr
+
+    if len(x) < 3 or x.nunique() == 1 or y.nunique() == 1:
+        return None
+    return Finding(sign * float(spearmanr(x, y).statistic))
+
+
+def mean_excess(pairs: pd.DataFrame, value: str, alike: str) -> Finding | None:
+    """Find by how much a value of pairs that are `alike` exceeds others at the same distance.
+
+    Pairs that are near each other are similar anyway: only equal distances compare.
+    """
+    means = pairs.groupby(["distance", alike])[value].mean().unstack()
+    if not {True, False} <= {*means.columns}:
+        return None
+    differences = (means[True] - means[False]).dropna()
+    return Finding(float(differences.mean())) if len(differences) else None
 
 
 def every_model(kinds_of: KindsOf) -> list[Subject]:

@@ -4,21 +4,17 @@ Their points have the columns measure and value, and ci_low and ci_high where th
 interval.
 """
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 
 from vitscope.claims.chance import Estimate, difference_interval
-from vitscope.claims.claim import Finding
-from vitscope.claims.evidence import Measured
-
-Comparison = Callable[[pd.DataFrame, pd.DataFrame], Finding | None]
+from vitscope.claims.claim import Find, Finding, Measured
 
 
 def value_in_row(value: str, column: str, name: str) -> Measured:
-    """Return how to find the point of a model in one row of its table: that of a name in a column.
+    """Return how to find the point of a model in one row of its table, by a name in a column.
 
     Its measure is the column that has the value.
     """
@@ -30,12 +26,12 @@ def value_in_row(value: str, column: str, name: str) -> Measured:
     return measured
 
 
-def larger(measure: str) -> Comparison:
+def larger(measure: str) -> Find:
     """Return how to find by how much the first model has the larger value of a measure."""
     return lambda ours, theirs: _compare(measure, ours, theirs)
 
 
-def smaller(measure: str) -> Comparison:
+def smaller(measure: str) -> Find:
     """Return how to find by how much the first model has the smaller value of a measure."""
     return lambda ours, theirs: _compare(measure, theirs, ours)
 

@@ -6,15 +6,16 @@ The claims of a kind of figure are declared in `claims.py` of the measure that i
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import pandas as pd
+from scipy.stats import spearmanr
 
-from vitscope.claims.agreement import score
 from vitscope.claims.chance import verdict
-from vitscope.claims.claim import Claim, Finding, Subject
-from vitscope.claims.evidence import Evidence
+from vitscope.claims.claim import Claim, Curve, Evidence, Finding, Subject
 from vitscope.claims.published import Published
 from vitscope.claims.snapshots import select_snapshots
 from vitscope.claims.tables import AGREEMENT, CLAIMS
+from vitscope.files.arrays import Array
 from vitscope.files.tables import Table
 
 # The tables that claims are counted on, by name; "blocks" is always among them.
@@ -35,7 +36,7 @@ def count_claims(
     """
     rows = [
         {"figure": figure, "snapshot": snapshot, **row}
-        for snapshot, shown in _by_snapshot(tables, evidence.table.name)
+        for snapshot, shown in _by_snapshot(tables, evidence.table)
         for row in _rows(evidence, shown, models, published)
     ]
     return pd.DataFrame(rows, columns=list(CLAIMS.columns))
@@ -50,7 +51,7 @@ def score_agreement(
         if not (curve.same_model and evidence.curve):
             continue
         ours, theirs = _measured(evidence, tables, model), evidence.published(curve.points)
-        correlation, rmse = score(ours, theirs, evidence.curve)
+        correlation, rmse = _score(ours, theirs, evidence.curve)
         rows.append(
             {
                 "figure": figure,
@@ -63,6 +64,41 @@ def score_agreement(
             }
         )
     return pd.DataFrame(rows, columns=list(AGREEMENT.columns))
+
+
+def _score(
+    ours: pd.DataFrame, theirs: pd.DataFrame, curve: Curve
+) -> tuple[float | None, float | None]:
+    """Return rank correlation and normalized error; None where a constant curve has none."""
+    found, wanted = _interpolated(ours, theirs, curve), theirs[curve.y].to_numpy()
+    span = np.ptp(wanted)
+    if span == 0 or not np.isfinite(found).all():
+        return None, None
+    rmse = float(np.sqrt(np.mean((found - wanted) ** 2)) / span)
+    if np.ptp(found) == 0:
+        return None, rmse
+    return float(spearmanr(found, wanted).statistic), rmse
+
+
+def _at(x: pd.Series, ours: pd.DataFrame, curve: Curve) -> Array:
+    """Return our curve, interpolated at some depths or frequencies; NaN outside its ends."""
+    if ours.empty:
+        return np.full(len(x), np.nan)
+    # Published depths have six decimals. Where both curves have a point, its very value is wanted:
+    # one interpolated beside it would break ties between ranks.
+    ends = {"left": np.nan, "right": np.nan}
+    found: Array = np.interp(x.round(6), ours[curve.x].round(6), ours[curve.y], **ends)
+    return found
+
+
+def _interpolated(ours: pd.DataFrame, theirs: pd.DataFrame, curve: Curve) -> Array:
+    """Return our value for each of their points, from our curve of the same cut point."""
+    if curve.by is None:
+        return _at(theirs[curve.x], ours, curve)
+    found = np.full(len(theirs), np.nan)
+    for key, where in theirs.reset_index(drop=True).groupby(curve.by).indices.items():
+        found[where] = _at(theirs[curve.x].iloc[where], ours[ours[curve.by] == key], curve)
+    return found
 
 
 def at_snapshots(tables: Tables, snapshots: Sequence[str]) -> Tables:
@@ -94,7 +130,7 @@ def _of_model(table: pd.DataFrame, model: str) -> pd.DataFrame:
 
 def _measured(evidence: Evidence, tables: Tables, model: str) -> pd.DataFrame:
     """Return the measured points of a model."""
-    rows, blocks = (_of_model(tables[name], model) for name in (evidence.table.name, "blocks"))
+    rows, blocks = (_of_model(tables[name], model) for name in (evidence.table, "blocks"))
     return evidence.measured(rows, blocks)
 
 

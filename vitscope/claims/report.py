@@ -6,7 +6,7 @@ from typing import Any
 import pandas as pd
 
 from vitscope.claims.chance import share_interval, verdict
-from vitscope.claims.evidence import Evidence
+from vitscope.claims.claim import Evidence
 from vitscope.files.pages import Section
 
 _RULE = (
@@ -46,7 +46,7 @@ _DOUBTS = (
 )
 
 
-def doubts(warnings: Sequence[str]) -> list[Section]:
+def list_warnings(warnings: Sequence[str]) -> list[Section]:
     """Return a section of warnings, or none."""
     rows = [(warning,) for warning in warnings]
     return [Section("Warnings", _DOUBTS, ("warning",), rows)] if rows else []
@@ -90,10 +90,6 @@ def _models(row: Mapping[Hashable, Any], labels: Mapping[str, str]) -> str:
     return models if pd.isna(row["snapshot"]) else f"{models}, snapshot {row['snapshot']}"
 
 
-def _holds(row: Mapping[Hashable, Any]) -> str:
-    return "–" if pd.isna(row["holds"]) else str(row["holds"])
-
-
 def findings(claims: pd.DataFrame, labels: Mapping[str, str]) -> pd.DataFrame:
     """Return the claims in words: whose, what is claimed, published and measured; and if it holds.
 
@@ -105,7 +101,7 @@ def findings(claims: pd.DataFrame, labels: Mapping[str, str]) -> pd.DataFrame:
             "claim": row["statement"],
             "published": _finding(row, "published"),
             "measured": _measured(row),
-            "holds": _holds(row),
+            "holds": "–" if pd.isna(row["holds"]) else str(row["holds"]),
         }
         for row in claims.to_dict("records")
     ]
@@ -170,7 +166,11 @@ def seeds(
     for models in repeats:
         of_models = once[once["model"].isin(models)]
         rows = [
-            (str(of["statement"].iloc[0]), _each(of), _range(of))
+            (
+                str(of["statement"].iloc[0]),
+                "; ".join(_finding(row, "measured") for row in of.to_dict("records")),
+                _range(of),
+            )
             for _, of in of_models.groupby("claim", sort=False)
             if len(of) == len(models)
         ]
@@ -179,10 +179,6 @@ def seeds(
             mean = _mean_range(of_models, len(models))
             sections.append(Section(title, _SEEDS_RULE, SEEDS, [*rows, *mean]))
     return sections
-
-
-def _each(rows: pd.DataFrame) -> str:
-    return "; ".join(_finding(row, "measured") for row in rows.to_dict("records"))
 
 
 def _spread(rows: pd.DataFrame) -> float:

@@ -23,12 +23,12 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(arguments: Namespace) -> None:
     """Print the cut points of each model, and one line for each; end in 1 if anything is wrong."""
-    from vitscope.settings.loading import find_studies
+    from vitscope.studies.loading import find_studies
 
     asked = asked_for(arguments.study)
     studies = find_studies(asked.settings, "config/config.yaml")
     study = studies[asked.study or studies.default]
-    lines = {name: _checked(study, name) for name in _models(study, arguments.models)}
+    lines = {name: _check(study, name) for name in _models(study, arguments.models)}
     lines |= _missing_data(study)
     for name, (verdict, text) in lines.items():
         print(f"{name}: {verdict}: {text}")
@@ -62,7 +62,7 @@ def _missing_data(study: "Study") -> dict[str, tuple[str, str]]:
     return wrong
 
 
-def _checked(study: "Study", name: str) -> tuple[str, str]:
+def _check(study: "Study", name: str) -> tuple[str, str]:
     """Print the cut points of a model; return whether they are right, and what was found."""
     from vitscope.networks.building import failing
     from vitscope.networks.running.checking import check_model

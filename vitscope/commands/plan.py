@@ -39,7 +39,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(arguments: Namespace) -> None:
     """Print the plan of every study that has jobs to run."""
     from vitscope.planning.plan import Planned, as_text, by_kind, costs_of
-    from vitscope.settings.loading import find_studies
+    from vitscope.studies.loading import find_studies
 
     refuse_without_workflow()
     asked = asked_for(arguments.study)
@@ -79,10 +79,10 @@ def _jobs(asked: Asked, *targets: str) -> "list[Planned]":
     lines = csv.DictReader(summary.splitlines(), delimiter="\t")
     pending = {line["output_file"] for line in lines if line["plan"] == "update pending"}
     found = {output: job for output, *job in map(json.loads, noted) if output in pending}
-    return [_planned(asked, Path(output), *job) for output, job in found.items()]
+    return [_describe_job(asked, Path(output), *job) for output, job in found.items()]
 
 
-def _planned(asked: Asked, output: Path, job: str, study: str, names: "Names") -> "Planned":
+def _describe_job(asked: Asked, output: Path, job: str, study: str, names: "Names") -> "Planned":
     """Return a job by what it writes first; the record of its run mirrors that."""
     from vitscope.planning.plan import Planned
 
@@ -100,10 +100,6 @@ def earlier(job: "Planned") -> float | None:
     """Return the seconds of a job in an earlier run, or the mean of its siblings."""
     record = job.record
     found = [record] if record.is_file() else sorted(record.parent.glob("*.tsv"))
-    seconds = [_seconds_of(file) for file in found]
+    texts = [file.read_text(encoding="utf-8").splitlines() for file in found]
+    seconds = [float(next(csv.DictReader(lines, delimiter="\t"))["s"]) for lines in texts]
     return sum(seconds) / len(seconds) if seconds else None
-
-
-def _seconds_of(record: Path) -> float:
-    with record.open(encoding="utf-8", newline="") as lines:
-        return float(next(csv.DictReader(lines, delimiter="\t"))["s"])

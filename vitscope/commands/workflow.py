@@ -48,7 +48,7 @@ def add_study(parser: ArgumentParser) -> None:
 def asked_for(study: str | None) -> Asked:
     """Return the study of a command line: of a file, or of a name."""
     from vitscope.files.strict_yaml import load_yaml
-    from vitscope.settings.loading import find_studies
+    from vitscope.studies.loading import find_studies
 
     config = ROOT / "config" / "config.yaml"
     file = Path(study).expanduser() if study else None

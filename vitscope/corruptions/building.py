@@ -1,6 +1,6 @@
 """Build the file of one corruption: images from an official archive, or corrupted here."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -17,9 +17,6 @@ Integers = npt.NDArray[np.int64]
 
 ROWS_PER_WRITE = 256
 
-# Returns the images of rows of a split at a severity.
-Corrupt = Callable[[Integers, int], npt.NDArray[np.uint8]]
-
 
 def build(
     split: Split,
@@ -35,9 +32,13 @@ def build(
     Where an official archive is given, or its folder, they are read from it; else they are made.
     """
     rows = _choose_rows(split, images, seed)
-    source = _corrupt_here(split, corruption, seed or 0)
     if official is not None:
-        source = OfficialImages(official, corruption, split, rows).images
+        images_of = OfficialImages(official, corruption, split, rows).images
+    else:
+
+        def images_of(rows: Integers, severity: int) -> npt.NDArray[np.uint8]:
+            return corrupt(split.images(rows), corruption, severity, rows, seed or 0)
+
     shape = (len(rows), *split.shape)
     tensors = {tensor_name(severity): ("U8", shape) for severity in severities}
     tensors["rows"] = ("I64", (len(rows),))
@@ -48,7 +49,7 @@ def build(
         for first in range(0, len(rows), ROWS_PER_WRITE):
             some = rows[first : first + ROWS_PER_WRITE]
             for severity in severities:
-                writer.write(tensor_name(severity), first, source(some, severity))
+                writer.write(tensor_name(severity), first, images_of(some, severity))
 
 
 def _choose_rows(split: Split, images: int | None, seed: int | None) -> Integers:
@@ -59,7 +60,3 @@ def _choose_rows(split: Split, images: int | None, seed: int | None) -> Integers
             f"lower `images`, or set it to null for all."
         )
     return select(len(split), images, seed)
-
-
-def _corrupt_here(split: Split, corruption: str, seed: int) -> Corrupt:
-    return lambda rows, severity: corrupt(split.images(rows), corruption, severity, rows, seed)

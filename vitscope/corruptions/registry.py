@@ -69,11 +69,13 @@ def corrupt(
         raise ValueError(
             f"images are {images.dtype}{images.shape}, expected uint8 (N, 3, H, W) or (N, 1, H, W)"
         )
-    corrupted = np.empty_like(images)
+    corrupted, name = np.empty_like(images), crc32(corruption.encode())
     step = min(AT_ONCE, max(1, VALUES_AT_ONCE // images[0].size)) if len(images) else 1
     for first in range(0, len(images), step):
         some = slice(first, first + step)
-        draws = _generators(corruption, severity, rows[some], seed)
+        # Corruptions without chance ask for no generator.
+        keys = ((seed, name, severity, int(row)) for row in rows[some])
+        draws = map(np.random.default_rng, keys)
         corrupted[some] = _corrupt(images[some], corruption, severity, draws)
     return corrupted
 
@@ -89,11 +91,3 @@ def _corrupt(
     changed = FUNCTIONS[corruption](scaled, draws, **chosen)
     pixels: npt.NDArray[np.uint8] = np.rint(255 * changed.clip(0, 1)).astype(np.uint8)
     return pixels
-
-
-def _generators(
-    corruption: str, severity: int, rows: Sequence[int] | npt.NDArray[np.int64], seed: int
-) -> Iterator[np.random.Generator]:
-    """Yield the generator of each image; corruptions without chance ask for none."""
-    name = crc32(corruption.encode())
-    return (np.random.default_rng((seed, name, severity, int(row))) for row in rows)

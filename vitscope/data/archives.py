@@ -23,7 +23,7 @@ class Official(NamedTuple):
     size: int
 
 
-def official(archive: Mapping[str, Any], source: Mapping[str, Any], label: str) -> Official:
+def find_official(archive: Mapping[str, Any], source: Mapping[str, Any], label: str) -> Official:
     """Return the official archive that a source of a study asks for."""
     files, url = archive["files"], source.get("url", archive["url"])
     file = PurePosixPath(urlsplit(url).path).name
@@ -37,7 +37,7 @@ def official(archive: Mapping[str, Any], source: Mapping[str, Any], label: str) 
 
 def confirm(archive: Mapping[str, Any], source: Mapping[str, Any], path: Path) -> None:
     """Refuse a download that is not the official archive: it may come from a cache, unchecked."""
-    expected = official(archive, source, str(path))
+    expected = find_official(archive, source, str(path))
     if md5_of(path) != expected.md5:
         raise VitscopeError(
             f"{path} is not the official archive {expected.file}, or is damaged: delete it, and if "

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
-from vitscope.data.class_numbers import Numbering, listed, numbering
+from vitscope.data.class_numbers import Numbering, list_classes, numbering
 from vitscope.data.counts import check_taken
 from vitscope.data.opening import open_source
 from vitscope.data.source import Sample, Source
@@ -59,7 +59,7 @@ def _say_classes(where: str, names: list[str], images_of: Integers) -> None:
         number: f"{names[number]} ({images_of[number]} images)"
         for number in np.flatnonzero(images_of).tolist()
     }
-    print(f"{where}: classes: {listed(there) or 'no image has a label'}")
+    print(f"{where}: classes: {list_classes(there) or 'no image has a label'}")
 
 
 def _metadata(

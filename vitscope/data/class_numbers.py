@@ -9,12 +9,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from vitscope.errors import VitscopeError, nearest, quoted, visible
+from vitscope.errors import VitscopeError, first_of, nearest, quoted, visible
 
 # No list of names is longer; what is longer is another file.
 LARGEST_LIST = 10_000_000
-# How many classes a log lists.
-SHOWN = 100
+# How many classes a log lists, and an error.
+SHOWN, NAMED = 100, 20
 
 
 class Numbering(NamedTuple):
@@ -93,7 +93,7 @@ def _by_index(
         if name not in found:
             raise VitscopeError(
                 f"{where}: class_index.{name}: the source has no class of this name, only "
-                f"{_some(found)}: correct the name.{nearest(name, found)}"
+                f"{first_of(found, NAMED)}: correct the name.{nearest(name, found)}"
             )
     for name in found:
         if name not in index:
@@ -124,14 +124,9 @@ def check_index(where: str, classes: int, index: Mapping[str, int]) -> None:
 def _no_number(where: str, name: str, key: str, known: Iterable[str]) -> VitscopeError:
     known = list(known)
     return VitscopeError(
-        f"{where}: the source has the class {quoted(name)} and {key} names {_some(known)}: add it "
-        f"there, or take its images away.{nearest(name, known)}"
+        f"{where}: the source has the class {quoted(name)} and {key} names "
+        f"{first_of(known, NAMED)}: add it there, or take its images away.{nearest(name, known)}"
     )
-
-
-def _some(names: Sequence[str], most: int = 20) -> str:
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(names[:most]) + more
 
 
 def read_names(where: str, path: Path) -> list[str]:
@@ -156,7 +151,7 @@ def read_names(where: str, path: Path) -> list[str]:
     return names
 
 
-def listed(names: Mapping[int, str], most: int = SHOWN) -> str:
+def list_classes(names: Mapping[int, str], most: int = SHOWN) -> str:
     """Say which class has which number, on one line; of many the first ones and the last."""
     said = [visible(f"{number} {name}") for number, name in names.items()]
     return ", ".join(said if len(said) <= most else [*said[: most - 1], "...", said[-1]])

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from vitscope.data.archives import official
+from vitscope.data.archives import find_official
 from vitscope.progress import Say
 from vitscope.web.downloads import fetch
 
@@ -13,7 +13,7 @@ def download(
     archive: Mapping[str, Any], source: Mapping[str, Any], path: Path, *, label: str, say: Say
 ) -> None:
     """Download an official archive to `path`, from the `url` of the source if it names one."""
-    wanted = official(archive, source, label)
+    wanted = find_official(archive, source, label)
     fetch(
         wanted.url,
         path,

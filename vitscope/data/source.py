@@ -1,8 +1,7 @@
 """What every source of images offers."""
 
-from collections.abc import Iterable, Iterator, Mapping
-from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -56,12 +55,3 @@ def no_such_split(source: str, split: str, allowed: Iterable[str]) -> VitscopeEr
         f"{source} has no split '{split}': name the splits of the data set among "
         f"{', '.join(allowed)}.{nearest(split, allowed)}"
     )
-
-
-def required(file: Path | None, source: Mapping[str, Any]) -> Path:
-    """Return the file of a source that is read from one, or say that it is missing."""
-    if file is None:
-        raise VitscopeError(
-            f"A source of the kind {source['kind']} needs the path of its files: give `path`."
-        )
-    return file

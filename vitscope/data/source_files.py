@@ -19,10 +19,10 @@ def archive_needed(source: Mapping[str, Any]) -> bool:
 def local_files(where: str, source: Mapping[str, Any], split: str) -> list[str]:
     """Return the file or folder that a split is read from, if there is one, in a list."""
     path = local_path(source, split)
-    return [] if path is None else [existing(f"{where}.path", path)]
+    return [] if path is None else [require_existing(f"{where}.path", path)]
 
 
-def existing(where: str, path: Path) -> str:
+def require_existing(where: str, path: Path) -> str:
     """Return the path of a file or folder that a study names."""
     if not path.exists():
         raise VitscopeError(
@@ -42,7 +42,9 @@ def listing_digest(path: Path) -> str | None:
         return None
     try:
         # A sum does not depend on the order of the files, and needs no list of millions of them.
-        return f"{sum(map(_hash, _list_names(path, depth=2))) % 2**128:032x}"
+        lines = map(os.fsencode, _list_names(path, depth=2))
+        digests = (blake2b(line, digest_size=16).digest() for line in lines)
+        return f"{sum(int.from_bytes(each, 'big') for each in digests) % 2**128:032x}"
     except OSError as error:
         raise VitscopeError(
             f"{path} cannot be read ({error.strerror}, {error.filename}): make it readable."
@@ -58,7 +60,3 @@ def _list_names(folder: Path | str, depth: int, within: str = "") -> Iterator[st
             elif entry.is_file() and not entry.name.startswith("."):
                 known = entry.stat()
                 yield f"{name} {known.st_size} {known.st_mtime_ns}"
-
-
-def _hash(line: str) -> int:
-    return int.from_bytes(blake2b(os.fsencode(line), digest_size=16).digest(), "big")

@@ -43,17 +43,13 @@ class Split:
         if missing or DIGEST not in self._file.metadata:
             raise VitscopeError(f"{path} is not an artefact of images: delete it and run again.")
         self._images = self._file.mapped("images")
-        self._sums = self._file.array("sums").view(np.uint64)
+        # The checksum of each image: the same images have the same.
+        self.sums: npt.NDArray[np.uint64] = self._file.array("sums").view(np.uint64)
         self.labels: npt.NDArray[np.int64] = self._file.array("labels")
         self.classes: list[str] = json.loads(self._file.metadata["classes"])
 
     def __len__(self) -> int:
         return len(self.labels)
-
-    @property
-    def sums(self) -> npt.NDArray[np.uint64]:
-        """The checksum of each image: the same images have the same."""
-        return self._sums
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -68,7 +64,7 @@ class Split:
     def images(self, rows: Rows) -> npt.NDArray[Any]:
         """Return images, (N, C, H, W), of which every byte was checked."""
         chosen = self._read(rows)
-        wrong = row_sums(chosen) != self._sums[rows]
+        wrong = row_sums(chosen) != self.sums[rows]
         if wrong.any():
             row = np.arange(len(self))[rows][wrong][0]
             raise VitscopeError(

@@ -13,8 +13,8 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import MaxNLocator
 
 from vitscope.claims.published import Published
+from vitscope.drawing.legends import another_model
 from vitscope.drawing.looks import GRAY, depth_colors
-from vitscope.drawing.text import another_model
 
 # Of the width of a figure, what is left between its panels where they have axes behind them.
 _SPACE_BEHIND = 0.04
@@ -26,7 +26,7 @@ def ticks() -> MaxNLocator:
 
 
 def axis_behind(axes: Axes, label: str) -> Axes:
-    """Return a second y axis, on the right and in gray, whose content lies behind that of `axes`.
+    """Return a second y axis, on the right and in gray, whose content lies behind `axes`.
 
     It is for values that share no scale with those of `axes`, and is apart from the next panel.
     """

@@ -6,8 +6,8 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from vitscope.claims.published import Published
-from vitscope.drawing import layout
 from vitscope.drawing.figure import Member
+from vitscope.drawing.panels import make_panels
 
 
 def plot(
@@ -24,7 +24,7 @@ def plot(
     `label` is what the column is called. A published curve of another model has an axis of its own
     on the right: only its shape compares.
     """
-    panels = layout.panels(len(members))
+    panels = make_panels(len(members))
     for panel in panels.of_models(members, table, published=published):
         points, theirs, back = panel.rows, panel.theirs, panel.behind(value)
         panel.draw_bands(points, back)

@@ -6,10 +6,9 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from vitscope.claims.published import Published
-from vitscope.drawing import layout
 from vitscope.drawing.figure import Member
 from vitscope.drawing.looks import GRAY, HEAD, HEAD_ALPHA, REFERENCE
-from vitscope.drawing.panels import Panel
+from vitscope.drawing.panels import Panel, make_panels
 
 
 def _draw_heads(panel: Panel, heads: pd.DataFrame, value: str) -> None:
@@ -39,7 +38,7 @@ def plot(
     `label` is what the column is called, and `column` what published points call it. `uniform`
     is the column that has the value of queries that attend to all keys alike.
     """
-    panels = layout.panels(len(members))
+    panels = make_panels(len(members))
     measured = table[table[value].notna()]
     for panel in panels.of_models(members, measured, ["attention", "head"], published):
         means, theirs = panel.rows[panel.rows["head"].isna()], panel.theirs

@@ -1,8 +1,8 @@
 """A figure of a study: its members, and how it is drawn from tables.
 
-A module that draws a kind of figure has a function `plot`, which takes the tables of the kind in
-order and the members, and returns a figure. Where the kind shows published curves, `plot` takes
-these too, and the values that the kind declares.
+The function that draws a kind of figure takes the tables of the kind in order and the members, and
+returns a figure. Where the kind shows published curves, it takes these too, and the values that the
+kind declares.
 """
 
 from collections.abc import Mapping, Sequence
@@ -33,15 +33,37 @@ class Member:
     epoch: int | None = None
 
 
+def literal(text: str) -> str:
+    """Return a text as matplotlib shows it as it is: none of it is taken for a formula."""
+    return text.replace("$", r"\$")
+
+
+def rows_of(
+    table: "pd.DataFrame", model: str, order: Sequence[str] = (), snapshot: str = ""
+) -> "pd.DataFrame":
+    """Return the rows of a model, of one snapshot and in order.
+
+    Rows that are alike in it keep the order that they have.
+    """
+    chosen = table["model"] == model
+    if snapshot:
+        chosen &= table["snapshot"] == snapshot
+    rows = table[chosen]
+    if not order:
+        return rows
+    return rows.sort_values(list(order), ignore_index=True, kind="stable")
+
+
 def draw(
     module: str,
+    plot: str,
     tables: Mapping[str, "pd.DataFrame"],
     members: Sequence[Member],
     published: "Mapping[str, Published] | None" = None,
     snapshots: Sequence[str] = (),
     values: Mapping[str, Any] | None = None,
 ) -> "Figure":
-    """Draw a figure by the module of its kind; call it within `saving.style`.
+    """Draw a figure by a function of the module of its kind; call it within `saving.style`.
 
     `published` is None for a kind that shows no published curves. With `snapshots`, of a kind that
     has them, it shows these in this order and no others. `values` are what the kind declares.
@@ -55,8 +77,8 @@ def draw(
         if "other_model" not in table:
             _check_rows(name, table, members)
     more = () if published is None else (published,)
-    plot = import_module(module).plot
-    figure: Figure = plot(*shown.values(), members, *more, **(values or {}))
+    draw_shown = getattr(import_module(module), plot)
+    figure: Figure = draw_shown(*shown.values(), members, *more, **(values or {}))
     return figure
 
 

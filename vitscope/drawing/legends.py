@@ -1,6 +1,6 @@
-"""The legend of a figure, which is collected while its panels are drawn."""
+"""The legend of a figure, which is collected while its panels are drawn, and other texts."""
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from math import ceil
 from typing import Any
 
@@ -11,9 +11,11 @@ from matplotlib.legend_handler import HandlerTuple
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
+from vitscope.claims.published import Published
 from vitscope.drawing.figure import Member
 from vitscope.drawing.looks import BAND_COLORS, BAND_LABELS, looks_of
-from vitscope.drawing.text import INTERVAL
+
+INTERVAL = "95 % interval"
 
 
 class Legend:
@@ -80,3 +82,30 @@ class Legend:
             if rows == len(entries) or drawn.get_window_extent().width <= figure.bbox.width:
                 break
             drawn.remove()
+
+
+def percent(share: float, form: str = ".0f") -> str:
+    """Return a share in percent."""
+    return f"{100 * share:{form}} %"
+
+
+def another_model(curves: Iterable[Published]) -> bool:
+    """Return whether any published curve is of another model than the measured one."""
+    return any(not curve.same_model for curve in curves)
+
+
+def published_label(
+    curves: Iterable[Published],
+    *,
+    others: str = "another model",
+    axis: str = "right axis",
+    always_own_axis: bool = False,
+) -> str:
+    """Return what the legend calls published values.
+
+    Values of `others` than the measured models have their own axis: the legend says which.
+    """
+    apart = another_model(curves)
+    whose = f", {others}" if apart else ""
+    where = f" ({axis})" if apart or always_own_axis else ""
+    return f"published{whose}{where}"

@@ -16,9 +16,9 @@ from matplotlib.markers import MarkerStyle
 
 from vitscope.drawing.figure import Member
 
-# Of what belongs to no single model: axes behind, and marks in a legend that stand for all.
+# For marks that belong to no single model: axes behind, and marks in a legend that stand for all.
 GRAY = "#595959"
-# Of what lies behind all models: shares, and lines that are white on a dark picture.
+# For marks behind all models: shares, and lines that are white on a dark picture.
 PALE, SHADOW = "#b3b3b3", "#808080"
 
 # Widths of lines, from those between faces to curves that are many.
@@ -70,7 +70,7 @@ END["markeredgewidth"] = THREAD
 END_OF_WARMUP = {**_MARK, "marker": "o", "markersize": 7.5, "markerfacecolor": "none"}
 END_OF_WARMUP["markeredgewidth"] = THIN
 
-# Maps: of what is there or not, of similarity, of positions, of both signs, and of the loss.
+# Maps: of shares, of similarity, of positions, of both signs, and of the loss.
 MAP_COLORS, SIMILARITY_COLORS, POSITION_COLORS = "inferno", "magma", "viridis"
 SIGNED_COLORS, LOSS_COLORS = "RdBu_r", "plasma"
 # How much a map covers the picture that it lies over.

@@ -4,7 +4,6 @@ import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,10 +15,11 @@ from matplotlib.image import AxesImage
 from matplotlib.ticker import MaxNLocator, StrMethodFormatter
 from PIL import Image
 
-from vitscope.drawing import layout
 from vitscope.drawing.axes import color_bar
 from vitscope.drawing.looks import MAP_COLORS, OVERLAY_ALPHA
+from vitscope.drawing.panels import find_given_axes
 from vitscope.errors import VitscopeError
+from vitscope.files.arrays import Array
 from vitscope.files.pictures import as_pixels
 
 # Inches: the width of a page, the title above a group, its colour bar, and the largest panel.
@@ -41,7 +41,7 @@ class Groups:
 
     figure: Figure
     parts: list[SubFigure]
-    grids: list[npt.NDArray[Any]]
+    grids: list[Array]
     # Of a panel, in inches.
     side: float
 
@@ -68,7 +68,7 @@ class Groups:
 
 def groups_of_panels(groups: int, rows: int, columns: int) -> Groups:
     """Return groups of square panels without axes, two side by side where they are narrow."""
-    if layout.given_axes(groups * rows * columns) is not None:
+    if find_given_axes(groups * rows * columns) is not None:
         raise VitscopeError("This figure is laid out as a whole: leave ax out.")
     beside = 2 if groups > 1 and columns <= MOST_BESIDE else 1
     side = min(_WIDTH / beside - _BAR, _LARGEST * columns) / columns

@@ -1,7 +1,10 @@
-"""The panels of a figure, one for each model: titles, labels, bands, intervals, the legend."""
+"""The panels of a figure, one for each model: where they stand, titles, bands, legend, labels."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
+from math import ceil
 from typing import Any
 
 import pandas as pd
@@ -10,9 +13,9 @@ from matplotlib.figure import Figure
 
 from vitscope.claims.depth_bands import bands
 from vitscope.claims.published import Published
-from vitscope.drawing.axes import axes_of_published, has_axis_behind
-from vitscope.drawing.figure import Member
-from vitscope.drawing.legends import Legend
+from vitscope.drawing.axes import axes_of_published, has_axis_behind, ticks
+from vitscope.drawing.figure import Member, rows_of
+from vitscope.drawing.legends import INTERVAL, Legend, published_label
 from vitscope.drawing.looks import (
     BAND_COLORS,
     BEHIND_CURVES,
@@ -22,8 +25,15 @@ from vitscope.drawing.looks import (
     look_of,
     looks_of,
 )
-from vitscope.drawing.rows import rows_of
-from vitscope.drawing.text import INTERVAL, published_label
+from vitscope.errors import VitscopeError
+from vitscope.files.arrays import Array
+
+# Inches: one panel fills a column, two the text width of the paper, three or four a full page.
+_WIDTHS = {1: 3.25, 2: 5.5, 3: 7.0, 4: 7.0}
+_ROW_HEIGHT = 1.8
+_LEGEND_HEIGHT = 0.2
+_ROWS_AXES_HEIGHT, _HEIGHT_WITH_STRIP = 0.75, 2.3
+_given: ContextVar[Axes | None] = ContextVar("axes that are drawn in", default=None)
 
 
 @dataclass(frozen=True)
@@ -71,8 +81,12 @@ class Panel:
     ) -> None:
         """Draw published points in the axes for them; the legend tells them from measured ones."""
         axes.plot(x, y, **self.look.hollow, **DOTTED, clip_on=False, zorder=2.5)
-        self.legend.add_marker(measured, self.look.line, self.look)
-        self.legend.add_marker(published_label([theirs]), self.look.hollow, self.look)
+        self.name_published(theirs, measured)
+
+    def name_published(self, theirs: Published, measured: str = "measured", **style: Any) -> None:
+        """Add to the legend what tells published points from measured ones."""
+        self.legend.add_marker(measured, self.look.line | style, self.look)
+        self.legend.add_marker(published_label([theirs]), self.look.hollow | style, self.look)
 
 
 @dataclass(frozen=True)
@@ -121,7 +135,7 @@ class Panels:
     def label(self, x: str, y: str) -> None:
         """Label the x axis below each column and the y axis left of each row.
 
-        A panel has a label of its own where another stands to the left, that of an axis behind.
+        A panel has its own label where the label of an axis behind stands to the left.
         """
         labelled = set()
         for position, axes in enumerate(self.axes):
@@ -136,9 +150,129 @@ class Panels:
         if self.whole:
             self.figure.align_ylabels()
 
+    def add_note(self, note: str) -> None:
+        """Write a note above all panels, if there is one."""
+        if note:
+            self.figure.suptitle(note)
+
     def resize(self, width: float | None = None, height: float | None = None) -> None:
         """Give the figure another size, in inches, if it is no other's."""
         if self.whole and width is not None:
             self.figure.set_figwidth(width)
         if self.whole and height is not None:
             self.figure.set_figheight(height)
+
+
+@contextmanager
+def drawing_in(axes: Axes | None) -> Iterator[None]:
+    """Let the one panel of a figure be these axes, of a figure that is there; None makes a new one.
+
+    The figure keeps its size and its layout.
+    """
+    token = _given.set(axes)
+    try:
+        yield
+    finally:
+        _given.reset(token)
+
+
+def find_given_axes(count: int) -> Axes | None:
+    """Return the axes that a figure of so many panels is to be drawn in, if any are given."""
+    axes = _given.get()
+    if axes is not None and count != 1:
+        raise VitscopeError(
+            f"This figure has {count} panels, and cannot be drawn in axes that are given: leave ax "
+            f"out, and take the figure that is returned."
+        )
+    return axes
+
+
+def make_panels(count: int) -> Panels:
+    """Return a figure with `count` panels, at most three side by side."""
+    axes = find_given_axes(count)
+    if axes is not None:
+        axes.yaxis.set_major_locator(ticks())
+        return Panels(axes.figure.figure, [axes], 1, whole=False)
+    columns = 2 if count == 4 else min(count, 3)
+    rows = ceil(count / columns)
+    figure = Figure(figsize=(_WIDTHS[columns], rows * _ROW_HEIGHT + _LEGEND_HEIGHT))
+    grid = figure.subplots(rows, columns, squeeze=False)
+    return Panels(figure, _first(grid, count), columns)
+
+
+def stack_panels(count: int, rows: int) -> list[Panels]:
+    """Return `rows` kinds of panels, one over the other, `count` of each in one figure.
+
+    At most four stand side by side; further ones follow below, again all kinds of them.
+    """
+    if find_given_axes(count * rows):
+        return [make_panels(1)]
+    groups = ceil(count / 4)
+    columns = ceil(count / groups)
+    height = groups * rows * _ROW_HEIGHT + _LEGEND_HEIGHT
+    figure = Figure(figsize=(_WIDTHS[columns], height))
+    grid = figure.subplots(groups * rows, columns, squeeze=False).reshape(groups, rows, columns)
+    legend = Legend()
+    return [
+        Panels(figure, _first(grid[:, row], count), columns, legend=legend, titled=row == 0)
+        for row in range(rows)
+    ]
+
+
+def make_panels_with_strips(count: int) -> tuple[Panels, Panels]:
+    """Return panels, and as many flat strips, each below one of the first."""
+    diagrams = make_panels(count)
+    figure, columns = diagrams.figure, diagrams.columns
+    rows = ceil(count / columns)
+    figure.set_figheight(rows * _HEIGHT_WITH_STRIP + _LEGEND_HEIGHT)
+    grid = figure.add_gridspec(2 * rows, columns, height_ratios=(3, 1) * rows)
+    below = []
+    for position, axes in enumerate(diagrams.axes):
+        row, column = divmod(position, columns)
+        axes.set_subplotspec(grid[2 * row, column])
+        axes.tick_params(labelbottom=False)
+        below.append(figure.add_subplot(grid[2 * row + 1, column], sharex=axes))
+    return diagrams, Panels(figure, below, columns, legend=diagrams.legend, titled=False)
+
+
+def make_row_panels(labels: Sequence[str], row_height: float, above: float = 0) -> Panels:
+    """Return two panels, one beside the other, with a row for each label from top to bottom.
+
+    In inches: the height of a row, and what is needed above the panels.
+    """
+    pair = make_panels(2)
+    pair.figure.set_figheight(_ROWS_AXES_HEIGHT + row_height * len(labels) + above)
+    for axes in pair.axes:
+        axes.set_yticks(range(len(labels)), labels)
+        axes.set_ylim(len(labels) - 0.4, -0.6)
+        axes.tick_params(axis="y", length=0)
+    pair.axes[1].tick_params(labelleft=False)
+    return pair
+
+
+def make_square_panels(
+    count: int, bar_width: float, text_height: float, above: float = 0
+) -> Panels:
+    """Return panels in a figure that is as high as squares need it.
+
+    All in inches: what a colour bar takes of the width, and what text takes of the height, around
+    each panel and above all of them.
+    """
+    square = make_panels(count)
+    if not square.whole:
+        return square
+    side = (square.figure.get_figwidth() - bar_width) / square.columns
+    height = ceil(count / square.columns) * (side + text_height) + _LEGEND_HEIGHT
+    square.figure.set_figheight(height + above)
+    square.figure.set_layout_engine("compressed")
+    return square
+
+
+def _first(grid: Array, count: int) -> list[Axes]:
+    """Return the first axes of a grid, and remove the others from the figure."""
+    axes: list[Axes] = grid.ravel().tolist()
+    for unused in axes[count:]:
+        unused.remove()
+    for used in axes[:count]:
+        used.yaxis.set_major_locator(ticks())
+    return axes[:count]

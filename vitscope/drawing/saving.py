@@ -1,4 +1,4 @@
-"""How figures are saved: the style, the formats, and what a file says of what it was made from."""
+"""How figures are saved: the style, the formats, and what a file says about its origin."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager

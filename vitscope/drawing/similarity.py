@@ -6,7 +6,6 @@ from math import floor
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
@@ -16,12 +15,10 @@ from matplotlib.patches import Patch
 from matplotlib.transforms import offset_copy
 
 from vitscope.claims.depth_bands import subsamples
-from vitscope.drawing import layout
 from vitscope.drawing.axes import color_bar
 from vitscope.drawing.looks import BAND_COLORS, BOUNDARY, SIMILARITY_COLORS, UNDEFINED
-from vitscope.drawing.panels import Panels
-
-Array = npt.NDArray[Any]
+from vitscope.drawing.panels import Panels, make_square_panels
+from vitscope.files.arrays import Array
 
 _TICKS = (0, 0.5, 1)
 
@@ -57,7 +54,7 @@ def panels_of_maps(count: int, between: bool = False) -> Panels:
     `between` tells that each is of two networks.
     """
     # Names beside a square map make it narrower, and lower by as much.
-    return layout.square_panels(count, _BAR_WIDTH, _TEXT_HEIGHT - between * _NAMES_WIDTH)
+    return make_square_panels(count, _BAR_WIDTH, _TEXT_HEIGHT - between * _NAMES_WIDTH)
 
 
 def draw_maps(panels: Panels, maps: Sequence[SimilarityMap], label: str) -> None:
@@ -65,7 +62,8 @@ def draw_maps(panels: Panels, maps: Sequence[SimilarityMap], label: str) -> None
 
     Panels must have their titles and labels already.
     """
-    lowest = min(_lowest(each.values) for each in maps)
+    # The colours begin at 0, or at the tenth below every value.
+    lowest = min(floor(10 * float(np.nanmin(each.values, initial=0))) / 10 for each in maps)
     for axes, each in zip(panels.axes, maps, strict=True):
         cells = _draw_map(panels.figure, axes, each, lowest)
     color_bar(panels.axes, cells, label)
@@ -73,11 +71,6 @@ def draw_maps(panels: Panels, maps: Sequence[SimilarityMap], label: str) -> None
     panels.legend.draw(panels.figure, None if panels.whole else panels.axes[0])
     # Titles move above the names of the stages as these are drawn: only then can all be laid out.
     panels.figure.draw_without_rendering()
-
-
-def _lowest(values: Array) -> float:
-    """Return the lower limit of the colours: 0, or the tenth below every value."""
-    return floor(10 * float(np.nanmin(values, initial=0))) / 10
 
 
 def _draw_map(figure: Figure, axes: Axes, drawn: SimilarityMap, lowest: float) -> AxesImage:

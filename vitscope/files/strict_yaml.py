@@ -4,6 +4,7 @@ Values follow YAML 1.2 (`1e-3` is a number, `no` is text), a key stands only onc
 may not stand for more than a file could say.
 """
 
+import json
 import re
 from collections.abc import Iterable
 from contextlib import suppress
@@ -103,7 +104,8 @@ def _load(loader: _Loader) -> Any:
         if node is None:
             return None
         _check(node, {})
-        return _copy_shared(loader.construct_document(node))
+        # A copy whose parts are each there once, so that a change stays where it is made.
+        return json.loads(json.dumps(loader.construct_document(node)))
     finally:
         loader.dispose()
 
@@ -173,12 +175,3 @@ def _reason(error: yaml.YAMLError) -> str:
     context = f"{error.context}, " if error.context else ""
     advice = ": indent with spaces" if "'\\t'" in str(error.problem) else ""
     return f"{line}{context}{error.problem}{advice}"
-
-
-def _copy_shared(value: Any) -> Any:
-    """Return a copy whose parts are each there once, so that a change stays where it is made."""
-    if isinstance(value, dict):
-        return {key: _copy_shared(inner) for key, inner in value.items()}
-    if isinstance(value, list):
-        return [_copy_shared(inner) for inner in value]
-    return value

@@ -81,10 +81,6 @@ class Table:
         frame: pd.DataFrame = table.to_pandas(use_threads=False)
         return frame
 
-    def fill_names(self, frame: "pd.DataFrame", **names: str) -> "pd.DataFrame":
-        """Return a frame with one name in all rows of each of these columns that the table has."""
-        return frame.assign(**{key: name for key, name in names.items() if key in self.columns})
-
     def empty(self) -> "pd.DataFrame":
         """Return the table without rows."""
         import pandas as pd

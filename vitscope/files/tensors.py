@@ -13,11 +13,10 @@ their positions. Any change within one word, or of words of one row that do not 
 import json
 import os
 import zlib
-from collections.abc import Mapping
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from math import prod
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 import numpy as np
@@ -98,7 +97,7 @@ def _with_checksums(
     return _header(tensors, {**metadata, CHECKSUMS: own + of_tensors})
 
 
-def _checked_sums(header: bytes, stored: str, names: list[str]) -> dict[str, int]:
+def _read_sums(header: bytes, stored: str, names: list[str]) -> dict[str, int]:
     """Return the checksums of the tensors, if the header has its own."""
     if len(stored) != HEADER_DIGITS + TENSOR_DIGITS * len(names):
         raise ValueError(CHECKSUMS)
@@ -111,7 +110,7 @@ def _checked_sums(header: bytes, stored: str, names: list[str]) -> dict[str, int
     return dict(zip(names, sums, strict=True))
 
 
-def _checked_end(entries: Mapping[str, Any]) -> int:
+def _find_end(entries: Mapping[str, Any]) -> int:
     """Return where the last tensor ends; they must follow one another, as their shapes say."""
     end = 0
     for name, entry in sorted(entries.items(), key=lambda item: item[1]["data_offsets"]):
@@ -141,24 +140,18 @@ class TensorWriter:
         self._path = path
 
     def __enter__(self) -> Self:
-        with ExitStack() as stack:
-            partial = stack.enter_context(atomic_path(self._path))
-            self._file = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666)
-            stack.callback(os.close, self._file)
-            os.truncate(self._file, self._size)
-            self._open = stack.pop_all()
-        return self
+        self._context = self._open()
+        return self._context.__enter__()
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if error is not None:
-            self._open.__exit__(kind, error, trace)
-            return
-        with self._open:
+    def __exit__(self, *error: Any) -> None:
+        self._context.__exit__(*error)
+
+    @contextmanager
+    def _open(self) -> Iterator[Self]:
+        with atomic_path(self._path) as partial, partial.open("wb", buffering=0) as file:
+            file.truncate(self._size)
+            self._file = file.fileno()
+            yield self
             header = _with_checksums(self._tensors, self._metadata, self._sums)
             self._write_all(len(header).to_bytes(8, "little") + header, 0)
 
@@ -202,10 +195,10 @@ class TensorFile:
                 header = file.read(length)
             entries: dict[str, Any] = json.loads(header)
             self.metadata: dict[str, str] = entries.pop("__metadata__", {})
-            self._sums = _checked_sums(header, self.metadata.pop(CHECKSUMS), list(entries))
+            self._sums = _read_sums(header, self.metadata.pop(CHECKSUMS), list(entries))
             self._start = 8 + length
             self._entries = entries
-            end = _checked_end(entries)
+            end = _find_end(entries)
         except OSError as error:
             raise VitscopeError(f"Cannot read {self.path}: {error.strerror}.") from error
         except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:

@@ -3,7 +3,7 @@
 import hashlib
 import os
 import shutil
-from collections.abc import Iterator, Set
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -23,29 +23,18 @@ def atomic_path(path: Path | str) -> Iterator[Path]:
         yield partial
         partial.replace(target)
     except OSError as error:
-        _discard(partial)
-        if not _is_about({partial, target, *target.parents}, error):
+        # From writing, and not from a file that was read meanwhile.
+        named = None if error.filename is None else Path(os.fsdecode(error.filename))
+        if error.errno is None or named not in {None, partial, target, *target.parents}:
             raise
         raise VitscopeError(
             f"Cannot write {target} ({error.strerror}): free some space, or make its folder "
             f"writable."
         ) from error
-    except BaseException:
-        _discard(partial)
-        raise
-
-
-def _discard(partial: Path) -> None:
-    # Where the folder could not be made, there is no partial file, and unlinking says so.
-    with suppress(OSError):
-        partial.unlink()
-
-
-def _is_about(written: Set[Path], error: OSError) -> bool:
-    """Whether an error came from writing, and not from a file that was read meanwhile."""
-    if error.filename is None:
-        return error.errno is not None
-    return Path(os.fsdecode(error.filename)) in written
+    finally:
+        # Where the folder could not be made, there is no partial file, and unlinking says so.
+        with suppress(OSError):
+            partial.unlink()
 
 
 def write_text(path: Path | str, text: str) -> None:

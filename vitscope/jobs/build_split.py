@@ -18,10 +18,10 @@ MADE_BY = (
     "resize",
     "interpolation",
 )
-# Seconds for a million pixels, cut from photographs of 3 million pixels to 224x224; those of
-# ImageNet take a tenth.
+# Seconds for a million pixels, cut from photographs of 3 million pixels to 224x224; images
+# of ImageNet take a tenth.
 SECONDS_PER_MEGAPIXEL = 0.6
-# Where neither the study nor a file says how many images a source has: those of ImageNet.
+# Where neither the study nor a file says how many images a source has: as many as ImageNet.
 UNCOUNTED_IMAGES = 50_000
 
 

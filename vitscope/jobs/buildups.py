@@ -1,8 +1,7 @@
 """What the jobs of a build-up are given: what it tries, and how its networks are trained."""
 
 from vitscope.buildup import proposal
-from vitscope.jobs.job import Names, Study, Values
-from vitscope.networks.building.family import module_of
+from vitscope.jobs.job import Study, Values
 
 
 def plan(study: Study, name: str) -> Values:
@@ -18,16 +17,6 @@ def plan(study: Study, name: str) -> Values:
         "patience": entry.patience,
         "steps": entry.steps,
     }
-
-
-def baseline_of(study: Study, names: Names) -> str:
-    """Return the model that a build-up begins with: what it tries costs about as much."""
-    return study.buildups[names["buildup"]].baseline
-
-
-def family_modules() -> list[str]:
-    """Return the module that builds the networks of all steps."""
-    return [module_of(proposal.FAMILY)]
 
 
 def weights_of_steps(study: Study, name: str) -> str:

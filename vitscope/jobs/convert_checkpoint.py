@@ -4,15 +4,13 @@ from pathlib import Path
 
 from vitscope.jobs.fetch_checkpoint import checkpoint_entry
 from vitscope.jobs.job import Files, Job, Names, Resources, Study, Takes, Values
-from vitscope.networks.building.family import module_of
+from vitscope.jobs.measuring import with_network
 
 
 def _values(study: Study, names: Names) -> Values:
-    network = study.network(names["model"])
     return {
-        "network": network,
+        **with_network(study, names["model"]),
         "checkpoint": checkpoint_entry(study, names),
-        "modules": [module_of(network["family"])],
     }
 
 

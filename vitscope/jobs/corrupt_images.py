@@ -37,7 +37,7 @@ JOB = Job(values=_values, takes=Takes(seconds=_seconds))
 
 
 def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
-    """Write the corrupted images, or those of the official ones that are there."""
+    """Write the corrupted images, or take the official ones if they are there."""
     from vitscope.corruptions.building import build
     from vitscope.jobs.opening import open_images
 
@@ -48,5 +48,5 @@ def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> 
         values["severities"],
         values["seed"],
         outputs["images"],
-        *map(Path, inputs.get("official", ())),
+        Path(inputs["official"]) if inputs.get("official") else None,
     )

@@ -10,8 +10,8 @@ from vitscope.measures import registry
 if TYPE_CHECKING:
     import pandas as pd
 
+    from vitscope.claims.claim import Evidence
     from vitscope.claims.counting import Tables
-    from vitscope.claims.evidence import Evidence
 
 
 def _figures(study: Study) -> dict[str, Values]:
@@ -30,8 +30,15 @@ def _figures(study: Study) -> dict[str, Values]:
                 "snapshots": figure.shown_snapshots(),
             }
             if own := measures.own.get(kind.measure):
-                found[name]["own"] = {"runs": own.claims, **asdict(own.table)}
+                found[name]["own"] = {"runs": own.claims, "table": own.table.name}
     return found
+
+
+def _columns(study: Study, figures: dict[str, Values]) -> Values:
+    """Return the tables that claims of figures may be counted on, each with its columns."""
+    measures = registry.of(study)
+    tables = {name for figure in figures for name in study.figures[figure].measures}
+    return {name: measures.columns_of(name) for name in sorted(tables)}
 
 
 def _values(study: Study, names: Names) -> Values:
@@ -39,6 +46,7 @@ def _values(study: Study, names: Names) -> Values:
     return {
         "study": describing.title(study),
         "figures": figures,
+        "columns": _columns(study, figures),
         "labels": describing.labels(study),
         "repeats": study.repeats(),
         "modules": sorted({figure["module"] for figure in figures.values()}),
@@ -51,14 +59,15 @@ JOB = Job(values=_values)
 def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
     """Write the claims and agreements as tables, and all of it as a page."""
     from vitscope.claims.counting import joined
-    from vitscope.claims.report import doubts, introduction, sections
+    from vitscope.claims.report import introduction, list_warnings, sections
     from vitscope.claims.tables import AGREEMENT, CLAIMS
     from vitscope.files.pages import as_html, as_markdown
     from vitscope.files.tables import read_warnings
     from vitscope.files.whole import write_text
 
-    evidence = _evidence(values["figures"])
-    tables = _read_tables(inputs, evidence)
+    found = {name: _evidence_of(figure) for name, figure in values["figures"].items()}
+    evidence = {name: each for name, each in found.items() if each}
+    tables = _read_tables(inputs, evidence, values["columns"])
     counted = [
         _count(name, values["figures"][name], found, tables, inputs["published"])
         for name, found in evidence.items()
@@ -72,7 +81,7 @@ def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> 
         f"Claims of the paper: {values['study']}",
         introduction(claims),
         [
-            *doubts(read_warnings(measured)),
+            *list_warnings(read_warnings(measured)),
             *sections(claims, agreement, values["labels"], evidence.values(), values["repeats"]),
         ],
     )
@@ -84,13 +93,8 @@ def _paths(given: str | list[str]) -> list[str]:
     return [given] if isinstance(given, str) else [*given]
 
 
-def _evidence(figures: dict[str, Values]) -> "dict[str, Evidence]":
-    """Return what is claimed of each figure, and what it is counted on; some have no claims."""
-    found = {name: _evidence_of(figure) for name, figure in figures.items()}
-    return {name: evidence for name, evidence in found.items() if evidence}
-
-
 def _evidence_of(figure: Values) -> "Evidence | None":
+    """Return what is claimed of a figure, and what it is counted on; some have no claims."""
     from importlib import import_module
 
     module = import_module(figure["module"])
@@ -101,13 +105,16 @@ def _evidence_of(figure: Values) -> "Evidence | None":
     return found
 
 
-def _read_tables(inputs: Files, evidence: "dict[str, Evidence]") -> "dict[str, pd.DataFrame]":
+def _read_tables(
+    inputs: Files, evidence: "dict[str, Evidence]", columns: Values
+) -> "dict[str, pd.DataFrame]":
     import pandas as pd
 
+    from vitscope.files.tables import Table
     from vitscope.networks.finding.cut_point_columns import BLOCKS
 
-    needed = {each.table.name: each.table for each in evidence.values()}
-    tables = {name: table.read(inputs[name]) for name, table in needed.items()}
+    needed = {each.table for each in evidence.values()}
+    tables = {name: Table(**columns[name]).read(inputs[name]) for name in sorted(needed)}
     cut_points = [BLOCKS.read(path) for path in inputs["cut_points"]]
     return tables | {"blocks": pd.concat(cut_points, ignore_index=True)}
 

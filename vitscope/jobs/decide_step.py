@@ -8,7 +8,7 @@ def _values(study: Study, names: Names) -> Values:
     return {"settings": buildups.plan(study, names["buildup"])}
 
 
-JOB = Job(values=_values, model=buildups.baseline_of)
+JOB = Job(values=_values)
 
 
 def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from vitscope.data.class_numbers import listed
+from vitscope.data.class_numbers import list_classes
 from vitscope.jobs.job import Study, Values
 
 if TYPE_CHECKING:
@@ -34,13 +34,13 @@ def members(study: Study, figure: str) -> list[Values]:
 def classes(study: Study, dataset: str, splits: list[str]) -> dict[str, str]:
     """Return which class has which number, where the order of folders or the study decides it."""
     # Imported here, as in every job: a job that runs reads no study, nor what checks one.
-    from vitscope.settings.data_sets import named_classes
+    from vitscope.studies.data_sets import named_classes
 
     entry = study.data[dataset]
     for name in splits:
         found = named_classes(entry, name) if name in entry.splits else {}
         if found:
-            return {f"Classes of {dataset}": listed(found, SHOWN_CLASSES)}
+            return {f"Classes of {dataset}": list_classes(found, SHOWN_CLASSES)}
     return {}
 
 

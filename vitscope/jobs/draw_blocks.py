@@ -18,9 +18,9 @@ JOB = Job(values=_values)
 
 def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
     """Draw the cut points."""
+    from vitscope.drawing.figure import literal
     from vitscope.drawing.network import plot
     from vitscope.drawing.saving import save, style
-    from vitscope.drawing.text import literal
     from vitscope.networks.finding.cut_point_columns import BLOCKS
 
     blocks = BLOCKS.read(inputs["blocks"])

@@ -1,6 +1,6 @@
 """Draw how accurate the networks of a build-up are, in every format."""
 
-from vitscope.jobs import buildups, describing
+from vitscope.jobs import describing
 from vitscope.jobs.job import Files, Job, Names, Resources, Study, Values
 
 
@@ -28,16 +28,15 @@ def _values(study: Study, names: Names) -> Values:
     }
 
 
-JOB = Job(values=_values, model=buildups.baseline_of)
+JOB = Job(values=_values)
 
 
 def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
     """Draw the build-up."""
-    from vitscope.buildup.figure import plot
-    from vitscope.buildup.published import read_steps
+    from vitscope.buildup.figure import plot, read_steps
     from vitscope.buildup.table import BUILDUP, label_digests
+    from vitscope.drawing.figure import literal
     from vitscope.drawing.saving import save, style
-    from vitscope.drawing.text import literal
     from vitscope.files.tables import read_metadata
 
     facts = values["facts"] | label_digests(read_metadata(inputs["table"]))

@@ -14,8 +14,8 @@ JOB = Job(values=_values)
 def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
     """Draw the claims."""
     from vitscope.claims.tables import CLAIMS
+    from vitscope.drawing.figure import literal
     from vitscope.drawing.saving import save, style
-    from vitscope.drawing.text import literal
     from vitscope.drawing.verdicts import plot
 
     labels = {model: literal(label) for model, label in values["labels"].items()}

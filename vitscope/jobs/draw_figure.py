@@ -36,13 +36,14 @@ def _values(study: Study, names: Names) -> Values:
     return {
         "name": name,
         "tables": {table: columns_of(study, table) for table in kind.tables},
-        "published_columns": sorted(kind.published),
+        "published_columns": sorted(kind.drawn_columns),
         "members": describing.members(study, name),
         "published": None if entry.published is None else asdict(entry.published),
         "snapshots": entry.shown_snapshots(),
         "facts": facts(study, name),
         "caption": caption_of(kind),
         "values": kind.values,
+        "plot": kind.plot,
         "modules": [measures.figure_module(kind)],
     }
 
@@ -55,9 +56,8 @@ def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> 
     import pandas as pd
 
     from vitscope.claims.published import read_published_of
-    from vitscope.drawing.figure import Member, draw
+    from vitscope.drawing.figure import Member, draw, literal
     from vitscope.drawing.saving import save, style
-    from vitscope.drawing.text import literal
     from vitscope.files.tables import Table
 
     tables = {
@@ -73,13 +73,21 @@ def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> 
         published = read_published_of(values["published"], columns, inputs["published"])
     made_from = values["facts"] | _digests(inputs, values)
     with style(inputs["style"]):
-        figure = draw(module, tables, members, published, values["snapshots"], values["values"])
+        figure = draw(
+            module,
+            values["plot"],
+            tables,
+            members,
+            published,
+            values["snapshots"],
+            values["values"],
+        )
         for path in outputs.values():
             save(figure, path, values["name"], made_from)
 
 
 def _digests(inputs: Files, values: Values) -> dict[str, str]:
-    """Return the digests that the first table names of what it was measured on."""
+    """Return the digests of data and checkpoints that the first table names."""
     from vitscope.files.tables import read_metadata
 
     found = {}

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from vitscope.data.source_files import listing_digest
 from vitscope.jobs import describing
 from vitscope.jobs.job import Files, Job, Names, Request, Resources, Study, Takes, Values
+from vitscope.jobs.measuring import with_network
 from vitscope.measures.measure import Work
-from vitscope.networks.building.family import module_of
 
 if TYPE_CHECKING:
     from vitscope.settings.keys import Dataset
@@ -35,10 +35,6 @@ def fit_frames(data: "Dataset") -> Values:
     }
 
 
-def _model(study: Study, names: Names) -> str:
-    return study.videos[names["video"]].model
-
-
 def _facts(study: Study, name: str) -> dict[str, str]:
     """Return what a video is made from, for its caption and its metadata."""
     path, entry = source_path(study, name), study.videos[name]
@@ -50,10 +46,9 @@ def _facts(study: Study, name: str) -> dict[str, str]:
 def _values(study: Study, names: Names) -> Values:
     name = names["video"]
     entry, path = study.videos[name], source_path(study, name)
-    network = study.network(entry.model)
     return {
         "where": f"videos.{name}",
-        "network": network,
+        **with_network(study, entry.model),
         "settings": asdict(entry),
         "label": study.models[entry.model].label,
         "taking": fit_frames(study.dataset_of(entry.model)),
@@ -61,7 +56,6 @@ def _values(study: Study, names: Names) -> Values:
         # The date of a folder does not say what is in it.
         "listing": None if path is None else listing_digest(path),
         "device": study.device,
-        "modules": [module_of(network["family"])],
     }
 
 
@@ -69,7 +63,7 @@ def _work(request: Request) -> Work:
     video = request.study.videos[request.names["video"]]
     if "generated" in video.source:
         # Imported here, as NumPy comes with it.
-        from vitscope.video.generated import FRAMES
+        from vitscope.video.reading import FRAMES
 
         return Work(min(video.frames or FRAMES, FRAMES), 1, most=True)
     return Work(video.frames or UNCOUNTED_FRAMES, 1, most=True)
@@ -79,7 +73,7 @@ def _seconds(request: Request) -> float:
     return SECONDS_PER_FRAME * _work(request).passes
 
 
-JOB = Job(values=_values, takes=Takes(torch=True, work=_work, seconds=_seconds), model=_model)
+JOB = Job(values=_values, takes=Takes(torch=True, work=_work, seconds=_seconds))
 
 
 def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:

@@ -3,23 +3,22 @@
 from math import ceil
 
 from vitscope.jobs.job import Files, Job, Names, Request, Resources, Study, Takes, Values
+from vitscope.jobs.measuring import with_network
 from vitscope.measures.measure import Work
-from vitscope.networks.building.family import module_of
 
 # Bytes of a value.
 VALUE_BYTES = {"float32": 4, "bfloat16": 2}
 
 
 def _values(study: Study, names: Names) -> Values:
-    network, analysis = study.network(names["model"]), study.analysis
+    analysis = study.analysis
     return {
-        "network": network,
+        **with_network(study, names["model"]),
         "shard": int(names["part"]),
         "selection": study.selection(names["model"]),
         "batch_size": analysis.batch_size,
         "dtype": analysis.latents_dtype,
         "device": study.device,
-        "modules": [module_of(network["family"])],
     }
 
 

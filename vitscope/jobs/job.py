@@ -5,7 +5,7 @@ These modules are read with the rules, so that they import what is heavy where t
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -64,9 +64,11 @@ class Request:
         return self.study.data[self.names["dataset"]]
 
 
-def its_model(study: Study, names: Names) -> str | None:
-    """Return the model that a job is about, by its name."""
-    return names.get("model")
+def model_of(study: Study, names: Names) -> str | None:
+    """Return the model that a job is about: of a build-up, the one that it begins with."""
+    if "buildup" in names:
+        return study.buildups[names["buildup"]].baseline
+    return study.videos[names["video"]].model if "video" in names else names.get("model")
 
 
 @dataclass(frozen=True)
@@ -90,11 +92,6 @@ class Takes:
     beside: int = 0
 
 
-def no_values(study: Study, names: Names) -> Values:
-    """Return nothing: the result depends on the inputs alone."""
-    return {}
-
-
 @dataclass(frozen=True)
 class Job:
     """A kind of work.
@@ -103,18 +100,13 @@ class Job:
     `batches` is the setting that says how many images are in memory at once.
     """
 
-    values: Callable[[Study, Names], Values] = no_values
+    values: Callable[[Study, Names], Values] = lambda study, names: {}
     takes: Takes = Takes()
     batches: str | Callable[[Names], str | None] | None = None
-    model: Callable[[Study, Names], str | None] = its_model
 
     def batch_setting(self, names: Names) -> str | None:
         """Return the setting that says how many images are in memory at once, if there is one."""
         return self.batches(names) if callable(self.batches) else self.batches
-
-
-def _print_warning(warning: str) -> None:
-    print(f"warning: {warning}")
 
 
 @dataclass(frozen=True)
@@ -127,8 +119,8 @@ class Resources:
     threads: int = 1
     label: str = ""
     lock: str = ""
-    say: Callable[[str], None] = field(default=print)
-    warn: Callable[[str], None] = field(default=_print_warning)
+    say: Callable[[str], None] = print
+    warn: Callable[[str], None] = lambda warning: print(f"warning: {warning}")
 
 
 class Kind(Protocol):
@@ -145,11 +137,6 @@ def names() -> tuple[str, ...]:
     """Return the names of all kinds of work."""
     files = (file for file in HERE.glob("*.py") if "\nJOB = " in file.read_text(encoding="utf-8"))
     return tuple(sorted(file.stem for file in files))
-
-
-def file_of(name: str) -> Path:
-    """Return the module of a kind of work."""
-    return HERE / f"{name}.py"
 
 
 def find_work(name: str) -> Kind:

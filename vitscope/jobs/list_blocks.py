@@ -1,17 +1,13 @@
 """Write the block table of a model."""
 
 from vitscope.jobs.job import Files, Job, Names, Resources, Study, Takes, Values
-from vitscope.networks.building.family import module_of
+from vitscope.jobs.measuring import with_network
 
 
 def _values(study: Study, names: Names) -> Values:
-    network = study.network(names["model"])
-    return {
-        "model": names["model"],
-        "network": network,
-        "points": study.models[names["model"]].points,
-        "modules": [module_of(network["family"])],
-    }
+    model = names["model"]
+    points = study.models[model].points
+    return {**with_network(study, model), "model": model, "points": points}
 
 
 JOB = Job(values=_values, takes=Takes(torch=True))

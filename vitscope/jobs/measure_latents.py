@@ -2,7 +2,7 @@
 
 from vitscope.jobs.extract_latents import latents_bytes
 from vitscope.jobs.job import Files, Job, Names, Request, Resources, Study, Takes, Values
-from vitscope.jobs.measuring import batch_setting_of, values_of_measure
+from vitscope.jobs.measuring import batch_setting_of, values_of_measure, write_measured
 from vitscope.measures import registry
 
 
@@ -22,14 +22,9 @@ JOB = Job(values=_values, takes=Takes(seconds=_seconds), batches=batch_setting_o
 
 def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
     """Measure the shard, and write its part."""
-    from importlib import import_module
-
-    from vitscope.files.tables import Table
     from vitscope.files.tensors import TensorFile
     from vitscope.measures.given import OnLatents
 
-    (compute,) = values["modules"]
     latents = TensorFile(inputs["latents"])
     given = OnLatents(latents, values["first_image"], resources.threads)
-    part = import_module(compute).measure(given, **values["settings"])
-    Table(**values["columns"]).write(part, outputs["part"], latents.metadata)
+    write_measured(values, given, outputs["part"], latents.metadata)

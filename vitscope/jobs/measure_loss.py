@@ -3,7 +3,7 @@
 from vitscope.jobs.job import Files, Job, Names, Resources, Study, Takes, Values
 from vitscope.jobs.measure_model import batches_of_measure, work_of_measure
 from vitscope.jobs.measuring import values_with_network
-from vitscope.training.snapshots import END
+from vitscope.settings.snapshots import END
 
 
 def _values(study: Study, names: Names) -> Values:
@@ -39,8 +39,6 @@ def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> 
     what = "checkpoint" if snapshot == END else f"snapshot {snapshot}"
     origin = {f"{what}_sha256": digest for digest in origin_of(checkpoint).values()}
     table = Table(**values["columns"])
-    table.write(
-        table.fill_names(part, **values["named"]),
-        outputs["part"],
-        {"data_sha256": images.metadata["data_sha256"], **origin},
-    )
+    named = {key: name for key, name in values["named"].items() if key in table.columns}
+    origin = {"data_sha256": images.metadata["data_sha256"], **origin}
+    table.write(part.assign(**named), outputs["part"], origin)

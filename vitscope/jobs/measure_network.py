@@ -1,7 +1,7 @@
 """Measure the network of a model as it is, with its weights and without images."""
 
 from vitscope.jobs.job import Files, Job, Names, Resources, Study, Takes, Values
-from vitscope.jobs.measuring import values_with_network
+from vitscope.jobs.measuring import values_with_network, write_measured
 
 
 def _values(study: Study, names: Names) -> Values:
@@ -13,14 +13,9 @@ JOB = Job(values=_values, takes=Takes(torch=True, loads=("checkpoint",)))
 
 def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
     """Measure the network."""
-    from importlib import import_module
-
-    from vitscope.files.tables import Table
     from vitscope.jobs.opening import open_network, origin_of
     from vitscope.measures.given import OnNetwork
 
-    compute, _ = values["modules"]
     network = open_network(inputs["checkpoint"], values["network"])
     given = OnNetwork(values["model"], network, values["network"])
-    table = import_module(compute).measure(given, **values["settings"])
-    Table(**values["columns"]).write(table, outputs["table"], origin_of(inputs["checkpoint"]))
+    write_measured(values, given, outputs["table"], origin_of(inputs["checkpoint"]))

@@ -2,9 +2,10 @@
 
 from pathlib import Path
 
-from vitscope.jobs import buildups
+from vitscope.buildup import proposal
 from vitscope.jobs.job import Files, Job, Names, Request, Resources, Study, Takes, Values
 from vitscope.measures.measure import Work, passes
+from vitscope.networks.building.family import module_of
 
 
 def _values(study: Study, names: Names) -> Values:
@@ -12,7 +13,7 @@ def _values(study: Study, names: Names) -> Values:
         "where": f"{study.path}: buildups.{names['buildup']}.weights",
         "batch_size": study.analysis.batch_size,
         "device": study.device,
-        "modules": buildups.family_modules(),
+        "modules": [module_of(proposal.FAMILY)],
     }
 
 
@@ -24,7 +25,6 @@ JOB = Job(
     values=_values,
     takes=Takes(torch=True, work=_work, split="test", builds=True),
     batches="analysis.batch_size",
-    model=buildups.baseline_of,
 )
 
 

@@ -1,7 +1,7 @@
 """Measure the weights of a model in training, as recorded there or through its snapshots."""
 
 from vitscope.jobs.job import Files, Job, Names, Resources, Study, Takes, Values
-from vitscope.jobs.measuring import values_of_measure
+from vitscope.jobs.measuring import values_of_measure, write_measured
 from vitscope.networks.building.family import module_of
 
 
@@ -17,15 +17,11 @@ JOB = Job(values=_values, takes=Takes(torch=True, loads=("snapshots",)))
 
 def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
     """Measure the history of the training, or else its snapshots."""
-    from importlib import import_module
-
-    from vitscope.files.tables import Table
     from vitscope.files.tensors import TensorFile
     from vitscope.files.whole import sha256_of
     from vitscope.measures.given import OnWeights
     from vitscope.training.history import HISTORY
 
-    compute, *_ = values["modules"]
     history = inputs.get("history")
     if history:
         given = OnWeights(values["model"], history=HISTORY.read(history))
@@ -34,5 +30,4 @@ def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> 
         snapshots = [TensorFile(path) for path in inputs["snapshots"]]
         given = OnWeights(values["model"], snapshots=snapshots)
         origin = {"checkpoint_sha256": snapshots[-1].metadata["source_sha256"]}
-    table = import_module(compute).measure(given, **values["settings"])
-    Table(**values["columns"]).write(table, outputs["table"], origin)
+    write_measured(values, given, outputs["table"], origin)

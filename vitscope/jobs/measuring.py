@@ -1,8 +1,18 @@
-"""What the jobs of all measures depend on."""
+"""What the jobs of networks and measures depend on, and how a measure is made."""
+
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Any
 
 from vitscope.jobs.job import Names, Study, Values
 from vitscope.measures import registry
 from vitscope.networks.building.family import module_of
+
+
+def with_network(study: Study, model: str) -> Values:
+    """Return what it takes to build the network of a model, and the module that builds it."""
+    network = study.network(model)
+    return {"network": network, "modules": [module_of(network["family"])]}
 
 
 def values_of_measure(study: Study, names: Names) -> Values:
@@ -17,12 +27,20 @@ def values_of_measure(study: Study, names: Names) -> Values:
 
 def values_with_network(study: Study, names: Names) -> Values:
     """Return the same for a measure that runs or reads the network of a model."""
-    network, found = study.network(names["model"]), values_of_measure(study, names)
-    modules = [*found["modules"], module_of(network["family"])]
-    return {**found, "network": network, "modules": modules}
+    found, built = values_of_measure(study, names), with_network(study, names["model"])
+    return {**found, **built, "modules": [*found["modules"], *built["modules"]]}
 
 
 def batch_setting_of(names: Names) -> str | None:
     """Return the measure's own setting of how many images are in memory at once, if it has one."""
     measure = names["measure"]
     return registry.declared(measure).batch_setting if measure in registry.names() else None
+
+
+def write_measured(values: Values, given: object, output: Any, origin: Mapping[str, str]) -> None:
+    """Measure what is given, and write the table."""
+    from vitscope.files.tables import Table
+
+    compute, *_ = values["modules"]
+    table = import_module(compute).measure(given, **values["settings"])
+    Table(**values["columns"]).write(table, output, origin)

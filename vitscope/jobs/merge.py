@@ -29,13 +29,28 @@ JOB = Job(values=_values)
 
 def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
     """Merge the parts; inputs of the other model of a pair have names that say so."""
-    from vitscope.files.tables import Table
-    from vitscope.measures.merging import Measured, merge_parts
+    from importlib import import_module
 
-    measured = {
-        prefix: Measured(model, inputs[f"{prefix}parts"], inputs.get(f"{prefix}blocks"))
-        for prefix, model in values["models"].items()
-    }
+    import pandas as pd
+
+    from vitscope.files.tables import Table, read_metadata
+    from vitscope.measures.given import Parts
+    from vitscope.networks.finding.cut_point_columns import BLOCKS, CUT_POINT
+
     part = Table(**values["part_columns"])
-    table, origin = merge_parts(measured, part, values["settings"], *values["modules"])
+    measured: list[Parts] = []
+    origin: dict[str, str] = {}
+    for prefix, model in values["models"].items():
+        paths, blocks = inputs[f"{prefix}parts"], inputs.get(f"{prefix}blocks")
+        cut_points = BLOCKS.read(blocks)[[*CUT_POINT]] if blocks else pd.DataFrame()
+        measured.append(Parts(model, map(part.read, paths), cut_points))
+        # Parts may be of several snapshots, and each says of which.
+        facts = [fact for path in paths for fact in read_metadata(path).items()]
+        origin |= {f"{prefix}{key}": value for key, value in facts}
+    if values["modules"]:
+        (module,) = values["modules"]
+        table = import_module(module).merge(*measured, **values["settings"])
+    else:
+        (parts,) = measured
+        table = pd.concat(parts.tables, ignore_index=True)
     Table(**values["columns"]).write(table, outputs["table"], origin)

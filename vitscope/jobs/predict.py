@@ -2,9 +2,9 @@
 
 from vitscope.errors import VitscopeError
 from vitscope.jobs.job import Files, Job, Names, Request, Resources, Study, Takes, Values
+from vitscope.jobs.measuring import with_network
 from vitscope.measures import registry
 from vitscope.measures.measure import Work, passes
-from vitscope.networks.building.family import module_of
 
 
 def _selection(study: Study, split: str) -> Values:
@@ -20,16 +20,15 @@ def _selection(study: Study, split: str) -> Values:
 
 
 def _values(study: Study, names: Names) -> Values:
-    network, split = study.network(names["model"]), names["split"]
+    split = names["split"]
     return {
+        **with_network(study, names["model"]),
         "model": names["model"],
-        "network": network,
         "selection": _selection(study, split),
         # Where cues conflict, a model may find another class than the label.
         "labels_are_truth": split == study.analysis.split,
         "batch_size": study.analysis.batch_size,
         "device": study.device,
-        "modules": [module_of(network["family"])],
     }
 
 
@@ -43,21 +42,22 @@ JOB = Job(values=_values, takes=Takes(torch=True, work=_work), batches="analysis
 
 def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
     """Classify the images."""
+    from vitscope.data.image_rows import known_labels, rows_to_classify
     from vitscope.files.tables import warning_metadata
     from vitscope.jobs.opening import open_device, open_images, open_network, origin_of
-    from vitscope.networks.running.classifying import classify
+    from vitscope.networks.running.label_doubts import warn_about_labels
     from vitscope.networks.running.prediction_table import PREDICTIONS
+    from vitscope.networks.running.predictions import predict
 
     checkpoint, images = inputs["checkpoint"], open_images(inputs["images"])
-    predictions, warnings = classify(
-        values["model"],
-        open_network(checkpoint, values["network"]),
-        images,
-        settings=values["network"],
-        selection=values["selection"],
-        batch_size=values["batch_size"],
-        device=open_device(values["device"]),
-        labels_are_truth=values["labels_are_truth"],
-    )
+    settings = values["network"]
+    rows = rows_to_classify(images, **values["selection"])
+    labels = known_labels(images, rows)
+    batches = images.batches(rows, values["batch_size"], settings["mean"], settings["std"])
+    network, device = open_network(checkpoint, settings), open_device(values["device"])
+    predictions = predict(network, batches, labels, device)
+    # Where labels are no truth, predictions that differ tell nothing.
+    are_truth = values["labels_are_truth"]
+    warnings = warn_about_labels(values["model"], images, predictions) if are_truth else []
     origin = {"data_sha256": images.digest, **origin_of(checkpoint), **warning_metadata(warnings)}
-    PREDICTIONS.write(predictions, outputs["predictions"], origin)
+    PREDICTIONS.write(predictions.assign(image=rows), outputs["predictions"], origin)

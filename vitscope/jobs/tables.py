@@ -1,4 +1,4 @@
-"""Every table of the project by its name, for whoever does not know beforehand which it needs."""
+"""Every table of the project by its name, where it is not known beforehand which is needed."""
 
 from functools import cache
 from importlib import import_module

@@ -1,4 +1,4 @@
-"""Write one table of a study from those of its models, or pairs of them."""
+"""Join the tables of models, or of pairs of models, to one table of a study."""
 
 from dataclasses import asdict
 

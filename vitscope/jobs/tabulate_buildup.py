@@ -13,7 +13,7 @@ def _values(study: Study, names: Names) -> Values:
     }
 
 
-JOB = Job(values=_values, model=buildups.baseline_of)
+JOB = Job(values=_values)
 
 
 def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
@@ -21,8 +21,7 @@ def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> 
 
     The rule adds `weights` to the values: where a study finds them for each step.
     """
-    from vitscope.buildup.best import describe_model
-    from vitscope.buildup.proposal import plan_of
+    from vitscope.buildup.proposal import describe_model, plan_of
     from vitscope.buildup.table import BUILDUP, RESULT, digests_of, scores_of, tabulate
     from vitscope.files.tables import read_metadata
     from vitscope.files.whole import write_text

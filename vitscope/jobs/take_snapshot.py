@@ -5,7 +5,7 @@ from pathlib import Path
 
 from vitscope.errors import unknown
 from vitscope.jobs.job import Files, Job, Names, Resources, Study, Values
-from vitscope.training.snapshots import END, INIT, WARMUP, after_epoch, epochs_of
+from vitscope.settings.snapshots import END, INIT, WARMUP, after_epoch, epochs_of
 
 
 def _values(study: Study, names: Names) -> Values:

@@ -1,11 +1,13 @@
 """Train a model of a study, or a step of a build-up; go on where that was broken off."""
 
+import json
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vitscope.buildup import proposal
 from vitscope.jobs.job import Files, Job, Names, Request, Resources, Study, Takes, Values
+from vitscope.jobs.measuring import with_network
 from vitscope.measures.measure import Work, passes
 from vitscope.networks.building.family import module_of
 
@@ -25,18 +27,13 @@ def _values(study: Study, names: Names) -> Values:
         where = f"buildups.{names['buildup']}"
         return recipe | {"where": where, "modules": [module_of(proposal.FAMILY)]}
     study.check_trainable(names["model"])
-    network = study.network(names["model"])
-    return recipe | {"network": network, "modules": [module_of(network["family"])]}
+    return recipe | with_network(study, names["model"])
 
 
 def _recipe(study: Study, names: Names) -> "Recipe":
     if "buildup" in names:
         return study.recipe_of_steps(names["buildup"])
     return study.recipe(names["model"])
-
-
-def _model(study: Study, names: Names) -> str:
-    return study.buildups[names["buildup"]].baseline if "buildup" in names else names["model"]
 
 
 def _work(request: Request) -> Work | None:
@@ -49,23 +46,35 @@ JOB = Job(
     values=_values,
     takes=Takes(torch=True, work=_work, split="train", builds=True, beside=AUGMENTING_MB),
     batches="training.batch_size",
-    model=_model,
 )
 
 
 def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
     """Train the network; a folder without snapshots is an output, too."""
     from vitscope.buildup.proposal import network_to_try
-    from vitscope.jobs.opening import open_device
-    from vitscope.training.from_nothing import train_network
+    from vitscope.jobs.opening import open_device, open_images
+    from vitscope.networks.building.family import find_family
+    from vitscope.training.loop import train
+    from vitscope.training.seeding import seeded
 
     network = values.get("network") or network_to_try(inputs["tried"], values["where"])
+    recipe, mean, std = values["recipe"], network["mean"], network["std"]
     Path(outputs["epochs"]).mkdir(exist_ok=True)
-    train_network(
-        network,
-        values["recipe"],
-        inputs["train"],
-        inputs["test"],
+    with seeded(recipe["seed"]):
+        model = find_family(network["family"]).build(
+            network["arch"], network["classes"], network["image_size"], len(mean)
+        )
+    train(
+        model.to(open_device(values["device"])),
+        open_images(inputs["train"]),
+        open_images(inputs["test"]),
+        recipe,
+        recipe["seed"],
         Path(outputs["end"]).parent,
-        open_device(values["device"]),
+        mean=mean,
+        std=std,
+        made_of={"network": json.dumps(network, sort_keys=True)},
+        say=print,
+        # A run that is killed now would lose the rest.
+        keep_unfinished=True,
     )

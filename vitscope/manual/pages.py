@@ -20,9 +20,9 @@ from vitscope.measures import captions, registry
 from vitscope.networks.building.family import arch_schema, family_names, module_of
 from vitscope.package_data import ROOT
 from vitscope.settings.keys import Config
-from vitscope.settings.loading import BUNDLED_STUDIES, load_study, study_schema
 from vitscope.settings.schema import type_in_words
 from vitscope.settings.section import Schema, schema_of
+from vitscope.studies.loading import BUNDLED_STUDIES, load_study, study_schema
 
 PAGES = (
     ROOT / "config" / "README.md",
@@ -81,14 +81,14 @@ def _write_part(name: str) -> str:
 
 def _describe_measure(measure: str) -> str:
     """Describe the table of a measure: where it is, what a row is, its columns, and its parts."""
-    text = _read_docstring(registry.module(measure, "table"))
-    row, _, notes = text.removeprefix(f"The table `{measure}`: ").partition("\n\n")
+    text = _read_docstring(registry.columns_module(measure))
+    row, _, notes = text.partition(f"The table `{measure}`: ")[2].partition("\n\n")
     lines = [
         f"\n## {measure}\n\n`results/{{study}}/tables/{measure}.parquet`: {row}\n\n",
         _list_columns(measure),
         f"\n{notes}\n" if notes else "",
     ]
-    parts = _name_of_parts(measure)
+    parts = registry.part_table(measure).name
     if parts != measure:
         path = f"`results/{{study}}/{measure}/{{model}}/{{part}}.parquet`"
         lines.append(f"\nParts, {path}, are tables `{parts}`:\n\n{_list_columns(parts)}")
@@ -134,11 +134,6 @@ def _describe_claims(measure: str) -> str:
         rules = "\n\n".join(dict.fromkeys(claim.rule for claim in evidence.claims))
         lines.append(f"\n### {kind}\n\n{table}\n{rules}\n")
     return "".join(lines)
-
-
-def _name_of_parts(measure: str) -> str:
-    """Return the name of the table of a measure's parts, which is its own if it has no other."""
-    return registry.part_table(measure).name
 
 
 def _describe_family(family: str) -> str:

@@ -8,13 +8,13 @@ from torch import nn
 from vitscope.errors import VitscopeError, quoted
 from vitscope.measures import registry
 from vitscope.measures.given import OnModel
-from vitscope.networks.attention.finding import Found, find_attention
+from vitscope.networks.attention.finding import FoundAttention, find_attention
 from vitscope.networks.attention.reading import Attention
 from vitscope.networks.finding.cut_points import CutPoint
 
 
 def attention_of(given: OnModel) -> list[Attention]:
-    """Return the attention of a model; of what cannot be read of it, it is warned."""
+    """Return the attention of a model, and warn of attention that cannot be read."""
     attentions, warnings = attention_in(
         given.network, given.settings, given.cut_points, f"models.{given.model}"
     )
@@ -25,18 +25,18 @@ def attention_of(given: OnModel) -> list[Attention]:
 def attention_in(
     network: nn.Module, settings: Mapping[str, Any], cut_points: Sequence[CutPoint], where: str
 ) -> tuple[list[Attention], list[str]]:
-    """Return the attention of a network, and what of it cannot be read, a sentence each.
+    """Return the attention of a network, and a sentence for each doubt about it.
 
     A network in which there is none is refused; `where` is what messages call it.
     """
     found = find_attention(network, settings, cut_points)
-    refusal = why_none(found)
+    refusal = explain_none(found)
     if refusal is not None:
         raise VitscopeError(f"{where}: {refusal}")
-    return found.attentions, [f"{where}: {doubt}" for doubt in doubts(found)]
+    return found.attentions, [f"{where}: {doubt}" for doubt in list_doubts(found)]
 
 
-def why_none(found: Found) -> str | None:
+def explain_none(found: FoundAttention) -> str | None:
     """Say why there is no attention to read, and what can be drawn without; None if there is."""
     if found.attentions:
         return None
@@ -53,7 +53,7 @@ def why_none(found: Found) -> str | None:
     return f"{why}. Kinds of figures that need none are {', '.join(sorted(others))}."
 
 
-def doubts(found: Found) -> list[str]:
+def list_doubts(found: FoundAttention) -> list[str]:
     """Say what of the attention is not read, or not as it is used."""
     said = []
     if found.refused:
@@ -68,6 +68,6 @@ def doubts(found: Found) -> list[str]:
     return said
 
 
-def _first(found: Found) -> str:
+def _first(found: FoundAttention) -> str:
     name, why = next(iter(found.refused.items()))
     return f"{quoted(name)}: {why}"

@@ -1,8 +1,10 @@
 """What jobs give to a measure: objects, not paths, so that any caller can make them."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from vitscope.errors import VitscopeError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -15,6 +17,8 @@ if TYPE_CHECKING:
     from vitscope.networks.finding.cut_points import CutPoint
     from vitscope.progress import Say
     from vitscope.training.augmented import Augmented
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -77,6 +81,13 @@ class OnNetwork:
     model: str
     network: "nn.Module"
     settings: dict[str, Any]
+
+    def find(self, find: "Callable[[nn.Module, dict[str, Any]], T]") -> T:
+        """Return what a function finds in the network; an error names the model."""
+        try:
+            return find(self.network, self.settings)
+        except VitscopeError as error:
+            raise VitscopeError(f"models.{self.model}: {error}") from error
 
 
 @dataclass(frozen=True)

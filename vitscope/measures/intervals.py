@@ -1,12 +1,9 @@
 """Intervals: how far a mean over images may lie from that over all images of their kind."""
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
-Array = npt.NDArray[Any]
+from vitscope.files.arrays import Array
 
 RESAMPLES_AT_ONCE = 64
 TAILS = (2.5, 97.5)

@@ -9,8 +9,8 @@ from dataclasses import asdict, dataclass, field
 from math import ceil
 from typing import TYPE_CHECKING, Any, Literal
 
-from vitscope.measures.augmented import check_augmented
-from vitscope.training.snapshots import END
+from vitscope.errors import VitscopeError, unknown
+from vitscope.settings.snapshots import END
 
 if TYPE_CHECKING:
     from vitscope.settings.study import Study
@@ -31,24 +31,29 @@ BY_DEPTH = frozenset({"index", "normalized_depth", "kind", "subsampling"})
 
 @dataclass(frozen=True)
 class FigureKind:
-    """A kind of figure, which the module `figure`, or `figure_{suffix}`, of its measure draws.
+    """A kind of figure, which a function of `figure.py` in the folder of its measure draws.
 
-    Where it is `drawn_by` a module of vitscope.drawing, it needs none of its own. `values` are
+    That is `plot` or, as its caption goes on, `plot_{suffix}`; or `plot_{measure}_{suffix}` of a
+    further measure of the folder. Where a kind is `drawn_by` a module of vitscope.drawing, `plot`
+    of that draws it. `values` are
     keywords of `plot`. `beside` are the tables that it needs beside the measure's own. `published`
-    are the columns of a file of published points that it can show, or that its claims are compared
-    with; none if empty. `snapshots` tells whether a figure of this kind says which moments of
-    training it shows. A figure `by_epoch` shows each model at several of them, as models of their
-    own. The registry fills in `measure`. `text` is the caption where no file has it.
+    are the columns of a file of published points that it can show; none if empty. They are
+    `for_claims` where claims alone are compared with the points. `snapshots` tells whether a
+    figure of this kind says which moments of training it shows. A figure `by_epoch` shows each
+    model at several of them, as models of their own. The registry fills in `measure` and `plot`.
+    `text` is the caption where no file has it.
     """
 
     suffix: str = ""
     beside: tuple[str, ...] = ()
     published: frozenset[str] = frozenset()
+    for_claims: bool = False
     snapshots: bool = False
     by_epoch: bool = False
     drawn_by: str = ""
     values: Given = field(default_factory=dict)
     measure: str = ""
+    plot: str = "plot"
     text: str = ""
 
     @property
@@ -57,9 +62,9 @@ class FigureKind:
         return (self.measure, *self.beside)
 
     @property
-    def module(self) -> str:
-        """The module that draws it, as the registry takes it."""
-        return f"figure_{self.suffix}" if self.suffix else "figure"
+    def drawn_columns(self) -> frozenset[str]:
+        """The columns of published points that it shows."""
+        return frozenset() if self.for_claims else self.published
 
     @property
     def caption(self) -> str:
@@ -155,7 +160,7 @@ def own_settings_and_bootstrap(case: Case) -> Given:
 
 
 def selection(case: Case) -> Given:
-    """Depend on which images are measured: those of a shard."""
+    """Depend on which images are measured: the images of a shard."""
     return {"shard": case.part, "selection": case.study.selection(case.model)}
 
 
@@ -188,7 +193,7 @@ def passes_of_shard(views: float) -> Callable[[Case], Work | None]:
 class Merge:
     """How parts are merged: by `merge.py` of the measure or, where it has none, below each other.
 
-    `module` is a shared module whose `merge` it is instead; `arguments` are those of `merge`. Parts
+    `module` is a shared module whose `merge` it is instead; `arguments` are its arguments. Parts
     that are merged `at_cut_points` get these from the block table.
     """
 
@@ -252,11 +257,6 @@ class Measure:
     def in_parts(self) -> bool:
         """Whether it is measured in parts, each a job, that are merged to its table."""
         return self.needs in ("latents", "loss", "parts") or self.shares is not None
-
-    @property
-    def merges_blocks(self) -> bool:
-        """Whether merging needs the cut points, which it gets from the block table."""
-        return self.merge.at_cut_points
 
     @property
     def reads_predictions(self) -> bool:
@@ -354,16 +354,12 @@ class Measure:
         case = Case(self, study, model, part, images, cut_points)
         return self.takes(case) if self.takes else None
 
-    def fitting(self, images: int) -> Given:
-        """Return settings for so many images, where a caller gives none and defaults do not fit."""
-        return self.fit(images) if self.fit else {}
-
     def check(self, study: "Study") -> None:
         """Refuse settings that cannot be measured, in one sentence."""
         if self.needs == "loss":
-            check_augmented(study, self.name)
+            _check_augmented(study, self.name)
         if "alike" in self.reads:
-            check_augmented(study, self.name, self.drawn_alike(study))
+            _check_augmented(study, self.name, self.drawn_alike(study))
         if self.refuse:
             self.refuse(self, study)
 
@@ -371,3 +367,32 @@ class Measure:
 def _read(study: "Study", section: Section | None) -> Any:
     assert section, "the measure has no settings"
     return study.section(*section)
+
+
+def _check_augmented(study: "Study", table: str, images: int | None = None) -> None:
+    """Refuse a study that does not say what the loss is, or has no images to measure it on.
+
+    `images` are how many are drawn, if not as many as for all measures of the loss.
+    """
+    augmented, figures = study.analysis.augmented, study.figures_of(table)
+    named = (f"figures.{name}" for name, each in study.figures.items() if each in figures)
+    asking = next(named, "")
+    if asking and study.training is None and study.loss is None:
+        raise VitscopeError(
+            f"{study.path}: {asking} shows a loss, and nothing says of what training: add "
+            f"`loss: {{weight_decay: ..., augment: none}}` for networks that were trained "
+            f"elsewhere, or the key 'training'."
+        )
+    for model in study.models_of(table):
+        splits, data = study.dataset_of(model).splits, study.models[model].data
+        if augmented.split not in splits:
+            at = f"analysis.augmented.split, for models.{model} on data.{data} in {asking}"
+            raise unknown(study.path, at, augmented.split, splits)
+        there, wanted = splits[augmented.split].images, images or augmented.images
+        if study.clean and there is not None and wanted > there:
+            key = f"{table}.images" if images else "augmented.images"
+            raise VitscopeError(
+                f"{study.path}: analysis.{key}, for models.{model} in {asking}: found {wanted}, "
+                f"allowed: at most {there}, the images of data.{data}.splits.{augmented.split}: "
+                f"without augmentation each is taken once."
+            )

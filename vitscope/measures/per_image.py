@@ -1,18 +1,17 @@
 """A value of every image at every cut point: as a part, and merged to means with intervals."""
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
+from vitscope.files.arrays import Array
 from vitscope.measures.given import Parts
 from vitscope.measures.intervals import interval
 
 
-def part_of(values: Sequence[npt.NDArray[Any]], first_image: int, column: str) -> pd.DataFrame:
-    """Return the rows of a part: `values` has those of all images of a shard for each cut point.
+def part_of(values: Sequence[Array], first_image: int, column: str) -> pd.DataFrame:
+    """Return the rows of a part: `values` has, for each cut point, the values of all images.
 
     `first_image` is the position of the shard's first image among those measured.
     """

@@ -1,9 +1,10 @@
 """The measures that there are: each is in a folder beside this file, and nothing lists them.
 
 A folder holds a measure if it has `measure.py`, and further measures of the same family if it has
-`measure_NAME.py`. The other modules of the first are named by what they do (`compute.py`), those of
-a further one say its name besides (`compute_NAME.py`). What is needed of a measure is imported by
-name, so that a job reads the modules that it works with and no others.
+`measure_NAME.py`. The other modules of the first are named by what they do (`compute.py`), and of
+a further one say its name besides (`compute_NAME.py`), but for `figure.py`, which the whole family
+draws its figures by. What is needed of a measure is imported by name, so that a job reads the
+modules that it works with and no others.
 
 A study may have measures of its own besides, each in a file: `of(study)` knows both.
 """
@@ -13,13 +14,14 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import cache
 from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING
 
 from vitscope.errors import VitscopeError, nearest
 from vitscope.measures.measure import FigureKind, Given, Measure
 
 if TYPE_CHECKING:
-    from vitscope.claims.evidence import Evidence
+    from vitscope.claims.claim import Evidence
     from vitscope.files.tables import Table
     from vitscope.settings.study import Study
 
@@ -49,15 +51,27 @@ def path(measure: str, file: str) -> Path:
     folder, further = _places()[measure]
     name = Path(file)
     work, _, variant = name.stem.partition("_")
-    stem = "_".join(filter(None, (work, further, variant)))
-    return HERE / folder / f"{stem}{name.suffix}"
+    return HERE / folder / f"{_joined(work, further, variant)}{name.suffix}"
 
 
 @cache
 def _declared(measure: str) -> Measure:
     found: Measure = import_module(BUILT_IN.module(measure, "measure")).MEASURE
-    figures = {kind: replace(figure, measure=measure) for kind, figure in found.figures.items()}
+    figures = {
+        kind: replace(figure, measure=measure, plot=_plot_of(measure, figure))
+        for kind, figure in found.figures.items()
+    }
     return replace(found, name=measure, figures=figures)
+
+
+def _plot_of(measure: str, figure: FigureKind) -> str:
+    """Return the function that draws a kind of figure."""
+    _, further = _places()[measure]
+    return "plot" if figure.drawn_by else _joined("plot", further, figure.suffix)
+
+
+def _joined(*parts: str) -> str:
+    return "_".join(filter(None, parts))
 
 
 @cache
@@ -80,7 +94,7 @@ class OwnMeasure:
 
 @dataclass(frozen=True)
 class Registry:
-    """The measures that there are, with a user's own beside those of vitscope."""
+    """The measures that there are, vitscope's and a user's own."""
 
     own: Mapping[str, OwnMeasure] = field(default_factory=dict)
 
@@ -101,7 +115,9 @@ class Registry:
         """Return the module that draws a kind of figure."""
         if kind.drawn_by:
             return f"vitscope.drawing.{kind.drawn_by}"
-        return self.module(kind.measure, kind.module)
+        if kind.measure in self.own:
+            return self.module(kind.measure, "figure")
+        return f"vitscope.measures.{_places()[kind.measure][0]}.figure"
 
     def has(self, measure: str, part: str) -> bool:
         """Tell whether a measure has a module of this name."""
@@ -136,7 +152,7 @@ class Registry:
         module = import_module(self.module(measure, "claims"))
         if measure in self.own:
             own = self.own[measure]
-            return {measure: module.read_claims(own.claims, own.table.name, own.table.columns)}
+            return {measure: module.read_claims(own.claims, own.table.name)}
         found: Mapping[str, Evidence] = module.CLAIMS
         return found
 
@@ -144,16 +160,23 @@ class Registry:
         """Return the table of a measure."""
         if measure in self.own:
             return self.own[measure].table
-        found: Table = import_module(self.module(measure, "table")).TABLE
+        found: Table = self._columns(measure).TABLE
         return found
 
     def part_table(self, measure: str) -> "Table":
-        """Return the table of its parts: that of the measure, unless it says another."""
+        """Return the table of its parts: the measure's own, unless it says another."""
         if measure in self.own:
             return self.own[measure].part
-        columns = import_module(self.module(measure, "table"))
+        columns = self._columns(measure)
         found: Table = getattr(columns, "PART", columns.TABLE)
         return found
+
+    def columns_module(self, measure: str) -> str:
+        """Return the module that has the columns: `table`, where the numerics use them, too."""
+        return self.module(measure, "table" if self.has(measure, "table") else "measure")
+
+    def _columns(self, measure: str) -> ModuleType:
+        return import_module(self.columns_module(measure))
 
     def columns_of(self, measure: str) -> Given:
         """Return the name and the columns of the table of a measure, as plain values."""
@@ -169,9 +192,9 @@ names, module, has, declared = BUILT_IN.names, BUILT_IN.module, BUILT_IN.has, BU
 kinds, merging_module, claims_of = BUILT_IN.kinds, BUILT_IN.merging_module, BUILT_IN.claims_of
 table, part_table = BUILT_IN.table, BUILT_IN.part_table
 columns_of, part_columns_of = BUILT_IN.columns_of, BUILT_IN.part_columns_of
-figure_module = BUILT_IN.figure_module
+figure_module, columns_module = BUILT_IN.figure_module, BUILT_IN.columns_module
 
 
 def of(study: "Study") -> Registry:
-    """Return the measures of vitscope, and those of a study's own."""
+    """Return the measures of vitscope, and a study's own."""
     return Registry(study.own_measures) if study.own_measures else BUILT_IN

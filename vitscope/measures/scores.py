@@ -4,18 +4,14 @@ A prediction is confident if its confidence is above `CUTOFF`. A bin of confiden
 above its lower and not above its higher end.
 """
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from vitscope.errors import VitscopeError
+from vitscope.files.arrays import Array
 
 CUTOFF = 0.9
 BINS = 10
-
-Array = npt.NDArray[Any]
 
 
 def scores_of(predictions: pd.DataFrame, classes: int) -> dict[str, float]:

@@ -1,27 +1,40 @@
 """The images that figures of attention show, as pictures that a table holds."""
 
 import io
-from typing import Any
+from collections.abc import Iterator
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from torch import Tensor
 
 from vitscope.data.image_rows import shard_rows
+from vitscope.files.arrays import Array
 from vitscope.files.pictures import as_picture
 from vitscope.measures.given import OnModel
 
 
-def rows_shown(given: OnModel, shown: int, images: int, seed: int | None) -> list[int]:
-    """Return the first rows of a split of those that are measured."""
-    return shard_rows(len(given.images), 0, images, seed, shard_size=images)[:shown]
+class Shown(NamedTuple):
+    """An image that is shown: its row, its picture as a PNG file, and what a network takes of it.
+
+    What has no pixels is scaled to its own range for its picture.
+    """
+
+    row: int
+    picture: bytes
+    image: Tensor
 
 
-def pictures(given: OnModel, rows: list[int]) -> list[bytes]:
-    """Return images as files of the format PNG; what has no pixels is scaled to its own range."""
-    return [_png(_pixels(image)) for image in given.images.images(rows)]
+def images_shown(given: OnModel, shown: int, images: int, seed: int | None) -> Iterator[Shown]:
+    """Yield the first of the images of a split that are measured."""
+    rows = shard_rows(len(given.images), 0, images, seed, shard_size=images)[:shown]
+    mean, std = given.settings["mean"], given.settings["std"]
+    for row, image in zip(rows, given.images.images(rows), strict=True):
+        taken = given.images.normalize([row], mean, std).to(given.device)
+        yield Shown(row, _png(_pixels(image)), taken)
 
 
-def _pixels(image: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
+def _pixels(image: Array) -> npt.NDArray[np.uint8]:
     if image.dtype != np.uint8:
         low, high = float(image.min()), float(image.max())
         image = np.round(255 * (image - low) / max(high - low, 1e-12)).astype(np.uint8)

@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from vitscope.errors import VitscopeError
+from vitscope.files.arrays import Array
 from vitscope.files.tensors import DTYPES, TensorFile, as_float, checksum
 
-Array = npt.NDArray[Any]
 # From maps (N, C, H, W) to the values of each image (N, K).
 Measure = Callable[[Array], Array]
 

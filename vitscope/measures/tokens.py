@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -10,10 +9,9 @@ import torch
 from scipy.spatial import cKDTree
 from torch import Tensor
 
+from vitscope.files.arrays import Array
 from vitscope.networks.attention.reading import Weights
 from vitscope.networks.finding.positions import DIGITS
-
-Array = npt.NDArray[Any]
 
 # What is farther by no more than this is as near.
 TIE = 3 * 10.0**-DIGITS
@@ -46,7 +44,7 @@ class Tokens:
         return self.prefix == other.prefix and np.array_equal(self.places, other.places)
 
     def nearest(self, row: float, column: float) -> int:
-        """Return the token that is nearest to a place; of several, that of the first row."""
+        """Return the token that is nearest to a place; of several, the one in the first row."""
         distances = np.linalg.norm(self.places - (row, column), axis=1)
         return int(np.argmax(distances <= distances.min() + TIE))
 

@@ -121,7 +121,7 @@ def _with_one_name(statement: ast.stmt, name: str) -> ast.stmt:
 
 
 def _names_used(statement: ast.stmt) -> Iterator[str]:
-    """Yield the names that a statement uses when it is run: not those of its annotations."""
+    """Yield the names that a statement uses when it is run: annotations do not count."""
     ignored = {
         id(node)
         for each in ast.walk(statement)

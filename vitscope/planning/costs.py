@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vitscope.errors import VitscopeError
-from vitscope.jobs.job import Job, Names, Network, Request
+from vitscope.jobs.job import Job, Names, Network, Request, model_of
 from vitscope.settings.study import Study
 
 if TYPE_CHECKING:
@@ -90,9 +90,9 @@ def count_network(study: Study, model: str) -> Network:
     return _count(model, json.dumps(entry, sort_keys=True))
 
 
-def request_of(job: Job, study: Study, names: Names) -> Request:
+def request_of(study: Study, names: Names) -> Request:
     """Return a job of a study, about the model whose network it runs."""
-    model = job.model(study, names)
+    model = model_of(study, names)
     return Request(study, names if model is None else {**names, "model": model})
 
 
@@ -136,7 +136,7 @@ def work(job: Job, request: Request) -> "Work | None":
 def seconds(job: Job, request: Request, per_pass: float | None = None) -> float | None:
     """Return the seconds that a job takes, its start with them; None if that is not known yet.
 
-    `per_pass` are those of one image through the network, where they were measured.
+    `per_pass` are the seconds of one image through the network, where they were measured.
     """
     takes, network = job.takes, request.network
     own = takes.seconds(request) if takes.seconds else 0

@@ -1,6 +1,6 @@
 """What a study will cost before it runs: forward passes, bytes and seconds of every job.
 
-Seconds are those of an earlier run, where they are known. Otherwise costs.py says them, with the
+Seconds come from an earlier run, where there was one. Otherwise costs.py says them, with the
 speed of the network as it is measured here.
 """
 
@@ -30,7 +30,7 @@ class Planned:
 
 def _request(job: Job, study: Study, names: Names) -> Request:
     """Return what is known of a job before anything ran: how many images the study says."""
-    request = costs.request_of(job, study, names)
+    request = costs.request_of(study, names)
     # A pair of models has no images of its own.
     if request.names.get("model") not in study.models:
         return request
@@ -66,13 +66,14 @@ def time_pass(study: Study, model: str) -> float:
 
 @dataclass(frozen=True)
 class Cost:
-    """What a job costs, and where its seconds come from; None where that is not known before."""
+    """What a job costs, or several, and where the seconds come from; None where it is unknown."""
 
     job: str
     passes: int | None
     bytes: int | None
     seconds: float | None
     source: str
+    jobs: int = 1
 
 
 def costs_of(
@@ -113,59 +114,47 @@ def _cost(
     return Cost(planned.job, passes, written, found, source)
 
 
-@dataclass(frozen=True)
-class KindCost:
-    """What the jobs of a kind cost together; what is unknown of a job is not in it."""
-
-    job: str
-    jobs: int
-    passes: int
-    bytes: int
-    seconds: float
-    sources: tuple[str, ...]
-
-
-def by_kind(costs: Iterable[Cost]) -> list[KindCost]:
+def by_kind(costs: Iterable[Cost]) -> list[Cost]:
     """Sum the costs of the jobs of each kind, the dearest first."""
     kinds: dict[str, list[Cost]] = {}
     for cost in costs:
         kinds.setdefault(cost.job, []).append(cost)
     sums = [_total(kind, of_kind) for kind, of_kind in kinds.items()]
-    return sorted(sums, key=lambda row: -row.seconds)
+    return sorted(sums, key=lambda row: -(row.seconds or 0))
 
 
-def _total(kind: str, costs: list[Cost]) -> KindCost:
-    return KindCost(
+def _total(kind: str, costs: list[Cost]) -> Cost:
+    """Sum costs; what is unknown of a job is not in the sum."""
+    return Cost(
         kind,
-        len(costs),
         sum(cost.passes or 0 for cost in costs),
         sum(cost.bytes or 0 for cost in costs),
         sum(cost.seconds or 0 for cost in costs),
-        tuple(sorted({cost.source for cost in costs})),
+        ", ".join(sorted({cost.source for cost in costs})),
+        sum(cost.jobs for cost in costs),
     )
 
 
-def as_text(study: Study, kinds: list[KindCost], most_gb: float | None) -> str:
+def as_text(study: Study, kinds: list[Cost], most_gb: float | None) -> str:
     """Return the plan as a table for a terminal, its sums last."""
-    costs = [Cost("all", row.passes, row.bytes, row.seconds, "") for row in kinds]
-    total = replace(_total("all", costs), jobs=sum(row.jobs for row in kinds))
+    total = replace(_total("all", kinds), source="one after another, on one core each")
     at_once = "as many as there are jobs" if most_gb is None else f"at most {most_gb:g} GB"
     lines = [
         f"Plan of {study.name}: {study.title}",
         f"{'job':<26}{'jobs':>7}{'passes':>15}{'GB':>11}{'hours':>10}  hours from",
         *map(_line, kinds),
-        f"{_line(total)}one after another, on one core each",
+        _line(total),
         f"Latents are deleted when they are measured; at once there are {at_once}.",
     ]
-    if any("unknown" in row.sources for row in kinds):
+    if any("unknown" in row.source for row in kinds):
         lines.append("Hours of what is unknown are not in the sum.")
     if any(row.job == "decide_step" for row in kinds):
         lines.append("A build-up is decided step by step: what it has later is not in the sum.")
     return "\n".join(lines)
 
 
-def _line(row: KindCost) -> str:
+def _line(row: Cost) -> str:
     return (
-        f"{row.job:<26}{row.jobs:>7,}{row.passes:>15,}{row.bytes / 1e9:>11.3f}"
-        f"{row.seconds / 3600:>10.3f}  {', '.join(row.sources)}"
+        f"{row.job:<26}{row.jobs:>7,}{row.passes:>15,}{(row.bytes or 0) / 1e9:>11.3f}"
+        f"{(row.seconds or 0) / 3600:>10.3f}  {row.source}"
     )

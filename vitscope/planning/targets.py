@@ -13,9 +13,9 @@ from vitscope.errors import VitscopeError, listed, nearest, quoted, unknown
 from vitscope.jobs.merge import measure_of_parts
 from vitscope.measures import registry
 from vitscope.settings.keys import Config
-from vitscope.settings.loading import StudyFiles
 from vitscope.settings.section import schema_of
 from vitscope.settings.study import Study
+from vitscope.studies.loading import StudyFiles
 
 FORMATS = ("pdf", "svg", "png")
 # Of videos; the first is what all of a study has.
@@ -61,8 +61,8 @@ def refuse_unknown(target: str, studies: StudyFiles, places: Places) -> None:
     for folder, refuse in ((places.figures, _figure), (places.results, _result)):
         if path.is_relative_to(normpath(folder)) and path != Path(normpath(folder)):
             refuse(target, path.relative_to(normpath(folder)).parts, studies)
-    known = [*places.rules, *_all_targets(studies, places)]
-    # Whoever writes `fig9` or `own/fig9.pdf` means a figure of that name.
+    known = [*places.rules, *(f"{places.figures}/{file}" for file in _all_figures(studies))]
+    # A user who writes `fig9` or `own/fig9.pdf` means a figure of that name.
     meant = str(path.parent / path.stem)
     ends = [each for each in known if meant in (Path(each).stem, _below(each))]
     hint = f" Did you mean '{ends[0]}'?" if ends else nearest(str(path), known)
@@ -79,25 +79,15 @@ def _below(target: str) -> str:
     return str(Path(*path.parts[1:-1], path.stem))
 
 
-def _all_targets(studies: StudyFiles, places: Places) -> Iterable[str]:
-    yield from (f"{places.figures}/{name}" for name in _files(studies[studies.default]))
-    for study in _usable(studies):
-        folder = f"{places.figures}/{study.name}"
-        yield from (f"{folder}/{name}" for name in (*_files(study), ALL))
-
-
-def _usable(studies: StudyFiles) -> Iterable[Study]:
-    for name in studies:
+def _all_figures(studies: StudyFiles) -> Iterable[str]:
+    """Yield a file of each figure and each video, of the default study without its folder."""
+    for name in (studies.default, *studies):
         with suppress(VitscopeError):
-            yield studies[name]
-
-
-def _files(study: Study) -> list[str]:
-    """Return the names of a file of each figure and each video."""
-    return [
-        *(f"{name}.{FORMATS[0]}" for name in (*study.figures, *study.buildups)),
-        *(f"{name}.{VIDEO_FORMATS[0]}" for name in study.videos),
-    ]
+            study = studies[name]
+            files = [f"{each}.{FORMATS[0]}" for each in (*study.figures, *study.buildups)]
+            files += [f"{each}.{VIDEO_FORMATS[0]}" for each in study.videos]
+            yield from files if name == studies.default else ()
+            yield from (f"{name}/{file}" for file in (*files, ALL))
 
 
 def _study(target: str, name: str, studies: StudyFiles) -> Study:
@@ -161,7 +151,7 @@ def check_names(target: str, study: Study, names: Mapping[str, str]) -> None:
         "figure": ("figures", study.figures),
         "video": ("videos", study.videos),
         "buildup": ("buildups", study.buildups),
-        # Tables of pairs have the name of a pair where others have that of a model.
+        # Tables of pairs have the name of a pair in place of the name of a model.
         "model": ("models", [*study.models, *study.pairs()]),
         "dataset": ("data", study.data),
     }

@@ -26,14 +26,14 @@ from vitscope.measures.per_image import merge
 from vitscope.networks.building import failing
 from vitscope.networks.building.outputs import logits_of
 from vitscope.networks.finding.cut_point_columns import BLOCKS, CUT_POINT
-from vitscope.scopes.borrowed import borrowed, device_of
-from vitscope.scopes.described import describe_study, describe_video
 from vitscope.scopes.images import Stored, Wanted, store
+from vitscope.scopes.lending import device_of, lend
 from vitscope.scopes.making import Maker
 from vitscope.scopes.saving import save
 from vitscope.scopes.scope import OTHERS, Tables, draw_in
+from vitscope.scopes.study import describe_study, describe_video
+from vitscope.settings.snapshots import END
 from vitscope.settings.study import Study
-from vitscope.training.snapshots import END
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -268,7 +268,7 @@ def _classes(model: nn.Module, shape: tuple[int, ...]) -> int | None:
     """Return how many classes a network tells apart, None if what it returns are no logits."""
     tensor = next(model.parameters(), torch.zeros(0))
     images = torch.zeros(2, *shape, dtype=tensor.dtype, device=tensor.device)
-    with borrowed(model) as network, torch.inference_mode():
+    with lend(model) as network, torch.inference_mode():
         try:
             output = network(images)
         except Exception as error:

@@ -22,16 +22,16 @@ from vitscope.files.tables import read_warnings
 from vitscope.jobs.job import Files, Names, Resources, find_work
 from vitscope.jobs.merge import measure_of_parts
 from vitscope.measures import registry
-from vitscope.measures.attending import why_none
+from vitscope.measures.attending import explain_none
 from vitscope.measures.measure import Measure
 from vitscope.networks.attention.finding import find_attention
 from vitscope.networks.finding.block_table import read_cut_points
 from vitscope.networks.finding.cut_point_columns import BLOCKS
 from vitscope.scopes.bars import bar
-from vitscope.scopes.borrowed import borrowed
+from vitscope.scopes.lending import lend
 from vitscope.settings.keys import Video
+from vitscope.settings.snapshots import END
 from vitscope.settings.study import Study
-from vitscope.training.snapshots import END
 
 # Files that live in memory, where there is such a folder; and the most that one may take there.
 IN_MEMORY, MOST_IN_MEMORY = Path("/dev/shm"), 1 << 30
@@ -61,7 +61,8 @@ class Maker:
         path = self.path(table)
         if not path.is_file():
             if table == "blocks":
-                self._list_blocks()
+                with lend(self._network) as network:
+                    self._run("list_blocks", {"network": network}, {"blocks": str(path)})
             elif table == "predictions":
                 self._predict()
             else:
@@ -122,9 +123,9 @@ class Maker:
 
     @cached_property
     def _without_attention(self) -> str | None:
-        with borrowed(self._network) as network:
+        with lend(self._network) as network:
             points = read_cut_points(self.make("blocks"))
-            return why_none(find_attention(network, self._settings, points))
+            return explain_none(find_attention(network, self._settings, points))
 
     def parts(self, measure: Measure) -> list[Path]:
         """Return the files of the parts of a measure, which are made if they are not there."""
@@ -164,10 +165,6 @@ class Maker:
         said = work.JOB.values(study or self.study, {"model": self.model, **(names or {})})
         work.run(inputs, outputs, said | {"device": self._device} | values, self._resources)
 
-    def _list_blocks(self) -> None:
-        with borrowed(self._network) as network:
-            self._run("list_blocks", {"network": network}, {"blocks": str(self.path("blocks"))})
-
     def _predict(self) -> None:
         with self._running("predictions", len(self.images)) as network:
             inputs = {"checkpoint": network, "images": self.images}
@@ -180,11 +177,11 @@ class Maker:
             inputs = {"predictions": self.make("predictions"), "images": self.images}
             self._run("measure_predictions", inputs, outputs, names)
         elif measure.needs == "network":
-            with borrowed(self._network, logits=True) as network:
+            with lend(self._network, logits=True) as network:
                 self._run("measure_network", {"checkpoint": network}, outputs, names)
         elif measure.in_parts:
             inputs = {"parts": self.parts(measure_of_parts(measure))}
-            if measure.merges_blocks:
+            if measure.merge.at_cut_points:
                 inputs["blocks"] = self.make("blocks")
             self._run("merge", inputs, outputs, names)
         else:
@@ -259,12 +256,14 @@ class Maker:
         self, what: str, images: float | None, *, logits: bool = True
     ) -> Iterator[nn.Module]:
         """Lend the network to a measurement, and show how far that is."""
-        with borrowed(self._network, logits=logits) as network, bar(network, what, images):
+        with lend(self._network, logits=logits) as network, bar(network, what, images):
             yield network
 
     def video(self, source: Path, out: Path, settings: dict[str, Any]) -> None:
         """Write what the network looks at in a video, and say what of it cannot be read."""
-        if not self.images.has_pixels and not self._is_scaled():
+        mean, std = self._settings["mean"], self._settings["std"]
+        # Of 0 and 1, they say nothing of how the network takes pixels from 0 to 1.
+        if not self.images.has_pixels and not any(mean) and all(each == 1 for each in std):
             raise VitscopeError(
                 "A video has pixels from 0 to 255, and nothing says how the network takes these: "
                 "look at images of pixels, and give mean= and std=."
@@ -278,10 +277,6 @@ class Maker:
             names = {"video": "video"}
             # Errors name the keyword, as there is no section `videos` here.
             self._run("draw_video", inputs, {"video": out}, names, study, where="video")
-
-    def _is_scaled(self) -> bool:
-        """Tell whether it is known how the network takes pixels from 0 to 1."""
-        return any(self._settings["mean"]) or any(each != 1 for each in self._settings["std"])
 
     def warnings(self) -> list[str]:
         """Return what makes values of the tables that there are doubtful."""

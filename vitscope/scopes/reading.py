@@ -9,8 +9,7 @@ import pandas as pd
 import yaml
 
 from vitscope.claims.published import Published, read_published_of
-from vitscope.drawing.figure import Member
-from vitscope.drawing.text import literal
+from vitscope.drawing.figure import Member, literal
 from vitscope.errors import VitscopeError, nearest
 from vitscope.jobs.tables import find_table
 from vitscope.measures import registry
@@ -18,10 +17,10 @@ from vitscope.package_data import PUBLISHED_POINTS
 from vitscope.scopes.scope import OTHERS, Tables, drawn
 from vitscope.settings.keys import Figure as FigureEntry
 from vitscope.settings.keys import Settings
-from vitscope.settings.loading import load_study
-from vitscope.settings.moments import add_moments
-from vitscope.settings.resolving import build_study
 from vitscope.settings.study import Study
+from vitscope.studies.loading import load_study
+from vitscope.studies.moments import add_moments
+from vitscope.studies.resolving import build_study
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -63,7 +62,10 @@ class Made(Tables):
             return super().plot(kind, ax)
         figure = self.study.figures[kind]
         tables = {name: self._of_subjects(name, figure.subjects(name)) for name in figure.tables}
-        members = [self._member(name) for name in figure.models]
+        members = [
+            next(member for member in self.members if member.model == name)
+            for name in figure.models
+        ]
         moments = figure.shown_snapshots()
         return drawn(figure.kind, tables, members, self._published(figure), moments, ax)
 
@@ -93,9 +95,6 @@ class Made(Tables):
         if name == "predictions":
             tables = {each: table.assign(model=each) for each, table in tables.items()}
         return pd.concat(tables.values(), ignore_index=True)
-
-    def _member(self, name: str) -> Member:
-        return next(member for member in self.members if member.model == name)
 
     def _published(self, figure: FigureEntry) -> Mapping[str, Published]:
         shown = None if figure.published is None else asdict(figure.published)

@@ -20,8 +20,8 @@ from vitscope.errors import VitscopeError
 from vitscope.files.whole import atomic_path, write_text
 from vitscope.networks.building.outputs import logits_of
 from vitscope.networks.building.own_code import INSTALLED, OwnCode
-from vitscope.scopes.borrowed import borrowed, device_of
-from vitscope.scopes.described import IMAGES, WEIGHTS
+from vitscope.scopes.lending import device_of, lend
+from vitscope.scopes.study import IMAGES, WEIGHTS
 from vitscope.settings.keys import Settings
 from vitscope.settings.study import Study
 
@@ -183,7 +183,7 @@ def _first(images: Split, study: Study) -> Tensor:
 
 def _prove(file: Path, network: nn.Module, batch: Tensor, arch: Settings) -> None:
     """Refuse a study whose network is another one, by what it makes of some images."""
-    with borrowed(network) as lent, torch.inference_mode():
+    with lend(network) as lent, torch.inference_mode():
         theirs = logits_of(lent(batch.to(device_of(network)))).float().cpu().numpy()
     with TemporaryDirectory(prefix="vitscope-") as folder:
         given, found = Path(folder) / "images.npy", Path(folder) / "logits.npy"
@@ -191,7 +191,7 @@ def _prove(file: Path, network: nn.Module, batch: Tensor, arch: Settings) -> Non
         command = [
             sys.executable,
             "-m",
-            "vitscope.scopes.built_again",
+            "vitscope.scopes.rebuilding",
             *map(str, (file, given, found)),
         ]
         done = subprocess.run(command, capture_output=True, text=True, check=False)

@@ -1,7 +1,9 @@
 """What is known of networks: tables, the figures that are drawn of them, the paper's claims."""
 
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from html import escape
+from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
@@ -99,7 +101,7 @@ class Tables:
         evidence = registry.claims_of(_kind(kind).measure).get(kind)
         if evidence is None:
             return None
-        names = {evidence.table.name, "blocks"}
+        names = {evidence.table, "blocks"}
         tables = at_snapshots({name: self.table(name) for name in names}, self._snapshots(kind))
         models = [member.model for member in self.members]
         return count_claims(kind, evidence, tables, models, {})
@@ -109,8 +111,6 @@ class Tables:
 
     def _picture(self, member: Member) -> str:
         """Return a picture of where a network is read, for a page."""
-        from io import BytesIO
-
         from vitscope.drawing.network import plot
         from vitscope.drawing.saving import style
 
@@ -155,27 +155,25 @@ def drawn(
     from vitscope.drawing.figure import draw
 
     shown = _kind(kind)
-    curves = published if shown.published else None
+    curves = published if shown.drawn_columns else None
+    module = registry.figure_module(shown)
     return draw_in(
         kind,
         ax,
-        lambda: draw(
-            registry.figure_module(shown), tables, members, curves, snapshots, shown.values
-        ),
+        lambda: draw(module, shown.plot, tables, members, curves, snapshots, shown.values),
     )
 
 
 def draw_in(kind: str, ax: "Axes | None", plot: "Callable[[], Figure]") -> "Figure":
     """Draw a figure in axes that are given, or else on its own."""
-    from vitscope.drawing.layout import drawing_in
+    from vitscope.drawing.panels import drawing_in
     from vitscope.drawing.saving import style
-    from vitscope.scopes.showing import show_in_notebooks
 
     with style(STYLE), drawing_in(ax):
         figure = plot()
     if ax is None:
         figure.set_dpi(DOTS_PER_INCH)
-        show_in_notebooks()
+        _show_in_notebooks()
     elif figure is not ax.figure.figure:
         raise VitscopeError(
             f"A figure of the kind '{kind}' is laid out as a whole, and cannot be drawn in axes "
@@ -191,3 +189,25 @@ def _kind(name: str) -> Any:
             f"{', '.join(sorted(registry.kinds()))}."
         )
     return registry.kinds()[name]
+
+
+def _show_in_notebooks() -> None:
+    """Tell a notebook how figures look; where pyplot was imported, it knows and does as it is set.
+
+    Figures are drawn without pyplot, which would keep each of them until it is closed.
+    """
+    from matplotlib.figure import Figure
+
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython else None
+    if shell is None:
+        return
+    pictures = shell.display_formatter.formatters["image/png"]
+    if Figure not in pictures:
+        pictures.for_type(Figure, _render)
+
+
+def _render(figure: "Figure") -> bytes:
+    drawn = BytesIO()
+    figure.savefig(drawn, format="png", dpi=figure.dpi, bbox_inches="tight")
+    return drawn.getvalue()

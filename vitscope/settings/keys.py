@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from vitscope.files.pairs import pair_name
 from vitscope.settings.section import optional, required, schema_of, setting
-from vitscope.training.snapshots import END
+from vitscope.settings.snapshots import END
 
 Settings = dict[str, Any]
 # Of each channel: one of grey images, three of others.
@@ -81,9 +81,10 @@ class Folders:
 class Config:
     """Settings of the workflow that hold for every study and every machine."""
 
-    study: str = required(
+    study: str = setting(
+        "mini",
         "Name of the default study; `figures/fig9.pdf` is drawn from it, and `snakemake` without a "
-        "target makes all its figures."
+        "target makes all its figures.",
     )
     studies_dir: str | list[str] = setting(
         [],

@@ -3,7 +3,7 @@
 import shutil
 from pathlib import Path
 
-from vitscope.training.snapshots import HISTORY_FILE, UNFINISHED
+from vitscope.settings.snapshots import HISTORY_FILE, UNFINISHED
 
 # Where trainings are, below the folder of results: of models, and of the steps of build-ups.
 PLACES = ("*/training/*", "*/buildups/*/trained/*")

@@ -17,10 +17,9 @@ from vitscope.networks.building.plain_attention import plain_attention
 from vitscope.networks.checkpoints.weights_file import sha256_of
 from vitscope.progress import Say, say_on_stderr
 from vitscope.training.batches import Batch, Batches, workers_for
-from vitscope.training.optimization import learning_rate, optimizer_of
 from vitscope.training.recipe import Recipe, check
 from vitscope.training.seeding import seeded
-from vitscope.training.steps import Steps
+from vitscope.training.steps import Steps, learning_rate, optimizer_of
 from vitscope.training.unfinished import Row, Unfinished, state_of
 
 EVALUATION_BATCH = 250
@@ -97,7 +96,10 @@ def train(
                 row = _train_epoch(model, steps, recipe, batches, drawn.steps, at_work.done)
             row |= evaluate(model, test_split, mean, std, recipe["bfloat16"])
             at_work.keep_epoch(row)
-            say(_told(row, recipe))
+            say(
+                f"epoch {row['epoch']} of {recipe['epochs']}: loss {row['loss']:.3f}, "
+                f"accuracy {100 * row['test_accuracy']:.1f} %"
+            )
     at_work.finish()
     if not keep_unfinished:
         at_work.remove()
@@ -132,10 +134,3 @@ def _train_epoch(
         "training_accuracy": accuracy,
         "learning_rate": rate,
     }
-
-
-def _told(row: Row, recipe: Recipe) -> str:
-    return (
-        f"epoch {row['epoch']} of {recipe['epochs']}: loss {row['loss']:.3f}, "
-        f"accuracy {100 * row['test_accuracy']:.1f} %"
-    )

@@ -1,10 +1,12 @@
-"""Steps of training: taken one operation after the other, or on a GPU as one recording of all."""
+"""Steps of training by AdamW: one operation after the other, or on a GPU a recording of all."""
+
+from math import cos, pi
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from vitscope.training.optimization import set_learning_rate
+from vitscope.networks.building.timm_import import import_timm
 from vitscope.training.recipe import Recipe
 
 # The loss before a step, and the share of images whose class was found.
@@ -12,6 +14,37 @@ Taken = tuple[Tensor, Tensor]
 
 # A library that tunes itself does so in the first steps, which a recording must not hold.
 WARM_UP = 3
+
+
+def learning_rate(recipe: Recipe, progress: float) -> float:
+    """Return the learning rate after `progress` epochs: linear warm-up, then a half cosine."""
+    peak, last = recipe["learning_rate"], recipe["final_learning_rate"]
+    warmup, epochs = recipe["warmup_epochs"], recipe["epochs"]
+    if progress < warmup:
+        return float(peak * progress / warmup)
+    share = (progress - warmup) / (epochs - warmup)
+    return float(last + (peak - last) * (1 + cos(pi * share)) / 2)
+
+
+def optimizer_of(model: nn.Module, recipe: Recipe) -> torch.optim.Optimizer:
+    """Return AdamW that decays matrices and kernels, and neither biases nor norms."""
+    grouped = import_timm("timm.optim").param_groups_weight_decay
+    groups = grouped(model, recipe["weight_decay"])
+    device = next(model.parameters()).device
+    if device.type == "cpu":
+        return torch.optim.AdamW(groups, lr=0.0, fused=True)
+    # A recording of a step reads the rate where it lies.
+    rate = torch.zeros((), device=device)
+    return torch.optim.AdamW(groups, lr=rate, fused=True, capturable=True)
+
+
+def set_learning_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
+    """Set the learning rate of all parameters."""
+    for group in optimizer.param_groups:
+        if isinstance(group["lr"], Tensor):
+            group["lr"].fill_(rate)
+        else:
+            group["lr"] = rate
 
 
 def take_step(

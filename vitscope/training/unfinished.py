@@ -20,10 +20,10 @@ from vitscope.files.tensors import TensorFile
 from vitscope.files.whole import copy_file, sha256_of
 from vitscope.networks.checkpoints.weights_file import write_weights
 from vitscope.progress import Say
+from vitscope.settings.snapshots import HISTORY_FILE, UNFINISHED, epochs_of, place_of
 from vitscope.training.history import HISTORY
 from vitscope.training.moments import Moments
 from vitscope.training.recipe import Recipe
-from vitscope.training.snapshots import HISTORY_FILE, UNFINISHED, epochs_of, place_of
 
 # What is recorded of an epoch, by the columns of the table `training_history`.
 Row = dict[str, Any]

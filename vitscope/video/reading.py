@@ -1,4 +1,4 @@
-"""Open a video: a folder of frames, an animated picture, or a file that ffmpeg reads."""
+"""Open a video: a folder of frames, an animated picture, a file for ffmpeg, or one made here."""
 
 import re
 import warnings
@@ -6,14 +6,15 @@ from collections.abc import Generator, Mapping
 from fractions import Fraction
 from pathlib import Path
 
+import numpy as np
 from PIL import Image
 
+from vitscope.data.sources import shapes32
 from vitscope.data.sources.folder import SUFFIXES
 from vitscope.errors import VitscopeError
 from vitscope.files.images import FORMATS, decode_image
 from vitscope.video import ffmpeg
 from vitscope.video.frames import SECONDS, BrokenOffError, Frame, Video
-from vitscope.video.generated import generate
 
 # How files begin that may be animated pictures.
 _ANIMATED = re.compile(rb"GIF8|\x89PNG\r\n\x1a\n|RIFF.{4}WEBP", re.DOTALL)
@@ -131,3 +132,25 @@ def _is_whole(path: Path, image: Image.Image, frames: int) -> bool:
 def _duration(milliseconds: float) -> Fraction:
     """Return the seconds that a frame is shown, as its file says; 0 says nothing."""
     return Fraction(milliseconds).limit_denominator(1000) / 1000 if milliseconds > 0 else SECONDS
+
+
+# Frames of a way around, at ten in a second.
+FRAMES, RATE = 12, Fraction(10)
+# The image whose shape moves, of the split that no network was trained on.
+_SPLIT, _IMAGE = "test", 0
+# How far the shape goes across and down, as shares of the room that it has.
+_REACH = np.array([1.0, 0.7])
+
+
+def _move_shape() -> Generator[Frame]:
+    """Move the shape of an image of shapes32 around, in front of its background."""
+    angles = 2 * np.pi * np.arange(FRAMES) / FRAMES
+    places = _REACH * np.stack([-np.cos(angles), -np.sin(angles)], axis=1)
+    drawn = shapes32.draw(_SPLIT, np.full(FRAMES, _IMAGE), 0, places)
+    for pixels in drawn.pixels:
+        yield Frame(Image.fromarray(pixels), 1 / RATE)
+
+
+def generate(name: str) -> Video:
+    """Return a video that is made here, by its name, which the settings have checked."""
+    return Video(RATE, {"shapes32": _move_shape}[name]())

@@ -72,7 +72,8 @@ def write_pictures(
                 durations.append(ticks.of(frame.seconds) * 1000 // per_second)
         file.seek(0)
         with Image.open(file, formats=["TIFF"]) as image:
-            said = _webp_options(facts, lossless) if kind == "webp" else _gif_options(facts)
+            comment = "\n".join(f"{key}: {text}" for key, text in facts.items()).encode()
+            said = _webp_options(facts, lossless) if kind == "webp" else {"comment": comment}
             image.save(path, kind, save_all=True, duration=durations, loop=0, **said)
 
 
@@ -80,7 +81,3 @@ def _webp_options(facts: Mapping[str, str], lossless: bool) -> dict[str, object]
     entries = (_XMP_ENTRY.format(key, escape(text)) for key, text in facts.items())
     xmp = _XMP.format("".join(entries)).encode()
     return {"quality": _QUALITY, "lossless": lossless, "xmp": xmp}
-
-
-def _gif_options(facts: Mapping[str, str]) -> dict[str, object]:
-    return {"comment": "\n".join(f"{key}: {text}" for key, text in facts.items()).encode()}

@@ -21,17 +21,7 @@ from pathlib import Path
 from typing import IO
 from urllib.error import HTTPError, URLError
 from urllib.parse import urlsplit
-from urllib.request import (
-    HTTPDefaultErrorHandler,
-    HTTPErrorProcessor,
-    HTTPHandler,
-    HTTPRedirectHandler,
-    HTTPSHandler,
-    OpenerDirector,
-    ProxyHandler,
-    Request,
-    UnknownHandler,
-)
+from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 from vitscope import __version__
 from vitscope.errors import VitscopeError
@@ -84,30 +74,16 @@ class _Source:
             "open it in a browser to see why, and give the address of the file itself",
         )
 
-    def size_error(self, size: int) -> VitscopeError:
-        return self.failure(
-            f"has {size} bytes where {self.said_by} says {self.size}",
-            "it is another file, so correct the address or the size",
-        )
+    def check_size(self, size: int | None) -> None:
+        if None not in (size, self.size) and size != self.size:
+            raise self.failure(
+                f"has {size} bytes where {self.said_by} says {self.size}",
+                "it is another file, so correct the address or the size",
+            )
 
 
 def _megabytes(count: int) -> str:
     return f"{count / 1e6:.1f} MB"
-
-
-class _News:
-    """Say now and then how far a download is."""
-
-    def __init__(self, label: str, total: int | None, say: Say) -> None:
-        self._label, self._total, self._say = label, total, say
-        self._clock = Clock()
-
-    def at(self, done: int) -> None:
-        if self._clock.seconds_if_due() is None:
-            return
-        total = self._total
-        of = f" of {_megabytes(total)} ({100 * done // total} %)" if total else ""
-        self._say(f"{self._label}: {_megabytes(done)}{of}")
 
 
 class _Redirects(HTTPRedirectHandler):
@@ -119,23 +95,6 @@ class _Redirects(HTTPRedirectHandler):
         if urlsplit(newurl).scheme not in {"https", req.type}:
             raise HTTPError(req.full_url, code, msg, headers, fp)
         return super().redirect_request(req, fp, code, msg, headers, newurl)
-
-
-def _build_opener() -> OpenerDirector:
-    """Return an opener that knows the web only: no files, no FTP, no data addresses."""
-    opener = OpenerDirector()
-    for handler in (
-        ProxyHandler,
-        UnknownHandler,
-        HTTPHandler,
-        HTTPSHandler,
-        HTTPDefaultErrorHandler,
-        _Redirects,
-        HTTPErrorProcessor,
-    ):
-        opener.add_handler(handler())
-    opener.addheaders = [("User-Agent", f"vitscope/{__version__}")]
-    return opener
 
 
 def _read_retry_after(retry_after: str | None) -> float | None:
@@ -192,8 +151,9 @@ def _explain_silence(source: _Source, reason: object) -> Exception:
 def _ask(source: _Source, headers: Mapping[str, str]) -> Iterator[HTTPResponse]:
     """Ask for the file and yield the answer; say why there is none."""
     try:
-        request = Request(source.url, headers={"Accept-Encoding": "identity", **headers})
-        response = _build_opener().open(request, timeout=source.timeout)
+        asked = {"Accept-Encoding": "identity", "User-Agent": f"vitscope/{__version__}", **headers}
+        request = Request(source.url, headers=asked)
+        response = build_opener(_Redirects).open(request, timeout=source.timeout)
     except HTTPError as error:
         with error:
             raise _explain_status(source, error) from error
@@ -305,48 +265,30 @@ def _transfer(source: _Source, partial: _Partial, say: Say) -> bool:
     asked = {"Range": f"bytes={offset}-", "If-Range": etag} if offset else {}
     with _ask(source, asked) as response:
         resumed = response.status == 206
-        if resumed:
-            _check_continuation(source, response, offset, etag)
+        span = response.headers["Content-Range"] or ""
+        if resumed and not (span.startswith(f"bytes {offset}-") and _strong_etag(response) == etag):
+            raise source.start_afresh("changed during the download")
         total = _whole_size(response)
-        _check_announced(source, response, total)
+        # What cannot be the file is refused before its bytes are read.
+        if response.headers.get_content_type() == "text/html":
+            raise source.disguise_error("a web page")
+        source.check_size(total)
         if not resumed:
             partial.begin(redact(source.url), _strong_etag(response))
         done = partial.file.seek(offset if resumed else 0)
-        news = _News(source.label, total, say)
+        clock = Clock()
         for data in _chunks(source, response):
             partial.file.write(data)
             done += len(data)
-            news.at(done)
-            if source.size is not None and done > source.size:
-                raise source.size_error(done)
+            if clock.seconds_if_due() is not None:
+                of = f" of {_megabytes(total)} ({100 * done // total} %)" if total else ""
+                say(f"{source.label}: {_megabytes(done)}{of}")
+            if done > (source.size or done):
+                source.check_size(done)
         partial.file.flush()
     if total is not None and done != total:
         raise source.try_again(f"broke off after {done} of {total} bytes")
     return resumed
-
-
-def _check_continuation(source: _Source, response: HTTPResponse, offset: int, etag: str) -> None:
-    span = response.headers["Content-Range"] or ""
-    if not span.startswith(f"bytes {offset}-") or _strong_etag(response) != etag:
-        raise source.start_afresh("changed during the download")
-
-
-def _check_announced(source: _Source, response: HTTPResponse, total: int | None) -> None:
-    """Refuse what cannot be the file before its bytes are read."""
-    if response.headers.get_content_type() == "text/html":
-        raise source.disguise_error("a web page")
-    if source.size is not None and total is not None and total != source.size:
-        raise source.size_error(total)
-
-
-def _check_content(source: _Source, path: Path) -> None:
-    if path.stat().st_size == 0:
-        raise source.failure("is empty", "correct the address")
-    if disguise := disguise_of(path):
-        raise source.disguise_error(disguise)
-    size = path.stat().st_size
-    if source.size is not None and size != source.size:
-        raise source.size_error(size)
 
 
 def _check_digest(
@@ -366,7 +308,12 @@ def _check_digest(
 def _download_once(source: _Source, partial: _Partial, say: Say) -> str:
     """Fill the partial file and check it; return its SHA-256."""
     resumed = _transfer(source, partial, say)
-    _check_content(source, partial.path)
+    size = partial.path.stat().st_size
+    if size == 0:
+        raise source.failure("is empty", "correct the address")
+    if disguise := disguise_of(partial.path):
+        raise source.disguise_error(disguise)
+    source.check_size(size)
     sha256 = sha256_of(partial.path)
     _check_digest(source, "SHA-256", sha256, source.sha256, resumed)
     if source.md5 is not None:

@@ -126,16 +126,3 @@ def test_files_that_are_damaged_or_missing(tmp_path: Path) -> None:
     path.write_bytes(data)
     with pytest.raises(VitscopeError, match="is a damaged parquet file"):
         list(Parquet(path, None, None).samples(np.arange(200)))
-
-
-def test_the_real_data_set(shared: Path) -> None:
-    path = shared / "data" / "cifar100" / "test.parquet"
-    if not path.is_file():
-        pytest.skip(f"needs CIFAR-100 in {path}")
-    source = Parquet(path, None, None)
-    rows = np.array([0, 5_000, 9_999])
-    labels = pq.read_table(path, columns=["fine_label"])["fine_label"].to_numpy()[rows]
-    samples = list(source.samples(rows))
-    assert len(source) == 10_000
-    assert [sample.label for sample in samples] == labels.tolist()
-    assert {sample.image.size for sample in samples} == {(32, 32)}

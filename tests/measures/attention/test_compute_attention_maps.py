@@ -18,12 +18,11 @@ from tests.helpers.networks import mini
 from tests.helpers.splits import CENTER, SPREAD, on_model, shapes
 from tests.measures.attention.test_compute import OfTheClassToo
 from tests.measures.attention.test_numbers import ALL
-from tests.networks.attention.test_reading import Gate, Padded
+from tests.networks.attention.test_reading import Padded
 from vitscope.data.split import Split
 from vitscope.errors import VitscopeError
 from vitscope.measures.attention.compute_attention_maps import Maps, maps_of, measure
-from vitscope.measures.attention.measure_attention_maps import Settings
-from vitscope.measures.attention.table_attention_maps import TABLE
+from vitscope.measures.attention.measure_attention_maps import TABLE, Settings
 from vitscope.networks.attention.reading import Attention
 from vitscope.networks.building.timm_import import import_timm
 
@@ -97,14 +96,15 @@ def test_the_table(images: Split, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("query", "token"),
-    [([0, 0], (0, 0)), ([14, 1], (3, 0)), ([32, 31.9], (7, 7)), ([9, 17], (2, 4))],
+    ("block", "query", "token"),
+    [(-2, [14, 1], (3, 0)), ("blocks.0", [32, 31.9], (7, 7)), ("blocks.0.attn", [0, 0], (0, 0))],
 )
 def test_a_query_is_the_token_that_is_nearest_to_a_pixel(
-    images: Split, query: list[float], token: tuple[int, int]
+    images: Split, block: int | str, query: list[float], token: tuple[int, int]
 ) -> None:
-    table, _, of = shown("vit", images, query=query, queries=[query], head=2, block="blocks.0")
+    table, attentions, of = shown("vit", images, query=query, queries=[query], head=2, block=block)
     assert (table["attention"] == 0).all()
+    assert (table["name"] == attentions[0].name).all()
     assert (table["of"] == "query").all()
     assert (table["query_row"] == 4 * token[0] + 2).all()
     assert (table["query_column"] == 4 * token[1] + 2).all()
@@ -112,15 +112,6 @@ def test_a_query_is_the_token_that_is_nearest_to_a_pixel(
     first = table[table["image"] == table["image"].iloc[0]]
     np.testing.assert_allclose([*first["weights"]], expected[[0, 1, 2, 2]], rtol=1e-5)
     assert first["head"].tolist() == [0, 1, 2, 2]
-
-
-@pytest.mark.parametrize(
-    ("block", "number"), [(0, 0), (1, 1), (-2, 0), ("blocks.0", 0), ("blocks.1.attn", 1)]
-)
-def test_blocks_by_number_and_name(images: Split, block: int | str, number: int) -> None:
-    table, attentions, _ = shown("vit", images, block=block)
-    assert (table["attention"] == number).all()
-    assert (table["name"] == attentions[number].name).all()
 
 
 def test_where_windows_are_a_map_is_of_one_of_them(images: Split) -> None:
@@ -199,8 +190,3 @@ def test_without_a_block_the_last_whose_queries_have_a_place(images: Split) -> N
 def test_what_is_not_there_is_refused(images: Split, shows: dict[str, Any], sentence: str) -> None:
     with pytest.raises(VitscopeError, match=sentence):
         shown("vit", images, **shows)
-
-
-def test_a_network_without_attention_is_refused(images: Split) -> None:
-    with pytest.raises(VitscopeError, match=r"models\.net: no attention was found: .* Kinds of"):
-        measure(on_model(Gate(), images), DEFAULTS, CHOSEN)

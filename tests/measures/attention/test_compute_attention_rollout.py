@@ -10,22 +10,19 @@ import numpy.typing as npt
 import pytest
 import torch
 from PIL import Image
-from torch import Tensor, nn
-from torch.nn.functional import avg_pool2d, scaled_dot_product_attention
+from torch import Tensor
 
-from tests.helpers.attending import found_in, sharpened, weights_of
+from tests.helpers.attending import found_in, sharpened
 from tests.helpers.golden import Golden
 from tests.helpers.networks import mini
 from tests.helpers.splits import on_model, shapes
 from tests.helpers.tiers import some_of
 from tests.measures.attention.by_hand import Seen, seen
 from tests.measures.attention.test_numbers import ALL, NOWHERE, attention, grid, windows_of
-from tests.networks.attention.test_reading import Gate, Tokens
 from vitscope.data.split import Split
-from vitscope.errors import VitscopeError
 from vitscope.measures.attention.compute_attention_rollout import measure
+from vitscope.measures.attention.measure_attention_rollout import TABLE
 from vitscope.measures.attention.rolling import Rollout
-from vitscope.measures.attention.table_attention_rollout import TABLE
 
 Array = npt.NDArray[np.float64]
 
@@ -108,35 +105,14 @@ def test_by_hand(golden: Golden, case: str) -> None:
     np.testing.assert_allclose(values, expected, rtol=1e-5)
 
 
-class PooledKeys(Tokens):
-    """Two attentions to means of four tokens."""
-
-    def attend(self, images: Tensor) -> Tensor:
-        tokens = self.tokens(images)
-        for _ in range(2):
-            means = avg_pool2d(tokens.mT.unflatten(2, (4, 4)), 2).flatten(2).mT
-            query, (_, key, value) = self.split(tokens)[0], self.split(means)
-            result = scaled_dot_product_attention(query, key, value)
-            tokens = tokens + result.transpose(1, 2).flatten(2)
-        return result
-
-
 def test_pooled_keys_are_what_they_cover() -> None:
-    model = sharpened(PooledKeys())
-    image = torch.randn(1, 3, 16, 16)
-    attentions = found_in(model, 16).attentions
-    rollout = Rollout(attentions)
-    rollout.run(model, image, "mean")
-    of, values = rollout.result()
-    assert (of, rollout.grid) == ("mean of queries", (4, 4))
-    rows, columns = np.divmod(np.arange(16), 4)
-    covers = (np.arange(4)[:, None] == 2 * (rows // 2) + columns // 2) / 4
-    joint = np.eye(16)
-    for read in weights_of(model, attentions, image):
-        mixed = read[0, 0].mean(0).numpy() @ covers + np.eye(16)
-        joint = mixed / mixed.sum(1, keepdims=True) @ joint
-    expected = joint.mean(0)
-    np.testing.assert_allclose(values, expected / expected.max(), rtol=1e-5)
+    rollout = Rollout([attention(ALL[None], grid(2, 2)[None])])
+    weights = torch.rand(1, 16, 4).softmax(-1)
+    rollout.add(0, weights)
+    row, column = np.divmod(np.arange(16), 4)
+    covers = (np.arange(4)[:, None] == 2 * (row // 2) + column // 2) / 4
+    expected = (weights[0].numpy() @ covers + np.eye(16)).mean(0)
+    np.testing.assert_allclose(rollout.result()[1], expected / expected.max(), rtol=1e-5)
 
 
 def rolled(*matrices: Tensor, places: Array) -> Tensor:
@@ -148,14 +124,6 @@ def rolled(*matrices: Tensor, places: Array) -> Tensor:
 
 
 WITH_CLASS = np.concatenate([NOWHERE, ALL])[None]
-
-
-def test_who_looks_at_itself_is_of_itself() -> None:
-    eye = torch.eye(16)[None]
-    # The mean of all tokens is of all alike; the class is of no position at all.
-    assert rolled(eye, eye, places=ALL[None]).tolist() == [1] * 16
-    eye = torch.eye(17)[None]
-    assert rolled(eye, eye, places=WITH_CLASS).tolist() == [0] * 16
 
 
 def test_attention_to_all_alike_is_of_all_alike() -> None:
@@ -235,17 +203,4 @@ def test_the_table(images: Split, tmp_path: Path) -> None:
         shown = np.asarray(Image.open(io.BytesIO(picture)))
         np.testing.assert_array_equal(shown.transpose(2, 0, 1), images.images([row])[0])
     assert len({tuple(rollout) for rollout in back["rollout"]}) == 3
-    others = {name: measure(given, name, chosen)["rollout"][0] for name in ("mean", "max", "min")}
-    assert len({tuple(values) for values in others.values()}) == 3
-
-
-def test_fewer_images_than_are_shown(images: Split) -> None:
-    model, points = mini("vit")
-    given = on_model(model, images, cut_points=points)
-    assert len(measure(given, "mean", {"shown": 3, "images": 2, "seed": None})) == 2
-
-
-def test_a_network_without_attention_is_refused(images: Split) -> None:
-    model: nn.Module = Gate()
-    with pytest.raises(VitscopeError, match=r"Kinds of figures that need none are cka, cka_betw"):
-        measure(on_model(model, images), "mean", {"shown": 1, "images": 1, "seed": None})
+    assert tuple(measure(given, "max", chosen)["rollout"][0]) != tuple(table["rollout"][0])

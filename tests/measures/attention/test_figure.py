@@ -7,23 +7,17 @@ import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 
+from tests.helpers.drawing import SWIN, VIT
 from tests.helpers.shown import legend_labels
 from vitscope.claims.published import read_published
-from vitscope.drawing.figure import Member
 from vitscope.measures.attention.table import VALUES
 from vitscope.measures.registry import kinds
 from vitscope.package_data import PUBLISHED_POINTS
 
-VIT, SWIN = Member("vit", "ViT", "vit"), Member("swin", "Swin", "swin")
 COLUMNS = {
     "attention_distance": "distance_renormalized",
     "attention_entropy": "entropy",
     "attention_nmi": "nmi",
-}
-LABELS = {
-    "attention_distance": "Distance (pixels)",
-    "attention_entropy": "Entropy (nats)",
-    "attention_nmi": "Mutual information",
 }
 
 
@@ -61,7 +55,6 @@ def test_heads_and_their_mean(kind: str, table: pd.DataFrame, drawn_from: Any) -
         dots, line = (line for line in axes.lines if line not in uniform)
         np.testing.assert_array_equal(dots.get_xydata(), heads[["depth", column]])
         np.testing.assert_array_equal(line.get_xydata(), means[["depth", column]])
-        assert (dots.get_linestyle(), line.get_color()) == ("None", dots.get_color())
         (shade,) = axes.collections
         limits = shade.get_datalim(axes.transData).intervaly
         assert tuple(limits) == (means[f"{column}_low"].min(), means[f"{column}_high"].max())
@@ -69,19 +62,17 @@ def test_heads_and_their_mean(kind: str, table: pd.DataFrame, drawn_from: Any) -
             np.testing.assert_array_equal(uniform[0].get_ydata(), means["distance_uniform"])
         else:
             assert not uniform
-        assert axes.get_title() == member.label
-        assert axes.get_xlim() == (0, 1)
         assert axes.get_ylim()[0] == 0
         assert axes.get_ylim()[1] >= means[f"{column}_high"].max()
-    assert figure.axes[0].get_ylabel() == LABELS[kind]
-    assert {"head", "mean of heads", "95 % interval"} <= {*legend_labels(figure)}
-    assert ("attending to all alike" in legend_labels(figure)) == (kind == "attention_distance")
+    assert {"head", "mean of heads"} <= {*legend_labels(figure)}
 
 
-@pytest.mark.parametrize("same_models", [True, False])
 @pytest.mark.parametrize(
-    ("kind", "column"),
-    [("attention_distance", "attention_distance_px"), ("attention_nmi", "attention_nmi")],
+    ("kind", "column", "same_models"),
+    [
+        ("attention_distance", "attention_distance_px", True),
+        ("attention_nmi", "attention_nmi", False),
+    ],
 )
 def test_published_points(
     kind: str, column: str, same_models: bool, table: pd.DataFrame, drawn_from: Any
@@ -100,12 +91,4 @@ def test_published_points(
     # Where our attentions of the same number are, of which the last has no value here.
     depths = (2 * theirs["block"] + 1) / 24
     np.testing.assert_allclose(points.get_xdata(), depths.where(theirs["block"] < 11))
-    assert points.get_markerfacecolor() in ("none", "white")
     assert axes.get_ylim()[0] == 0
-    assert any(label.startswith("published") for label in legend_labels(figure))
-
-
-def test_one_image_has_no_interval(table: pd.DataFrame, drawn_from: Any) -> None:
-    ends = {f"{name}_{end}": np.nan for name in VALUES for end in ("low", "high")}
-    figure = drawn_from("attention_nmi", {"attention": table.assign(**ends)}, (VIT,))
-    assert "95 % interval" not in legend_labels(figure)

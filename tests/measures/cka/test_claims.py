@@ -4,11 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tests.helpers.claims import (
-    count,
-    favoured,
-)
-from vitscope.measures.cka.claims import within_over_between
+from tests.helpers.claims import count, favoured
+from vitscope.measures.cka.claims import stages_are_blocks
 
 
 def similarity(stages: list[int], cka) -> dict[str, pd.DataFrame]:
@@ -54,7 +51,7 @@ def test_similarity_is_averaged_over_distances_as_by_hand():
         ],
         columns=["distance", "within", "cka"],
     )
-    found = within_over_between(pairs)
+    found = stages_are_blocks.find(pairs)
     assert found is not None
     assert found.value == pytest.approx(((0.8 - 0.5) + (0.6 - 0.5)) / 2)
 

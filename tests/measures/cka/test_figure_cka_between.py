@@ -3,19 +3,18 @@
 import numpy as np
 import pandas as pd
 import pytest
-from matplotlib.lines import Line2D
 
-from tests.helpers.shown import legend_labels
 from tests.measures.cka.test_figure import (
-    MODELS,
     RESNET,
     SWIN,
     VIT,
-    block_table,
     cells_of,
+    check_middles,
+    lines_of,
     maps_of,
     marks_of,
 )
+from tests.measures.conftest import MODELS, cut_points
 from vitscope.errors import VitscopeError
 
 
@@ -42,7 +41,7 @@ def drawn(laid_out):
     def draw_it(*pairs, members=(RESNET, VIT, SWIN), **changed):
         tables = {
             "cka_between": pd.concat([between(*pair).sample(frac=1) for pair in pairs]),
-            "blocks": pd.concat(map(block_table, MODELS)).sample(frac=1, random_state=0),
+            "blocks": pd.concat(map(cut_points, MODELS)).sample(frac=1, random_state=0),
         }
         return laid_out("cka_between", tables | changed, members)
 
@@ -57,13 +56,9 @@ def test_the_first_network_is_across_and_the_second_up(drawn):
     expected = table.pivot(index="other_index", columns="index", values="cka").to_numpy()
     cells = cells_of(axes)
     np.testing.assert_array_equal(cells.get_array(), expected)
-    # The middle of each cell is at the depths of its two cut points.
     left, right, bottom, top = cells.get_extent()
-    for low, high, count in ((left, right, 17), (bottom, top, 9)):
-        side = (high - low) / count
-        middles = low + side * (np.arange(count) + 0.5)
-        np.testing.assert_allclose(middles, np.linspace(0, 1, count), atol=1e-12)
-    assert cells.origin == "lower"
+    check_middles(left, right, 17)
+    check_middles(bottom, top, 28)
     width, height = axes.get_window_extent().size
     assert width == pytest.approx(height, abs=1)
 
@@ -72,39 +67,16 @@ def test_each_axis_has_the_bands_of_its_own_network(drawn):
     (axes,) = maps_of(drawn(("resnet", "swin")))
     expected = {
         ("subsampling", "x"): (16, [4, 8, 14]),
-        ("subsampling", "y"): (8, [3, 6]),
+        ("subsampling", "y"): (27, [5, 10, 23]),
         ("msa", "x"): (16, []),
-        ("msa", "y"): (8, [1, 4, 7]),
+        ("msa", "y"): (27, [1, 3, 6, 8, *range(11, 23, 2), 24, 26]),
     }
-    for (kind, along), (last, cut_points) in expected.items():
-        cells = np.array([(index - 0.5, index + 0.5) for index in cut_points]).reshape(-1, 2)
+    for (kind, along), (last, marked) in expected.items():
+        cells = np.array([(index - 0.5, index + 0.5) for index in marked]).reshape(-1, 2)
         np.testing.assert_allclose(marks_of(axes, kind, along) * last, cells, atol=1e-12)
-    lines = [*map(Line2D.get_data, axes.lines)]
-    np.testing.assert_allclose([x[0] * 16 for x, _ in lines if x[0] == x[1]], [0.5, 3.5, 7.5, 13.5])
-    np.testing.assert_allclose([y[0] * 8 for _, y in lines if y[0] == y[1]], [0.5, 2.5, 5.5])
-
-
-def test_pairs_are_in_the_order_of_the_table(drawn):
-    figure = drawn(("vit", "swin"), ("resnet", "vit"), ("vit", "resnet"))
-    labels = [(axes.get_xlabel(), axes.get_ylabel()) for axes in maps_of(figure)]
-    of = "Normalized depth of"
-    assert labels == [
-        (f"{of} ViT-Ti", f"{of} Swin-Ti"),
-        (f"{of} ResNet-50", f"{of} ViT-Ti"),
-        (f"{of} ViT-Ti", f"{of} ResNet-50"),
-    ]
-    assert legend_labels(figure) == ["MSA", "subsampling"]
-
-
-def test_undefined_cells_are_left_open_and_named(drawn):
-    table = between("resnet", "vit")
-    table.loc[table["index"] == 3, "cka"] = np.nan
-    figure = drawn(("resnet", "vit"), cka_between=table)
-    (axes,) = maps_of(figure)
-    mask = np.ma.getmaskarray(cells_of(axes).get_array())
-    assert mask[:, 3].all()
-    assert mask.sum() == 25
-    assert legend_labels(figure) == ["undefined", "MSA", "subsampling"]
+    across, up = lines_of(axes, 16, 27)
+    np.testing.assert_allclose(across, [0.5, 3.5, 7.5, 13.5])
+    np.testing.assert_allclose(up, [0.5, 4.5, 9.5, 22.5])
 
 
 def test_a_pair_that_was_not_measured_whole_is_refused(drawn):

@@ -4,12 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tests.helpers.claims import (
-    blocks,
-    count,
-    count_alone,
-    published,
-)
+from tests.helpers.claims import blocks, count, count_alone, published
 
 
 def fit(model: str, error: float, nll: float, low: float, high: float) -> pd.DataFrame:

@@ -4,12 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tests.helpers.claims import (
-    WITHOUT_PAIR,
-    blocks,
-    count,
-    verdicts,
-)
+from tests.helpers.claims import blocks, count, verdicts
 
 
 def shape(**values: tuple[float, float, float]) -> dict[str, pd.DataFrame]:
@@ -47,8 +42,3 @@ def test_shape_biases_are_compared(vit, value, holds):
     assert row["measured_value"] == (None if value is None else pytest.approx(value))
     assert row["holds"] == holds
     assert (row["measured_count"], row["measured_total"]) == (None, None)
-
-
-@pytest.mark.parametrize("models", WITHOUT_PAIR)
-def test_without_a_pair_there_is_no_comparison(models):
-    assert count("shape_texture", shape(**dict.fromkeys(models, (0.5, 0.4, 0.6))), models).empty

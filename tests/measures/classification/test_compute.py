@@ -1,3 +1,5 @@
+"""Scores and bins as tables: those of `scores`, which have tests of their own."""
+
 from pathlib import Path
 from typing import cast
 
@@ -5,16 +7,28 @@ import pandas as pd
 
 from tests.helpers.predictions import predictions
 from vitscope.data.split import Split
-from vitscope.measures.classification.compute import measure
-from vitscope.measures.classification.table import TABLE
+from vitscope.measures.classification import (
+    compute,
+    compute_reliability,
+    measure,
+    measure_reliability,
+)
 from vitscope.measures.given import OnPredictions
-from vitscope.measures.scores import scores_of
+from vitscope.measures.scores import reliability, scores_of
+
+FOUND = predictions(label=[0, 1, 2], prediction=[0, 1, 1], confidence=[0.95, 0.6, 0.92])
+GIVEN = OnPredictions("vit", FOUND, cast(Split, None))
 
 
 def test_a_model_has_one_row_of_its_scores(tmp_path: Path) -> None:
-    found = predictions(label=[0, 1, 2], prediction=[0, 1, 1], confidence=[0.95, 0.6, 0.92])
-    images = cast(Split, None)
-    table = measure(OnPredictions("vit", found, images), classes=4)
-    expected = pd.DataFrame([{"model": "vit", "images": 3} | scores_of(found, 4)])
+    table = compute.measure(GIVEN, classes=4)
+    expected = pd.DataFrame([{"model": "vit", "images": 3} | scores_of(FOUND, 4)])
     pd.testing.assert_frame_equal(table, expected, check_exact=True)
-    TABLE.write(table, tmp_path / "table.parquet")
+    measure.TABLE.write(table, tmp_path / "table.parquet")
+
+
+def test_a_model_has_a_row_for_each_bin(tmp_path: Path) -> None:
+    table = compute_reliability.measure(GIVEN)
+    bins = reliability(FOUND).assign(model="vit")
+    pd.testing.assert_frame_equal(table[[*bins]], bins, check_exact=True)
+    measure_reliability.TABLE.write(table, tmp_path / "table.parquet")

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from scipy.stats import bootstrap
 
 from tests.helpers.splits import built, shapes
-from tests.helpers.tiers import some_of
 from vitscope.errors import VitscopeError
 from vitscope.jobs.tables import find_table
 from vitscope.measures.classification.compute_shape_texture import cues, measure, shape_biases
@@ -48,15 +47,6 @@ def test_by_hand() -> None:
     assert table["shape_bias"].tolist() == pytest.approx([1 / 2, 2 / 3, 0])
 
 
-@pytest.mark.parametrize(("column", "bias"), [(1, 1), (2, 0)])
-def test_who_goes_by_one_cue_alone(column: int, bias: int) -> None:
-    _, *both = drawn(100, 0, 0)
-    table = measured((None, *both)[column], *both)
-    assert table["shape_accuracy"].eq(bias).all()
-    assert table["texture_accuracy"].eq(1 - bias).all()
-    assert table[["shape_bias", "ci_low", "ci_high"]].eq(bias).all(axis=None)
-
-
 def test_images_without_a_conflict_play_no_part() -> None:
     arrays = drawn(100, 0.3, 0.4)
     agreeing = np.full(50, 2)
@@ -64,24 +54,8 @@ def test_images_without_a_conflict_play_no_part() -> None:
     pd.testing.assert_frame_equal(measured(*more), measured(*arrays), check_exact=True)
 
 
-def test_rows_of_shapes_are_of_their_images_alone() -> None:
-    prediction, shape, texture = drawn(300, 0.3, 0.4)
-    table = measured(prediction, shape, texture)
-    assert table["class_name"].tolist() == ["all", *CLASSES]
-    for number, name in enumerate(CLASSES):
-        own = shape == number
-        alone = measured(prediction[own], shape[own], texture[own])
-        for row in alone.index:
-            ours = table[table["class_name"] == name].iloc[0].drop("class_name")
-            pd.testing.assert_series_equal(
-                ours, alone.loc[row].drop("class_name"), check_names=False, check_exact=True
-            )
-
-
-@pytest.mark.parametrize("shares", some_of([(0.3, 0.5), (0.05, 0.1), (0.6, 0.02)], (0.05, 0.1)))
-def test_the_interval_is_that_of_scipy(shares: tuple[float, float]) -> None:
-    shape_share, texture_share = shares
-    prediction, shape, texture = drawn(400, shape_share, texture_share)
+def test_the_interval_is_that_of_scipy() -> None:
+    prediction, shape, texture = drawn(400, 0.05, 0.1)
     row = measured(prediction, shape, texture, 20_000).iloc[0]
     hits = [(prediction == cue).astype(float) for cue in (shape, texture)]
     theirs = bootstrap(
@@ -97,25 +71,9 @@ def test_the_interval_is_that_of_scipy(shares: tuple[float, float]) -> None:
     # The ends of an interval from 20,000 resamples are known to about 0.02 standard errors.
     tolerance = 0.08 * theirs.standard_error
     assert np.abs(ours - np.array(theirs.confidence_interval)).max() < tolerance
-    # Of so many images the ratio is that of a binomial among those decided, and near normal.
-    decided = int(hits[0].sum() + hits[1].sum())
-    bias = row["shape_bias"]
-    error = np.sqrt(bias * (1 - bias) / decided)
-    assert theirs.standard_error == pytest.approx(error, rel=0.1)
 
 
-@settings(max_examples=25, deadline=None)
-@given(st.randoms(use_true_random=False))
-def test_the_order_of_images_does_not_matter(random: Any) -> None:
-    arrays = drawn(120, 0.3, 0.4)
-    order = list(range(120))
-    random.shuffle(order)
-    columns = ["class_name", "images", "shape_accuracy", "texture_accuracy", "shape_bias"]
-    shuffled = measured(*(values[order] for values in arrays))
-    pd.testing.assert_frame_equal(shuffled[columns], measured(*arrays)[columns], check_exact=True)
-
-
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.integers(1, 30), st.floats(0, 1), st.floats(0, 1), st.integers(0, 99))
 def test_bounds(images: int, shape_share: float, texture_share: float, seed: int) -> None:
     table = measured(*drawn(images, shape_share, texture_share * (1 - shape_share), seed), 100)
@@ -134,12 +92,9 @@ def test_where_nothing_is_decided_there_is_no_bias(tmp_path: Path) -> None:
     back = find_table("shape_texture").read(tmp_path / "table")
     assert back["shape_accuracy"].eq(0).all()
     assert back[["shape_bias", "ci_low", "ci_high"]].isna().all(axis=None)
-
-
-def test_a_single_image_has_a_bias_and_no_interval() -> None:
-    table = measured([0], [0], [1])
-    assert table["shape_bias"].tolist() == [1, 1]
-    assert table[["ci_low", "ci_high"]].isna().all(axis=None)
+    single = measured([0], [0], [1])
+    assert single["shape_bias"].tolist() == [1, 1]
+    assert single[["ci_low", "ci_high"]].isna().all(axis=None)
 
 
 def test_resamples_without_a_decision_are_left_out() -> None:
@@ -155,23 +110,15 @@ def test_no_conflict_at_all_is_refused() -> None:
 # The cues of an artefact
 
 
-def test_cues_are_those_of_the_rows(tmp_path: Path) -> None:
-    images = shapes(tmp_path / "split", 120, "conflict")
-    shape, texture = cues(images, [3, 5, 100])
-    assert shape.tolist() == images.column("shape")[[3, 5, 100]].tolist()
-    assert texture.tolist() == images.column("texture")[[3, 5, 100]].tolist()
-    everything = cues(images, range(120))
-    np.testing.assert_array_equal(everything[0], images.labels)
-    assert (everything[0] != everything[1]).all()
-
-
 def test_a_job_compares_predictions_with_the_cues(tmp_path: Path) -> None:
     images = shapes(tmp_path / "split", 120, "conflict")
     rows = np.arange(5, 100)
     prediction = np.random.default_rng(0).integers(10, size=len(rows))
     predictions = pd.DataFrame({"image": rows, "prediction": prediction})
     table = measure(OnPredictions("vit", predictions, images), 100, 3)
-    shape, texture = cues(images, range(5, 100))
+    shape, texture = images.column("shape")[5:100], images.column("texture")[5:100]
+    np.testing.assert_array_equal(shape, images.labels[5:100])
+    assert (shape != texture).all()
     expected = shape_biases(prediction, shape, texture, images.classes, 100, 3)
     pd.testing.assert_frame_equal(table, expected.assign(model="vit"), check_exact=True)
     find_table("shape_texture").write(table, tmp_path / "table.parquet")

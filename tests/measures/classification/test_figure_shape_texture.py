@@ -1,14 +1,10 @@
 import numpy as np
 import pandas as pd
 import pytest
-from matplotlib.colors import to_hex
 
-from vitscope.drawing.figure import Member
-from vitscope.drawing.looks import look_of
+from tests.helpers.drawing import RESNET, VIT
 
-LABELS = ["ResNet-50", "ViT-Ti", "PiT-Ti", "Swin-Ti", "AlterNet-50", "MLP-Mixer", "DeiT (ImageNet)"]
-FAMILIES = ["resnet", "vit", "pit", "swin", "alternet", "mixer", "convnext"]
-MEMBERS = [Member(f, label, f) for f, label in zip(FAMILIES, LABELS, strict=True)]
+MEMBERS = (RESNET, VIT)
 
 
 def measured(model: str, shape: float, texture: float) -> pd.DataFrame:
@@ -29,75 +25,39 @@ def measured(model: str, shape: float, texture: float) -> pd.DataFrame:
     )
 
 
-ALL = pd.concat([measured(name, 0.08 * (i + 1), 0.4) for i, name in enumerate(FAMILIES)]).sample(
-    frac=1, random_state=0
-)
+ALL = pd.concat([measured("vit", 0.16, 0.4), measured("resnet", 0.08, 0.4)])
 
 
-@pytest.fixture
-def drawn(drawn_from):
-    def draw_it(members=MEMBERS[:2], table=ALL):
-        return drawn_from("shape_texture", {"shape_texture": table}, members)
-
-    return draw_it
-
-
-def whole_of(model):
-    return ALL[(ALL["model"] == model) & (ALL["class_name"] == "all")].iloc[0]
-
-
-def test_bars_show_what_tells_the_images(drawn):
-    figure = drawn(MEMBERS[:6])
-    bars = figure.axes[0].patches
-    assert len(bars) == 18
-    for height, model in enumerate(FAMILIES[:6]):
-        row = whole_of(model)
+def test_bars_and_markers_show_the_table(drawn_from):
+    figure = drawn_from("shape_texture", {"shape_texture": ALL}, MEMBERS)
+    decisions, bias = figure.axes
+    _, *lines = bias.lines
+    for height, member in enumerate(MEMBERS):
+        of_model = ALL[ALL["model"] == member.model]
+        (row,) = of_model[of_model["class_name"] == "all"].to_dict("records")
         shape, texture = row["shape_accuracy"], row["texture_accuracy"]
-        own = bars[3 * height : 3 * height + 3]
-        widths = [bar.get_width() for bar in own]
+        bars = decisions.patches[3 * height : 3 * height + 3]
+        widths = [bar.get_width() for bar in bars]
         assert widths == pytest.approx([shape, texture, 1 - shape - texture])
-        assert [bar.get_x() for bar in own] == pytest.approx([0, shape, shape + texture])
-        assert {round(bar.get_y() + bar.get_height() / 2, 9) for bar in own} == {height}
+        assert [bar.get_x() for bar in bars] == pytest.approx([0, shape, shape + texture])
+        assert {round(bar.get_y() + bar.get_height() / 2, 9) for bar in bars} == {height}
 
-
-def test_markers_and_lines_show_the_bias_and_its_interval(drawn):
-    bias = drawn(MEMBERS[:6]).axes[1]
-    half, *lines = bias.lines
-    assert list(half.get_xdata()) == [0.5, 0.5]
-    for height, model in enumerate(FAMILIES[:6]):
-        row = whole_of(model)
-        shapes = ALL[(ALL["model"] == model) & (ALL["class_name"] != "all")]
+        shapes = of_model[of_model["class_name"] != "all"]
         ticks, marker = lines[2 * height : 2 * height + 2]
         np.testing.assert_array_equal(ticks.get_xdata(), shapes["shape_bias"])
         assert set(ticks.get_ydata()) == {height}
         assert marker.get_xydata().tolist() == [[row["shape_bias"], height]]
-        look = look_of(model)
-        assert (marker.get_color(), marker.get_marker()) == (look.color, look.marker)
         (segment,) = bias.collections[height].get_segments()
         assert segment.tolist() == [[row["ci_low"], height], [row["ci_high"], height]]
-        assert to_hex(bias.collections[height].get_color()[0]) == look.color
+    # The first model is on top.
+    bottom, top = decisions.get_ylim()
+    assert top < 0 < 1 < bottom
 
 
-def test_the_first_model_is_on_top_and_both_axes_are_whole(drawn):
-    decisions, bias = drawn(MEMBERS[:3]).axes
-    labels = [label.get_text() for label in decisions.get_yticklabels()]
-    assert labels == LABELS[:3]
-    for axes in (decisions, bias):
-        assert axes.get_xlim() == (0, 1)
-        bottom, top = axes.get_ylim()
-        assert top < 0 < 2 < bottom
-
-
-def test_colours_of_cues_are_no_family_s(drawn):
-    colors = [to_hex(bar.get_facecolor()) for bar in drawn().axes[0].patches[:3]]
-    assert len(set(colors)) == 3
-    assert not set(colors) & {look_of(family).color for family in FAMILIES}
-
-
-def test_a_model_that_decides_for_neither_has_no_marker(drawn):
+def test_a_model_that_decides_for_neither_has_no_marker(drawn_from):
     lost = measured("resnet", 0.1, 0.4)
     lost[["shape_accuracy", "texture_accuracy"]] = 0.0
     lost[["shape_bias", "ci_low", "ci_high"]] = np.nan
-    figure = drawn(MEMBERS[:1], lost)
+    figure = drawn_from("shape_texture", {"shape_texture": lost}, MEMBERS[:1])
     assert [bar.get_width() for bar in figure.axes[0].patches] == [0, 0, 1]
     assert np.isnan(figure.axes[1].lines[-1].get_xdata()).all()

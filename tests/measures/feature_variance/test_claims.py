@@ -6,13 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tests.helpers.claims import (
-    agreement,
-    count_variances,
-    favoured,
-    published,
-    variances,
-)
+from tests.helpers.claims import agreement, count_variances, favoured, published, variances
 from vitscope.package_data import PUBLISHED_POINTS
 
 KINDS = ["stem", "conv", "conv", "msa", "mlp"]

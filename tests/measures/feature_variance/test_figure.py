@@ -2,42 +2,31 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tests.helpers.shown import legend_labels, spans
+from tests.helpers.drawing import RESNET, VIT
+from tests.helpers.shown import spans
 from vitscope.claims.published import read_published
-from vitscope.drawing.figure import Member
 from vitscope.measures.registry import kinds
 
-RESNET = Member("resnet", "ResNet-50", "resnet")
-VIT = Member("vit", "ViT-Ti", "vit")
-NEEDED = kinds()["feature_variance"].published
+MEMBERS = (RESNET, VIT)
 SERIES = {"resnet": "ResNet", "vit": "ViT"}
+# The columns of figures of one value by depth, in a panel for each model.
+VALUES = {"feature_variance": "variance", "token_similarity": "similarity"}
 
 
-@pytest.fixture
-def drawn(table, drawn_from):
-    def draw_it(members=(RESNET, VIT), published=None, table=table):
-        tables = {"feature_variance": table}
-        return drawn_from("feature_variance", tables, members, published)
-
-    return draw_it
-
-
-def test_panels_show_the_table_in_order(drawn, table):
-    figure = drawn()
-    assert [axes.get_title() for axes in figure.axes] == ["ResNet-50", "ViT-Ti"]
-    for axes, model in zip(figure.axes, ["resnet", "vit"], strict=True):
-        rows = table[table["model"] == model].sort_values("index")
+@pytest.mark.parametrize("kind", VALUES)
+def test_panels_show_the_table_in_order(drawn_from, table, kind):
+    renamed = table.rename(columns={"variance": VALUES[kind]})
+    figure = drawn_from(kind, {kind: renamed}, MEMBERS)
+    for axes, member in zip(figure.axes, MEMBERS, strict=True):
+        rows = table[table["model"] == member.model].sort_values("index")
         (line,) = axes.lines
-        np.testing.assert_array_equal(line.get_xdata(), rows["depth"])
-        np.testing.assert_array_equal(line.get_ydata(), rows["variance"])
-        assert axes.get_xlim() == (0, 1)
-        assert axes.get_ylim()[0] == 0
+        np.testing.assert_array_equal(line.get_xydata(), rows[["depth", "variance"]])
         low, high = axes.collections[0].get_datalim(axes.transData).intervaly
         assert (low, high) == (rows["ci_low"].min(), rows["ci_high"].max())
 
 
-def test_bands_lie_where_the_paper_has_them(drawn, points_file):
-    figure = drawn()
+def test_bands_lie_where_the_paper_has_them(drawn_from, table, points_file):
+    figure = drawn_from("feature_variance", {"feature_variance": table}, MEMBERS)
     bands = pd.read_csv(points_file.with_name("fig9_bands.csv")).query("figure == 'fig9'")
     for axes, series in zip(figure.axes, ["ResNet", "ViT"], strict=True):
         theirs = bands[bands["model"] == series]
@@ -46,24 +35,13 @@ def test_bands_lie_where_the_paper_has_them(drawn, points_file):
         np.testing.assert_allclose(spans(axes), expected, atol=4e-3)
 
 
-def test_points_of_the_same_model_share_its_axis(drawn, points_file):
-    figure = drawn(published=read_published(points_file, NEEDED, SERIES, same_models=True))
-    assert len(figure.axes) == 2
+@pytest.mark.parametrize("same_models", [True, False])
+def test_points_of_another_model_have_their_own_axis(drawn_from, table, points_file, same_models):
+    needed = kinds()["feature_variance"].published
+    theirs = read_published(points_file, needed, SERIES, same_models)
+    axes = drawn_from("feature_variance", {"feature_variance": table}, MEMBERS, theirs).axes
+    assert [len(each.lines) for each in axes] == ([2, 2] if same_models else [1, 1, 1, 1])
     published = pd.read_csv(points_file).set_index("model")["variance"]
-    for axes, series in zip(figure.axes, ["ResNet", "ViT"], strict=True):
-        theirs, ours = axes.lines
-        np.testing.assert_array_equal(theirs.get_ydata(), published[series])
-        assert theirs.get_markerfacecolor() == "white"
-        assert theirs.get_zorder() < ours.get_zorder()
-    assert legend_labels(figure)[:2] == ["measured", "published"]
-
-
-def test_points_of_another_model_have_their_own_axis(drawn, points_file):
-    figure = drawn(published=read_published(points_file, NEEDED, SERIES))
-    left, right = figure.axes[:2], figure.axes[2:]
-    assert [len(axes.lines) for axes in figure.axes] == [1, 1, 1, 1]
-    assert all(a.get_zorder() > b.get_zorder() for a, b in zip(left, right, strict=True))
-    assert [axes.get_ylabel() for axes in right] == ["Published variance"] * 2
-    # Beside the label of an axis on the right, the next panel says what its own shows.
-    assert [axes.get_ylabel() for axes in left] == ["Feature map variance"] * 2
-    assert "published, another model (right axis)" in legend_labels(figure)
+    for each, series in zip(axes[-2:], SERIES.values(), strict=True):
+        np.testing.assert_array_equal(each.lines[0].get_ydata(), published[series])
+        assert each.lines[0].get_markerfacecolor() == "white"

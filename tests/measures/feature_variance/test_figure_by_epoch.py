@@ -53,10 +53,7 @@ def test_a_curve_for_each_epoch_is_the_table_in_order(figure):
     axes = figure.axes[0]
     assert axes.get_title() == "ViT"
     for line, (values, _) in zip(axes.lines, BY_EPOCH.values(), strict=True):
-        np.testing.assert_array_equal(line.get_xdata(), np.arange(5) / 4)
-        np.testing.assert_array_equal(line.get_ydata(), values)
-    assert len({line.get_color() for line in axes.lines}) == len(BY_EPOCH)
-    assert axes.get_yscale() == "log"
+        np.testing.assert_array_equal(line.get_xydata(), np.c_[np.arange(5) / 4, values])
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from vitscope.package_data import PUBLISHED_POINTS
 LEAST = np.log(np.float32(1e-6))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.integers(1, 40), st.integers(1, 4), st.floats(-100, 100), st.integers(0, 99))
 def test_it_is_the_diagonal_of_the_transform_of_numpy(
     size: int, images: int, mean: float, seed: int
@@ -31,15 +31,7 @@ def test_it_is_the_diagonal_of_the_transform_of_numpy(
     assert (np.abs(ours - theirs) <= tolerance).all()
 
 
-@pytest.mark.parametrize("size", [1, 2, 3, 4, 5, 7, 8, 13, 14, 16, 28, 31, 32, 56, 59])
-def test_of_even_and_of_odd_sizes(size: int) -> None:
-    maps = np.random.default_rng(size).normal(1, 2, (3, 6, size, size)).astype(np.float32)
-    ours = HalfDiagonal(6, size)(maps)
-    assert ours.shape == (3, diagonal_steps(size))
-    np.testing.assert_allclose(ours, log_amplitudes(maps), atol=2e-5)
-
-
-@pytest.mark.parametrize("channels", [1, 3, 37, 192, 2048])
+@pytest.mark.parametrize("channels", [3, 192])
 def test_of_any_number_of_channels(channels: int) -> None:
     maps = np.random.default_rng(1).normal(1, 2, (2, channels, 8, 8)).astype(np.float32)
     np.testing.assert_allclose(HalfDiagonal(channels, 8)(maps), log_amplitudes(maps), atol=2e-5)
@@ -56,7 +48,7 @@ def test_of_a_wave_along_the_diagonal() -> None:
     assert (np.delete(ours, [0, 4]) < np.log(1e-3)).all()
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.integers(1, 64), st.floats(-1e6, 1e6, width=32))
 def test_a_constant_map_has_frequency_0_alone(size: int, value: float) -> None:
     ours = HalfDiagonal(3, size)(np.full((1, 3, size, size), value, np.float32))[0]
@@ -64,8 +56,7 @@ def test_a_constant_map_has_frequency_0_alone(size: int, value: float) -> None:
     np.testing.assert_allclose(ours[1:], LEAST, rtol=1e-6)
 
 
-@pytest.mark.parametrize("channels", [5, 96])
-@pytest.mark.parametrize("size", [3, 7, 8, 16, 32])
+@pytest.mark.parametrize(("channels", "size"), [(5, 7), (96, 16)])
 def test_an_image_by_itself_has_the_same_values(channels: int, size: int) -> None:
     maps = np.random.default_rng(2).normal(size=(5, channels, size, size)).astype(np.float32)
     measure = HalfDiagonal(channels, size)
@@ -97,13 +88,9 @@ def test_threads_of_the_library_of_products_do_not_matter() -> None:
     assert len(digests[0].split()) == 4
 
 
-def test_points_of_the_published_figure_are_as_many(points_of_fig2a: pd.DataFrame) -> None:
+def test_points_of_the_published_figure_are_as_many() -> None:
+    points = pd.read_csv(PUBLISHED_POINTS / "fig2a.csv")
     sizes = {"ResNet": [56] * 4 + [28] * 4 + [14] * 6 + [7] * 3, "ViT": [14] * 25}
     for model, expected in sizes.items():
-        counts = points_of_fig2a[points_of_fig2a["model"] == model].groupby("index").size()
+        counts = points[points["model"] == model].groupby("index").size()
         assert counts.tolist() == [diagonal_steps(size) for size in expected]
-
-
-@pytest.fixture
-def points_of_fig2a() -> pd.DataFrame:
-    return pd.read_csv(PUBLISHED_POINTS / "fig2a.csv")

@@ -7,15 +7,13 @@ import pandas as pd
 import pytest
 from matplotlib.colors import to_hex, to_rgb
 
+from tests.helpers.drawing import RESNET, SWIN, VIT
 from tests.helpers.shown import legend_labels, spans
 from vitscope.claims.published import read_published
-from vitscope.drawing.figure import Member
 from vitscope.drawing.looks import depth_color
+from vitscope.measures.fourier.plane import BANDS
 from vitscope.measures.registry import kinds
 
-RESNET = Member("resnet", "ResNet-50", "resnet")
-VIT = Member("vit", "ViT-Ti", "vit")
-SWIN = Member("swin", "Swin", "swin")
 CURVES, DEPTH, BOTH = "fourier_curves", "fourier_depth", "fourier"
 VALUE = "delta_log_amplitude"
 
@@ -90,19 +88,19 @@ def panels(figure):
 
 
 def check_curves(axes, rows, depth):
+    """Check that each cut point of several values has its curve, in the colour of its depth."""
     curves = [curve for _, curve in rows.groupby("index") if len(curve) > 1]
-    assert len(axes.lines) == len(curves)
     for line, curve in zip(axes.lines, curves, strict=True):
-        np.testing.assert_array_equal(line.get_xdata(), curve["frequency"])
-        np.testing.assert_array_equal(line.get_ydata(), curve[VALUE])
+        np.testing.assert_array_equal(line.get_xydata(), curve[["frequency", VALUE]])
         assert to_hex(line.get_color()) == depth_color(depth[curve["index"].iloc[0]])
 
 
-def check_points(axes, line, dots, expected):
-    values = expected[["depth", VALUE]].to_numpy()
-    drawn = np.c_[line.get_xdata(), line.get_ydata()]
-    np.testing.assert_array_equal(drawn[~np.isnan(drawn[:, 1])], values)
-    np.testing.assert_array_equal(np.ma.compressed(dots.get_offsets()[:, 1]), values[:, 1])
+def check_points(axes, expected):
+    """Check that a line and dots show these points, and nothing but them."""
+    drawn = axes.lines[0].get_xydata()
+    np.testing.assert_array_equal(drawn[~np.isnan(drawn[:, 1])], expected[["depth", VALUE]])
+    dots = axes.collections[1]
+    np.testing.assert_array_equal(np.ma.compressed(dots.get_offsets()[:, 1]), expected[VALUE])
 
 
 def depths(rows):
@@ -110,15 +108,10 @@ def depths(rows):
 
 
 def test_the_curves_of_all_cut_points_in_the_colours_of_their_depth(drawn, fourier):
-    figure = drawn(CURVES)
-    shown = panels(figure)
-    assert [axes.get_title() for axes in shown] == ["ResNet-50", "ViT-Ti"]
+    shown = panels(drawn(CURVES))
     for axes, model in zip(shown, ["resnet", "vit"], strict=True):
         rows = rows_of(fourier, model)
         check_curves(axes, rows, depths(rows))
-        assert axes.get_xlim() == (0, 1)
-    (bar,) = [axes for axes in figure.axes if axes not in shown]
-    assert bar.get_ylim() == (0, 1)
     assert len({axes.get_ylim() for axes in shown}) == 1
     low, high = shown[0].get_ylim()
     assert low < rows_of(fourier, "resnet")[VALUE].min()
@@ -141,7 +134,6 @@ def test_published_curves_have_panels_of_their_own(drawn, fourier, points_of):
     titles = ["ResNet-50", "ViT-Ti", "Published: ResNet", "Published: ViT"]
     assert [axes.get_title() for axes in shown] == titles
     assert len({axes.get_ylim() for axes in shown}) == 1
-    check_curves(shown[0], rows_of(fourier, "resnet"), depths(rows_of(fourier, "resnet")))
     for axes, model, last in zip(shown[2:], series, [16, 24], strict=True):
         check_curves(axes, theirs[model].points, {i: i / last for i in range(last + 1)})
 
@@ -149,61 +141,35 @@ def test_published_curves_have_panels_of_their_own(drawn, fourier, points_of):
 def test_published_curves_of_another_model_say_so(drawn, points_of):
     theirs = points_of(CURVES, "fig2a.csv", {"vit": "ViT"}, same_models=False)
     shown = panels(drawn(CURVES, published=theirs))
-    titles = [axes.get_title() for axes in shown]
-    assert titles == ["ResNet-50", "ViT-Ti", "Published: ViT\n(another model)"]
-    # Below that of the measured model, and labelled like the first one of a row.
+    assert shown[2].get_title() == "Published: ViT\n(another model)"
+    # Below that of the measured model.
     assert shown[2].get_position().x0 == pytest.approx(shown[1].get_position().x0)
-    assert shown[2].get_ylabel() == shown[0].get_ylabel()
 
 
-def test_the_component_by_depth(drawn, fourier):
-    figure = drawn(DEPTH)
-    for axes, model in zip(figure.axes, ["resnet", "vit"], strict=True):
+@pytest.mark.parametrize("kind", [DEPTH, BOTH])
+def test_the_component_by_depth(drawn, fourier, kind):
+    models = ["resnet", "vit", "swin"]
+    for axes, model in zip(panels(drawn(kind, (RESNET, VIT, SWIN)))[-3:], models, strict=True):
         expected = ends(fourier, model)
-        (line,) = axes.lines
-        interval, dots = axes.collections
-        check_points(axes, line, dots, expected)
-        colors = [to_hex(color) for color in dots.get_facecolors()]
-        assert colors == [depth_color(depth) for depth in expected["depth"]]
+        # Maps of 2 x 2 are left out.
+        assert len(expected) == {"resnet": 17, "vit": 25, "swin": 19}[model]
+        check_points(axes, expected)
+        interval, dots = axes.collections[:2]
+        colors = {to_hex(color) for color in dots.get_facecolors()}
+        assert {depth_color(depth) for depth in expected["depth"]} <= colors
         low, high = interval.get_datalim(axes.transData).intervaly
         assert (low, high) == (expected["ci_low"].min(), expected["ci_high"].max())
-        assert axes.get_xlim() == (0, 1)
-    assert legend_labels(figure) == ["95 % interval", "MSA", "subsampling"]
-    assert legend_labels(drawn(DEPTH, [VIT])) == ["95 % interval", "MSA"]
+        # The bands go on to the last cut point.
+        assert model != "swin" or spans(axes)[-1][0] > expected["depth"].max()
 
 
-def test_published_points_of_the_same_model_share_its_axis(drawn, points_of):
-    theirs = points_of(DEPTH, "fig8.csv", {"vit": "ViT"})
-    figure = drawn(DEPTH, [VIT, RESNET], theirs)
-    assert len(figure.axes) == 2
-    published, measured = figure.axes[0].lines
-    dots = [c for c in figure.axes[0].collections if len(c.get_offsets()) == 25]
+@pytest.mark.parametrize("same_models", [True, False])
+def test_published_points_of_another_model_have_their_own_axis(drawn, points_of, same_models):
+    theirs = points_of(DEPTH, "fig8.csv", {"vit": "ViT"}, same_models)
+    axes = drawn(DEPTH, [VIT, RESNET], theirs).axes
+    assert [len(each.lines) for each in axes] == ([2, 1] if same_models else [1, 1, 1])
+    published = axes[0 if same_models else 2].lines[0]
     np.testing.assert_array_equal(published.get_ydata(), theirs["vit"].points[VALUE])
-    assert published.get_zorder() < measured.get_zorder()
-    assert [to_hex(each.get_facecolors()[0]) for each in dots] == [
-        "#ffffff",
-        depth_color(0),
-    ]
-    assert legend_labels(figure)[:2] == ["measured", "published"]
-
-
-def test_published_points_of_another_model_have_their_own_axis(drawn, points_of):
-    theirs = points_of(DEPTH, "fig8.csv", {"vit": "ViT"}, same_models=False)
-    figure = drawn(DEPTH, [VIT, RESNET], theirs)
-    left, _, right = figure.axes
-    assert [len(axes.lines) for axes in figure.axes] == [1, 1, 1]
-    assert left.get_zorder() > right.get_zorder()
-    np.testing.assert_array_equal(right.lines[0].get_ydata(), theirs["vit"].points[VALUE])
-    assert right.get_ylabel() == "Published Δ log amplitude"
-    assert "published, another model (right axis)" in legend_labels(figure)
-
-
-def test_maps_of_2_x_2_are_left_out(drawn, fourier):
-    (axes,) = drawn(DEPTH, [SWIN]).axes
-    assert len(ends(fourier, "swin")) == 19
-    check_points(axes, axes.lines[0], axes.collections[1], ends(fourier, "swin"))
-    # The bands go on to the last cut point.
-    assert spans(axes)[-1][0] > ends(fourier, "swin")["depth"].max()
 
 
 @pytest.mark.parametrize("kind", [CURVES, DEPTH, BOTH])
@@ -218,8 +184,40 @@ def test_a_panel_says_that_its_model_has_no_diagonal(drawn, fourier, kind):
     assert notes == [["undefined for these maps"]] * len(empty)
 
 
-@pytest.mark.parametrize("kind", [CURVES, DEPTH, BOTH])
-def test_a_single_image_has_no_interval(drawn, fourier, kind):
-    figure = drawn(kind, table=fourier.assign(ci_low=np.nan, ci_high=np.nan))
-    labels = legend_labels(figure) if figure.legends else []
-    assert "95 % interval" not in labels
+# The shares of bands.
+
+LABELS = ["low: up to 0.25π", "middle: 0.25π to 0.5π", "high: above 0.5π"]
+
+
+@pytest.fixture
+def spectrum(table):
+    """A spectrum table of both models, in no order; maps of 4 x 4 have no low frequencies."""
+    points = table.drop(columns=["variance", "ci_low", "ci_high"])
+    shares = np.random.default_rng(0).dirichlet([2, 3, 4], len(points))
+    shares[points["height"] == 4, 0] = np.nan
+    parts = [
+        points.assign(
+            band=band,
+            above=[0, 0.25, 0.5][number],
+            up_to=[0.25, 0.5, 2**0.5][number],
+            components=10,
+            variance=shares[:, number],
+            share=shares[:, number],
+            ci_low=shares[:, number] * 0.9,
+            ci_high=shares[:, number] * 1.05,
+        )
+        for number, band in enumerate(BANDS)
+    ]
+    return pd.concat(parts).sample(frac=1, random_state=0)
+
+
+def test_panels_show_the_shares_of_the_table(drawn_from, spectrum):
+    figure = drawn_from("spectrum", {"spectrum": spectrum}, (RESNET, VIT))
+    for axes, model in zip(figure.axes, ["resnet", "vit"], strict=True):
+        rows = spectrum[spectrum["model"] == model].sort_values("index")
+        for line, interval, band in zip(axes.lines, axes.collections, BANDS, strict=True):
+            points = rows[rows["band"] == band]
+            np.testing.assert_array_equal(line.get_xydata(), points[["depth", "share"]])
+            low, high = interval.get_datalim(axes.transData).intervaly
+            assert (low, high) == (points["ci_low"].min(), points["ci_high"].max())
+    assert legend_labels(figure)[:3] == LABELS

@@ -12,13 +12,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.helpers.latents import written
+from vitscope.errors import VitscopeError
 from vitscope.measures.fourier.compute import shard_transforms
+from vitscope.measures.fourier.measure import PART
+from vitscope.measures.fourier.measure_spectrum import TABLE
 from vitscope.measures.fourier.merge_spectrum import merge
 from vitscope.measures.fourier.plane import BANDS, Plane
-from vitscope.measures.fourier.table import PART
-from vitscope.measures.fourier.table_spectrum import TABLE
 from vitscope.measures.given import Parts
 from vitscope.measures.intervals import bootstrap_means
+from vitscope.studies.loading import BUNDLED_STUDIES, load_study
 
 EDGES = (0.25, 0.5)
 SIZES = (8, 4, 2, 1)
@@ -60,7 +62,7 @@ def merged(
     return merge(Parts("net", iter(shards), blocks), EDGES, resamples, seed)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.lists(st.integers(0, 40), max_size=7), st.randoms(use_true_random=False))
 def test_any_sharding_gives_the_same(ends: list[int], random: Any) -> None:
     shards = sharded(ends)
@@ -68,8 +70,10 @@ def test_any_sharding_gives_the_same(ends: list[int], random: Any) -> None:
     pd.testing.assert_frame_equal(merged(shards), merged(sharded([])), check_exact=True)
 
 
-def test_the_mean_over_images_and_the_shares() -> None:
-    table = merged(sharded([7]))
+def test_the_mean_over_images_and_the_shares(tmp_path: Path) -> None:
+    facts = {"model": "net", "kind": "conv", "stage": 0, "depth": 0.0, "channels": 5}
+    table = merged(sharded([7]), blocks=BLOCKS.assign(**facts))
+    TABLE.write(table, tmp_path / "table.parquet")
     assert table["band"].tolist() == [*BANDS] * 4
     assert table["name"].tolist() == [name for name in "abcd" for _ in BANDS]
     assert table["components"].tolist() == [4, 8, 51, 0, 4, 11, 0, 0, 3, 0, 0, 0]
@@ -84,14 +88,6 @@ def test_the_mean_over_images_and_the_shares() -> None:
     assert np.isnan(shares[2:]).all()
 
 
-def test_the_merged_bands_are_a_table(tmp_path: Path) -> None:
-    facts = {"model": "net", "kind": "conv", "stage": 0, "depth": 0.0, "channels": 5}
-    table = merged(sharded([7]), blocks=BLOCKS.assign(**facts))
-    TABLE.write(table, tmp_path / "table.parquet")
-    back = TABLE.read(tmp_path / "table.parquet")
-    pd.testing.assert_frame_equal(back, table, check_exact=True, check_dtype=False, check_like=True)
-
-
 def test_the_interval_is_of_the_share_of_the_means() -> None:
     table = merged(sharded([]), 500, 3)
     resampled = bootstrap_means(PER_IMAGE[:, 0], 500, 3)
@@ -100,12 +96,8 @@ def test_the_interval_is_of_the_share_of_the_means() -> None:
     assert (row["ci_low"], row["ci_high"]) == pytest.approx((low, high), rel=1e-12)
     assert row["ci_low"] < row["share"] < row["ci_high"]
     assert table["ci_low"].isna().tolist() == table["share"].isna().tolist()
-
-
-def test_a_single_image_has_no_interval() -> None:
-    table = merged([WHOLE[WHOLE["image"] == 0]])
-    assert table["share"].notna().tolist() == [True] * 3 + [False, True, True] + [False] * 6
-    assert table[["ci_low", "ci_high"]].isna().all(axis=None)
+    single = merged([WHOLE[WHOLE["image"] == 0]])
+    assert single[["ci_low", "ci_high"]].isna().all(axis=None)
 
 
 def test_maps_without_variance_have_no_shares(tmp_path: Path) -> None:
@@ -114,3 +106,11 @@ def test_maps_without_variance_have_no_shares(tmp_path: Path) -> None:
     table = merged([shard], blocks=BLOCKS.head(1))
     assert table["variance"].tolist() == [0, 0, 0]
     assert table[["share", "ci_low", "ci_high"]].isna().all(axis=None)
+
+
+def test_a_study_whose_middle_band_ends_before_it_begins_is_refused(tmp_path: Path) -> None:
+    text = (BUNDLED_STUDIES / "mini.yaml").read_text()
+    path = tmp_path / "mine.yaml"
+    path.write_text(text.replace("analysis:\n", "analysis:\n  spectrum: {edges: [0.5, 0.25]}\n"))
+    with pytest.raises(VitscopeError, match=r"spectrum.edges: found \[0.5, 0.25\], allowed: two"):
+        load_study(path)

@@ -29,7 +29,7 @@ def measured(maps: np.ndarray, edges: Sequence[float] = EDGES) -> tuple[np.ndarr
 shapes = st.tuples(st.integers(1, 3), st.integers(1, 5), st.integers(1, 12), st.integers(1, 12))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     shapes.filter(lambda shape: shape[2] * shape[3] > 1), st.floats(-100, 100), st.integers(0, 9)
 )
@@ -43,7 +43,7 @@ def test_the_bands_add_up_to_the_variance(
     np.testing.assert_allclose(bands.sum(axis=1), spatial_variance(maps), rtol=tolerance)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(shapes, st.sampled_from([(0.25, 0.5), (0.1, 0.9), (1 / 3, 2 / 3)]), st.integers(0, 9))
 def test_bands_and_rings_are_those_of_the_whole_transform_of_numpy(
     shape: tuple[int, int, int, int], edges: tuple[float, float], seed: int
@@ -85,15 +85,7 @@ def test_a_wave_is_in_the_band_of_its_frequency(vector: tuple[int, int], band: i
     np.testing.assert_allclose(bands[0], expected, atol=1e-10, rtol=1e-5)
 
 
-@pytest.mark.parametrize(
-    ("size", "components"),
-    [((1, 1), [0, 0, 0]), ((2, 2), [0, 0, 3]), ((4, 4), [0, 4, 11]), ((8, 8), [4, 8, 51])],
-)
-def test_components_are_counted(size: tuple[int, int], components: list[int]) -> None:
-    assert Plane(*size, EDGES).components.tolist() == components
-
-
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.integers(1, 40), st.integers(1, 40))
 def test_every_component_but_frequency_0_is_in_a_band(height: int, width: int) -> None:
     assert Plane(height, width, EDGES).components.sum() == height * width - 1
@@ -105,10 +97,3 @@ def test_a_constant_map_has_no_variance_and_frequency_0_alone(size: tuple[int, i
     assert bands.tolist() == [[0, 0, 0]]
     assert rings[0, 0] == pytest.approx(np.log(0.1 * np.prod(size)), rel=1e-5)
     np.testing.assert_allclose(rings[0, 1:], LEAST, rtol=1e-6)
-
-
-def test_of_a_map_far_from_zero() -> None:
-    checkerboard = np.indices((16, 16)).sum(axis=0) % 2
-    maps = np.broadcast_to(1000 + 0.5 * checkerboard, (2, 3, 16, 16)).astype(np.float32)
-    bands, _ = measured(maps)
-    np.testing.assert_allclose(bands, [[0, 0, 0.0625 * 256 / 255]] * 2, rtol=1e-5, atol=1e-12)

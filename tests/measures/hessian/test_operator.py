@@ -9,7 +9,6 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from tests.helpers.networks import mini
 from tests.measures.hessian.networks import (
     DECAY,
     Dropping,
@@ -24,16 +23,6 @@ from vitscope.measures.hessian.operator import Hessian, of_model, require_determ
 
 def matrix_of(apply: Callable[[Tensor], Tensor], size: int, dtype: torch.dtype) -> np.ndarray:
     return torch.stack([apply(unit) for unit in torch.eye(size, dtype=dtype)], 1).numpy()
-
-
-def test_linear_regression_has_the_hessian_of_the_textbook() -> None:
-    torch.manual_seed(0)
-    features, values = torch.randn(40, 7, dtype=torch.float64), torch.randn(40, dtype=torch.float64)
-    weights = torch.randn(7, dtype=torch.float64, requires_grad=True)
-    loss = (features @ weights - values).square().mean()
-    own_matrix = matrix_of(Hessian(loss, [weights], [DECAY]), 7, torch.float64)
-    expected = 2 / 40 * features.T @ features + DECAY * torch.eye(7, dtype=torch.float64)
-    np.testing.assert_allclose(own_matrix, expected, rtol=1e-13, atol=1e-14)
 
 
 def test_softmax_regression_has_the_hessian_of_the_textbook() -> None:
@@ -62,30 +51,6 @@ def test_networks_have_the_exact_hessian(name: str) -> None:
     scale = np.abs(expected).max()
     product = matrix_of(operator, operator.size, torch.float64)
     np.testing.assert_allclose(product, expected, atol=1e-13 * scale)
-
-
-def test_products_are_differences_of_gradients() -> None:
-    # Of a network whose gradient has no steps, as that of ReLU has.
-    model, _ = mini("vit")
-    images, targets = batch_of((4, 3, 32, 32), 10)
-    operator = of_model(model, images, targets, 0.0)
-    begin = operator.start(5)
-    vector = begin.noise(begin.chance())
-    product = operator(vector)
-    model.double()
-    weights = list(model.parameters())
-    steps = vector.double().split([each.numel() for each in weights])
-
-    def gradient_at(step: float) -> Tensor:
-        with torch.no_grad():
-            for each, along in zip(weights, steps, strict=True):
-                each.add_(along.view_as(each), alpha=step)
-        loss = functional.cross_entropy(model(images.double()), targets.double())
-        return torch.cat([part.flatten() for part in torch.autograd.grad(loss, weights)])
-
-    ahead, behind = gradient_at(1e-6), gradient_at(-2e-6)
-    difference = (ahead - behind) / 2e-6
-    assert torch.linalg.vector_norm(product - difference) < 2e-6 * difference.norm()
 
 
 class Lopsided(torch.autograd.Function):

@@ -4,12 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tests.helpers.claims import (
-    blocks,
-    count_alone,
-    favoured,
-    published,
-)
+from tests.helpers.claims import blocks, count_alone, favoured, published
 from vitscope.measures.landscape.claims import curvature, spread
 from vitscope.package_data import PUBLISHED_POINTS
 
@@ -30,7 +25,7 @@ EXAMPLES = {
 }
 
 
-@pytest.mark.parametrize("points", [5, 9, 17, 21])
+@pytest.mark.parametrize("points", [5, 21])
 def test_the_curvature_of_a_paraboloid_is_known(points):
     grid = surface("vit", 3, 5, points)
     assert curvature(grid) == pytest.approx((2 * 3 + 2 * 5) / 2, rel=1e-9)

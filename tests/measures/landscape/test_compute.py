@@ -9,26 +9,24 @@ import numpy.typing as npt
 import pandas as pd
 import pytest
 import torch
-from hypothesis import HealthCheck, given
-from hypothesis import settings as limits
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import logsumexp
 from scipy.stats import kstest
 from torch import Tensor, nn
 
+from tests.helpers import networks
 from tests.helpers.augmented import augmented
-from tests.helpers.networks import MINI, mini
+from tests.helpers.studies import mini, mini_with
 from vitscope.errors import VitscopeError
 from vitscope.jobs.tables import find_table
 from vitscope.measures import registry
 from vitscope.measures.given import OnLoss
 from vitscope.measures.landscape.compute import (
     FAST_BFLOAT16,
-    Point,
     coordinates,
     direction,
     grid,
-    l2_terms,
     losses_at,
     measure,
     pick_precision,
@@ -36,7 +34,7 @@ from vitscope.measures.landscape.compute import (
 )
 from vitscope.measures.scores import scores_of
 from vitscope.networks.running.predictions import predict
-from vitscope.settings.loading import load_study
+from vitscope.studies.loading import load_study
 from vitscope.training.augmented import Augmented
 
 Array = npt.NDArray[Any]
@@ -48,8 +46,6 @@ SETTINGS: dict[str, Any] = {
     "weight_decay": DECAY,
     "say": lambda text: None,
 }
-FAMILIES = {entry["family"]: name for name, entry in MINI.items()}
-every_family = pytest.mark.parametrize("name", FAMILIES.values())
 
 
 @pytest.fixture
@@ -96,12 +92,6 @@ def test_the_grid_is_in_the_order_of_the_authors(shared: Path) -> None:
     np.testing.assert_allclose(grid(21, 1.0), theirs, atol=1e-12)
 
 
-def test_parts_of_the_grid_make_up_the_whole() -> None:
-    parts = [grid(5, 2.0, range(first, min(first + 2, 5))) for first in range(0, 5, 2)]
-    assert [len(part) for part in parts] == [10, 10, 5]
-    assert [point for part in parts for point in part] == grid(5, 2.0)
-
-
 # The directions
 
 
@@ -112,9 +102,9 @@ def normalized_as_the_authors(drawn: Tensor, weights: Tensor) -> Tensor:
     return ratio * drawn
 
 
-@every_family
+@pytest.mark.parametrize("name", ["resnet", "vit", "swin"])
 def test_directions_have_the_norms_of_the_weights_by_filter(name: str) -> None:
-    model, _ = mini(name)
+    model, _ = networks.mini(name)
     moving = 0
     for key, weights in model.named_parameters():
         found = direction(key, weights, SEED, 0)
@@ -166,20 +156,12 @@ def test_directions_hang_on_seed_name_axis_and_nothing_else() -> None:
             assert torch.equal(value, moved[key])
 
 
-def test_the_layout_in_memory_does_not_matter() -> None:
-    torch.manual_seed(0)
-    weights = torch.randn(6, 5, 3, 3)
-    last = weights.to(memory_format=torch.channels_last)
-    assert torch.equal(direction("w", weights, SEED, 0), direction("w", last, SEED, 0))
-    assert direction("w", last, SEED, 0).stride() == last.stride()
-
-
 # The plane
 
 
-@every_family
+@pytest.mark.parametrize("name", ["resnet", "swin"])
 def test_weights_are_where_the_plane_says_and_return_to_the_bit(name: str) -> None:
-    model, _ = mini(name)
+    model, _ = networks.mini(name)
     before = {key: value.clone() for key, value in model.state_dict().items()}
     along = [
         {key: direction(key, value, SEED, axis) for key, value in model.named_parameters()}
@@ -209,12 +191,6 @@ def test_weights_return_after_a_failure_too() -> None:
     with pytest.raises(RuntimeError, match="on the way"):
         fail()
     assert torch.equal(model[1].weight, before)
-
-
-def test_l2_terms_against_numpy() -> None:
-    model, _ = mini("vit")
-    squares = [np.square(p.detach().double().numpy()).sum() for p in model.parameters()]
-    assert l2_terms(model) == pytest.approx((np.sqrt(squares).sum(), np.sum(squares)), rel=1e-12)
 
 
 # The loss
@@ -253,23 +229,11 @@ def test_a_linear_model_has_the_loss_that_follows_by_hand(small: Augmented) -> N
     assert table["nll"].nunique() == 25
 
 
-def test_the_squared_term_is_a_parabola_of_the_steps(images: Augmented) -> None:
-    model, _ = mini("swin")
-    points = [(step, 0.0) for step in coordinates(9, 1.0)]
-    with plane(model, SEED) as move:
-        values = []
-        for point in points:
-            move(*point)
-            values.append(l2_terms(model)[1])
-    np.testing.assert_allclose(np.diff(values, 3), 0, atol=1e-4)
-    assert np.diff(values, 2).min() > 1
-
-
-@every_family
+@pytest.mark.parametrize("name", ["resnet", "vit"])
 def test_at_the_origin_all_scores_are_those_of_the_model_to_the_bit(
     name: str, images: Augmented
 ) -> None:
-    model, _ = mini(name)
+    model, _ = networks.mini(name)
     (row,) = losses_at(model, images, [(0.0, 0.0)], **SETTINGS).to_dict("records")
     targets = images.rows(0, 40)[1]
     batches = [pixels for pixels, _ in images.batches(16)]
@@ -284,7 +248,7 @@ def test_at_the_origin_all_scores_are_those_of_the_model_to_the_bit(
 
 
 def test_statistics_of_batch_normalization_stay(images: Augmented) -> None:
-    model, _ = mini("resnet")
+    model, _ = networks.mini("resnet")
     before = {key: value.clone() for key, value in model.named_buffers()}
     losses_at(model.train(), images, grid(3, 1.0), **SETTINGS)
     assert len(before) > 10
@@ -305,53 +269,18 @@ def test_without_weights_that_move_all_points_are_alike(small: Augmented) -> Non
     assert (table.drop(columns=["x", "y"]).nunique() <= 1).all()
 
 
-def test_opposite_steps_mirror_a_symmetric_loss(tmp_path: Path) -> None:
-    # With zero weights a step and its opposite turn every logit round, and every image has both.
-    rng = np.random.default_rng(2)
-    half = rng.normal(size=(10, 3, 2, 2))
-    both = augmented(tmp_path / "both", np.concatenate([half, -half]), np.full((20, 4), 0.25))
-    model = linear()
-    with torch.no_grad():
-        model[1].bias.zero_()
-    weight = model[1].weight.detach().clone()
-    values = []
-    for sign in (1, -1):
-        with torch.no_grad():
-            model[1].weight.copy_(sign * weight)
-        table = losses_at(model, both, [(sign * 0.6, sign * -0.3)], **SETTINGS)
-        values.append(table["nll"][0])
-    # The directions are scaled by norms, which the sign leaves.
-    assert values[0] == pytest.approx(values[1], rel=1e-6)
-
-
 # Parts, precision, overflow
 
 
-@limits(deadline=None, max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.lists(st.booleans(), min_size=8, max_size=8))
-def test_any_parts_give_the_same_bits(small: Augmented, cuts: list[bool]) -> None:
-    points = grid(3, 1.0)
-    whole = losses_at(linear(), small, points, **SETTINGS)
-    parts: list[list[Point]] = [[]]
-    for point, cut in zip(points, [*cuts, False], strict=True):
-        parts[-1].append(point)
-        if cut:
-            parts.append([])
-    tables = [losses_at(linear(), small, part, **SETTINGS) for part in parts if part]
-    pd.testing.assert_frame_equal(pd.concat(tables, ignore_index=True), whole, check_exact=True)
-
-
 def test_bfloat16_is_near_and_never_uses_the_weights_of_another_point(images: Augmented) -> None:
-    model, _ = mini("vit")
+    model, _ = networks.mini("vit")
     points = [(0.0, 0.0), (0.5, -0.5), (1.0, 1.0)]
     exact = losses_at(model, images, points, **SETTINGS)
     fast = losses_at(model, images, points, precision="bfloat16", **SETTINGS)
     assert not (fast["nll"] == exact["nll"]).any()
     np.testing.assert_allclose(fast["nll"], exact["nll"], rtol=0.01)
     np.testing.assert_array_equal(fast["l2"], exact["l2"])
-    alone = [
-        losses_at(mini("vit")[0], images, [p], precision="bfloat16", **SETTINGS) for p in points
-    ]
+    alone = [losses_at(model, images, [p], precision="bfloat16", **SETTINGS) for p in points]
     np.testing.assert_array_equal(pd.concat(alone)["nll"], fast["nll"])
     assert set(fast["precision"]) == {"bfloat16"}
     assert set(exact["precision"]) == {"float32"}
@@ -408,78 +337,49 @@ def test_the_table_says_what_the_loss_is_of(tmp_path: Path) -> None:
     assert row["l2"] > 0
 
 
-def test_progress_is_reported(small: Augmented) -> None:
-    lines: list[str] = []
-    losses_at(linear(), small, grid(3, 1.0), **SETTINGS | {"say": lines.append})
-    assert lines[-1].startswith("9 of 9 points")
-
-
-def test_a_job_measures_some_rows_of_the_grid(small: Augmented, tmp_path: Path) -> None:
+def test_jobs_measure_rows_of_the_grid_which_give_the_same_bits_together(
+    small: Augmented, tmp_path: Path
+) -> None:
     given = {key: value for key, value in SETTINGS.items() if key != "say"}
     job = OnLoss(linear(), small, CPU, say=SETTINGS["say"])
-    table = measure(job, 5, 2.0, (1, 3), "float32", **given)
-    expected = losses_at(linear(), small, grid(5, 2.0, range(1, 3)), **SETTINGS)
-    pd.testing.assert_frame_equal(table, expected, check_exact=True)
+    parts = [measure(job, 5, 2.0, rows, "float32", **given) for rows in ((0, 1), (1, 4), (4, 5))]
+    table = pd.concat(parts, ignore_index=True)
+    whole = losses_at(linear(), small, grid(5, 2.0), **SETTINGS)
+    pd.testing.assert_frame_equal(table, whole, check_exact=True)
     find_table("landscape").write(table.assign(model="net"), tmp_path / "table")
 
 
 # Studies
 
-STUDY = """
-title: one
-data:
-  shapes:
-    source: {kind: shapes32}
-    classes: 10
-    image_size: 32
-    mean: [0.5, 0.5, 0.5]
-    std: [0.25, 0.25, 0.25]
-    splits: {test: {}, train: {}}
-models:
-  net:
-    family: resnet
-    arch: {depth: 50}
-    data: shapes
-    checkpoint: {path: net.pth}
-training: {epochs: 2, batch_size: 10, learning_rate: 0.1}
-analysis:
-  landscape: {points: 5}
-figures:
-  plane: {kind: landscape, models: [net]}
-"""
-
 
 @pytest.mark.parametrize(
-    ("before", "after", "sentence"),
+    ("changes", "sentence"),
     [
         (
-            "points: 5",
-            "points: 6",
+            {"analysis": {"landscape": {"points": 6}}},
             "analysis.landscape.points: found 6, allowed: an odd whole number from 3, so that the "
             "trained weights are a point.",
         ),
         (
-            "training: {epochs: 2, batch_size: 10, learning_rate: 0.1}\n",
-            "",
+            {"training": None},
             "figures.plane shows a loss, and nothing says of what training: add `loss: "
             "{weight_decay: ..., augment: none}` for networks that were trained elsewhere, or the "
             "key 'training'.",
         ),
         (
-            ", train: {}",
-            "",
-            "analysis.augmented.split, for models.net on data.shapes in figures.plane: found "
+            {"data": {"shapes32": mini()["data"]["shapes32"] | {"splits": {"test": {}}}}},
+            "analysis.augmented.split, for models.resnet on data.shapes32 in figures.plane: found "
             "'train', allowed: test.",
         ),
     ],
 )
 def test_a_study_that_cannot_have_a_landscape_is_refused_at_once(
-    tmp_path: Path, before: str, after: str, sentence: str
+    tmp_path: Path, changes: dict[str, Any], sentence: str
 ) -> None:
-    path = tmp_path / "study.yaml"
-    path.write_text(STUDY)
-    assert registry.declared("landscape").split(load_study(path)) == "train"
-    path.write_text(STUDY.replace(before, after))
+    sections = {"buildups": None, "figures": {"plane": {"kind": "landscape", "models": ["resnet"]}}}
+    study = load_study(mini_with(tmp_path, **sections))
+    assert registry.declared("landscape").split(study) == "train"
+    path = mini_with(tmp_path, **sections | changes)
     with pytest.raises(VitscopeError) as caught:
         load_study(path)
     assert str(caught.value) == f"{path}: {sentence}"

@@ -12,7 +12,7 @@ from vitscope.measures import registry
 from vitscope.measures.given import OnWeights
 from vitscope.measures.learning_curves.compute import measure
 from vitscope.measures.learning_curves.table import RECORDED, TABLE
-from vitscope.settings.loading import BUNDLED_STUDIES, load_study
+from vitscope.studies.loading import BUNDLED_STUDIES, load_study
 from vitscope.training.history import HISTORY
 
 MINI = load_study(BUNDLED_STUDIES / "mini.yaml")
@@ -60,21 +60,6 @@ def test_snapshots_are_where_names_and_the_recipe_say() -> None:
     del known["warmup"]
     elsewhere = replace(MINI, models=models, training=None)
     assert part(elsewhere, "vit", 0) == {"snapshots": known}
-
-
-@pytest.mark.parametrize("model", ["resnet", "vit", "vit_6"])
-def test_the_curves_of_the_bundled_models_are_those_of_their_trainings(model: str) -> None:
-    history = HISTORY.read(FOLDER / model / "history.parquet")
-    settings = registry.declared("learning_curves").part(MINI, model, 0)
-    table = measure(OnWeights(model, history=history), **settings)
-    recipe = MINI.recipe(model)
-    assert table["epoch"].tolist() == list(range(recipe.epochs + 1))
-    shown = table.dropna(subset="snapshots").set_index("snapshots")["epoch"]
-    expected = {"init": 0, "warmup": recipe.warmup_epochs, "end": recipe.epochs}
-    assert shown.to_dict() == {name: expected[name] for name in MINI.models[model].moments()}
-    # The learning rate is highest where the warm-up ends.
-    assert table["learning_rate"].idxmax() == recipe.warmup_epochs
-    assert table["learning_rate"].max() == pytest.approx(recipe.learning_rate)
 
 
 def test_a_model_without_a_history_is_refused() -> None:

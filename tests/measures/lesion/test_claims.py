@@ -70,11 +70,6 @@ def test_the_ends_of_stages_decide():
     }
 
 
-def test_convs_are_to_matter_at_the_beginning():
-    units = [*stage(1, "conv", -5, -1), *stage(2, "conv", -1, -2), *stage(2, "msa", -3)]
-    assert in_lesion(units) == {("first_conv_of_stage_matters", "m"): (1, 2, False)}
-
-
 def test_units_that_subsample_do_not_count():
     # By hand: without the unit that begins it, the second stage has -1 and -2, the third -3 alone.
     units = [*stage(1, "conv", -5, -1), *stage(2, "conv", -9, -1, -2), *stage(3, "conv", -9, -3)]
@@ -91,17 +86,14 @@ def test_units_that_subsample_do_not_count():
 def test_a_model_whose_stages_have_nothing_else_has_no_claim_about_stages():
     units = [*stage(1, "conv", -5), *stage(2, "conv", -9, -1), *stage(3, "conv", -9, -3)]
     assert verdicts(count("lesion", lesion(units, [32, 32, 16, 16, 8, 8]), ["m"])) == {}
+    # Nor has one of a single stage.
+    assert in_lesion([*stage(1, "msa", -1, -2), *stage(1, "mlp", -2, -1)]) == {}
 
 
 def test_one_stage_of_several_counts_where_the_others_have_nothing_else():
     units = [*stage(1, "conv", -5, -1), *stage(2, "conv", -9)]
     found = verdicts(count("lesion", lesion(units, [32, 32, 32, 16]), ["m"]))
     assert found == {("first_conv_of_stage_matters", "m"): (1, 1, True)}
-
-
-def test_a_model_of_one_stage_has_no_claim_about_stages():
-    units = [*stage(1, "msa", -1, -2), *stage(1, "mlp", -2, -1)]
-    assert in_lesion(units) == {}
 
 
 def test_a_stage_whose_end_has_no_value_is_not_counted():

@@ -3,9 +3,7 @@
 import pandas as pd
 import pytest
 
-from tests.helpers.claims import KINDS_OF, blocks
-from vitscope.claims.counting import count_claims
-from vitscope.measures import registry
+from tests.helpers.claims import blocks, count_alone
 
 
 def components(frequencies: list[float], side: int = 4) -> pd.DataFrame:
@@ -20,9 +18,7 @@ EXAMPLES = {"patch_components": {"patch_filters": TABLE_, "blocks": blocks("vit"
 
 
 def counted(table: pd.DataFrame) -> list[float]:
-    evidence = registry.claims_of("patch_filters")["patch_components"]
-    tables = {"patch_filters": table, "blocks": blocks(*KINDS_OF)}
-    return count_claims("figure", evidence, tables, ["vit"], {})["measured_value"].tolist()
+    return count_alone("patch_components", table)["measured_value"].tolist()
 
 
 def test_by_hand() -> None:

@@ -8,9 +8,7 @@ import torch
 from scipy.linalg import eigh
 from torch import Tensor, nn
 
-import vitscope
 from tests.helpers.golden import Golden
-from tests.scopes.networks import Convolutions, network, pixels
 from vitscope.errors import VitscopeError
 from vitscope.measures.given import OnNetwork
 from vitscope.measures.patch_filters.compute import (
@@ -19,7 +17,7 @@ from vitscope.measures.patch_filters.compute import (
     principal_components,
     scaled,
 )
-from vitscope.measures.patch_filters.table import TABLE
+from vitscope.measures.patch_filters.measure import TABLE
 
 RNG = np.random.default_rng(0)
 FILTERS = RNG.normal(size=(40, 3, 4, 5))
@@ -138,38 +136,3 @@ def test_what_cannot_be_shown_is_told() -> None:
     spoiled.weight.data[1, 2, 0, 0] = torch.nan
     with pytest.raises(VitscopeError, match="'0', are not finite: check the checkpoint"):
         measure(of(spoiled), **SETTINGS)
-
-
-def test_looked_at_in_memory() -> None:
-    model = network(Convolutions)
-    before = model.stem.weight.clone()
-    scope = vitscope.look(model, pixels(), mean=0.5, std=0.25)
-    assert {"patch_filters", "patch_components"} <= {*scope.kinds()}
-    table = scope.patch_filters
-    assert table["module"].unique().tolist() == ["stem"]
-    first = np.reshape(table["values"][0], (3, 3, 3)).transpose(2, 0, 1)
-    low, high = before[0].min().item(), before[0].max().item()
-    np.testing.assert_allclose(first, (before[0].detach() - low) / (high - low), atol=1e-6)
-    assert torch.equal(model.stem.weight, before)
-
-
-class Pooled(nn.Module):
-    """Has no layer that takes pixels: five channels are made of three without weights."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.layers = nn.Conv2d(5, 4, 3, padding=1)
-        self.head = nn.Linear(4, 3)
-
-    def forward(self, images: Tensor) -> Tensor:
-        maps = torch.cat([images, images[:, :2]], dim=1).relu()
-        return self.head((self.layers(maps).relu()).mean((2, 3)))
-
-
-def test_a_network_whose_filters_cannot_be_shown_has_no_such_figure() -> None:
-    torch.manual_seed(0)
-    scope = vitscope.look(Pooled(), pixels(), mean=0.5, std=0.25)
-    assert "patch_filters" not in scope.available()
-    assert "patch_filters" not in scope.kinds()
-    with pytest.raises(VitscopeError, match="'layers', have 5 channels"):
-        scope.table("patch_filters")

@@ -4,13 +4,11 @@ import numpy as np
 import pytest
 import torch
 
-import vitscope
 from tests.helpers.networks import described, mini
-from tests.scopes.networks import Transformer, network, pixels
 from vitscope.errors import VitscopeError
 from vitscope.measures.given import OnNetwork
 from vitscope.measures.position_bias.compute import measure
-from vitscope.measures.position_bias.table import TABLE
+from vitscope.measures.position_bias.measure import TABLE
 
 
 def test_of_swin_each_head_has_a_row(tmp_path) -> None:
@@ -52,7 +50,3 @@ def test_networks_without_one_are_told() -> None:
     model, _ = mini("vit")
     with pytest.raises(VitscopeError, match=r"^models.vit: the network has no relative position b"):
         measure(OnNetwork("vit", model, described()))
-    scope = vitscope.look(network(Transformer), pixels(), mean=0.5, std=0.25)
-    assert "position_bias" not in scope.available()
-    with pytest.raises(VitscopeError, match="has no relative position bias: it adds nothing"):
-        scope.table("position_bias")

@@ -5,9 +5,7 @@ import pandas as pd
 import pytest
 from scipy.stats import spearmanr
 
-from tests.helpers.claims import KINDS_OF, blocks
-from vitscope.claims.counting import count_claims
-from vitscope.measures import registry
+from tests.helpers.claims import blocks, count_alone
 
 SIDE = 4
 
@@ -31,10 +29,7 @@ EXAMPLES = {"position_similarity": {"position_similarity": TABLE_, "blocks": blo
 
 
 def counted(points: pd.DataFrame) -> dict[str, float]:
-    evidence = registry.claims_of("position_similarity")["position_similarity"]
-    tables = {"position_similarity": points, "blocks": blocks(*KINDS_OF)}
-    claims = count_claims("figure", evidence, tables, ["vit"], {})
-    return dict(zip(claims["claim"], claims["measured_value"], strict=True))
+    return dict(count_alone("position_similarity", points).droplevel("model")["measured_value"])
 
 
 def test_what_falls_with_the_distance() -> None:

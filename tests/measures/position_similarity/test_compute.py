@@ -7,14 +7,12 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-import vitscope
 from tests.helpers.golden import Golden
 from tests.helpers.networks import described, mini
-from tests.scopes.networks import Transformer, network, pixels
 from vitscope.errors import VitscopeError
 from vitscope.measures.given import OnNetwork
 from vitscope.measures.position_similarity.compute import measure, neighbours, similarities
-from vitscope.measures.position_similarity.table import TABLE
+from vitscope.measures.position_similarity.measure import TABLE
 
 EMBEDDING = np.random.default_rng(0).normal(size=(6, 4, 5))
 
@@ -112,15 +110,3 @@ def test_what_is_wrong_is_told() -> None:
     model, _ = mini("resnet")
     with pytest.raises(VitscopeError, match=r"^models\.resnet: the network has no position"):
         measure(OnNetwork("resnet", model, described()), 2048)
-
-
-def test_looked_at_in_memory() -> None:
-    torch.manual_seed(0)
-    images = torch.rand(4, 3, 20, 20)
-    scope = vitscope.look(Adding(EMBEDDING), images, mean=0.5, std=0.25)
-    assert len(scope.position_similarity) == 20
-    without = vitscope.look(network(Transformer), pixels(), mean=0.5, std=0.25)
-    assert "position_similarity" not in without.available()
-    assert not {"position_similarity", "position_products"} & {*without.kinds()}
-    with pytest.raises(VitscopeError, match="has no position embedding: it adds nothing"):
-        without.table("position_similarity")

@@ -4,9 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tests.helpers.claims import variances
-from vitscope.claims.counting import count_claims
-from vitscope.measures import registry
+from tests.helpers.claims import count, variances
 
 VIT, RESNET = ["stem", "msa", "mlp"], ["stem", "conv", "conv", "conv"]
 
@@ -22,12 +20,8 @@ EXAMPLES = {"receptive_field": {"receptive_field": BOTH, "blocks": BOTH}}
 
 def counted(table: pd.DataFrame) -> dict[tuple[str, str], float]:
     tables = {"receptive_field": table, "blocks": BOTH}
-    evidence = registry.claims_of("receptive_field")["receptive_field"]
-    claims = count_claims("figure", evidence, tables, ["vit", "resnet"], {})
-    return dict(
-        zip(zip(claims["claim"], claims["model"], strict=True), claims["measured_value"],
-            strict=True)
-    )  # fmt: skip
+    claims = count("receptive_field", tables, ["vit", "resnet"])
+    return dict(claims.set_index(["claim", "model"])["measured_value"])
 
 
 def test_by_hand() -> None:

@@ -5,11 +5,7 @@ import pandas as pd
 import pytest
 from matplotlib.patches import Rectangle
 
-from tests.helpers.shown import legend_labels
-from vitscope.drawing.figure import Member
-
-VIT = Member("vit", "ViT", "vit")
-RESNET = Member("resnet", "ResNet", "resnet")
+from tests.helpers.drawing import RESNET, VIT
 
 
 def fields(table: pd.DataFrame, indices: dict[str, list[int]]) -> pd.DataFrame:
@@ -43,10 +39,8 @@ def test_each_map_is_scaled_to_its_largest(drawn):
         (image,) = axes.images
         np.testing.assert_allclose(image.get_array(), logs / logs.max())
         assert image.get_clim() == (0, 1)
-        assert axes.get_aspect() == 1
         where = "stem" if row["index"] == 0 else f"depth {row['depth']:.2f}"
         assert axes.get_title() == f"{where}\n50 %: 14.1 %"
-    assert [axes.get_ylabel() for axes in maps] == ["ViT", "", "", "ResNet", ""]
 
 
 def test_squares_are_around_the_central_pixel(drawn):
@@ -55,7 +49,6 @@ def test_squares_are_around_the_central_pixel(drawn):
     # The central pixel, of row and column 4, reaches from 3.5 to 4.5.
     assert (small.get_xy(), small.get_width(), small.get_height()) == ((2.5, 2.5), 3, 3)
     assert (large.get_xy(), large.get_width()) == ((1.5, 1.5), 5)
-    assert legend_labels(figure) == ["50 % of all contributions", "99 % of all contributions"]
 
 
 def test_a_map_to_which_no_pixel_contributes(table, drawn_from):

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tests.helpers.claims import WITHOUT_PAIR, blocks, count, verdicts
+from tests.helpers.claims import blocks, count, verdicts
 
 
 def corrupted(**errors: float) -> dict[str, pd.DataFrame]:
@@ -30,8 +30,3 @@ def test_hybrids_are_to_be_more_robust_than_convs_alone(error, holds):
     }
     if holds is not None:
         assert claims["measured_value"].tolist() == [pytest.approx(0.3 - error)]
-
-
-@pytest.mark.parametrize("models", WITHOUT_PAIR)
-def test_without_a_pair_there_is_no_comparison(models):
-    assert count("robustness", corrupted(**dict.fromkeys(models, 0.5)), models).empty

@@ -1,6 +1,5 @@
 """Robustness: the views of images, their scores, and the mean corruption error."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,24 +10,21 @@ import torch
 from torch import Tensor, nn
 
 from tests.helpers.splits import CENTER, SPREAD, built, on_model, shapes
-from vitscope.corruptions import CORRUPTIONS
 from vitscope.corruptions.building import build
 from vitscope.corruptions.corrupted import CorruptedImages
 from vitscope.corruptions.registry import corrupt
-from vitscope.data.image_rows import known_labels
 from vitscope.data.split import Split, normalize
-from vitscope.errors import VitscopeError
 from vitscope.jobs.tables import find_table
+from vitscope.measures.given import Parts
 from vitscope.measures.robustness.compute import (
-    View,
-    clean_view,
     corrupted_views,
     measure,
-    scored,
 )
-from vitscope.networks.running.predictions import predict
+from vitscope.measures.robustness.merge_corruption_error import corruption_error, merge
 
 IMAGES, SEVERITIES = 30, [1, 3, 5]
+# One of each group; tests of corruptions have all of them.
+SOME = ["gaussian_noise", "defocus_blur", "fog", "contrast"]
 LOADED = (7, CENTER, SPREAD)
 
 
@@ -44,9 +40,9 @@ def split(folder: Path) -> Split:
 
 @pytest.fixture(scope="module")
 def corrupted(folder: Path, split: Split) -> list[CorruptedImages]:
-    """Return the images of every corruption."""
-    paths = [folder / f"{name}.safetensors" for name in CORRUPTIONS]
-    for name, path in zip(CORRUPTIONS, paths, strict=True):
+    """Return the images of some corruptions."""
+    paths = [folder / f"{name}.safetensors" for name in SOME]
+    for name, path in zip(SOME, paths, strict=True):
         build(split, IMAGES, name, SEVERITIES, 0, path)
     return [CorruptedImages(path) for path in paths]
 
@@ -63,26 +59,17 @@ class Linear(nn.Module):
         return images.flatten(1) @ self.weight.T
 
 
-def measured(views: Iterator[View] | list[View], split: Split, rows: list[int]) -> pd.DataFrame:
-    labels = known_labels(split, rows)
-    model = Linear()
-    return pd.concat(
-        [scored("linear", view, predict(model, view.batches, labels), 10) for view in views],
-        ignore_index=True,
-    )
-
-
-def test_grey_images_under_every_corruption(tmp_path: Path) -> None:
+def test_grey_images_are_corrupted_too(tmp_path: Path) -> None:
     source = {"kind": "shapes32", "seed": 0}
     grey = built(tmp_path / "grey", source, images=8, channels=1)
     network = nn.Sequential(nn.Flatten(), nn.Linear(32 * 32, 10))
-    for name in CORRUPTIONS:
+    for name in SOME:
         build(grey, None, name, [5], 0, tmp_path / name)
-    views = [CorruptedImages(tmp_path / name) for name in CORRUPTIONS]
+    views = [CorruptedImages(tmp_path / name) for name in SOME]
     given = on_model(network, grey, corrupted=views)
     given = replace(given, settings=given.settings | {"mean": [0.5], "std": [0.2]})
-    table = measure(given, CORRUPTIONS, clean=True)
-    assert table["corruption"].tolist() == ["none", *CORRUPTIONS]
+    table = measure(given, SOME, clean=True)
+    assert table["corruption"].tolist() == ["none", *SOME]
 
 
 def test_wrong_labels_are_noticed_on_images_as_they_are(tmp_path: Path) -> None:
@@ -99,90 +86,63 @@ def test_wrong_labels_are_noticed_on_images_as_they_are(tmp_path: Path) -> None:
 def test_views_show_the_same_images(split: Split, corrupted: list[CorruptedImages]) -> None:
     rows = corrupted[0].rows
     assert all(each.rows.tolist() == rows.tolist() for each in corrupted)
-    clean = clean_view(split, rows.tolist(), *LOADED)
-    assert (clean.corruption, clean.severity) == ("none", 0)
-    expected = normalize(split.images(rows), *LOADED[1:])
-    assert torch.equal(torch.cat(list(clean.batches)), expected)
     # All views are made before the first is read.
     views = [view for each in corrupted for view in corrupted_views(each, *LOADED)]
     assert [(v.corruption, v.severity) for v in views] == [
-        (name, severity) for name in CORRUPTIONS for severity in SEVERITIES
+        (name, severity) for name in SOME for severity in SEVERITIES
     ]
     for view in views:
         ours = corrupt(split.images(rows), view.corruption, view.severity, rows)
         assert torch.equal(torch.cat(list(view.batches)), normalize(ours, *LOADED[1:]))
 
 
-def test_scores_are_of_the_images_of_the_view(
-    split: Split, corrupted: list[CorruptedImages]
+def test_a_job_scores_images_as_they_are_and_then_every_view(
+    split: Split, corrupted: list[CorruptedImages], tmp_path: Path
 ) -> None:
-    fog = corrupted[CORRUPTIONS.index("fog")]
-    table = measured(corrupted_views(fog, *LOADED), split, fog.rows.tolist())
-    assert table["severity"].tolist() == SEVERITIES
-    assert set(table["images"]) == {IMAGES}
-    labels = torch.from_numpy(split.labels[fog.rows])
-    for row in table.itertuples():
+    given = on_model(Linear(), split, corrupted=corrupted[:2])
+    table = measure(given, SOME[:2], clean=True)
+    find_table("robustness").write(table, tmp_path / "table.parquet")
+    rows = corrupted[0].rows
+    views = [("none", 0, split.images(rows))]
+    for name, each in zip(SOME, corrupted[:2], strict=False):
+        views += [(name, severity, each.images(severity)) for severity in SEVERITIES]
+    labels = torch.from_numpy(split.labels[rows])
+    for row, (name, severity, images) in zip(table.itertuples(), views, strict=True):
+        assert (row.corruption, row.severity, row.images) == (name, severity, IMAGES)
         with torch.inference_mode():
-            logits = Linear()(normalize(fog.images(row.severity), *LOADED[1:])).double()
+            logits = Linear()(normalize(images, *LOADED[1:])).double()
         right = (logits.argmax(1) == labels).double().mean()
         assert row.accuracy == pytest.approx(float(right), abs=1e-12)
         nll = nn.functional.cross_entropy(logits, labels)
         assert row.nll == pytest.approx(float(nll), rel=1e-6)
         assert 0 <= row.ece <= 1
+    without = measure(given, SOME[:2], clean=False)
+    pd.testing.assert_frame_equal(without, table[1:], check_exact=True)
 
 
-@pytest.mark.parametrize("size", [1, 4, 15])
-def test_any_number_of_corruptions_per_job_gives_the_same(
-    split: Split, corrupted: list[CorruptedImages], size: int, tmp_path: Path
-) -> None:
-    rows = corrupted[0].rows.tolist()
-    parts = []
-    for first in range(0, len(corrupted), size):
-        views = [
-            v for each in corrupted[first : first + size] for v in corrupted_views(each, *LOADED)
-        ]
-        path = tmp_path / f"{first}.parquet"
-        find_table("robustness").write(measured(views, split, rows), path)
-        parts.append(find_table("robustness").read(path))
-    whole = measured([v for each in corrupted for v in corrupted_views(each, *LOADED)], split, rows)
-    merged = pd.concat(parts, ignore_index=True)
-    pd.testing.assert_frame_equal(merged, whole, check_exact=True, check_dtype=False)
+# The mean corruption error.
 
 
-def test_a_job_classifies_images_as_they_are_first(
-    split: Split, corrupted: list[CorruptedImages], tmp_path: Path
-) -> None:
-    given = on_model(Linear(), split, corrupted=corrupted[:2])
-    rows = corrupted[0].rows.tolist()
-    views = [view for each in corrupted[:2] for view in corrupted_views(each, *LOADED)]
-    whole = measured([clean_view(split, rows, *LOADED), *views], split, rows)
-    whole["model"] = "net"
-    for clean, expected in ((True, whole), (False, whole[1:])):
-        table = measure(given, CORRUPTIONS[:2], clean)
-        pd.testing.assert_frame_equal(
-            table.reset_index(drop=True), expected.reset_index(drop=True), check_exact=True
-        )
-    find_table("robustness").write(table, tmp_path / "table.parquet")
+def robustness_table(accuracy: dict[str, list[float]], clean: float) -> pd.DataFrame:
+    rows = [("none", 0, clean)]
+    rows += [(name, s, a) for name, values in accuracy.items() for s, a in enumerate(values, 1)]
+    table = pd.DataFrame(rows, columns=["corruption", "severity", "accuracy"])
+    return table.assign(model="vit", images=100, nll=1.0, ece=0.1)
 
 
-def test_images_without_labels_are_refused(tmp_path: Path) -> None:
-    np.savez(tmp_path / "all.npz", images=np.zeros((4, 32, 32, 3), np.uint8))
-    source = {"kind": "npz", "path": str(tmp_path / "all.npz")}
-    split = built(tmp_path / "test.safetensors", source)
-    build(split, None, "fog", [1], 0, tmp_path / "fog.safetensors")
-    fog = CorruptedImages(tmp_path / "fog.safetensors")
-    with pytest.raises(VitscopeError, match=r"data\.mine: 4 of 4 images have no label"):
-        measured(corrupted_views(fog, *LOADED), split, fog.rows.tolist())
+def test_the_mean_corruption_error_is_a_mean_of_means(tmp_path: Path) -> None:
+    table = robustness_table({"snow": [0.9, 0.7], "fog": [0.6, 0.5], "frost": [0.4, 0.1]}, 0.95)
+    error = corruption_error(table)
+    assert error["corruption"].tolist() == ["snow", "fog", "frost", "mean"]
+    np.testing.assert_allclose(error["error"], [0.2, 0.45, 0.75, 1.4 / 3], rtol=1e-12)
+    np.testing.assert_allclose(error["clean_error"], 0.05, rtol=1e-12)
+    np.testing.assert_allclose(error["relative_error"], error["error"] - 0.05, rtol=1e-12)
+    assert set(error["images"]) == {100}
+    find_table("corruption_error").write(error, tmp_path / "error.parquet")
 
 
-def test_logits_that_are_no_numbers_are_refused(
-    split: Split, corrupted: list[CorruptedImages]
-) -> None:
-    class Broken(nn.Module):
-        def forward(self, images: Tensor) -> Tensor:
-            return torch.full((len(images), 10), torch.nan)
-
-    view = next(corrupted_views(corrupted[0], *LOADED))
-    labels = known_labels(split, corrupted[0].rows.tolist())
-    with pytest.raises(VitscopeError, match="logits that are not finite"):
-        predict(Broken(), view.batches, labels)
+def test_parts_of_a_model_are_merged() -> None:
+    table = robustness_table({"snow": [0.9, 0.7], "fog": [0.6, 0.5]}, 0.95)
+    parts = [table[:3], table[3:]]
+    merged = merge(Parts("vit", iter(parts), pd.DataFrame()))
+    pd.testing.assert_frame_equal(merged, corruption_error(table), check_exact=True)

@@ -3,12 +3,7 @@
 import pandas as pd
 import pytest
 
-from tests.helpers.claims import (
-    in_favour,
-    variances,
-)
-from vitscope.claims.counting import count_claims
-from vitscope.measures import registry
+from tests.helpers.claims import count, in_favour, variances
 
 KINDS = ["stem", "msa", "mlp", "msa", "mlp"]
 
@@ -26,9 +21,7 @@ EXAMPLES = {"effective_rank": {"singular_values": TABLE_, "blocks": TABLE_}}
 
 
 def counted(table: pd.DataFrame) -> dict[str, tuple[float, bool]]:
-    evidence = registry.claims_of("singular_values")["effective_rank"]
-    tables = {"singular_values": table, "blocks": table}
-    claims = count_claims("figure", evidence, tables, ["m"], {})
+    claims = count("effective_rank", {"singular_values": table, "blocks": table}, ["m"])
     return {
         row["claim"]: (row["measured_value"], in_favour(row)) for row in claims.to_dict("records")
     }

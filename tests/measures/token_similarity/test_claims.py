@@ -3,12 +3,7 @@
 import pandas as pd
 import pytest
 
-from tests.helpers.claims import (
-    in_favour,
-    variances,
-)
-from vitscope.claims.counting import count_claims
-from vitscope.measures import registry
+from tests.helpers.claims import count, in_favour, variances
 
 KINDS = ["stem", "msa", "mlp", "msa", "mlp"]
 
@@ -23,9 +18,7 @@ EXAMPLES = {"token_similarity": {"token_similarity": TABLE_, "blocks": TABLE_}}
 
 
 def counted(table: pd.DataFrame) -> dict[str, tuple[float, bool]]:
-    evidence = registry.claims_of("token_similarity")["token_similarity"]
-    tables = {"token_similarity": table, "blocks": table}
-    claims = count_claims("figure", evidence, tables, ["m"], {})
+    claims = count("token_similarity", {"token_similarity": table, "blocks": table}, ["m"])
     return {
         row["claim"]: (row["measured_value"], in_favour(row)) for row in claims.to_dict("records")
     }

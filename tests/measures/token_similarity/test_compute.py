@@ -8,11 +8,10 @@ import pytest
 import torch
 
 from tests.helpers.latents import written
-from vitscope.errors import VitscopeError
 from vitscope.measures.given import OnLatents, Parts
 from vitscope.measures.per_image import merge
 from vitscope.measures.token_similarity.compute import measure, token_similarity
-from vitscope.measures.token_similarity.table import PART, TABLE
+from vitscope.measures.token_similarity.measure import PART, TABLE
 from vitscope.networks.finding.cut_point_columns import CUT_POINT
 
 MAPS = np.random.default_rng(0).normal(1, 2, (6, 5, 4, 3)).astype(np.float32)
@@ -45,11 +44,6 @@ def test_of_tokens_that_point_one_way_or_two() -> None:
 
 def test_of_tokens_that_have_nothing_in_common() -> None:
     assert token_similarity(np.eye(4, dtype=np.float32).reshape(1, 4, 2, 2)) == pytest.approx(0)
-    # By chance, the expected cosine is 0, with a deviation of one over the root of the channels,
-    # averaged over pairs that are uncorrelated.
-    noise = np.random.default_rng(1).normal(0, 1, (8, 64, 8, 8)).astype(np.float32)
-    deviation = 1 / np.sqrt(64 * 64 * 63 / 2)
-    assert abs(token_similarity(noise)).max() < 5 * deviation
 
 
 def test_a_token_of_zeros_is_like_no_other() -> None:
@@ -78,10 +72,3 @@ def test_parts_and_their_mean(tmp_path: Path) -> None:
     # A map of one position has no pair.
     assert table.loc[1, ["similarity", "ci_low", "ci_high"]].isna().all()
     assert (table["ci_low"][[0, 2]] < table["similarity"][[0, 2]]).all()
-
-
-def test_values_that_are_not_finite_are_refused(tmp_path: Path) -> None:
-    spoiled = MAPS.copy()
-    spoiled[4, 0, 0, 0] = np.nan
-    with pytest.raises(VitscopeError, match="not finite, or too large, for image 14"):
-        measure(OnLatents(written(tmp_path / "file", [spoiled]), 10))

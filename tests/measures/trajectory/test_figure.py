@@ -1,14 +1,9 @@
 import numpy as np
 import pandas as pd
 import pytest
-from matplotlib.colors import to_hex
 
+from tests.helpers.drawing import RESNET, VIT
 from tests.helpers.shown import legend_labels
-from vitscope.drawing.figure import Member
-from vitscope.drawing.looks import look_of
-
-RESNET = Member("resnet", "ResNet-50", "resnet")
-VIT = Member("vit", "ViT-Ti", "vit")
 
 
 def way(model: str, moments: int, turn: float, warmup: int | None = 1) -> pd.DataFrame:
@@ -48,17 +43,6 @@ def test_lines_and_markers_show_the_table_in_order(drawn):
         np.testing.assert_array_equal(scatter.get_offsets(), expected[1:-1])
 
 
-def test_models_look_as_their_family_and_markers_darken_and_grow(drawn):
-    (axes,) = drawn([RESNET, VIT], way("resnet", 6, 1.2), way("vit", 6, 1.5)).axes
-    lines = [line for line in axes.lines if line.get_marker() == "None"]
-    for line, scatter, family in zip(lines, axes.collections, ["resnet", "vit"], strict=True):
-        color = look_of(family).color
-        assert line.get_color() == color
-        assert {to_hex(edge) for edge in scatter.get_edgecolors()} == {color}
-        assert (np.diff(scatter.get_sizes()) > 0).all()
-        assert (np.diff(scatter.get_facecolors()[:, :3].sum(1)) < 0).all()
-
-
 def test_start_end_and_the_end_of_the_warmup_are_marked(drawn):
     points = way("vit", 6, 1.5, warmup=2)
     figure = drawn([RESNET, VIT], way("resnet", 5, 1.2, warmup=None), points)
@@ -66,13 +50,6 @@ def test_start_end_and_the_end_of_the_warmup_are_marked(drawn):
     assert [[0.0, 1.0]] in marks
     assert [[0.0, 0.0]] in marks
     assert points.loc[[2], ["angle", "radius"]].to_numpy().tolist() in marks
-    assert legend_labels(figure) == [
-        "ResNet-50",
-        "ViT-Ti",
-        "first weights",
-        "end of warm-up",
-        "last weights",
-    ]
 
 
 def test_an_end_of_warmup_that_is_not_known_has_no_entry(drawn):

@@ -13,8 +13,8 @@ from vitscope.data.split import Split, select
 from vitscope.networks.checkpoints.conversion import convert
 from vitscope.networks.checkpoints.loading import load_model
 from vitscope.networks.running.predictions import predict
-from vitscope.settings.loading import BUNDLED_STUDIES, load_study
 from vitscope.settings.study import Study
+from vitscope.studies.loading import BUNDLED_STUDIES, load_study
 from vitscope.training.history import HISTORY
 from vitscope.training.loop import evaluate
 

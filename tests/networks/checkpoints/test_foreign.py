@@ -61,10 +61,6 @@ def test_safetensors_are_read_whatever_their_name(tmp_path):
     [
         lambda w: {"state_dict": w, "epoch": 3, "optimizer": {"state": {}}},
         lambda w: {"model": w, "args": argparse.Namespace(lr=0.1, name="vit")},
-        lambda w: {"model": {"fc.bias": torch.zeros(2)}, "model_ema": w},
-        lambda w: {"state_dict": {"fc.bias": torch.zeros(2)}, "state_dict_ema": w},
-        lambda w: {"ema": {"model": w}},
-        lambda w: {"model": w, "model_ema": None},
         lambda w: {f"module.{name}": value for name, value in w.items()},
         lambda w: {f"_orig_mod.module.{name}": value for name, value in w.items()},
         lambda w: {f"module._orig_mod.{name}": value for name, value in w.items()},

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.helpers.web import Site, running_site, status, whole
+from tests.helpers.web import Site, status, whole
 from vitscope.errors import VitscopeError
 from vitscope.networks.checkpoints.weight_download import download
 from vitscope.networks.checkpoints.weight_sources import (
@@ -21,13 +21,6 @@ from vitscope.web.lockfile import Entry, find_entry
 DATA, OTHER = b"weights" * 1000, b"others!" * 1000
 SHA256 = hashlib.sha256(DATA).hexdigest()
 ROOT = Path(__file__).parents[3]
-
-
-@pytest.fixture
-def site(monkeypatch):
-    monkeypatch.setenv("no_proxy", "*")
-    with running_site() as running:
-        yield running
 
 
 def fetch(checkpoint: dict[str, str], folder: Path, said: list[str]) -> Path:
@@ -76,13 +69,7 @@ def test_a_checkpoint_has_exactly_one_place(checkpoint, found):
 
 @pytest.mark.parametrize(
     "tag",
-    [
-        "resnet50.a1_in1k",
-        "vit_tiny_patch16_224.augreg_in21k_ft_in1k",
-        "deit_tiny_patch16_224.fb_in1k",
-        "pit_ti_224.in1k",
-        "swin_tiny_patch4_window7_224.ms_in1k",
-    ],
+    ["resnet50.a1_in1k", "vit_tiny_patch16_224.augreg_in21k_ft_in1k"],
 )
 def test_tags_are_found_on_the_hub(monkeypatch, tag):
     monkeypatch.setenv("HF_ENDPOINT", "https://mirror.example/")
@@ -138,19 +125,6 @@ def test_a_digest_of_the_study_needs_no_lock_file(site: Site, tmp_path):
     url = site.at("/w", whole(DATA))
     fetch({"url": url, "sha256": SHA256}, tmp_path, [])
     assert not (tmp_path / "config").exists()
-
-
-def test_a_wrong_digest_of_the_study_is_refused(site: Site, tmp_path):
-    url = site.at("/w", whole(OTHER))
-    with pytest.raises(VitscopeError, match=f"where the study says {SHA256}"):
-        fetch({"url": url, "sha256": SHA256}, tmp_path, [])
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_failed_download_records_nothing(site: Site, tmp_path):
-    with pytest.raises(VitscopeError, match="does not exist"):
-        fetch({"url": site.at("/w", status(404))}, tmp_path, [])
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_digest_that_cannot_be_recorded_leaves_no_download(site: Site, tmp_path):

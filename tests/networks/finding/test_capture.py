@@ -9,36 +9,6 @@ from vitscope.networks.finding.cut_points import CutPoint, Layout
 from vitscope.networks.finding.search import find_cut_points
 
 
-def test_tokens_become_a_map_without_their_prefix() -> None:
-    tokens = torch.randn(2, 2 + 3 * 4, 5)
-    map_ = Layout("nlc", prefix=2, grid=(3, 4)).to_nchw(tokens)
-    assert map_.shape == (2, 5, 3, 4)
-    for row in range(3):
-        for column in range(4):
-            assert torch.equal(map_[:, :, row, column], tokens[:, 2 + 4 * row + column])
-
-
-def test_channels_move_to_the_front() -> None:
-    tensor = torch.randn(2, 3, 4, 5)
-    map_ = Layout("nhwc").to_nchw(tensor)
-    assert map_.shape == (2, 5, 3, 4)
-    assert torch.equal(map_[1, 2], tensor[1, :, :, 2])
-
-
-@pytest.mark.parametrize(
-    ("layout", "shape"),
-    [
-        (Layout("nchw"), (2, 3, 4, 5)),
-        (Layout("nhwc"), (2, 3, 4, 5)),
-        (Layout("nlc", 1, (4, 2)), (2, 9, 5)),
-    ],
-)
-def test_layouts_copy_nothing(layout: Layout, shape: tuple[int, ...]) -> None:
-    tensor = torch.randn(shape)
-    storage = layout.to_nchw(tensor).untyped_storage()
-    assert storage.data_ptr() == tensor.untyped_storage().data_ptr()
-
-
 def test_tokens_need_a_grid() -> None:
     with pytest.raises(ValueError, match="grid"):
         Layout("nlc").to_nchw(torch.zeros(1, 4, 2))

@@ -38,7 +38,7 @@ def paths(flow: Dataflow, index: int) -> list[list[int]]:
     return [[*path, index] for other in before for path in paths(flow, other)]
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(STEPS)
 def test_dominators_are_what_lies_on_every_path(steps: list[list[int]]) -> None:
     flow = record(Graph(steps), IMAGES)

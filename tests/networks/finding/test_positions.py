@@ -33,10 +33,9 @@ class Made(nn.Module):
 def rows_of(make: Callable[[Tensor], Tensor]) -> Tensor | None:
     """Return the rows of what is made of images, in pixels."""
     rows = _rows_of(make)
-    # There torch shows other operations, not all of which are known.
     with torch.inference_mode():
         again = _rows_of(make)
-    assert again is None or torch.equal(rows, again)
+    assert rows is again is None or torch.equal(rows, again)
     return rows
 
 

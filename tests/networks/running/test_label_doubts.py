@@ -26,7 +26,7 @@ from vitscope.networks.running.label_doubts import (
 )
 from vitscope.networks.running.predictions import predict
 from vitscope.package_data import ROOT
-from vitscope.settings.loading import BUNDLED_STUDIES, load_study
+from vitscope.studies.loading import BUNDLED_STUDIES, load_study
 
 Array = np.ndarray
 

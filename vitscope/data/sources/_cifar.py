@@ -14,7 +14,7 @@ import numpy.typing as npt
 from PIL import Image
 
 from vitscope.data.archives import confirm
-from vitscope.data.source import Sample, no_such_split, required
+from vitscope.data.source import Sample, no_such_split
 from vitscope.errors import VitscopeError, quoted
 from vitscope.files.whole import sha256_of
 
@@ -65,12 +65,11 @@ def read_binary(members: list[bytes], label_bytes: int) -> Content:
 def open_archive(
     source: Mapping[str, Any],
     split: str,
-    file: Path | None,
+    path: Path,
     archive: Mapping[str, Any],
     layouts: Layouts,
 ) -> "Cifar":
     """Open a split of an archive; one that was downloaded must be the official one."""
-    path = required(file, source)
     if "path" not in source:
         confirm(archive, source, path)
     return Cifar(source["kind"], path, split, layouts)

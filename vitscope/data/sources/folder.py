@@ -7,7 +7,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
-from vitscope.data.source import Glance, required
+from vitscope.data.source import Glance
 from vitscope.data.sources._image_files import ImageFiles
 from vitscope.data.split import UNKNOWN_LABEL
 from vitscope.errors import VitscopeError
@@ -22,14 +22,16 @@ SOURCE: dict[str, Any] = {
 SUFFIXES = frozenset({".bmp", ".jpeg", ".jpg", ".png", ".ppm", ".tif", ".tiff", ".webp"})
 
 
-def open_split(source: Mapping[str, Any], split: str, file: Path | None) -> ImageFiles:
+def open_split(source: Mapping[str, Any], split: str, file: Path) -> ImageFiles:
     """Open the images of a folder; those that lie in it directly have no labels."""
-    folder = required(file, source)
-    classes = _classes(folder)
-    files = [(image, UNKNOWN_LABEL) for image in sorted(_images_in(folder))]
+    classes = _classes(file)
+    files = [(image, UNKNOWN_LABEL) for image in sorted(_images_in(file))]
     for label, each in enumerate(classes):
         files += [(image, label) for image in sorted(_images_in(each))]
-    provenance = {"source": folder.name, "source_listing_sha256": _listing(folder, files)}
+    # Names and sizes: reading every file would take longer than the work.
+    lines = (f"{image.relative_to(file)} {image.stat().st_size}" for image, _ in files)
+    listing = hashlib.sha256(os.fsencode("\n".join(lines))).hexdigest()
+    provenance = {"source": file.name, "source_listing_sha256": listing}
     return ImageFiles(files, [each.name for each in classes], provenance)
 
 
@@ -43,12 +45,6 @@ def glance(folder: Path, most: int) -> Glance:
         raise VitscopeError(
             f"{folder} cannot be read ({error.strerror}, {error.filename}): make it readable."
         ) from error
-
-
-def _listing(folder: Path, files: list[tuple[Path, int]]) -> str:
-    """Digest names and sizes: reading every file would take longer than the work."""
-    lines = (f"{file.relative_to(folder)} {file.stat().st_size}" for file, _ in files)
-    return hashlib.sha256(os.fsencode("\n".join(lines))).hexdigest()
 
 
 def _classes(folder: Path) -> list[Path]:

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
-from vitscope.data.source import Sample, required
+from vitscope.data.source import Sample
 from vitscope.data.split import UNKNOWN_LABEL
 from vitscope.errors import VitscopeError, nearest
 from vitscope.files.images import LARGEST_IMAGE
@@ -34,9 +34,9 @@ METHODS = {zipfile.ZIP_STORED: 1, zipfile.ZIP_DEFLATED: 1032}
 MOST_IMAGES = 100_000_000
 
 
-def open_split(source: Mapping[str, Any], split: str, file: Path | None) -> "Npz":
+def open_split(source: Mapping[str, Any], split: str, file: Path) -> "Npz":
     """Open a split of images in a NumPy archive."""
-    return Npz(required(file, source))
+    return Npz(file)
 
 
 class Npz:

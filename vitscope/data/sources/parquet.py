@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from vitscope.data.source import Sample, required
+from vitscope.data.source import Sample
 from vitscope.data.split import UNKNOWN_LABEL
 from vitscope.errors import VitscopeError, nearest
 from vitscope.files.images import decode_image
@@ -44,9 +44,9 @@ LARGEST_EXPANSION = 100
 SHOWN = 20
 
 
-def open_split(source: Mapping[str, Any], split: str, file: Path | None) -> "Parquet":
+def open_split(source: Mapping[str, Any], split: str, file: Path) -> "Parquet":
     """Open a split of images in parquet files."""
-    return Parquet(required(file, source), source.get("image"), source.get("label"))
+    return Parquet(file, source.get("image"), source.get("label"))
 
 
 class Parquet:
@@ -61,7 +61,11 @@ class Parquet:
         self._image = self._column(schema, "images", (image,) if image else IMAGE_COLUMNS)
         self._label = self._column(schema, "labels", (label,) if label else LABEL_COLUMNS)
         for path, file in zip(self._paths, files, strict=True):
-            _check_same(path, file.schema_arrow, self._paths[0], schema)
+            if not file.schema_arrow.equals(schema):
+                raise VitscopeError(
+                    f"{path} has other columns than {self._paths[0].name}: give a folder of files "
+                    f"of one data set."
+                )
             _check_expansion(path, file)
         self.classes = _class_names(schema, self._label)
         self._counts = [file.metadata.num_rows for file in files]
@@ -155,13 +159,6 @@ def _open(path: Path) -> pq.ParquetFile:
     except Exception as error:  # Damaged bytes fail in every way there is.
         raise VitscopeError(f"{path} is not a readable parquet file: get it again.") from error
     return file
-
-
-def _check_same(path: Path, schema: pa.Schema, first: Path, wanted: pa.Schema) -> None:
-    if not schema.equals(wanted):
-        raise VitscopeError(
-            f"{path} has other columns than {first.name}: give a folder of files of one data set."
-        )
 
 
 def _class_names(schema: pa.Schema, label: str) -> list[str]:

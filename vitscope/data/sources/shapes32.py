@@ -35,18 +35,6 @@ Integers = npt.NDArray[np.int64]
 
 SIZE = 32
 SIZES = {"train": 50_000, "test": 10_000, "conflict": 10_000}
-CLASSES = (
-    "striped disk",
-    "checked ring",
-    "dotted crescent",
-    "meshed triangle",
-    "rippled square",
-    "zigzag cross",
-    "bricked star",
-    "blotched heart",
-    "grainy hourglass",
-    "shaded flower",
-)
 # In this share of the images of train and test, one of the two cues comes from another class.
 DISAGREEMENT = 0.1
 CHUNK = 64
@@ -205,30 +193,21 @@ def _shading(x: Array, y: Array, noise: Array) -> Array:
     return 0.16 * x
 
 
-SHAPES: tuple[Callable[[Array, Array], Array], ...] = (
-    _disk,
-    _ring,
-    _crescent,
-    _triangle,
-    _square,
-    _cross,
-    _star,
-    _heart,
-    _hourglass,
-    _flower,
-)
-TEXTURES: tuple[Callable[[Array, Array, Array], Array], ...] = (
-    _stripes,
-    _checks,
-    _dots,
-    _mesh,
-    _ripples,
-    _zigzag,
-    _bricks,
-    _blotches,
-    _grain,
-    _shading,
-)
+# Of each class its shape and its texture.
+CUES: dict[str, tuple[Callable[[Array, Array], Array], Callable[[Array, Array, Array], Array]]] = {
+    "striped disk": (_disk, _stripes),
+    "checked ring": (_ring, _checks),
+    "dotted crescent": (_crescent, _dots),
+    "meshed triangle": (_triangle, _mesh),
+    "rippled square": (_square, _ripples),
+    "zigzag cross": (_cross, _zigzag),
+    "bricked star": (_star, _bricks),
+    "blotched heart": (_heart, _blotches),
+    "grainy hourglass": (_hourglass, _grain),
+    "shaded flower": (_flower, _shading),
+}
+CLASSES = tuple(CUES)
+SHAPES, TEXTURES = zip(*CUES.values(), strict=True)
 
 
 def _cues(draws: _Draws, split: str) -> tuple[Integers, Integers, Integers]:

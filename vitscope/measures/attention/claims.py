@@ -3,54 +3,21 @@
 from typing import Any
 
 import pandas as pd
-from scipy.stats import spearmanr
 
-from vitscope.claims.claim import Claim, Finding, attending, share
-from vitscope.claims.evidence import Evidence
-from vitscope.measures.attention.table import TABLE
+from vitscope.claims.claim import (
+    Evidence,
+    Finding,
+    attending,
+    claim,
+    rank_correlation,
+    share,
+)
 
 _DISTANCE = "distance_renormalized"
 _THIRDS = (
     "The first third of a network has the attentions with a normalized depth of at most a third, "
     "the last third those with at least two thirds."
 )
-_SPREAD = (
-    "Not in the paper: Dosovitskiy et al. 2021 find heads with small and heads with large "
-    "distances side by side in the first blocks of a ViT, and only large distances in the last. "
-    "The spread of an attention is the largest minus the smallest distance of its heads, divided "
-    "by the distance of queries that attend to all keys equally. The value is the mean spread of "
-    "the first third minus the mean spread of the last third; the claim holds if it is above "
-    "zero. "
-    f"{_THIRDS}"
-)
-_FAR = (
-    "Not in the paper: Raghu et al. 2021 find that heads in the last blocks of a ViT look far. "
-    "The heads of the last third count: a head is in favour if its distance, divided by the "
-    "distance of queries that attend to all keys equally, is above the mean over all heads of the "
-    "network. "
-    f"{_THIRDS}"
-)
-_GROWS = (
-    "Not in the paper: Dosovitskiy et al. 2021 find that the distance of attention grows with "
-    "depth. The value is the rank correlation (Spearman) between depth and the mean distance of "
-    "the heads of an attention, in pixels; the claim holds if it is above zero."
-)
-_WINDOWS = (
-    "Not in the paper: Liu et al. 2021 restrict attention to windows. Heads of attention with "
-    "several windows count: a head is in favour if its distance is below the distance of queries "
-    "that attend equally to the whole image."
-)
-_COLLAPSE = (
-    "Not in the paper: Park et al. 2023 find that attention does not collapse in late blocks of "
-    "supervised networks, but does in contrastive ones. The attentions of the last third count: "
-    "an attention is in favour if the mean over its heads is at least half of the mean over all "
-    "attentions of the network. "
-    f"{_THIRDS}"
-)
-
-
-def _points(rows: pd.DataFrame, _blocks: pd.DataFrame) -> pd.DataFrame:
-    return rows.sort_values(["attention", "head"], ignore_index=True)
 
 
 def _published(points: pd.DataFrame) -> pd.DataFrame:
@@ -71,12 +38,26 @@ def _published(points: pd.DataFrame) -> pd.DataFrame:
 
 
 def _heads(points: pd.DataFrame) -> pd.DataFrame:
-    """Return the heads that look from somewhere, with how far that is of what is possible."""
+    """Return the heads that have a distance, with its share of the uniform distance."""
     heads = points[points["head"].notna() & points[_DISTANCE].notna()]
     return heads.assign(reach=heads[_DISTANCE] / heads["distance_uniform"])
 
 
-def _spread_falls(points: pd.DataFrame) -> Finding | None:
+@claim(
+    "Early heads look near and far, late ones alike",
+    "Dosovitskiy et al. 2021",
+    "difference of spreads",
+    attending,
+    more=_THIRDS,
+    holds_above=0,
+)
+def early_heads_look_near_and_far(points: pd.DataFrame) -> Finding | None:
+    """Not in the paper: Dosovitskiy et al. 2021 find heads with small and heads with large
+    distances side by side in the first blocks of a ViT, and only large distances in the last. The
+    spread of an attention is the largest minus the smallest distance of its heads, divided by the
+    distance of queries that attend to all keys equally. The value is the mean spread of the first
+    third minus the mean spread of the last third; the claim holds if it is above zero.
+    """
     heads = _heads(points)
     several = heads[heads["heads"] > 1].groupby("attention")
     spreads = several["reach"].max() - several["reach"].min()
@@ -87,26 +68,62 @@ def _spread_falls(points: pd.DataFrame) -> Finding | None:
     return Finding(float(first.mean() - last.mean()))
 
 
-def _last_look_far(points: pd.DataFrame) -> Finding | None:
+@claim("Late heads look far", "Raghu et al. 2021", "share of late heads", attending, more=_THIRDS)
+def late_heads_look_far(points: pd.DataFrame) -> Finding | None:
+    """Not in the paper: Raghu et al. 2021 find that heads in the last blocks of a ViT look far. The
+    heads of the last third count: a head is in favour if its distance, divided by the distance of
+    queries that attend to all keys equally, is above the mean over all heads of the network.
+    """
     heads = _heads(points)
     last = heads[heads["depth"] >= 2 / 3]
     return share(last["reach"] > heads["reach"].mean())
 
 
-def _grows(points: pd.DataFrame) -> Finding | None:
+@claim(
+    "Attention looks farther with depth",
+    "Dosovitskiy et al. 2021",
+    "rank correlation of distance and depth",
+    attending,
+    holds_above=0,
+)
+def distance_grows(points: pd.DataFrame) -> Finding | None:
+    """Not in the paper: Dosovitskiy et al. 2021 find that the distance of attention grows with
+    depth. The value is the rank correlation (Spearman) between depth and the mean distance of the
+    heads of an attention, in pixels; the claim holds if it is above zero.
+    """
     means = points[points["head"].isna()].dropna(subset=_DISTANCE)
-    if len(means) < 3 or means[_DISTANCE].nunique() == 1:
-        return None
-    return Finding(float(spearmanr(means["depth"], means[_DISTANCE]).statistic))
+    return rank_correlation(means["depth"], means[_DISTANCE])
 
 
-def _windows_bound(points: pd.DataFrame) -> Finding | None:
+@claim(
+    "Windows bound how far attention looks",
+    "Liu et al. 2021",
+    "share of heads in windows",
+    attending,
+)
+def windows_bound_distance(points: pd.DataFrame) -> Finding | None:
+    """Not in the paper: Liu et al. 2021 restrict attention to windows. Heads of attention with
+    several windows count: a head is in favour if its distance is below the distance of queries that
+    attend equally to the whole image.
+    """
     heads = _heads(points)
     within = heads[heads["windows"] > 1]
     return share(within[_DISTANCE] < within["distance_anywhere"])
 
 
-def _keeps(points: pd.DataFrame) -> Finding | None:
+@claim(
+    "Late attention does not collapse",
+    "Park et al. 2023",
+    "share of late attentions",
+    attending,
+    more=_THIRDS,
+)
+def late_attention_does_not_collapse(points: pd.DataFrame) -> Finding | None:
+    """Not in the paper: Park et al. 2023 find that attention does not collapse in late blocks of
+    supervised networks, but does in contrastive ones. The attentions of the last third count: an
+    attention is in favour if the mean over its heads is at least half of the mean over all
+    attentions of the network.
+    """
     means = points[points["head"].isna()].dropna(subset="nmi")
     last = means[means["depth"] >= 2 / 3]
     return share(last["nmi"] >= means["nmi"].mean() / 2)
@@ -114,64 +131,20 @@ def _keeps(points: pd.DataFrame) -> Finding | None:
 
 CLAIMS = {
     "attention_distance": Evidence(
-        TABLE,
+        "attention",
         (
-            Claim(
-                "early_heads_look_near_and_far",
-                "Early heads look near and far, late ones alike",
-                "Dosovitskiy et al. 2021",
-                "difference of spreads",
-                _SPREAD,
-                attending,
-                _spread_falls,
-                holds_above=0,
-            ),
-            Claim(
-                "late_heads_look_far",
-                "Late heads look far",
-                "Raghu et al. 2021",
-                "share of late heads",
-                _FAR,
-                attending,
-                _last_look_far,
-            ),
-            Claim(
-                "distance_grows",
-                "Attention looks farther with depth",
-                "Dosovitskiy et al. 2021",
-                "rank correlation of distance and depth",
-                _GROWS,
-                attending,
-                _grows,
-                holds_above=0,
-            ),
-            Claim(
-                "windows_bound_distance",
-                "Windows bound how far attention looks",
-                "Liu et al. 2021",
-                "share of heads in windows",
-                _WINDOWS,
-                attending,
-                _windows_bound,
-            ),
+            early_heads_look_near_and_far,
+            late_heads_look_far,
+            distance_grows,
+            windows_bound_distance,
         ),
-        _points,
+        lambda rows, _: rows.sort_values(["attention", "head"], ignore_index=True),
         _published,
     ),
     "attention_nmi": Evidence(
-        TABLE,
-        (
-            Claim(
-                "late_attention_does_not_collapse",
-                "Late attention does not collapse",
-                "Park et al. 2023",
-                "share of late attentions",
-                _COLLAPSE,
-                attending,
-                _keeps,
-            ),
-        ),
-        _points,
+        "attention",
+        (late_attention_does_not_collapse,),
+        lambda rows, _: rows.sort_values(["attention", "head"], ignore_index=True),
         _published,
     ),
 }

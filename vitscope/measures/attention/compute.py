@@ -4,18 +4,16 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 import torch
 
 from vitscope.data.image_rows import shard_rows
+from vitscope.files.arrays import Array
 from vitscope.measures.attending import attention_of
 from vitscope.measures.attention.numbers import Numbers, numbers_of
 from vitscope.measures.attention.table import VALUES
 from vitscope.measures.given import OnModel
 from vitscope.networks.attention.reading import Attention, Weights, attending
-
-Array = npt.NDArray[Any]
 
 
 def measure(given: OnModel, shard: int, selection: Mapping[str, Any]) -> pd.DataFrame:

@@ -5,20 +5,17 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 import torch
 from torch import Tensor, nn
 
 from vitscope.errors import VitscopeError, nearest, quoted
+from vitscope.files.arrays import Array
 from vitscope.measures.attending import attention_of
 from vitscope.measures.given import OnModel
-from vitscope.measures.shown import pictures, rows_shown
+from vitscope.measures.shown import images_shown
 from vitscope.measures.tokens import Tokens, tokens_of, whole
 from vitscope.networks.attention.reading import Attention, Weights, attending
-
-Array = npt.NDArray[Any]
-
 
 SECTION = "analysis.attention_maps"
 
@@ -31,12 +28,9 @@ def measure(given: OnModel, shows: Mapping[str, Any], chosen: Mapping[str, Any])
     maps = Maps(given.model, given.settings["image_size"], attentions[number])
     maps.show_heads(shows["query"])
     maps.show_queries(shows["head"], shows["queries"])
-    rows = rows_shown(given, **chosen)
-    mean, std = given.settings["mean"], given.settings["std"]
     found: list[dict[str, Any]] = []
-    for row, picture in zip(rows, pictures(given, rows), strict=True):
+    for row, picture, image in images_shown(given, **chosen):
         facts = {"model": given.model, "attention": number, "image": row, "picture": picture}
-        image = given.images.normalize([row], mean, std).to(given.device)
         found.extend({**facts, **shown} for shown in maps_of(network, maps, image))
     return pd.DataFrame(found).assign(mass=shows["mass"])
 
@@ -56,7 +50,7 @@ def attention_named(
             f"{len(attentions)} attentions: {-len(attentions)} to {len(attentions) - 1}, or a name."
         )
     names = [each.name for each in attentions]
-    # Whoever names a block means the attention in it.
+    # A block name stands for the attention inside it.
     inside = [n for n, name in enumerate(names) if f"{name}.".startswith(f"{block}.")]
     if not inside:
         raise VitscopeError(
@@ -79,7 +73,7 @@ class _Asked:
 
 
 class Maps:
-    """Makes the maps of one attention: of what it is told to show."""
+    """Makes the maps of one attention, for the queries and heads that are asked for."""
 
     def __init__(
         self, model: str, image_size: int, attention: Attention, where: str = SECTION

@@ -8,19 +8,16 @@ import pandas as pd
 from vitscope.measures.attending import attention_of
 from vitscope.measures.attention.rolling import Rollout
 from vitscope.measures.given import OnModel
-from vitscope.measures.shown import pictures, rows_shown
+from vitscope.measures.shown import images_shown
 
 
 def measure(given: OnModel, heads: str, chosen: Mapping[str, Any]) -> pd.DataFrame:
     """Return what the output looks at, for the images that are shown."""
     network = given.network.eval().to(given.device)
     attentions = attention_of(given)
-    rows = rows_shown(given, **chosen)
-    mean, std = given.settings["mean"], given.settings["std"]
     rollout = Rollout(attentions)
     found = []
-    for row, picture in zip(rows, pictures(given, rows), strict=True):
-        image = given.images.normalize([row], mean, std).to(given.device)
+    for row, picture, image in images_shown(given, **chosen):
         rollout.run(network, image, heads)
         of, values = rollout.result()
         height, width = rollout.grid

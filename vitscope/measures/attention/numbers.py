@@ -5,18 +5,16 @@ of the class, is left out of distance and mutual information, as a query and as 
 """
 
 from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from scipy.spatial.distance import cdist
 from torch import Tensor
 
+from vitscope.files.arrays import Array
 from vitscope.measures.attention.table import VALUES
 from vitscope.networks.attention.reading import Attention, Weights
-
-Array = npt.NDArray[Any]
 
 # What is added to attention before it is normalized anew (Park et al. 2023).
 EPSILON = 1e-8
@@ -37,7 +35,7 @@ class _Placed(NamedTuple):
 def numbers_of(
     attentions: Iterable[Attention], size: tuple[int, int], device: torch.device | None = None
 ) -> "list[Numbers]":
-    """Return what computes the numbers of each attention; those of the same places share one."""
+    """Return what computes the numbers of each attention, one for the same places."""
     known: dict[tuple[object, ...], Numbers] = {}
     found = []
     for each in attentions:
@@ -52,7 +50,7 @@ def numbers_of(
 class Numbers:
     """Computes the numbers of heads whose queries and keys have places of an attention.
 
-    `size` is that of images, in pixels.
+    `size` is the size of images, in pixels.
     """
 
     def __init__(
@@ -96,7 +94,7 @@ class Numbers:
 
 
 def _uniform(attention: Attention, size: tuple[int, int]) -> tuple[float, float]:
-    """Return the mean distance of a query to the keys of its window, and to those of all windows.
+    """Return the mean distance of a query to the keys of its window, and of all windows.
 
     NaN where no query has a place.
     """

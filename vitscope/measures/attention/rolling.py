@@ -25,7 +25,7 @@ class Rollout:
 
     @property
     def grid(self) -> tuple[int, int]:
-        """The rows and columns of what the first attention is of."""
+        """The rows and columns of the map that the first attention reads."""
         return self._first.grid
 
     def begin(self) -> None:

@@ -2,26 +2,22 @@
 
 import pandas as pd
 
-from vitscope.claims.claim import Claim, Finding, every_model
-from vitscope.claims.evidence import Evidence
-from vitscope.measures.cka.table import TABLE
+from vitscope.claims.claim import Evidence, Finding, claim, every_model, mean_excess
 
-_RULE = (
-    "The paper's Fig. 10a. The value is the mean CKA of two cut points in one stage minus the "
-    "mean CKA of two cut points in different stages at the same distance, averaged over "
-    "distances; the claim holds if it is above zero. The stem is left out. A model with one stage "
-    "has no such claim."
+
+@claim(
+    "Feature maps are more similar within a stage than across stages",
+    "Fig. 10a",
+    "difference of CKA",
+    every_model,
+    holds_above=0,
 )
-
-
-def within_over_between(pairs: pd.DataFrame) -> Finding | None:
-    """Find by how much pairs of one stage are more similar than equally distant pairs of two."""
-    # Feature maps that are near each other are alike anyway: only equal distances compare.
-    means = pairs.groupby(["distance", "within"])["cka"].mean().unstack()
-    if not {True, False} <= set(means.columns):
-        return None
-    differences = (means[True] - means[False]).dropna()
-    return Finding(float(differences.mean())) if len(differences) else None
+def stages_are_blocks(pairs: pd.DataFrame) -> Finding | None:
+    """The paper's Fig. 10a. The value is the mean CKA of two cut points in one stage minus the mean
+    CKA of two cut points in different stages at the same distance, averaged over distances; the
+    claim holds if it is above zero. The stem is left out. A model with one stage has no such claim.
+    """
+    return mean_excess(pairs, "cka", "within")
 
 
 def _measured(rows: pd.DataFrame, blocks: pd.DataFrame) -> pd.DataFrame:
@@ -37,19 +33,8 @@ def _measured(rows: pd.DataFrame, blocks: pd.DataFrame) -> pd.DataFrame:
 
 CLAIMS = {
     "cka": Evidence(
-        TABLE,
-        (
-            Claim(
-                "stages_are_blocks",
-                "Feature maps are more similar within a stage than across stages",
-                "Fig. 10a",
-                "difference of CKA",
-                _RULE,
-                every_model,
-                within_over_between,
-                holds_above=0,
-            ),
-        ),
+        "cka",
+        (stages_are_blocks,),
         _measured,
     )
 }

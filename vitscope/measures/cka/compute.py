@@ -6,18 +6,15 @@ from the means of the HSIC over batches, as in Nguyen et al. (2021).
 """
 
 from collections.abc import Iterable, Iterator
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from vitscope.errors import VitscopeError
+from vitscope.files.arrays import Array
 from vitscope.files.tensors import TensorFile, as_float
 from vitscope.measures.cka.batches import LEAST_BATCH
 from vitscope.measures.given import OnLatents
-
-Array = npt.NDArray[Any]
 
 # Gram matrices are computed in single precision. If centring leaves less than this share of a
 # matrix's norm, what is left is rounding error, and counts as zero.
@@ -91,8 +88,8 @@ def batches_of(
 ) -> Iterator[tuple[int, Array]]:
     """Yield the Gram matrices of all cut points over each whole batch of a shard.
 
-    With each, the position of its first image among those measured; `first_image` is that of the
-    shard. Images that fill no batch are left out.
+    With each, the position of its first image among those measured; `first_image` is the one of
+    the shard. Images that fill no batch are left out.
     """
     # Batches may leave out the last images, so checksums are checked in a pass of their own; it is
     # short compared to the matrix products.

@@ -1,18 +1,16 @@
-"""CKA of all pairs of cut points: Fig. 10a of the paper."""
+"""CKA of all pairs of cut points, Fig. 10a of the paper, and of the cut points of two networks."""
 
 from collections.abc import Sequence
-from typing import Any
+from textwrap import fill
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 from matplotlib.figure import Figure
 
-from vitscope.drawing.figure import Member
+from vitscope.drawing.figure import Member, rows_of
 from vitscope.drawing.similarity import SimilarityMap, draw_maps, panels_of_maps
 from vitscope.errors import VitscopeError
-
-Array = npt.NDArray[Any]
+from vitscope.files.arrays import Array
 
 
 def _matrix_of(table: pd.DataFrame, model: str, count: int) -> Array:
@@ -26,11 +24,7 @@ def _matrix_of(table: pd.DataFrame, model: str, count: int) -> Array:
     return pairs["cka"].to_numpy(np.float64).reshape(count, count)
 
 
-def plot(
-    table: pd.DataFrame,
-    blocks: pd.DataFrame,
-    members: Sequence[Member],
-) -> Figure:
+def plot(table: pd.DataFrame, blocks: pd.DataFrame, members: Sequence[Member]) -> Figure:
     """Draw one map per model: the CKA of all pairs of cut points, and what lies between them."""
     panels = panels_of_maps(len(members))
     maps = []
@@ -38,5 +32,42 @@ def plot(
         values = _matrix_of(table, member.model, len(panel.rows))
         maps.append(SimilarityMap(values, panel.rows))
     panels.label("Normalized depth", "Normalized depth")
+    draw_maps(panels, maps, "CKA")
+    return panels.figure
+
+
+def _matrix_between(table: pd.DataFrame, pair: tuple[str, str], shape: tuple[int, int]) -> Array:
+    """Return the CKA of a pair, a row for each cut point of the second, NaN where there is none."""
+    of_pair = (table["model"] == pair[0]) & (table["other_model"] == pair[1])
+    rows = table[of_pair].sort_values(["other_index", "index"])
+    if len(rows) != shape[0] * shape[1]:
+        raise VitscopeError(
+            f"The cka_between table has {len(rows)} pairs of cut points of the models '{pair[0]}' "
+            f"and '{pair[1]}', which have {shape[1]} and {shape[0]}: delete the tables and run "
+            "again."
+        )
+    return rows["cka"].to_numpy(np.float64).reshape(shape)
+
+
+def _depth_of(label: str) -> str:
+    """Return the label of an axis, in lines no wider than the smallest panel."""
+    words = f"Normalized depth of {label}"
+    return fill(words, 30, break_long_words=False, break_on_hyphens=False)
+
+
+def plot_cka_between(
+    table: pd.DataFrame, blocks: pd.DataFrame, members: Sequence[Member]
+) -> Figure:
+    """Draw one map per pair in the table, in its order: the first model across, the second up."""
+    label = {member.model: member.label for member in members}
+    pairs = list(table[["model", "other_model"]].drop_duplicates().itertuples(False, None))
+    panels = panels_of_maps(len(pairs), between=True)
+    maps = []
+    for axes, (first, second) in zip(panels.axes, pairs, strict=True):
+        across, up = (rows_of(blocks, model, ["index"]) for model in (first, second))
+        values = _matrix_between(table, (first, second), (len(up), len(across)))
+        maps.append(SimilarityMap(values, up, across))
+        axes.set_xlabel(_depth_of(label[first]))
+        axes.set_ylabel(_depth_of(label[second]))
     draw_maps(panels, maps, "CKA")
     return panels.figure

@@ -1,23 +1,20 @@
 """CKA of each cut point of one network with each of another, from the Gram matrices of both.
 
-The cut points of both are measured as if they were those of one network, by the same operations:
-so the CKA of a network with itself is that of the table `cka`, to the last digit.
+The cut points of both are measured as if they belonged to one network, by the same operations:
+so the CKA of a network with itself is as in the table `cka`, to the last digit.
 """
 
 from collections.abc import Iterable, Iterator
 from itertools import zip_longest
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from vitscope.errors import VitscopeError
+from vitscope.files.arrays import Array
 from vitscope.measures.cka.compute import hsic_rows
 from vitscope.measures.cka.merge import mean_cka
 from vitscope.measures.given import Parts
-
-Array = npt.NDArray[Any]
 
 
 def _batches(tables: Iterable[pd.DataFrame]) -> Iterator[tuple[int, Array]]:

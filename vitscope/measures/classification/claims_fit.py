@@ -3,12 +3,12 @@
 Fig. 5, of models with and without Convs, and Fig. 7, of local and of global attention.
 """
 
+from functools import partial
+
 import pandas as pd
 
-from vitscope.claims.claim import Claim, KindsOf, Subject, attending, convolutional
+from vitscope.claims.claim import Claim, Evidence, KindsOf, Subject, attending, convolutional
 from vitscope.claims.comparing import larger, smaller
-from vitscope.claims.evidence import Evidence
-from vitscope.measures.classification.table_fit import TABLE
 
 _OF_BIAS = (
     "The paper's Fig. 5. The value is the training NLL, or the test error in percentage points, "
@@ -44,63 +44,50 @@ def _published(points: pd.DataFrame) -> pd.DataFrame:
     return points.rename(columns={"metric": "measure"})
 
 
-def _measured(rows: pd.DataFrame, _blocks: pd.DataFrame) -> pd.DataFrame:
-    return _published(rows)
-
+_of_bias = partial(
+    Claim, source="Fig. 5", rule=_OF_BIAS, about=_without_against_convolution, holds_above=0
+)
+_of_windows = partial(
+    Claim, source="Fig. 7", rule=_OF_WINDOWS, about=_local_against_global, holds_above=0
+)
 
 CLAIMS = {
     "fit": Evidence(
-        TABLE,
+        "fit",
         (
-            Claim(
+            _of_bias(
                 "weak_bias_fits_worse",
                 "A model of weaker inductive bias has the higher training loss",
-                "Fig. 5",
-                "difference of training NLL",
-                _OF_BIAS,
-                _without_against_convolution,
-                larger("nll_train"),
-                holds_above=0,
+                measure="difference of training NLL",
+                find=larger("nll_train"),
             ),
-            Claim(
+            _of_bias(
                 "weak_bias_errs_more",
                 "A model of weaker inductive bias has the higher test error",
-                "Fig. 5",
-                "difference of test error",
-                _OF_BIAS,
-                _without_against_convolution,
-                larger("error_percent"),
-                holds_above=0,
+                measure="difference of test error",
+                find=larger("error_percent"),
             ),
         ),
-        _measured,
+        lambda rows, _: _published(rows),
         _published,
     ),
     "fit_by_window": Evidence(
-        TABLE,
+        "fit",
         (
-            Claim(
+            _of_windows(
                 "local_attention_fits_better",
                 "Local attention has a lower training loss than global attention",
-                "Fig. 7",
-                "difference of training NLL",
-                _OF_WINDOWS,
-                _local_against_global,
-                smaller("nll_train"),
-                holds_above=0,
+                measure="difference of training NLL",
+                find=smaller("nll_train"),
             ),
-            Claim(
+            _of_windows(
                 "local_attention_errs_less",
                 "Local attention has a lower test error than global attention",
-                "Fig. 7",
-                "difference of test error",
-                _OF_WINDOWS,
-                _local_against_global,
-                smaller("error_percent"),
-                holds_above=0,
+                measure="difference of test error",
+                find=smaller("error_percent"),
             ),
         ),
-        _measured,
+        lambda rows, _: _published(rows),
         _published,
     ),
 }

@@ -1,9 +1,7 @@
 """The claim that attention goes by shape more than convolution does."""
 
-from vitscope.claims.claim import Claim, attention_against_convolution
+from vitscope.claims.claim import Claim, Evidence, attention_against_convolution
 from vitscope.claims.comparing import larger, value_in_row
-from vitscope.claims.evidence import Evidence
-from vitscope.measures.classification.table_shape_texture import TABLE
 
 _RULE = (
     "The paper infers this from Fig. 2b (Section 3) and has no such figure. The value is the "
@@ -14,7 +12,7 @@ _RULE = (
 
 CLAIMS = {
     "shape_texture": Evidence(
-        TABLE,
+        "shape_texture",
         (
             Claim(
                 "msa_goes_by_shape",

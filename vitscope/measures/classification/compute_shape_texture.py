@@ -1,18 +1,15 @@
 """Shape bias: whether a model decides by shape or texture, where these show different classes."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from vitscope.data.split import Split
 from vitscope.errors import VitscopeError
+from vitscope.files.arrays import Array
 from vitscope.measures.given import OnPredictions
 from vitscope.measures.intervals import TAILS, bootstrap_means
-
-Array = npt.NDArray[Any]
 
 ALL = "all"
 
@@ -58,7 +55,7 @@ def shape_biases(
 
 
 def _groups(shape: Array, classes: Sequence[str]) -> Iterator[tuple[str, Array]]:
-    """Yield the positions of all images, then those of the images of each shape that occurs."""
+    """Yield the positions of all images, then of the images of each shape that occurs."""
     yield ALL, np.arange(len(shape))
     for number in np.unique(shape):
         yield classes[number], np.flatnonzero(shape == number)

@@ -1,9 +1,53 @@
-"""Accuracy and calibration of the predictions of a model."""
+"""Accuracy and calibration of the predictions of a model.
+
+The table `classification`: one row per model.
+
+As the authors define them. A prediction is *confident* if its confidence is above 0.9.
+
+- `accuracy_90`: accuracy among confident predictions; null if none is confident
+- `unconfidence_90`: among wrong predictions, the share that is not confident; null if none is
+  wrong
+- `iou`: TP / (TP + FP + FN) of each class, mean over the classes that occur as labels
+- `iou_90`: the same of confident predictions alone, over the classes that occur among their
+  labels; null if none is confident
+- `frequency_90`: the share of predictions that are confident
+- `brier`: squared error of the probabilities against 1 for the label and 0 else, summed over
+  classes, mean over images
+- `ece`: share of images times the distance of accuracy and mean confidence, summed over the bins
+  of `reliability`
+- `signed_ece`: the same with mean confidence minus accuracy: positive where a model is
+  overconfident
+
+Two details of the authors' code are left out: small numbers (1e-7) in denominators, which give 0
+where the table has null, and bins that sum the confidence over [low, high) but count images over
+(low, high]. If no confidence is on the edge of a bin, both together change no score by more than
+1e-6.
+"""
 
 from dataclasses import dataclass
 
+from vitscope.files.tables import Table
 from vitscope.measures.measure import Case, Given, Measure
 from vitscope.settings.section import setting
+
+TABLE = Table(
+    "classification",
+    {
+        "model": ("string", "model, as the study names it"),
+        "images": ("int64", "number of images"),
+        "accuracy": ("float64", "share of the images whose class is found"),
+        "accuracy_90": ("float64", "the same among confident predictions; null if none is"),
+        "nll": ("float64", "negative log-likelihood, mean over images"),
+        "unconfidence_90": ("float64", "share of unconfident among wrong predictions"),
+        "iou": ("float64", "intersection over union, mean over classes"),
+        "iou_90": ("float64", "the same among confident predictions"),
+        "frequency_90": ("float64", "share of predictions that are confident"),
+        "top5": ("float64", "share of images whose class is among the five most probable"),
+        "brier": ("float64", "Brier score, summed over classes, mean over images"),
+        "ece": ("float64", "expected calibration error, in ten bins of equal width"),
+        "signed_ece": ("float64", "the same with its sign: positive where overconfident"),
+    },
+)
 
 
 @dataclass(frozen=True)

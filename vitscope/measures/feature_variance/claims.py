@@ -3,8 +3,7 @@
 from functools import partial
 
 from vitscope.claims.by_block import COUNTED, about_blocks, falls, in_order, rises
-from vitscope.claims.evidence import Curve, Evidence
-from vitscope.measures.feature_variance.table import TABLE
+from vitscope.claims.claim import Curve, Evidence
 
 _RULE = f"The paper's Fig. 9 and D.1; the value is the feature map variance. {COUNTED}"
 
@@ -13,31 +12,23 @@ _claim = partial(about_blocks, _RULE, source="Fig. 9", value="variance")
 
 CLAIMS = {
     "feature_variance": Evidence(
-        TABLE,
+        "feature_variance",
         (
-            _claim(
-                "msa_reduces_variance",
-                "MSAs reduce the feature map variance",
-                kind="msa",
-                change=falls,
-            ),
+            _claim("msa_reduces_variance", "MSAs reduce the feature map variance", "msa", falls),
             _claim(
                 "conv_increases_variance",
                 "Convs that do not subsample increase the feature map variance",
-                kind="conv",
-                change=rises,
+                "conv",
+                rises,
             ),
             _claim(
-                "mlp_increases_variance",
-                "MLPs increase the feature map variance",
-                kind="mlp",
-                change=rises,
+                "mlp_increases_variance", "MLPs increase the feature map variance", "mlp", rises
             ),
             _claim(
                 "subsampling_reduces_variance",
                 "Subsampling reduces the feature map variance",
-                kind=None,
-                change=falls,
+                None,
+                falls,
             ),
         ),
         in_order,

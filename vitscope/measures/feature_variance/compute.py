@@ -1,16 +1,12 @@
 """The variance of feature maps over space, averaged over channels, for each image."""
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
+from vitscope.files.arrays import Array
 from vitscope.files.tensors import TensorFile, as_float, checksum
 from vitscope.measures.given import OnLatents
 from vitscope.measures.per_image import part_of
-
-Array = npt.NDArray[Any]
 
 # Maps are copied out of the memory map in slices, each small enough for the L2 cache.
 SLICE_BYTES = 1 << 20

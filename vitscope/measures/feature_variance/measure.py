@@ -1,6 +1,28 @@
-"""Feature map variance: over space, then its mean over channels and images."""
+"""Feature map variance: over space, then its mean over channels and images.
 
+The table `feature_variance`: one row per model and cut point, of all models that figures show.
+
+Figures are drawn from the same rows, one file per model, in
+`results/{study}/feature_variance/{model}.parquet`.
+
+The variance is unbiased, over the positions of a feature map; a map with one position has none, and
+its value is null. A cut point is a place on the residual stream, [networks.md](networks.md).
+
+A part has one row per cut point and image of a shard.
+"""
+
+from vitscope.files.tables import Table
+from vitscope.measures.columns import mean_columns, per_image_columns
 from vitscope.measures.measure import BY_DEPTH, FigureKind, Measure, mean_over_images
+
+TABLE = Table(
+    "feature_variance",
+    mean_columns("variance", "variance over space, mean over channels and images"),
+)
+PART = Table(
+    "variance_per_image", per_image_columns("variance", "variance over space, mean over channels")
+)
+
 
 MEASURE = Measure(
     needs="latents",

@@ -6,28 +6,14 @@ import numpy as np
 import pandas as pd
 
 from vitscope.claims.by_block import COUNTED, about_blocks, falls, rises, with_subsampling
-from vitscope.claims.claim import Claim, Finding, convolutional, share
-from vitscope.claims.evidence import Curve, Evidence
-from vitscope.measures.fourier.table import TABLE
+from vitscope.claims.claim import Curve, Evidence, Finding, claim, convolutional, share
 
 _COMPONENT = "delta_log_amplitude"
-_CURVES_RULE = (
-    "The paper's Fig. 2a. All pairs of cut points of a convolutional model count: a pair is in "
-    "favour if the deeper cut point has the larger high-frequency component, which is the log "
-    "amplitude at the highest frequency of the diagonal minus the log amplitude at frequency 0."
-)
 _BLOCKS_RULE = (
     "The paper's Fig. 8 and D.2; the value is the high-frequency component: the log amplitude at "
     "the highest frequency of the diagonal minus the log amplitude at frequency 0. The claim that "
     "subsampling raises it comes from the ResNet of Fig. 2a. "
     f"{COUNTED}"
-)
-_ENDS_RULE = (
-    "Not in the paper: in issue 7 of their code its authors say, with a figure, that the layers "
-    "at the ends of stages reduce high frequencies in ConvNeXt and not in ResNet. The last blocks "
-    "of the stages of a convolutional model count (the block before one that subsamples, and the "
-    "last block) if they do not subsample: a block is in favour if the high-frequency component "
-    "is lower after it than before it."
 )
 
 
@@ -47,84 +33,76 @@ def _components(curves: pd.DataFrame) -> pd.DataFrame:
     return last.assign(**{_COMPONENT: component})
 
 
-def _by_depth(rows: pd.DataFrame, blocks: pd.DataFrame) -> pd.DataFrame:
-    return with_subsampling(_components(_curves(rows, blocks)))
-
-
-def _rises_with_depth(curves: pd.DataFrame) -> Finding | None:
-    """Count the pairs of cut points of which the deeper has the higher high-frequency component."""
+@claim(
+    "The high-frequency component of a convolutional model rises with depth",
+    "Fig. 2a",
+    "share of pairs of cut points",
+    convolutional,
+)
+def conv_model_raises_high_frequency(curves: pd.DataFrame) -> Finding | None:
+    """The paper's Fig. 2a. All pairs of cut points of a convolutional model count: a pair is in
+    favour if the deeper cut point has the larger high-frequency component, which is the log
+    amplitude at the highest frequency of the diagonal minus the log amplitude at frequency 0.
+    """
     components = _components(curves)[_COMPONENT].dropna().to_numpy()
     first, second = np.triu_indices(len(components), k=1)
     return share(pd.Series(components[second] > components[first], dtype=bool))
 
 
-def _falls_at_ends_of_stages(points: pd.DataFrame) -> Finding | None:
-    """Count the Convs before a block that subsamples, and the last, after which it is lower."""
+@claim(
+    "Convs at the ends of stages reduce the high-frequency component",
+    "the authors, of ConvNeXt",
+    "share of ends of stages",
+    convolutional,
+)
+def stage_end_reduces_high_frequency(points: pd.DataFrame) -> Finding | None:
+    """Not in the paper: in issue 7 of their code its authors say, with a figure, that the layers at
+    the ends of stages reduce high frequencies in ConvNeXt and not in ResNet. The last blocks of the
+    stages of a convolutional model count (the block before one that subsamples, and the last block)
+    if they do not subsample: a block is in favour if the high-frequency component is lower after it
+    than before it.
+    """
     ends = points["subsampling"].shift(-1, fill_value=True)
     chosen = ends & (points["kind"] == "conv") & ~points["subsampling"]
     return share(points[_COMPONENT].diff()[chosen].dropna() < 0)
 
 
-_claim = partial(about_blocks, _BLOCKS_RULE, value=_COMPONENT)
+_claim = partial(about_blocks, _BLOCKS_RULE, source="Fig. 8", value=_COMPONENT)
 
 _CURVES = Evidence(
-    TABLE,
-    (
-        Claim(
-            "conv_model_raises_high_frequency",
-            "The high-frequency component of a convolutional model rises with depth",
-            "Fig. 2a",
-            "share of pairs of cut points",
-            _CURVES_RULE,
-            convolutional,
-            _rises_with_depth,
-        ),
-    ),
+    "fourier",
+    (conv_model_raises_high_frequency,),
     _curves,
     curve=Curve("frequency", _COMPONENT, by="index"),
 )
 _BLOCKS = Evidence(
-    TABLE,
+    "fourier",
     (
         _claim(
-            "msa_reduces_high_frequency",
-            "MSAs reduce the high-frequency component",
-            source="Fig. 8",
-            kind="msa",
-            change=falls,
+            "msa_reduces_high_frequency", "MSAs reduce the high-frequency component", "msa", falls
         ),
         _claim(
             "conv_increases_high_frequency",
             "Convs that do not subsample increase the high-frequency component",
-            source="Fig. 8",
-            kind="conv",
-            change=rises,
+            "conv",
+            rises,
         ),
         _claim(
             "mlp_increases_high_frequency",
             "MLPs increase the high-frequency component",
-            source="Fig. 8",
-            kind="mlp",
-            change=rises,
+            "mlp",
+            rises,
         ),
         _claim(
             "subsampling_increases_high_frequency",
             "Subsampling increases the high-frequency component",
+            None,
+            rises,
             source="Fig. 2a",
-            kind=None,
-            change=rises,
         ),
-        Claim(
-            "stage_end_reduces_high_frequency",
-            "Convs at the ends of stages reduce the high-frequency component",
-            "the authors, of ConvNeXt",
-            "share of ends of stages",
-            _ENDS_RULE,
-            convolutional,
-            _falls_at_ends_of_stages,
-        ),
+        stage_end_reduces_high_frequency,
     ),
-    _by_depth,
+    lambda rows, blocks: with_subsampling(_components(_curves(rows, blocks))),
     curve=Curve("depth", _COMPONENT),
 )
 

@@ -5,19 +5,16 @@ and the variances in bands of frequency come from the transform of the whole map
 """
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
+from vitscope.files.arrays import Array
 from vitscope.files.tensors import TensorFile
 from vitscope.measures.fourier.diagonal import HalfDiagonal, diagonal_steps
 from vitscope.measures.fourier.plane import BANDS, Plane, WholeSpectrum
 from vitscope.measures.given import OnLatents
 from vitscope.measures.slices import measure_slices
-
-Array = npt.NDArray[Any]
 
 
 class Transforms:

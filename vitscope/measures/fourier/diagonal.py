@@ -1,17 +1,14 @@
 """The Fourier amplitudes of square maps along the half-diagonal, as the authors measure them."""
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 
-Array = npt.NDArray[Any]
+from vitscope.files.arrays import Array
 
 # The authors add it to the amplitude before they take the logarithm.
 FLOOR = np.float32(1e-6)
 
 # OpenBLAS computes a product of at most this many multiplications in the thread that asks for it.
-# Threads of its own would get in the way of those of the caller and change the order of sums.
+# Threads of its own would get in the way of the caller's threads and change the order of sums.
 _PRODUCT = 1 << 18
 _MAPS_IN_A_PRODUCT = 16
 

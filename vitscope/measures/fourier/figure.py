@@ -1,25 +1,96 @@
-"""Relative log amplitudes over frequency, and their ends by depth: Fig. D.2 of the paper."""
+"""Log amplitudes over frequency, and by depth: Fig. 2a, 8 and D.2 of the paper; and bands."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import pandas as pd
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import FixedLocator, FuncFormatter, MultipleLocator, PercentFormatter
 
-from vitscope.drawing import layout
+from vitscope.claims.published import Published
 from vitscope.drawing.axes import depth_bar, share_scale
 from vitscope.drawing.figure import Member
-from vitscope.measures.fourier.figure_shared import (
-    AMPLITUDE,
-    COMPONENT,
-    curves_of,
-    draw_curves,
-    draw_ends,
+from vitscope.drawing.looks import (
+    FREQUENCY_BANDS,
+    GRAY,
+    THIN,
+    Look,
+    curve_of_depth,
+    depth_color,
+    points_of_depth,
 )
+from vitscope.drawing.panels import Panel, make_panels, stack_panels
+
+AMPLITUDE = "Δ log amplitude"
+COMPONENT = "Δ log amplitude at 1.0π"
+
+# For what stands for points of all depths.
+_MIDDLE = depth_color(0.5)
+
+
+def curves_of(table: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
+    """Return the curves along the half-diagonal, and by which columns they are in order."""
+    return table[table["measure"] == "diagonal"], ["index", "frequency"]
+
+
+def _ends_of(curves: pd.DataFrame) -> pd.DataFrame:
+    """Return the point at 1.0 pi of each cut point; its values are null where there is none.
+
+    Maps of one or two pixels a side have frequency 0 alone, those that are not square no diagonal.
+    """
+    ends = curves.groupby("index").tail(1).reset_index(drop=True)
+    values = ["delta_log_amplitude", "ci_low", "ci_high"]
+    return ends.assign(**ends[values].where(ends["frequency"] > 0))
+
+
+def draw_curves(axes: Axes, curves: pd.DataFrame) -> None:
+    """Draw the curve of each cut point that has one, in the colour of its depth."""
+    for _, curve in curves.groupby("index"):
+        if len(curve) > 1:
+            style = curve_of_depth(curve["depth"].iloc[0])
+            axes.plot(curve["frequency"], curve["delta_log_amplitude"], **style)
+    _say_if_empty(axes)
+    axes.set_xlim(0, 1)
+    axes.xaxis.set_major_locator(FixedLocator([0, 0.5, 1]))
+    axes.xaxis.set_minor_locator(MultipleLocator(0.1))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.1f}π"))
+
+
+def draw_ends(panel: Panel) -> None:
+    """Draw the values at 1.0 pi by depth, their interval, the bands, and published values.
+
+    Published values of another model have an axis of their own.
+    """
+    ends, look, theirs = _ends_of(panel.rows), panel.look, panel.theirs
+    back = panel.behind(AMPLITUDE)
+    panel.draw_bands(ends, back)
+    if theirs:
+        _draw_points(back, theirs.points, look, published=True)
+        panel.name_published(theirs, color=_MIDDLE)
+    if ends["delta_log_amplitude"].notna().any():
+        panel.draw_interval(ends["depth"], ends["ci_low"], ends["ci_high"], _MIDDLE)
+        _draw_points(panel.axes, ends, look, published=False)
+    _say_if_empty(panel.axes)
+
+
+def _draw_points(axes: Axes, points: pd.DataFrame, look: Look, published: bool) -> None:
+    depth, value = points["depth"], points["delta_log_amplitude"]
+    below = 2.4 if published else 2.8
+    line: dict[str, Any] = {"color": GRAY, "linewidth": THIN, "linestyle": "-:"[published]}
+    axes.plot(depth, value, **line, clip_on=False, zorder=below)
+    style = points_of_depth(look, depth, hollow=published)
+    axes.scatter(depth, value, **style, clip_on=False, zorder=below + 0.1)
+
+
+def _say_if_empty(axes: Axes) -> None:
+    if not axes.lines:
+        axes.text(0.5, 0.5, "undefined for these maps", ha="center", transform=axes.transAxes)
 
 
 def plot(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
     """Draw two panels per model: its curves, and below them their values at 1.0 pi by depth."""
-    upper, lower = layout.stacked_panels(len(members), 2)
+    upper, lower = stack_panels(len(members), 2)
     for panel in upper.of_models(members, *curves_of(table)):
         draw_curves(panel.axes, panel.rows)
     for panel in lower.of_models(members, *curves_of(table)):
@@ -28,3 +99,73 @@ def plot(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
     depth_bar(upper.axes)
     upper.label("Frequency", AMPLITUDE)
     return lower.finish("Normalized depth", COMPONENT)
+
+
+def plot_curves(
+    table: pd.DataFrame, members: Sequence[Member], published: Mapping[str, Published]
+) -> Figure:
+    """Draw one panel per model, and below it, if there are any, one of the published curves.
+
+    All panels have the same scale and colours.
+    """
+    rows = stack_panels(len(members), 2 if published else 1)
+    for panel in rows[0].of_models(members, *curves_of(table)):
+        draw_curves(panel.axes, panel.rows)
+    drawn = list(rows[0].axes)
+    for axes, member in zip(rows[1].axes if published else (), members, strict=bool(published)):
+        theirs = published.get(member.model)
+        if theirs is None:
+            axes.remove()
+            continue
+        points = theirs.points
+        draw_curves(axes, points.assign(depth=points["index"] / points["index"].max()))
+        same = "" if theirs.same_model else "\n(another model)"
+        axes.set_title(f"Published: {theirs.series}{same}")
+        drawn.append(axes)
+    share_scale(drawn)
+    depth_bar(drawn)
+    for row in rows:
+        row.label("Frequency", AMPLITUDE)
+    return rows[0].figure
+
+
+def plot_depth(
+    table: pd.DataFrame, members: Sequence[Member], published: Mapping[str, Published]
+) -> Figure:
+    """Draw one panel per model: the log amplitude at 1.0 pi, relative to that at 0, by depth.
+
+    Published values of another model have an axis of their own on the right: only shapes compare.
+    """
+    panels = make_panels(len(members))
+    for panel in panels.of_models(members, *curves_of(table), published):
+        draw_ends(panel)
+    return panels.finish("Normalized depth", COMPONENT)
+
+
+def _label_bands(table: pd.DataFrame) -> dict[str, str]:
+    """Return what to call each band: where it ends."""
+    limits = table.drop_duplicates("band").set_index("band")
+    begin, end = (f"{edge:g}π" for edge in limits.loc["middle", ["above", "up_to"]])
+    ends = {"low": f"up to {begin}", "middle": f"{begin} to {end}", "high": f"above {end}"}
+    return {band: f"{band}: {ends[band]}" for band in FREQUENCY_BANDS}
+
+
+def _draw_frequency_bands(panel: Panel, labels: dict[str, str]) -> None:
+    for band, style in FREQUENCY_BANDS.items():
+        points = panel.rows[panel.rows["band"] == band].reset_index(drop=True)
+        if band == "low":
+            panel.draw_bands(points)
+        panel.legend.add_line(labels[band], style)
+        depth, color = points["depth"], style["color"]
+        panel.draw_interval(depth, points["ci_low"], points["ci_high"], color)
+        panel.draw_curve(depth, points["share"], **style)
+
+
+def plot_spectrum(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
+    """Draw one panel per model: what share of the variance each band has, by normalized depth."""
+    panels = make_panels(len(members))
+    for panel in panels.of_models(members, table):
+        _draw_frequency_bands(panel, _label_bands(table))
+        panel.axes.set_ylim(0, 1)
+        panel.axes.yaxis.set_major_formatter(PercentFormatter(1, symbol=" %"))
+    return panels.finish("Normalized depth", "Share of the variance")

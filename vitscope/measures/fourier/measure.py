@@ -1,10 +1,58 @@
-"""Fourier-transformed feature maps: log amplitudes by frequency, and the variance in bands."""
+"""Fourier-transformed feature maps: log amplitudes by frequency, and the variance in bands.
+
+The table `fourier`: one row per model, cut point, measure and frequency.
+
+The measure `diagonal` is the authors': F(k, k) from frequency 0 on. Its frequencies are their
+labels, evenly from 0 to 1, which [figures.md](figures.md#fourier_curves) explains. The
+high-frequency component of a cut point is the row with frequency 1. A map that is one or two pixels
+wide has only frequency 0. A map that is not square has no diagonal: one row with frequency 0 and
+null values.
+
+The measure `radial` is the mean over rings of the whole transform: log(|F| + 10⁻⁶) over all
+components whose distance from frequency 0 rounds to the same whole number, halves down, from 0 to
+half of the size, mean over channels and images. Its frequencies are the radii of the rings, with 1
+at the end of an axis; for an odd size the last one is slightly below 1. Corners beyond are left
+out. If a map is not square, distances are relative to the end of each axis and counted in steps of
+the longer one.
+
+An amplitude of 0 has the logarithm of 10⁻⁶, -13.8: a constant map has it at every frequency but 0.
+Feature maps with values that are not finite are an error.
+
+A part has one row per cut point, image, quantity and frequency.
+"""
 
 from dataclasses import dataclass
 
+from vitscope.files.tables import Table
 from vitscope.measures.fourier.measure_spectrum import Settings as SpectrumSettings
 from vitscope.measures.measure import BY_DEPTH, Case, FigureKind, Given, Measure, Merge, bootstrap
+from vitscope.networks.finding.cut_point_columns import CUT_POINT
 from vitscope.settings.section import setting
+
+TABLE = Table(
+    "fourier",
+    {
+        **CUT_POINT,
+        "images": ("int64", "number of images"),
+        "measure": ("string", "diagonal: along the half-diagonal; radial: azimuthal mean"),
+        "frequency": ("float64", "frequency, in units of pi"),
+        "log_amplitude": ("float64", "log amplitude, mean over channels and images"),
+        "delta_log_amplitude": ("float64", "log amplitude minus the log amplitude at frequency 0"),
+        "ci_low": ("float64", "lower end of the 95 % bootstrap interval of the difference"),
+        "ci_high": ("float64", "upper end of the 95 % bootstrap interval of the difference"),
+    },
+)
+
+PART = Table(
+    "fourier_per_image",
+    {
+        "index": ("int32", "position of the cut point, 0 for the stem"),
+        "image": ("int64", "position of the image among those that are measured"),
+        "quantity": ("string", "diagonal or radial: a log amplitude; low, middle or high: a band"),
+        "step": ("int32", "frequency, in steps from 0 to the highest; 0 for a band"),
+        "value": ("float64", "log amplitude, or variance over space; mean over channels"),
+    },
+)
 
 
 @dataclass(frozen=True)

@@ -1,14 +1,45 @@
-"""The variance of feature maps in bands of frequency, from the parts of `fourier`."""
+"""The variance of feature maps in bands of frequency, from the parts of `fourier`.
+
+The table `spectrum`: one row per model, cut point and band.
+
+The frequency of a component is the length of its vector, in units of pi: 1 at the end of an axis,
+up to √2 in the corners. A component on the edge between two bands belongs to the lower one;
+frequency 0 belongs to none. By Parseval's theorem the variances of the three bands add up to the
+variance of `feature_variance`: each is the sum of |F|² over the components of the band, over P (P -
+1) for maps with P pixels. Maps with one pixel have no variance: null.
+
+`share` is null for a band without components, whose variance is 0, for a band that has all
+components of the map, and if the map has no variance. Its interval comes from the same share of the
+means over resampled images.
+"""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from vitscope.errors import VitscopeError
+from vitscope.files.tables import Table
 from vitscope.measures.measure import FigureKind, Measure, Merge, own_settings_and_bootstrap
+from vitscope.networks.finding.cut_point_columns import CUT_POINT
 from vitscope.settings.section import setting
 
 if TYPE_CHECKING:
     from vitscope.settings.study import Study
+
+TABLE = Table(
+    "spectrum",
+    {
+        **CUT_POINT,
+        "images": ("int64", "number of images"),
+        "band": ("string", "low, middle or high"),
+        "above": ("float64", "frequency above which the band begins, in units of pi"),
+        "up_to": ("float64", "highest frequency of the band; the root of 2 is in the corners"),
+        "components": ("int32", "Fourier components of a map that lie in the band"),
+        "variance": ("float64", "variance over space in the band, mean over channels, images"),
+        "share": ("float64", "share of the variance of all bands; null where it is undefined"),
+        "ci_low": ("float64", "lower end of the 95 % bootstrap interval of the share"),
+        "ci_high": ("float64", "upper end of the 95 % bootstrap interval of the share"),
+    },
+)
 
 
 @dataclass(frozen=True)

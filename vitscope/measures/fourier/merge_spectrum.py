@@ -1,17 +1,14 @@
 """The variance of feature maps in bands of frequency: means and shares."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
+from vitscope.files.arrays import Array
 from vitscope.measures.fourier.plane import BANDS, Plane
 from vitscope.measures.given import Parts
 from vitscope.measures.intervals import TAILS, bootstrap_means
-
-Array = npt.NDArray[Any]
 
 
 def _shares(variance: Array) -> Array:

@@ -5,15 +5,12 @@ to the root of 2 in the corners.
 """
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy.fft import fftfreq, rfft2, rfftfreq
 
+from vitscope.files.arrays import Array
 from vitscope.measures.fourier.diagonal import FLOOR
-
-Array = npt.NDArray[Any]
 
 BANDS = ("low", "middle", "high")
 # Frequencies are roots of sums of squares: one on an edge must not fall off it.

@@ -2,9 +2,14 @@
 
 import pandas as pd
 
-from vitscope.claims.claim import Claim, Finding, attention_against_convolution, share
-from vitscope.claims.evidence import Curve, Evidence
-from vitscope.measures.frequency_noise.table import TABLE
+from vitscope.claims.claim import (
+    Curve,
+    Evidence,
+    Finding,
+    attention_against_convolution,
+    claim,
+    share,
+)
 
 _RULE = (
     "The paper's Fig. 2b. Frequencies of the noise above 0.5 pi (high) or below it (low) count: a "
@@ -22,46 +27,37 @@ def _both(ours: pd.DataFrame, theirs: pd.DataFrame) -> pd.DataFrame:
     return both.dropna(subset=["change", "change_versus"])
 
 
-def _withstands_high(ours: pd.DataFrame, theirs: pd.DataFrame) -> Finding | None:
+@claim(
+    "MSAs withstand noise of high frequency better than Convs do",
+    "Fig. 2b",
+    "share of frequencies above 0.5 pi",
+    attention_against_convolution,
+    rule=_RULE,
+)
+def msa_withstands_high_frequency_noise(ours: pd.DataFrame, theirs: pd.DataFrame) -> Finding | None:
     """Count the high frequencies at which the first model loses less accuracy."""
     both = _both(ours, theirs).query(f"frequency > {_MIDDLE}")
     return share(both["change"] > both["change_versus"])
 
 
-def _suffers_low(ours: pd.DataFrame, theirs: pd.DataFrame) -> Finding | None:
+@claim(
+    "Convs withstand noise of low frequency better than MSAs do",
+    "Fig. 2b",
+    "share of frequencies below 0.5 pi",
+    attention_against_convolution,
+    rule=_RULE,
+)
+def conv_withstands_low_frequency_noise(ours: pd.DataFrame, theirs: pd.DataFrame) -> Finding | None:
     """Count the low frequencies at which the first model loses more accuracy."""
     both = _both(ours, theirs).query(f"frequency < {_MIDDLE}")
     return share(both["change"] < both["change_versus"])
 
 
-def _measured(rows: pd.DataFrame, _blocks: pd.DataFrame) -> pd.DataFrame:
-    return rows[["frequency", "change"]].sort_values("frequency", ignore_index=True)
-
-
 CLAIMS = {
     "frequency_noise": Evidence(
-        TABLE,
-        (
-            Claim(
-                "msa_withstands_high_frequency_noise",
-                "MSAs withstand noise of high frequency better than Convs do",
-                "Fig. 2b",
-                "share of frequencies above 0.5 pi",
-                _RULE,
-                attention_against_convolution,
-                _withstands_high,
-            ),
-            Claim(
-                "conv_withstands_low_frequency_noise",
-                "Convs withstand noise of low frequency better than MSAs do",
-                "Fig. 2b",
-                "share of frequencies below 0.5 pi",
-                _RULE,
-                attention_against_convolution,
-                _suffers_low,
-            ),
-        ),
-        _measured,
+        "frequency_noise",
+        (msa_withstands_high_frequency_noise, conv_withstands_low_frequency_noise),
+        lambda rows, _: rows[["frequency", "change"]].sort_values("frequency", ignore_index=True),
         curve=Curve("frequency", "change"),
     )
 }

@@ -12,7 +12,8 @@ import pandas as pd
 
 from vitscope.data.image_rows import known_labels, rows_to_classify
 from vitscope.errors import VitscopeError
-from vitscope.measures.frequency_noise.noise import Array, half_plane, noises, ring, signs
+from vitscope.files.arrays import Array
+from vitscope.measures.frequency_noise.noise import half_plane, noises, ring, signs
 from vitscope.measures.given import OnModel
 from vitscope.measures.intervals import accuracy_changes
 

@@ -10,12 +10,13 @@ from matplotlib.figure import Figure
 from matplotlib.offsetbox import AnnotationBbox, OffsetImage
 
 from vitscope.claims.published import Published
-from vitscope.drawing import layout
 from vitscope.drawing.axes import axes_of_published, share_zero
 from vitscope.drawing.figure import Member
+from vitscope.drawing.legends import published_label
 from vitscope.drawing.looks import DOTTED, THREAD, ZERO, looks_of
-from vitscope.drawing.text import published_label
-from vitscope.measures.frequency_noise.noise import Array, half_plane, noises, ring, signs
+from vitscope.drawing.panels import make_panels
+from vitscope.files.arrays import Array
+from vitscope.measures.frequency_noise.noise import half_plane, noises, ring, signs
 
 _LABEL = "Δ accuracy (pp)"
 
@@ -114,7 +115,7 @@ def plot(
 
     Published points of other models have an axis of their own on the right, with the same zero.
     """
-    panels = layout.panels(1)
+    panels = make_panels(1)
     many = sum(len(member.label) for member in members) >= _MANY
     panels.resize(_WIDE if many else None, _HEIGHT)
     (axes,) = panels.axes

@@ -5,14 +5,11 @@ By numpy, so that every model gets the same on any device.
 
 from collections.abc import Iterable, Iterator, Sequence
 from math import ceil
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from vitscope.files.arrays import Array
 from vitscope.measures.frequency_noise.rings import sides
-
-Array = npt.NDArray[Any]
 
 
 def ring(frequency: float, width: float, size: int) -> Array:
@@ -47,7 +44,7 @@ def half_plane(mask: Array) -> Array:
 def signs(seed: int, rows: Sequence[int], size: int, channels: int = 3) -> Array:
     """Return 1 or -1, each as likely, as float32 (N, channels, size, size).
 
-    Those of an image depend on the seed and on its row in the artefact, and on nothing else.
+    The signs of an image depend on the seed and on its row in the artefact, and on nothing else.
     """
     count = channels * size * size
     words = [

@@ -10,11 +10,16 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
-from vitscope.claims.claim import Claim, Finding, attending, attention_against_convolution
+from vitscope.claims.claim import (
+    Evidence,
+    Finding,
+    attending,
+    attention_against_convolution,
+    claim,
+)
 from vitscope.claims.comparing import difference
-from vitscope.claims.evidence import Evidence
-from vitscope.measures.hessian.table import TABLE
-from vitscope.measures.intervals import TAILS, Array, bootstrap_means
+from vitscope.files.arrays import Array
+from vitscope.measures.intervals import TAILS, bootstrap_means
 
 # Of the interval over batches; the batches of each of two models are resampled by its own seed.
 _RESAMPLES = 2000
@@ -28,10 +33,6 @@ _RULE = (
     "the interval is a bootstrap over batches, and too narrow with few batches. Published shares "
     "are areas under the published densities."
 )
-
-
-def _measured(rows: pd.DataFrame, _blocks: pd.DataFrame) -> pd.DataFrame:
-    return rows[["batch", "eigenvalue"]].assign(weight=1.0)
 
 
 def _published(points: pd.DataFrame) -> pd.DataFrame:
@@ -94,7 +95,15 @@ def _difference(terms: Terms, more: pd.DataFrame, less: pd.DataFrame) -> Finding
     return found and replace(found, interval=_interval(terms, more, less))
 
 
-def _has_negative(points: pd.DataFrame) -> Finding | None:
+@claim(
+    "The Hessian of MSAs has negative eigenvalues",
+    "Fig. 4",
+    "share of eigenvalues",
+    attending,
+    rule=_RULE,
+    holds_above=0.01,
+)
+def msa_has_negative_eigenvalues(points: pd.DataFrame) -> Finding | None:
     """Find the share of negative eigenvalues; in a published density there are none to count."""
     share = _ratio(_negative_share(points))
     if share is None or "batch" not in points:
@@ -102,7 +111,15 @@ def _has_negative(points: pd.DataFrame) -> Finding | None:
     return Finding(share, *_counts(points), interval=_interval(_negative_share, points))
 
 
-def _more_negative(ours: pd.DataFrame, theirs: pd.DataFrame) -> Finding | None:
+@claim(
+    "The Hessian of MSAs has more negative eigenvalues than that of Convs",
+    "Fig. 4",
+    "difference of the share of eigenvalues",
+    attention_against_convolution,
+    rule=_RULE,
+    holds_above=0,
+)
+def msa_has_more_negative_eigenvalues(ours: pd.DataFrame, theirs: pd.DataFrame) -> Finding | None:
     """Find by how much the first model has the larger share of negative eigenvalues."""
     found = _difference(_negative_share, ours, theirs)
     if found is None or not all("batch" in points for points in (ours, theirs)):
@@ -111,47 +128,30 @@ def _more_negative(ours: pd.DataFrame, theirs: pd.DataFrame) -> Finding | None:
     return replace(found, count=count, total=total, versus=_counts(theirs))
 
 
-def _smaller_positive(ours: pd.DataFrame, theirs: pd.DataFrame) -> Finding | None:
+@claim(
+    "Positive eigenvalues of the Hessian of MSAs are smaller than those of Convs",
+    "Fig. 1c, Fig. 4",
+    "difference of mean magnitude in decades",
+    attention_against_convolution,
+    rule=_RULE,
+    holds_above=0,
+)
+def msa_has_smaller_positive_eigenvalues(
+    ours: pd.DataFrame, theirs: pd.DataFrame
+) -> Finding | None:
     """Find by how many decades the first model has the smaller positive eigenvalues."""
     return _difference(_positive_decades, theirs, ours)
 
 
 CLAIMS = {
     "hessian": Evidence(
-        TABLE,
+        "hessian",
         (
-            Claim(
-                "msa_has_negative_eigenvalues",
-                "The Hessian of MSAs has negative eigenvalues",
-                "Fig. 4",
-                "share of eigenvalues",
-                _RULE,
-                attending,
-                _has_negative,
-                holds_above=0.01,
-            ),
-            Claim(
-                "msa_has_more_negative_eigenvalues",
-                "The Hessian of MSAs has more negative eigenvalues than that of Convs",
-                "Fig. 4",
-                "difference of the share of eigenvalues",
-                _RULE,
-                attention_against_convolution,
-                _more_negative,
-                holds_above=0,
-            ),
-            Claim(
-                "msa_has_smaller_positive_eigenvalues",
-                "Positive eigenvalues of the Hessian of MSAs are smaller than those of Convs",
-                "Fig. 1c, Fig. 4",
-                "difference of mean magnitude in decades",
-                _RULE,
-                attention_against_convolution,
-                _smaller_positive,
-                holds_above=0,
-            ),
+            msa_has_negative_eigenvalues,
+            msa_has_more_negative_eigenvalues,
+            msa_has_smaller_positive_eigenvalues,
         ),
-        _measured,
+        lambda rows, _: rows[["batch", "eigenvalue"]].assign(weight=1.0),
         _published,
     )
 }

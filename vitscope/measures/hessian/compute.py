@@ -7,9 +7,8 @@ import numpy as np
 import pandas as pd
 
 from vitscope.measures.given import OnLoss
-from vitscope.measures.hessian.batches import Loss, over_batches
 from vitscope.measures.hessian.lanczos import largest
-from vitscope.measures.hessian.operator import Hessian
+from vitscope.measures.hessian.operator import Hessian, Loss, over_batches
 from vitscope.progress import Say
 
 

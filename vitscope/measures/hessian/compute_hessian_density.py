@@ -6,9 +6,8 @@ from typing import Any
 import pandas as pd
 
 from vitscope.measures.given import OnLoss
-from vitscope.measures.hessian.batches import Loss, over_batches
 from vitscope.measures.hessian.lanczos import quadrature
-from vitscope.measures.hessian.operator import Hessian
+from vitscope.measures.hessian.operator import Hessian, Loss, over_batches
 from vitscope.progress import Say
 
 

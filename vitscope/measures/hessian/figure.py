@@ -1,10 +1,9 @@
-"""Hessian max eigenvalue spectra: Fig. 1c and Fig. 4 of the paper."""
+"""Hessian max eigenvalue spectra, Fig. 1c and 4 of the paper; the density of all eigenvalues."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from math import ceil, floor, log10
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure, SubFigure
@@ -13,12 +12,21 @@ from matplotlib.ticker import FixedLocator, LogFormatterMathtext, MaxNLocator, N
 
 from vitscope.claims.published import Published
 from vitscope.drawing.axes import axis_behind
-from vitscope.drawing.figure import Member
-from vitscope.drawing.looks import DOTTED, FOOT_MARK, GRAY, RANGE_ALPHA, Look, looks_of
-from vitscope.drawing.rows import rows_of
-from vitscope.drawing.text import percent, published_label
+from vitscope.drawing.figure import Member, rows_of
+from vitscope.drawing.legends import percent, published_label
+from vitscope.drawing.looks import (
+    DOTTED,
+    FOOT_MARK,
+    GRAY,
+    RANGE_ALPHA,
+    ZERO,
+    Look,
+    look_of,
+    looks_of,
+)
+from vitscope.drawing.panels import stack_panels
+from vitscope.files.arrays import Array
 
-Array = npt.NDArray[np.float64]
 Range = tuple[float, float]
 
 # The kernel that smooths a density, in decades, and how far an axis reaches beyond eigenvalues.
@@ -33,14 +41,14 @@ _WIDTH, _PANEL_HEIGHT, _LEGEND_HEIGHT = 5.5, 1.6, 0.15
 
 # An axis need not reach to where a published curve is below this share of its peak.
 _NEGLIGIBLE_SHARE = 0.02
-# Of the height of a panel, where the marks of a model are above those of another.
+# Of the height of a panel, by how much the marks of a model are above the marks of another.
 _FOOT = 0.035
 
 
 def density_per_decade(eigenvalues: Array, at: Array) -> Array:
     """Return the density of eigenvalues at values of one sign, per decade of magnitude.
 
-    That of both signs together adds up to 1.
+    Both signs together add up to 1.
     """
     same = eigenvalues[np.sign(eigenvalues) == np.sign(at[0])]
     off = (np.log10(np.abs(at))[:, None] - np.log10(np.abs(same))) / KERNEL
@@ -216,3 +224,51 @@ def plot(
         _legend(part, snapshot, rows, members, published)
     parts[-1].supxlabel("Hessian max eigenvalue")
     return figure
+
+
+# The kernel that smooths a density, over the range of the eigenvalues, and how far an axis reaches
+# beyond them, over the kernel.
+SHARE_OF_RANGE = 0.01
+_KERNELS_BEYOND = 5
+_NODES = 1500
+# How many decades below the peak an axis ends.
+_DECADES = 7
+
+
+def smoothed(nodes: Array, weights: Array, width: float, at: Array) -> Array:
+    """Return the density at some eigenvalues of a quadrature whose weights add up to 1."""
+    kernels = np.exp(-np.square((at[:, None] - nodes) / width) / 2) / (np.sqrt(2 * np.pi) * width)
+    density: Array = kernels @ weights
+    return density
+
+
+def _draw_whole_density(axes: Axes, rows: pd.DataFrame, color: str) -> None:
+    nodes = rows["node"].to_numpy()
+    quadratures = len(rows[["batch", "probe"]].drop_duplicates())
+    width = SHARE_OF_RANGE * (np.ptp(nodes) or 1.0)
+    at = np.linspace(
+        nodes.min() - _KERNELS_BEYOND * width, nodes.max() + _KERNELS_BEYOND * width, _NODES
+    )
+    density = smoothed(nodes, rows["weight"].to_numpy() / quadratures, width, at)
+    axes.set_yscale("log")
+    axes.set_ylim(density.max() / 10**_DECADES, 3 * density.max())
+    axes.set_xlim(at[0], at[-1])
+    axes.plot(at, density, color=color)
+    axes.fill_between(at, density, axes.get_ylim()[0], color=color, alpha=RANGE_ALPHA, lw=0)
+    axes.axvline(0, **ZERO, zorder=1)
+
+
+def plot_hessian_density(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
+    """Draw a row per snapshot and a panel per model, each with axes of its own."""
+    snapshots = list(dict.fromkeys(table["snapshot"]))
+    rows = stack_panels(len(members), len(snapshots))
+    for panels, snapshot in zip(rows, snapshots, strict=True):
+        for axes, member in zip(panels.axes, members, strict=True):
+            own = rows_of(table, member.model, snapshot=snapshot)
+            _draw_whole_density(axes, own, look_of(member.family).color)
+            axes.set_title(f"{member.label}, {snapshot}")
+        last = panels is rows[-1]
+        panels.label("Eigenvalue of the Hessian" if last else "", "Density")
+    lines = len(snapshots) * ceil(len(members) / rows[0].columns)
+    rows[0].resize(height=1.7 * lines + 0.2)
+    return rows[0].figure

@@ -10,12 +10,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from vitscope.files.arrays import Array
+
 Apply = Callable[[Tensor], Tensor]
-Array = npt.NDArray[np.float64]
 
 # How many vectors are kept in memory. When there are that many, it restarts: half of them are kept,
 # which span the best approximations so far, and further steps fill up the rest.

@@ -1,5 +1,14 @@
-"""The density of all eigenvalues of the Hessian, batch by batch."""
+"""The density of all eigenvalues of the Hessian, batch by batch.
 
+The table `hessian_density`: one row per model, snapshot, batch, probe and node.
+
+Stochastic Lanczos quadrature of the same Hessian: from each random vector, `density_steps` steps of
+Lanczos give as many nodes and weights (fewer if the spectrum has fewer eigenvalues). The mean over
+probes of the sum of `weight` times `node` estimates the trace of the Hessian over the number of
+parameters; with the square of `node`, its squared Frobenius norm over that number.
+"""
+
+from vitscope.files.tables import Table
 from vitscope.measures.hessian.measure import (
     SHARES,
     Settings,
@@ -8,6 +17,18 @@ from vitscope.measures.hessian.measure import (
     work_of_products,
 )
 from vitscope.measures.measure import Case, FigureKind, Given, Measure, Work
+
+TABLE = Table(
+    "hessian_density",
+    {
+        "model": ("string", "model, as the study names it"),
+        "snapshot": ("string", "moment of training; end for the trained model"),
+        "batch": ("int32", "batch of augmented images, from 0"),
+        "probe": ("int32", "random vector that Lanczos started from"),
+        "node": ("float64", "node of the quadrature, an eigenvalue"),
+        "weight": ("float64", "its weight; those of a probe add up to 1"),
+    },
+)
 
 
 def choose_probes(case: Case) -> Given:
@@ -24,7 +45,7 @@ def count_passes(case: Case) -> Work:
     return work_of_products(case, products, settings.density_steps, most=False)
 
 
-# Its settings are those of the largest eigenvalues.
+# It shares the settings of the largest eigenvalues.
 MEASURE = Measure(
     needs="loss",
     figures={"hessian_density": FigureKind(snapshots=True)},

@@ -1,4 +1,4 @@
-"""The Hessian of the loss on one batch, which is never formed: it is multiplied with vectors.
+"""The Hessian of the loss on batches, which is never formed: it is multiplied with vectors.
 
 The graph of the gradient is built once for each batch, and each product is one backward pass
 through it. That was measured to be faster than forward-mode derivatives of the gradient, which
@@ -6,8 +6,10 @@ compute the loss again for every vector, and than multiplying with several vecto
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
+import pandas as pd
 import torch
 from torch import Tensor, nn
 from torch.autograd.graph import Node
@@ -16,7 +18,9 @@ from torch.nn import functional
 from vitscope.errors import VitscopeError
 from vitscope.measures.hessian.lanczos import Start
 from vitscope.networks.building.plain_attention import plain_attention
-from vitscope.training.weight_decay import weight_decay_groups
+from vitscope.networks.building.timm_import import import_timm
+from vitscope.progress import Progress, Say
+from vitscope.training.augmented import Augmented
 
 # How far two evaluations of the same product may differ, as a multiple of the rounding error.
 DRIFT = 100
@@ -106,9 +110,11 @@ def of_model(model: nn.Module, images: Tensor, targets: Tensor, weight_decay: fl
     `weight_decay` / 2 times the sum of squares of the parameters that decay in training.
     """
     parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    # Matrices and kernels decay, and neither biases nor norms.
+    grouped = import_timm("timm.optim").param_groups_weight_decay
     decay = {
         id(parameter): group["weight_decay"]
-        for group in weight_decay_groups(model, weight_decay)
+        for group in grouped(model, weight_decay)
         for parameter in group["params"]
     }
     model.eval()
@@ -152,3 +158,44 @@ def require_deterministic(build: Callable[[], Hessian]) -> None:
             "The Hessian is not symmetric: an operation of the model has a derivative that is not "
             "its own (a rounding, a custom backward pass?), so that no spectrum can be measured."
         )
+
+
+# Before anything is measured, the Hessian is checked on this many images. A few are enough: what
+# the check finds is a property of the model, not of the images.
+CHECKED = 8
+
+
+@dataclass(frozen=True)
+class Loss:
+    """The loss whose Hessian is measured: of a model on batches of images, with weight decay."""
+
+    model: nn.Module
+    images: Augmented
+    batch_size: int
+    weight_decay: float
+    device: torch.device | None = None
+
+    def hessian(self, batch: int, images: int | None = None) -> Hessian:
+        """Return the Hessian on a batch, or on its first `images` images."""
+        first = batch * self.batch_size
+        pixels, targets = self.images.rows(first, first + (images or self.batch_size))
+        return of_model(
+            self.model.to(self.device),
+            pixels.to(self.device),
+            targets.to(self.device),
+            self.weight_decay,
+        )
+
+
+def over_batches(
+    loss: Loss, batches: Sequence[int], measure: Callable[[int, Hessian], pd.DataFrame], say: Say
+) -> pd.DataFrame:
+    """Return what `measure` makes of the Hessian on each batch, after checking the Hessian."""
+    checked = min(CHECKED, loss.batch_size)
+    require_deterministic(lambda: loss.hessian(batches[0], checked))
+    progress = Progress(len(batches), "batches", say)
+    tables = []
+    for batch in batches:
+        tables.append(measure(batch, loss.hessian(batch)))
+        progress.advance()
+    return pd.concat(tables, ignore_index=True)

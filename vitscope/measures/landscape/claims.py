@@ -3,13 +3,13 @@
 Their points are two numbers of a model: the curvature, and the spread of the NLL.
 """
 
+from functools import partial
+
 import numpy as np
 import pandas as pd
 
-from vitscope.claims.claim import Claim, attention_against_convolution
+from vitscope.claims.claim import Claim, Evidence, attention_against_convolution
 from vitscope.claims.comparing import smaller
-from vitscope.claims.evidence import Evidence
-from vitscope.measures.landscape.table import TABLE
 
 # The distance from the trained weights at which the paper's landscapes are compared.
 _RADIUS = 0.5
@@ -54,29 +54,25 @@ def _measured(grid: pd.DataFrame, _blocks: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame({"measure": ["curvature", "nll_spread"], "value": values})
 
 
+_claim = partial(
+    Claim, source="Fig. 1a", rule=_RULE, about=attention_against_convolution, holds_above=0
+)
+
 CLAIMS = {
     "landscape": Evidence(
-        TABLE,
+        "landscape",
         (
-            Claim(
+            _claim(
                 "msa_flattens_loss_at_minimum",
                 "The loss of MSAs is less curved at the trained weights than that of Convs",
-                "Fig. 1a",
-                "difference of curvature",
-                _RULE,
-                attention_against_convolution,
-                smaller("curvature"),
-                holds_above=0,
+                measure="difference of curvature",
+                find=smaller("curvature"),
             ),
-            Claim(
+            _claim(
                 "msa_flattens_loss",
                 "The loss of MSAs varies less around the trained weights than that of Convs",
-                "Fig. 1a",
-                "difference of the spread of the NLL",
-                _RULE,
-                attention_against_convolution,
-                smaller("nll_spread"),
-                holds_above=0,
+                measure="difference of the spread of the NLL",
+                find=smaller("nll_spread"),
             ),
         ),
         _measured,

@@ -1,11 +1,11 @@
 """The loss on a plane through the trained weights, which two random directions span.
 
-The directions are normalized by filter (Li et al. 2018), as the authors do it. The loss is that of
-augmented images plus a weight decay term, as in training.
+The directions are normalized by filter (Li et al. 2018), as the authors do it. The loss has a
+weight decay term and is of augmented images, as in training.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from hashlib import sha256
 from math import isfinite
 from typing import Any
@@ -91,7 +91,7 @@ def plane(model: nn.Module, seed: int) -> Iterator[Callable[[float, float], None
 
 
 def l2_terms(model: nn.Module) -> tuple[float, float]:
-    """Return the sum of the 2-norms of all parameter tensors, and that of their squares."""
+    """Return the sum of the 2-norms of all parameter tensors, and the sum of their squares."""
     norms = torch.stack(
         [
             torch.linalg.vector_norm(parameter.detach(), dtype=torch.float64)
@@ -112,10 +112,6 @@ def pick_precision(wanted: str, device: torch.device) -> str:
     return "bfloat16" if any(has.get(feature) for feature in FAST_BFLOAT16) else "float32"
 
 
-def _autocast(device: torch.device, precision: str) -> AbstractContextManager[None]:
-    return torch.autocast(device.type, torch.bfloat16, enabled=precision == "bfloat16")
-
-
 def _scored(logits: Tensor, targets: Tensor) -> dict[str, Tensor]:
     """Return the scores of each image for its likeliest target, and its loss for all targets."""
     log_probability = logits.double().log_softmax(1)
@@ -132,7 +128,8 @@ def scores(
     """
     scored = []
     # Autocast caches the weights that it converts: it must end before the weights move again.
-    with torch.inference_mode(), _autocast(device, precision):
+    autocast = torch.autocast(device.type, torch.bfloat16, enabled=precision == "bfloat16")
+    with torch.inference_mode(), autocast:
         for batch, targets in images.batches(batch_size):
             logits = model(batch.to(device, memory_format=LAYOUTS[precision])).float().cpu()
             if not logits.isfinite().all():

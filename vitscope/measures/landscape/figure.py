@@ -1,31 +1,111 @@
-"""The loss on a plane of weights, as a surface: Fig. 1a and Fig. C.4a of the paper."""
+"""The loss on a plane of weights: as a surface, as contours, and along two directions.
 
-from collections.abc import Mapping, Sequence
+The surface is Fig. 1a and Fig. C.4a of the paper.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
 from math import ceil
 
 import matplotlib
 import numpy as np
 import pandas as pd
+from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Normalize
+from matplotlib.contour import QuadContourSet
 from matplotlib.figure import Figure
+from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 from mpl_toolkits.mplot3d.art3d import Poly3DCollection
 from mpl_toolkits.mplot3d.axes3d import Axes3D
 
-from vitscope.claims.published import Published
 from vitscope.drawing.axes import color_bar
 from vitscope.drawing.figure import Member
-from vitscope.drawing.looks import LOSS_COLORS, THREAD
-from vitscope.drawing.panels import Panels
-from vitscope.measures.landscape.above_minimum import (
-    LABEL,
-    AboveMinimum,
-    Array,
-    above_minimum,
-    caveats,
-    common_cut,
-)
+from vitscope.drawing.looks import CENTRE, DOTTED, LOSS_COLORS, THREAD, UNDEFINED, looks_of
+from vitscope.drawing.panels import Panels, make_panels, make_square_panels
+from vitscope.errors import VitscopeError
+from vitscope.files.arrays import Array
+
+LABEL = "Loss above its minimum"
+
+# The paper shows what is below 42, which is 4.4 times the median of the published ViT.
+_CUT_OVER_MEDIAN = 4.4
+
+
+@dataclass(frozen=True)
+class AboveMinimum:
+    """The loss of a model above its minimum: a row for each y, NaN where it is not finite."""
+
+    x: Array
+    y: Array
+    loss: Array
+
+    def below(self, cut: float) -> Array:
+        """Return the loss, NaN where it is above the cut."""
+        return np.where(self.loss <= cut, self.loss, np.nan)
+
+
+@dataclass(frozen=True)
+class Landscapes:
+    """The landscapes of a figure, one for each model, and the loss at which all are cut."""
+
+    surfaces: list[AboveMinimum]
+    cut: float
+
+    @property
+    def cut_label(self) -> str:
+        """Where landscapes are cut, if any of them is."""
+        above = any(np.isnan(each.below(self.cut)).any() for each in self.surfaces)
+        return f"cut at {self.cut:.3g}" if above else ""
+
+
+def points_of(table: pd.DataFrame, member: Member) -> pd.DataFrame:
+    """Return the points of a model, x fastest: a whole grid, some of it finite."""
+    points = table[table["model"] == member.model].sort_values(["y", "x"], ignore_index=True)
+    if points.empty or len(points) != points["x"].nunique() * points["y"].nunique():
+        raise VitscopeError(
+            f"The landscape table has {len(points)} points of the model '{member.model}', which "
+            f"are no whole grid: delete the table and run again."
+        )
+    if not np.isfinite(points["loss"]).any():
+        raise VitscopeError(
+            f"The loss of {member.label} is finite nowhere on its landscape: check its checkpoint, "
+            f"or lower analysis.landscape.radius."
+        )
+    return points
+
+
+def above_minimum(table: pd.DataFrame, member: Member) -> AboveMinimum:
+    """Return the loss of a model on its grid, above the lowest point of it."""
+    points = points_of(table, member)
+    x, y = points["x"].unique(), points["y"].unique()
+    loss = points["loss"].to_numpy(np.float64).reshape(len(y), len(x))
+    finite = np.where(np.isfinite(loss), loss, np.nan)
+    return AboveMinimum(x, y, finite - np.nanmin(finite))
+
+
+def read_landscapes(table: pd.DataFrame, members: Sequence[Member]) -> Landscapes:
+    """Return the landscapes of models, and the loss at which they are cut.
+
+    It follows from the flattest one, so that it is whole and others rise as steeply as they are.
+    """
+    landscapes = [above_minimum(table, member) for member in members]
+    flattest = min(float(np.nanmedian(each.loss)) for each in landscapes)
+    highest = max(float(np.nanmax(each.loss)) for each in landscapes)
+    return Landscapes(landscapes, min(_CUT_OVER_MEDIAN * flattest, highest) or 1.0)
+
+
+def caveats(table: pd.DataFrame, members: Sequence[Member]) -> str:
+    """Return what of the training loss is missing from these landscapes, for all to see."""
+    shown = table[table["model"].isin([member.model for member in members])]
+    missing = []
+    if (shown["weight_decay"] == 0).any():
+        missing.append("without the L2 term")
+    if shown["clean"].any():
+        missing.append("on clean images")
+    return f"Not the loss of training: {' and '.join(missing)}" if missing else ""
+
 
 # As the paper shows it: from where, and the sides of the box that holds the plane and the cut.
 _ELEVATION, _AZIMUTH = 15, 15
@@ -94,23 +174,91 @@ def _draw_surface(axes: Axes3D, surface: AboveMinimum, cut: float, colors: Scala
     axes.set_axis_off()
 
 
-def plot(
-    table: pd.DataFrame, members: Sequence[Member], _published: Mapping[str, Published]
-) -> Figure:
-    """Draw one surface per model: all from one side, to one scale, and cut at one height.
-
-    Published points are what claims are compared with; a surface shows none.
-    """
+def plot(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
+    """Draw one surface per model: all from one side, to one scale, and cut at one height."""
     note = caveats(table, members)
     panels = _panels(len(members), bool(note))
-    landscapes = [above_minimum(table, member) for member in members]
-    cut = common_cut(landscapes)
-    colors = ScalarMappable(Normalize(0, cut), LOSS_COLORS)
-    for axes, member, surface in zip(panels.axes, members, landscapes, strict=True):
-        _draw_surface(axes, surface, cut, colors)
+    landscapes = read_landscapes(table, members)
+    colors = ScalarMappable(Normalize(0, landscapes.cut), LOSS_COLORS)
+    for axes, member, surface in zip(panels.axes, members, landscapes.surfaces, strict=True):
+        _draw_surface(axes, surface, landscapes.cut, colors)
         axes.set_title(member.label, y=1, pad=14)
-    cut_off = any(np.isnan(surface.below(cut)).any() for surface in landscapes)
-    _draw_bar(panels.figure, colors, f"cut at {cut:.3g}" if cut_off else "")
-    if note:
-        panels.figure.suptitle(note)
+    _draw_bar(panels.figure, colors, landscapes.cut_label)
+    panels.add_note(note)
     return panels.figure
+
+
+def _levels(cut: float) -> Array:
+    """Return round values of the loss from 0 up to the cut, which is the last one."""
+    even = np.asarray(MaxNLocator(20, steps=[1, 2, 2.5, 5, 10]).tick_values(0, cut))
+    return np.append(even[even < cut], cut)
+
+
+def _draw_map(axes: Axes, surface: AboveMinimum, levels: Array) -> QuadContourSet:
+    below = np.ma.masked_invalid(surface.below(levels[-1]))
+    if below.mask.any():
+        axes.patch.set(**UNDEFINED)
+    plane = (surface.x, surface.y, below)
+    # A face beside a point that is cut is absent, as it is in the surface.
+    bands = axes.contourf(*plane, levels, cmap=LOSS_COLORS, corner_mask=False)
+    bands.set_edgecolor("face")
+    axes.contour(*plane, levels[1:-1], corner_mask=False, colors="white", linewidths=THREAD)
+    axes.plot(0, 0, **CENTRE)
+    return bands
+
+
+def plot_contour(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
+    """Draw one map per model: all to one scale, and cut at one height."""
+    note = caveats(table, members)
+    above = bool(note) * _TITLE
+    panels = make_square_panels(len(members), _BAR_SPACE, 0.3, above)
+    landscapes = read_landscapes(table, members)
+    levels = _levels(landscapes.cut)
+    for axes, member, surface in zip(panels.axes, members, landscapes.surfaces, strict=True):
+        bands = _draw_map(axes, surface, levels)
+        axes.set(title=member.label, aspect="equal")
+        axes.set(xlim=surface.x[[0, -1]], ylim=surface.y[[0, -1]])
+        axes.xaxis.set_major_locator(MaxNLocator(4))
+        axes.yaxis.set_major_locator(MaxNLocator(4))
+        axes.spines[["top", "right"]].set_visible(True)
+    color_bar(panels.axes, bands, LABEL, ticks=MaxNLocator(5))
+    if landscapes.cut_label:
+        panels.legend.add(landscapes.cut_label, Patch(**UNDEFINED))
+    panels.add_note(note)
+    return panels.finish("Steps along the first direction", "Steps along the second direction")
+
+
+def _slice(points: pd.DataFrame, along: str) -> pd.DataFrame:
+    """Return the points on an axis of the plane, as changes from the trained weights."""
+    across = "y" if along == "x" else "x"
+    on_axis = points[points[across] == 0].sort_values(along).set_index(along)[["loss", "nll"]]
+    return on_axis.where(np.isfinite(on_axis)) - on_axis.loc[0]
+
+
+def _show_up_to(panels: Panels, cut: float) -> None:
+    """Give all panels one scale, from the lowest value to the highest or to the cut."""
+    low = min(float(axes.dataLim.y0) for axes in panels.axes)
+    high = min(max(float(axes.dataLim.y1) for axes in panels.axes), low + cut)
+    margin = 0.05 * (high - low or 1)
+    for axes in panels.axes:
+        axes.set_ylim(low - margin, high + margin)
+
+
+def plot_slices(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
+    """Draw one panel per direction: how loss and NLL change along it, all models together."""
+    note = caveats(table, members)
+    panels = make_panels(2)
+    panels.figure.set_figheight(panels.figure.get_figheight() + bool(note) * _TITLE)
+    looks = looks_of(members)
+    for axes, (along, name) in zip(panels.axes, {"x": "First", "y": "Second"}.items(), strict=True):
+        for member, look in zip(members, looks, strict=True):
+            changes = _slice(points_of(table, member), along)
+            axes.plot(changes.index, changes["nll"], **look.hollow, **DOTTED, zorder=2.5)
+            axes.plot(changes.index, changes["loss"], **look.curve, zorder=3)
+        axes.set_title(f"{name} direction")
+    _show_up_to(panels, read_landscapes(table, members).cut)
+    panels.legend.add_models(members)
+    for look in looks:
+        panels.legend.add_line("NLL alone", look.hollow | DOTTED, look)
+    panels.add_note(note)
+    return panels.finish("Steps from the trained weights", "Change of the loss")

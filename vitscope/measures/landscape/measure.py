@@ -78,7 +78,7 @@ def count_passes(case: Case) -> Work:
 MEASURE = Measure(
     needs="loss",
     figures={
-        "landscape": FigureKind(published=frozenset({"measure", "value"})),
+        "landscape": FigureKind(published=frozenset({"measure", "value"}), for_claims=True),
         "landscape_contour": FigureKind("contour"),
         "landscape_slices": FigureKind("slices"),
     },

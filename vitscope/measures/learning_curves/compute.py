@@ -6,7 +6,7 @@ import pandas as pd
 
 from vitscope.measures.given import OnWeights
 from vitscope.measures.learning_curves.table import RECORDED, TABLE
-from vitscope.training.snapshots import END
+from vitscope.settings.snapshots import END
 
 
 def measure(given: OnWeights, snapshots: Mapping[str, int]) -> pd.DataFrame:

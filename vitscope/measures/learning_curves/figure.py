@@ -6,10 +6,9 @@ import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 
-from vitscope.drawing import layout
 from vitscope.drawing.figure import Member
 from vitscope.drawing.looks import DASHED, GRAY, MOMENT, PLAIN
-from vitscope.drawing.panels import Panel
+from vitscope.drawing.panels import Panel, stack_panels
 
 # From top to bottom: the label, and columns of the table.
 _ROWS = {
@@ -32,7 +31,7 @@ def _draw(panel: Panel, columns: Iterable[str]) -> None:
 
 def plot(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
     """Draw three panels per model: loss, accuracy and learning rate."""
-    rows = layout.stacked_panels(len(members), len(_ROWS))
+    rows = stack_panels(len(members), len(_ROWS))
     for panels, (label, columns) in zip(rows, _ROWS.items(), strict=True):
         for panel in panels.of_models(members, table, ["epoch"]):
             _draw(panel, columns)

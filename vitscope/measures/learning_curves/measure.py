@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from vitscope.errors import VitscopeError
 from vitscope.measures.measure import Case, FigureKind, Given, Measure
-from vitscope.training.snapshots import epoch_of
+from vitscope.settings.snapshots import epoch_of
 
 if TYPE_CHECKING:
     from vitscope.settings.study import Study

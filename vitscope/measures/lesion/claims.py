@@ -1,13 +1,9 @@
 """Claims about where in a stage a block matters: the accuracy without it. Fig. 10b."""
 
-from collections.abc import Callable
-
 import pandas as pd
 
-from vitscope.claims.claim import Claim, Finding, every_model, share
+from vitscope.claims.claim import Claim, Curve, Evidence, Finding, every_model, share
 from vitscope.claims.depth_bands import subsamples
-from vitscope.claims.evidence import Curve, Evidence
-from vitscope.measures.lesion.table import TABLE
 
 _RULE = (
     "The paper's Fig. 10b. Stages with two or more blocks of the kind count: a stage is in favour "
@@ -33,19 +29,13 @@ def _ends_of_stages(points: pd.DataFrame, kind: str) -> pd.DataFrame:
     return ends[first["unit"] != last["unit"]].dropna()
 
 
-def _matters_more(end: str, other: str, kind: str) -> Callable[[pd.DataFrame], Finding | None]:
-    """Count the stages where removing the block at one end costs more than at the other."""
+def _claim(name: str, statement: str, kind: str, blocks: str, end: str, other: str) -> Claim:
+    """Make the claim that removing the block at one end of a stage costs more than at the other."""
 
     def find(points: pd.DataFrame) -> Finding | None:
         ends = _ends_of_stages(points, kind)
         return share(ends[end] < ends[other])
 
-    return find
-
-
-def _claim(
-    name: str, statement: str, blocks: str, find: Callable[[pd.DataFrame], Finding | None]
-) -> Claim:
     measure = f"share of stages with two or more {blocks}"
     return Claim(name, statement, "Fig. 10b", measure, _RULE, every_model, find)
 
@@ -67,25 +57,31 @@ def _published(points: pd.DataFrame) -> pd.DataFrame:
 
 CLAIMS = {
     "lesion": Evidence(
-        TABLE,
+        "lesion",
         (
             _claim(
                 "first_conv_of_stage_matters",
                 "Convs matter more at the beginning of a stage than at its end",
+                "conv",
                 "Convs",
-                _matters_more("first", "last", "conv"),
+                "first",
+                "last",
             ),
             _claim(
                 "first_mlp_of_stage_matters",
                 "MLPs matter more at the beginning of a stage than at its end",
+                "mlp",
                 "MLPs",
-                _matters_more("first", "last", "mlp"),
+                "first",
+                "last",
             ),
             _claim(
                 "last_msa_of_stage_matters",
                 "MSAs matter more at the end of a stage than at its beginning",
+                "msa",
                 "MSAs",
-                _matters_more("last", "first", "msa"),
+                "last",
+                "first",
             ),
         ),
         _measured,

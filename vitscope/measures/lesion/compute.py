@@ -19,6 +19,7 @@ from torch import Tensor, nn
 
 from vitscope.data.image_rows import known_labels, rows_to_classify
 from vitscope.errors import VitscopeError
+from vitscope.files.arrays import Array
 from vitscope.measures.given import OnModel
 from vitscope.measures.intervals import accuracy_changes
 from vitscope.networks.building.outputs import logits_of
@@ -26,8 +27,6 @@ from vitscope.networks.building.plain_attention import without_fast_path
 from vitscope.networks.finding.capture import Silencing
 from vitscope.networks.finding.cut_point_columns import CUT_POINT
 from vitscope.networks.finding.cut_points import Alike, CutPoint, Join, OperationId
-
-Array = npt.NDArray[np.bool_]
 
 
 def joins_of(name: str, cut_points: Sequence[CutPoint]) -> dict[int, Join]:
@@ -126,7 +125,6 @@ def _answer(kept: _Kept, silencing: Silencing) -> Callable[..., Any]:
 
 
 def _logits(model: nn.Module, images: Tensor, mode: Silencing) -> Tensor:
-    mode.begin(len(images))
     with mode:
         return logits_of(model(images))
 
@@ -227,20 +225,6 @@ def _found(logits: Tensor, truth: Tensor, what: str) -> Array:
     return found
 
 
-def lesion_table(
-    blocks: pd.DataFrame,
-    units: Sequence[int],
-    clean: Array,
-    without: Array,
-    resamples: int,
-    seed: int,
-) -> pd.DataFrame:
-    """Return a row for each unit: its cut point, and the change of accuracy without it."""
-    changes = accuracy_changes(clean, without, resamples, seed)
-    changes = changes.assign(index=list(units), images=len(clean))
-    return blocks[[*CUT_POINT]].merge(changes, on="index", validate="one_to_one")
-
-
 def measure(
     given: OnModel, chosen: Mapping[str, Any], bootstrap: Mapping[str, int]
 ) -> pd.DataFrame:
@@ -252,4 +236,6 @@ def measure(
     joins = joins_of(given.model, given.cut_points)
     named = {given.cut_points[index].name: join for index, join in joins.items()}
     clean, without = correctness(given.network, named, given.batches(rows), labels, given.device)
-    return lesion_table(given.blocks, list(joins), clean, without, **bootstrap)
+    changes = accuracy_changes(clean, without, **bootstrap)
+    changes = changes.assign(index=list(joins), images=len(clean))
+    return given.blocks[[*CUT_POINT]].merge(changes, on="index", validate="one_to_one")

@@ -7,13 +7,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from vitscope.claims.published import Published
-from vitscope.drawing import layout
 from vitscope.drawing.axes import share_zero
-from vitscope.drawing.figure import Member
+from vitscope.drawing.figure import Member, rows_of
+from vitscope.drawing.legends import INTERVAL
 from vitscope.drawing.looks import CURVE, INTERVAL_BAR, ZERO
-from vitscope.drawing.panels import Panel
-from vitscope.drawing.rows import rows_of
-from vitscope.drawing.text import INTERVAL, published_label
+from vitscope.drawing.panels import Panel, make_panels
 
 _LABEL = "Δ accuracy (pp)"
 # The free space above the highest point, over the range from zero to the lowest one.
@@ -45,8 +43,7 @@ def _draw_published(panel: Panel, theirs: Published, back: Axes) -> None:
         "marker": _OFF_SCALE_MARKER,
         "markersize": 1.6 * look.line["markersize"],
     }
-    panel.legend.add_marker("measured", look.line, look)
-    panel.legend.add_marker(published_label([theirs]), look.hollow, look)
+    panel.name_published(theirs)
     if off.any():
         panel.legend.add_marker("extrapolated", caret, look)
     for rows, style in ((~off, look.hollow), (off, caret)):
@@ -72,7 +69,7 @@ def plot(
 
     Published points of another model have an axis of their own on the right, with the same zero.
     """
-    panels = layout.panels(len(members))
+    panels = make_panels(len(members))
     models = panels.of_models(members, table, published=published)
     for panel, member in zip(models, members, strict=True):
         points = rows_of(blocks, member.model, ["index"])

@@ -1,9 +1,29 @@
-"""Lesions: the accuracy without one residual branch."""
+"""Lesions: the accuracy without one residual branch.
+
+The table `lesion`: one row per model and unit that can be removed.
+
+A unit is a cut point with a residual branch, whose output is replaced by zeros; cut points without
+one (stem, pools) have no row. The interval is for the difference on the same images, and null for a
+single image.
+"""
 
 from dataclasses import dataclass
 
+from vitscope.files.tables import Table
+from vitscope.measures.columns import CHANGE
 from vitscope.measures.measure import Case, FigureKind, Given, Measure, bootstrap, passes_of
+from vitscope.networks.finding.cut_point_columns import CUT_POINT
 from vitscope.settings.section import setting
+
+TABLE = Table(
+    "lesion",
+    {
+        **CUT_POINT,
+        "images": ("int64", "number of images"),
+        **CHANGE,
+    },
+)
+
 
 # What a pass without one unit takes, of a whole one, since what lies before the unit is not
 # computed again; measured are 0.2 to 0.6.

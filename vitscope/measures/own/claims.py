@@ -4,15 +4,13 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from vitscope.claims.by_block import in_order
-from vitscope.claims.claim import Claim
-from vitscope.claims.evidence import Evidence
+from vitscope.claims.claim import Claim, Evidence
 from vitscope.errors import VitscopeError
-from vitscope.files.tables import Columns, Table
 from vitscope.networks.building.own_code import OwnCode, shown
 from vitscope.networks.building.own_run import running
 
 
-def read_claims(runs: Mapping[str, str], name: str, columns: Columns) -> Evidence:
+def read_claims(runs: Mapping[str, str], table: str) -> Evidence:
     """Return the claims of a file, which are counted on the table of its measure."""
     file = Path(runs["file"])
     with running(OwnCode(file, runs["module"]), "CLAIMS") as own:
@@ -22,4 +20,4 @@ def read_claims(runs: Mapping[str, str], name: str, columns: Columns) -> Evidenc
                 f"{shown(file)}: CLAIMS: found something else than claims, allowed: a tuple of "
                 f"vitscope.claims.claim.Claim."
             )
-        return Evidence(Table(name, columns), claims, in_order)
+        return Evidence(table, claims, in_order)

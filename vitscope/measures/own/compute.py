@@ -5,17 +5,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from vitscope.errors import VitscopeError
+from vitscope.files.arrays import Array
 from vitscope.files.tensors import TensorFile, as_float, checksum
-from vitscope.measures.given import OnLatents
+from vitscope.measures.given import OnLatents, Parts
 from vitscope.measures.per_image import part_of
 from vitscope.networks.building.own_code import find_code, shown
 from vitscope.networks.building.own_run import running
-
-Array = npt.NDArray[Any]
 
 
 def measure(
@@ -32,6 +30,20 @@ def measure(
         if not isinstance(table, pd.DataFrame):
             raise VitscopeError(
                 f"{place_of(own.measure)}: measure returned a {type(table).__name__}, allowed: a "
+                f"pandas.DataFrame with the columns of `TABLE`."
+            )
+        return table
+
+
+def merge(
+    parts: Parts, file: str, module: str, code: str, resamples: int, seed: int
+) -> pd.DataFrame:
+    """Call `merge` of a file, with the parts, the cut points and how intervals are made."""
+    with running(find_code(file, module), "merge") as own:
+        table = own.merge(parts, resamples=resamples, seed=seed)
+        if not isinstance(table, pd.DataFrame):
+            raise VitscopeError(
+                f"{place_of(own.merge)}: merge returned a {type(table).__name__}, allowed: a "
                 f"pandas.DataFrame with the columns of `TABLE`."
             )
         return table

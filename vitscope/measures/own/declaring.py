@@ -16,9 +16,7 @@ from vitscope.files.tables import Columns, Table
 from vitscope.measures import registry
 from vitscope.measures.columns import mean_columns, per_image_columns
 from vitscope.measures.measure import (
-    Case,
     FigureKind,
-    Given,
     Measure,
     Merge,
     bootstrap,
@@ -27,7 +25,7 @@ from vitscope.measures.measure import (
 from vitscope.measures.registry import OwnMeasure
 from vitscope.networks.building.own_code import OwnCode, check_call, digest_of, locate, shown
 
-FUNCTION, MODULES = "measure", "vitscope.measures.own"
+FUNCTION = "measure"
 # What `MEASURE` may say: the rest has to be written in vitscope itself.
 SAID = ("needs", "reads_attention", "about_features", "seconds_per_gb")
 # Folders and files of the results of a study.
@@ -60,7 +58,8 @@ def declare_own(name: str, entry: Mapping[str, Any], folder: Path, where: str) -
     table, part = defined.tables(name, measure)
     merge = mean_over_images("value") if measure.in_parts else Merge()
     if "merge" in defined.names:
-        merge = Merge(_and_bootstrap(runs), at_cut_points=True, module=f"{MODULES}.merge")
+        module = "vitscope.measures.own.compute"
+        merge = Merge(lambda case: runs | bootstrap(case), at_cut_points=True, module=module)
     kind = FigureKind(measure=name, text=defined.caption(name), values=runs)
     if "plot" not in defined.names:
         by_depth = {"value": "value", "label": _label(name), "from_zero": False}
@@ -74,24 +73,10 @@ def declare_own(name: str, entry: Mapping[str, Any], folder: Path, where: str) -
         measure,
         name=name,
         figures={name: kind},
-        arguments=_always({**runs, "keywords": keywords}),
+        arguments=lambda _: {**runs, "keywords": keywords},
         merge=merge,
     )
     return OwnMeasure(own, table, part, runs if "CLAIMS" in defined.names else None)
-
-
-def _always(given: Given) -> Any:
-    def arguments(case: Case) -> Given:
-        return given
-
-    return arguments
-
-
-def _and_bootstrap(given: Given) -> Any:
-    def arguments(case: Case) -> Given:
-        return given | bootstrap(case)
-
-    return arguments
 
 
 def _label(name: str) -> str:

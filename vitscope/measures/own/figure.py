@@ -14,7 +14,7 @@ from vitscope.networks.building.own_run import running
 def plot(
     table: pd.DataFrame, members: Sequence[Member], *, file: str, module: str, code: str
 ) -> Figure:
-    """Draw a figure by the function of the file; `code` is the digest of what it runs."""
+    """Draw a figure by the function of the file; `code` is the digest of the code that it runs."""
     with running(find_code(file, module), "plot") as own:
         figure = own.plot(table, members)
         if not isinstance(figure, Figure):

@@ -1,17 +1,12 @@
 """The filters of the first layer of a network, their principal components and frequencies."""
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from vitscope.errors import VitscopeError
+from vitscope.files.arrays import Array
 from vitscope.measures.given import OnNetwork
-from vitscope.measures.patch_filters.table import COMPONENT, FILTER
 from vitscope.networks.attention.projection import first_projection
-
-Array = npt.NDArray[Any]
 
 # What can be shown: filters of gray values, or of red, green and blue.
 CHANNELS = (1, 3)
@@ -73,15 +68,12 @@ def _rows(of: str, filters: Array, count: int) -> pd.DataFrame:
 
 def measure(given: OnNetwork, filters: int, components: int) -> pd.DataFrame:
     """Return the first filters of a network, and their first principal components."""
-    try:
-        found = first_projection(given.network, given.settings)
-    except VitscopeError as error:
-        raise VitscopeError(f"models.{given.model}: {error}") from error
+    found = given.find(first_projection)
     weights = found.filters.detach().double().cpu().numpy()
     _check(given.model, found.module, weights)
     directions, shares = principal_components(weights)
-    of_filters = _rows(FILTER, weights[:filters], len(weights))
-    of_components = _rows(COMPONENT, directions[:components], len(directions))
+    of_filters = _rows("filter", weights[:filters], len(weights))
+    of_components = _rows("component", directions[:components], len(directions))
     of_components = of_components.assign(share=shares[:components])
     both = pd.concat([of_filters, of_components], ignore_index=True)
     return both.assign(model=given.model, module=found.module)

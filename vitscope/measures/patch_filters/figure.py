@@ -1,16 +1,96 @@
-"""The filters of the first layer, as pictures."""
+"""The filters of the first layer and their principal components, as pictures."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from math import ceil
 
+import numpy as np
 import pandas as pd
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from vitscope.drawing.figure import Member
-from vitscope.measures.patch_filters.table import FILTER
-from vitscope.measures.patch_filters.tiles import draw_tiles
+from vitscope.drawing.figure import Member, rows_of
+from vitscope.drawing.legends import percent
+from vitscope.files.arrays import Array
+
+# Pixels of a picture: of a tile at least, and of the gap between two.
+_TILE, _GAP = 48, 6
+# Inches: the width of a panel, its largest, and what its title takes of the height.
+_WIDTHS, _TEXT_HEIGHT = {1: 3.4, 2: 6.0, 3: 7.0}, 0.42
+# Of the width of a panel, what is between two.
+_SPACE = 0.05
 
 
-def _title(member: Member, rows: pd.DataFrame) -> str:
+def pictures(rows: pd.DataFrame) -> Array:
+    """Return the filters in rows of the table as pictures of red, green and blue: (N, H, W, 3)."""
+    if rows.empty:
+        return np.ones((1, 1, 1, 3))
+    first = rows.iloc[0]
+    shape = (len(rows), first["height"], first["width"], first["channels"])
+    values = np.stack([np.asarray(each, np.float64) for each in rows["values"]]).reshape(shape)
+    result: Array = np.broadcast_to(values, (*shape[:3], 3))
+    return result
+
+
+def tiled(tiles: Array, columns: int) -> Array:
+    """Return pictures (N, H, W, 3) side by side, in so many columns, each pixel a square."""
+    larger = max(1, ceil(_TILE / max(tiles.shape[1:3])))
+    tiles = tiles.repeat(larger, axis=1).repeat(larger, axis=2)
+    height, width = tiles.shape[1] + _GAP, tiles.shape[2] + _GAP
+    rows = ceil(len(tiles) / columns)
+    page = np.ones((rows * height - _GAP, columns * width - _GAP, 3))
+    for number, tile in enumerate(tiles):
+        row, column = divmod(number, columns)
+        top, left = row * height, column * width
+        page[top : top + tile.shape[0], left : left + tile.shape[1]] = tile
+    return page
+
+
+def draw_tiles(
+    table: pd.DataFrame,
+    members: Sequence[Member],
+    of: str,
+    title: Callable[[Member, pd.DataFrame], str],
+) -> Figure:
+    """Draw one panel per model, with all its filters or components, and their title."""
+    shown = table[table["of"] == of]
+    filters = [rows_of(shown, member.model, ["number"]) for member in members]
+    titles = [title(*each) for each in zip(members, filters, strict=True)]
+    count = len(members)
+    across = 2 if count == 4 else min(count, 3)
+    down = ceil(count / across)
+    width = _WIDTHS[across]
+    tiles = [pictures(rows) for rows in filters]
+    pages = [tiled(each, _columns(len(each))) for each in tiles]
+    highest = [
+        max(page.shape[0] / page.shape[1] for page in pages[first : first + across])
+        for first in range(0, count, across)
+    ]
+    height = sum(width / across * each + _TEXT_HEIGHT for each in highest)
+    figure = Figure(figsize=(width, height))
+    figure.set_layout_engine("constrained", wspace=_SPACE)
+    grid = figure.subplots(down, across, squeeze=False, height_ratios=highest)
+    for axes, page, text in zip(grid.ravel(), pages, titles, strict=False):
+        _show(axes, page, text)
+    for unused in grid.ravel()[count:]:
+        unused.remove()
+    return figure
+
+
+def _columns(count: int) -> int:
+    """Return in how many columns so many tiles fill rows, twice as wide as high if they can."""
+    wanted = (2 * count) ** 0.5
+    some = range(ceil(count**0.5), ceil((3 * count) ** 0.5) + 1)
+    return min(some, key=lambda columns: (-count % columns, abs(columns - wanted)))
+
+
+def _show(axes: Axes, page: Array, title: str) -> None:
+    axes.imshow(page, interpolation="nearest", vmin=0, vmax=1)
+    axes.set_title(title)
+    axes.set(xticks=[], yticks=[], anchor="N")
+    axes.spines[:].set_visible(False)
+
+
+def _title_of_filters(member: Member, rows: pd.DataFrame) -> str:
     first, shown = rows.iloc[0], len(rows)
     of = f"first {shown} of {first['count']}" if shown < first["count"] else f"{shown}"
     return f"{member.label}\n{of} filters of {first['height']}×{first['width']} pixels"
@@ -18,4 +98,19 @@ def _title(member: Member, rows: pd.DataFrame) -> str:
 
 def plot(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
     """Draw one panel per model: its filters, each from its lowest value to its highest."""
-    return draw_tiles(table, members, FILTER, _title)
+    return draw_tiles(table, members, "filter", _title_of_filters)
+
+
+def _title_of_components(member: Member, rows: pd.DataFrame) -> str:
+    if rows.empty:
+        return f"{member.label}\nfilters that do not differ"
+    count, shown = rows["count"].iloc[0], len(rows)
+    if shown == count:
+        return f"{member.label}\nall {count} components"
+    share = percent(rows["share"].sum(), ".1f")
+    return f"{member.label}\nfirst {shown} of {count}: {share} of the variance"
+
+
+def plot_components(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
+    """Draw one panel per model: the principal components of its filters, the first ones first."""
+    return draw_tiles(table, members, "component", _title_of_components)

@@ -4,22 +4,16 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
-from vitscope.errors import VitscopeError
+from vitscope.files.arrays import Array
 from vitscope.measures.given import OnNetwork
 from vitscope.networks.attention.position_bias import PositionBias, position_biases
-
-Array = npt.NDArray[Any]
 
 
 def measure(given: OnNetwork) -> pd.DataFrame:
     """Return the relative position biases of a network."""
-    try:
-        found = position_biases(given.network, given.settings)
-    except VitscopeError as error:
-        raise VitscopeError(f"models.{given.model}: {error}") from error
+    found = given.find(position_biases)
     rows = [row for layer, bias in enumerate(found) for row in _rows(layer, bias)]
     table = pd.DataFrame(rows).assign(model=given.model)
     return table.astype({"head": "Int32"})

@@ -1,10 +1,8 @@
 """Relative position biases: a map of offsets for each head of each layer."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
@@ -13,11 +11,9 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from vitscope.drawing.axes import color_bar
-from vitscope.drawing.figure import Member
+from vitscope.drawing.figure import Member, rows_of
 from vitscope.drawing.looks import SIGNED_COLORS
-from vitscope.drawing.rows import rows_of
-
-Array = npt.NDArray[Any]
+from vitscope.files.arrays import Array
 
 # Of the side of a tile, the gap between two.
 _GAP = 0.12

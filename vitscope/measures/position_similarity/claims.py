@@ -1,31 +1,17 @@
 """Claims about position embeddings: what they say of where positions are."""
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
-from scipy.stats import spearmanr
 
-from vitscope.claims.claim import Claim, Finding, every_model
-from vitscope.claims.evidence import Evidence
-from vitscope.measures.position_similarity.table import TABLE
-
-Array = npt.NDArray[Any]
-
-_NEAR = (
-    "Not in the paper: Dosovitskiy et al. 2021 (Fig. 7, middle) find that positions near each "
-    "other have similar embeddings. The value is the rank correlation (Spearman) between the "
-    "cosine of two embeddings and the distance of their positions, with the sign changed, over "
-    "all pairs; the claim holds if it is above zero."
+from vitscope.claims.claim import (
+    Evidence,
+    Finding,
+    claim,
+    every_model,
+    mean_excess,
+    rank_correlation,
 )
-_LINES = (
-    "Not in the paper: Dosovitskiy et al. 2021 (Fig. 7, middle) find a structure of rows and "
-    "columns: positions in one row or column have similar embeddings. The value is the mean "
-    "cosine of pairs in one row or column minus the mean cosine of other pairs at the same "
-    "distance, in whole positions, averaged over the distances at which there are both; the claim "
-    "holds if it is above zero."
-)
+from vitscope.files.arrays import Array
 
 
 def _pairs(points: pd.DataFrame) -> tuple[Array, Array, Array]:
@@ -38,15 +24,37 @@ def _pairs(points: pd.DataFrame) -> tuple[Array, Array, Array]:
     return cosines[one, other][known], up[known], across[known]
 
 
-def _near(points: pd.DataFrame) -> Finding | None:
+@claim(
+    "Positions that are near each other have embeddings that are alike",
+    "Dosovitskiy et al. 2021",
+    "rank correlation of cosine and nearness",
+    every_model,
+    holds_above=0,
+)
+def near_positions_are_alike(points: pd.DataFrame) -> Finding | None:
+    """Not in the paper: Dosovitskiy et al. 2021 (Fig. 7, middle) find that positions near each
+    other have similar embeddings. The value is the rank correlation (Spearman) between the cosine
+    of two embeddings and the distance of their positions, with the sign changed, over all pairs;
+    the claim holds if it is above zero.
+    """
     cosines, up, across = _pairs(points)
-    distances = np.hypot(up, across)
-    if len(cosines) < 3 or np.ptp(cosines) == 0 or np.ptp(distances) == 0:
-        return None
-    return Finding(-float(spearmanr(cosines, distances).statistic))
+    return rank_correlation(pd.Series(cosines), pd.Series(np.hypot(up, across)), -1)
 
 
-def _lines(points: pd.DataFrame) -> Finding | None:
+@claim(
+    "Positions of one row or column are more alike than others as far apart",
+    "Dosovitskiy et al. 2021",
+    "difference of cosines",
+    every_model,
+    holds_above=0,
+)
+def positions_of_a_line_are_alike(points: pd.DataFrame) -> Finding | None:
+    """Not in the paper: Dosovitskiy et al. 2021 (Fig. 7, middle) find a structure of rows and
+    columns: positions in one row or column have similar embeddings. The value is the mean cosine of
+    pairs in one row or column minus the mean cosine of other pairs at the same distance, in whole
+    positions, averaged over the distances at which there are both; the claim holds if it is above
+    zero.
+    """
     cosines, up, across = _pairs(points)
     pairs = pd.DataFrame(
         {
@@ -55,42 +63,13 @@ def _lines(points: pd.DataFrame) -> Finding | None:
             "distance": np.hypot(up, across).round().astype(int),
         }
     )
-    means = pairs.groupby(["distance", "line"])["cosine"].mean().unstack()
-    if not {True, False} <= {*means.columns}:
-        return None
-    differences = (means[True] - means[False]).dropna()
-    return Finding(float(differences.mean())) if len(differences) else None
-
-
-def _in_order(rows: pd.DataFrame, _blocks: pd.DataFrame) -> pd.DataFrame:
-    return rows.sort_values(["row", "column"], ignore_index=True)
+    return mean_excess(pairs, "cosine", "line")
 
 
 CLAIMS = {
     "position_similarity": Evidence(
-        TABLE,
-        (
-            Claim(
-                "near_positions_are_alike",
-                "Positions that are near each other have embeddings that are alike",
-                "Dosovitskiy et al. 2021",
-                "rank correlation of cosine and nearness",
-                _NEAR,
-                every_model,
-                _near,
-                holds_above=0,
-            ),
-            Claim(
-                "positions_of_a_line_are_alike",
-                "Positions of one row or column are more alike than others as far apart",
-                "Dosovitskiy et al. 2021",
-                "difference of cosines",
-                _LINES,
-                every_model,
-                _lines,
-                holds_above=0,
-            ),
-        ),
-        _in_order,
+        "position_similarity",
+        (near_positions_are_alike, positions_of_a_line_are_alike),
+        lambda rows, _: rows.sort_values(["row", "column"], ignore_index=True),
     )
 }

@@ -1,17 +1,14 @@
 """Dot products and cosines of the position embeddings of a network."""
 
 from math import ceil
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from vitscope.errors import VitscopeError
+from vitscope.files.arrays import Array
 from vitscope.measures.given import OnNetwork
 from vitscope.networks.attention.position_embedding import position_embedding
-
-Array = npt.NDArray[Any]
 
 
 def similarities(embedding: Array) -> tuple[Array, Array]:
@@ -37,10 +34,7 @@ def neighbours(height: int, width: int) -> Array:
 
 def measure(given: OnNetwork, positions: int) -> pd.DataFrame:
     """Return how alike the position embeddings of a network are."""
-    try:
-        found = position_embedding(given.network, given.settings)
-    except VitscopeError as error:
-        raise VitscopeError(f"models.{given.model}: {error}") from error
+    found = given.find(position_embedding)
     whole = found.values.detach().double().cpu().numpy()
     if not np.isfinite(whole).all():
         raise VitscopeError(

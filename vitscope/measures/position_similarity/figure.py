@@ -1,22 +1,20 @@
-"""Cosines of position embeddings, as tiles: one for each position, in its place."""
+"""Cosines of position embeddings, as a tile for each position, and their dot products."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
-from vitscope.drawing import layout
 from vitscope.drawing.axes import color_bar
 from vitscope.drawing.figure import Member
 from vitscope.drawing.looks import POSITION_COLORS
-
-Array = npt.NDArray[Any]
+from vitscope.drawing.panels import make_square_panels
+from vitscope.files.arrays import Array
 
 # Tiles along a side at most; of more positions, some are left out evenly.
 _MOST = 14
@@ -24,8 +22,9 @@ _MOST = 14
 _GAP = 0.12
 # Numbers along a side at most.
 _LABELS = 8
-# Inches: what the colour bar takes of the width, and titles and labels of the height.
-_BAR_WIDTH, _TEXT_HEIGHT = 1.15, 0.25
+# Inches: what the colour bar of all panels takes of the width, or the bar of each and its labels;
+# and what titles and labels take of the height.
+_BAR_WIDTH, _BAR_AND_LABELS, _TEXT_HEIGHT = 1.15, 0.95, 0.25
 
 
 def shown(size: int) -> Array:
@@ -54,9 +53,23 @@ def _draw(axes: Axes, points: pd.DataFrame) -> None:
 
 def plot(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
     """Draw a panel per model: a tile for each position, its cosine with every position."""
-    panels = layout.square_panels(len(members), _BAR_WIDTH, _TEXT_HEIGHT)
+    panels = make_square_panels(len(members), _BAR_WIDTH, _TEXT_HEIGHT)
     for panel in panels.of_models(members, table, ["row", "column"]):
         _draw(panel.axes, panel.rows)
     colors = ScalarMappable(Normalize(-1, 1), POSITION_COLORS)
     color_bar(panels.axes, colors, "Cosine similarity")
     return panels.finish("Column of the position", "Row of the position")
+
+
+def plot_products(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
+    """Draw a panel per model: all positions across and down, row by row; each has its own scale."""
+    across = 2 if len(members) == 4 else min(len(members), 3)
+    panels = make_square_panels(len(members), across * _BAR_AND_LABELS, _TEXT_HEIGHT)
+    for panel in panels.of_models(members, table, ["row", "column"]):
+        products = np.stack([np.asarray(each, np.float64) for each in panel.rows["products"]])
+        cells = panel.axes.imshow(products, cmap=POSITION_COLORS, interpolation="nearest")
+        panel.axes.xaxis.set_major_locator(MaxNLocator(5, integer=True))
+        panel.axes.yaxis.set_major_locator(MaxNLocator(5, integer=True))
+        options = {"shrink": 0.9, "ticks": MaxNLocator(4)}
+        color_bar([panel.axes], cells, "Dot product", labelpad=4, **options)
+    return panels.finish("Position, row by row", "Position, row by row")

@@ -2,25 +2,61 @@
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from fnmatch import fnmatchcase
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 import torch
 from torch import Tensor, nn
 
 from vitscope.data.split import select
-from vitscope.errors import VitscopeError, quoted
+from vitscope.errors import VitscopeError, nearest, quoted
+from vitscope.files.arrays import Array
 from vitscope.measures.given import OnModel
 from vitscope.measures.intervals import TAILS, bootstrap_means
-from vitscope.measures.receptive_field.choosing import chosen
 from vitscope.measures.receptive_field.table import SHARES
 from vitscope.networks.finding.capture import reading
 from vitscope.networks.finding.cut_point_columns import CUT_POINT
 from vitscope.networks.finding.cut_points import CutPoint
 
-Array = npt.NDArray[Any]
+# A network of one stage is measured at so many points, from the stem to the last.
+POINTS = 5
+
+
+def chosen(model: str, points: Sequence[CutPoint], wanted: Sequence[str]) -> list[int]:
+    """Return the positions of the cut points that names or patterns fit, in order.
+
+    A name must be there; without any, the last of each stage are chosen.
+    """
+    if not wanted:
+        return _of_stages(points)
+    names = [point.name for point in points]
+    where = f"models.{model}: analysis.receptive_field.cut_points"
+    for name in wanted:
+        if name not in names and not set(name) & {*"*?["}:
+            raise VitscopeError(
+                f"{where}: the network has no cut point {quoted(name)}.{nearest(name, names)} "
+                f"`vitscope check` lists them."
+            )
+    found = [
+        index
+        for index, name in enumerate(names)
+        if any(fnmatchcase(name, pattern) or name == pattern for pattern in wanted)
+    ]
+    if not found:
+        raise VitscopeError(
+            f"{where}: none of {', '.join(map(quoted, wanted))} fits a cut point of the network: "
+            f"`vitscope check` lists them."
+        )
+    return found
+
+
+def _of_stages(points: Sequence[CutPoint]) -> list[int]:
+    last = {point.stage: index for index, point in enumerate(points)}
+    if len(last) <= 2:
+        return sorted({*np.linspace(0, len(points) - 1, POINTS).round().astype(int).tolist()})
+    return sorted(last.values())
 
 
 class _Reached(Exception):  # noqa: N818

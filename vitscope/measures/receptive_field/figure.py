@@ -11,11 +11,9 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from vitscope.drawing.axes import color_bar
-from vitscope.drawing.figure import Member
-from vitscope.drawing.legends import Legend
+from vitscope.drawing.figure import Member, rows_of
+from vitscope.drawing.legends import Legend, percent
 from vitscope.drawing.looks import INNER_SQUARE, MAP_COLORS, OUTER_SQUARE, SHADOW
-from vitscope.drawing.rows import rows_of
-from vitscope.drawing.text import percent
 
 _LABEL = "log₁₀(1 + G), over its largest"
 # The squares that are drawn, by their share of all contributions.

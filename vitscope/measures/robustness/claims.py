@@ -1,9 +1,7 @@
 """The claim that attention among convolutions makes a model robust to corruptions. Fig. 12b."""
 
-from vitscope.claims.claim import Claim, hybrid_against_convolution
+from vitscope.claims.claim import Claim, Evidence, hybrid_against_convolution
 from vitscope.claims.comparing import smaller, value_in_row
-from vitscope.claims.evidence import Evidence
-from vitscope.measures.robustness.table_corruption_error import TABLE
 
 _RULE = (
     "The paper's Fig. 12b, where Alter-ResNet is more robust than ResNet; for pure transformers "
@@ -14,7 +12,7 @@ _RULE = (
 
 CLAIMS = {
     "robustness": Evidence(
-        TABLE,
+        "corruption_error",
         (
             Claim(
                 "msa_makes_convs_robust",

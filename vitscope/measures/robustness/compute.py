@@ -10,7 +10,7 @@ import pandas as pd
 from vitscope.corruptions import CLEAN
 from vitscope.corruptions.corrupted import CorruptedImages
 from vitscope.data.image_rows import known_labels
-from vitscope.data.split import Split, normalize
+from vitscope.data.split import normalize
 from vitscope.measures.given import OnModel
 from vitscope.measures.scores import scores_of
 from vitscope.networks.running.label_doubts import warn_about_labels
@@ -26,17 +26,6 @@ class View(NamedTuple):
     corruption: str
     severity: int
     batches: Iterator["Tensor"]
-
-
-def clean_view(
-    images: Split,
-    rows: Sequence[int],
-    batch_size: int,
-    mean: Sequence[float],
-    std: Sequence[float],
-) -> View:
-    """Return the view of images as they are."""
-    return View(CLEAN, 0, images.batches(rows, batch_size, mean, std))
 
 
 def corrupted_views(
@@ -77,7 +66,7 @@ def measure(given: OnModel, corruptions: Sequence[str], clean: bool) -> pd.DataF
     loading = (given.batch_size, given.settings["mean"], given.settings["std"])
     views = [view for each in given.corrupted for view in corrupted_views(each, *loading)]
     if clean:
-        views.insert(0, clean_view(given.images, rows, *loading))
+        views.insert(0, View(CLEAN, 0, given.images.batches(rows, *loading)))
     classes, tables = given.settings["classes"], []
     for view in views:
         predictions = predict(given.network, view.batches, labels, given.device)

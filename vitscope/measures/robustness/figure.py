@@ -8,10 +8,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from vitscope.corruptions import CLEAN, CORRUPTIONS, GROUPS, MEAN
-from vitscope.drawing.figure import Member
+from vitscope.drawing.figure import Member, rows_of
 from vitscope.drawing.looks import EVERY_SECOND, RANGE, Look, looks_of
 from vitscope.drawing.panels import Panels
-from vitscope.drawing.rows import rows_of
 
 # What is drawn by severity: the column, its label and its scale.
 SCORES = (("accuracy", "Accuracy (%)", 100), ("nll", "NLL", 1), ("ece", "ECE (%)", 100))

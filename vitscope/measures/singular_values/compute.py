@@ -1,12 +1,11 @@
 """The singular values of the tokens of each image, and the means of its tokens."""
 
 from functools import partial
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
+from vitscope.files.arrays import Array
 from vitscope.measures.given import OnLatents
 from vitscope.measures.singular_values.spectra import (
     effective_rank,
@@ -15,8 +14,6 @@ from vitscope.measures.singular_values.spectra import (
     singular_values,
 )
 from vitscope.measures.slices import measure_slices
-
-Array = npt.NDArray[Any]
 
 
 def taken(positions: int, channels: int, tokens: int, seed: int) -> Array:

@@ -1,4 +1,4 @@
-"""Spectra of tokens and of pooled images, a curve for each cut point."""
+"""Spectra of tokens and of pooled images, and their effective rank by depth."""
 
 from collections.abc import Sequence
 from math import log
@@ -9,16 +9,16 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from vitscope.drawing import layout
 from vitscope.drawing.axes import depth_bar, share_scale
 from vitscope.drawing.figure import Member
-from vitscope.drawing.looks import curve_of_depth
+from vitscope.drawing.looks import DOTTED, GRAY, THIN, curve_of_depth
+from vitscope.drawing.panels import Panel, make_panels, stack_panels
 from vitscope.measures.singular_values.table import FLOOR, IMAGES, TOKENS
 
 _LABELS = {TOKENS: "log(σᵢ / σ₁) of tokens", IMAGES: "log(σᵢ / σ₁) of images"}
 
 
-def _draw(axes: Axes, points: pd.DataFrame) -> None:
+def _draw_spectra(axes: Axes, points: pd.DataFrame) -> None:
     for row in points.to_dict("records"):
         ratios = np.asarray(row["log_ratios"], np.float64)
         above = ratios[ratios > log(FLOOR)]
@@ -29,15 +29,43 @@ def _draw(axes: Axes, points: pd.DataFrame) -> None:
 
 
 def plot(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
-    """Draw two panels per model: the spectra of its tokens, and below those of its images.
+    """Draw two panels per model: the spectra of its tokens, and below of its images.
 
     All panels side by side have one scale. Curves end where singular values are round-off.
     """
-    upper, lower = layout.stacked_panels(len(members), 2)
+    upper, lower = stack_panels(len(members), 2)
     for panels, of in ((upper, TOKENS), (lower, IMAGES)):
         for panel in panels.of_models(members, table[table["of"] == of]):
-            _draw(panel.axes, panel.rows)
+            _draw_spectra(panel.axes, panel.rows)
         share_scale(panels.axes)
     depth_bar([*upper.axes, *lower.axes])
     upper.label("", _LABELS[TOKENS])
     return lower.finish("Singular value i", _LABELS[IMAGES])
+
+
+_MOST = {"color": GRAY, **DOTTED}
+
+
+def _draw_rank(panel: Panel, tokens: pd.DataFrame, images: pd.DataFrame) -> None:
+    depth, look = tokens["depth"], panel.look
+    panel.draw_bands(tokens)
+    panel.axes.plot(depth, tokens["most"], **_MOST, zorder=2)
+    panel.axes.plot(
+        images["depth"], images["effective_rank"], **look.hollow, lw=THIN, clip_on=False
+    )
+    panel.legend.add_marker("tokens of an image", look.line, look)
+    panel.legend.add_marker("pooled images", look.hollow, look)
+    panel.legend.add_line("most for tokens", _MOST)
+    panel.draw_interval(depth, tokens["ci_low"], tokens["ci_high"])
+    panel.draw_curve(depth, tokens["effective_rank"])
+
+
+def plot_rank(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
+    """Draw one panel per model: the effective rank of tokens and of images by depth."""
+    panels = make_panels(len(members))
+    for panel in panels.of_models(members, table):
+        rows = panel.rows
+        tokens, images = (rows[rows["of"] == of].reset_index(drop=True) for of in (TOKENS, IMAGES))
+        _draw_rank(panel, tokens, images)
+        panel.axes.set_ylim(bottom=0)
+    return panels.finish("Normalized depth", "Effective rank")

@@ -1,4 +1,4 @@
-"""Singular values: those of tokens as means over images, those of images from all of them."""
+"""Singular values: of tokens as means over images, of images from all of them."""
 
 from typing import Any
 

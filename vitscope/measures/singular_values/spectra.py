@@ -5,14 +5,10 @@ fifth of the time of a decomposition, and half of the digits. What is left is as
 float32 are themselves.
 """
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 
+from vitscope.files.arrays import Array
 from vitscope.measures.singular_values.table import FLOOR
-
-Array = npt.NDArray[Any]
 
 # Of the norm of vectors: where no more is left without their mean, they are all alike.
 ALIKE = float(np.finfo(np.float32).eps)

@@ -1,16 +1,12 @@
 """The norms of the tokens of each image, and which of them are outliers."""
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
+from vitscope.files.arrays import Array
 from vitscope.measures.given import OnLatents
 from vitscope.measures.slices import measure_slices
 from vitscope.measures.token_norms.table import QUANTILES
-
-Array = npt.NDArray[Any]
 
 
 def token_norms(maps: Array) -> Array:

@@ -22,7 +22,6 @@ _MEANINGS = {
     "third_quartile": "norm that three quarters of the tokens of an image are below",
     "highest": "highest norm of an image",
 }
-_OF_AN_IMAGE: Columns = {name: ("float64", meaning) for name, meaning in _MEANINGS.items()}
 _MEANS: Columns = {
     name: ("float64", f"{meaning}, mean over images") for name, meaning in _MEANINGS.items()
 }
@@ -49,10 +48,7 @@ PART = Table(
     {
         "index": ("int32", "position of the cut point, 0 for the stem"),
         "image": ("int64", "position of the image among those that are measured"),
-        **{
-            name: ("float64", _MEANINGS[name].removesuffix(", mean over images"))
-            for name in QUANTILES
-        },
+        **{name: ("float64", meaning) for name, meaning in _MEANINGS.items()},
         "positions": ("list of int32", "positions of its outliers, counted row by row"),
     },
 )

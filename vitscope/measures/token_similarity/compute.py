@@ -4,17 +4,13 @@ The sum of the cosines of all pairs is the squared norm of the sum of the normal
 matrix of pairs is needed.
 """
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
+from vitscope.files.arrays import Array
 from vitscope.measures.given import OnLatents
 from vitscope.measures.per_image import part_of
 from vitscope.measures.slices import measure_slices
-
-Array = npt.NDArray[Any]
 
 
 def token_similarity(maps: Array) -> Array:

@@ -11,7 +11,7 @@ from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.projections.polar import PolarAxes
 
-from vitscope.drawing.figure import Member
+from vitscope.drawing.figure import Member, rows_of
 from vitscope.drawing.legends import Legend
 from vitscope.drawing.looks import (
     CURVE,
@@ -23,7 +23,6 @@ from vitscope.drawing.looks import (
     Look,
     looks_of,
 )
-from vitscope.drawing.rows import rows_of
 
 # Inches: one panel in a column, by how far the trajectories turn.
 _WIDTH = 3.25

@@ -28,11 +28,10 @@ from vitscope.networks.finding.positions import DIGITS, Tracer
 from vitscope.networks.finding.shapes import Run, on_shapes
 
 CHANNELS_ATTEND = "channels attend to channels there, and not positions to positions"
-DROPOUTS = frozenset({"native_dropout", "dropout"})
 
 
 @dataclass(frozen=True)
-class Found:
+class FoundAttention:
     """The attention of a network in order; and which cannot be read, each with its reason."""
 
     attentions: list[Attention]
@@ -45,13 +44,13 @@ class _RefusedError(Exception):
 
 def find_attention(
     model: nn.Module, network: Mapping[str, Any], cut_points: Sequence[CutPoint]
-) -> Found:
+) -> FoundAttention:
     """Return the attention of a network that a study describes."""
 
-    def found(run: Run, images: Tensor) -> Found:
+    def found(run: Run, images: Tensor) -> FoundAttention:
         flow = record(model, images, run)
         softmaxes = _find_softmaxes(model, run, images, cut_points)
-        return _Finder(flow, softmaxes).find()
+        return _AttentionFinder(flow, softmaxes).find()
 
     return on_shapes(model.eval(), network, found)
 
@@ -80,7 +79,6 @@ def _find_softmaxes(
         softmaxes[counting.count(plain_name(func), tensor)] = _Place(nth, passed)
 
     counting = Counting(model, see)
-    counting.begin(len(images))
     with torch.no_grad(), capturing(model, cut_points, cut), counting:
         run(images)
     return softmaxes
@@ -95,7 +93,7 @@ class _Factors(NamedTuple):
     transposed: bool
 
 
-class _Finder:
+class _AttentionFinder:
     def __init__(self, flow: Dataflow, softmaxes: Mapping[OperationId, _Place]) -> None:
         self._flow, self._softmaxes = flow, softmaxes
         self._tracer = Tracer(flow)
@@ -105,7 +103,7 @@ class _Finder:
             for value in operation.operands():
                 self._users.setdefault(value.operation, []).append(index)
 
-    def find(self) -> Found:
+    def find(self) -> FoundAttention:
         found: list[Attention] = []
         refused: dict[str, str] = {}
         for index, operation in enumerate(self._flow.operations):
@@ -120,7 +118,7 @@ class _Finder:
                 found.append(self._attention(name, place, index, factors))
             except _RefusedError as reason:
                 refused[name] = str(reason)
-        return Found(found, refused)
+        return FoundAttention(found, refused)
 
     def _factors(self, index: int, operation: Operation) -> "_Factors | None":
         """Return what an operation is the attention of, or None."""
@@ -198,7 +196,7 @@ class _Finder:
         while waiting:
             for user in self._users.get(waiting.pop(), []):
                 operation = self._flow.operations[user]
-                if operation.name in MOVES | DROPOUTS:
+                if operation.name in MOVES or operation.name == "native_dropout":
                     waiting.append(user)
                 elif operation.name not in PRODUCTS or len(_factors_of(operation)) < 2:
                     return True

@@ -27,7 +27,7 @@ def unlike(model: nn.Module, attentions: Sequence[Attention], images: Tensor) ->
     ]
 
 
-@torch.no_grad()
+@torch.inference_mode()
 def differences(
     model: nn.Module, attentions: Sequence[Attention], images: Tensor
 ) -> Mapping[str, float]:

@@ -239,8 +239,6 @@ def attending(model: nn.Module, attentions: Sequence[Attention], sink: Sink) -> 
     reader = _Reader(model, attentions, sink)
     with ExitStack() as stack:
         stack.enter_context(without_fast_path())
-        begin = model.register_forward_pre_hook(reader.begin_pass, with_kwargs=True)
-        stack.callback(begin.remove)
         stack.enter_context(reader)
         stack.callback(model.register_forward_hook(reader.end).remove)
         yield

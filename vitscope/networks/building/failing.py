@@ -16,7 +16,8 @@ def explain_failure(error: Exception) -> str | None:
         return None
     # What records operations runs between the network and torch, and is none of its code.
     frames = list(takewhile(lambda each: not _records(each[0]), walk_tb(error.__traceback__)))
-    inside = [(f, f.f_locals["self"]) for f, _ in frames if _is_of(f, torch.nn.Module)]
+    running = ((frame, frame.f_locals.get("self")) for frame, _ in frames)
+    inside = [(frame, it) for frame, it in running if isinstance(it, torch.nn.Module)]
     library = Path(torch.__file__).parent
     own = [(f, line) for f, line in frames if not _file_of(f).is_relative_to(library)]
     if not inside or not own:
@@ -41,10 +42,6 @@ def explain_failure(error: Exception) -> str | None:
 
 def _records(frame: FrameType) -> bool:
     return frame.f_code.co_name in ("__torch_dispatch__", "__torch_function__")
-
-
-def _is_of(frame: FrameType, kind: type) -> bool:
-    return isinstance(frame.f_locals.get("self"), kind)
 
 
 def _file_of(frame: FrameType) -> Path:

@@ -36,7 +36,7 @@ def unchanged(state_dict: StateDict) -> StateDict:
 
 
 @dataclass(frozen=True)
-class Layout:
+class WeightLayout:
     """The names of a library for the weights of a kind of network.
 
     A file is of this layout if every one of `marks` is found in a name. `network` is the class of
@@ -64,7 +64,7 @@ class Layout:
         return self.finish(kept)
 
 
-def find_layout(names: Iterable[str]) -> Layout | None:
+def find_layout(names: Iterable[str]) -> WeightLayout | None:
     """Return the layout that names are of, if it is known."""
     names = list(names)
     return next((layout for layout in LAYOUTS if layout.fits(names)), None)
@@ -143,7 +143,7 @@ _SWIN_BUFFERS = r"\.(?:relative_position_index|relative_coords_table|attn_mask)$
 _PATCHES = r"(?:^|\.)embeddings\.patch_embeddings\."
 
 LAYOUTS = (
-    Layout(
+    WeightLayout(
         name="Hugging Face's DINOv2",
         network="VisionTransformer",
         marks=(_PATCHES + r"projection\.weight$", r"\.layer_scale1\.lambda1$"),
@@ -157,7 +157,7 @@ LAYOUTS = (
         ),
         finish=_as_dinov2,
     ),
-    Layout(
+    WeightLayout(
         name="Hugging Face's DeiT",
         network="VisionTransformer",
         marks=(_PATCHES + r"projection\.weight$", r"(?:^|\.)embeddings\.distillation_token$"),
@@ -165,7 +165,7 @@ LAYOUTS = (
         renamed=_HUGGING_FACE_VIT,
         finish=_with_fused_attention,
     ),
-    Layout(
+    WeightLayout(
         name="Hugging Face's ViT",
         network="VisionTransformer",
         marks=(
@@ -177,7 +177,7 @@ LAYOUTS = (
         renamed=_HUGGING_FACE_VIT,
         finish=_with_fused_attention,
     ),
-    Layout(
+    WeightLayout(
         name="Hugging Face's Swin",
         network="SwinTransformer",
         marks=(
@@ -201,7 +201,7 @@ LAYOUTS = (
         ),
         finish=_with_fused_attention,
     ),
-    Layout(
+    WeightLayout(
         name="Hugging Face's ConvNeXt",
         network="ConvNeXt",
         marks=(
@@ -223,7 +223,7 @@ LAYOUTS = (
             (r"\.pwconv(\d)\.", r".mlp.fc\1."),
         ),
     ),
-    Layout(
+    WeightLayout(
         name="torchvision's ViT",
         network="VisionTransformer",
         marks=(
@@ -245,7 +245,7 @@ LAYOUTS = (
             (r"^heads\.head\.", "head."),
         ),
     ),
-    Layout(
+    WeightLayout(
         name="torchvision's Swin",
         network="SwinTransformer",
         marks=(
@@ -263,7 +263,7 @@ LAYOUTS = (
             (r"^head\.", "head.fc."),
         ),
     ),
-    Layout(
+    WeightLayout(
         name="torchvision's ConvNeXt",
         network="ConvNeXt",
         marks=(
@@ -284,7 +284,7 @@ LAYOUTS = (
         finish=_with_flat_scales,
     ),
     # The names are the same in both.
-    Layout(
+    WeightLayout(
         name="a ResNet of torchvision or timm",
         network="ResNet",
         marks=(
@@ -293,7 +293,7 @@ LAYOUTS = (
             r"(?:^|\.)layer1\.0\.conv1\.weight$",
         ),
     ),
-    Layout(
+    WeightLayout(
         name="a Swin of an earlier timm",
         network="SwinTransformer",
         marks=(r"(?:^|\.)layers\.0\.downsample\.reduction\.weight$",),
@@ -303,7 +303,7 @@ LAYOUTS = (
             (r"^head\.(weight|bias)$", r"head.fc.\1"),
         ),
     ),
-    Layout(
+    WeightLayout(
         name="a PiT of an earlier timm",
         network="PoolingVisionTransformer",
         marks=(r"(?:^|\.)(?:pools\.0|transformers\.0\.pool)\.",),

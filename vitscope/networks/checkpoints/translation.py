@@ -14,7 +14,7 @@ import torch
 from torch import nn
 
 from vitscope.networks.checkpoints.entries import DEEPEST_NESTING, StateDict
-from vitscope.networks.checkpoints.layouts import Layout, find_layout
+from vitscope.networks.checkpoints.layouts import WeightLayout, find_layout
 from vitscope.networks.checkpoints.matching import misfits
 from vitscope.networks.checkpoints.timm_filters import (
     apply_filter,
@@ -90,7 +90,7 @@ def _attempts(weights: StateDict, model: nn.Module) -> Iterator[Attempt]:
             yield found, layout.name, used
 
 
-def suits(layout: Layout, model: nn.Module) -> bool:
+def suits(layout: WeightLayout, model: nn.Module) -> bool:
     """Tell whether a layout is of the weights of such a network."""
     return layout.network in (kind.__name__ for kind in classes_of_timm(model))
 

@@ -54,32 +54,18 @@ def list_blocks(
 
     The cut points are found, unless a study names `points`.
     """
+
+    def count_parts(run: Run, images: Tensor) -> Blocks:
+        found = find_cut_points(model, images, run, points)
+        _check_outputs(found.outputs, network.get("classes"))
+        shapes, parts = _measure(model, run, found.points, images[:1])
+        table = _table(name, found.points, shapes, parts[:-1])
+        return Blocks(table, parts[-1], found.points, found.uncovered)
+
     try:
-        return _list(name, model.eval(), network, points)
+        return on_shapes(model.eval(), network, count_parts)
     except VitscopeError as error:
         raise VitscopeError(f"models.{name}: {error}") from error
-
-
-def _list(name: str, model: nn.Module, network: Mapping[str, Any], points: Points | None) -> Blocks:
-    def count(run: Run, images: Tensor) -> Blocks:
-        return _count_parts(name, model, run, images, network, points)
-
-    return on_shapes(model, network, count)
-
-
-def _count_parts(
-    name: str,
-    model: nn.Module,
-    run: Run,
-    images: Tensor,
-    network: Mapping[str, Any],
-    points: Points | None,
-) -> Blocks:
-    found = find_cut_points(model, images, run, points)
-    _check_outputs(found.outputs, network.get("classes"))
-    shapes, parts = _measure(model, run, found.points, images[:1])
-    table = _table(name, found.points, shapes, parts[:-1])
-    return Blocks(table, parts[-1], found.points, found.uncovered)
 
 
 def _check_outputs(outputs: tuple[int, ...], classes: int | None) -> None:

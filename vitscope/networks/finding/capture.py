@@ -61,10 +61,7 @@ def reading(model: nn.Module, cut_points: Sequence[CutPoint], sink: Sink) -> Ite
                 stack.callback(_attach(model, point, index, read).remove)
         stack.callback(model.register_forward_pre_hook(begin).remove)
         if by_operation:
-            reader = _Reader(model, by_operation, read)
-            start = model.register_forward_pre_hook(reader.begin_pass, with_kwargs=True)
-            stack.callback(start.remove)
-            stack.enter_context(reader)
+            stack.enter_context(_Reader(model, by_operation, read))
         stack.callback(model.register_forward_hook(end).remove)
         yield
 

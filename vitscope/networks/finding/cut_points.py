@@ -2,8 +2,10 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Literal
+
+import msgspec
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -104,35 +106,10 @@ def write_points(points: Sequence[CutPoint]) -> str:
 def read_points(text: str) -> list[CutPoint]:
     """Return the cut points of a text."""
     listed = json.loads(text)
-    layouts = [_read_layout(entry) for entry in listed["layouts"]]
-    return [_read_point(entry, layouts) for entry in listed["points"]]
-
-
-def _read_layout(entry: dict[str, Any]) -> Layout:
-    grid, tokens = entry["grid"], entry["tokens"]
-    return Layout(
-        **{
-            **entry,
-            "grid": None if grid is None else tuple(grid),
-            "tokens": None if tokens is None else tuple(tokens),
-        }
-    )
-
-
-def _read_point(entry: dict[str, Any], layouts: Sequence[Layout]) -> CutPoint:
-    join = entry["join"]
-    return CutPoint(
-        **{
-            **entry,
-            "layout": layouts[entry["layout"]],
-            "operation": _read_operation(entry["operation"]),
-            "join": join and Join(**{**join, "operation": _read_operation(join["operation"])}),
-        }
-    )
-
-
-def _read_operation(entry: dict[str, Any] | None) -> Any:
-    if entry is None:
-        return None
-    name, dimensions, values = entry["alike"]
-    return OperationId(entry["module"], (name, dimensions, values), entry["nth"])
+    layouts = msgspec.convert(listed["layouts"], list[Layout])
+    numbers = [entry.pop("layout") for entry in listed["points"]]
+    # Of one layout there is one object, however many points share it.
+    return [
+        replace(msgspec.convert({**entry, "layout": {"order": ""}}, CutPoint), layout=layouts[n])
+        for n, entry in zip(numbers, listed["points"], strict=True)
+    ]

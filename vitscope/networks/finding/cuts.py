@@ -38,11 +38,6 @@ class Cut:
     begin: int
 
 
-def find_cuts(recorded: RecordedPass) -> list[Cut]:
-    """Return where a network is cut, in order."""
-    return _Finder(recorded).find()
-
-
 def layer_kind(recorded: RecordedPass, start: int, end: int) -> Kind:
     """Return the kind of a part between two values that has no shortcut."""
     if recorded.operations[end].name in POOLINGS:
@@ -53,7 +48,9 @@ def layer_kind(recorded: RecordedPass, start: int, end: int) -> Kind:
     return "conv" if kind == "mlp" and convolves else kind
 
 
-class _Finder:
+class CutFinder:
+    """Finds where a network is cut."""
+
     def __init__(self, recorded: RecordedPass) -> None:
         self._pass = recorded
         self._maps = recorded.maps

@@ -1,6 +1,8 @@
 """Dispatch modes: what sees every operation of a network, and in which module it runs.
 
-Torch hands every operation to a dispatch mode, whatever Python code called it.
+Torch hands every operation to a dispatch mode, whatever Python code called it. In inference mode it
+hands over the operations that the code named, and else the ones that these are made of: a mode sees
+the latter in either, so that what is recorded in one is found again in the other.
 """
 
 from abc import abstractmethod
@@ -16,6 +18,7 @@ from torch.utils._pytree import tree_leaves
 
 from vitscope.networks.building.compiler import uncompiled
 from vitscope.networks.finding.cut_points import Alike, OperationId
+from vitscope.networks.finding.operations import is_composite, run_composite
 
 Args = tuple[Any, ...]
 Kwargs = Mapping[str, Any]
@@ -47,8 +50,14 @@ class OperationMode(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def __torch_dispatch__(
         self, func: Any, types: Any, args: Args = (), kwargs: Kwargs | None = None
     ) -> Any:
-        """Run an operation as the mode does."""
-        return self.run(func, args, kwargs or {})
+        """Run an operation as the mode does, or what it is made of."""
+        if not is_composite(func):
+            return self.run(func, args, kwargs or {})
+        super().__enter__()  # type: ignore[no-untyped-call]
+        try:
+            return run_composite(func, args, kwargs or {})
+        finally:
+            super().__exit__(None, None, None)  # type: ignore[no-untyped-call]
 
     @abstractmethod
     def run(self, function: Any, args: Args, kwargs: Kwargs) -> Any:
@@ -56,7 +65,10 @@ class OperationMode(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 
 class ModuleMode(OperationMode):  # type: ignore[no-untyped-call]
-    """Knows which module of a network runs, and which of its operations an operation is."""
+    """Knows which module of a network runs, and which of its operations an operation is.
+
+    Each time that the network itself is called, a pass of as many images begins.
+    """
 
     def __init__(self, model: nn.Module) -> None:
         super().__init__()
@@ -82,11 +94,6 @@ class ModuleMode(OperationMode):  # type: ignore[no-untyped-call]
         self._running = [""]
         self.counts.clear()
 
-    def begin_pass(self, module: nn.Module, args: Any, kwargs: Any) -> None:
-        """Begin a pass of as many images as a network is given, as a hook before it runs."""
-        images = first_tensor((args, kwargs))
-        self.begin(1 if images is None else len(images))
-
     @property
     def module(self) -> str:
         """Return the name of the module that runs."""
@@ -103,6 +110,9 @@ class ModuleMode(OperationMode):  # type: ignore[no-untyped-call]
         return OperationId(self.module, key, self.counts[self.module, key] - 1)
 
     def _enter_module(self, name: str, module: nn.Module, args: Any, kwargs: Any) -> None:
+        if module is self.model:
+            images = first_tensor((args, kwargs))
+            self.begin(1 if images is None else len(images))
         self._running.append(name)
 
     def _leave_module(self, name: str, module: nn.Module, args: Any, output: Any) -> None:

@@ -1,8 +1,15 @@
-"""What the operations of networks are, by the names that torch gives them."""
+"""What the operations of networks are, by the names that torch gives them.
 
+Operations that torch makes of others, such as `linear`, have none here: a dispatch mode sees those.
+"""
+
+from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Any
 
-from torch._ops import HigherOrderOperator
+import torch
+from torch._C import DispatchKey
+from torch._ops import HigherOrderOperator, OpOverload
 
 from vitscope.errors import VitscopeError, quoted
 
@@ -13,42 +20,42 @@ def _names(text: str) -> frozenset[str]:
 
 ADDITIONS = _names("add addcmul")
 ACTIVATIONS = _names(
-    """relu relu6 gelu silu hardswish hardtanh hardsigmoid leaky_relu elu selu celu mish sigmoid
-    tanh softplus prelu _prelu_kernel clamp clamp_min"""
+    """relu gelu silu hardswish hardtanh hardsigmoid leaky_relu elu celu mish sigmoid tanh softplus
+    _prelu_kernel clamp clamp_min"""
 )
 NORMALIZATIONS = _names(
-    """native_layer_norm layer_norm native_batch_norm cudnn_batch_norm batch_norm
-    _native_batch_norm_legit_no_training native_group_norm rms_norm"""
+    """native_layer_norm native_batch_norm cudnn_batch_norm _native_batch_norm_legit_no_training
+    native_group_norm"""
 )
-STRIDED_POOLINGS = _names("avg_pool2d max_pool2d max_pool2d_with_indices")
-POOLINGS = STRIDED_POOLINGS | _names("adaptive_avg_pool2d _adaptive_avg_pool2d adaptive_max_pool2d")
-CONVOLUTIONS = _names("convolution _convolution conv2d")
+STRIDED_POOLINGS = _names("avg_pool2d max_pool2d_with_indices")
+POOLINGS = STRIDED_POOLINGS | _names("_adaptive_avg_pool2d adaptive_max_pool2d")
+CONVOLUTIONS = _names("convolution _convolution")
 RESIZINGS = _names(
     """upsample_bilinear2d upsample_nearest2d upsample_bicubic2d _upsample_bilinear2d_aa
     _upsample_bicubic2d_aa _upsample_nearest_exact2d"""
 )
 # These give a new map.
 MAPS = CONVOLUTIONS | POOLINGS | RESIZINGS
-PRODUCTS = _names("mm addmm bmm baddbmm matmul linear")
+PRODUCTS = _names("mm addmm bmm baddbmm")
 REDUCTIONS = _names("mean sum amax amin")
 # What these do to a tensor that lies in memory as it should, `reshape` does to any.
 VIEWS = _names("view _unsafe_view _reshape_alias")
-COPIES = _names("_to_copy clone contiguous alias detach")
+COPIES = _names("_to_copy clone alias detach")
 # These move values and compute nothing.
 MOVES = (
     VIEWS
     | COPIES
     | _names(
-        """reshape permute transpose t unsqueeze squeeze expand slice select split
-        split_with_sizes chunk unbind cat stack roll flip flatten unflatten as_strided
-        constant_pad_nd index_select movedim swapaxes repeat narrow unfold pixel_shuffle
+        """permute transpose t unsqueeze squeeze expand slice select split split_with_sizes unbind
+        cat stack roll flip as_strided constant_pad_nd index_select repeat unfold pixel_shuffle
         pixel_unshuffle index gather"""
     )
 )
 # These move values by what the values are: where to cannot be told.
 SORTS = _names("sort")
-SOFTMAXES = _names("_softmax _safe_softmax softmax")
+SOFTMAXES = _names("_softmax _safe_softmax")
 FLEX_ATTENTION = "flex_attention"
+_COMPOSITE = DispatchKey.CompositeImplicitAutograd
 
 
 def plain_name(function: Any) -> str:
@@ -72,6 +79,22 @@ def refuse_unknown(function: Any) -> None:
 def is_mutable(function: Any) -> bool:
     """Tell whether an operation changes what it is given."""
     return not isinstance(function, HigherOrderOperator) and function._schema.is_mutable
+
+
+@cache
+def is_composite(function: Any) -> bool:
+    """Tell whether an operation is made of others, which torch runs in its place."""
+    if not isinstance(function, OpOverload):
+        return False
+    return torch._C._dispatch_has_kernel_for_dispatch_key(function._name, _COMPOSITE)
+
+
+def run_composite(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    """Run what a composite operation is made of.
+
+    As torch does without gradients; its `decompose` may take another way, written in Python.
+    """
+    return function._op_dk(_COMPOSITE, *args, **kwargs)
 
 
 def is_fused_attention(name: str) -> bool:

@@ -106,9 +106,8 @@ def _step(operation: Operation, before: tuple[int, ...], dimension: int) -> floa
     """Return how many rows (2) or columns (3) of a map become one of the next map."""
     args = operation.args
     if operation.name in CONVOLUTIONS:
-        stride = _of(args[3], dimension) if len(args) > 3 else 1
-        # As one operation of its own, a convolution is never transposed.
-        return 1 / stride if operation.name != "conv2d" and args[6] else stride
+        stride = _of(args[3], dimension)
+        return 1 / stride if args[6] else stride
     if operation.name in STRIDED_POOLINGS:
         return _of(args[2] if len(args) > 2 and args[2] else args[1], dimension)
     return before[dimension] / operation.shape[dimension]

@@ -12,20 +12,19 @@ from torch import Tensor, nn
 from vitscope.networks.building.outputs import logits_of
 from vitscope.networks.building.plain_attention import without_fast_path
 from vitscope.networks.finding.capture import Silencing, capturing
-from vitscope.networks.finding.cut_points import CutPoint, Join
+from vitscope.networks.finding.cut_points import CutPoint
 
 
 @dataclass(frozen=True)
 class Proofs:
     """What was proved; `wrong` are sentences about what was not."""
 
-    read: int
     silenced: int
     restored: int
     wrong: list[str]
 
 
-@torch.no_grad()
+@torch.inference_mode()
 def prove(model: nn.Module, points: Sequence[CutPoint], images: Tensor) -> Proofs:
     """Run a network with weights on some images: as it is, read, and without each branch.
 
@@ -40,18 +39,12 @@ def prove(model: nn.Module, points: Sequence[CutPoint], images: Tensor) -> Proof
             wrong.append("the logits change when the network is read")
         joins = {i: point.join for i, point in enumerate(points) if point.join is not None}
         for index, join in joins.items():
-            with _silence(model, join, len(images)):
+            with Silencing(model, {join.operation.alike[0]}, join):
                 _, changed = _read(model, points, images)
             if join.identity and not torch.equal(changed[index], stream[index - 1]):
                 wrong.append(f"without the branch of {points[index].name} the stream changes")
     restored = sum(join.identity for join in joins.values())
-    return Proofs(len(points), len(joins), restored, wrong)
-
-
-def _silence(model: nn.Module, join: Join, images: int) -> Silencing:
-    silencing = Silencing(model, {join.operation.alike[0]}, join)
-    silencing.begin(images)
-    return silencing
+    return Proofs(len(joins), restored, wrong)
 
 
 def _read(

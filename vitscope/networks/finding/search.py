@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from vitscope.errors import VitscopeError, quoted
 from vitscope.networks.finding.cut_points import CutPoint
-from vitscope.networks.finding.cuts import Cut, find_cuts
+from vitscope.networks.finding.cuts import Cut, CutFinder
 from vitscope.networks.finding.dataflow import record
 from vitscope.networks.finding.named_points import Points, named_cuts
 from vitscope.networks.finding.naming import describe_cuts
@@ -28,7 +28,7 @@ ADDITIONS_OF_STREAMS = 10
 
 
 @dataclass(frozen=True)
-class Found:
+class FoundPoints:
     """The cut points of a network, and what of it they do not cover, in words.
 
     `outputs` is the shape of the network's output for one image.
@@ -44,7 +44,7 @@ def find_cut_points(
     images: Tensor,
     run: Callable[[Tensor], Any] | None = None,
     points: Points | None = None,
-) -> Found:
+) -> FoundPoints:
     """Return the cut points of a network that is given `images`, two or more.
 
     They are found, unless `points` name modules. `run` runs the network, if not the network itself.
@@ -52,11 +52,11 @@ def find_cut_points(
     recorded = RecordedPass(model, record(model, images, run))
     outputs = recorded.flow.shape_of(recorded.flow.result)[1:]
     if points is not None:
-        return Found(describe_cuts(recorded, named_cuts(recorded, points)), [], outputs)
-    cuts = find_cuts(recorded)
+        return FoundPoints(describe_cuts(recorded, named_cuts(recorded, points)), [], outputs)
+    cuts = CutFinder(recorded).find()
     found = describe_cuts(recorded, cuts)
     _refuse_streams(recorded, cuts, found)
-    return Found(found, _name_uncovered(recorded, cuts), outputs)
+    return FoundPoints(found, _name_uncovered(recorded, cuts), outputs)
 
 
 def _refuse_streams(

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from vitscope.networks.attention.finding import Found, find_attention
+from vitscope.networks.attention.finding import FoundAttention, find_attention
 from vitscope.networks.attention.proofs import unlike
 from vitscope.networks.building.empty import Network, drawn_network, empty_network
 from vitscope.networks.checkpoints import weight_sources
@@ -31,7 +31,7 @@ class Checked:
     blocks: Blocks
     weights: str
     proofs: Proofs
-    attention: Found
+    attention: FoundAttention
 
     def rows(self) -> list[list[str]]:
         """Return a row of text for every cut point, a header first."""

@@ -1,5 +1,6 @@
 """The registry, the schemas, and how a wrong arch is refused."""
 
+import importlib
 import subprocess
 import sys
 from typing import Any
@@ -10,7 +11,12 @@ import torch
 from tests.helpers.networks import described
 from vitscope.errors import VitscopeError
 from vitscope.networks.building.empty import build_empty
-from vitscope.networks.building.family import arch_schema, family_names, find_family
+from vitscope.networks.building.family import (
+    arch_schema,
+    family_names,
+    find_family,
+    module_of,
+)
 from vitscope.networks.finding.blocks import list_blocks
 from vitscope.networks.finding.search import find_cut_points
 from vitscope.settings.schema import find_faults
@@ -42,7 +48,7 @@ def test_arch_schemas_are_what_the_module_holds(name: str) -> None:
     assert [*find_faults(schema, {})]
     closed = [*find_faults(schema, {"name": "x", "make": "x", "file": "x", "unknown": 1})]
     assert bool(closed) == (name in CLOSED)
-    module = sys.modules[find_family(name).network.__module__]
+    module = importlib.import_module(module_of(name))
     assert schema["properties"].keys() == module.ARCH["properties"].keys()
 
 

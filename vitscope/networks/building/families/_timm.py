@@ -7,6 +7,7 @@ import torch
 from torch import nn
 
 from vitscope.errors import VitscopeError, nearest
+from vitscope.networks.building.family import Family
 from vitscope.networks.building.timm_import import import_timm
 
 
@@ -29,3 +30,19 @@ def build_timm(network: type[nn.Module], arch: Mapping[str, Any], **options: Any
         )
     model: nn.Module = timm.create_model(name, **options)
     return model
+
+
+def of_timm(module: str, network: str, *, sized: bool = True) -> Family:
+    """Return the family of a class of timm: its models by name, or of the given dimensions.
+
+    A network that is `sized` is built for images of one size.
+    """
+
+    def build(
+        arch: Mapping[str, Any], num_classes: int, image_size: int, channels: int
+    ) -> nn.Module:
+        kind = getattr(import_timm(f"timm.models.{module}"), network)
+        size = {"img_size": image_size} if sized else {}
+        return build_timm(kind, arch, num_classes=num_classes, in_chans=channels, **size)
+
+    return Family(build)

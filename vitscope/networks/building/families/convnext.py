@@ -1,13 +1,6 @@
 """ConvNeXts of timm, by name or by their dimensions."""
 
-from collections.abc import Mapping
-from typing import Any
-
-from torch import nn
-
-from vitscope.networks.building.families._timm import build_timm
-from vitscope.networks.building.family import Family
-from vitscope.networks.building.timm_import import import_timm
+from vitscope.networks.building.families._timm import of_timm
 
 ARCH = {
     "type": "object",
@@ -25,11 +18,4 @@ ARCH = {
     "oneOf": [{"required": ["name"]}, {"required": ["patch_size", "depths", "dims"]}],
 }
 
-
-def network(arch: Mapping[str, Any], num_classes: int, image_size: int, channels: int) -> nn.Module:
-    """Build one of timm's models, or one of the given dimensions."""
-    convnext = import_timm("timm.models.convnext").ConvNeXt
-    return build_timm(convnext, arch, num_classes=num_classes, in_chans=channels)
-
-
-FAMILY = Family(network)
+FAMILY = of_timm("convnext", "ConvNeXt", sized=False)

@@ -1,13 +1,6 @@
 """PiT, the pooling-based vision transformer of timm, by name or by its dimensions."""
 
-from collections.abc import Mapping
-from typing import Any
-
-from torch import nn
-
-from vitscope.networks.building.families._timm import build_timm
-from vitscope.networks.building.family import Family
-from vitscope.networks.building.timm_import import import_timm
+from vitscope.networks.building.families._timm import of_timm
 
 ARCH = {
     "type": "object",
@@ -31,13 +24,4 @@ ARCH = {
     ],
 }
 
-
-def network(arch: Mapping[str, Any], num_classes: int, image_size: int, channels: int) -> nn.Module:
-    """Build one of timm's models, or one of the given dimensions."""
-    transformer = import_timm("timm.models.pit").PoolingVisionTransformer
-    return build_timm(
-        transformer, arch, num_classes=num_classes, img_size=image_size, in_chans=channels
-    )
-
-
-FAMILY = Family(network)
+FAMILY = of_timm("pit", "PoolingVisionTransformer")

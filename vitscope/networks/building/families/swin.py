@@ -1,13 +1,6 @@
 """Swin transformers of timm, by name or by their dimensions."""
 
-from collections.abc import Mapping
-from typing import Any
-
-from torch import nn
-
-from vitscope.networks.building.families._timm import build_timm
-from vitscope.networks.building.family import Family
-from vitscope.networks.building.timm_import import import_timm
+from vitscope.networks.building.families._timm import of_timm
 
 ARCH = {
     "type": "object",
@@ -32,13 +25,4 @@ ARCH = {
     ],
 }
 
-
-def network(arch: Mapping[str, Any], num_classes: int, image_size: int, channels: int) -> nn.Module:
-    """Build one of timm's models, or one of the given dimensions."""
-    transformer = import_timm("timm.models.swin_transformer").SwinTransformer
-    return build_timm(
-        transformer, arch, num_classes=num_classes, img_size=image_size, in_chans=channels
-    )
-
-
-FAMILY = Family(network)
+FAMILY = of_timm("swin_transformer", "SwinTransformer")

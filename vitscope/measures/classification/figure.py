@@ -1,0 +1,292 @@
+"""Error and loss (Fig. 5 and 7a of the paper), reliability, and shape against texture."""
+
+from collections.abc import Mapping, Sequence
+from textwrap import wrap
+from typing import Any
+
+import matplotlib
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch
+
+from vitscope.claims.published import Published
+from vitscope.drawing.axes import axes_of_published, axis_above
+from vitscope.drawing.figure import Member, rows_of
+from vitscope.drawing.legends import INTERVAL, Legend, another_model, percent, published_label
+from vitscope.drawing.looks import (
+    BAR_ALPHA,
+    CUE_COLORS,
+    DIAGONAL,
+    GRAY,
+    HATCHED,
+    INTERVAL_WIDTH,
+    JOINED,
+    PALE,
+    REFERENCE,
+    ROW,
+    TICK,
+    Look,
+    look_of,
+)
+from vitscope.drawing.panels import (
+    Panel,
+    Panels,
+    make_panels,
+    make_panels_with_strips,
+    make_row_panels,
+)
+
+# Models: the published points of one stand below its measured ones, or to the right of them.
+_BELOW, _BESIDE = 0.3, 0.2
+LABELS = {"error_percent": "Test error (%)", "nll_train": "Training NLL"}
+
+
+def add_entries(legend: Legend, published: Mapping[str, Published], axis: str) -> None:
+    """Add to the legend what marks mean: models have names on an axis.
+
+    `axis` says where published points are that are of other models.
+    """
+    look = Look(GRAY, "o")
+    legend.add_marker("measured", look.line)
+    legend.add_line(INTERVAL, {"color": GRAY, "linewidth": INTERVAL_WIDTH})
+    if published:
+        label = published_label(published.values(), others="other models", axis=axis)
+        legend.add_marker(label, look.hollow)
+
+
+def _draw_measured(axes: Axes, row: pd.Series, height: int, look: Look) -> None:
+    axes.hlines(height, row["ci_low"], row["ci_high"], color=look.color, linewidth=INTERVAL_WIDTH)
+    axes.plot(row["value"], height, linestyle="", **look.line, zorder=3)
+
+
+def _draw_published(axes: Axes, theirs: Published, metric: str, height: int, look: Look) -> None:
+    values = theirs.points.loc[theirs.points["metric"] == metric, "value"]
+    axes.plot(values, [height + _BELOW] * len(values), linestyle="", **look.hollow, zorder=2.5)
+
+
+def plot_fit(
+    table: pd.DataFrame, members: Sequence[Member], published: Mapping[str, Published]
+) -> Figure:
+    """Draw a row per model, the smallest error on top: left its error, right its training loss.
+
+    Published points of other models have axes of their own above: only their order compares.
+    """
+    rows = {member.model: rows_of(table, member.model).set_index("metric") for member in members}
+    errors = {model: float(found["value"]["error_percent"]) for model, found in rows.items()}
+    ordered = sorted(members, key=lambda member: errors[member.model])
+    above = another_model(published.values())
+    panels = make_row_panels([member.label for member in ordered], 0.24, 0.3 * above)
+    for axes, (metric, label) in zip(panels.axes, LABELS.items(), strict=True):
+        back = axis_above(axes) if above else axes
+        for position, member in enumerate(ordered):
+            look = look_of(member.family)
+            back.axhline(position, **ROW, zorder=0)
+            _draw_measured(axes, rows[member.model].T[metric], position, look)
+            if member.model in published:
+                _draw_published(back, published[member.model], metric, position, look)
+        axes.set_xlabel(label)
+        axes.margins(x=0.08)
+        if above:
+            back.set_xlabel(f"Published {label[0].lower()}{label[1:]}")
+            back.margins(x=0.08)
+    add_entries(panels.legend, published, "upper axes")
+    panels.legend.draw(panels.figure)
+    return panels.figure
+
+
+# Characters that stand side by side below a panel; others are turned, and make it higher.
+_CHARACTERS, _INCHES_PER_CHARACTER = 30, 0.055
+
+
+def _draw_points(axes: Axes, rows: pd.DataFrame, members: Sequence[Member]) -> None:
+    """Draw what was measured of the models, from left to right."""
+    axes.plot(range(len(members)), rows["value"], **JOINED, zorder=2)
+    for place, member in enumerate(members):
+        row, look = rows.iloc[place], look_of(member.family)
+        ends: dict[str, Any] = {"color": look.color, "linewidth": INTERVAL_WIDTH}
+        axes.vlines(place, row["ci_low"], row["ci_high"], **ends)
+        axes.plot(place, row["value"], linestyle="", **look.line, zorder=3)
+
+
+def _draw_published_points(
+    axes: Axes, published: Mapping[str, Published], metric: str, members: Sequence[Member]
+) -> None:
+    """Draw the published points of those models that have some."""
+    points = {
+        place + _BESIDE: curve.points.set_index("metric")["value"][metric]
+        for place, member in enumerate(members)
+        if (curve := published.get(member.model)) is not None
+    }
+    axes.plot([*points], [*points.values()], **JOINED, linestyle=":", zorder=2)
+    for place, value in points.items():
+        look = look_of(members[int(place)].family)
+        axes.plot(place, value, linestyle="", **look.hollow, zorder=2.5)
+
+
+def _name_models(panels: Panels, members: Sequence[Member]) -> None:
+    """Write the names of models below panels: in lines, or turned where one is too long."""
+    room = max(1, _CHARACTERS // len(members))
+    words = [word for member in members for word in member.label.split()]
+    longest = max(map(len, words), default=1)
+    turned = longest > room
+    # Where one is broken, all are.
+    width = room if all(len(member.label) <= room for member in members) else longest
+    lines = [wrap(member.label, width) for member in members]
+    names = [
+        member.label if turned else "\n".join(each)
+        for member, each in zip(members, lines, strict=True)
+    ]
+    for axes in panels.axes:
+        axes.set_xticks(range(len(members)), names, rotation=90 if turned else 0)
+        axes.tick_params(axis="x", length=0)
+        axes.set_xlim(-0.5, len(members) - 0.5)
+    if turned:
+        height = panels.figure.get_figheight() + _INCHES_PER_CHARACTER * max(map(len, names))
+        panels.resize(height=height)
+
+
+def plot_fit_by_window(
+    table: pd.DataFrame, members: Sequence[Member], published: Mapping[str, Published]
+) -> Figure:
+    """Draw two panels, models from left to right: their errors, and their training losses.
+
+    Published points of other models have axes of their own on the right.
+    """
+    rows = [rows_of(table, member.model).set_index("metric") for member in members]
+    panels = make_panels(len(LABELS))
+    for axes, (metric, label) in zip(panels.axes, LABELS.items(), strict=True):
+        _draw_points(axes, pd.DataFrame([each.loc[metric] for each in rows]), members)
+        axes.set_ylabel(label)
+        axes.margins(y=0.12)
+        if published:
+            what = f"{label[0].lower()}{label[1:]}"
+            back = axes_of_published(axes, what, *published.values())
+            _draw_published_points(back, published, metric, members)
+            back.margins(y=0.12)
+    _name_models(panels, members)
+    add_entries(panels.legend, published, "right axis")
+    panels.legend.draw(panels.figure)
+    return panels.figure
+
+
+# Points: the scores stand between the title and the diagram.
+_TITLE_PAD = 15
+_SCORES_PAD = 5
+
+
+def _draw_diagram(panel: Panel) -> None:
+    """Draw the accuracy of each bin that has images, and the gap to its mean confidence."""
+    axes, bins, color, legend = panel.axes, panel.rows, panel.look.color, panel.legend
+    filled = bins[bins["images"] > 0]
+    across: dict[str, Any] = {
+        "x": filled["low"],
+        "width": filled["high"] - filled["low"],
+        "align": "edge",
+    }
+    gap = filled["confidence"] - filled["accuracy"]
+    style: dict[str, Any] = {"color": color, "alpha": BAR_ALPHA, "lw": 0}
+    axes.bar(height=filled["accuracy"], **style, **across)
+    axes.bar(height=gap, bottom=filled["accuracy"], edgecolor=color, **HATCHED, **across)
+    axes.plot([0, 1], [0, 1], **DIAGONAL)
+    legend.add_shade("accuracy", color, BAR_ALPHA)
+    legend.add("gap to mean confidence", Patch(edgecolor=color, **HATCHED), color)
+    legend.add_line("calibrated", DIAGONAL)
+    axes.set(xlim=(0, 1), ylim=(0, 1))
+
+
+def _draw_histogram(panel: Panel) -> None:
+    """Draw how many of the images are in each bin."""
+    bins = panel.rows
+    share = bins["images"] / bins["images"].sum()
+    width = bins["high"] - bins["low"]
+    panel.axes.bar(bins["low"], share, width, align="edge", linewidth=0, color=PALE)
+    panel.legend.add_shade("share of images", PALE, 1)
+
+
+def _in_words(scores: pd.Series) -> str:
+    accuracy, ece = (percent(scores[name], ".1f") for name in ("accuracy", "ece"))
+    signed = percent(scores["signed_ece"], "+.1f")
+    return f"accuracy {accuracy}, ECE {ece} ({signed})".replace("-", "\N{MINUS SIGN}")
+
+
+def _write_above(axes: Axes, text: str) -> None:
+    axes.annotate(
+        text,
+        (0.5, 1),
+        (0, _SCORES_PAD),
+        xycoords="axes fraction",
+        textcoords="offset points",
+        ha="center",
+        size=matplotlib.rcParams["legend.fontsize"],
+    )
+
+
+def plot_reliability(
+    table: pd.DataFrame,
+    classification: pd.DataFrame,
+    members: Sequence[Member],
+) -> Figure:
+    """Draw one panel per model: accuracy by bin of confidence, and below it the images per bin."""
+    diagrams, histograms = make_panels_with_strips(len(members))
+    for panel, member in zip(diagrams.of_models(members, table, ()), members, strict=True):
+        scores = rows_of(classification, member.model).iloc[0]
+        _draw_diagram(panel)
+        panel.axes.set_title(member.label, pad=_TITLE_PAD)
+        _write_above(panel.axes, _in_words(scores))
+    for panel in histograms.of_models(members, table, ()):
+        _draw_histogram(panel)
+    highest = max(below.get_ylim()[1] for below in histograms.axes)
+    for below in histograms.axes:
+        below.set_ylim(0, highest)
+    diagrams.label("", "Accuracy")
+    return histograms.finish("Confidence", "Share")
+
+
+def _split_rows(table: pd.DataFrame, model: str) -> tuple[pd.Series, pd.DataFrame]:
+    """Return the row of all images of a model, and the rows of each class of the shape."""
+    rows = rows_of(table, model)
+    of_all = rows["class_name"] == "all"
+    return rows[of_all].iloc[0], rows[~of_all]
+
+
+def _draw_decisions(axes: Axes, whole: pd.Series, height: int) -> None:
+    """Draw in one bar the shares of images classified by either cue and by neither."""
+    shape, texture = whole["shape_accuracy"], whole["texture_accuracy"]
+    start = 0.0
+    for share, color in zip(
+        (shape, texture, 1 - shape - texture), CUE_COLORS.values(), strict=True
+    ):
+        axes.barh(height, share, 0.7, left=start, color=color, linewidth=0)
+        start += share
+
+
+def _draw_bias(
+    axes: Axes, whole: pd.Series, classes: pd.DataFrame, height: int, look: Look
+) -> None:
+    """Draw the bias over all images with its interval, and behind it the bias of each shape."""
+    axes.plot(classes["shape_bias"], [height] * len(classes), color=look.color, **TICK)
+    axes.hlines(
+        height, whole["ci_low"], whole["ci_high"], color=look.color, linewidth=INTERVAL_WIDTH
+    )
+    axes.plot(whole["shape_bias"], height, linestyle="", **look.line, clip_on=False, zorder=3)
+
+
+def plot_shape_texture(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
+    """Draw a row per model: left what it goes by, right the share of shape in those decisions."""
+    panels = make_row_panels([member.label for member in members], 0.2)
+    decisions, bias = panels.axes
+    bias.axvline(0.5, **REFERENCE)
+    for height, member in enumerate(members):
+        whole, classes = _split_rows(table, member.model)
+        _draw_decisions(decisions, whole, height)
+        _draw_bias(bias, whole, classes, height, look_of(member.family))
+    decisions.set(xlim=(0, 1), xlabel="Share of images told by")
+    bias.set(xlim=(0, 1), xlabel="Shape bias")
+    for name, color in CUE_COLORS.items():
+        panels.legend.add_shade(name, color, 1)
+    all_images = {"color": GRAY, "marker": "o", "linewidth": INTERVAL_WIDTH}
+    panels.legend.add_line(f"all images, {INTERVAL}", all_images)
+    panels.legend.add_line("images of one shape", {"color": GRAY, **TICK})
+    panels.legend.draw(panels.figure)
+    return panels.figure

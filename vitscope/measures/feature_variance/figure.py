@@ -1,0 +1,144 @@
+"""Variance by depth at several epochs, and when blocks begin to do what the paper says of them."""
+
+from collections.abc import Sequence
+from itertools import groupby
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.cm import ScalarMappable
+from matplotlib.colors import BoundaryNorm, Colormap
+from matplotlib.figure import Figure
+from matplotlib.ticker import FixedLocator, NullLocator, PercentFormatter
+
+from vitscope.claims.chance import share_interval
+from vitscope.claims.claim import HALF, Evidence, Finding
+from vitscope.drawing.axes import color_bar
+from vitscope.drawing.figure import Member, rows_of
+from vitscope.drawing.legends import Legend
+from vitscope.drawing.looks import PLAIN, SHARE_STYLES, ZERO, depth_colors, look_of
+from vitscope.drawing.panels import Panel, stack_panels
+from vitscope.measures.feature_variance.claims import CLAIMS as OF_VARIANCE
+from vitscope.measures.fourier.claims import CLAIMS as OF_FREQUENCY
+
+# What is counted at each epoch, by the kind of blocks.
+_LABELS = {
+    "msa": "MSAs that lower it",
+    "mlp": "MLPs that raise it",
+    "conv": "Convs that raise it",
+}
+
+
+class _Shares(NamedTuple):
+    """A row of panels: the evidence for claims, and their names by the kind of blocks."""
+
+    label: str
+    evidence: Evidence
+    claims: dict[str, str]
+
+
+_SHARES = (
+    _Shares(
+        "Share, by variance",
+        OF_VARIANCE["feature_variance"],
+        {
+            "msa": "msa_reduces_variance",
+            "mlp": "mlp_increases_variance",
+            "conv": "conv_increases_variance",
+        },
+    ),
+    _Shares(
+        "Share, by high frequencies",
+        OF_FREQUENCY["fourier_depth"],
+        {
+            "msa": "msa_reduces_high_frequency",
+            "mlp": "mlp_increases_high_frequency",
+            "conv": "conv_increases_high_frequency",
+        },
+    ),
+)
+# Epochs are wide apart at the end of a training and close at its begin, and there is an epoch 0.
+_SCALE: dict[str, Any] = {"value": "symlog", "linthresh": 1, "linscale": 0.5}
+
+
+def plot_by_epoch(
+    variance: pd.DataFrame, fourier: pd.DataFrame, members: Sequence[Member]
+) -> Figure:
+    """Draw a column per model: its variance by depth at each epoch, and shares of its blocks."""
+    models = [[*moments] for _, moments in groupby(members, _model_of)]
+    upper, *lower = stack_panels(len(models), 1 + len(_SHARES))
+    legend = upper.legend
+    for axes, moments in zip(upper.axes, models, strict=True):
+        axes.set_title(_model_of(moments[0]))
+        _draw_curves(axes, variance, moments, legend)
+        _epoch_bar(axes, moments)
+    upper.label("Normalized depth", "Feature map variance")
+    for panels, shares, table in zip(lower, _SHARES, (variance, fourier), strict=True):
+        for axes, moments in zip(panels.axes, models, strict=True):
+            rows = [rows_of(table, member.model) for member in moments]
+            panel = Panel(axes, look_of(moments[0].family), legend, pd.concat(rows))
+            _draw_shares(panel, shares, rows, [float(member.epoch or 0) for member in moments])
+        panels.label("", shares.label)
+    return lower[-1].finish("Epoch", shares.label)
+
+
+def _model_of(member: Member) -> str:
+    """Return what to call the model of a moment."""
+    return member.label.removesuffix(f", epoch {member.epoch}")
+
+
+def _colors(count: int) -> Colormap:
+    return depth_colors().resampled(count)
+
+
+def _draw_curves(
+    axes: Axes, variance: pd.DataFrame, moments: Sequence[Member], legend: Legend
+) -> None:
+    """Draw a curve for each moment, and the depth bands, which all of them share."""
+    colors = _colors(len(moments))
+    for number, member in enumerate(moments):
+        points = rows_of(variance, member.model, ["index"])
+        axes.plot(points["depth"], points["variance"], **PLAIN, color=colors(number))
+    Panel(axes, look_of(member.family), legend, points).draw_bands(points)
+    # From a network that has learned nothing to one that has, it grows by orders of magnitude.
+    axes.set_yscale("log")
+
+
+def _epoch_bar(axes: Axes, moments: Sequence[Member]) -> None:
+    count = len(moments)
+    scale = ScalarMappable(BoundaryNorm(np.arange(count + 1), count), _colors(count))
+    bar = color_bar([axes], scale, "Epoch", pad=0.03, aspect=14)
+    bar.set_ticks([n + 0.5 for n in range(count)], labels=[str(member.epoch) for member in moments])
+    bar.ax.tick_params(which="both", length=0)
+
+
+def _draw_shares(
+    panel: Panel, shares: _Shares, rows: Sequence[pd.DataFrame], epochs: Sequence[float]
+) -> None:
+    """Draw the share of each kind of blocks that do as claimed, by epoch."""
+    evidence, axes = shares.evidence, panel.axes
+    claims = {claim.name: claim for claim in evidence.claims}
+    measured = [evidence.measured(each, each) for each in rows]
+    for kind, name in shares.claims.items():
+        found = [claims[name].find(each) for each in measured]
+        findings = [finding for finding in found if finding]
+        if len(findings) == len(epochs):
+            _draw_share(panel, pd.Series(epochs), findings, kind)
+    axes.axhline(HALF, **ZERO, zorder=0)
+    axes.set_xscale(**_SCALE)
+    axes.set_xlim(-0.15, max(epochs) * 1.15)
+    axes.xaxis.set_major_locator(FixedLocator(epochs))
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.xaxis.set_major_formatter("{x:.0f}")
+    axes.set_ylim(-0.04, 1.04)
+    axes.yaxis.set_major_formatter(PercentFormatter(1, symbol=" %"))
+
+
+def _draw_share(panel: Panel, epochs: pd.Series, shares: Sequence[Finding], kind: str) -> None:
+    intervals = [share_interval(each.count or 0, each.total or 0) for each in shares]
+    low, high = (pd.Series(ends) for ends in zip(*intervals, strict=True))
+    style = SHARE_STYLES[kind]
+    panel.legend.add_line(_LABELS[kind], style)
+    panel.draw_interval(epochs, low, high, style["color"])
+    panel.draw_curve(epochs, pd.Series([each.value for each in shares]), **style)

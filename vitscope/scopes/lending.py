@@ -1,0 +1,52 @@
+"""A network that is lent for a measurement, and given back as it was."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from itertools import chain
+from typing import Any
+
+import torch
+from torch import nn
+
+from vitscope.networks.building.outputs import give_logits
+from vitscope.networks.building.plain_attention import without_fast_path
+
+
+@contextmanager
+def lend(network: nn.Module, *, logits: bool = False) -> Iterator[nn.Module]:
+    """Give a network in evaluation mode; after the block it is as it was, whatever happened there.
+
+    That is: its modes, the device and the memory layout of its tensors, the very objects that hold
+    them, and what requires a gradient. With `logits` it returns the logits alone, whatever it
+    returns them in.
+    """
+    modes = {module: module.training for module in network.modules()}
+    parameters = [(each, each.data, each.requires_grad, each.grad) for each in network.parameters()]
+    buffers = [
+        (module._buffers, name, buffer)
+        for module in network.modules()
+        for name, buffer in module._buffers.items()
+    ]
+    with ExitStack() as stack:
+        stack.callback(_give_back, modes, parameters, buffers)
+        stack.enter_context(without_fast_path())
+        if logits:
+            stack.callback(network.register_forward_hook(give_logits).remove)
+        yield network.eval()
+
+
+def _give_back(modes: Any, parameters: Any, buffers: Any) -> None:
+    for parameter, data, requires_grad, gradient in parameters:
+        parameter.data = data
+        parameter.requires_grad_(requires_grad)
+        parameter.grad = gradient
+    for owner, name, buffer in buffers:
+        owner[name] = buffer
+    for module, training in modes.items():
+        module.training = training
+
+
+def device_of(network: nn.Module) -> torch.device:
+    """Return where a network is."""
+    tensor = next(chain(network.parameters(), network.buffers()), None)
+    return torch.device("cpu") if tensor is None else tensor.device

@@ -1,0 +1,107 @@
+"""The study of a network in memory: what a file would say of it, so that all else reads that."""
+
+from collections.abc import Mapping, Sequence
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+from vitscope.errors import VitscopeError
+from vitscope.measures import registry
+from vitscope.scopes.images import DATASET, SPLIT, Stored
+from vitscope.settings.keys import Augmented, Loss, Model, Settings, Video
+from vitscope.settings.schema import check, fill
+from vitscope.settings.section import Schema, schema_of
+from vitscope.settings.study import Study
+from vitscope.studies.checks import check_view
+from vitscope.studies.loading import analysis_schema, study_schema
+from vitscope.studies.resolving import build_study
+
+# What messages call the place of these settings.
+WHERE = "look"
+FAMILY = "python"
+IMAGES, WEIGHTS = "images.npz", "weights.safetensors"
+
+
+def describe_study(
+    name: str,
+    stored: Stored,
+    *,
+    points: Sequence[Mapping[str, Any]] | None,
+    loss: Mapping[str, Any] | None,
+    analysis: Mapping[str, Any] | None,
+) -> Study:
+    """Return the study of a network that is measured on images in memory, in every figure."""
+    own = _checked(analysis or {}, analysis_schema(), "analysis")
+    model: Settings = {
+        "label": name,
+        "family": FAMILY,
+        "data": DATASET,
+        "checkpoint": {"path": WEIGHTS},
+        "arch": {},
+    }
+    if points is not None:
+        listed = [dict(point) for point in points]
+        model["points"] = _checked(listed, schema_of(Model)["properties"]["points"], "points")
+    images = len(stored.split)
+    settings: Settings = {
+        "title": f"{name}, looked at in memory",
+        "data": {DATASET: _dataset(stored)},
+        "models": {name: model},
+        "figures": {
+            kind: {"kind": kind, "models": [name]}
+            for kind, drawn in registry.kinds().items()
+            if not (registry.declared(drawn.measure).of_pairs or drawn.by_epoch)
+        },
+        "analysis": _fitting(own, images),
+    }
+    if loss is not None:
+        settings["loss"] = _checked(dict(loss), schema_of(Loss), "loss")
+    fill(settings, study_schema())
+    return build_study(name, Path(WHERE), settings)
+
+
+def describe_video(settings: Mapping[str, Any]) -> Settings:
+    """Return what a video shows, as a study says it."""
+    schema = schema_of(Video)
+    own = {key: schema["properties"][key] for key in settings}
+    check("video", dict(settings), {**schema, "properties": own, "required": []})
+    check_view("video", settings)
+    return dict(settings)
+
+
+def _checked(settings: Any, schema: Schema, key: str) -> Any:
+    copied = deepcopy(settings)
+    check(WHERE, copied, schema, within=(key,))
+    return copied
+
+
+def _dataset(stored: Stored) -> Settings:
+    split = stored.split
+    return {
+        "source": {"kind": "npz", "path": IMAGES},
+        "classes": stored.classes,
+        "image_size": split.shape[-1],
+        "mean": stored.mean,
+        "std": stored.std,
+        "splits": {SPLIT: {"images": len(split), "seed": None}},
+    }
+
+
+def _fitting(analysis: Settings, images: int) -> Settings:
+    """Return settings that take all images where the caller says nothing, and no more than all."""
+    analysis.setdefault("images", images)
+    if analysis["images"] > images:
+        raise VitscopeError(
+            f"{WHERE}: analysis.images: found {analysis['images']}, allowed: at most {images}, all "
+            f"that there are."
+        )
+    analysis["split"] = SPLIT
+    of_loss = analysis.setdefault("augmented", {})
+    of_loss["split"] = SPLIT
+    most = schema_of(Augmented)["properties"]["images"]
+    drawn = of_loss.setdefault("images", min(images, most["default"]))
+    for measure in map(registry.declared, registry.names()):
+        if measure.fit:
+            fitting = measure.fit(drawn if measure.needs == "loss" else images)
+            analysis[measure.name] = fitting | analysis.get(measure.name, {})
+    return analysis

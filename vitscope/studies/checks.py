@@ -1,0 +1,236 @@
+"""A study beyond its schema: its files, figures, videos and trainings, before anything runs."""
+
+import csv
+from collections.abc import Mapping
+from dataclasses import asdict
+from functools import cache
+from os.path import normpath
+from pathlib import Path
+from typing import Any
+
+from vitscope.errors import VitscopeError, listed, nearest, quoted, unknown
+from vitscope.measures import registry
+from vitscope.package_data import PUBLISHED_POINTS, ROOT
+from vitscope.settings.keys import Figure, Model, Published, Settings
+from vitscope.settings.snapshots import END
+from vitscope.settings.study import TRAINING_SPLITS, Study
+from vitscope.studies.buildups import check_buildups
+from vitscope.studies.data_sets import check_data
+
+CHECKPOINTS = ROOT / "resources" / "checkpoints"
+
+# What two data sets may differ in and still have the same images, in the same order.
+MAY_DIFFER = (
+    "class_index",
+    "class_names",
+    "classes",
+    "corrupted",
+    "image_size",
+    "interpolation",
+    "mean",
+    "resize",
+    "std",
+)
+
+
+def check_study(study: Study, results: str) -> None:
+    """Refuse what cannot be made; `results` is the folder that the workflow writes to."""
+    _check_files(study)
+    _check_figures(study)
+    for name, video in study.videos.items():
+        if video.model not in study.own_models:
+            raise unknown(study.path, f"videos.{name}.model", video.model, study.own_models)
+        check_view(f"{study.path}: videos.{name}", asdict(video))
+    check_buildups(study)
+    check_data(study)
+    for measure in registry.names():
+        registry.declared(measure).check(study)
+    _check_training(study, results)
+
+
+def _check_files(study: Study) -> None:
+    for name, model in study.models.items():
+        if END in model.snapshots:
+            raise VitscopeError(
+                f"{study.path}: models.{name}.snapshots.{END}: the snapshot '{END}' is the "
+                f"`checkpoint` of the model itself: remove the key."
+            )
+        for key, entry in model.files().items():
+            if "made" in entry:
+                _check_made(f"{study.path}: models.{name}.{key}", key, entry, model)
+            if "bundled" in entry:
+                _check_bundled(study.path, f"models.{name}.{key}.bundled", entry["bundled"])
+
+
+def _check_made(where: str, key: str, entry: Settings, model: Model) -> None:
+    """Refuse weights that are made, where there is no function of the user's to make them."""
+    if model.family != "python" or key != "checkpoint":
+        raise VitscopeError(
+            f"{where}.made: only the `checkpoint` of a model of the family python can be made by "
+            f"its function: say where the file is."
+        )
+    for choice in entry.keys() & {"key", "ignore"}:
+        raise VitscopeError(
+            f"{where}.{choice}: weights that are made are in no file, of which this would choose "
+            f"some: remove the key."
+        )
+    if len(entry) > 1:
+        raise VitscopeError(f"{where}.sha256: weights that are made are no file: remove the key.")
+
+
+def _check_bundled(path: Path, key: str, bundled: str) -> None:
+    # As it is written: a folder of checkpoints may be a link to another disk.
+    file = Path(normpath(ROOT / bundled))
+    if not (file.is_file() and file.is_relative_to(ROOT)):
+        there = [str(found.relative_to(ROOT)) for found in CHECKPOINTS.rglob("*.*")]
+        raise VitscopeError(
+            f"{path}: {key}: found '{bundled}', allowed: a file of this repository, relative to "
+            f"its root.{nearest(bundled, there)}"
+        )
+
+
+def _check_figures(study: Study) -> None:
+    for name, figure in study.figures.items():
+        key = f"figures.{name}"
+        _check_members(study, key, figure)
+        _check_shown(study, key, figure)
+        _check_classes(study, key, figure)
+        if figure.published is not None:
+            _check_published(study.path, f"{key}.published", figure, figure.published)
+
+
+def _check_members(study: Study, key: str, figure: Figure) -> None:
+    """Refuse models that there are not, pairs where models are shown, and the other way round."""
+    of_pairs = registry.of(study).declared(figure.measure).of_pairs
+    given, wanted = ("pairs", "models") if figure.pairs else ("models", "pairs")
+    if of_pairs != bool(figure.pairs):
+        raise VitscopeError(
+            f"{study.path}: {key}: found '{given}', allowed: '{wanted}', which figures of the kind "
+            f"'{figure.kind}' are of."
+        )
+    for model in figure.models:
+        if model not in study.models:
+            raise unknown(study.path, f"{key}.{given}", model, study.own_models)
+    for one, other in figure.pairs:
+        if _images_of(study, one) != _images_of(study, other):
+            raise VitscopeError(
+                f"{study.path}: {key}.pairs: found '{one}' on data.{study.models[one].data} and "
+                f"'{other}' on data.{study.models[other].data}, allowed: two models on the same "
+                f"images: data sets that differ in nothing but {listed(MAY_DIFFER)}."
+            )
+
+
+def _images_of(study: Study, model: str) -> Settings:
+    """Return what decides which images a model is measured on, in which order."""
+    data, split = asdict(study.dataset_of(model)), study.analysis.split
+    kept = {name: value for name, value in data.items() if name not in MAY_DIFFER}
+    return kept | {"splits": data["splits"][split]}
+
+
+def _check_shown(study: Study, key: str, figure: Figure) -> None:
+    """Refuse snapshots that a model of the figure lacks, or a kind that shows none."""
+    if figure.snapshots is not None and not figure.of_snapshots:
+        shown = registry.kinds().items()
+        *others, last = [f"'{name}'" for name, kind in shown if kind.snapshots or kind.by_epoch]
+        raise VitscopeError(
+            f"{study.path}: {key}.snapshots: figures of the kind '{figure.kind}' have no such key, "
+            f"those of the kinds {', '.join(others)} and {last} do: remove it."
+        )
+    for model in figure.models:
+        moments = study.models[model].moments()
+        for snapshot in figure.shown_snapshots():
+            if snapshot not in moments:
+                at = f"{key}.snapshots, for models.{model}"
+                raise unknown(study.path, at, snapshot, moments)
+
+
+def _check_classes(study: Study, key: str, figure: Figure) -> None:
+    """Refuse a model that says nothing of the classes of its data, where a figure is about that."""
+    declared = registry.of(study).declared
+    measured = [declared(declared(name).parts_of or name) for name in figure.measures]
+    for name in figure.models if any(each.needs_classes for each in measured) else ():
+        model, data = study.models[name], study.dataset_of(name)
+        if model.classes is not None and model.classes == data.classes:
+            continue
+        known = "no" if data.classes is None else data.classes
+        found = (
+            "has no classifier (`classes: null`)"
+            if model.classes is None
+            else f"tells {model.classes} classes apart where data.{model.data} has {known} classes"
+        )
+        raise VitscopeError(
+            f"{study.path}: {key}: a figure of the kind '{figure.kind}' needs what a model says of "
+            f"classes, and models.{name} {found}: leave the model out of the figure, or give it a "
+            f"checkpoint that tells the classes of its data set apart."
+        )
+
+
+def _check_published(path: Path, key: str, figure: Figure, published: Published) -> None:
+    kind = registry.kinds().get(figure.kind)
+    needed = kind.published if kind else frozenset()
+    curves = {
+        name: series
+        for name, (columns, series) in _published_curves().items()
+        if needed and {"model", *needed} <= columns
+    }
+    if not curves:
+        raise VitscopeError(
+            f"{path}: {key}: there are no published points for figures of the kind "
+            f"'{figure.kind}': remove the key."
+        )
+    if published.file not in curves:
+        raise unknown(path, f"{key}.file", published.file, curves)
+    for model, series in published.series.items():
+        if model not in figure.models:
+            raise unknown(path, f"{key}.series", model, figure.models)
+        if series not in curves[published.file]:
+            raise unknown(path, f"{key}.series.{model}", series, curves[published.file])
+
+
+@cache
+def _published_curves() -> dict[str, tuple[set[str], set[str]]]:
+    """Return the columns of each file of published points, and the names of its curves."""
+    found = {}
+    for file in sorted(PUBLISHED_POINTS.glob("*.csv")):
+        with file.open(encoding="utf-8", newline="") as lines:
+            rows = csv.DictReader(lines)
+            columns = {*(rows.fieldnames or ())}
+            found[file.name] = columns, {row["model"] for row in rows if "model" in columns}
+    return found
+
+
+# The settings of a video that are about heads, and about the rollout, with their defaults.
+OF_HEADS = {"block": None, "heads": None, "query": None, "brightest": None}
+OF_ROLLOUT = {"fusion": "mean"}
+
+
+def check_view(where: str, video: Mapping[str, Any]) -> None:
+    """Refuse settings of a video that are about what it does not show."""
+    shows, other, of_other = (
+        ("rollout", "heads", OF_HEADS)
+        if video["shows"] == "rollout"
+        else ("heads", "rollout", OF_ROLLOUT)
+    )
+    for key, default in of_other.items():
+        if video[key] != default:
+            raise VitscopeError(
+                f"{where}.{key}: found {quoted(video[key])}, which is about `shows: {other}`, "
+                f"allowed: {quoted(default)} where it shows {shows}: remove the key."
+            )
+
+
+def _check_training(study: Study, results: str) -> None:
+    """Refuse a model that is trained here, on a data set without the splits for training."""
+    files = [entry for model in study.models.values() for entry in model.files().values()]
+    for name, model in study.models.items():
+        folder = f"{results}/{study.name}/training/{name}/"
+        splits = study.dataset_of(name).splits
+        trained = any(entry.get("path", "").startswith(folder) for entry in files)
+        if trained:
+            study.check_trainable(name)
+        if trained and not splits.keys() >= {*TRAINING_SPLITS}:
+            raise VitscopeError(
+                f"{study.path}: data.{model.data}.splits: found {listed(splits)}, allowed: "
+                f"{' and '.join(TRAINING_SPLITS)} among them: models.{name} is trained by this "
+                f"workflow, which {folder} says, on the one and tested on the other."
+            )

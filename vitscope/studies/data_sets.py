@@ -1,0 +1,126 @@
+"""Data sets of a study against what their folders hold, before any job opens a file."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from vitscope.data import opening
+from vitscope.data.class_numbers import check_distinct, check_index, numbering, read_names
+from vitscope.data.counts import check_measured, check_taken
+from vitscope.errors import VitscopeError, quoted
+from vitscope.measures import registry
+from vitscope.settings.keys import Dataset, Settings
+from vitscope.settings.study import Study
+
+
+def read_class_names(path: Path, data: Mapping[str, Settings]) -> dict[str, Settings]:
+    """Return the data sets of a study, names of classes that lie in a file read from it."""
+    return {name: _read_names(f"{path}: data.{name}", entry) for name, entry in data.items()}
+
+
+def _read_names(where: str, entry: Settings) -> Settings:
+    names = entry["class_names"]
+    for key in ("class_names", "class_index"):
+        if entry["classes"] is None and entry[key] is not None:
+            raise VitscopeError(
+                f"{where}.{key}: found names of classes, allowed: null where `classes` is: say how "
+                f"many classes there are, or remove the key."
+            )
+    if names is not None and entry["class_index"] is not None:
+        raise VitscopeError(
+            f"{where}: found 'class_names' and 'class_index', allowed: one of them: the first "
+            f"where every class of the network has a name, the second where some have."
+        )
+    if isinstance(names, str):
+        names = read_names(f"{where}.class_names", Path(names).expanduser())
+    return entry | {"class_names": names}
+
+
+def check_data(study: Study) -> None:
+    """Refuse data sets that cannot be what is meant, as far as a glance tells."""
+    for name, dataset in study.data.items():
+        where = f"{study.path}: data.{name}"
+        _check_channels(where, dataset)
+        _check_classes(where, dataset)
+        for split in dataset.splits:
+            _check_split(study, name, split)
+    for name in study.models:
+        _check_model(study, name)
+
+
+def _check_channels(where: str, dataset: Dataset) -> None:
+    if len(dataset.std) != len(dataset.mean):
+        raise _length_error(where, len(dataset.mean), len(dataset.std))
+    if dataset.corrupted is not None and dataset.channels != 3:
+        raise VitscopeError(
+            f"{where}.corrupted: found {quoted(dataset.corrupted)}, allowed: null where `mean` is "
+            f"of one channel: the official images have three; vitscope corrupts grey ones itself."
+        )
+
+
+def _length_error(where: str, mean: int, std: int) -> VitscopeError:
+    return VitscopeError(
+        f"{where}.std: found {std} numbers, allowed: {mean}, as many as `mean` has: one for each "
+        f"channel."
+    )
+
+
+def _check_model(study: Study, name: str) -> None:
+    """Refuse a model of other channels than its images have."""
+    model, channels = study.models[name], study.dataset_of(name).channels
+    where, images = f"{study.path}: models.{name}", f"the images of data.{model.data}"
+    if len(model.mean) != channels:
+        raise VitscopeError(
+            f"{where}.mean: found {len(model.mean)} numbers, allowed: {channels}, one for each "
+            f"channel of {images}: give the model a data set of its own."
+        )
+    if len(model.std) != channels:
+        raise _length_error(where, channels, len(model.std))
+
+
+def _check_classes(where: str, dataset: Dataset) -> None:
+    """Refuse names and numbers of classes that fit no source."""
+    if dataset.class_names is not None:
+        check_distinct(where, dataset.class_names)
+        numbering(where, [], _entry(dataset))
+    if dataset.class_index is not None and dataset.classes is not None:
+        check_index(where, dataset.classes, dataset.class_index)
+
+
+def _entry(dataset: Dataset) -> dict[str, Any]:
+    keys = ("classes", "class_names", "class_index")
+    return {key: getattr(dataset, key) for key in keys}
+
+
+def _check_split(study: Study, name: str, split: str) -> None:
+    dataset = study.data[name]
+    declared, measured = dataset.splits[split].images, _count_measured(study, name, split)
+    seen = opening.glance(dataset.source, split, max(declared or 1, measured))
+    if seen is None:
+        return
+    where = f"{study.path}: data.{name}.splits.{split}"
+    numbering(where, seen.classes, _entry(dataset))
+    check_taken(where, declared, seen.images)
+    if declared is None:
+        at = f"{study.path}: analysis.images"
+        check_measured(at, measured, seen.images, f"data.{name}.splits.{split}")
+
+
+def _count_measured(study: Study, name: str, split: str) -> int:
+    """Return how many images of a split the feature maps that are shown are of."""
+    declared = registry.of(study).declared
+    measured = {each: declared(declared(each).parts_of or each) for each in study.measures()}
+    of_maps = (each for each, measure in measured.items() if measure.needs == "latents")
+    models = {model for measure in of_maps for model in study.models_of(measure)}
+    shown = any(study.models[model].data == name for model in models)
+    return study.analysis.images if shown and split == study.analysis.split else 0
+
+
+def named_classes(dataset: Dataset, split: str) -> dict[int, str]:
+    """Return the names of the classes that a split has, by their numbers, if they are known yet."""
+    seen = opening.glance(dataset.source, split, 0)
+    found = seen.classes if seen and dataset.classes is not None else []
+    if not found:
+        return dict(enumerate(dataset.class_names or []))
+    numbers = numbering(f"the split '{split}'", found, _entry(dataset)).numbers
+    return dict(sorted(zip(numbers or range(len(found)), found, strict=True)))

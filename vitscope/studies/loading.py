@@ -1,0 +1,227 @@
+"""Studies are read and checked completely before anything runs.
+
+The first thing wrong ends in one sentence that names the file, the key, what was found and what is
+allowed.
+"""
+
+from collections.abc import Iterator, Mapping
+from copy import deepcopy
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from vitscope.data import opening
+from vitscope.errors import VitscopeError, unknown
+from vitscope.files.strict_yaml import load_yaml
+from vitscope.measures import registry
+from vitscope.networks.building.family import arch_schema, family_names, prepare
+from vitscope.package_data import ROOT
+from vitscope.settings.keys import (
+    NAME,
+    SOURCE_KEYS,
+    Analysis,
+    Config,
+    OwnMeasure,
+    Recipe,
+    Settings,
+)
+from vitscope.settings.schema import check, fill
+from vitscope.settings.section import Schema, schema_of
+from vitscope.settings.study import LOCK_SUFFIX, Study
+from vitscope.studies.checks import check_study
+from vitscope.studies.data_sets import read_class_names
+from vitscope.studies.moments import add_moments
+from vitscope.studies.resolving import build_study
+
+BUNDLED_STUDIES = ROOT / "config" / "studies"
+SUFFIXES = (".yaml", ".yml")
+
+
+@cache
+def analysis_schema() -> Schema:
+    """Return the schema of an analysis, with a section for each measure that has settings."""
+    own = schema_of(Analysis)
+    measures = [registry.declared(name) for name in registry.names()]
+    sections = {each.name: schema_of(each.settings) for each in measures if each.settings}
+    defaults = {name: section | {"default": {}} for name, section in sections.items()}
+    return own | {"properties": own["properties"] | defaults}
+
+
+@cache
+def study_schema() -> Schema:
+    """Return the schema of a study, with what sources and measures declare of their settings."""
+    schema = deepcopy(schema_of(Study))
+    keys = schema["properties"]
+    keys["analysis"] |= analysis_schema()
+    own = schema_of(OwnMeasure)
+    keys["measures"] = {
+        "type": "object",
+        "default": {},
+        "description": own["description"],
+        "propertyNames": NAME,
+        "additionalProperties": own,
+    }
+    keys["data"]["additionalProperties"]["properties"]["source"] |= _source_schema()
+    return schema
+
+
+def _source_schema() -> Schema:
+    """Return the schema of a source: its kind, and the keys that the module of the kind declares.
+
+    A key of another kind is refused.
+    """
+    declared = {kind: opening.declared(kind) for kind in opening.names()}
+    meanings = "; ".join(f"`{kind}`: {source.meaning}" for kind, source in declared.items())
+    keys: Schema = {"kind": {"enum": list(declared), "description": f"{meanings}."}}
+    kinds = {}
+    for kind, source in declared.items():
+        own = {key: SOURCE_KEYS[key] for key in source.shared} | source.keys
+        keys |= own
+        names = {"enum": ["kind", *own]}
+        kinds[kind] = {"propertyNames": names, "required": [*source.required]}
+    return {
+        "additionalProperties": False,
+        "required": ["kind"],
+        "properties": keys,
+        "kinds": kinds,
+    }
+
+
+def _check_models(path: Path, settings: Settings) -> None:
+    # Of the recipe, a model gives only what differs, and a build-up too.
+    recipe = schema_of(Recipe) | {"required": []}
+    for name, model in settings["models"].items():
+        key = f"models.{name}"
+        if model["family"] not in family_names():
+            raise unknown(path, f"{key}.family", model["family"], family_names())
+        arch = arch_schema(model["family"])
+        check(path, model["arch"], arch, within=("models", name, "arch"))
+        if model["data"] not in settings["data"]:
+            raise unknown(path, f"{key}.data", model["data"], settings["data"])
+        split, splits = settings["analysis"]["split"], settings["data"][model["data"]]["splits"]
+        if split not in splits:
+            at = f"analysis.split, for {key} on data.{model['data']}"
+            raise unknown(path, at, split, splits)
+        check(path, model["training"], recipe, within=("models", name, "training"))
+    for name, buildup in settings["buildups"].items():
+        check(path, buildup["training"], recipe, within=("buildups", name, "training"))
+
+
+def _prepare_archs(study: Study) -> Study:
+    """Return a study whose models have the `arch` that jobs take, checked beyond its schema."""
+    folder = study.path.parent
+    models = {
+        name: replace(
+            model,
+            arch=prepare(model.family, model.arch, folder, f"{study.path}: models.{name}.arch"),
+        )
+        for name, model in study.models.items()
+    }
+    return replace(study, models=models)
+
+
+def load_study(path: Path, results: str = "results") -> Study:
+    """Read, check and complete one study; `results` is the folder that the workflow writes to."""
+    settings = load_yaml(path)
+    schema = study_schema()
+    check(path, settings, schema)
+    fill(settings, schema)
+    _check_models(path, settings)
+    settings["data"] = read_class_names(path, settings["data"])
+    study = add_moments(_prepare_archs(build_study(path.stem, path, settings)))
+    check(path, path.stem, NAME, within=("name of the file",))
+    check_study(study, results)
+    return study
+
+
+def _study_files(where: str, place: Path) -> list[Path]:
+    """Return the studies of a folder, or the one that is a file."""
+    if place.is_file():
+        return [place]
+    if not place.is_dir():
+        raise VitscopeError(
+            f"{where}: studies_dir: found '{place}', allowed: a folder or file that exists."
+        )
+    files = [file for file in sorted(place.iterdir()) if _is_study(file)]
+    if not files:
+        raise VitscopeError(
+            f"{where}: studies_dir: found '{place}', which holds no study, allowed: a folder "
+            f"with files NAME.yaml."
+        )
+    return files
+
+
+def _is_study(file: Path) -> bool:
+    hidden = file.name.startswith(".")
+    return file.suffix in SUFFIXES and not hidden and not file.name.endswith(LOCK_SUFFIX)
+
+
+class StudyFiles(Mapping[str, Study]):
+    """The studies that there are, by name; each file is read when its study is first asked for.
+
+    A name whose file is wrong is among the names, and asking for it raises what is wrong.
+    """
+
+    def __init__(self, default: str, files: Mapping[str, Path], results: str) -> None:
+        self.default = default
+        self.files = dict(files)
+        self.broken: dict[str, VitscopeError] = {}
+        self._results = results
+        self._loaded: dict[str, Study] = {}
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.files)
+
+    def __len__(self) -> int:
+        return len(self.files)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.files
+
+    def __getitem__(self, name: str) -> Study:
+        if name in self.broken:
+            raise self.broken[name]
+        if name not in self._loaded:
+            try:
+                self._loaded[name] = load_study(self.files[name], self._results)
+            except VitscopeError as error:
+                self.broken[name] = error
+                raise
+        return self._loaded[name]
+
+
+def find_studies(config: Mapping[str, Any], where: str) -> StudyFiles:
+    """Check the settings of the workflow; return the studies that there are, most of them unread.
+
+    Only a file that the settings name is read at once, and what is wrong with it is raised; what is
+    wrong with another study is raised when that is asked for. `where` says in messages where these
+    settings come from.
+    """
+    settings = dict(config)
+    check(where, settings, schema_of(Config))
+    fill(settings, schema_of(Config))
+    extra = settings["studies_dir"]
+    asked = [Path(each).expanduser() for each in ([extra] if isinstance(extra, str) else extra)]
+    # Those of a clone, if vitscope is installed from one.
+    bundled = [BUNDLED_STUDIES] if BUNDLED_STUDIES.is_dir() else []
+    found = [file for place in (*bundled, *asked) for file in _study_files(where, place)]
+    files: dict[str, Path] = {}
+    clashes: dict[str, VitscopeError] = {}
+    for path in {file.resolve(): file for file in found}.values():
+        if files.setdefault(path.stem, path) != path:
+            clashes[path.stem] = VitscopeError(
+                f"{path}: there is a study '{path.stem}' already, {files[path.stem]}: rename one "
+                f"of the files."
+            )
+            if path in asked:
+                raise clashes[path.stem]
+    results = settings["pathvars"].get("results", "results")
+    studies = StudyFiles(settings["study"], files, results)
+    studies.broken |= clashes
+    if studies.default not in studies:
+        raise unknown(where, "study", studies.default, studies)
+    for name, path in files.items():
+        if path in asked:
+            studies[name]
+    return studies
