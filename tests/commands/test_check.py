@@ -10,14 +10,17 @@ import torch
 import yaml
 from torch import nn
 
-from tests.helpers.own_network import MY_NET, my_network
+from tests.helpers.own_network import ARCH, MY_NET, my_network
 from tests.helpers.own_network import STUDY as MINE
 from vitscope.__main__ import main
 from vitscope.errors import VitscopeError
+from vitscope.networks.building.empty import drawn_network
 from vitscope.networks.finding.cut_points import CutPoint, Join
 from vitscope.networks.finding.proofs import prove
 from vitscope.networks.finding.search import find_cut_points
 from vitscope.networks.running.checking import check_model
+from vitscope.studies.loading import BUNDLED_STUDIES
+from vitscope.training.seeding import seeded
 
 OWN = MINE["models"]["mine"]
 STUDY: dict[str, Any] = MINE | {
@@ -81,9 +84,12 @@ def check(
 
     def run(*arguments: str) -> tuple[object, list[str]]:
         monkeypatch.setattr(sys, "argv", ["vitscope", "check", *arguments])
-        with pytest.raises(SystemExit) as caught:
+        code: object = 0
+        try:
             main()
-        return caught.value.code, capsys.readouterr().out.splitlines()
+        except SystemExit as ended:
+            code = ended.code
+        return code, capsys.readouterr().out.splitlines()
 
     return run
 
@@ -140,6 +146,29 @@ def test_images_that_are_not_there(check: Check, place: Path) -> None:
     assert right.startswith("mine: right: ")
     assert wrong.startswith("data.mine: wrong: data.mine.source.path: ")
     assert "images" in wrong
+
+
+def test_what_is_to_be_trained_is_checked_with_its_first_weights(check: Check, place: Path) -> None:
+    study = yaml.safe_load((BUNDLED_STUDIES / "mini.yaml").read_text())
+    trained = {"path": "results/ours/training/vit/end.safetensors"}
+    model = {**study["models"]["vit"], "checkpoint": trained, "snapshots": {}}
+    del model["history"]
+    study |= {"models": {"vit": model}, "videos": {}, "buildups": {}}
+    study["figures"] = {"fig9": {"kind": "feature_variance", "models": ["vit"]}}
+    (place / "ours.yaml").write_text(yaml.safe_dump(study, sort_keys=False))
+    code, lines = check("ours.yaml")
+    assert (code, lines[-1][:12]) == (0, "vit: right: ")
+    assert "with its first weights, since it is to be trained here; " in lines[-1]
+
+
+def test_the_first_weights_are_those_that_training_begins_with() -> None:
+    network = {"family": "resnet", "arch": ARCH, "mean": [0] * 3, "classes": 10, "image_size": 32}
+    with seeded(7):
+        trained = my_network().state_dict()
+    checked = drawn_network(network, 7).state_dict()
+    assert all(torch.equal(checked[name], tensor) for name, tensor in trained.items())
+    name = "layer0.0.weight"
+    assert not torch.equal(drawn_network(network).state_dict()[name], checked[name])
 
 
 def test_a_model_that_is_not_there(check: Check) -> None:

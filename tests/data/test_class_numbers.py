@@ -37,7 +37,7 @@ def test_an_index_maps_some_of_the_classes() -> None:
 @pytest.mark.parametrize(
     ("found", "keys", "sentence"),
     [
-        (FOLDERS, {"classes": 2}, r"the source has 3 classes and the study says 2: correct"),
+        (FOLDERS, {"classes": 2}, r"3 classes \(ant, bee, cat\) and the study says 2: correct"),
         (FOLDERS, {"classes": 9}, r"says 9: .* say in `class_index` which number each has, or"),
         (
             FOLDERS,

@@ -3,6 +3,7 @@
 import re
 import sys
 from argparse import ArgumentParser, Namespace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vitscope.commands.workflow import add_study, asked_for
@@ -28,7 +29,8 @@ def run(arguments: Namespace) -> None:
     asked = asked_for(arguments.study)
     studies = find_studies(asked.settings, "config/config.yaml")
     study = studies[asked.study or studies.default]
-    lines = {name: _check(study, name) for name in _models(study, arguments.models)}
+    trainings = Path(asked.folders["results"], study.name, "training")
+    lines = {name: _check(study, name, trainings) for name in _models(study, arguments.models)}
     lines |= _missing_data(study)
     for name, (verdict, text) in lines.items():
         print(f"{name}: {verdict}: {text}")
@@ -62,16 +64,29 @@ def _missing_data(study: "Study") -> dict[str, tuple[str, str]]:
     return wrong
 
 
-def _check(study: "Study", name: str) -> tuple[str, str]:
-    """Print the cut points of a model; return whether they are right, and what was found."""
+def _training_seed(study: "Study", name: str, trainings: Path) -> int | None:
+    """Return the seed of the training that makes the weights of a model, unless it is done."""
+    path = Path(study.models[name].checkpoint.get("path", ""))
+    if path.exists() or not path.is_relative_to(trainings):
+        return None
+    trained = path.relative_to(trainings).parts[0]
+    return study.recipe(trained).seed if trained in study.models else None
+
+
+def _check(study: "Study", name: str, trainings: Path) -> tuple[str, str]:
+    """Print the cut points of a model; return whether they are right, and what was found.
+
+    `trainings` is the folder in which the workflow trains the models of the study.
+    """
     from vitscope.networks.building import failing
     from vitscope.networks.running.checking import check_model
 
     entry = study.models[name]
     where = f"{study.path}: models.{name}"
     try:
+        seed = _training_seed(study, name, trainings)
         checked = check_model(
-            name, study.network(name), entry.points, entry.checkpoint, where, ROOT
+            name, study.network(name), entry.points, entry.checkpoint, where, ROOT, seed
         )
     except VitscopeError as error:
         # The line begins with the name of the model.

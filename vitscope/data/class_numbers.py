@@ -47,8 +47,9 @@ def numbering(where: str, found: Sequence[str], dataset: Mapping[str, Any]) -> N
             "without labels"
         )
         raise VitscopeError(
-            f"{where}: the source has {len(found)} classes and the study says {classes}: "
-            f"correct `classes` of the data set{fewer if len(found) < classes else ''}."
+            f"{where}: the source has {len(found)} classes ({first_of(found, NAMED)}) and the "
+            f"study says {classes}: correct `classes` of the data "
+            f"set{fewer if len(found) < classes else ''}."
         )
     return Numbering([*found] or numbered_names(classes), None)
 

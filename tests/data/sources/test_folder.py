@@ -29,6 +29,8 @@ def test_classes_are_folders_in_the_order_of_their_names(tmp_path: Path) -> None
     (tmp_path / "empty").mkdir()
     (tmp_path / "ant" / "notes.txt").write_text("no image")
     (tmp_path / "ant" / ".hidden.png").write_text("no image")
+    # Such as a file browser or a notebook leaves.
+    image(tmp_path / ".thumbnails" / "a.png", 40)
     folder = open_path("folder", tmp_path)
     assert folder.classes == ["ant", "zebra"]
     assert values(folder) == [(20, 0), (30, 0), (10, 1)]

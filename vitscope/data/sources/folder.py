@@ -48,10 +48,11 @@ def glance(folder: Path, most: int) -> Glance:
 
 
 def _classes(folder: Path) -> list[Path]:
-    """Return the sub-folders that hold images, in the order of their names."""
+    """Return the sub-folders that hold images, in the order of their names, but for hidden ones."""
     if not folder.is_dir():
         raise VitscopeError(f"{folder} is not a folder: correct the path of the data set.")
-    classes = [each for each in sorted(folder.iterdir()) if each.is_dir() and _holds_images(each)]
+    named = (each for each in sorted(folder.iterdir()) if not each.name.startswith("."))
+    classes = [each for each in named if each.is_dir() and _holds_images(each)]
     loose = _holds_images(folder)
     if loose and classes:
         raise VitscopeError(

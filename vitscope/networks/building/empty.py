@@ -39,10 +39,10 @@ def empty_network(network: Network) -> nn.Module:
     )
 
 
-def drawn_network(network: Network) -> nn.Module:
+def drawn_network(network: Network, seed: int = 0) -> nn.Module:
     """Build the network of a model of a study with its own values, drawn the same every time."""
     with torch.random.fork_rng(devices=()):
-        torch.manual_seed(0)
+        torch.manual_seed(seed)
         return find_family(network["family"]).build(
             network["arch"], network["classes"], network["image_size"], len(network["mean"])
         )

@@ -84,13 +84,15 @@ def check_model(
     checkpoint: Mapping[str, Any],
     where: str,
     root: Path,
+    seed: int | None = None,
 ) -> Checked:
     """Build a network, find or take its cut points, and prove them with the weights it is given.
 
-    `where` is the place of the model in its study, and bundled files begin at `root`.
+    `where` is the place of the model in its study, and bundled files begin at `root`. `seed` is
+    that of its training if its weights are still to be trained.
     """
     blocks = list_blocks(name, empty_network(network), network, points)
-    with _with_weights(name, network, checkpoint, where, root) as (model, weights):
+    with _with_weights(name, network, checkpoint, where, root, seed) as (model, weights):
         size, channels = network["image_size"], len(network["mean"])
         generator = torch.Generator().manual_seed(0)
         images = torch.randn(IMAGES, channels, size, size, generator=generator)
@@ -102,9 +104,18 @@ def check_model(
 
 @contextmanager
 def _with_weights(
-    name: str, network: Network, checkpoint: Mapping[str, Any], where: str, root: Path
+    name: str,
+    network: Network,
+    checkpoint: Mapping[str, Any],
+    where: str,
+    root: Path,
+    seed: int | None,
 ) -> Iterator[tuple[nn.Module, str]]:
     """Give a network the weights of its checkpoint, where they are on this machine."""
+    if seed is not None:
+        first = "with its first weights, since it is to be trained here"
+        yield drawn_network(network, seed).eval(), first
+        return
     with TemporaryDirectory() as folder:
         target = Path(folder) / "weights.safetensors"
         origin = weight_sources.describe_source(checkpoint)
