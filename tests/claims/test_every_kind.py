@@ -1,11 +1,13 @@
 """What is true of the claims of every kind of figure."""
 
 from importlib import import_module
+from typing import get_args
 
 import pandas as pd
 import pytest
 
 from tests.helpers.claims import count, evidence, kinds_with_claims
+from vitscope.claims.chance import Verdict
 from vitscope.claims.tables import CLAIMS
 from vitscope.measures import registry
 
@@ -41,9 +43,10 @@ def test_every_row_keeps_its_promises(kind, tmp_path):
     CLAIMS.write(claims, tmp_path / "claims")
     back = CLAIMS.read(tmp_path / "claims")
     for row in back.to_dict("records"):
-        assert row["holds"] in ("yes", "no", "undecided")
+        assert row["holds"] in get_args(Verdict)
         if row["holds"] != "undecided":
-            assert (row["holds"] == "yes") == (row["measured_value"] > row["holds_above"])
+            assert row["holds"].startswith("yes") == (row["measured_value"] > row["holds_above"])
+        assert row["holds"].endswith("without an interval") == pd.isna(row["ci_low"])
         open_ = row["ci_low"] <= row["holds_above"] <= row["ci_high"]
         assert open_ == (row["holds"] == "undecided")
         assert row["measure"].startswith(("share of ", "difference of ", "rank correlation of "))

@@ -50,8 +50,8 @@ def test_the_text_says_what_was_counted(both):
     reduce = "MSAs reduce the feature map variance"
     assert f"| My model | {reduce} | – | 0 of 1 (0 % to 79 %) | undecided |" in lines
     # By model and in all: two are undecided, and one of them is in the published points, too.
-    assert "| My model | 0 | 0 | 2 | 0 | 0 | 1 |" in lines
-    assert "| all | 0 | 0 | 2 | 0 | 0 | 1 |" in lines
+    assert "| My model | 0 | 0 | 2 | 0 | 0 | 0 | 0 | 1 | 0 | 0 |" in lines
+    assert "| all | 0 | 0 | 2 | 0 | 0 | 0 | 0 | 1 | 0 | 0 |" in lines
     assert "| fig | My model | Theirs, 3 points | 1.000 | 0.000 |" in lines
     alone = sections(both[0], both[1].iloc[:0], {"m": "My model"})
     assert [section.heading for section in alone] == ["Summary", "fig"]
@@ -67,16 +67,16 @@ def comparison(**values) -> pd.DataFrame:
 @pytest.mark.parametrize(
     ("values", "cells"),
     [
-        ({}, "– | +0.250 | yes"),
+        ({}, "+0.250 | yes"),
         (
             {"ci_low": -0.125, "ci_high": 0.5, "holds": "undecided"},
-            "– | +0.250 (-0.125 to +0.500) | undecided",
+            "+0.250 (-0.125 to +0.500) | undecided",
         ),
         (
             {"measured_count": 3, "measured_total": 6, "versus_count": 2, "versus_total": 8},
-            "– | 3 of 6 against 2 of 8, +0.250 | yes",
+            "3 of 6 against 2 of 8, +0.250 | yes",
         ),
-        ({"measured_value": None, "holds": None}, "– | – | –"),
+        ({"measured_value": None, "holds": None}, "– | –"),
         ({"published_value": 0.5, "measure": "share of shapes"}, "50 % | 25 % | yes"),
         (
             {
@@ -86,7 +86,7 @@ def comparison(**values) -> pd.DataFrame:
                 "ci_low": 0.1,
                 "ci_high": 0.5,
             },
-            "– | 1 of 4 (10 % to 50 %) | yes",
+            "1 of 4 (10 % to 50 %) | yes",
         ),
     ],
 )
@@ -96,6 +96,13 @@ def test_comparisons_have_a_sign(values, cells):
     text = as_markdown("Claims", introduction(claims), [section])
     assert f"| ViT-Ti against ResNet-50 | MSAs go by shape | {cells} |" in text.splitlines()
     assert section.text.startswith("The paper infers this from Fig. 2b")
+
+
+def test_without_published_points_there_are_no_columns_for_them():
+    summary, section = sections(comparison(), pd.DataFrame(), NAMES)
+    assert section.header == ["model", "claim", "measured", "holds"]
+    assert summary.header[1:] == ("hold", "fail", "undecided", *summary.header[4:])
+    assert [each.endswith(", without an interval") for each in summary.header[4:]] == [True, True]
 
 
 def test_the_snapshot_is_named():

@@ -24,6 +24,27 @@ def claims():
     return pd.concat([count_variances(rising, theirs), pairs], ignore_index=True)
 
 
+@pytest.mark.parametrize("published", [True, False])
+def test_the_legend_is_within_a_page_of_two_models(claims, published):
+    told = [*VERDICT_COLORS] if published else ["yes", "undecided"]
+    row = claims.iloc[:1].assign(published_value=0.9 if published else None, published_total=None)
+    claims = pd.concat([row.assign(claim=said, holds=said) for said in told])
+    with style(STYLE):
+        figure = plot(claims, LABELS)
+        figure.draw_without_rendering()
+    (legend,) = figure.legends
+    texts = [text.get_text() for text in legend.get_texts()]
+    assert len(texts) == len(told) + published
+    box = legend.get_window_extent()
+    assert figure.bbox.x0 <= box.x0
+    assert box.x1 <= figure.bbox.x1
+    assert figure.bbox.y0 <= box.y0
+    assert box.y1 < figure.axes[0].get_window_extent().y0
+    # Without published points a verdict is a whole cell.
+    width = 0.42 if published else 0.84
+    assert {round(each.get_width(), 9) for each in figure.axes[0].patches} == {width}
+
+
 def test_each_claim_is_a_cell_of_two_halves(claims):
     with style(STYLE):
         figure = plot(claims, LABELS)

@@ -6,7 +6,7 @@ from itertools import product
 
 import pandas as pd
 
-from vitscope.claims.chance import share_interval
+from vitscope.claims.chance import correlation_interval, share_interval
 
 # The kinds of the cut points of each model of a figure, in the order of the figure.
 KindsOf = Mapping[str, Collection[str]]
@@ -24,7 +24,7 @@ class Finding:
     A share has a `count` of a `total`. A difference of two shares has the count and total of the
     first model, and as `versus` the count and total of the second. `interval` is the 95 % interval
     of the value: that of a share is Wilson's, that of a difference of two values that have one
-    Newcombe's.
+    Newcombe's, that of a rank correlation by Fisher's z.
     """
 
     value: float
@@ -114,13 +114,20 @@ def share(in_favour: pd.Series) -> Finding | None:
     return Finding(count / total, count, total, interval=share_interval(count, total))
 
 
-def rank_correlation(x: pd.Series, y: pd.Series, sign: int = 1) -> Finding | None:
-    """Find the rank correlation (Spearman) of two columns, times a sign; None where it has none."""
+def rank_correlation(
+    x: pd.Series, y: pd.Series, sign: int = 1, independent: int | None = None
+) -> Finding | None:
+    """Find the rank correlation (Spearman) of two columns, times a sign; None where it has none.
+
+    `independent` is how many of the points are, if not all: as many the interval is of.
+    """
     from scipy.stats import spearmanr
 
     if len(x) < 3 or x.nunique() == 1 or y.nunique() == 1:
         return None
-    return Finding(sign * float(spearmanr(x, y).statistic))
+    value = sign * float(spearmanr(x, y).statistic)
+    points = len(x) if independent is None else independent
+    return Finding(value, interval=correlation_interval(value, points))
 
 
 def mean_excess(pairs: pd.DataFrame, value: str, alike: str) -> Finding | None:

@@ -58,9 +58,10 @@ def _value(points: pd.DataFrame) -> float | None:
 
 
 def _estimate(points: pd.DataFrame) -> Estimate | None:
-    """Return the value and its interval, or None where it has none."""
+    """Return the value and its interval, or None where it has none, or one without a width."""
     columns = ["value", "ci_low", "ci_high"]
     if not len(points) or not {*columns} <= {*points}:
         return None
     value, low, high = points[columns].iloc[0].astype(float)
-    return (value, (low, high)) if np.isfinite([value, low, high]).all() else None
+    known = np.isfinite([value, low, high]).all() and low < high
+    return (value, (low, high)) if known else None

@@ -5,7 +5,7 @@ from typing import Any
 
 import pandas as pd
 
-from vitscope.claims.chance import share_interval, verdict
+from vitscope.claims.chance import Verdict, share_interval, verdict
 from vitscope.claims.claim import Evidence
 from vitscope.files.pages import Section
 
@@ -15,9 +15,10 @@ _RULE = (
     "more than half of what is counted is in favour; or where a difference, given with its sign, "
     "is in the claimed direction. In parentheses stands the 95 % interval of a value, where it has "
     "one: that of a share by Wilson's formula, that of a difference of two models by Newcombe's or "
-    "by bootstrap. A claim whose interval contains one half, or zero, is undecided, since chance "
-    "could say either. A dash stands where nothing can be counted: no points of the paper are "
-    "known, or there is no value."
+    "by bootstrap, that of a rank correlation by Fisher's z. A claim whose interval contains one "
+    "half, or zero, is undecided, since chance could say either. Where there is no interval, "
+    "nobody knows what chance could say, and the verdict says so. A dash stands where nothing can "
+    "be counted: no points of the paper are known, or there is no value."
 )
 _NO_CLAIMS = "None of this study's figures is about a claim of the paper that is counted."
 _AGREEMENT_RULE = (
@@ -32,11 +33,14 @@ _SUMMARY_RULE = (
     "of the same claims, where these are known. Each claim of a model, or of two, counts once, "
     "however many figures show it."
 )
-SUMMARY = (
-    *("model", "hold", "fail", "undecided"),
-    *("published: hold", "published: fail", "published: undecided"),
-)
-_VERDICTS = ("yes", "no", "undecided")
+# Of all verdicts, what claims do that have it.
+_VERDICTS: dict[Verdict, str] = {
+    "yes": "hold",
+    "no": "fail",
+    "undecided": "undecided",
+    "yes, without an interval": "hold, without an interval",
+    "no, without an interval": "fail, without an interval",
+}
 
 FOUND = ("model", "claim", "published", "measured", "holds")
 
@@ -93,7 +97,7 @@ def _models(row: Mapping[Hashable, Any], labels: Mapping[str, str]) -> str:
 def findings(claims: pd.DataFrame, labels: Mapping[str, str]) -> pd.DataFrame:
     """Return the claims in words: whose, what is claimed, published and measured; and if it holds.
 
-    `labels` are what to call the models.
+    `labels` are what to call the models. Where nothing is published, there is no such column.
     """
     rows = [
         {
@@ -105,7 +109,8 @@ def findings(claims: pd.DataFrame, labels: Mapping[str, str]) -> pd.DataFrame:
         }
         for row in claims.to_dict("records")
     ]
-    return pd.DataFrame(rows, columns=list(FOUND))
+    known = claims["published_value"].notna().any()
+    return pd.DataFrame(rows, columns=[name for name in FOUND if known or name != "published"])
 
 
 def distinct(claims: pd.DataFrame) -> pd.DataFrame:
@@ -127,16 +132,19 @@ def summary(claims: pd.DataFrame, labels: Mapping[str, str]) -> list[Section]:
     if claims.empty:
         return []
     once = distinct(claims)
+    groups = [(labels[str(model)], each) for model, each in once.groupby("model", sort=False)]
+    sides = {"": "holds"} | ({"published: ": "published"} if once["published"].any() else {})
+    header = ("model", *(f"{side}{does}" for side in sides for does in _VERDICTS.values()))
     rows = [
-        (labels[str(model)], *_counts(of_model))
-        for model, of_model in once.groupby("model", sort=False)
+        (name, *(str(count) for side in sides.values() for count in tally(each[side]).values()))
+        for name, each in [*groups, ("all", once)]
     ]
-    return [Section("Summary", _SUMMARY_RULE, SUMMARY, [*rows, ("all", *_counts(once))])]
+    return [Section("Summary", _SUMMARY_RULE, header, rows)]
 
 
-def _counts(once: pd.DataFrame) -> list[str]:
-    sides = (once["holds"], once["published"])
-    return [str(int((side == said).sum())) for side in sides for said in _VERDICTS]
+def tally(verdicts: pd.Series) -> dict[str, int]:
+    """Count how many claims hold, fail and so on, by what they do."""
+    return {does: int((verdicts == verdict).sum()) for verdict, does in _VERDICTS.items()}
 
 
 def _claims_of(
@@ -145,7 +153,7 @@ def _claims_of(
     found = findings(claims, labels)
     text = " ".join(dict.fromkeys(rules[claim] for claim in claims["claim"]))
     rows = list(found.itertuples(index=False, name=None))
-    return Section(figure, text, FOUND, rows)
+    return Section(figure, text, [*found], rows)
 
 
 _SEEDS_RULE = (

@@ -27,8 +27,8 @@ CLAIMS = Table(
         "holds_above": ("float64", "the claim holds where measured_value is above this"),
         "holds": (
             "string",
-            "yes, no, or undecided where the interval contains holds_above; null where "
-            "measured_value is",
+            "yes, no, or undecided where the interval contains holds_above; yes or no, without an "
+            "interval, where there is none; null where measured_value is",
         ),
     },
 )

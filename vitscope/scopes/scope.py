@@ -82,7 +82,7 @@ class Tables:
         # Kinds that show one measure in several ways make the same claims.
         counted = self.counted(*kinds).drop_duplicates(["model", "versus", "claim"])
         labels = {member.model: member.label for member in self.members}
-        return findings(counted, labels).drop(columns="published")
+        return findings(counted, labels)
 
     def counted(self, *kinds: str) -> pd.DataFrame:
         """Return the same as a table of the workflow, `claims`."""

@@ -58,7 +58,12 @@ def test_by_hand() -> None:
     assert found["windows_bound_distance"] == 0.75
     assert favoured(claims) == [True] * 4
     # Three of four could be chance.
-    assert claims["holds"].tolist() == ["yes", "yes", "yes", "undecided"]
+    assert claims["holds"].tolist() == [
+        "yes, without an interval",
+        "yes",
+        "yes, without an interval",
+        "undecided",
+    ]
     shares = verdicts(counted(TABLE).reset_index().assign(model="vit", versus=None))
     assert shares["late_heads_look_far", "vit"] == (4, 4, True)
     assert shares["windows_bound_distance", "vit"] == (3, 4, True)

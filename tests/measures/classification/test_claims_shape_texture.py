@@ -30,7 +30,7 @@ EXAMPLES = {"shape_texture": shape(vit=(0.7, 0.6, 0.8), resnet=(0.4, 0.3, 0.5))}
         ((0.45, 0.4, 0.5), 0.05, "undecided"),
         ((0.4, 0.35, 0.45), 0.0, "undecided"),
         ((0.2, 0.15, 0.25), -0.2, "no"),
-        ((0.7, np.nan, np.nan), 0.3, "yes"),
+        ((0.7, np.nan, np.nan), 0.3, "yes, without an interval"),
         ((np.nan, np.nan, np.nan), None, None),
     ],
 )

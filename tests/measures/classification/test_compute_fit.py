@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 import torch
 from scipy.special import log_softmax
+from scipy.stats import binomtest
 from torch import Tensor, nn
 
 from tests.helpers.augmented import augmented
@@ -55,6 +56,15 @@ def test_batches_do_not_matter_and_the_model_is_in_evaluation_mode() -> None:
     np.testing.assert_allclose(*found, rtol=1e-6)
     for name, tensor in model.state_dict().items():
         assert torch.equal(tensor, before[name])
+
+
+@pytest.mark.parametrize("wrong", [0, 9])
+def test_an_error_whose_resamples_are_all_equal_has_wilsons_interval(wrong: int) -> None:
+    predictions = pd.DataFrame({"label": [0] * 9, "prediction": [int(wrong > 0)] * 9})
+    row = fit_table(predictions, np.ones(3), 50, 0).iloc[0]
+    wilson = binomtest(wrong, 9).proportion_ci(method="wilson")
+    expected = (100 * wilson.low, 100 * wilson.high)
+    assert (row["ci_low"], row["ci_high"]) == pytest.approx(expected)
 
 
 def test_a_loss_that_is_not_finite_is_refused() -> None:

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.stats import bootstrap
+from scipy.stats import binomtest, bootstrap
 
 from tests.helpers.splits import built, shapes
 from vitscope.errors import VitscopeError
@@ -99,7 +99,11 @@ def test_where_nothing_is_decided_there_is_no_bias(tmp_path: Path) -> None:
 
 def test_resamples_without_a_decision_are_left_out() -> None:
     table = measured([0, 3, 3], [0, 0, 0], [1, 1, 1])
-    assert table[["shape_bias", "ci_low", "ci_high"]].eq(1).all(axis=None)
+    assert table["shape_bias"].eq(1).all()
+    # All resamples are equal: Wilson's interval of one decision.
+    wilson = binomtest(1, 1).proportion_ci(method="wilson")
+    assert table["ci_low"].tolist() == pytest.approx([wilson.low] * 2)
+    assert table["ci_high"].tolist() == [1, 1]
 
 
 def test_no_conflict_at_all_is_refused() -> None:

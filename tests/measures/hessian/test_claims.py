@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.stats import binom, bootstrap
+from scipy.stats import binom, binomtest, bootstrap
 
 from tests.helpers.claims import KINDS_OF, blocks, count, count_alone, evidence, favoured, published
 from vitscope.claims.counting import at_snapshots
@@ -105,6 +105,23 @@ def test_a_single_batch_and_one_that_has_no_ratio_have_no_interval():
         "msa_has_more_negative_eigenvalues": False,
         "msa_has_smaller_positive_eigenvalues": True,
     }
+
+
+@pytest.mark.parametrize("negative", [0, 6])
+def test_a_bootstrap_of_equal_resamples_has_wilsons_interval(negative):
+    """Of the share, and Newcombe's of its difference from another model's."""
+    table = pd.concat([signs("resnet", 3, 6), signs("vit", negative, 6)])
+    claims = count_alone("hessian", table).xs("vit", level="model")
+    share = claims.loc["msa_has_negative_eigenvalues"]
+    wilson = binomtest(negative, 6).proportion_ci(method="wilson")
+    assert (share["ci_low"], share["ci_high"]) == pytest.approx((wilson.low, wilson.high))
+    assert share["holds"] == ("yes" if negative else "undecided")
+    more = claims.loc["msa_has_more_negative_eigenvalues"]
+    # The bootstrap of 3 of 6 batches reaches from 1 to 5 of them.
+    near, far = abs(negative / 6 - wilson.low), abs(negative / 6 - wilson.high)
+    below, above = np.hypot(near, 1 / 3), np.hypot(far, 1 / 3)
+    ends = (more["measured_value"] - below, more["measured_value"] + above)
+    assert (more["ci_low"], more["ci_high"]) == pytest.approx(ends)
 
 
 def test_each_snapshot_is_counted_alone():

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from vitscope.claims.chance import share_interval
 from vitscope.errors import VitscopeError
 from vitscope.measures.given import OnModel
 from vitscope.measures.intervals import interval
@@ -53,14 +54,16 @@ def fit_table(
     others of their batch. All models see the same ones, so that their losses compare all the same.
     """
     wrong = 100.0 * (predictions["prediction"] != predictions["label"]).to_numpy()
-    low, high = interval(wrong[:, None], resamples, seed)
+    low, high = interval(wrong[:, None], resamples, seed)[:, 0]
+    if low == high:
+        low, high = (100 * end for end in share_interval(int(wrong.sum() / 100), len(wrong)))
     rows: list[dict[str, Any]] = [
         {
             "metric": "error_percent",
             "images": len(wrong),
             "value": wrong.mean(),
-            "ci_low": low[0],
-            "ci_high": high[0],
+            "ci_low": low,
+            "ci_high": high,
         },
         {"metric": "nll_train", "images": len(losses), "value": losses.mean()},
     ]

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pandas as pd
 
+from vitscope.claims.chance import with_width
 from vitscope.data.split import Split
 from vitscope.errors import VitscopeError
 from vitscope.files.arrays import Array
@@ -87,13 +88,15 @@ def _ratio(shares: Array) -> Array:
 def _bias_interval(found: Array, resamples: int, seed: int) -> tuple[float, float]:
     """Return the 95 % interval of the shape bias, by bootstrap over images.
 
-    Resamples without a decision by either cue are left out: they have no shape bias.
+    Resamples without a decision by either cue are left out: they have no shape bias. Where all are
+    equal, it is Wilson's interval of the decisions.
     """
     if len(found) == 1 or not found.any():
         return np.nan, np.nan
     ratios = _ratio(bootstrap_means(found.astype(np.float64), resamples, seed))
     low, high = np.nanpercentile(ratios, TAILS)
-    return float(low), float(high)
+    by_shape, by_either = int(found[:, 0].sum()), int(found.sum())
+    return with_width((float(low), float(high)), by_shape, by_either)
 
 
 def measure(given: OnPredictions, resamples: int, seed: int) -> pd.DataFrame:

@@ -10,6 +10,12 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
+from vitscope.claims.chance import (
+    Interval,
+    difference_interval,
+    share_interval,
+    with_width,
+)
 from vitscope.claims.claim import (
     Evidence,
     Finding,
@@ -30,8 +36,9 @@ _RULE = (
     "snapshot of the figure: the share of negative eigenvalues, and the mean base-10 logarithm of "
     "the positive ones, for the convolutional model minus the first model. Claims hold above "
     "zero, the claim about a single model above one in a hundred. A single eigenvalue may decide: "
-    "the interval is a bootstrap over batches, and too narrow with few batches. Published shares "
-    "are areas under the published densities."
+    "the interval is a bootstrap over batches, and too narrow with few batches; of a model whose "
+    "resamples are all equal, the share has Wilson's interval. Published shares are areas under "
+    "the published densities."
 )
 
 
@@ -70,7 +77,7 @@ def _counts(points: pd.DataFrame) -> tuple[int, int]:
     return round(upper), round(lower)
 
 
-def _interval(terms: Terms, *spectra: pd.DataFrame) -> tuple[float, float] | None:
+def _interval(terms: Terms, *spectra: pd.DataFrame) -> Interval | None:
     """Return the 95 % interval of a ratio, or of one minus another, by bootstrap over batches.
 
     There is none of a published density, of a single batch, or where a resample has no ratio.
@@ -95,6 +102,22 @@ def _difference(terms: Terms, more: pd.DataFrame, less: pd.DataFrame) -> Finding
     return found and replace(found, interval=_interval(terms, more, less))
 
 
+def _of_share(points: pd.DataFrame) -> Interval | None:
+    """Return the interval of the share of negative eigenvalues."""
+    found = _interval(_negative_share, points)
+    return found and with_width(found, *_counts(points))
+
+
+def _of_difference(ours: pd.DataFrame, theirs: pd.DataFrame) -> Interval | None:
+    """Return the interval of a difference of shares: Newcombe's where that of one is Wilson's."""
+    one, other = (_of_share(points) for points in (ours, theirs))
+    wilson = [share_interval(*_counts(points)) for points in (ours, theirs)]
+    if one is None or other is None or (one != wilson[0] and other != wilson[1]):
+        return _interval(_negative_share, ours, theirs)
+    (a, m), (b, n) = _counts(ours), _counts(theirs)
+    return difference_interval((a / m, one), (b / n, other))
+
+
 @claim(
     "The Hessian of MSAs has negative eigenvalues",
     "Fig. 4",
@@ -108,7 +131,7 @@ def msa_has_negative_eigenvalues(points: pd.DataFrame) -> Finding | None:
     share = _ratio(_negative_share(points))
     if share is None or "batch" not in points:
         return None if share is None else Finding(share)
-    return Finding(share, *_counts(points), interval=_interval(_negative_share, points))
+    return Finding(share, *_counts(points), interval=_of_share(points))
 
 
 @claim(
@@ -125,7 +148,8 @@ def msa_has_more_negative_eigenvalues(ours: pd.DataFrame, theirs: pd.DataFrame) 
     if found is None or not all("batch" in points for points in (ours, theirs)):
         return found
     count, total = _counts(ours)
-    return replace(found, count=count, total=total, versus=_counts(theirs))
+    interval = _of_difference(ours, theirs)
+    return replace(found, count=count, total=total, versus=_counts(theirs), interval=interval)
 
 
 @claim(

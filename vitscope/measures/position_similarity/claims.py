@@ -35,10 +35,12 @@ def near_positions_are_alike(points: pd.DataFrame) -> Finding | None:
     """Not in the paper: Dosovitskiy et al. 2021 (Fig. 7, middle) find that positions near each
     other have similar embeddings. The value is the rank correlation (Spearman) between the cosine
     of two embeddings and the distance of their positions, with the sign changed, over all pairs;
-    the claim holds if it is above zero.
+    the claim holds if it is above zero. Pairs of a position are not independent: the interval is
+    that of as many points as there are positions.
     """
     cosines, up, across = _pairs(points)
-    return rank_correlation(pd.Series(cosines), pd.Series(np.hypot(up, across)), -1)
+    nearness = pd.Series(np.hypot(up, across))
+    return rank_correlation(pd.Series(cosines), nearness, -1, independent=len(points))
 
 
 @claim(
