@@ -22,8 +22,11 @@ from vitscope.training.leftovers import remove_unfinished
 
 
 def from_here(path):
-    """A path as seen from here, so that a folder of results that moves is still up to date."""
-    return os.path.relpath(path)
+    """A path as seen from here, so that a folder of results that moves is still up to date.
+
+    What vitscope brings is on this machine wherever the results are stored.
+    """
+    return local(os.path.relpath(path))
 
 
 # How figures look.

@@ -16,10 +16,15 @@ from vitscope.jobs.record_run import splits_shown
 from vitscope.networks.checkpoints.weight_sources import local_file
 
 
+def paths_of(output, **names):
+    """The outputs of a rule, for each of these names."""
+    return collect(without_storage(output), **names)
+
+
 def path_of(output, wildcards, **names):
     """The output of a rule, for the study of a path."""
     found = {**names_of(wildcards), "study": study_of(wildcards).name, **names}
-    return output.format(**found)
+    return without_storage(output).format(**found)
 
 
 # Data
@@ -30,9 +35,11 @@ def source_files(wildcards):
     study = study_of(wildcards)
     source = study.data[wildcards.dataset].source
     if archive_needed(source):
-        return collect(rules.fetch_archive.output, study=study.name, dataset=wildcards.dataset)
+        return paths_of(
+            rules.fetch_archive.output.archive, study=study.name, dataset=wildcards.dataset
+        )
     where = f"{study.path}: data.{wildcards.dataset}.source"
-    return exit_on_user_error(local_files, where, source, wildcards.split)
+    return list(map(local, exit_on_user_error(local_files, where, source, wildcards.split)))
 
 
 def of_model(output, **names):
@@ -78,8 +85,8 @@ def named_file(wildcards, key, entry, download=None):
     if made_by_training(entry.get("path", "")):
         return entry["path"]
     where = f"{study_of(wildcards).path}: models.{wildcards.model}.{key}"
-    local = exit_on_user_error(local_file, where, entry, ROOT)
-    return download if local is None else str(local)
+    there = exit_on_user_error(local_file, where, entry, ROOT)
+    return download if there is None else local(str(there))
 
 
 def file_to_convert(rule, key):
@@ -162,9 +169,9 @@ def room_to_extract(wildcards, input):
 def given_file(study, key, path):
     """A file or folder that a study names, if it does."""
     where = f"{study.path}: {key}"
-    return (
-        [] if path is None else exit_on_user_error(require_existing, where, Path(path).expanduser())
-    )
+    if path is None:
+        return []
+    return local(exit_on_user_error(require_existing, where, Path(path).expanduser()))
 
 
 def official_corrupted(wildcards):
@@ -209,7 +216,7 @@ def corrupted_of(wildcards):
     """The corrupted images that a part is measured on."""
     study, part = study_of(wildcards), int(wildcards.part)
     given = exit_on_user_error(measure_of(wildcards).part, study, wildcards.model, part)
-    return collect(
+    return paths_of(
         rules.corrupt_images.output.images,
         study=study.name,
         dataset=study.models[wildcards.model].data,
@@ -244,7 +251,7 @@ def parts_of(wildcards, model):
     parts = range(measured.parts(study, model))
     if measured.needs == "loss":
         snapshots = measured.snapshots(study, model)
-        return collect(rules.measure_loss.output.part, snapshot=snapshots, part=parts, **place)
+        return paths_of(rules.measure_loss.output.part, snapshot=snapshots, part=parts, **place)
     path = "<results>/{study}/{measure}/{model}/{part}.parquet"
     return collect(path, part=parts, **place)
 
@@ -279,7 +286,7 @@ def all_models(path, of=Study.models_of):
 
     def paths(wildcards):
         study = study_of(wildcards)
-        return collect(path, study=study.name, model=of(study))
+        return paths_of(path, study=study.name, model=of(study))
 
     return paths
 
@@ -359,8 +366,10 @@ def steps_of(study, buildup, weights):
     for step in count():
         names = {"study": study, "buildup": buildup, "weights": weights, "step": step}
         decided = checkpoints.decide_step.get(**names).output.tried
-        if exit_on_user_error(read_proposal, decided).network is None:
-            return range(step)
+        # Opened by Snakemake, which first brings what is in a storage.
+        with decided.open():
+            if exit_on_user_error(read_proposal, decided).network is None:
+                return range(step)
 
 
 def results_of_steps(wildcards):
@@ -368,7 +377,7 @@ def results_of_steps(wildcards):
     study = study_of(wildcards)
     names = {"study": study.name, "buildup": wildcards.buildup}
     names["weights"] = buildups.weights_of_steps(study, wildcards.buildup)
-    return collect(rules.measure_step.output.result, **names, step=steps_of(**names))
+    return paths_of(rules.measure_step.output.result, **names, step=steps_of(**names))
 
 
 def trained_steps(study, buildup):
@@ -377,7 +386,7 @@ def trained_steps(study, buildup):
     def paths(wildcards):
         names = {"study": study, "buildup": buildup}
         steps = steps_of(**names, weights="trained")
-        return collect(rules.train_step.output.end, **names, step=steps)
+        return paths_of(rules.train_step.output.end, **names, step=steps)
 
     return paths
 
@@ -388,7 +397,7 @@ def weights_of_step(wildcards):
         return path_of(rules.train_step.output.end, wildcards)
     bundled = buildups.bundled_step(study_of(wildcards), wildcards.buildup, int(wildcards.step))
     file = ROOT / (bundled or "")
-    return str(file) if file.is_file() else []
+    return local(str(file)) if file.is_file() else []
 
 
 def weights_for_studies(wildcards, input):
@@ -408,8 +417,8 @@ def all_of(study, folder):
     return [
         *collect("{folder}/{figure}.{format}", folder=folder, figure=shown, format=targets.FORMATS),
         *collect("{folder}/{video}.webp", folder=folder, video=sorted(STUDIES[study].videos)),
-        *collect(rules.tabulate.output.table, study=study, table=STUDIES[study].tables()),
-        rules.count_claims.output.claims.format(study=study),
-        rules.draw_claims.output.pdf.format(study=study),
-        rules.record_run.output.record.format(study=study),
+        *paths_of(rules.tabulate.output.table, study=study, table=STUDIES[study].tables()),
+        *paths_of(rules.count_claims.output.claims, study=study),
+        *paths_of(rules.draw_claims.output.pdf, study=study),
+        *paths_of(rules.record_run.output.record, study=study),
     ]

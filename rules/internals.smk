@@ -23,6 +23,17 @@ if LATENTS_MB:
     workflow.register_resource("latents_mb", LATENTS_MB)
 
 
+def without_storage(output):
+    """The path of a rule's output as the rule has it, which Snakemake puts into the storage once.
+
+    Where there is a default storage, what `rules` says is the copy on this machine.
+    """
+    if not output.is_storage:
+        return output
+    prefix = workflow.storage_settings.default_storage_prefix
+    return output.storage_object.query.removeprefix(prefix).removeprefix("/")
+
+
 def asked_for():
     """The targets of the command line.
 
@@ -49,7 +60,8 @@ def refuse_wrong_targets():
             continue
         path = target if os.path.isabs(target) else os.path.relpath(target)
         # Which wildcards a path has is asked of the rules: that they match it is no public fact.
-        made = [file.match(path) for rule in workflow.rules for file in rule.products()]
+        stored = workflow.inputfile(path)
+        made = [file.match(stored) for rule in workflow.rules for file in rule.products()]
         found = [match.groupdict() for match in made if match]
         if not found:
             exit_on_user_error(targets.refuse_unknown, target, ALL_STUDIES, places)

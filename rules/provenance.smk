@@ -6,7 +6,7 @@ rule record_run:
         unpack(tables_of_study),
         checkpoints=all_models(rules.convert_checkpoint.output.checkpoint, Study.models_shown),
         data=splits_of_study,
-        buildups=lambda wildcards: collect(
+        buildups=lambda wildcards: paths_of(
             rules.tabulate_buildup.output.table,
             study=wildcards.study,
             buildup=STUDIES[wildcards.study].buildups,

@@ -1,0 +1,50 @@
+"""Results in a storage of Snakemake's: by its plugin of file systems, which needs rsync."""
+
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from tests.runs.copies import EVERYTHING, TINY, Workflow, copy_workflow
+from tests.runs.test_buildups import written
+from tests.runs.test_failures import with_models
+
+
+def in_storage(folder: Path) -> tuple[str, ...]:
+    return "--default-storage-provider", "fs", "--default-storage-prefix", str(folder)
+
+
+def test_the_jobs_are_the_same(fresh: Workflow, tmp_path: Path) -> None:
+    planned = partial(fresh.plan, default=EVERYTHING)
+    assert planned("all", *in_storage(tmp_path)) == planned("all")
+
+
+@pytest.mark.others
+def test_the_bytes_are_the_same(made: Workflow, tmp_path: Path) -> None:
+    workflow = copy_workflow(tmp_path / "copy", made.studies)
+    targets = (f"figures/{TINY}/fig9.pdf", f"results/{TINY}/feature_variance/vit.parquet")
+    workflow.make("--cores", "2", *targets, *in_storage(tmp_path / "stored"))
+    for target in targets:
+        assert (tmp_path / "stored" / target).read_bytes() == (made.root / target).read_bytes()
+    assert not (workflow.root / "results").exists()
+    assert workflow.plan(*targets, *in_storage(tmp_path / "stored")) == {}
+
+
+@pytest.mark.others
+def test_a_failure_is_told(fresh: Workflow, tmp_path: Path) -> None:
+    page = tmp_path / "page.pth.tar"
+    page.write_text("<!DOCTYPE html><html></html>")
+    with_models(tmp_path, {"page": {"path": str(page)}})
+    workflow, target = Workflow(fresh.root, tmp_path), "results/broken/checkpoints/page.safetensors"
+    code, output = workflow.run(target, *in_storage(tmp_path / "stored"))
+    assert code != 0
+    assert output.splitlines()[-1].startswith(f"vitscope: page: {page} is a web page")
+
+
+@pytest.mark.nightly
+def test_a_build_up_reads_what_was_decided(tmp_path: Path) -> None:
+    """Which is in the storage alone when the next step is planned."""
+    written(tmp_path)
+    workflow = copy_workflow(tmp_path / "copy", tmp_path)
+    workflow.make("--cores", "2", "figures/own/grown.png", *in_storage(tmp_path / "stored"))
+    assert (tmp_path / "stored" / "results/own/buildups/grown/model.yaml").exists()
