@@ -48,7 +48,7 @@ results/%: $(VENV)/.installed FORCE
 all: $(VENV)/.installed ## every figure and table of the default study
 	$(BIN)/snakemake
 
-report: $(VENV)/.installed ## report.html: figures, claims and provenance on one page (STUDY=...)
+report: $(VENV)/.installed ## report-STUDY.html: figures, claims, provenance on one page (STUDY=...)
 	$(BIN)/vitscope report $(STUDY)
 
 test: $(VENV)/.installed-dev ## run the tests of every change
@@ -84,7 +84,7 @@ regenerate: $(VENV)/.installed-dev ## make all mini figures, compare tables and 
 	@# Both are told, whichever fails.
 	$(BIN)/python -m tests.compare; tables=$$?; \
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -m last_run --mpl --mpl-results-path=results/pixels \
-		tests/pixels tests/runs/test_report.py tests/scopes/test_last_run.py && exit $$tables
+		tests/pixels tests/scopes/test_last_run.py && exit $$tables
 
 accept: $(VENV)/.installed-dev ## make the tables and figures of the last run the expected ones
 	$(BIN)/python -m tests.compare --accept
@@ -113,6 +113,6 @@ profile: $(VENV)/.installed-dev ## tell where the time of the default study goes
 	$(BIN)/python -m bench.profile
 
 clean: ## remove results, figures, logs and Snakemake's records
-	rm -rf results figures logs benchmarks .snakemake report.html report.zip
+	rm -rf results figures logs benchmarks .snakemake report*.html report*.zip
 
 FORCE:

@@ -101,6 +101,7 @@ use rule draw_figure as draw_buildup with:
             "<figures>/{buildup}.svg",
             caption="../report/buildup.rst",
             category="Figures",
+            subcategory="How networks are built",
             labels=labels_of_shown,
         ),
     log:
@@ -114,6 +115,21 @@ use rule draw_figure as draw_buildup with:
         **of_job("draw_buildup"),
     message:
         "Drawing {wildcards.buildup}"
+
+
+use rule export_table as export_buildup with:
+    """On demand, the points of its figure as CSV: its table."""
+    input:
+        table=lambda wildcards: path_of(rules.tabulate_buildup.output.table, wildcards),
+    output:
+        csv="<figures>/{buildup}.csv",
+    log:
+        "<logs>/figures/{buildup}_csv.log",
+    wildcard_constraints:
+        buildup=shown_in("buildups"),
+    localrule: True
+    message:
+        "Writing the points of {wildcards.buildup}"
 
 
 use rule train_mini as train_mini_buildup with:

@@ -10,6 +10,7 @@ rule count_claims:
         claims="<results>/{study}/tables/claims.parquet",
         agreement="<results>/{study}/tables/agreement.parquet",
         text="<results>/{study}/tables/claims.md",
+        latex="<results>/{study}/tables/claims.tex",
         page=report(
             "<results>/{study}/tables/claims.html",
             caption="../report/claims.rst",

@@ -17,6 +17,7 @@ rule draw_figure:
             "<figures>/{figure}.svg",
             caption="../report/figure.rst",
             category="Figures",
+            subcategory=question_of,
             labels=labels_of_shown,
         ),
     log:
@@ -32,6 +33,28 @@ rule draw_figure:
         **of_job("draw_figure"),
     message:
         "Drawing {wildcards.figure}"
+    script:
+        "../scripts/run_job.py"
+
+
+rule export_figure:
+    """On demand, the points of a figure as CSV."""
+    input:
+        unpack(tables_of_figure),
+        published=published_of_shown,
+    output:
+        csv="<figures>/{figure}.csv",
+    log:
+        "<logs>/figures/{figure}_csv.log",
+    wildcard_constraints:
+        figure=shown_in("figures"),
+    localrule: True
+    conda:
+        "../envs/figures.yaml"
+    params:
+        **of_job("export_figure"),
+    message:
+        "Writing the points of {wildcards.figure}"
     script:
         "../scripts/run_job.py"
 

@@ -330,10 +330,22 @@ def tables_of_figure(wildcards):
 
 
 def labels_of_shown(wildcards):
-    """The name of a figure or video in the report."""
-    (key,) = (key for key in SHOWN if hasattr(wildcards, key))
-    labels = {"result": names_of(wildcards)[key], "study": study_of(wildcards).name}
+    """The name of a figure or video in the report, and what it shows."""
+    study, (key,) = study_of(wildcards), (key for key in SHOWN if hasattr(wildcards, key))
+    name = names_of(wildcards)[key]
+    if key == "figure":
+        title = title_of(registry.of(study).kinds()[study.figures[name].kind])
+    else:
+        title = {"video": "Attention over a video", "buildup": "How AlterNet is built up"}[key]
+    labels = {"result": name, "shows": " ".join(title.split()), "study": study.name}
     return labels | ({"format": wildcards.format} if key == "video" else {})
+
+
+def question_of(wildcards):
+    """What a figure is about, below which it stands in the report."""
+    study = study_of(wildcards)
+    figure = study.figures[names_of(wildcards)["figure"]]
+    return registry.of(study).declared(figure.measure).question
 
 
 def source_of_video(wildcards):
@@ -421,4 +433,5 @@ def all_of(study, folder):
         *paths_of(rules.count_claims.output.claims, study=study),
         *paths_of(rules.draw_claims.output.pdf, study=study),
         *paths_of(rules.record_run.output.record, study=study),
+        *paths_of(rules.introduce_study.output.page, study=study),
     ]

@@ -19,3 +19,24 @@ rule tabulate:
         "Writing the table {wildcards.table} of {wildcards.study}"
     script:
         "../scripts/run_job.py"
+
+
+rule export_table:
+    """On demand, a table as CSV; those of claims and of build-ups too."""
+    input:
+        table="<results>/{study}/tables/{table}.parquet",
+    output:
+        csv="<results>/{study}/tables/{table}.csv",
+    log:
+        "<logs>/{study}/tables/{table}_csv.log",
+    wildcard_constraints:
+        table=one_of(named_by(targets.exported)),
+    localrule: True
+    conda:
+        "../envs/base.yaml"
+    params:
+        **of_job("export_table"),
+    message:
+        "Writing the table {wildcards.table} of {wildcards.study} as CSV"
+    script:
+        "../scripts/run_job.py"

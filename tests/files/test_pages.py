@@ -1,6 +1,6 @@
 from html.parser import HTMLParser
 
-from vitscope.files.pages import Section, as_html, as_markdown, text_as_html
+from vitscope.files.pages import Section, as_html, as_latex, as_markdown, text_as_html
 
 SECTIONS = [
     Section("One", "", ("a", "b"), [("1", "2"), ("x|y", "<b>&")]),
@@ -53,6 +53,16 @@ class Reader(HTMLParser):
 
 def test_markdown() -> None:
     assert as_markdown("Title", "What it is.", SECTIONS) == MARKDOWN
+
+
+def test_latex_says_the_same() -> None:
+    text = as_latex("Title", SECTIONS)
+    assert text.count(r"\begin{longtable}") == text.count(r"\end{longtable}") == len(SECTIONS)
+    rows = [line.removesuffix(r" \\").split(" & ") for line in text.splitlines() if " & " in line]
+    assert rows[1:] == [["1", "2"], ["x|y", r"$<$b$>$\&"]]
+    assert rows[0][0].endswith(r"\toprule a")
+    signs = as_latex("", [Section(r"50 % of {a_b} \ #1", "", ("c",), [])])
+    assert r"\caption{50 \% of \{a\_b\} \textbackslash{} \#1}" in signs
 
 
 def test_html_says_the_same() -> None:

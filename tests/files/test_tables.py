@@ -1,3 +1,4 @@
+import json
 from pathlib import Path
 
 import numpy as np
@@ -7,12 +8,28 @@ import pyarrow.parquet as pq
 import pytest
 
 from vitscope.errors import VitscopeError
-from vitscope.files.tables import read_metadata, read_warnings, warning_metadata
+from vitscope.files.tables import read_metadata, read_warnings, warning_metadata, write_csv
 from vitscope.jobs.tables import find_table, tables
 from vitscope.package_data import ROOT
 
 NAME = "variance_per_image"
 FRAME = pd.DataFrame({"index": [0, 1], "image": [7, 8], "variance": [0.5, np.nan]})
+
+
+def test_csv_keeps_all_digits_and_lists(tmp_path: Path) -> None:
+    frame = FRAME.assign(
+        name=["a, b", None],
+        values=[np.array([0.1, -2.0]), np.array([1 / 3])],
+        picture=[b"\x00", b"ab"],
+        counted=pd.Series([1, None], dtype="Int32"),
+    )
+    write_csv(frame, tmp_path / "table.csv")
+    back = pd.read_csv(tmp_path / "table.csv")
+    pd.testing.assert_frame_equal(back[[*FRAME]], FRAME, check_exact=True)
+    assert [json.loads(cell) for cell in back["values"]] == [[0.1, -2.0], [1 / 3]]
+    assert back["picture"].tolist() == ["AA==", "YWI="]
+    assert back["name"].tolist() == ["a, b", np.nan]
+    assert "\r" not in (tmp_path / "table.csv").read_bytes().decode()
 
 
 @pytest.mark.parametrize("name", tables())

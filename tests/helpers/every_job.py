@@ -62,6 +62,9 @@ def _choices(name: str) -> list[dict[str, str]]:
         return [{"table": each} for each in (*measures, "blocks")]
     if name == "draw_figure":
         return [{"figure": kind} for kind in registry.kinds()]
+    if name == "export_figure":
+        # It does the same for every kind.
+        return [{"figure": "feature_variance"}]
     if name in ("build_split", "fetch_archive"):
         return [{"dataset": kind, "split": "test"} for kind in opening.names()]
     others = {"video": "vit", "buildup": "fig12a", "split": "test", "corruption": "fog"}

@@ -116,8 +116,3 @@ def test_the_caption_says_whose_points_are_published(same, sentence):
     html = caption({"series": {"vit": "ViT"}, "same_models": same})
     assert "Open markers" in html
     assert sentence in " ".join(html.split())
-
-
-def test_the_text_of_the_report_names_the_study():
-    html = rendered("workflow.rst", config={"study": "mini"})
-    assert "mini" in html

@@ -47,7 +47,7 @@ def refusal(studies: StudyFiles, target: str, places: targets.Places = PLACES) -
         ),
         (
             "figures/fig9.jpeg",
-            "figures/fig9.jpeg: found 'jpeg' as the format, allowed: pdf, svg, png.",
+            "figures/fig9.jpeg: found 'jpeg' as the format, allowed: pdf, svg, png, csv.",
         ),
         (
             "figures/walk.pdf",
@@ -92,6 +92,8 @@ def test_what_is_unknown_of_a_target_is_refused(
         ("train-mini", "train_mini"),
         ("figures/fig9a.pdf", "fig9"),
         ("results/mini/tables/landscap.parquet", "landscape.parquet"),
+        ("results/mini/tables/landscap.csv", "landscape.csv"),
+        ("results/mini/tables/claim.tex", "claims.tex"),
         ("results/mini/checkpoints/vti.safetensors", "checkpoints/vit.safetensors"),
         ("results/mini/feature_varianec/vit.parquet", "feature_variance/vit.parquet"),
         (str(Path("figures/paper/fig9.pdf").absolute()), "figures/paper/fig9.pdf"),
@@ -107,7 +109,7 @@ def test_figures_and_videos_are_known_without_asking_rules(studies: StudyFiles) 
         for figure in (*study.figures, *study.buildups):
             assert targets.is_shown(f"figures/{name}/{figure}.pdf", studies, PLACES)
             assert not targets.is_shown(f"figures/{name}/{figure}.webp", studies, PLACES)
-    shown = ("figures/fig9.pdf", "./figures//fig9.svg", "figures/walk.gif", "figures/mini/walk.mp4")
+    shown = ("figures/fig9.csv", "./figures//fig9.svg", "figures/walk.gif", "figures/mini/walk.mp4")
     others = ("fig9.pdf", "figures/fig99.pdf", "figures/mini/all", "results/mini/run.yaml", "all")
     assert [targets.is_shown(each, studies, PLACES) for each in shown] == [True] * len(shown)
     assert [targets.is_shown(each, studies, PLACES) for each in others] == [False] * len(others)

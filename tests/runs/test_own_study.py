@@ -76,6 +76,6 @@ def test_the_other_commands_of_the_readme(place: Path) -> None:
     for command in commands:
         output = run(place, command.replace("vitscope", "python -m vitscope", 1))
         assert ("Plan of my-study: " in output) == ("plan" in command)
-    assert (place / "report.html").stat().st_size > 1e6
+    assert (place / "report-my-study.html").stat().st_size > 1e6
     assert {path.name for path in (place / "figures").iterdir()} == {"my-study"}
     assert (place / "results" / "my-study" / "run.yaml").is_file()

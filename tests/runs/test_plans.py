@@ -52,6 +52,7 @@ def test_a_whole_study(frozen: Workflow) -> None:
         "count_claims": 1,
         "draw_claims": 1,
         "record_run": 1,
+        "introduce_study": 1,
         "all": 1,
     }
 

@@ -1,26 +1,54 @@
-"""The report of the last run of the default study, opened in a browser."""
+"""The report of a small study, opened in a browser and used as a reader uses it."""
 
-import os
 from pathlib import Path
 
 import pytest
 
 from tests.runs.browser import browser, visit
-from vitscope.package_data import ROOT
+from tests.runs.copies import TINY, Workflow
 
-pytestmark = pytest.mark.last_run
-
+# What each link of the first page leads to, one after another from the first page.
+FOLLOW_LINKS = """
+  const errors = [];
+  window.addEventListener("error", (event) => errors.push(event.message));
+  const front = () => document.querySelectorAll(".prose.max-w-lg a");
+  await until(() => front().length);
+  const seen = [];
+  for (let i = 0; i < front().length; i++) {
+    const link = front()[i];
+    const name = link.textContent;
+    if (link.href.startsWith("http")) { seen.push([name, "elsewhere", true]); continue; }
+    const before = document.body.innerHTML;
+    link.click();
+    await wait(300);
+    const picture = [...document.querySelectorAll("#app img")].some(
+      (e) => e.src.startsWith("data:image/svg") && e.naturalWidth > 99);
+    const shown = {
+      caption: document.body.innerText.includes("DESCRIPTION"), picture: picture,
+      page: !!document.querySelector("iframe"), state: app.state.content,
+      changed: document.body.innerHTML !== before };
+    seen.push([name, shown, errors.splice(0).length === 0]);
+    app.setView({navbarMode: "menu", content: "rulegraph"});
+    await until(() => front().length);
+  }
+  return seen;
+"""
 READ_CAPTION = """
   await click(named("Figures"));
-  await click(inRow("fig9", 1));
+  await click(named("What blocks do to feature maps"));
+  await click(inRow("Feature map variance by depth", 1));
   await until(() => document.body.innerText.includes("DESCRIPTION"));
   return document.body.innerText;
 """
 READ_FRONT = """
-  await until(() => document.body.innerText.includes("vitscope"));
+  await until(() => document.body.innerText.includes("Figures of"));
   await wait(500);
+  const front = document.querySelector(".prose.max-w-lg");
+  const pictures = [...front.querySelectorAll("img")].filter((e) => e.naturalWidth > 99);
   const fetched = performance.getEntriesByType("resource").map((r) => r.name);
-  return [document.body.innerText, fetched];
+  const heads = [...front.querySelectorAll("h1, h2, h3")].map((e) => e.textContent);
+  const top = front.querySelector("h1").getBoundingClientRect().top;
+  return [front.innerText, heads, pictures.map((e) => e.alt), fetched, top];
 """
 READ_PAGE = """
   await click(named("Claims and provenance"));
@@ -31,12 +59,42 @@ READ_PAGE = """
 
 
 @pytest.fixture(scope="module")
-def report() -> Path:
-    """The report of the last run of the default study."""
+def report(finished: Workflow) -> Path:
+    """The report of the study that tests of runs share."""
     browser()
-    path = Path(os.environ.get("VITSCOPE_REPORT", ROOT / "report.html"))
-    assert path.is_file(), f"{path} is missing: run `snakemake --report report.html` first."
-    return path
+    finished.make("--cores", "1", "--report", "report.html", default=TINY)
+    return finished.root / "report.html"
+
+
+def test_the_front_page_shows_the_study(report: Path) -> None:
+    text, heads, pictures, fetched, top = visit(report, READ_FRONT)
+    # Nothing of it is cut off above, where no scrolling reaches.
+    assert top >= 0
+    assert heads[0] == "tiny (tiny, networks that were never trained)"
+    assert {"What blocks do to feature maps", "How networks are built"} < {*heads}
+    assert "Images: shapes32, 10 classes." in text
+    assert "claims of the paper" in text
+    assert sorted(pictures) == ["ResNet", "ViT"]
+    # Each figure has its title, and what its caption begins with, in sight.
+    assert "fig9\n\nFeature map variance by depth. Each point is the state of the network" in text
+    assert [name for name in fetched if name.startswith("http")] == []
+
+
+def test_every_link_of_the_front_page_leads_somewhere(report: Path) -> None:
+    seen = visit(report, FOLLOW_LINKS)
+    assert len(seen) > 10
+    for name, shown, without_error in seen:
+        assert without_error, name
+        if shown == "elsewhere":
+            continue
+        assert shown["changed"] or name == "Workflow", name
+        if name == "Statistics":
+            assert shown["state"] == "stats"
+        if name == "fig9":
+            assert shown["picture"]
+            assert shown["caption"]
+        if name == "Claims of the paper":
+            assert shown["page"]
 
 
 def test_the_caption_is_read(report: Path) -> None:
@@ -44,7 +102,7 @@ def test_the_caption_is_read(report: Path) -> None:
     assert "Each point is the state of the network after one block" in text
     assert "Models: ResNet, ViT." in " ".join(text.split())
     assert "How to read it. One panel per model. A band reaches" in " ".join(text.split())
-    assert "Checkpoint of ViT: resources/checkpoints/mini/vit/end.safetensors" in text
+    assert "Checkpoint of ViT: " in text
     assert "*" not in text.partition("DESCRIPTION")[2].partition("SIZE")[0]
 
 
@@ -53,11 +111,4 @@ def test_claims_and_the_record_are_read(report: Path) -> None:
     assert "<td>MSAs reduce the feature map variance</td>" in claims
     record = visit(report, READ_PAGE % "Record of the run")
     assert "packages:" in record
-    assert "name: mini" in record
-
-
-def test_the_front_page_is_all_that_is_fetched(report: Path) -> None:
-    text, fetched = visit(report, READ_FRONT)
-    assert "How Do Vision Transformers Work?" in text
-    assert "The default study is mini." in text
-    assert [name for name in fetched if name.startswith("http")] == []
+    assert "name: tiny" in record

@@ -142,6 +142,19 @@ def summary(claims: pd.DataFrame, labels: Mapping[str, str]) -> list[Section]:
     return [Section("Summary", _SUMMARY_RULE, header, rows)]
 
 
+def count_in_words(claims: pd.DataFrame) -> str:
+    """Return how many claims hold, fail and are open, in a sentence; or that there are none."""
+    if claims.empty:
+        return _NO_CLAIMS
+    counts = [*tally(distinct(claims)["holds"]).values()]
+    hold, fail, undecided, *without = counts
+    alone = (
+        f"; without an interval, {without[0]} hold and {without[1]} fail" if any(without) else ""
+    )
+    said = f"{hold} hold, {fail} fail and {undecided} are undecided{alone}"
+    return f"Of {sum(counts)} claims of the paper {said}."
+
+
 def tally(verdicts: pd.Series) -> dict[str, int]:
     """Count how many claims hold, fail and so on, by what they do."""
     return {does: int((verdicts == verdict).sum()) for verdict, does in _VERDICTS.items()}

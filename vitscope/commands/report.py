@@ -13,8 +13,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         "-o",
         "--output",
         metavar="FILE",
-        default="report.html",
-        help="the page, or a .zip of it where it is large; report.html if left out",
+        help="the page, or a .zip of it where it is large; report-STUDY.html if left out",
     )
 
 
@@ -22,7 +21,8 @@ def run(arguments: Namespace) -> None:
     """Make what is not made, then the page."""
     refuse_without_workflow()
     asked = asked_for(arguments.study)
-    for options in ([], ["--report", arguments.output]):
+    output = arguments.output or f"report-{asked.study or asked.settings['study']}.html"
+    for options in ([], ["--report", output]):
         done = snakemake(asked, *asked.targets, *options)
         if done.returncode:
             sys.exit(done.returncode)

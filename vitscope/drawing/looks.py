@@ -14,7 +14,6 @@ import numpy as np
 from matplotlib.colors import Colormap, LinearSegmentedColormap, to_hex, to_rgb
 from matplotlib.markers import MarkerStyle
 
-from vitscope.claims.chance import Verdict
 from vitscope.drawing.figure import Member
 
 # For marks that belong to no single model: axes behind, and marks in a legend that stand for all.
@@ -92,7 +91,7 @@ FREQUENCY_BANDS: dict[str, dict[str, Any]] = {
     "high": {"color": "#d55e00", "marker": "^"},
 }
 CUE_COLORS = {"shape": "#2f4858", "texture": "#e0b050", "neither": "#e8e8e8"}
-VERDICT_COLORS: dict[Verdict, str] = {
+VERDICT_COLORS = {
     "yes": "#2f7d5b",
     "no": "#c8553d",
     "undecided": "#d9d9d9",

@@ -1,6 +1,7 @@
 """Results in words: the same sections as Markdown, for a reader, and as a page of a report."""
 
-from collections.abc import Iterable, Sequence
+from base64 import b64encode
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 
@@ -10,6 +11,12 @@ table { border-collapse: collapse; width: 100%; margin: 1em 0; }
 th, td { text-align: left; padding: .3em .8em; border-bottom: 1px solid #cbd5e1; }
 pre { font-size: 13px; white-space: pre-wrap; }
 """
+# What has a meaning in LaTeX, and signs that some of its fonts lack.
+_LATEX = str.maketrans(
+    {sign: f"\\{sign}" for sign in "&%$#_{}"}
+    | {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
+    | {"–": "--", "×": r"$\times$", "π": r"$\pi$", "Δ": r"$\Delta$", "<": "$<$", ">": "$>$"}
+)
 
 
 @dataclass(frozen=True)
@@ -48,6 +55,40 @@ def as_html(title: str, text: str, sections: Iterable[Section]) -> str:
         blocks.append(f"<p>{escape(section.text)}</p>" if section.text else "")
         blocks.append(f"<table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody></table>")
     return _page(title, "\n".join(block for block in blocks if block))
+
+
+def as_latex(title: str, sections: Iterable[Section]) -> str:
+    """Return sections as tables for LaTeX, with its packages array, booktabs and longtable."""
+    lines = [f"% {title}"]
+    for section in sections:
+        width = f"{0.9 / len(section.header):.2f}"
+        column = rf">{{\raggedright\arraybackslash}}p{{{width}\linewidth}}"
+        head, *rows = (" & ".join(map(_in_latex, row)) for row in (section.header, *section.rows))
+        lines += [
+            rf"\begin{{longtable}}{{*{{{len(section.header)}}}{{{column}}}}}",
+            rf"\caption{{{_in_latex(section.heading)}}}\\",
+            rf"\toprule {head} \\ \midrule \endhead \bottomrule \endfoot",
+            *(rf"{row} \\" for row in rows),
+            r"\end{longtable}",
+        ]
+    return "\n".join(lines) + "\n"
+
+
+def _in_latex(text: str) -> str:
+    return text.translate(_LATEX)
+
+
+def as_fragment(title: str, paragraphs: Iterable[str], pictures: Mapping[str, bytes]) -> str:
+    """Return a title, paragraphs, and SVG pictures by what they show, for the page of a report.
+
+    It is a part of a page of another style, and may be read alone.
+    """
+    blocks = ['<meta charset="utf-8">', f"<h1>{escape(title)}</h1>"]
+    blocks += [f"<p>{escape(text)}</p>" for text in paragraphs if text]
+    for shown, svg in pictures.items():
+        source = f"data:image/svg+xml;base64,{b64encode(svg).decode()}"
+        blocks.append(f'<p><img alt="{escape(shown)}" src="{source}"></p>')
+    return "\n".join(blocks) + "\n"
 
 
 def text_as_html(title: str, text: str) -> str:

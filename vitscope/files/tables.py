@@ -7,11 +7,12 @@ readers do not look.
 
 import json
 import zlib
+from base64 import b64encode
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from vitscope.errors import VitscopeError
 from vitscope.files.whole import atomic_path
@@ -141,6 +142,26 @@ def _open(path: Path | str) -> "Iterator[pq.ParquetFile]":
         raise VitscopeError(
             f"{path} is not a readable parquet table: delete it and run again."
         ) from error
+
+
+def read_frame(path: Path | str) -> "pd.DataFrame":
+    """Read a table that may have any columns."""
+    with _open(path) as file:
+        frame: pd.DataFrame = file.read(use_threads=False).to_pandas(use_threads=False)
+    return frame
+
+
+def write_csv(frame: "pd.DataFrame", path: Path | str) -> None:
+    """Write a frame as CSV, with all digits; a list in a cell is in JSON, a picture in Base64."""
+    cells = frame.astype(object).map(_in_text)
+    with atomic_path(path) as partial:
+        cells.to_csv(partial, index=False, lineterminator="\n")
+
+
+def _in_text(cell: Any) -> Any:
+    if isinstance(cell, bytes):
+        return b64encode(cell).decode()
+    return json.dumps(cell.tolist()) if getattr(cell, "ndim", 0) else cell
 
 
 def read_metadata(path: Path | str) -> dict[str, str]:

@@ -61,12 +61,12 @@ def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> 
     from vitscope.claims.counting import joined
     from vitscope.claims.report import introduction, list_warnings, sections
     from vitscope.claims.tables import AGREEMENT, CLAIMS
-    from vitscope.files.pages import as_html, as_markdown
+    from vitscope.files.pages import as_html, as_latex, as_markdown
     from vitscope.files.tables import read_warnings
     from vitscope.files.whole import write_text
 
-    found = {name: _evidence_of(figure) for name, figure in values["figures"].items()}
-    evidence = {name: each for name, each in found.items() if each}
+    counts = {name: _evidence_of(figure) for name, figure in values["figures"].items()}
+    evidence = {name: each for name, each in counts.items() if each}
     tables = _read_tables(inputs, evidence, values["columns"])
     counted = [
         _count(name, values["figures"][name], found, tables, inputs["published"])
@@ -77,16 +77,12 @@ def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> 
     CLAIMS.write(claims, outputs["claims"])
     AGREEMENT.write(agreement, outputs["agreement"])
     measured = [path for name in inputs.keys() - {"published"} for path in _paths(inputs[name])]
-    page = (
-        f"Claims of the paper: {values['study']}",
-        introduction(claims),
-        [
-            *list_warnings(read_warnings(measured)),
-            *sections(claims, agreement, values["labels"], evidence.values(), values["repeats"]),
-        ],
-    )
+    title = f"Claims of the paper: {values['study']}"
+    found = sections(claims, agreement, values["labels"], evidence.values(), values["repeats"])
+    page = (title, introduction(claims), list_warnings(read_warnings(measured)) + found)
     write_text(outputs["text"], as_markdown(*page))
     write_text(outputs["page"], as_html(*page))
+    write_text(outputs["latex"], as_latex(title, found))
 
 
 def _paths(given: str | list[str]) -> list[str]:

@@ -31,6 +31,12 @@ def members(study: Study, figure: str) -> list[Values]:
     ]
 
 
+def data(study: Study, name: str) -> str:
+    """Return what a data set is, in a few words."""
+    entry = study.data[name]
+    return f"{name}, {entry.classes} classes" if entry.classes else name
+
+
 def classes(study: Study, dataset: str, splits: list[str]) -> dict[str, str]:
     """Return which class has which number, where the order of folders or the study decides it."""
     # Imported here, as in every job: a job that runs reads no study, nor what checks one.

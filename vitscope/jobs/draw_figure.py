@@ -2,6 +2,7 @@
 
 from dataclasses import asdict
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from vitscope.files.pairs import by_prefix, split_prefix
 from vitscope.jobs import describing
@@ -9,6 +10,11 @@ from vitscope.jobs.job import Files, Job, Names, Resources, Study, Values
 from vitscope.jobs.tabulate import columns_of
 from vitscope.measures import registry
 from vitscope.measures.captions import caption_of
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from vitscope.claims.published import Published
 
 
 def facts(study: Study, figure: str) -> dict[str, str]:
@@ -53,24 +59,14 @@ JOB = Job(values=_values)
 
 def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
     """Draw the figure."""
-    import pandas as pd
-
-    from vitscope.claims.published import read_published_of
     from vitscope.drawing.figure import Member, draw, literal
     from vitscope.drawing.saving import save, style
-    from vitscope.files.tables import Table
 
-    tables = {
-        name: pd.concat([Table(**columns).read(path) for path in inputs[name]])
-        for name, columns in values["tables"].items()
-    }
+    tables, published = read_points(inputs, values)
     members = [
         Member(**{**member, "label": literal(member["label"])}) for member in values["members"]
     ]
     (module,) = values["modules"]
-    published = None
-    if columns := set(values["published_columns"]):
-        published = read_published_of(values["published"], columns, inputs["published"])
     made_from = values["facts"] | _digests(inputs, values)
     with style(inputs["style"]):
         figure = draw(
@@ -84,6 +80,25 @@ def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> 
         )
         for path in outputs.values():
             save(figure, path, values["name"], made_from)
+
+
+def read_points(
+    inputs: Files, values: Values
+) -> "tuple[dict[str, pd.DataFrame], dict[str, Published] | None]":
+    """Return the tables of a figure, and its published points; None if its kind shows none."""
+    import pandas as pd
+
+    from vitscope.claims.published import read_published_of
+    from vitscope.files.tables import Table
+
+    tables = {
+        name: pd.concat([Table(**columns).read(path) for path in inputs[name]])
+        for name, columns in values["tables"].items()
+    }
+    columns = set(values["published_columns"])
+    if not columns:
+        return tables, None
+    return tables, read_published_of(values["published"], columns, inputs["published"])
 
 
 def _digests(inputs: Files, values: Values) -> dict[str, str]:

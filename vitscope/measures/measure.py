@@ -19,6 +19,17 @@ if TYPE_CHECKING:
 # training images; its network with its weights, and no images; its weights at several moments of
 # training; or the parts of another measure.
 Needs = Literal["latents", "predictions", "model", "loss", "network", "weights", "parts"]
+# What figures are about: they stand below these in the report.
+Question = Literal[
+    "How networks train",
+    "How networks classify",
+    "How networks are built",
+    "What blocks do to feature maps",
+    "What becomes of tokens",
+    "What the first layer and positions hold",
+    "Where networks look",
+    "Questions of your own",
+]
 # What is in memory of each image of a batch.
 Keeps = Literal["pass", "units", "gradient", "product"]
 # Plain values that a job is given: when they change, it runs again.
@@ -251,6 +262,8 @@ class Measure:
     refuse: Callable[["Measure", "Study"], None] | None = None
     # Settings for so many images, where a caller gives none and defaults do not fit.
     fit: Callable[[int], Given] | None = None
+    # What its figures are about.
+    question: Question = "Questions of your own"
     name: str = ""
 
     @property

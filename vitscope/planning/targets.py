@@ -18,12 +18,17 @@ from vitscope.settings.study import Study
 from vitscope.studies.loading import StudyFiles
 
 FORMATS = ("pdf", "svg", "png")
+# Beside a figure, on demand: its points.
+POINTS = "csv"
 # Of videos; the first is what all of a study has.
 VIDEO_FORMATS = ("webp", "gif", "mp4")
 # What `figures/{study}/all` ends in: a target, and no file.
 ALL = "all"
 # Tables that belong to any study, whatever its figures are.
-ALWAYS = ("claims.parquet", "claims.md", "claims.html", "agreement.parquet")
+_ALWAYS = ("claims", "agreement")
+_PAGES = ("claims.md", "claims.html", "claims.tex")
+# Each table as it is kept, and on demand for others to read.
+TABLE_FORMATS = ("parquet", "csv")
 
 
 @dataclass(frozen=True)
@@ -33,6 +38,11 @@ class Places:
     figures: str
     results: str
     rules: tuple[str, ...]
+
+
+def exported(study: Study) -> list[str]:
+    """Return the tables of a study by their names."""
+    return [*study.tables(), *(f"buildup_{name}" for name in study.buildups), *_ALWAYS]
 
 
 def is_shown(target: str, studies: StudyFiles, places: Places) -> bool:
@@ -45,7 +55,7 @@ def is_shown(target: str, studies: StudyFiles, places: Places) -> bool:
     if len(folder) > 1 or name not in studies:
         return False
     study, (stem, _, suffix) = studies[name], file.rpartition(".")
-    formats = VIDEO_FORMATS if stem in study.videos else FORMATS
+    formats = VIDEO_FORMATS if stem in study.videos else (*FORMATS, POINTS)
     return stem in {*study.figures, *study.videos, *study.buildups} and suffix in formats
 
 
@@ -114,7 +124,7 @@ def _figure(target: str, parts: tuple[str, ...], studies: StudyFiles) -> None:
     is_video = found in VIDEO_FORMATS or file.stem in study.videos
     kind = "buildup" if file.stem in study.buildups else "figure"
     check_names(target, study, {"video" if is_video else kind: file.stem})
-    formats = VIDEO_FORMATS if is_video else FORMATS
+    formats = VIDEO_FORMATS if is_video else (*FORMATS, POINTS)
     if found not in formats:
         raise VitscopeError(
             f"{target}: found {quoted(found)} as the format, allowed: {', '.join(formats)}."
@@ -124,8 +134,8 @@ def _figure(target: str, parts: tuple[str, ...], studies: StudyFiles) -> None:
 def _result(target: str, parts: tuple[str, ...], studies: StudyFiles) -> None:
     """Refuse a path below the folder of results: STUDY/tables/TABLE.parquet and others."""
     study = _study(target, parts[0], studies)
-    buildups = [f"buildup_{name}.parquet" for name in study.buildups]
-    tables = [*(f"{table}.parquet" for table in study.tables()), *buildups, *ALWAYS]
+    tables = [f"{name}.{suffix}" for suffix in TABLE_FORMATS for name in exported(study)]
+    tables += _PAGES
     if parts[1:2] == ("tables",) and len(parts) == 3:
         check_names(target, study, {"table": Path(parts[2]).stem})
         raise unknown(study.path, f"tables, for the target {target}", parts[2], tables)

@@ -15,6 +15,7 @@ READING = 1.5
 
 MEASURE = Measure(
     needs="model",
+    question="Where networks look",
     figures={
         "attention_distance": FigureKind(
             "distance",

@@ -85,6 +85,7 @@ def choose_images(case: Case) -> Given:
 
 MEASURE = Measure(
     needs="model",
+    question="Where networks look",
     figures={"attention_heads": FigureKind("heads"), "attention_query": FigureKind("query")},
     settings=Settings,
     arguments=choose_images,

@@ -55,6 +55,7 @@ def choose_images(case: Case) -> Given:
 
 MEASURE = Measure(
     needs="model",
+    question="Where networks look",
     figures={"attention_rollout": FigureKind()},
     settings=Settings,
     arguments=choose_images,

@@ -88,6 +88,7 @@ def refuse_batches(measure: Measure, study: "Study") -> None:
 
 MEASURE = Measure(
     needs="latents",
+    question="How networks are built",
     figures={"cka": FigureKind(beside=("blocks",))},
     settings=Settings,
     arguments=batch_size,

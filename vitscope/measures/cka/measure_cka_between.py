@@ -45,6 +45,7 @@ PART = Table(
 # In batches as of one network.
 MEASURE = Measure(
     needs="latents",
+    question="How networks are built",
     figures={"cka_between": FigureKind(beside=("blocks",))},
     settings_of=("cka", Settings),
     arguments=batch_size,

@@ -52,6 +52,7 @@ def count_passes(case: Case) -> Work:
 
 MEASURE = Measure(
     needs="model",
+    question="How networks train",
     figures={
         "fit": FigureKind(published=PUBLISHED),
         "fit_by_window": FigureKind("by_window", published=PUBLISHED),

@@ -26,6 +26,7 @@ TABLE = Table(
 
 MEASURE = Measure(
     needs="predictions",
+    question="How networks classify",
     figures={"reliability": FigureKind(beside=("classification",))},
     predictions_of=("classification", Settings),
 )

@@ -68,6 +68,7 @@ def refuse_split(measure: Measure, study: "Study") -> None:
 
 MEASURE = Measure(
     needs="predictions",
+    question="How networks classify",
     figures={"shape_texture": FigureKind()},
     settings=Settings,
     arguments=bootstrap,

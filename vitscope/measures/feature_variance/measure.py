@@ -26,6 +26,7 @@ PART = Table(
 
 MEASURE = Measure(
     needs="latents",
+    question="What blocks do to feature maps",
     figures={
         "feature_variance": FigureKind(
             published=BY_DEPTH | {"variance"},

@@ -82,6 +82,7 @@ def rings_and_bands(case: Case) -> Given:
 
 MEASURE = Measure(
     needs="latents",
+    question="What blocks do to feature maps",
     figures={
         "fourier": FigureKind(),
         "fourier_curves": FigureKind("curves", published=COMPONENT | {"index", "frequency"}),

@@ -67,6 +67,7 @@ def refuse_edges(measure: Measure, study: "Study") -> None:
 
 MEASURE = Measure(
     needs="parts",
+    question="What blocks do to feature maps",
     figures={"spectrum": FigureKind()},
     settings=Settings,
     merge=Merge(own_settings_and_bootstrap, at_cut_points=True),

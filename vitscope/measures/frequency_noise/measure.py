@@ -104,6 +104,7 @@ def refuse_frequencies(measure: Measure, study: "Study") -> None:
 
 MEASURE = Measure(
     needs="model",
+    question="How networks classify",
     figures={"frequency_noise": FigureKind(published=frozenset({"frequency", "change"}))},
     settings=Settings,
     arguments=choose_noise,

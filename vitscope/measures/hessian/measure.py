@@ -156,6 +156,7 @@ def refuse_batches(measure: Measure, study: "Study") -> None:
 
 MEASURE = Measure(
     needs="loss",
+    question="How networks train",
     figures={
         "hessian": FigureKind(
             published=frozenset({"panel", "eigenvalue", "density"}), snapshots=True

@@ -48,6 +48,7 @@ def count_passes(case: Case) -> Work:
 # It shares the settings of the largest eigenvalues.
 MEASURE = Measure(
     needs="loss",
+    question="How networks train",
     figures={"hessian_density": FigureKind(snapshots=True)},
     settings_of=("hessian", Settings),
     arguments=choose_probes,

@@ -77,6 +77,7 @@ def count_passes(case: Case) -> Work:
 
 MEASURE = Measure(
     needs="loss",
+    question="How networks train",
     figures={
         "landscape": FigureKind(published=frozenset({"measure", "value"}), for_claims=True),
         "landscape_contour": FigureKind("contour"),

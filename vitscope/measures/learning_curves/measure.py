@@ -30,6 +30,7 @@ def refuse_unrecorded(measure: Measure, study: "Study") -> None:
 
 MEASURE = Measure(
     needs="weights",
+    question="How networks train",
     figures={"training": FigureKind()},
     arguments=find_snapshots,
     refuse=refuse_unrecorded,

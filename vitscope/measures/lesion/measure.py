@@ -52,6 +52,7 @@ def count_views(case: Case) -> float:
 
 MEASURE = Measure(
     needs="model",
+    question="How networks are built",
     figures={
         "lesion": FigureKind(
             beside=("blocks",),

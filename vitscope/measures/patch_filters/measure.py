@@ -49,6 +49,7 @@ class Settings:
 
 MEASURE = Measure(
     needs="network",
+    question="What the first layer and positions hold",
     figures={"patch_filters": FigureKind(), "patch_components": FigureKind("components")},
     settings=Settings,
     arguments=own_settings,

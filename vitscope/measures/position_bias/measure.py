@@ -33,4 +33,8 @@ TABLE = Table(
 )
 
 
-MEASURE = Measure(needs="network", figures={"position_bias": FigureKind()})
+MEASURE = Measure(
+    needs="network",
+    question="What the first layer and positions hold",
+    figures={"position_bias": FigureKind()},
+)

@@ -52,6 +52,7 @@ class Settings:
 
 MEASURE = Measure(
     needs="network",
+    question="What the first layer and positions hold",
     figures={"position_similarity": FigureKind(), "position_products": FigureKind("products")},
     settings=Settings,
     arguments=own_settings,

@@ -43,6 +43,7 @@ def choose_cut_points(case: Case) -> Given:
 
 MEASURE = Measure(
     needs="model",
+    question="Where networks look",
     figures={"receptive_field": FigureKind()},
     settings=Settings,
     arguments=choose_cut_points,

@@ -87,6 +87,7 @@ def count_views(case: Case) -> int:
 
 MEASURE = Measure(
     needs="model",
+    question="How networks classify",
     figures={"robustness": FigureKind(beside=("corruption_error",))},
     settings=Settings,
     arguments=choose_corruptions,

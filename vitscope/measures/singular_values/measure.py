@@ -23,6 +23,7 @@ class Settings:
 
 MEASURE = Measure(
     needs="latents",
+    question="What becomes of tokens",
     figures={"singular_values": FigureKind(), "effective_rank": FigureKind("rank")},
     settings=Settings,
     arguments=own_settings,

@@ -28,6 +28,7 @@ class Settings:
 
 MEASURE = Measure(
     needs="latents",
+    question="What becomes of tokens",
     figures={"token_norms": FigureKind(), "token_outliers": FigureKind("outliers")},
     settings=Settings,
     arguments=own_settings,

@@ -26,6 +26,7 @@ PART = Table(
 
 MEASURE = Measure(
     needs="latents",
+    question="What becomes of tokens",
     figures={
         "token_similarity": FigureKind(
             drawn_by="by_depth",

@@ -63,6 +63,7 @@ def refuse_unrecorded(measure: Measure, study: "Study") -> None:
 
 MEASURE = Measure(
     needs="weights",
+    question="How networks train",
     figures={"trajectory": FigureKind()},
     arguments=find_warmup,
     refuse=refuse_unrecorded,

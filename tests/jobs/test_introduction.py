@@ -1,0 +1,48 @@
+"""The introduction of a study: its words, and a picture for networks that are alike."""
+
+import re
+from base64 import b64decode
+from pathlib import Path
+
+import pandas as pd
+
+from tests.helpers.claims import count_variances, variances
+from vitscope.claims.tables import CLAIMS
+from vitscope.jobs.introduce_study import run
+from vitscope.jobs.job import Resources
+from vitscope.networks.finding.cut_point_columns import BLOCKS
+from vitscope.package_data import ROOT, STYLE
+
+VALUES = {
+    "study": "mine (a <small> one)",
+    "description": "For tests.",
+    "data": "shapes32, 10 classes",
+    "labels": {"a": "ViT", "b": "Other", "c": "ViT (6 %)"},
+}
+
+
+def test_a_study_is_introduced(tmp_path: Path) -> None:
+    known = pd.read_csv(ROOT / "tests" / "expected" / "blocks.csv")
+    for name, model in (("a", "vit"), ("b", "resnet"), ("c", "vit")):
+        rows = known[known["model"] == model].assign(model=name)
+        BLOCKS.write(rows.reindex(columns=[*BLOCKS.columns]).fillna(0), tmp_path / name)
+    # Eight MSAs that never reduce the variance fail; four do not say.
+    curves = [variances("a", ["stem", *["msa"] * n], [8] * (n + 1), range(n + 1)) for n in (8, 2)]
+    counted = map(count_variances, curves)
+    claims = pd.concat([each.assign(model=m) for each, m in zip(counted, "ab", strict=True)])
+    alone = claims.iloc[:1].assign(claim="alone", holds="yes, without an interval")
+    CLAIMS.write(pd.concat([claims, alone]), tmp_path / "claims")
+    inputs = {
+        "claims": tmp_path / "claims",
+        "cut_points": [tmp_path / name for name in "abc"],
+        "style": STYLE,
+    }
+    run(inputs, {"page": tmp_path / "page.html"}, VALUES, Resources())
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "<h1>mine (a &lt;small&gt; one)</h1>" in page
+    assert "<p>Images: shapes32, 10 classes.</p>" in page
+    assert "Of 3 claims of the paper 0 hold, 1 fail and 1 are undecided; without an" in page
+    assert "interval, 1 hold and 0 fail." in page
+    pictures = re.findall(r'<img alt="(.*?)" src="data:image/svg\+xml;base64,(.*?)">', page)
+    assert [label for label, _ in pictures] == ["ViT, ViT (6 %)", "Other"]
+    assert all("Multiply-adds" in b64decode(svg).decode() for _, svg in pictures)

@@ -1,0 +1,32 @@
+"""Data to take away: tables and the points of figures as CSV, claims for LaTeX."""
+
+import pandas as pd
+
+from tests.runs.copies import TINY, Workflow
+
+TABLES = f"results/{TINY}/tables"
+
+
+def test_tables_figures_and_claims_are_written_for_others(finished: Workflow) -> None:
+    csv = [f"{TABLES}/{name}.csv" for name in ("feature_variance", "claims")]
+    finished.make(
+        "--cores", "1", *csv, f"figures/{TINY}/fig9.csv", "figures/landscape.csv", default=TINY
+    )
+    for path in csv:
+        table = pd.read_parquet(finished.root / path.replace(".csv", ".parquet"))
+        back = pd.read_csv(finished.root / path).astype(table.dtypes)
+        pd.testing.assert_frame_equal(back, table, check_exact=True)
+    points = pd.read_csv(finished.root / f"figures/{TINY}/fig9.csv")
+    assert set(points["label"]) == {"ResNet", "ViT"}
+    assert set(points["published"].dropna()) == {"ViT"}
+    variance = pd.read_parquet(finished.root / f"{TABLES}/feature_variance.parquet")["variance"]
+    measured = points.loc[points["published"].isna(), "variance"]
+    assert sorted(measured) == sorted(variance)
+    latex = (finished.root / f"{TABLES}/claims.tex").read_text(encoding="utf-8")
+    assert r"\caption{fig9}" in latex
+    assert "MSAs reduce the feature map variance & " in latex
+
+
+def test_the_points_of_a_build_up_are_its_table(fresh: Workflow) -> None:
+    jobs = fresh.plan("figures/fig12a.csv", "results/mini/tables/buildup_fig12a.csv")
+    assert (jobs["export_buildup"], jobs["export_table"]) == (1, 1)
