@@ -57,6 +57,7 @@ rule measure_step:
         "<benchmarks>/{study}/buildups/{buildup}/{weights}/step_{step}/result.tsv"
     conda:
         "../envs/torch.yaml"
+    threads: 1
     resources:
         **requests_of("measure_step"),
         gpu=gpu_of,

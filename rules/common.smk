@@ -178,8 +178,8 @@ def requests_of(name, most=float("inf"), **constants):
     Each request doubles at every further attempt, the memory at most to `most` times as much: a
     training doubles it once, since where time is short it has many attempts. On one machine they
     limit nothing, unless `--resources mem_mb=...` says what all jobs together may take. Every job
-    runs on one thread, so that its results are the same bytes everywhere: shards and parts are what
-    fills more cores.
+    runs on one thread unless `--set-threads` says more, so that its results are the same bytes
+    everywhere: shards and parts are what fills more cores.
     """
 
     def megabytes(wildcards, input, attempt):

@@ -21,6 +21,7 @@ rule extract_latents:
         study=one_of(STUDIES.keys() - keeping_latents()),
     conda:
         "../envs/torch.yaml"
+    threads: 1
     resources:
         **requests_of("extract_latents"),
         gpu=gpu_of,

@@ -48,6 +48,7 @@ rule measure_model:
         measure=measures_that(needs="model"),
     conda:
         "../envs/torch.yaml"
+    threads: 1
     resources:
         **requests_of("measure_model"),
         gpu=gpu_of,
@@ -109,6 +110,7 @@ rule measure_loss:
         measure=measures_that(needs="loss", in_parts=True),
     conda:
         "../envs/torch.yaml"
+    threads: 1
     resources:
         **requests_of("measure_loss"),
         gpu=gpu_of,

@@ -14,6 +14,7 @@ rule predict:
         "<benchmarks>/{study}/predictions/{model}/{split}.tsv"
     conda:
         "../envs/torch.yaml"
+    threads: 1
     resources:
         **requests_of("predict"),
         gpu=gpu_of,

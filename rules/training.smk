@@ -21,6 +21,7 @@ rule train_model:
         "<benchmarks>/{study}/training/{model}/init.tsv"
     conda:
         "../envs/torch.yaml"
+    threads: 1
     resources:
         **requests_of("train_model", most=2),
         gpu=gpu_of,

@@ -21,6 +21,7 @@ rule draw_video:
         video=shown_in("videos"),
     conda:
         "../envs/videos.yaml"
+    threads: 1
     resources:
         **requests_of("draw_video"),
         gpu=gpu_of,

@@ -1,13 +1,18 @@
-"""What every script does around its own few lines: threads, the log file, and clear failures."""
+"""What every script does around its own few lines: threads, a GPU, the log, and clear failures."""
 
 import fcntl
 import gc
 import os
+import re
+import subprocess
 import sys
+import tempfile
 import traceback
 from contextlib import redirect_stdout
 from io import TextIOBase
+from itertools import count
 from pathlib import Path
+from shutil import which
 from typing import NoReturn, TextIO
 
 from vitscope.errors import VitscopeError
@@ -47,6 +52,35 @@ def _lock(log: TextIO) -> None:
         fcntl.flock(log, fcntl.LOCK_EX)
 
 
+def _gpus_here() -> list[str]:
+    """Return the GPUs that this job may use, as CUDA_VISIBLE_DEVICES names them."""
+    given = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if given is not None or not which("nvidia-smi"):
+        return [gpu.strip() for gpu in (given or "").split(",") if gpu.strip()]
+    listed = subprocess.run(["nvidia-smi", "--list-gpus"], capture_output=True, text=True).stdout
+    return re.findall(r"^GPU \d+: .*\(UUID: (\S+)\)$", listed, re.MULTILINE)
+
+
+def _take_gpu() -> None:
+    """Leave this job one GPU of several, one that as few other jobs as can be have taken.
+
+    A lock of its own says so as long as this process lives, however it ends.
+    """
+    gpus = _gpus_here()
+    folder = Path(tempfile.gettempdir(), f"vitscope-gpus-{os.getuid()}")
+    folder.mkdir(exist_ok=True)
+    for turn in count() if len(gpus) > 1 else ():
+        for gpu in gpus:
+            lock = os.open(folder / f"{gpu}.{turn}", os.O_RDWR | os.O_CREAT)
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                os.close(lock)
+                continue
+            os.environ["CUDA_VISIBLE_DEVICES"] = gpu
+            return
+
+
 def _memory_errors() -> tuple[type[BaseException], ...]:
     torch = sys.modules.get("torch")
     return (MemoryError, torch.OutOfMemoryError) if torch else (MemoryError,)
@@ -81,6 +115,9 @@ def _run(snakemake, job: str) -> None:
     os.environ |= dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS"), str(snakemake.threads))
     if "torch" in sys.modules:
         sys.modules["torch"].set_num_threads(snakemake.threads)
+    # Before anything asks CUDA, which looks once which devices it may see.
+    if values.get("device", "cpu") != "cpu":
+        _take_gpu()
     find_work(job).run(inputs, outputs, values, resources)
 
 

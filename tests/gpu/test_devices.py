@@ -1,4 +1,4 @@
-"""Every metric on a CUDA device against the same on the CPU.
+"""Every metric on a CUDA device, or on several threads, against the same on a thread of the CPU.
 
 The bodies also run without a GPU, so that they are known to work: on the CPU in batches of another
 size, the step of training in double precision, and the Hessian, whose batch is part of what it is,
@@ -59,8 +59,9 @@ IMAGES, BATCH, OTHER_BATCH = 48, 16, 12
 Array = npt.NDArray[Any]
 pytestmark = pytest.mark.nightly
 
-# A device, and the images of a batch on it.
-Side = tuple[str, int]
+# A device, the images of a batch on it, and threads of the CPU.
+Side = tuple[str, int, int]
+ALONE: Side = ("cpu", BATCH, 1)
 
 some_models = pytest.mark.parametrize("name", ["vit", "resnet"])
 
@@ -68,19 +69,21 @@ some_models = pytest.mark.parametrize("name", ["vit", "resnet"])
 @pytest.fixture(
     params=[
         pytest.param(
-            ("cuda", BATCH),
+            ("cuda", BATCH, 1),
             id="cuda",
             marks=pytest.mark.skipif(
                 not torch.cuda.is_available(), reason="needs a CUDA device, and there is none"
             ),
         ),
-        pytest.param(("cpu", OTHER_BATCH), id="cpu"),
+        pytest.param(("cpu", OTHER_BATCH, 1), id="cpu"),
+        pytest.param(("cpu", BATCH, 4), id="threads"),
     ]
 )
-def other(request: pytest.FixtureRequest) -> Side:
+def other(request: pytest.FixtureRequest) -> Iterator[Side]:
     """The side that is compared with the CPU."""
-    side: Side = request.param
-    return side
+    before = torch.get_num_threads()
+    yield request.param
+    torch.set_num_threads(before)
 
 
 @pytest.fixture(scope="module")
@@ -129,7 +132,8 @@ def assert_close(found: Array, expected: Array, tolerance: float) -> None:
 
 
 def on(side: Side) -> tuple[torch.device, int]:
-    device, batch = side
+    device, batch, threads = side
+    torch.set_num_threads(threads)
     return pick_device(device), batch
 
 
@@ -145,7 +149,7 @@ def latents_of(study: Study, split: Split, name: str, side: Side, path: Path) ->
 def test_latents_and_what_is_measured_of_them(
     study: Study, split: Split, other: Side, name: str, tmp_path: Path
 ) -> None:
-    ours = latents_of(study, split, name, ("cpu", BATCH), tmp_path / "cpu")
+    ours = latents_of(study, split, name, ALONE, tmp_path / "cpu")
     theirs = latents_of(study, split, name, other, tmp_path / "other")
     assert ours.names == theirs.names
     for point in ours.names:
@@ -166,7 +170,7 @@ def test_predictions(study: Study, split: Split, other: Side, name: str) -> None
     labels = known_labels(split, range(IMAGES))
     ours, theirs = (
         predict(trained(study, name), batches(study, split, size), labels, device)
-        for device, size in (on(("cpu", BATCH)), on(other))
+        for device, size in map(on, (ALONE, other))
     )
     for column in ("confidence", "nll", "brier"):
         assert_close(theirs[column].to_numpy(), ours[column].to_numpy(), NUMBERS)
@@ -191,7 +195,7 @@ def test_numbers_of_attention(study: Study, split: Split, other: Side, name: str
             0,
             selection,
         )
-        for device, size in (on(("cpu", BATCH)), on(other))
+        for device, size in map(on, (ALONE, other))
     )
     for column in VALUES:
         assert_close(theirs[column].to_numpy(), ours[column].to_numpy(), NUMBERS)
@@ -200,7 +204,7 @@ def test_numbers_of_attention(study: Study, split: Split, other: Side, name: str
 @some_models
 def test_lesions(study: Study, split: Split, other: Side, name: str) -> None:
     labels, found = known_labels(split, range(IMAGES)), []
-    for device, size in (on(("cpu", BATCH)), on(other)):
+    for device, size in map(on, (ALONE, other)):
         model = trained(study, name)
         points = mini_blocks(name).points
         joins = {points[index].name: join for index, join in joins_of(name, points).items()}
@@ -223,7 +227,7 @@ def test_noise_of_one_frequency(study: Study, split: Split, other: Side, name: s
             noise,
             device,
         )
-        for device, size in (on(("cpu", BATCH)), on(other))
+        for device, size in map(on, (ALONE, other))
     )
     assert (clean != other_clean).mean() <= ACCURACY
     assert np.abs(shares - other_shares).mean() <= ACCURACY
@@ -243,7 +247,7 @@ def test_the_landscape(study: Study, drawn: Augmented, other: Side, name: str) -
             device=device,
             say=lambda text: None,
         )
-        for device, size in (on(("cpu", BATCH)), on(other))
+        for device, size in map(on, (ALONE, other))
     )
     for column in ("nll", "loss", "loss_squared", "l2", "l2_squared", "ece"):
         assert_close(theirs[column].to_numpy(float), ours[column].to_numpy(float), NUMBERS)
@@ -263,12 +267,12 @@ def test_eigenvalues_and_density_of_the_hessian(
         largest_eigenvalues(
             losses(side), [0], top=3, tolerance=EIGENVALUES / 10, iterations=60, **options
         )
-        for side in (("cpu", BATCH), other)
+        for side in (ALONE, other)
     )
     assert theirs["converged"].all()
     assert_close(theirs["eigenvalue"].to_numpy(), ours["eigenvalue"].to_numpy(), EIGENVALUES)
     ours, theirs = (
-        density(losses(side), [0], probes=1, steps=8, **options) for side in (("cpu", BATCH), other)
+        density(losses(side), [0], probes=1, steps=8, **options) for side in (ALONE, other)
     )
     # Nodes of small weight are sensitive to rounding; the moments that they stand for are not.
     for power in (1, 2, 3):
@@ -280,7 +284,7 @@ def test_eigenvalues_and_density_of_the_hessian(
 def test_the_training_loss(study: Study, drawn: Augmented, other: Side, name: str) -> None:
     ours, theirs = (
         training_losses(trained(study, name), drawn.batches(size), device)
-        for device, size in (on(("cpu", BATCH)), on(other))
+        for device, size in map(on, (ALONE, other))
     )
     assert_close(theirs, ours, NUMBERS)
 
@@ -299,7 +303,7 @@ def test_a_step_of_training(study: Study, drawn: Augmented, other: Side, name: s
 
     # Batches decide the gradient: on the CPU it is compared with that of double precision.
     exact = other[0] == "cpu"
-    expected_loss, expected = step(("cpu", BATCH), torch.float64 if exact else torch.float32)
+    expected_loss, expected = step(ALONE, torch.float64 if exact else torch.float32)
     loss, found = step(other, torch.float32)
     assert loss == pytest.approx(expected_loss, rel=NUMBERS)
     assert_close(found, expected, GRADIENT)

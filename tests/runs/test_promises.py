@@ -35,6 +35,23 @@ def test_two_clean_runs_on_one_core_and_on_two_give_the_same_bytes(alone, every_
 
 
 @pytest.mark.nightly
+def test_as_many_threads_give_the_same_bytes_and_others_the_same_numbers(made, tmp_path):
+    target = "results/whole/feature_variance/vit.parquet"
+    threads = ("--set-threads", "extract_latents=2", "measure_latents=2")
+    digests = []
+    for name in ("first", "second"):
+        workflow = copy_workflow(tmp_path / name, made.studies)
+        workflow.make("--cores", "2", target, *threads)
+        digests.append(workflow.digests("results"))
+    assert digests[0] == digests[1]
+    found, expected = (
+        find_table("feature_variance").read(w.root / target) for w in (workflow, made)
+    )
+    largest = expected["variance"].max()
+    np.testing.assert_allclose(found["variance"], expected["variance"], rtol=0, atol=1e-4 * largest)
+
+
+@pytest.mark.nightly
 def test_a_study_outside_the_repository_leaves_all_others_alone(alone):
     assert [path.name for path in (alone.root / "results").iterdir()] == [EVERYTHING]
     assert [path.name for path in (alone.root / "figures").iterdir()] == [EVERYTHING]

@@ -31,7 +31,7 @@ trial.JOB, trial.run = Job(batches={batches!r}), run
 sys.modules[trial.__name__] = trial
 snakemake = Named(
     log=[sys.argv[1]], threads=3, wildcards=Named(), input=Named(), output=Named(),
-    resources=Named(), params=Named(job="trial", values={{}}, code=""),
+    resources=Named(), params=Named(job="trial", values={{"device": {device!r}}}, code=""),
 )
 from scripts._job import run_job
 run_job(snakemake)
@@ -39,10 +39,15 @@ run_job(snakemake)
 
 
 def start(
-    log: Path, body: str, imports: str = "os", batches: str | None = None, **pipes: Any
+    log: Path,
+    body: str,
+    imports: str = "os",
+    batches: str | None = None,
+    device: str = "cpu",
+    **pipes: Any,
 ) -> subprocess.Popen[str]:
     indented = "".join(f"    {line}\n" for line in body.splitlines())
-    code = FRAME.format(imports=imports, batches=batches, body=indented)
+    code = FRAME.format(imports=imports, batches=batches, device=device, body=indented)
     pipes = pipes or {"stdout": subprocess.PIPE}
     return subprocess.Popen([sys.executable, "-c", code, str(log)], cwd=ROOT, text=True, **pipes)
 
@@ -156,3 +161,32 @@ torch.nn.Sequential(torch.nn.Identity(), Mine())(torch.zeros(1))
 
 def test_torch_uses_the_threads_of_the_job(tmp_path: Path) -> None:
     assert run(tmp_path / "log", "print(torch.get_num_threads())", "torch").stdout == "3\n"
+
+
+@pytest.mark.parametrize(
+    ("visible", "device", "taken"),
+    [
+        ("0,1", "auto", ["0", "1", "0"]),
+        ("2, GPU-8f", "cuda", ["2", "GPU-8f", "2"]),
+        ("3", "auto", ["3", "3", "3"]),
+        ("0,1", "cpu", ["0,1", "0,1", "0,1"]),
+    ],
+)
+def test_jobs_at_once_take_the_gpus_in_turn(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, visible: str, device: str, taken: list[str]
+) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    body = "print(os.environ['CUDA_VISIBLE_DEVICES'], flush=True)\nsys.stdin.read()"
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "device": device}
+    jobs, found = [], []
+    for number in (1, 2, 3):
+        jobs.append(start(tmp_path / f"{number}.txt", body, **pipes))
+        found.append(jobs[-1].stdout.readline().strip())
+    # The GPU of a job that has ended is free.
+    jobs[1].communicate()
+    jobs.append(start(tmp_path / "4.txt", body, **pipes))
+    found.append(jobs[-1].stdout.readline().strip())
+    for job in jobs:
+        job.communicate()
+    assert found == [*taken, taken[1]]
