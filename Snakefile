@@ -15,6 +15,9 @@ pathvars:
 report: "report/workflow.rst"
 
 
+container: config.get("container")
+
+
 include: "rules/common.smk"
 include: "rules/inputs.smk"
 include: "rules/internals.smk"

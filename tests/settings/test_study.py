@@ -550,8 +550,8 @@ def test_of_two_studies_of_a_name_in_folders_neither_can_be_used(tmp_path: Path)
         ({"study": None}, "study: found nothing, allowed: text."),
         (
             {"studdies_dir": "x"},
-            "studdies_dir: unknown key, allowed: max_latents_gb, pathvars, studies_dir, study. "
-            "Did you mean 'studies_dir'?",
+            "studdies_dir: unknown key, allowed: container, max_latents_gb, pathvars, "
+            "studies_dir, study. Did you mean 'studies_dir'?",
         ),
         ({"studies_dir": 3}, "studies_dir: found 3, allowed: text or a list."),
         ({"studies_dir": ""}, "studies_dir: found '', allowed: text that is not empty."),

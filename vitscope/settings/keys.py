@@ -99,6 +99,12 @@ class Config:
         "run that do not keep them; null for no limit.",
         exclusiveMinimum=0,
     )
+    container: str | None = setting(
+        None,
+        "The container of all jobs, with `--software-deployment-method apptainer`: a file such as "
+        "`vitscope.sif`, or an address; null for none.",
+        minLength=1,
+    )
     pathvars: Folders = setting({}, **schema_of(Folders))
 
 

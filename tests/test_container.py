@@ -1,0 +1,47 @@
+"""The container: of all jobs by one setting, with the pinned versions, built for every change."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import yaml
+
+ROOT = Path(__file__).parents[1]
+RECIPE = (ROOT / "Dockerfile").read_text(encoding="utf-8")
+CONTAINERS = """
+import sys
+from snakemake.api import ConfigSettings, OutputSettings, ResourceSettings, SnakemakeApi
+with SnakemakeApi(OutputSettings()) as api:
+    settings = ConfigSettings(config={"container": "some.sif"} if sys.argv[1] == "set" else {})
+    flow = api.workflow(ResourceSettings(), config_settings=settings, snakefile="Snakefile")
+    flow.list_rules(only_targets=False)
+    print("containers:", {rule.container_img for rule in flow._workflow.rules})
+"""
+
+
+def containers(setting: str) -> str:
+    command = [sys.executable, "-c", CONTAINERS, setting]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    return done.stdout.splitlines()[-1]
+
+
+def test_one_setting_gives_all_rules_a_container() -> None:
+    assert containers("unset") == "containers: {None}"
+    assert containers("set") == "containers: {'some.sif'}"
+
+
+def test_the_recipe_installs_the_pinned_versions_and_what_a_job_needs() -> None:
+    assert "-c envs/constraints.txt -e '.[workflow,slurm]'" in RECIPE
+    # Else a job would take it from the image, where the rules are those of a clone.
+    assert RECIPE.index("uninstall --yes vitscope") > RECIPE.index("constraints.txt -e")
+    ignored = (ROOT / ".dockerignore").read_text(encoding="utf-8").replace("**/", "").split()
+    assert {*(ROOT / ".gitignore").read_text(encoding="utf-8").split(), ".git/"} <= {*ignored}
+    needed = {"Snakefile", "rules", "scripts", "config", "vitscope", "report", "resources"}
+    assert not needed & {entry.strip("/") for entry in ignored}
+
+
+def test_every_change_builds_it_and_makes_a_figure_in_it() -> None:
+    text = (ROOT / ".github/workflows/container.yml").read_text(encoding="utf-8")
+    runs = [step.get("run", "") for step in yaml.safe_load(text)["jobs"]["figure"]["steps"]]
+    assert runs[1] == "docker build --tag vitscope ."
+    assert runs[2].endswith("vitscope snakemake -s /opt/vitscope/Snakefile figures/fig9.pdf")
