@@ -1,6 +1,7 @@
 """Splits as they are built, against torchvision, and what goes wrong with a data set."""
 
 import tracemalloc
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -44,31 +45,54 @@ def pictures(folder: Path, *sizes: tuple[int, int], mode: str = "RGB") -> dict[s
     return {"kind": "folder", "path": str(folder)}
 
 
-@settings(max_examples=40)
-@given(
-    width=st.integers(20, 90),
-    height=st.integers(20, 90),
-    size=st.integers(8, 20),
-    more=st.integers(0, 30),
-    interpolation=st.sampled_from(["bilinear", "bicubic"]),
-    resized=st.booleans(),
-)
-def test_preprocessing_is_that_of_torchvision(
-    width: int, height: int, size: int, more: int, interpolation: str, resized: bool
-) -> None:
+def preprocessed(image: Image.Image, size: Any, resize: Any, interpolation: str) -> np.ndarray:
+    entry = {"image_size": size, "resize": resize, "interpolation": interpolation}
+    return preprocess(image, entry, "it")
+
+
+def by_torchvision(image: Image.Image, size: Any, resize: Any, interpolation: str) -> np.ndarray:
     declare()
     from torchvision import transforms
     from torchvision.transforms import InterpolationMode
 
-    rng = np.random.default_rng(width * height)
-    image = Image.fromarray(rng.integers(0, 256, (height, width, 3), dtype=np.uint8))
-    resize = size + more if resized else None
     steps = [transforms.CenterCrop(size), transforms.PILToTensor()]
     if resize is not None:
         steps.insert(0, transforms.Resize(resize, InterpolationMode(interpolation)))
-    expected = transforms.Compose(steps)(image).numpy()
-    entry = {"image_size": size, "resize": resize, "interpolation": interpolation}
-    np.testing.assert_array_equal(preprocess(image, entry, "it"), expected)
+    return transforms.Compose(steps)(image).numpy()
+
+
+def noise(width: int, height: int) -> Image.Image:
+    rng = np.random.default_rng(width * height)
+    return Image.fromarray(rng.integers(0, 256, (height, width, 3), dtype=np.uint8))
+
+
+SIDE, SIZE = st.integers(20, 90), st.integers(8, 20)
+INTERPOLATION = st.sampled_from(["bilinear", "bicubic"])
+
+
+@settings(max_examples=40)
+@given(SIDE, SIDE, SIZE, st.none() | st.integers(0, 30), INTERPOLATION)
+def test_preprocessing_is_that_of_torchvision(
+    width: int, height: int, size: int, more: int | None, interpolation: str
+) -> None:
+    wanted = (size, None if more is None else size + more, interpolation)
+    image = noise(width, height)
+    expected = by_torchvision(image, *wanted)
+    np.testing.assert_array_equal(preprocessed(image, *wanted), expected)
+
+
+@settings(max_examples=40)
+@given(SIDE, SIDE, SIZE, SIZE, st.none() | st.integers(0, 30), INTERPOLATION)
+def test_a_height_and_a_width_are_just_covered(
+    width: int, height: int, high: int, wide: int, more: int | None, interpolation: str
+) -> None:
+    image, cut, resize, covering = noise(width, height), [high, wide], None, None
+    if more is not None:
+        resize = [high + more, wide + more]
+        scale = max(Fraction(resize[0], height), Fraction(resize[1], width))
+        covering = [int(height * scale), int(width * scale)]
+    expected = by_torchvision(image, cut, covering, interpolation)
+    np.testing.assert_array_equal(preprocessed(image, cut, resize, interpolation), expected)
 
 
 def test_an_artefact_holds_the_chosen_images_and_what_is_known_of_them(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import torch
 import yaml
 from torch import nn
 
+from vitscope.image_size import ImageSize
 from vitscope.networks.building.empty import build_empty
 from vitscope.networks.building.family import find_family
 from vitscope.networks.finding.blocks import Blocks, list_blocks
@@ -27,7 +28,7 @@ def build_empty_mini(name: str) -> nn.Module:
     return build_empty(MINI[name]["family"], MINI[name]["arch"], 10, 32)
 
 
-def described(image_size: int = 32, channels: int = 3) -> dict[str, Any]:
+def described(image_size: ImageSize = 32, channels: int = 3) -> dict[str, Any]:
     """Return what a study says of the images of a network."""
     return {"image_size": image_size, "mean": [0.5] * channels}
 

@@ -154,7 +154,6 @@ WRONG: dict[str, tuple[Callable[[], Any], dict[str, Any], str]] = {
     "too large": (lambda: pixels().float() * 3, {"mean": 0, "std": 1}, "from 0 to 255"),
     "one image": (lambda: pixels()[0], {}, r"shape \(3, 16, 16\), allowed: \(N, C, H, W\)"),
     "no image": (lambda: pixels()[:0], {}, "There is no image"),
-    "no square": (lambda: pixels()[:, :, :8], {"mean": 0, "std": 1}, "16 pixels, allowed: squares"),
     "not finite": (lambda: normalized().fill_(np.nan), {}, "not finite"),
     "text": (lambda: np.array([[[["a"]]]]), {}, "allowed: numbers"),
     "a number": (lambda: 3, {}, "`images` is a int, allowed: a tensor"),

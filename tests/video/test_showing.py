@@ -28,7 +28,7 @@ def panels_of(page: npt.NDArray[np.uint8], size: int, count: int) -> list[npt.ND
     sheet = Sheet(size, [""] * count, "", Scale("", "", ""))
     assert page.shape[1::-1] == sheet.size
     corners = [sheet.corner(number) for number in range(count)]
-    return [page[y : y + sheet.side, x : x + sheet.side] for x, y in corners]
+    return [page[y : y + sheet.panel[0], x : x + sheet.panel[0]] for x, y in corners]
 
 
 def values_of(panel: npt.NDArray[np.uint8]) -> npt.NDArray[np.float64]:

@@ -80,12 +80,12 @@ def _size(shape: Sequence[int]) -> str:
 def _check_split(path: Path, split: Split) -> None:
     """Refuse data with other images than the official archives corrupt."""
     resize = json.loads(split.metadata["resize"])
-    side = split.shape[-1]
+    size = _size(split.shape[1:])
     if split.shape[1:] != SHAPE[:2] or resize is not None:
         resized = "" if resize is None else ", resized"
         raise VitscopeError(
             f"data.{split.metadata['dataset']}.corrupted: the images of {path.name} have 32x32 "
-            f"pixels, as they came, and those of the data set have {side}x{side}{resized}: leave "
+            f"pixels, as they came, and those of the data set have {size}{resized}: leave "
             f"`corrupted` out, and vitscope corrupts them itself."
         )
 

@@ -18,6 +18,7 @@ from vitscope.data.split import DIGEST, UNKNOWN_LABEL, select
 from vitscope.errors import VitscopeError
 from vitscope.files.pictures import as_pixels
 from vitscope.files.tensors import TensorWriter, row_sums
+from vitscope.image_size import height_and_width
 
 Integers = npt.NDArray[np.int64]
 
@@ -42,7 +43,7 @@ def build(
     classes = numbering(where, source.classes, dataset)
     check_taken(where, settings["images"], len(source))
     rows = select(len(source), settings["images"], settings["seed"])
-    shape = (dataset.get("channels", 3), dataset["image_size"], dataset["image_size"])
+    shape = (dataset.get("channels", 3), *height_and_width(dataset["image_size"]))
     images_of = write_split(
         path,
         _metadata(name, dataset, split, source, classes),
@@ -143,19 +144,26 @@ def _labels(where: str, samples: list[Sample], classes: Numbering) -> Integers:
 
 
 def preprocess(image: Image.Image, dataset: Mapping[str, Any], where: str) -> npt.NDArray[np.uint8]:
-    """Resize the shorter side, cut out the centre, and return (C, size, size), as torchvision."""
+    """Resize the shorter side, cut out the centre, and return (C, H, W), as torchvision."""
     image = image.convert(MODES[dataset.get("channels", 3)])
     size, resize = dataset["image_size"], dataset["resize"]
     if resize is not None:
-        shorter = min(image.size)
-        width, height = (resize if s == shorter else int(resize * s / shorter) for s in image.size)
-        image = image.resize((width, height), INTERPOLATIONS[dataset["interpolation"]])
-    width, height = image.size
-    if min(width, height) < size:
+        covering = _covering(image.size, *height_and_width(resize))
+        image = image.resize(covering, INTERPOLATIONS[dataset["interpolation"]])
+    height, width = height_and_width(size)
+    if image.width < width or image.height < height:
         raise VitscopeError(
-            f"{where}: an image of {width}x{height} pixels is smaller than image_size {size}: set "
-            f"`resize` of the data set to at least {size}."
+            f"{where}: an image of {image.width}x{image.height} pixels is smaller than image_size "
+            f"{size}: set `resize` of the data set to at least {size}."
         )
-    left, top = round((width - size) / 2), round((height - size) / 2)
-    pixels = as_pixels(image.crop((left, top, left + size, top + size)))
+    left, top = round((image.width - width) / 2), round((image.height - height) / 2)
+    pixels = as_pixels(image.crop((left, top, left + width, top + height)))
     return np.ascontiguousarray(pixels.transpose(2, 0, 1))
+
+
+def _covering(there: tuple[int, int], height: int, width: int) -> tuple[int, int]:
+    """Return the least width and height, in proportion to those there, that cover others."""
+    wide, high = there
+    if width * high >= height * wide:
+        return width, int(width * high / wide)
+    return int(height * wide / high), height

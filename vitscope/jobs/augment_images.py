@@ -86,7 +86,7 @@ def _values(study: Study, names: Names) -> Values:
 
 
 def _seconds(request: Request) -> float:
-    megapixels = request.dataset.image_size**2 / 1e6
+    megapixels = request.dataset.pixels / 1e6
     return _images(request.study, request.names) * megapixels * SECONDS_PER_MEGAPIXEL
 
 

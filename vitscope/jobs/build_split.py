@@ -47,12 +47,12 @@ def _images(request: Request) -> int | None:
 
 def _bytes(request: Request) -> int | None:
     data, images = request.dataset, request.dataset.splits[request.names["split"]].images
-    return None if images is None else images * data.channels * data.image_size**2
+    return None if images is None else images * data.channels * data.pixels
 
 
 def _seconds(request: Request) -> float:
     images = _images(request) or UNCOUNTED_IMAGES
-    return images * request.dataset.image_size**2 / 1e6 * SECONDS_PER_MEGAPIXEL
+    return images * request.dataset.pixels / 1e6 * SECONDS_PER_MEGAPIXEL
 
 
 JOB = Job(values=_values, takes=Takes(seconds=_seconds, writes=_bytes))

@@ -30,7 +30,7 @@ def _seconds(request: Request) -> float:
     wanted = corruptions_of(request.study)
     known = [count for count in (wanted["images"], request.images) if count is not None]
     images = min(known, default=UNCOUNTED_IMAGES) * len(wanted["severities"])
-    return images * request.dataset.image_size**2 / 1e6 * SECONDS_PER_MEGAPIXEL
+    return images * request.dataset.pixels / 1e6 * SECONDS_PER_MEGAPIXEL
 
 
 JOB = Job(values=_values, takes=Takes(seconds=_seconds))

@@ -110,7 +110,7 @@ def with_inputs(job: Job, request: Request, inputs: Mapping[str, Any]) -> Reques
     if isinstance(images, str):
         # A byte for every channel of every pixel, and little besides.
         data = request.dataset
-        there = Path(images).stat().st_size // (data.channels * data.image_size**2)
+        there = Path(images).stat().st_size // (data.channels * data.pixels)
         request = replace(request, images=there)
     loaded = (path for name in job.takes.loads for path in _paths(inputs.get(name)))
     return replace(request, loaded=sum(Path(path).stat().st_size for path in loaded))

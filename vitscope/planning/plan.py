@@ -10,6 +10,7 @@ from functools import cache, partial
 from pathlib import Path
 from time import perf_counter
 
+from vitscope.image_size import height_and_width
 from vitscope.jobs.job import Job, Names, Request, find_job
 from vitscope.planning import costs
 from vitscope.settings.study import Study
@@ -51,7 +52,7 @@ def time_pass(study: Study, model: str) -> float:
     network = family.build(entry["arch"], entry["classes"], size, channels).eval()
 
     def seconds(count: int) -> float:
-        images = torch.zeros(count, channels, size, size)
+        images = torch.zeros(count, channels, *height_and_width(size))
         start = perf_counter()
         network(images)
         return perf_counter() - start

@@ -20,6 +20,7 @@ from vitscope.data.building import build, numbers_of, preprocess, write_split
 from vitscope.data.split import UNKNOWN_LABEL, Split
 from vitscope.errors import VitscopeError
 from vitscope.files.tensors import row_sums
+from vitscope.image_size import ImageSize, height_and_width, in_short
 
 Array = npt.NDArray[Any]
 # Images, and the numbers of their classes if they come with these.
@@ -37,11 +38,11 @@ CHANNELS = (1, 3)
 
 @dataclass(frozen=True)
 class Wanted:
-    """What a caller says of images; `size` is the side to which pictures are cut."""
+    """What a caller says of images; `size` is that to which pictures are cut."""
 
     mean: Sequence[float] | float | None
     std: Sequence[float] | float | None
-    size: int | None
+    size: ImageSize | None
     # What the network's own description says, where it has one.
     of_network: Mapping[str, Any] = field(default_factory=dict)
 
@@ -85,7 +86,8 @@ def _of_folder(folder: Path, wanted: Wanted, outputs: Outputs, path: Path) -> St
     """Read a folder of image files as the source of that kind does."""
     mean, std, notes = _scaling_of_pixels(wanted, 3, "images of a folder")
     size = _size(wanted, f"the images of {folder}")
-    classes = outputs((len(mean), size, size))
+    height, width = height_and_width(size)
+    classes = outputs((len(mean), height, width))
     dataset = {
         "source": {"kind": "folder", "path": str(folder)},
         "classes": classes,
@@ -98,19 +100,19 @@ def _of_folder(folder: Path, wanted: Wanted, outputs: Outputs, path: Path) -> St
         "splits": {SPLIT: {"images": None, "seed": None}},
     }
     build(DATASET, dataset, SPLIT, path)
-    notes.append(f"images: the shorter side is resized to {size} pixels, the centre is cut out")
+    notes.append(f"images: resized to cover {height}x{width} pixels, the centre is cut out")
     return Stored(Split(path), classes, mean, std, notes)
 
 
-def _size(wanted: Wanted, what: str, own: int | None = None) -> int:
-    """Return the side to which pictures are cut: if nothing says it, their `own`."""
-    size = wanted.size or wanted.of_network.get("input_size", (None,))[-1] or own
+def _size(wanted: Wanted, what: str, own: ImageSize | None = None) -> ImageSize:
+    """Return the height and width to which pictures are cut: if nothing says it, their `own`."""
+    size = wanted.size or wanted.of_network.get("input_size", ())[1:] or own
     if size is None:
         raise VitscopeError(
             f"Nothing says to which size {what} are to be cut: give image_size=, the side of the "
-            f"square that the network takes."
+            f"square that the network takes, or its height and width."
         )
-    return int(size)
+    return in_short(*height_and_width(size))
 
 
 # Pieces: images of one kind, as many as are in memory at once.
@@ -185,8 +187,8 @@ def _stacked(items: Iterator[tuple[Any, Any]], wanted: Wanted) -> Iterator[Piece
         arrays = [_picture(image, wanted) for image, _ in group]
         if any(array.shape != arrays[0].shape for array in arrays):
             raise VitscopeError(
-                f"The images have different shapes, {arrays[0].shape} among them: give pictures "
-                f"of Pillow, which are resized, or arrays of one shape."
+                f"The images have different shapes, {arrays[0].shape} among them: give arrays of "
+                f"one shape, or pictures of Pillow with image_size=, to which they are cut."
             )
         labels = [label for _, label in group]
         known = None if any(each is None for each in labels) else np.array(list(map(int, labels)))
@@ -197,12 +199,12 @@ def _picture(image: Any, wanted: Wanted) -> Array:
     """Return an image as an array (C, H, W); a picture is resized and cut where it has to be."""
     if not isinstance(image, Image.Image):
         return _as_array(image)
-    size = _size(wanted, "pictures", image.width if image.width == image.height else None)
-    resize = None if image.size == (size, size) else size
+    own = in_short(image.height, image.width)
+    size = _size(wanted, "pictures", own)
     dataset = {
         "channels": 1 if image.mode == "L" else 3,
         "image_size": size,
-        "resize": resize,
+        "resize": None if size == own else size,
         "interpolation": "bicubic",
     }
     return preprocess(image, dataset, "images")
@@ -239,8 +241,6 @@ class _Taking:
         last = images.shape[1] not in CHANNELS and images.shape[-1] in CHANNELS
         notes = ["images: (N, H, W, C) as they are given, channels come first now"] * last
         shape = (images.shape[3], *images.shape[1:3]) if last else images.shape[1:]
-        if shape[1] != shape[2]:
-            raise VitscopeError(f"The images have {shape[1]}x{shape[2]} pixels, allowed: squares.")
         is_integer = images.dtype.kind in "ui"
         if images.dtype.kind not in "uif":
             raise VitscopeError(f"The images are of the type {images.dtype}, allowed: numbers.")

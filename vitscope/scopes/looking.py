@@ -31,7 +31,7 @@ from vitscope.scopes.lending import device_of, lend
 from vitscope.scopes.making import Maker
 from vitscope.scopes.saving import save
 from vitscope.scopes.scope import OTHERS, Tables, draw_in
-from vitscope.scopes.study import describe_study, describe_video
+from vitscope.scopes.study import check_size, describe_study, describe_video
 from vitscope.settings.snapshots import END
 from vitscope.settings.study import Study
 
@@ -218,7 +218,7 @@ def look(
     device: torch.device | str | None = None,
     *,
     name: str | None = None,
-    image_size: int | None = None,
+    image_size: int | Sequence[int] | None = None,
     loss: Mapping[str, Any] | None = None,
     analysis: Mapping[str, Any] | None = None,
 ) -> Scope:
@@ -229,9 +229,9 @@ def look(
     network; without them, images are used unchanged.
 
     `points` are the modules to read, in place of the cut points that are found. `name` is the name
-    of the network in tables and figures, `image_size` the side to which pictures are cropped,
-    `loss` the weight decay and the augmentation of its training, and `analysis` the settings of
-    measures; the last two are written as in a study.
+    of the network in tables and figures, `image_size` the side to which pictures are cropped, or
+    height and width, `loss` the weight decay and the augmentation of its training, and `analysis`
+    the settings of measures; the last two are written as in a study.
 
     The network is borrowed for each measurement, and unchanged afterwards.
     """
@@ -240,7 +240,7 @@ def look(
     place = device_of(model) if device is None else torch.device(device)
     folder = TemporaryDirectory(prefix="vitscope-")
     try:
-        wanted = Wanted(mean, std, image_size, _own_settings(model))
+        wanted = Wanted(mean, std, check_size(image_size), _own_settings(model))
         stored = store(images, labels, wanted, partial(_classes, model), Path(folder.name))
         study = describe_study(
             name or type(model).__name__,

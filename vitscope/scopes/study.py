@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from vitscope.errors import VitscopeError
+from vitscope.image_size import ImageSize, in_short
 from vitscope.measures import registry
 from vitscope.scopes.images import DATASET, SPLIT, Stored
-from vitscope.settings.keys import Augmented, Loss, Model, Settings, Video
+from vitscope.settings.keys import Augmented, Dataset, Loss, Model, Settings, Video
 from vitscope.settings.schema import check, fill
 from vitscope.settings.section import Schema, schema_of
 from vitscope.settings.study import Study
@@ -69,6 +70,13 @@ def describe_video(settings: Mapping[str, Any]) -> Settings:
     return dict(settings)
 
 
+def check_size(size: ImageSize | None) -> ImageSize | None:
+    """Return the size of images as a study says it; a caller may give a tuple."""
+    given = [*size] if isinstance(size, tuple) else size
+    rules = schema_of(Dataset)["properties"]["image_size"]
+    return None if given is None else _checked(given, rules, "image_size")
+
+
 def _checked(settings: Any, schema: Schema, key: str) -> Any:
     copied = deepcopy(settings)
     check(WHERE, copied, schema, within=(key,))
@@ -80,7 +88,7 @@ def _dataset(stored: Stored) -> Settings:
     return {
         "source": {"kind": "npz", "path": IMAGES},
         "classes": stored.classes,
-        "image_size": split.shape[-1],
+        "image_size": in_short(*split.shape[1:]),
         "mean": stored.mean,
         "std": stored.std,
         "splits": {SPLIT: {"images": len(split), "seed": None}},

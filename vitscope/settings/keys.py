@@ -5,9 +5,11 @@ without a sentence is no key: it is filled in when the study is loaded.
 """
 
 from dataclasses import dataclass
+from math import prod
 from typing import Any, Literal
 
 from vitscope.files.pairs import pair_name
+from vitscope.image_size import height_and_width
 from vitscope.settings.section import optional, required, schema_of, setting
 from vitscope.settings.snapshots import END
 
@@ -37,6 +39,8 @@ SHA256: Settings = {
     "pattern": r"^[0-9a-f]{64}$(?!\n)",
     "title": "64 hexadecimal digits in lower case",
 }
+# Of one number or two; both are bounded.
+SIZE: Settings = {"minimum": 8, "items": {"minimum": 8}, "minItems": 2, "maxItems": 2}
 ONE_OR_THREE = [{"minItems": count, "maxItems": count} for count in (1, 3)]
 MEANS: Settings = {
     "oneOf": ONE_OR_THREE,
@@ -147,13 +151,16 @@ class Dataset:
         minProperties=1,
         additionalProperties={"type": "integer", "minimum": 0},
     )
-    image_size: int = required(
-        "Side of the square that is cut from the centre of each image, in pixels.", minimum=8
+    image_size: int | list[int] = required(
+        "Side of the square that is cut from the centre of each image, in pixels; `[64, 96]` is a "
+        "height and a width.",
+        **SIZE,
     )
-    resize: int | None = setting(
+    resize: int | list[int] | None = setting(
         None,
-        "The shorter side is resized to this before the cut; null leaves it.",
-        minimum=8,
+        "The shorter side is resized to this before the cut; of a height and a width, the side "
+        "that just covers both. Null leaves it.",
+        **SIZE,
     )
     interpolation: Literal["bilinear", "bicubic"] = setting(
         "bicubic", "How pixels are interpolated when images are resized."
@@ -181,6 +188,11 @@ class Dataset:
     def channels(self) -> int:
         """How many channels its images have."""
         return len(self.mean)
+
+    @property
+    def pixels(self) -> int:
+        """How many pixels an image has."""
+        return prod(height_and_width(self.image_size))
 
 
 @dataclass(frozen=True, kw_only=True)

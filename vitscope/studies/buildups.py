@@ -1,12 +1,14 @@
 """Build-ups of a study are checked beyond their schema, before anything is trained."""
 
 import csv
+from itertools import product
 from os.path import normpath
 from pathlib import Path
 
 from vitscope.buildup.proposal import BASELINES
 from vitscope.buildup.rule import stage_name
 from vitscope.errors import VitscopeError, listed, nearest, quoted, unknown
+from vitscope.image_size import height_and_width
 from vitscope.package_data import PUBLISHED_POINTS, ROOT
 from vitscope.settings.keys import BuildUp
 from vitscope.settings.study import TRAINING_SPLITS, Study
@@ -68,8 +70,8 @@ def _check_stages(study: Study, key: str, entry: BuildUp) -> None:
             f"{quoted(model.arch['blocks'])}, allowed: two blocks at least in a stage, of which "
             f"the second becomes an MSA."
         )
-    for stage in roomy:
-        side = size // 2**stage
+    for stage, whole in product(roomy, height_and_width(size)):
+        side = whole // 2**stage
         if side % entry.window:
             raise VitscopeError(
                 f"{study.path}: {key}.window: found {entry.window}, allowed: a divisor of "

@@ -17,12 +17,13 @@ from PIL.Image import Resampling
 
 from vitscope.drawing.looks import GRAY, MAP_COLORS, OVERLAY_ALPHA
 from vitscope.drawing.overlays import MOST_BESIDE
+from vitscope.image_size import ImageSize, height_and_width
 
 Map = npt.NDArray[np.float64]
 
-# Panels are made larger by a whole number until they have at least so many pixels.
+# Panels are made larger by a whole number until they are at least so many pixels wide.
 _LEAST_SIDE = 160
-# Shares of the side of a panel: text, the space between panels, and the colour bar.
+# Shares of the shorter side of a panel: text, the space between panels; of its width: the bar.
 _TEXT, _GAP, _BAR_WIDTH = 0.07, 0.04, 0.7
 _SMALLEST_TEXT = 12
 _PAPER, _INK = "white", "black"
@@ -39,18 +40,22 @@ class Scale(NamedTuple):
 class Sheet:
     """Where the panels of all frames are, with what is written around them."""
 
-    def __init__(self, size: int, panels: Sequence[str], title: str, scale: Scale) -> None:
-        """Lay out panels with these titles for frames of `size` x `size` pixels."""
-        self.side = ceil(_LEAST_SIDE / size) * size
-        self._gap = max(4, round(_GAP * self.side))
+    def __init__(self, size: ImageSize, panels: Sequence[str], title: str, scale: Scale) -> None:
+        """Lay out panels with these titles for frames of a size."""
+        height, width = height_and_width(size)
+        times = ceil(_LEAST_SIDE / width)
+        # Width and height, as of pictures.
+        self.panel = (times * width, times * height)
+        side = min(self.panel)
+        self._gap = max(4, round(_GAP * side))
         # The font of all figures, which matplotlib brings along.
         font = Path(mpl.get_data_path(), "fonts", "ttf", "DejaVuSans.ttf")
-        text_size = max(_SMALLEST_TEXT, round(_TEXT * self.side))
+        text_size = max(_SMALLEST_TEXT, round(_TEXT * side))
         self._font = ImageFont.truetype(font, text_size)
         self._line = sum(self._font.getmetrics())
         rows = ceil(len(panels) / MOST_BESIDE)
         self._columns = ceil(len(panels) / rows)
-        width = self._columns * (self.side + self._gap) + self._gap
+        width = self._columns * (self.panel[0] + self._gap) + self._gap
         height = self.corner(rows * self._columns)[1] + self._gap
         # Even, as MP4 has them.
         self.size = (width + width % 2, height + height % 2)
@@ -65,8 +70,8 @@ class Sheet:
     def corner(self, number: int) -> tuple[int, int]:
         """Return where a panel begins: how far from the left, and from above."""
         row, column = divmod(number, self._columns)
-        left = self._gap + column * (self.side + self._gap)
-        top = 2 * (self._gap + self._line) + row * (self._line + self.side + self._gap)
+        left = self._gap + column * (self.panel[0] + self._gap)
+        top = 2 * (self._gap + self._line) + row * (self._line + self.panel[1] + self._gap)
         return left, top
 
     def _write(self, place: tuple[int, int], text: str, color: str = _INK) -> int:
@@ -75,7 +80,7 @@ class Sheet:
         return place[0] + ceil(self._font.getlength(text))
 
     def _draw_scale(self, scale: Scale, top: int) -> None:
-        height, width = round(0.7 * self._line), round(_BAR_WIDTH * self.side)
+        height, width = round(0.7 * self._line), round(_BAR_WIDTH * self.panel[0])
         left = self._write((self._gap, top), scale.low) + self._gap
         bar = map_colors(np.broadcast_to(np.linspace(0, 1, width), (height, width)))
         self._page.paste(bar, (left, top + (self._line - height) // 2))
@@ -84,11 +89,11 @@ class Sheet:
 
     def enlarge(self, picture: Image.Image) -> Image.Image:
         """Enlarge a picture to a panel: its pixels as squares, in colour."""
-        return picture.convert("RGB").resize((self.side, self.side), Resampling.NEAREST)
+        return picture.convert("RGB").resize(self.panel, Resampling.NEAREST)
 
     def shade(self, values: Map) -> Image.Image:
         """Return a map of values from 0 to 1 in colours, as large as a panel."""
-        return map_colors(smooth(values, self.side))
+        return map_colors(smooth(values, self.panel))
 
     def fill(self, panels: Sequence[Image.Image]) -> Image.Image:
         """Return a frame of the video: the sheet with these panels."""
@@ -98,10 +103,10 @@ class Sheet:
         return page
 
 
-def smooth(values: Map, side: int) -> Map:
-    """Return a map of side x side values, interpolated between its cells (bilinear)."""
+def smooth(values: Map, size: tuple[int, int]) -> Map:
+    """Return a map of another width and height, interpolated between its cells (bilinear)."""
     plane = Image.fromarray(np.asarray(values, np.float32))
-    return np.asarray(plane.resize((side, side), Resampling.BILINEAR), np.float64)
+    return np.asarray(plane.resize(size, Resampling.BILINEAR), np.float64)
 
 
 def map_colors(values: Map) -> Image.Image:

@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from vitscope.image_size import height_and_width
 from vitscope.measures.attending import attention_in
 from vitscope.measures.attention.compute_attention_maps import Maps, attention_named, maps_of
 from vitscope.measures.attention.rolling import Rollout
@@ -57,10 +58,11 @@ class HeadsView:
     def __init__(self, subject: Subject, settings: Mapping[str, Any], where: str) -> None:
         attentions, self.warnings = subject.attention()
         attention = attentions[attention_named(attentions, settings["block"], subject.model, where)]
-        self._network, self._size = subject.network, subject.settings["image_size"]
+        self._network, size = subject.network, subject.settings["image_size"]
+        self._size = height_and_width(size)
         self._heads = settings["heads"] or [*range(attention.heads)]
         self._brightest = settings["brightest"]
-        self._maps = Maps(subject.model, self._size, attention, where)
+        self._maps = Maps(subject.model, size, attention, where)
         self._maps.show_heads(settings["query"], self._heads)
         self.title = attention.name
         self.panels = [f"head {head}" for head in self._heads]
@@ -71,7 +73,7 @@ class HeadsView:
         shown = [found[head] for head in self._heads]
         maps = [np.reshape(each["weights"], (each["height"], each["width"])) for each in shown]
         row, column = shown[0]["query_row"], shown[0]["query_column"]
-        query = None if row is None else (row / self._size, column / self._size)
+        query = None if row is None else (row / self._size[0], column / self._size[1])
         return Seen(shown[0]["of"], maps, query)
 
     def scale(self, first: Seen) -> tuple[Scale, float]:

@@ -14,12 +14,11 @@ from vitscope.measures import slices
 from vitscope.measures.fourier.compute import measure, shard_transforms
 from vitscope.measures.fourier.diagonal import HalfDiagonal
 from vitscope.measures.fourier.measure import PART
-from vitscope.measures.fourier.plane import BANDS, Plane, WholeSpectrum
+from vitscope.measures.fourier.plane import BANDS, LongDiagonal, Plane, WholeSpectrum
 from vitscope.measures.given import OnLatents
 
 EDGES = (0.25, 0.5)
 MAPS = np.random.default_rng(0).normal(3, 2, (6, 5, 8, 8)).astype(np.float32)
-# Not square: these have no diagonal.
 OBLONG = MAPS[:, :, :, :7].copy()
 PIXEL = MAPS[:, :, :1, :1].copy()
 
@@ -32,7 +31,8 @@ def test_a_shard_has_every_quantity_of_every_image(tmp_path: Path) -> None:
         height, width = maps.shape[2:]
         nothing = np.full((6, 1), np.nan)
         whole = WholeSpectrum(Plane(height, width, EDGES), radial=True)(maps)
-        found = {"diagonal": HalfDiagonal(5, height)(maps) if height == width else nothing}
+        diagonal = LongDiagonal(8, 7) if maps is OBLONG else HalfDiagonal(5, height)
+        found = {"diagonal": diagonal(maps).astype(np.float64)}
         for number, band in enumerate(BANDS):
             # A single pixel has no variance.
             found[band] = nothing if maps is PIXEL else whole[:, [number]]

@@ -11,8 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.measures.fourier.diagonals import amplitudes, log_amplitudes
+from tests.measures.fourier.diagonals import amplitudes, log_amplitudes, long_log_amplitudes
 from vitscope.measures.fourier.diagonal import HalfDiagonal, diagonal_steps
+from vitscope.measures.fourier.plane import LongDiagonal
 from vitscope.package_data import PUBLISHED_POINTS
 
 LEAST = np.log(np.float32(1e-6))
@@ -29,6 +30,28 @@ def test_it_is_the_diagonal_of_the_transform_of_numpy(
     theirs = amplitudes(maps)[:, 0]
     tolerance = 3e-7 * np.abs(maps).sum(axis=(1, 2, 3))[:, None] + 2e-6 * theirs
     assert (np.abs(ours - theirs) <= tolerance).all()
+
+
+@settings(max_examples=60)
+@given(st.integers(1, 40), st.integers(1, 40), st.floats(-100, 100), st.integers(0, 99))
+def test_of_maps_that_are_not_square_it_is_interpolated_along_the_longer_side(
+    height: int, width: int, mean: float, seed: int
+) -> None:
+    maps = np.random.default_rng(seed).normal(mean, 1, (2, 3, height, width)).astype(np.float32)
+    ours = LongDiagonal(height, width)(maps)
+    np.testing.assert_allclose(ours, long_log_amplitudes(maps), atol=2e-3)
+    if height == width:
+        np.testing.assert_allclose(ours, HalfDiagonal(3, height)(maps), atol=2e-3)
+
+
+@pytest.mark.parametrize(("height", "width"), [(16, 24), (24, 16)])
+def test_of_a_wave_along_the_diagonal_of_a_rectangle(height: int, width: int) -> None:
+    row, column = np.indices((height, width))
+    # Half a pi on each side.
+    wave = 5 + 3 * np.cos(np.pi / 2 * (row + column))
+    ours = LongDiagonal(height, width)(wave[None, None].astype(np.float32))[0]
+    assert ours[[0, 4]] == pytest.approx(np.log([5 * 384, 3 * 384 / 2]), abs=1e-6)
+    assert (np.delete(ours, [0, 4]) < np.log(1e-3)).all()
 
 
 @pytest.mark.parametrize("channels", [3, 192])

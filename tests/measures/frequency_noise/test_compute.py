@@ -20,6 +20,7 @@ from tests.helpers.splits import CENTER, SPREAD, on_model, shapes
 from tests.helpers.studies import mini, mini_with
 from vitscope.data.image_rows import rows_to_classify
 from vitscope.errors import VitscopeError
+from vitscope.image_size import ImageSize
 from vitscope.jobs.tables import find_table
 from vitscope.measures.frequency_noise.compute import measure, noise_table, shares_found
 from vitscope.measures.frequency_noise.noise import half_plane, noises, ring, signs
@@ -60,21 +61,20 @@ def test_binary_fractions_would_fall_short() -> None:
     assert sides(0.7, 0.1, 40) == (32, 24)
 
 
-@pytest.mark.parametrize("size", [8, 32, 38])
+@pytest.mark.parametrize("size", [8, 32, 38, (32, 48), (38, 8)])
 @pytest.mark.parametrize("frequency", [0, 0.3, 0.7, 1])
 def test_the_ring_is_a_square_around_frequency_0_without_a_smaller_one(
-    size: int, frequency: float
+    size: int | tuple[int, int], frequency: float
 ) -> None:
     """The square of side 2 s holds the frequencies from -s to s - 1, in both directions."""
-    places = np.arange(size) - size // 2
+    both, width = (size, size) if isinstance(size, int) else size, 0.3
 
-    def square(side: int) -> np.ndarray:
-        inside = (-side // 2 <= places) & (places < side // 2)
-        return np.outer(inside, inside)
+    def inside(which: int) -> np.ndarray:
+        reach = [sides(frequency, width, side)[which] // 2 for side in both]
+        places = [np.arange(side) - side // 2 for side in both]
+        return np.outer(*((-s <= at) & (at < s) for s, at in zip(reach, places, strict=True)))
 
-    width = 0.3 if size == 8 else 0.1
-    outer, inner = sides(frequency, width, size)
-    np.testing.assert_array_equal(ring(frequency, width, size), square(outer) & ~square(inner))
+    np.testing.assert_array_equal(ring(frequency, width, size), inside(0) & ~inside(1))
 
 
 def test_rings_that_touch_fill_the_plane() -> None:
@@ -101,21 +101,21 @@ def test_the_width_that_is_advised_is_enough(frequency: float, width: float, siz
 # The noise
 
 
-def drawn(rows: list[int], size: int, *frequencies: float, seed: int = 0) -> list[np.ndarray]:
+def drawn(rows: list[int], size: ImageSize, *frequencies: float, seed: int = 0) -> list[np.ndarray]:
     masks = [half_plane(ring(frequency, 0.1, size)) for frequency in frequencies]
     return list(noises(signs(seed, rows, size), masks))
 
 
-@pytest.mark.parametrize("size", [10, 32, 64])
+@pytest.mark.parametrize("size", [10, 32, 64, (20, 32), (64, 10)])
 @pytest.mark.parametrize("frequency", [0.2, 0.5, 0.9])
 def test_it_is_the_real_part_of_the_inverse_of_the_masked_transform(
-    size: int, frequency: float
+    size: ImageSize, frequency: float
 ) -> None:
     """As it is defined, with the whole complex plane in double precision."""
     noise = torch.from_numpy(signs(3, [7, 8], size)).double()
-    plane = torch.roll(torch.fft.fft2(noise), (size // 2, size // 2), dims=(-2, -1))
+    plane = torch.fft.fftshift(torch.fft.fft2(noise), dim=(-2, -1))
     masked = plane * torch.from_numpy(ring(frequency, 0.1, size))
-    back = torch.fft.ifft2(torch.roll(masked, (-(size // 2), -(size // 2)), dims=(-2, -1)))
+    back = torch.fft.ifft2(torch.fft.ifftshift(masked, dim=(-2, -1)))
     # The mask is not symmetric: what is thrown away is not small.
     assert back.imag.abs().max() > 0.01
     (ours,) = drawn([7, 8], size, frequency, seed=3)

@@ -186,20 +186,22 @@ def test_squares_by_hand() -> None:
 
 
 def published_square(data: np.ndarray, share: float) -> tuple[int, float] | None:
-    """Side and area of the smallest odd square, from 3 pixels, that holds more, and fits."""
-    size = len(data)
-    for reach in range(1, size // 2):
-        around = slice(size // 2 - reach, size // 2 + 1 + reach)
-        if data[around, around].sum() / data.sum() > share:
-            return 2 * reach + 1, (2 * reach + 1) ** 2 / size**2
+    """Side and area of the smallest odd square, from 3 pixels, that holds more.
+
+    What of it lies beyond the image does not count.
+    """
+    for reach in range(1, max(data.shape)):
+        rows, columns = (slice(max(0, n // 2 - reach), n // 2 + 1 + reach) for n in data.shape)
+        if data[rows, columns].sum() / data.sum() > share:
+            return 2 * reach + 1, data[rows, columns].size / data.size
     return None
 
 
-@pytest.mark.parametrize("size", [24, 25])
-def test_squares_are_those_that_are_published(size: int) -> None:
-    away = np.hypot(*np.indices((size, size)) - size // 2)
-    data = np.exp(-((away / 4) ** 2)) * np.random.default_rng(0).uniform(0.5, 1, (size, size))
-    squares = Squares(size, size)
+@pytest.mark.parametrize("size", [(24, 24), (25, 25), (24, 36), (33, 10)])
+def test_squares_are_those_that_are_published(size: tuple[int, int]) -> None:
+    away = np.hypot(*(each - n // 2 for each, n in zip(np.indices(size), size, strict=True)))
+    data = np.exp(-((away / 4) ** 2)) * np.random.default_rng(0).uniform(0.5, 1, size)
+    squares = Squares(*size)
     for percent in SHARES:
         side, area = squares.holding(squares.rings(data[None])[0], percent / 100)
         assert (int(side), float(area)) == pytest.approx(published_square(data, percent / 100))

@@ -13,6 +13,7 @@ from vitscope.errors import VitscopeError
 from vitscope.networks.attention.position_bias import by_offset, position_biases
 
 RNG = np.random.default_rng(0)
+IMAGE = (64, 96)
 
 
 def of_pairs(table: np.ndarray, prefix: int = 0) -> np.ndarray:
@@ -34,24 +35,25 @@ def of_pairs(table: np.ndarray, prefix: int = 0) -> np.ndarray:
     [
         *((shape, 0) for shape in ((3, 7, 7), (1, 5, 9), (2, 9, 5), (2, 3, 3), (2, 1, 9))),
         *(((2, 9, 9), prefix) for prefix in (1, 2, 5, 8)),
+        *(((2, 7, 11), prefix) for prefix in (1, 2)),
     ],
 )
 def test_a_table_comes_back(shape: tuple[int, ...], prefix: int) -> None:
     table = RNG.normal(size=shape)
-    np.testing.assert_array_equal(by_offset(of_pairs(table, prefix)), table)
+    np.testing.assert_array_equal(by_offset(of_pairs(table, prefix), IMAGE), table)
 
 
 def test_what_is_no_bias_by_offset_is_none() -> None:
-    assert by_offset(RNG.normal(size=(2, 16, 16))) is None
+    assert by_offset(RNG.normal(size=(2, 16, 16)), IMAGE) is None
     # All alike, as biases that were never trained.
-    assert by_offset(np.zeros((2, 16, 16))) is None
+    assert by_offset(np.zeros((2, 16, 16)), IMAGE) is None
     spoiled = of_pairs(RNG.normal(size=(2, 7, 7)))
     spoiled[0, 3, 2] = np.inf
-    assert by_offset(spoiled) is None
+    assert by_offset(spoiled, IMAGE) is None
     # A single pair that is another.
     changed = of_pairs(RNG.normal(size=(2, 7, 7)))
     changed[1, 3, 2] += 0.01
-    assert by_offset(changed) is None
+    assert by_offset(changed, IMAGE) is None
 
 
 @pytest.mark.parametrize("shift", [1, 2, 3])
@@ -63,9 +65,9 @@ def test_masks_of_shifted_windows_are_none(shift: int) -> None:
         region[:, 7 - columns :] += 2
         flat = region.ravel()
         mask = np.where(flat[:, None] != flat, -100.0, 0.0)
-        assert by_offset(mask[None]) is None
+        assert by_offset(mask[None], IMAGE) is None
         # Nor what is added to a bias.
-        assert by_offset(of_pairs(RNG.normal(size=(2, 13, 13))) + mask) is None
+        assert by_offset(of_pairs(RNG.normal(size=(2, 13, 13))) + mask, IMAGE) is None
 
 
 def test_of_swin_it_is_the_table_that_it_holds() -> None:
@@ -171,6 +173,15 @@ def test_networks_of_timm(
 ) -> None:
     found = position_biases(drawn(timm(name, **keywords)), described(size))
     assert [each.values.shape for each in found] == shapes
+
+
+def test_of_beit_it_is_the_table_that_it_holds() -> None:
+    keywords = {"embed_dim": 12, "depth": 1, "num_heads": 3, "img_size": IMAGE}
+    model = drawn(timm("beit_base_patch16_224", **keywords))
+    (found,) = position_biases(model, described(IMAGE))
+    # Behind the biases of offsets are those of the class token; theirs are from key to query.
+    theirs = model.blocks[0].attn.relative_position_bias_table.detach()[:-3].T
+    np.testing.assert_allclose(found.values, theirs.reshape(3, 7, 11).flip(1, 2), rtol=1e-6)
 
 
 def test_swin_of_torchvision() -> None:

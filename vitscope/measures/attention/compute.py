@@ -9,6 +9,7 @@ import torch
 
 from vitscope.data.image_rows import shard_rows
 from vitscope.files.arrays import Array
+from vitscope.image_size import height_and_width
 from vitscope.measures.attending import attention_of
 from vitscope.measures.attention.numbers import Numbers, numbers_of
 from vitscope.measures.attention.table import VALUES
@@ -20,8 +21,8 @@ def measure(given: OnModel, shard: int, selection: Mapping[str, Any]) -> pd.Data
     """Return the numbers of all attentions, for the images of a shard."""
     network = given.network.eval().to(given.device)
     attentions = attention_of(given)
-    size = given.settings["image_size"]
-    numbers = numbers_of(attentions, (size, size), given.device)
+    size = height_and_width(given.settings["image_size"])
+    numbers = numbers_of(attentions, size, given.device)
     rows = shard_rows(len(given.images), shard, **selection)
     # Made before the pass: small arrays that stay would lie between the large ones that go, and
     # keep the memory of these.

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from vitscope.errors import VitscopeError, nearest, quoted
 from vitscope.files.arrays import Array
+from vitscope.image_size import ImageSize, height_and_width
 from vitscope.measures.attending import attention_of
 from vitscope.measures.given import OnModel
 from vitscope.measures.shown import images_shown
@@ -76,10 +77,11 @@ class Maps:
     """Makes the maps of one attention, for the queries and heads that are asked for."""
 
     def __init__(
-        self, model: str, image_size: int, attention: Attention, where: str = SECTION
+        self, model: str, image_size: ImageSize, attention: Attention, where: str = SECTION
     ) -> None:
         self.attention = attention
-        self._model, self._size, self._where = model, image_size, where
+        self._model, self._where = model, where
+        self._size = np.array(height_and_width(image_size))
         self._queries, self._keys = tokens_of(attention.queries), tokens_of(attention.keys)
         self._asked: list[_Asked] = []
 
@@ -100,8 +102,8 @@ class Maps:
         """Show one head for several queries, in pixels; if none, for the middles of quarters."""
         heads = self._heads("head", [head])
         if len(self._queries.places):
-            quarters = (0.25 * self._size, 0.75 * self._size)
-            middles = [[row, column] for row in quarters for column in quarters]
+            quarters = np.outer((0.25, 0.75), self._size).T
+            middles = [[row, column] for row in quarters[0] for column in quarters[1]]
             self._asked += [self._query("queries", each, heads) for each in queries or middles]
 
     def _heads(self, key: str, chosen: Sequence[int]) -> Sequence[int]:
@@ -116,17 +118,18 @@ class Maps:
 
     def _query(self, shows: str, query: Sequence[float], heads: Sequence[int]) -> _Asked:
         """Return the query that is nearest to a pixel of the image."""
-        if any(not 0 <= each <= self._size for each in query):
+        place = np.array(query)
+        if (place < 0).any() or (place > self._size).any():
             raise VitscopeError(
                 f"{self._where}: found the query {list(query)}, and images of "
-                f"models.{self._model} have {self._size} x {self._size} pixels."
+                f"models.{self._model} have {' x '.join(map(str, self._size))} pixels."
             )
         if not len(self._queries.places):
             raise VitscopeError(
                 f"{self._where}: {quoted(self.attention.name)} of models.{self._model} "
                 f"has no queries with a place: name another block, or leave the query out."
             )
-        token = self._queries.nearest(query[0] / self._size, query[1] / self._size)
+        token = self._queries.nearest(*(place / self._size))
         row, column = self._queries.places[token] * self._size
         return _Asked(shows, "query", token, heads, float(row), float(column))
 

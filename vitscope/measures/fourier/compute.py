@@ -12,7 +12,7 @@ import pandas as pd
 from vitscope.files.arrays import Array
 from vitscope.files.tensors import TensorFile
 from vitscope.measures.fourier.diagonal import HalfDiagonal, diagonal_steps
-from vitscope.measures.fourier.plane import BANDS, Plane, WholeSpectrum
+from vitscope.measures.fourier.plane import BANDS, LongDiagonal, Plane, WholeSpectrum
 from vitscope.measures.given import OnLatents
 from vitscope.measures.slices import measure_slices
 
@@ -20,17 +20,16 @@ from vitscope.measures.slices import measure_slices
 class Transforms:
     """Measure the maps at one cut point.
 
-    The diagonal is measured if maps are square, bands if there are `edges` between them, and rings
-    if `radial` is set too.
+    Bands are measured if there are `edges` between them, and rings if `radial` is set too.
     """
 
     def __init__(self, shape: tuple[int, ...], radial: bool, edges: Sequence[float] | None) -> None:
         channels, height, width = shape
-        self.steps = diagonal_steps(height) if height == width else 0
+        self.steps = diagonal_steps(min(height, width))
         self.pixels = height * width
-        self._measures: list[HalfDiagonal | WholeSpectrum] = []
-        if self.steps:
-            self._measures.append(HalfDiagonal(channels, height))
+        self._measures: list[HalfDiagonal | LongDiagonal | WholeSpectrum] = [
+            HalfDiagonal(channels, height) if height == width else LongDiagonal(height, width)
+        ]
         if edges is not None:
             self._measures.append(WholeSpectrum(Plane(height, width, edges), radial))
         self._bands = len(BANDS) if edges is not None else 0
@@ -38,16 +37,16 @@ class Transforms:
     def __call__(self, maps: Array) -> Array:
         """Return a row for each image of (N, C, H, W): its diagonal, its bands, its rings."""
         found = [measure(maps).astype(np.float64) for measure in self._measures]
-        return np.concatenate([np.empty((len(maps), 0)), *found], axis=1)
+        return np.concatenate(found, axis=1)
 
     def named(self, values: Array) -> Iterator[tuple[str, Array]]:
         """Yield each quantity by its name, (N, steps).
 
-        The diagonal of maps that are not square is NaN, and so are bands of a single pixel.
+        Bands of a single pixel are NaN.
         """
         after = self.steps + self._bands
         nothing = np.full((len(values), 1), np.nan)
-        yield "diagonal", values[:, : self.steps] if self.steps else nothing
+        yield "diagonal", values[:, : self.steps]
         if self._bands:
             for band, column in zip(BANDS, values[:, self.steps : after].T, strict=True):
                 yield band, column[:, None] if self.pixels > 1 else nothing

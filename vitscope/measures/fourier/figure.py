@@ -37,7 +37,7 @@ def curves_of(table: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
 def _ends_of(curves: pd.DataFrame) -> pd.DataFrame:
     """Return the point at 1.0 pi of each cut point; its values are null where there is none.
 
-    Maps of one or two pixels a side have frequency 0 alone, those that are not square no diagonal.
+    Maps of one or two pixels on a side have frequency 0 alone.
     """
     ends = curves.groupby("index").tail(1).reset_index(drop=True)
     values = ["delta_log_amplitude", "ci_low", "ci_high"]

@@ -5,8 +5,9 @@ The table `fourier`: one row per model, cut point, measure and frequency.
 The measure `diagonal` is the authors': F(k, k) from frequency 0 on. Its frequencies are their
 labels, evenly from 0 to 1, which [figures.md](figures.md#fourier_curves) explains. The
 high-frequency component of a cut point is the row with frequency 1. A map that is one or two pixels
-wide has only frequency 0. A map that is not square has no diagonal: one row with frequency 0 and
-null values.
+wide or high has only frequency 0. If a map is not square, its diagonal has the frequencies of the
+shorter side and as many pi on the longer one, where the logarithm is interpolated between two
+components.
 
 The measure `radial` is the mean over rings of the whole transform: log(|F| + 10⁻⁶) over all
 components whose distance from frequency 0 rounds to the same whole number, halves down, from 0 to

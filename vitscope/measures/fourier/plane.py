@@ -1,4 +1,4 @@
-"""The whole two-dimensional spectrum of feature maps: its bands, and its mean over rings.
+"""The whole two-dimensional spectrum of feature maps: its bands, its mean over rings, a diagonal.
 
 A frequency of the plane is the length of its vector: 1, in units of pi, where an axis ends, and up
 to the root of 2 in the corners.
@@ -10,7 +10,7 @@ import numpy as np
 from scipy.fft import fftfreq, rfft2, rfftfreq
 
 from vitscope.files.arrays import Array
-from vitscope.measures.fourier.diagonal import FLOOR
+from vitscope.measures.fourier.diagonal import FLOOR, diagonal_steps
 
 BANDS = ("low", "middle", "high")
 # Frequencies are roots of sums of squares: one on an edge must not fall off it.
@@ -80,6 +80,37 @@ class WholeSpectrum:
         power += FLOOR
         amplitude = np.log(power, out=power).mean(axis=0, dtype=np.float64)
         return np.concatenate([bands, self._plane.ring_means(amplitude)])
+
+
+class LongDiagonal:
+    """Measure the log amplitudes along the half-diagonal of maps that are not square.
+
+    Their frequencies are those of the shorter side, and on the longer side as many pi. Between two
+    components there the logarithm is interpolated.
+    """
+
+    def __init__(self, height: int, width: int) -> None:
+        shorter = min(height, width)
+        steps = np.arange(diagonal_steps(shorter))
+        (row, down), (column, right) = (divmod(steps * side, shorter) for side in (height, width))
+        across = width // 2 + 1
+        self._before = row * across + column
+        self._behind = (row + (down > 0)) * across + column + (right > 0)
+        # Of one of the sides, all frequencies are components.
+        self._share = (down + right) / shorter
+
+    def __call__(self, maps: Array) -> Array:
+        """Return the log amplitudes of each image of (N, C, H, W), mean over channels."""
+        return np.stack([self._of_image(image) for image in maps])
+
+    def _of_image(self, maps: Array) -> Array:
+        power = _power(maps)
+        before, behind = (
+            np.log(np.sqrt(power[:, chosen]) + FLOOR).mean(axis=0, dtype=np.float64)
+            for chosen in (self._before, self._behind)
+        )
+        result: Array = before + self._share * (behind - before)
+        return result
 
 
 def _power(maps: Array) -> Array:

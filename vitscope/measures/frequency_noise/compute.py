@@ -13,6 +13,7 @@ import pandas as pd
 from vitscope.data.image_rows import known_labels, rows_to_classify
 from vitscope.errors import VitscopeError
 from vitscope.files.arrays import Array
+from vitscope.image_size import ImageSize, height_and_width
 from vitscope.measures.frequency_noise.noise import half_plane, noises, ring, signs
 from vitscope.measures.given import OnModel
 from vitscope.measures.intervals import accuracy_changes
@@ -68,7 +69,7 @@ def _found(model: "nn.Module", images: "Tensor", labels: Array) -> Array:
 def _share_of_draws(
     model: "nn.Module", images: "Tensor", rows: Sequence[int], labels: Array, noise: Noise
 ) -> Array:
-    channels, size = images.shape[1], images.shape[-1]
+    channels, size = images.shape[1], images.shape[2:]
     factors = [
         noise["eps"] * half_plane(ring(frequency, noise["width"], size))
         for frequency in noise["frequencies"]
@@ -85,9 +86,14 @@ def _share_of_draws(
 
 
 def noise_table(
-    model: str, clean: Array, shares: Array, noise: Noise, size: int, bootstrap: Mapping[str, int]
+    model: str,
+    clean: Array,
+    shares: Array,
+    noise: Noise,
+    size: ImageSize,
+    bootstrap: Mapping[str, int],
 ) -> pd.DataFrame:
-    """Return the table of one model from the results of `shares_found`; images are `size` wide."""
+    """Return the table of one model from the results of `shares_found`; images have a `size`."""
     frequencies, width = noise["frequencies"], noise["width"]
     table = pd.DataFrame(
         {
@@ -95,7 +101,7 @@ def noise_table(
             "frequency": np.array(frequencies, np.float64),
             "width": float(width),
             "eps": float(noise["eps"]),
-            "image_size": size,
+            "image_size": height_and_width(size)[0],
             "components": [int(ring(each, width, size).sum()) for each in frequencies],
             "images": len(clean),
             "seeds": noise["seeds"],

@@ -8,7 +8,8 @@ between two squares around frequency 0, with sides of `2 * int((frequency ± wid
 2)` components, at least none and at most the whole plane. By definition they reach one component
 further to negative frequencies than to positive ones. Settings are taken as decimals, so that
 rounding moves no border. Images need an even size, and every ring a component; otherwise the study
-is refused when it is read.
+is refused when it is read. Of images that are not square both are rectangles, a frequency is in
+units of pi along each side, and `image_size` is the height.
 
 The signs depend only on the number of the draw and the row of the image in its split: all models
 and frequencies get the same. In `accuracy` and in the interval, an image counts with the share of
@@ -17,10 +18,12 @@ without noise, and null for a single image.
 """
 
 from dataclasses import dataclass
+from itertools import product
 from typing import TYPE_CHECKING
 
 from vitscope.errors import VitscopeError
 from vitscope.files.tables import Table
+from vitscope.image_size import height_and_width
 from vitscope.measures.columns import CHANGE
 from vitscope.measures.frequency_noise.rings import sides
 from vitscope.measures.measure import (
@@ -94,8 +97,8 @@ def refuse_frequencies(measure: Measure, study: "Study") -> None:
     """Refuse frequencies of noise that images of a figure do not have."""
     noise = measure.read_settings(study)
     for model in study.models_of(measure.name):
-        size = study.dataset_of(model).image_size
-        for frequency in noise.frequencies:
+        across = height_and_width(study.dataset_of(model).image_size)
+        for frequency, size in product(noise.frequencies, across):
             try:
                 sides(frequency, noise.width, size)
             except VitscopeError as error:

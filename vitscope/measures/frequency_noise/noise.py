@@ -4,28 +4,33 @@ By numpy, so that every model gets the same on any device.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from math import ceil
+from math import ceil, prod
 
 import numpy as np
 
 from vitscope.files.arrays import Array
+from vitscope.image_size import ImageSize, height_and_width
 from vitscope.measures.frequency_noise.rings import sides
 
 
-def ring(frequency: float, width: float, size: int) -> Array:
-    """Return which components lie in the ring, (size, size), with frequency 0 in the centre.
+def ring(frequency: float, width: float, size: ImageSize) -> Array:
+    """Return which components lie in the ring, (height, width), with frequency 0 in the centre.
 
     The squares have even sides, so that they reach one component further to negative frequencies
-    than to positive ones.
+    than to positive ones. For images that are not square they are rectangles of their proportion.
     """
-    outer, inner = (_square(side, size) for side in sides(frequency, width, size))
-    return outer & ~inner
+    across = height_and_width(size)
+    outer, inner = zip(*(sides(frequency, width, each) for each in across), strict=True)
+    return _rectangle(outer, across) & ~_rectangle(inner, across)
 
 
-def _square(side: int, size: int) -> Array:
-    inside = np.zeros((size, size), bool)
-    border = (size - side) // 2
-    inside[border : size - border, border : size - border] = True
+def _rectangle(lengths: tuple[int, ...], size: tuple[int, int]) -> Array:
+    inside = np.zeros(size, bool)
+    rows, columns = (
+        slice((whole - length) // 2, (whole + length) // 2)
+        for length, whole in zip(lengths, size, strict=True)
+    )
+    inside[rows, columns] = True
     return inside
 
 
@@ -38,22 +43,23 @@ def half_plane(mask: Array) -> Array:
     """
     kept = np.fft.ifftshift(mask).astype(np.float32)
     mirrored = np.roll(kept[::-1, ::-1], 1, axis=(0, 1))
-    return ((kept + mirrored) / 2)[:, : len(mask) // 2 + 1]
+    return ((kept + mirrored) / 2)[:, : mask.shape[1] // 2 + 1]
 
 
-def signs(seed: int, rows: Sequence[int], size: int, channels: int = 3) -> Array:
-    """Return 1 or -1, each as likely, as float32 (N, channels, size, size).
+def signs(seed: int, rows: Sequence[int], size: ImageSize, channels: int = 3) -> Array:
+    """Return 1 or -1, each as likely, as float32 (N, channels, height, width).
 
     The signs of an image depend on the seed and on its row in the artefact, and on nothing else.
     """
-    count = channels * size * size
+    shape = (channels, *height_and_width(size))
+    count = prod(shape)
     words = [
         np.random.Philox(key=np.array([seed, row], np.uint64)).random_raw(ceil(count / 64))
         for row in rows
     ]
     raw = np.stack(words).astype("<u8").view(np.uint8)
     bits = np.unpackbits(raw, axis=1, count=count).astype(np.float32)
-    return (2 * bits - 1).reshape(len(rows), channels, size, size)
+    return (2 * bits - 1).reshape(len(rows), *shape)
 
 
 def noises(images: Array, factors: Iterable[Array]) -> Iterator[Array]:

@@ -47,7 +47,7 @@ def position_biases(model: nn.Module, network: Mapping[str, Any]) -> list[Positi
     for operation, constant, value in _find_additions(flow):
         if _attends(flow, branches, value):
             shape = flow.shape_of(value)
-            table = _of_windows(constant.tensor, shape, flow.images)
+            table = _of_windows(constant.tensor, shape, flow)
             if table is not None:
                 shared = len(table) == 1 < _heads(shape, flow.images)
                 found.append(PositionBias(operation.module, table, shared))
@@ -92,26 +92,26 @@ def _heads(shape: Sequence[int], images: int) -> int:
     return shape[-3] if len(shape) > 3 else shape[0] // images
 
 
-def _of_windows(added: Tensor, shape: Sequence[int], images: int) -> Array | None:
+def _of_windows(added: Tensor, shape: Sequence[int], flow: Dataflow) -> Array | None:
     """Return what is added by offset, in the first window in which nothing else is added."""
-    side = shape[-1]
+    side, image = shape[-1], flow.operations[0].shape[2:]
     biases = added.detach().double().cpu()
     if len(shape) == 3 and len(biases) > 1 and biases.ndim == 3:
         # Images and heads are one dimension.
-        biases = biases.reshape(images, -1, side, side)[:1]
+        biases = biases.reshape(flow.images, -1, side, side)[:1]
     biases = biases[(None,) * max(0, 4 - biases.ndim)]
     for window in biases.flatten(0, -4).numpy():
-        table = by_offset(window)
+        table = by_offset(window, image)
         if table is not None:
             return table
     return None
 
 
-def by_offset(biases: Array) -> Array | None:
+def by_offset(biases: Array, image: Sequence[int]) -> Array | None:
     """Return biases (heads, tokens, tokens) by offset; None if they depend on anything else.
 
     Tokens are row by row on a grid, the nearest to a square one that fits. Behind tokens without a
-    position they are on a square one.
+    position they are on a square one, or on one of the proportion of an `image`, (height, width).
     """
     # A mask has two values.
     if not np.isfinite(biases).all() or len(np.unique(biases)) < 3:
@@ -119,7 +119,7 @@ def by_offset(biases: Array) -> Array | None:
     tokens = biases.shape[-1]
     for prefix in range(min(MOST_PREFIX + 1, tokens - 1)):
         for rows, columns in _grids(tokens - prefix):
-            if prefix and rows != columns:
+            if prefix and rows != columns and rows * image[1] != columns * image[0]:
                 continue
             table = _table(biases[:, prefix:, prefix:], rows, columns)
             if table is not None:

@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from vitscope.image_size import ImageSize
 from vitscope.networks.building.family import find_family
 
 # What a study says of a network: `family`, `arch`, `classes`, `image_size`, and by the length of
@@ -18,7 +19,7 @@ def build_empty(
     family: str,
     arch: Mapping[str, Any],
     num_classes: int | None,
-    image_size: int,
+    image_size: ImageSize,
     channels: int = 3,
 ) -> nn.Module:
     """Build a model that has names and shapes and, where its family can, no values."""

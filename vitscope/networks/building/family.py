@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vitscope.errors import VitscopeError, nearest
+from vitscope.image_size import ImageSize, height_and_width
 from vitscope.networks.building import families
 
 if TYPE_CHECKING:
@@ -40,15 +41,19 @@ VALUES: dict[str, dict[str, Any]] = {
 class Family:
     """What the rest of the project knows about a kind of network.
 
-    `network` builds one from `arch`, a number of classes, the side of images and their channels;
+    `network` builds one from `arch`, a number of classes, the size of images and their channels;
     `without_values` says whether that works on the meta device.
     """
 
-    network: Callable[[Mapping[str, Any], int, int, int], "nn.Module"]
+    network: Callable[[Mapping[str, Any], int, ImageSize, int], "nn.Module"]
     without_values: bool = True
 
     def build(
-        self, arch: Mapping[str, Any], num_classes: int | None, image_size: int, channels: int = 3
+        self,
+        arch: Mapping[str, Any],
+        num_classes: int | None,
+        image_size: ImageSize,
+        channels: int = 3,
     ) -> "nn.Module":
         """Build the network that `arch` describes, with its random initialization.
 
@@ -60,10 +65,11 @@ class Family:
             raise
         except Exception as error:  # Networks refuse dimensions with errors of many types.
             reason = str(error).rstrip(".") or type(error).__name__
-            classes = num_classes or "no"
+            classes, (height, width) = num_classes or "no", height_and_width(image_size)
+            hint = "" if height == width else " (some networks take squares alone)"
             raise VitscopeError(
                 f"No network can be built from arch {dict(arch)} for {classes} classes and "
-                f"{image_size}x{image_size} images: {reason}."
+                f"{height}x{width} images{hint}: {reason}."
             ) from error
 
 

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from torch.func import functional_call
 
 from vitscope.errors import VitscopeError
+from vitscope.image_size import height_and_width
 from vitscope.networks.finding.dataflow import record
 
 # Runs a network.
@@ -20,9 +21,9 @@ def blank_images(
     model: nn.Module, network: Mapping[str, Any], device: torch.device | str = "cpu"
 ) -> Tensor:
     """Return two blank images for a model, which a study describes as `network`."""
-    size, channels = network["image_size"], len(network["mean"])
+    shape = (2, len(network["mean"]), *height_and_width(network["image_size"]))
     dtype = next((tensor.dtype for tensor in model.parameters()), torch.float32)
-    return torch.zeros(2, channels, size, size, dtype=dtype, device=device)
+    return torch.zeros(shape, dtype=dtype, device=device)
 
 
 def on_shapes(

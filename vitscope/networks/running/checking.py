@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from vitscope.image_size import height_and_width
 from vitscope.networks.attention.finding import FoundAttention, find_attention
 from vitscope.networks.attention.proofs import unlike
 from vitscope.networks.building.empty import Network, drawn_network, empty_network
@@ -93,9 +94,8 @@ def check_model(
     """
     blocks = list_blocks(name, empty_network(network), network, points)
     with _with_weights(name, network, checkpoint, where, root, seed) as (model, weights):
-        size, channels = network["image_size"], len(network["mean"])
-        generator = torch.Generator().manual_seed(0)
-        images = torch.randn(IMAGES, channels, size, size, generator=generator)
+        shape = (IMAGES, len(network["mean"]), *height_and_width(network["image_size"]))
+        images = torch.randn(shape, generator=torch.Generator().manual_seed(0))
         proofs = prove(model, blocks.points, images)
         attention = find_attention(model, network, blocks.points)
         proofs.wrong.extend(unlike(model, attention.attentions, images))

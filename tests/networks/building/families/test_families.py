@@ -1,6 +1,7 @@
 """The registry, the schemas, and how a wrong arch is refused."""
 
 import importlib
+import re
 import subprocess
 import sys
 from typing import Any
@@ -73,6 +74,32 @@ def test_networks_take_as_many_channels_as_images_have(name: str) -> None:
     for channels in (1, 3):
         model = find_family(name).build(ARCHS[name], 5, 32, channels).eval()
         assert model(torch.zeros(2, channels, 32, 32)).shape == (2, 5)
+
+
+@pytest.mark.parametrize("name", ARCHS)
+@pytest.mark.parametrize("size", [[32, 64], [96, 32]])
+def test_networks_of_images_that_are_not_square(name: str, size: list[int]) -> None:
+    model = find_family(name).build(ARCHS[name], 5, size).eval()
+    assert model(torch.zeros(2, 3, *size)).shape == (2, 5)
+    network = {"image_size": size, "mean": [0] * 3, "classes": 5}
+    blocks = list_blocks(name, model, network).table
+    # The same share of both sides is left everywhere.
+    assert (blocks["height"] * size[1] == blocks["width"] * size[0]).all()
+    assert blocks["height"].max() > 1
+
+
+@pytest.mark.parametrize(
+    ("family", "arch", "sentence"),
+    [
+        ("timm", {"name": "nest_tiny"}, "64x96 images (some networks take squares alone): Model "),
+        ("alternet", ARCHS["alternet"] | {"window": 8}, "the maps of stage 4 do not divide into"),
+    ],
+)
+def test_networks_that_such_images_do_not_fit(
+    family: str, arch: dict[str, Any], sentence: str
+) -> None:
+    with pytest.raises(VitscopeError, match=re.escape(sentence)):
+        find_family(family).build(arch, 5, [64, 96])
 
 
 def test_an_unknown_family() -> None:

@@ -7,6 +7,7 @@ import torch
 from torch import nn
 
 from vitscope.errors import VitscopeError, nearest
+from vitscope.image_size import ImageSize
 from vitscope.networks.building.family import Family
 from vitscope.networks.building.timm_import import import_timm
 
@@ -39,7 +40,7 @@ def of_timm(module: str, network: str, *, sized: bool = True) -> Family:
     """
 
     def build(
-        arch: Mapping[str, Any], num_classes: int, image_size: int, channels: int
+        arch: Mapping[str, Any], num_classes: int, image_size: ImageSize, channels: int
     ) -> nn.Module:
         kind = getattr(import_timm(f"timm.models.{module}"), network)
         size = {"img_size": image_size} if sized else {}

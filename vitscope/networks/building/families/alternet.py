@@ -10,6 +10,7 @@ import torch
 from einops import rearrange
 from torch import Tensor, nn
 
+from vitscope.image_size import ImageSize, height_and_width
 from vitscope.networks.building.family import Family
 
 ARCH = {
@@ -250,13 +251,16 @@ def alternation(arch: Mapping[str, Any], stage: int) -> list[bool]:
     return [False] * plain + [False, True] * attending
 
 
-def network(arch: Mapping[str, Any], num_classes: int, image_size: int, channels: int) -> nn.Module:
+def network(
+    arch: Mapping[str, Any], num_classes: int, image_size: ImageSize, channels: int
+) -> nn.Module:
     """Build a network of a published depth, or one of the given blocks."""
     full = {**DEFAULTS, **DEPTHS.get(arch.get("depth", 0), {}), **arch}
     for stage, attending in enumerate(full["attention"]):
         if 2 * attending > full["blocks"][stage]:
             raise ValueError(f"at most half of the blocks of stage {stage + 1} can attend")
-        if attending and image_size // 2**stage % full["window"] != 0:
+        sides = (side // 2**stage for side in height_and_width(image_size))
+        if attending and any(side % full["window"] for side in sides):
             raise ValueError(f"the maps of stage {stage + 1} do not divide into windows")
     return AlterNet(full, num_classes, channels)
 

@@ -10,6 +10,7 @@ from typing import Any
 from torch import nn
 
 from vitscope.errors import VitscopeError
+from vitscope.image_size import ImageSize
 from vitscope.networks.building.family import Family
 from vitscope.networks.building.outputs import give_logits
 from vitscope.networks.building.own_code import keywords
@@ -45,7 +46,9 @@ ARCH = {
 PREPARED_BY = "vitscope.networks.building.own_code"
 
 
-def network(arch: Mapping[str, Any], num_classes: int, image_size: int, channels: int) -> nn.Module:
+def network(
+    arch: Mapping[str, Any], num_classes: int, image_size: ImageSize, channels: int
+) -> nn.Module:
     """Call the user's function, which knows of data what its keywords say and no more."""
     declare()
     made = call(arch, keywords(arch))

@@ -5,6 +5,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
+from vitscope.image_size import ImageSize
 from vitscope.networks.building.family import Family
 
 ARCH = {
@@ -126,7 +127,9 @@ class ResNet(nn.Module):
         return x
 
 
-def network(arch: Mapping[str, Any], num_classes: int, image_size: int, channels: int) -> nn.Module:
+def network(
+    arch: Mapping[str, Any], num_classes: int, image_size: ImageSize, channels: int
+) -> nn.Module:
     """Build a network of a published depth, or one of the given blocks."""
     block, blocks = DEPTHS[arch["depth"]] if "depth" in arch else (arch["block"], arch["blocks"])
     return ResNet(block, blocks, arch.get("width", 64), num_classes, channels)

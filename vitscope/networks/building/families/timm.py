@@ -9,6 +9,7 @@ from typing import Any
 
 from torch import nn
 
+from vitscope.image_size import ImageSize
 from vitscope.networks.building.family import Family
 from vitscope.networks.building.timm_import import import_timm
 from vitscope.networks.building.timm_names import prepare
@@ -32,7 +33,9 @@ ARCH = {
 PREPARED_BY = "vitscope.networks.building.timm_names"
 
 
-def network(arch: Mapping[str, Any], num_classes: int, image_size: int, channels: int) -> nn.Module:
+def network(
+    arch: Mapping[str, Any], num_classes: int, image_size: ImageSize, channels: int
+) -> nn.Module:
     """Build a model of timm, for images of this size where it depends on that."""
     timm = import_timm()
     options = prepare(arch, Path(), "arch") | {"num_classes": num_classes, "in_chans": channels}

@@ -5,6 +5,7 @@ from typing import Any
 
 from torch import nn
 
+from vitscope.image_size import ImageSize
 from vitscope.networks.building.families._timm import build_timm
 from vitscope.networks.building.family import Family
 from vitscope.networks.building.timm_import import import_timm
@@ -25,7 +26,9 @@ ARCH = {
 }
 
 
-def network(arch: Mapping[str, Any], num_classes: int, image_size: int, channels: int) -> nn.Module:
+def network(
+    arch: Mapping[str, Any], num_classes: int, image_size: ImageSize, channels: int
+) -> nn.Module:
     """Build one of timm's models, or one of the given blocks."""
     resnet = import_timm("timm.models.resnet")
     blocks = {"basic": resnet.BasicBlock, "bottleneck": resnet.Bottleneck}

@@ -8,6 +8,7 @@ from typing import Any
 
 from torch import nn
 
+from vitscope.image_size import ImageSize
 from vitscope.networks.building.families._timm import build_timm
 from vitscope.networks.building.family import Family
 from vitscope.networks.building.local_attention import attend_locally
@@ -61,7 +62,9 @@ ARCH = {
 }
 
 
-def network(arch: Mapping[str, Any], num_classes: int, image_size: int, channels: int) -> nn.Module:
+def network(
+    arch: Mapping[str, Any], num_classes: int, image_size: ImageSize, channels: int
+) -> nn.Module:
     """Build one of timm's models, or one of the given dimensions, perhaps of local attention."""
     transformer = import_timm("timm.models.vision_transformer").VisionTransformer
     of_timm = {key: value for key, value in arch.items() if key != "attention_window"}
