@@ -158,8 +158,8 @@ class Dataset:
     )
     resize: int | list[int] | None = setting(
         None,
-        "The shorter side is resized to this before the cut; of a height and a width, the side "
-        "that just covers both. Null leaves it.",
+        "The shorter side is resized to this before the cut; with a height and a width, images are "
+        "resized in proportion until they just cover both. Null leaves them.",
         **SIZE,
     )
     interpolation: Literal["bilinear", "bicubic"] = setting(
