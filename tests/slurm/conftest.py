@@ -36,7 +36,7 @@ class Greedy(nn.Module):
         maps = maps + self.branch(maps).relu()
         return self.head(maps.mean((2, 3)))
 """
-# A network whose training takes minutes on a node, and seconds on the machine that compares.
+# A network that takes its time on a node, and none on the machine that compares.
 SLOW = """
 import os
 import time
@@ -45,16 +45,19 @@ from torch import nn
 
 
 class Slow(nn.Module):
-    def __init__(self):
+    def __init__(self, seconds_of_training=0, seconds=0):
         super().__init__()
+        self.seconds = {True: seconds_of_training, False: seconds}
         self.stem = nn.Conv2d(3, 8, 4, 4)
+        self.branch = nn.Conv2d(8, 8, 3, padding=1)
         self.norm = nn.BatchNorm2d(8)
         self.head = nn.Linear(8, 10)
 
     def forward(self, images):
-        if self.training and "SLURM_JOB_ID" in os.environ:
-            time.sleep(0.25)
-        maps = self.norm(self.stem(images)).relu()
+        if "SLURM_JOB_ID" in os.environ:
+            time.sleep(self.seconds[self.training])
+        maps = self.stem(images)
+        maps = maps + self.norm(self.branch(maps)).relu()
         return self.head(maps.mean((2, 3)))
 """
 # More than is asked for at first, and less than twice as much.
@@ -79,11 +82,18 @@ def slurm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 def studies(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder of studies of one model: four shards, much memory, a training that takes long."""
     folder = tmp_path_factory.mktemp("studies")
+    (folder / "slow.py").write_text(SLOW, encoding="utf-8")
 
-    def one_model(settings: dict[str, Any], name: str) -> None:
+    def one_model(settings: dict[str, Any], name: str, **slow: float) -> None:
         torch.manual_seed(0)
         model = settings["models"]["vit"]
-        network = find_family("vit").build(model["arch"], 10, 32)
+        if slow:
+            model |= {"family": "python", "arch": {"file": "slow.py", "make": "Slow", **slow}}
+            network = find_family("python").build(
+                model["arch"] | {"file": str(folder / "slow.py")}, 10, 32
+            )
+        else:
+            network = find_family("vit").build(model["arch"], 10, 32)
         torch.save({"state_dict": network.state_dict()}, folder / f"{name}.pth.tar")
         model["checkpoint"] = {"path": str(folder / f"{name}.pth.tar")}
         del settings["models"]["resnet"]
@@ -91,7 +101,8 @@ def studies(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     def sharded(settings: dict[str, Any]) -> None:
         settings["analysis"]["shard_size"] = 4
-        one_model(settings, "sharded")
+        # A shard takes longer than it takes to kill a run and to look what it left.
+        one_model(settings, "sharded", seconds=10)
 
     def large(settings: dict[str, Any]) -> None:
         one_model(settings, "large")
@@ -102,11 +113,8 @@ def studies(tmp_path_factory: pytest.TempPathFactory) -> Path:
         settings["analysis"] |= {"images": 64, "shard_size": 64, "batch_size": 64}
 
     def long(settings: dict[str, Any]) -> None:
-        one_model(settings, "long")
-        (folder / "slow.py").write_text(SLOW, encoding="utf-8")
-        own = {"file": "slow.py", "make": "Slow"}
-        settings["models"]["vit"] |= {"family": "python", "arch": own}
         # Four steps an epoch, of a quarter of a second each.
+        one_model(settings, "long", seconds_of_training=0.25)
         settings["training"] |= {"epochs": 90, "trajectory": True, "snapshots": [3, 80]}
 
     assert len(SETTINGS["models"]) == 2

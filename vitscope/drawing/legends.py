@@ -16,6 +16,8 @@ from vitscope.drawing.figure import Member
 from vitscope.drawing.looks import BAND_COLORS, BAND_LABELS, looks_of
 
 INTERVAL = "95 % interval"
+# So many rows of a legend have their place in a figure; more make it taller, each by so many inches.
+_ROWS, _ROW_HEIGHT = 2, 0.2
 
 
 class Legend:
@@ -62,7 +64,8 @@ class Legend:
     def draw(self, figure: Figure, inside: Axes | None = None) -> None:
         """Draw one legend for all panels below them, in as few rows as it has room in.
 
-        In axes of another figure it stands among what is drawn.
+        Where these are many, the figure grows, not to take from its panels. In axes of another
+        figure the legend stands among what is drawn.
         """
         entries = self.entries()
         handler = {tuple: HandlerTuple(ndivide=None, pad=0)}
@@ -82,6 +85,7 @@ class Legend:
             if rows == len(entries) or drawn.get_window_extent().width <= figure.bbox.width:
                 break
             drawn.remove()
+        figure.set_figheight(figure.get_figheight() + _ROW_HEIGHT * max(0, rows - _ROWS))
 
 
 def percent(share: float, form: str = ".0f") -> str:

@@ -19,7 +19,7 @@ from vitscope.files.arrays import Array
 _GAP = 0.12
 # Inches: the side of a tile at most, the width of all, the least height of a panel, what bars and
 # labels take of the width, and titles and labels of the height; and the width of a bar.
-_TILE, _WIDTH, _LEAST, _BAR_WIDTH, _TEXT_HEIGHT = 0.5, 7.0, 0.9, 1.3, 0.56
+_TILE, _WIDTH, _LEAST, _BAR_WIDTH, _TEXT_HEIGHT = 0.5, 7.0, 0.9, 1.3, 0.6
 _BAR = 0.1
 
 
