@@ -1,13 +1,14 @@
 """A value of every image at every cut point: as a part, and merged to means with intervals."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 import pandas as pd
 
 from vitscope.files.arrays import Array
-from vitscope.measures.given import Parts
+from vitscope.measures.given import OnLatents, Parts
 from vitscope.measures.intervals import interval
+from vitscope.measures.slices import measure_slices
 
 
 def part_of(values: Sequence[Array], first_image: int, column: str) -> pd.DataFrame:
@@ -28,6 +29,22 @@ def part_of(values: Sequence[Array], first_image: int, column: str) -> pd.DataFr
         ],
         ignore_index=True,
     )
+
+
+def part_of_tokens(
+    given: OnLatents, measure: Callable[[Array], Array], column: str
+) -> pd.DataFrame:
+    """Measure the tokens of every image of a shard at every cut point; null where there is one.
+
+    `measure` returns a value for each image of (N, C, H, W).
+    """
+    latents = given.latents
+    several = [name for name in latents.names if np.prod(latents.shape(name)[2:]) > 1]
+    measures = dict.fromkeys(several, lambda maps: measure(maps)[:, None])
+    values = measure_slices(latents, measures, given.first_image, given.threads)
+    none = {name: np.full((latents.shape(name)[0], 1), np.nan) for name in latents.names}
+    found = [(none | values)[name][:, 0] for name in latents.names]
+    return part_of(found, given.first_image, column)
 
 
 def means(shards: Iterable[pd.DataFrame], column: str, resamples: int, seed: int) -> pd.DataFrame:

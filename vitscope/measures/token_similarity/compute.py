@@ -9,8 +9,7 @@ import pandas as pd
 
 from vitscope.files.arrays import Array
 from vitscope.measures.given import OnLatents
-from vitscope.measures.per_image import part_of
-from vitscope.measures.slices import measure_slices
+from vitscope.measures.per_image import part_of_tokens
 
 
 def token_similarity(maps: Array) -> Array:
@@ -32,10 +31,4 @@ def token_similarity(maps: Array) -> Array:
 
 def measure(given: OnLatents) -> pd.DataFrame:
     """Return the similarity of the tokens of every image of a shard at every cut point."""
-    latents = given.latents
-    several = [name for name in latents.names if np.prod(latents.shape(name)[2:]) > 1]
-    measures = dict.fromkeys(several, lambda maps: token_similarity(maps)[:, None])
-    values = measure_slices(latents, measures, given.first_image, given.threads)
-    none = {name: np.full((latents.shape(name)[0], 1), np.nan) for name in latents.names}
-    found = [(none | values)[name][:, 0] for name in latents.names]
-    return part_of(found, given.first_image, "similarity")
+    return part_of_tokens(given, token_similarity, "similarity")
