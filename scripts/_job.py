@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 import traceback
+from collections.abc import Callable
 from contextlib import redirect_stdout
 from io import TextIOBase
 from itertools import count
@@ -18,6 +19,7 @@ from typing import NoReturn, TextIO
 from vitscope.errors import VitscopeError
 from vitscope.jobs.job import Resources, find_job, find_work
 from vitscope.networks.building.failing import explain_failure as network_failure
+from vitscope.progress import AtWork
 
 # Large libraries are made of much that stays: a tenth of the time to import them would go into
 # looking for garbage among it.
@@ -25,14 +27,15 @@ gc.set_threshold(100_000, 20, 50)
 
 
 class _Tee(TextIOBase):
-    """Write to the terminal and to the log file."""
+    """Write to the terminal and to the log file; `heard` is called with each text."""
 
-    def __init__(self, *streams: TextIO) -> None:
-        self._streams = streams
+    def __init__(self, *streams: TextIO, heard: Callable[[], None]) -> None:
+        self._streams, self._heard = streams, heard
 
     def write(self, text: str) -> int:
         for stream in self._streams:
             stream.write(text)
+        self._heard()
         return len(text)
 
     def writable(self) -> bool:
@@ -101,13 +104,14 @@ def _label(wildcards) -> str:
     return f"{subject}, snapshot {snapshot}" if snapshot else subject
 
 
-def _run(snakemake, job: str) -> None:
+def _run(snakemake, job: str, label: str, work: AtWork) -> None:
     given = dict(snakemake.params.items())
     # A rule may add to the values what only it knows: paths.
     values = given.pop("values") | {key: given[key] for key in given.keys() - {"job", "code"}}
     resources = Resources(
         threads=snakemake.threads,
-        label=_label(snakemake.wildcards),
+        label=label,
+        count=work.count,
         lock=snakemake.resources.get("lock", ""),
     )
     inputs, outputs = dict(snakemake.input.items()), dict(snakemake.output.items())
@@ -123,7 +127,9 @@ def _run(snakemake, job: str) -> None:
 
 def run_job(snakemake) -> None:
     """Do a job: print to its log too, and end an expected failure in one sentence."""
-    job = snakemake.params.job
+    job, label = snakemake.params.job, _label(snakemake.wildcards)
+    what = snakemake.wildcards.get("measure") or job.replace("_", " ")
+    work = AtWork(f"{label}, {what}" if label else what, print)
     batches = find_job(job).batch_setting(dict(snakemake.wildcards.items()))
     path = Path(snakemake.log[0])
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -131,8 +137,8 @@ def run_job(snakemake) -> None:
         _lock(log)
         log.truncate(0)
         try:
-            with redirect_stdout(_Tee(sys.stdout, log)):
-                _run(snakemake, job)
+            with redirect_stdout(_Tee(sys.stdout, log, heard=work.heard)), work.watch():
+                _run(snakemake, job, label, work)
         except VitscopeError as error:
             _fail(log, str(error))
         except _memory_errors():

@@ -1,12 +1,16 @@
 """Say now and then how far a long job is, and how long it will still take."""
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from threading import Event, Thread
 from time import monotonic
 
 Say = Callable[[str], None]
 
 SECONDS_BETWEEN_NEWS = 5.0
+# So long nothing may be said of work before a line says that it goes on.
+SECONDS_OF_SILENCE = 10.0
 
 
 def say_on_stderr(text: str) -> None:
@@ -73,3 +77,43 @@ class Progress:
         )
         rate = _rate(self._done, seconds, self._unit)
         self._say(f"{self._done} of {self._total} {self._unit}{rate}, {left}")
+
+
+class AtWork:
+    """Says of work that it goes on, and how far, where nothing else was said of it for a while."""
+
+    def __init__(self, what: str, say: Say) -> None:
+        self._what, self._say = what, say
+        self._start = self._last = monotonic()
+        self._images = 0
+
+    def count(self, images: int) -> None:
+        """Count images that a network was given."""
+        self._images += images
+
+    def heard(self) -> None:
+        """Take note that something was said."""
+        self._last = monotonic()
+
+    @contextmanager
+    def watch(self) -> Iterator[None]:
+        """Say it until the end of the block."""
+        ended = Event()
+
+        def watch() -> None:
+            while not ended.wait(max(0.0, self._last + SECONDS_OF_SILENCE - monotonic())):
+                if monotonic() - self._last >= SECONDS_OF_SILENCE:
+                    self._tell()
+
+        # It keeps no process from its end.
+        Thread(target=watch, daemon=True).start()
+        try:
+            yield
+        finally:
+            ended.set()
+
+    def _tell(self) -> None:
+        seconds = monotonic() - self._start
+        images = f"{self._images} images{_rate(self._images, seconds, 'images')}, "
+        self._say(f"{self._what}: {images if self._images else ''}{_duration(seconds)} so far")
+        self.heard()

@@ -1,6 +1,7 @@
 """What every script does around its own lines, in processes of their own as Snakemake runs them."""
 
 import fcntl
+import re
 import subprocess
 import sys
 from functools import reduce
@@ -30,7 +31,7 @@ trial = ModuleType("vitscope.jobs.trial")
 trial.JOB, trial.run = Job(batches={batches!r}), run
 sys.modules[trial.__name__] = trial
 snakemake = Named(
-    log=[sys.argv[1]], threads=3, wildcards=Named(), input=Named(), output=Named(),
+    log=[sys.argv[1]], threads=3, wildcards=Named(model="vit"), input=Named(), output=Named(),
     resources=Named(), params=Named(job="trial", values={{"device": {device!r}}}, code=""),
 )
 from scripts._job import run_job
@@ -69,6 +70,22 @@ def test_what_is_printed_goes_to_the_terminal_and_the_log(tmp_path: Path) -> Non
     printed = "höllo\nFalse True\nFalse"
     assert (done.returncode, done.stdout, done.stderr) == (0, printed, "")
     assert log.read_text(encoding="utf-8") == printed
+
+
+def test_long_work_says_what_it_is_and_how_far_and_not_while_it_says_more(tmp_path: Path) -> None:
+    impatient = "time\nfrom vitscope import progress\nprogress.SECONDS_OF_SILENCE = 0.5"
+    body = """\
+resources.count(30)
+resources.count(12)
+time.sleep(0.8)
+for number in range(6):
+    resources.say_of_it(number)
+    time.sleep(0.2)"""
+    done = run(tmp_path / "log.txt", body, impatient)
+    news, *own = done.stdout.splitlines()
+    assert re.fullmatch(r"vit, trial: 42 images, [\d.]+ images per s, 1 s so far", news)
+    assert own == [f"vit: {number}" for number in range(6)]
+    assert (tmp_path / "log.txt").read_text(encoding="utf-8") == done.stdout
 
 
 def test_an_expected_failure_is_one_sentence_which_the_run_tells(tmp_path: Path) -> None:

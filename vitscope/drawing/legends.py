@@ -16,7 +16,7 @@ from vitscope.drawing.figure import Member
 from vitscope.drawing.looks import BAND_COLORS, BAND_LABELS, looks_of
 
 INTERVAL = "95 % interval"
-# So many rows of a legend have their place in a figure; more make it taller, each by so many inches.
+# So many rows of a legend have their place in a figure; each further one makes it taller (inches).
 _ROWS, _ROW_HEIGHT = 2, 0.2
 
 

@@ -57,7 +57,7 @@ def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> 
     from vitscope.networks.running.latents import extract_shard
 
     extract_shard(
-        open_network(inputs["checkpoint"], values["network"]),
+        open_network(inputs["checkpoint"], values["network"], resources.count),
         inputs["blocks"],
         open_images(inputs["images"]),
         outputs["latents"],

@@ -120,7 +120,13 @@ class Resources:
     label: str = ""
     lock: str = ""
     say: Callable[[str], None] = print
+    # Is told how many images a network was given, each time.
+    count: Callable[[int], object] = lambda images: None
     warn: Callable[[str], None] = lambda warning: print(f"warning: {warning}")
+
+    def say_of_it(self, text: str) -> None:
+        """Say something of the subject, which others that run beside it are told from."""
+        self.say(f"{self.label}: {text}" if self.label else text)
 
 
 class Kind(Protocol):

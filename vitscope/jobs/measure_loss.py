@@ -32,7 +32,7 @@ def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> 
         open_network(checkpoint, values["network"]),
         images,
         open_device(values["device"]),
-        resources.say,
+        resources.say_of_it,
     )
     part = import_module(compute).measure(given, **values["settings"])
     snapshot = values["named"]["snapshot"]

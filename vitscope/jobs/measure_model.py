@@ -53,7 +53,7 @@ def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> 
     predictions, alike = inputs.get("predictions"), inputs.get("alike")
     given = OnModel(
         model=values["model"],
-        network=open_network(checkpoint, values["network"]),
+        network=open_network(checkpoint, values["network"], resources.count),
         cut_points=read_cut_points(inputs["blocks"]),
         images=images,
         device=open_device(values["device"]),

@@ -1,6 +1,6 @@
 """What jobs open: a path, or in its place what is in memory already."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,15 +11,26 @@ if TYPE_CHECKING:
     from torch import nn
 
 
-def open_network(checkpoint: Any, network: Mapping[str, Any]) -> "nn.Module":
-    """Return the network with the weights of a converted checkpoint, or the one that is given."""
+def open_network(
+    checkpoint: Any,
+    network: Mapping[str, Any],
+    counted: Callable[[int], object] | None = None,
+) -> "nn.Module":
+    """Return the network with the weights of a converted checkpoint, or the one that is given.
+
+    Where it is opened, `counted` is told of each batch how many images it has.
+    """
     if not isinstance(checkpoint, str):
         given: nn.Module = checkpoint
         return given
     # Imported here: what opens no network takes no torch.
     from vitscope.networks.checkpoints.loading import load_model
+    from vitscope.networks.running.counting import count_images
 
-    return load_model(Path(checkpoint), network)
+    opened = load_model(Path(checkpoint), network)
+    if counted:
+        count_images(opened, counted)
+    return opened
 
 
 def origin_of(checkpoint: Any) -> dict[str, str]:

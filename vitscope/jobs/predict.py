@@ -54,7 +54,8 @@ def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> 
     rows = rows_to_classify(images, **values["selection"])
     labels = known_labels(images, rows)
     batches = images.batches(rows, values["batch_size"], settings["mean"], settings["std"])
-    network, device = open_network(checkpoint, settings), open_device(values["device"])
+    network = open_network(checkpoint, settings, resources.count)
+    device = open_device(values["device"])
     predictions = predict(network, batches, labels, device)
     # Where labels are no truth, predictions that differ tell nothing.
     are_truth = values["labels_are_truth"]

@@ -74,7 +74,7 @@ def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> 
         mean=mean,
         std=std,
         made_of={"network": json.dumps(network, sort_keys=True)},
-        say=print,
+        say=resources.say_of_it,
         # A run that is killed now would lose the rest.
         keep_unfinished=True,
     )

@@ -9,6 +9,8 @@ from typing import Any
 from torch import nn
 from tqdm import TqdmWarning
 
+from vitscope.networks.running.counting import count_images
+
 with warnings.catch_warnings():
     # It would warn every notebook that has no ipywidgets.
     warnings.simplefilter("ignore", TqdmWarning)
@@ -23,14 +25,7 @@ def bar(network: nn.Module, what: str, total: float | None) -> Iterator[None]:
     options: dict[str, Any] = {"desc": what, "unit": "image", "leave": False}
     options |= {} if watched else {"disable": True}
     with auto.tqdm(total=total and round(total), **options) as shown:
-
-        def count(module: nn.Module, args: Any, kwargs: Any) -> None:
-            images = next(
-                (each for each in (*args, *kwargs.values()) if hasattr(each, "shape")), ()
-            )
-            shown.update(len(images))
-
-        hook = network.register_forward_pre_hook(count, with_kwargs=True)
+        hook = count_images(network, shown.update)
         try:
             yield
         finally:
