@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 
 from vitscope.claims.published import Published
 from vitscope.drawing.figure import Member
-from vitscope.drawing.panels import make_panels
+from vitscope.drawing.panels import Panels, make_panels
 
 
 def plot(
@@ -25,6 +25,20 @@ def plot(
     on the right: only its shape compares.
     """
     panels = make_panels(len(members))
+    draw(panels, table, members, published, value=value, from_zero=from_zero)
+    return panels.finish("Normalized depth", label)
+
+
+def draw(
+    panels: Panels,
+    table: pd.DataFrame,
+    members: Sequence[Member],
+    published: Mapping[str, Published] | None = None,
+    *,
+    value: str,
+    from_zero: bool = True,
+) -> None:
+    """Draw a column of a table by normalized depth into the panels of the models."""
     for panel in panels.of_models(members, table, published=published):
         points, theirs, back = panel.rows, panel.theirs, panel.behind(value)
         panel.draw_bands(points, back)
@@ -35,4 +49,3 @@ def plot(
         if from_zero:
             panel.axes.set_ylim(bottom=0)
             back.set_ylim(bottom=0)
-    return panels.finish("Normalized depth", label)

@@ -1,6 +1,6 @@
-"""Variance by depth at several epochs, and when blocks begin to do what the paper says of them."""
+"""Variance by depth with its share within images, and both by epoch, with what claims count."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import groupby
 from typing import Any, NamedTuple
 
@@ -14,12 +14,15 @@ from matplotlib.ticker import FixedLocator, NullLocator, PercentFormatter
 
 from vitscope.claims.chance import share_interval
 from vitscope.claims.claim import HALF, Evidence, Finding
+from vitscope.claims.published import Published
+from vitscope.drawing import by_depth
 from vitscope.drawing.axes import color_bar
 from vitscope.drawing.figure import Member, rows_of
 from vitscope.drawing.legends import Legend
 from vitscope.drawing.looks import PLAIN, SHARE_STYLES, ZERO, depth_colors, look_of
 from vitscope.drawing.panels import Panel, stack_panels
 from vitscope.measures.feature_variance.claims import CLAIMS as OF_VARIANCE
+from vitscope.measures.feature_variance.claims_spatial_share import CLAIMS as OF_SHARE
 from vitscope.measures.fourier.claims import CLAIMS as OF_FREQUENCY
 
 # What is counted at each epoch, by the kind of blocks.
@@ -30,51 +33,75 @@ _LABELS = {
 }
 
 
+# What claims say of each kind of blocks.
+_VERBS = {"msa": "msa_reduces", "mlp": "mlp_increases", "conv": "conv_increases"}
+
+
 class _Shares(NamedTuple):
-    """A row of panels: the evidence for claims, and their names by the kind of blocks."""
+    """A row of panels: the evidence for claims, of which each kind of blocks has one on a value."""
 
     label: str
     evidence: Evidence
-    claims: dict[str, str]
+    value: str
 
 
-_SHARES = (
-    _Shares(
-        "Share, by variance",
-        OF_VARIANCE["feature_variance"],
-        {
-            "msa": "msa_reduces_variance",
-            "mlp": "mlp_increases_variance",
-            "conv": "conv_increases_variance",
-        },
-    ),
-    _Shares(
-        "Share, by high frequencies",
-        OF_FREQUENCY["fourier_depth"],
-        {
-            "msa": "msa_reduces_high_frequency",
-            "mlp": "mlp_increases_high_frequency",
-            "conv": "conv_increases_high_frequency",
-        },
-    ),
+_OF_VARIANCE = _Shares("Share, by variance", OF_VARIANCE["feature_variance"], "variance")
+_OF_FREQUENCY = _Shares(
+    "Share, by high frequencies", OF_FREQUENCY["fourier_depth"], "high_frequency"
 )
+_OF_SHARE = _Shares("Share of blocks", OF_SHARE["spatial_share"], "share")
 # Epochs are wide apart at the end of a training and close at its begin, and there is an epoch 0.
 _SCALE: dict[str, Any] = {"value": "symlog", "linthresh": 1, "linscale": 0.5}
+
+
+def plot_spatial_share_and_variance(
+    share: pd.DataFrame,
+    variance: pd.DataFrame,
+    members: Sequence[Member],
+    published: Mapping[str, Published] | None = None,
+) -> Figure:
+    """Draw a column per model: its variance by depth, and below its share within images."""
+    upper, lower = stack_panels(len(members), 2)
+    by_depth.draw(upper, variance, members, published, value="variance")
+    upper.label("Normalized depth", "Feature map variance")
+    by_depth.draw(lower, share, members, value="share")
+    return lower.finish("Normalized depth", "Share within images")
 
 
 def plot_by_epoch(
     variance: pd.DataFrame, fourier: pd.DataFrame, members: Sequence[Member]
 ) -> Figure:
     """Draw a column per model: its variance by depth at each epoch, and shares of its blocks."""
+    counted = ((_OF_VARIANCE, variance), (_OF_FREQUENCY, fourier))
+    # From a network that has learned nothing to one that has, it grows by orders of magnitude.
+    return _draw_epochs(variance, "variance", "Feature map variance", "log", counted, members)
+
+
+def plot_spatial_share_by_epoch(share: pd.DataFrame, members: Sequence[Member]) -> Figure:
+    """Draw a column per model: its share within images at each epoch, and shares of its blocks."""
+    label = "Share within images"
+    return _draw_epochs(share, "share", label, "linear", ((_OF_SHARE, share),), members)
+
+
+def _draw_epochs(
+    curves: pd.DataFrame,
+    value: str,
+    label: str,
+    scale: str,
+    counted: Sequence[tuple[_Shares, pd.DataFrame]],
+    members: Sequence[Member],
+) -> Figure:
+    """Draw a column per model: a value by depth at each epoch, and below what is counted."""
     models = [[*moments] for _, moments in groupby(members, _model_of)]
-    upper, *lower = stack_panels(len(models), 1 + len(_SHARES))
+    upper, *lower = stack_panels(len(models), 1 + len(counted))
     legend = upper.legend
     for axes, moments in zip(upper.axes, models, strict=True):
         axes.set_title(_model_of(moments[0]))
-        _draw_curves(axes, variance, moments, legend)
+        _draw_curves(axes, curves, value, moments, legend)
+        axes.set_yscale(scale)
         _epoch_bar(axes, moments)
-    upper.label("Normalized depth", "Feature map variance")
-    for panels, shares, table in zip(lower, _SHARES, (variance, fourier), strict=True):
+    upper.label("Normalized depth", label)
+    for panels, (shares, table) in zip(lower, counted, strict=True):
         for axes, moments in zip(panels.axes, models, strict=True):
             rows = [rows_of(table, member.model) for member in moments]
             panel = Panel(axes, look_of(moments[0].family), legend, pd.concat(rows))
@@ -93,16 +120,14 @@ def _colors(count: int) -> Colormap:
 
 
 def _draw_curves(
-    axes: Axes, variance: pd.DataFrame, moments: Sequence[Member], legend: Legend
+    axes: Axes, table: pd.DataFrame, value: str, moments: Sequence[Member], legend: Legend
 ) -> None:
     """Draw a curve for each moment, and the depth bands, which all of them share."""
     colors = _colors(len(moments))
     for number, member in enumerate(moments):
-        points = rows_of(variance, member.model, ["index"])
-        axes.plot(points["depth"], points["variance"], **PLAIN, color=colors(number))
+        points = rows_of(table, member.model, ["index"])
+        axes.plot(points["depth"], points[value], **PLAIN, color=colors(number))
     Panel(axes, look_of(member.family), legend, points).draw_bands(points)
-    # From a network that has learned nothing to one that has, it grows by orders of magnitude.
-    axes.set_yscale("log")
 
 
 def _epoch_bar(axes: Axes, moments: Sequence[Member]) -> None:
@@ -120,8 +145,8 @@ def _draw_shares(
     evidence, axes = shares.evidence, panel.axes
     claims = {claim.name: claim for claim in evidence.claims}
     measured = [evidence.measured(each, each) for each in rows]
-    for kind, name in shares.claims.items():
-        found = [claims[name].find(each) for each in measured]
+    for kind, verb in _VERBS.items():
+        found = [claims[f"{verb}_{shares.value}"].find(each) for each in measured]
         findings = [finding for finding in found if finding]
         if len(findings) == len(epochs):
             _draw_share(panel, pd.Series(epochs), findings, kind)
