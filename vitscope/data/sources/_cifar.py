@@ -31,7 +31,7 @@ Content = tuple[list[str], list[tuple[Pixels, Labels]]]
 
 
 @dataclass(frozen=True)
-class Layout:
+class FileLayout:
     """What an official archive holds in its folder: batches, and a member with class names.
 
     `read` takes the bytes of that member, and then of the batches of a split.
@@ -49,7 +49,7 @@ class Layout:
 
 
 # The layouts of a data set, by the names of the archives.
-Layouts = Mapping[str, Layout]
+Layouts = Mapping[str, FileLayout]
 
 
 def read_binary(members: list[bytes], label_bytes: int) -> Content:

@@ -5,7 +5,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from vitscope.data.sources._cifar import Cifar, Layout, open_archive, read_binary
+from vitscope.data.sources._cifar import Cifar, FileLayout, open_archive, read_binary
 from vitscope.data.sources._cifar_pickles import read_pickled
 
 SOURCE: dict[str, Any] = {
@@ -28,14 +28,14 @@ SOURCE: dict[str, Any] = {
 }
 
 LAYOUTS = {
-    "cifar-10-python.tar.gz": Layout(
+    "cifar-10-python.tar.gz": FileLayout(
         folder="cifar-10-batches-py",
         train=tuple(f"data_batch_{i}" for i in range(1, 6)),
         test=("test_batch",),
         names="batches.meta",
         read=partial(read_pickled, names_key=b"label_names", labels_key=b"labels"),
     ),
-    "cifar-10-binary.tar.gz": Layout(
+    "cifar-10-binary.tar.gz": FileLayout(
         folder="cifar-10-batches-bin",
         train=tuple(f"data_batch_{i}.bin" for i in range(1, 6)),
         test=("test_batch.bin",),

@@ -5,7 +5,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from vitscope.data.sources._cifar import Cifar, Layout, open_archive, read_binary
+from vitscope.data.sources._cifar import Cifar, FileLayout, open_archive, read_binary
 from vitscope.data.sources._cifar_pickles import read_pickled
 
 SOURCE: dict[str, Any] = {
@@ -28,14 +28,14 @@ SOURCE: dict[str, Any] = {
 }
 
 LAYOUTS = {
-    "cifar-100-python.tar.gz": Layout(
+    "cifar-100-python.tar.gz": FileLayout(
         folder="cifar-100-python",
         train=("train",),
         test=("test",),
         names="meta",
         read=partial(read_pickled, names_key=b"fine_label_names", labels_key=b"fine_labels"),
     ),
-    "cifar-100-binary.tar.gz": Layout(
+    "cifar-100-binary.tar.gz": FileLayout(
         folder="cifar-100-binary",
         train=("train.bin",),
         test=("test.bin",),

@@ -64,7 +64,7 @@ def plot_spatial_share_and_variance(
     upper, lower = stack_panels(len(members), 2)
     by_depth.draw(upper, variance, members, published, value="variance")
     upper.label("Normalized depth", "Feature map variance")
-    by_depth.draw(lower, share, members, value="share")
+    by_depth.draw(lower, share, members, value="share", from_zero=False)
     return lower.finish("Normalized depth", "Share within images")
 
 

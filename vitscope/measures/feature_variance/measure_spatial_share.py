@@ -43,7 +43,7 @@ MEASURE = Measure(
     needs="latents",
     figures={
         "spatial_share": FigureKind(
-            drawn_by="by_depth", values={"value": "share", "label": _LABEL}
+            drawn_by="by_depth", values={"value": "share", "label": _LABEL, "from_zero": False}
         ),
         "variance_and_share": FigureKind(
             "and_variance", beside=("feature_variance",), published=BY_DEPTH | {"variance"}
