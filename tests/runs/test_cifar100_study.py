@@ -37,15 +37,19 @@ def made(folder: Path, settings: dict[str, Any], *targets: str) -> Workflow:
 
 def test_when_msas_begin_to_reduce_the_variance(tmp_path: Path, study: dict[str, Any]) -> None:
     """As docs/training.md says of 1,000 images, epoch by epoch; and below Fig. 9 of the README."""
-    study["figures"] = {name: study["figures"][name] for name in ("fig9", "fig9_by_epoch")}
-    figures = ("figures/fig9.pdf", "figures/fig9_by_epoch.pdf")
+    names = ("fig9", "fig9_by_epoch", "share_by_epoch")
+    study["figures"] = {name: study["figures"][name] for name in names}
+    figures = [f"figures/{name}.pdf" for name in names]
     run = made(tmp_path, study, *figures, "results/real/tables/claims.md")
-    parts = run.root / "results/real/feature_variance"
-    falls = []
-    for moment in ("vit@epoch_0", "vit@epoch_1", "vit@epoch_3", "vit@epoch_10", "vit@epoch_30"):
-        table = find_table("feature_variance").read(parts / f"{moment}.parquet")
-        falls.append(lowered(table["kind"], table["variance"]))
-    assert [sum(each) for each in falls] == [5, 3, 1, 0, 3]
+    moments = ("vit@epoch_0", "vit@epoch_1", "vit@epoch_3", "vit@epoch_10", "vit@epoch_30", "vit")
+    for measure, column, counts in (
+        ("feature_variance", "variance", [5, 3, 1, 0, 3, 4]),
+        ("spatial_share", "share", [3, 7, 7, 7, 4, 3]),
+    ):
+        parts = run.root / "results/real" / measure
+        tables = [find_table(measure).read(parts / f"{moment}.parquet") for moment in moments]
+        falls = [lowered(table["kind"], table[column]) for table in tables]
+        assert [sum(each) for each in falls] == counts
     table = find_table("feature_variance").read(
         run.root / "results/real/tables/feature_variance.parquet"
     )

@@ -103,6 +103,7 @@ class Job:
     number: str
     state: str
     node: str
+    folder: str
     asked: dict[str, str]
 
 
@@ -209,6 +210,7 @@ class Cluster:
                 job["JobId"],
                 job["JobState"],
                 job["NodeList"],
+                job["WorkDir"],
                 dict(pair.split("=") for pair in job["Tres"].split(",")),
             )
             for job in jobs
