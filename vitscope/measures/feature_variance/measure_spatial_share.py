@@ -41,6 +41,7 @@ PART = Table(
 _LABEL = "Share within images"
 MEASURE = Measure(
     needs="latents",
+    question="What blocks do to feature maps",
     figures={
         "spatial_share": FigureKind(
             drawn_by="by_depth", values={"value": "share", "label": _LABEL, "from_zero": False}

@@ -20,6 +20,7 @@ PART = Table("mean_token_per_image", per_image_columns("share", _MEANING))
 
 MEASURE = Measure(
     needs="latents",
+    question="What becomes of tokens",
     figures={
         "mean_token": FigureKind(
             drawn_by="by_depth", values={"value": "share", "label": "Share of the mean token"}
