@@ -1,5 +1,5 @@
 # The workflow with the versions of envs/constraints.txt; docs/cluster.md says how to build and use it.
-ARG BASE=docker.io/library/debian:bookworm-slim
+ARG BASE=debian:bookworm-slim
 FROM ${BASE}
 RUN apt-get update \
     && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends \
