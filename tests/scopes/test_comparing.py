@@ -39,6 +39,18 @@ def test_every_kind_of_figure(both: Comparison) -> None:
         assert isinstance(both.plot(kind), Figure), kind
 
 
+def test_a_kind_that_not_all_have_is_drawn_of_the_others(
+    both: Comparison, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert "attention_distance" in both.kinds()
+    titles = [axes.get_title() for axes in both.plot("attention_distance").axes]
+    assert "theirs" not in titles
+    assert "attention_distance is left out for theirs" in capsys.readouterr().out
+    assert set(both.claims("attention_distance", "feature_variance")["model"]) == {"mine", "theirs"}
+    with pytest.raises(VitscopeError, match="has no relative position bias"):
+        both.plot("position_bias")
+
+
 def test_figures_call_the_networks_by_their_names(both: Comparison) -> None:
     titles = [axes.get_title() for axes in both.plot("feature_variance").axes]
     assert titles == ["mine", "theirs"]

@@ -59,6 +59,8 @@ SAME: dict[str, Callable[[], Any]] = {
     "from 0 to 1": lambda: pixels().float() / 255,
     "from 0 to 1 in double precision": lambda: pixels().double() / 255,
     "from 0 to 255": lambda: pixels().float(),
+    "from 0 to 255 in bfloat16": lambda: pixels().bfloat16(),
+    "from 0 to 255 in float16": lambda: pixels().half().numpy(),
     "channels last": lambda: pixels().permute(0, 2, 3, 1),
     "loader": lambda: DataLoader(TensorDataset(pixels(), labels()), batch_size=5),
     "loader of images alone": lambda: DataLoader(pixels(), batch_size=5),
@@ -104,6 +106,36 @@ def test_values_between_pixels_are_not_rounded() -> None:
 def test_labels_that_come_with_images(kind: str) -> None:
     scope = vitscope.look(network(), SAME[kind](), mean=MEAN, std=STD)
     assert scope.table("predictions")["label"].tolist() == labels().tolist()
+
+
+class Rowed(Dataset):
+    """Images with labels and more, in any arrangement."""
+
+    def __init__(self, arrange: Callable[[Tensor, int, int], Any]) -> None:
+        self.arrange = arrange
+
+    def __len__(self) -> int:
+        return len(pixels())
+
+    def __getitem__(self, index: int) -> Any:
+        return self.arrange(pixels()[index], int(labels()[index]), index)
+
+
+@pytest.mark.parametrize(
+    "arrange",
+    [
+        lambda image, label, index: {"input": image, "name": "x", "target": label},
+        lambda image, label, index: {"id": index, "labels": label, "pixel_values": image},
+        lambda image, label, index: (image, label, index),
+        lambda image, label, index: (index, image, label),
+        lambda image, label, index: (image, torch.zeros(4), {"box": 1.0}, torch.tensor([label])),
+    ],
+)
+def test_labels_among_more(arrange: Callable[[Tensor, int, int], Any]) -> None:
+    rows = Rowed(arrange)
+    for images in (rows, DataLoader(rows, batch_size=5)):
+        scope = vitscope.look(network(), images, mean=MEAN, std=STD)
+        assert scope.table("predictions")["label"].tolist() == labels().tolist()
 
 
 @pytest.mark.parametrize("form", [Tensor.tolist, Tensor.numpy, lambda each: each.to(torch.uint8)])
@@ -157,7 +189,11 @@ WRONG: dict[str, tuple[Callable[[], Any], dict[str, Any], str]] = {
     "not finite": (lambda: normalized().fill_(np.nan), {}, "not finite"),
     "text": (lambda: np.array([[[["a"]]]]), {}, "allowed: numbers"),
     "a number": (lambda: 3, {}, "`images` is a int, allowed: a tensor"),
-    "an unknown mapping": (lambda: [{"x": 1}], {}, "has the entries x, allowed: one of image"),
+    "an unknown mapping": (
+        lambda: [{"x": 1}],
+        {},
+        r"entries x \(int\), allowed: one of image",
+    ),
     "no folder": (lambda: "nowhere", {"mean": 0, "std": 1, "image_size": 16}, "is not a folder"),
     "a folder of any size": (lambda: "nowhere", {"mean": 0, "std": 1}, "give image_size="),
     "no deviation": (pixels, {"mean": 0, "std": 0}, "std is .* allowed: numbers above 0"),

@@ -53,7 +53,7 @@ def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> 
     """Train the network; a folder without snapshots is an output, too."""
     from vitscope.buildup.proposal import network_to_try
     from vitscope.jobs.opening import open_device, open_images
-    from vitscope.networks.building.family import find_family
+    from vitscope.networks.building.family import build_network
     from vitscope.training.loop import train
     from vitscope.training.seeding import seeded
 
@@ -61,9 +61,7 @@ def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> 
     recipe, mean, std = values["recipe"], network["mean"], network["std"]
     Path(outputs["epochs"]).mkdir(exist_ok=True)
     with seeded(recipe["seed"]):
-        model = find_family(network["family"]).build(
-            network["arch"], network["classes"], network["image_size"], len(mean)
-        )
+        model = build_network(network)
     train(
         model.to(open_device(values["device"])),
         open_images(inputs["train"]),

@@ -44,12 +44,11 @@ def time_pass(study: Study, model: str) -> float:
     """Return the seconds that one image takes through a network, with any weights, on one core."""
     import torch
 
-    from vitscope.networks.building.family import find_family
+    from vitscope.networks.building.family import build_network
 
     entry = study.network(model)
     size, channels = entry["image_size"], len(entry["mean"])
-    family = find_family(entry["family"])
-    network = family.build(entry["arch"], entry["classes"], size, channels).eval()
+    network = build_network(entry).eval()
 
     def seconds(count: int) -> float:
         images = torch.zeros(count, channels, *height_and_width(size))

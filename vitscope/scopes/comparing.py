@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import pandas as pd
 
@@ -12,6 +12,10 @@ from vitscope.errors import VitscopeError
 from vitscope.measures import registry
 from vitscope.scopes.looking import Scope, between
 from vitscope.scopes.scope import OTHERS, Tables
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 
 class _Of(NamedTuple):
@@ -36,6 +40,31 @@ class Comparison(Tables):
         else:
             tables = [_rows(each, name) for each in self._networks]
         return pd.concat(tables, ignore_index=True)
+
+    def kinds(self) -> list[str]:
+        """Return the kinds of figures that can be drawn, of some of the networks at least."""
+        there = {*super().kinds()}.union(*(each.scope.kinds() for each in self._networks))
+        return [kind for kind in registry.kinds() if kind in there]
+
+    def plot(self, kind: str, ax: "Axes | None" = None) -> "Figure":
+        """Draw a figure of a kind, of the networks that have it, and name those that have not.
+
+        With `ax` it is drawn there, if it has a single panel.
+        """
+        return super(Comparison, self._having(kind)).plot(kind, ax)
+
+    def _counted(self, kind: str) -> pd.DataFrame | None:
+        return super(Comparison, self._having(kind))._counted(kind)
+
+    def _having(self, kind: str) -> "Comparison":
+        """Return the networks that have a kind of figure, if there are any; name the others."""
+        if kind in super().kinds():
+            return self
+        having = [each for each in self._networks if kind in each.scope.kinds()]
+        if having:
+            others = ", ".join(e.member.label for e in self._networks if e not in having)
+            print(f"vitscope: {kind} is left out for {others}, which cannot be measured for it.")
+        return Comparison(having) if having else self
 
     def available(self) -> list[str]:
         """Return the names of the tables that exist, or can be made, for all networks."""

@@ -150,36 +150,54 @@ def _items(images: Any) -> Iterator[Any]:
     return iter(images)
 
 
-def _entry(entries: Mapping[str, Any], keys: Sequence[str]) -> Any:
-    return next((entries[key] for key in keys if key in entries), None)
+def _item(item: Any, dimensions: int = 3) -> Piece:
+    """Return an image, or a batch of them, and what labels come with it.
+
+    Both are known by their names; else images are the first that has so many dimensions, and labels
+    the first behind it that could be these.
+    """
+    if not isinstance(item, Mapping | tuple | list):
+        return item, None
+    entries = item if isinstance(item, Mapping) else dict(enumerate(item))
+    named = [key for key in IMAGE_KEYS if key in entries]
+    of_images = next((k for k in (*named, *entries) if _is_image(entries[k], dimensions)), None)
+    if of_images is None:
+        kinds = (f"{key} ({type(each).__name__})" for key, each in entries.items())
+        raise VitscopeError(
+            f"An element of `images` has the entries {', '.join(kinds)}, allowed: one of "
+            f"{', '.join(IMAGE_KEYS)} among them, or an array of {dimensions} dimensions."
+        )
+    images, behind = entries[of_images], [*entries][[*entries].index(of_images) + 1 :]
+    count = len(images) if dimensions > 3 else 1
+    of_labels = [key for key in (*LABEL_KEYS, *behind) if key in entries]
+    found = (_labels(entries[key], count) for key in of_labels)
+    return images, next((labels for labels in found if labels is not None), None)
 
 
-def _item(item: Any) -> tuple[Any, Any]:
-    """Return an image, or a batch of them, and what labels come with it."""
-    if isinstance(item, Mapping):
-        image = _entry(item, IMAGE_KEYS)
-        if image is None:
-            raise VitscopeError(
-                f"An element of `images` has the entries {', '.join(map(str, item))}, allowed: "
-                f"one of {', '.join(IMAGE_KEYS)} among them."
-            )
-        return image, _entry(item, LABEL_KEYS)
-    if isinstance(item, tuple | list):
-        return item[0], item[1] if len(item) > 1 else None
-    return item, None
+def _is_image(value: Any, dimensions: int) -> bool:
+    return isinstance(value, Image.Image) or getattr(value, "ndim", 0) == dimensions
+
+
+def _labels(value: Any, count: int) -> Array | None:
+    """Return a value as so many whole numbers, if it is these."""
+    try:
+        array = _as_array(value)
+    except ValueError:  # Of several lengths.
+        return None
+    return array.reshape(-1) if array.dtype.kind in "iu" and array.size == count else None
 
 
 def _batch(batch: Any) -> Piece:
-    images, labels = _item(batch)
+    images, labels = _item(batch, dimensions=4)
     array = _as_array(images)
     if array.ndim != 4:
         raise VitscopeError(
             f"`images` yields values of the shape {array.shape}, allowed: batches (N, C, H, W)."
         )
-    return array, None if labels is None else np.asarray(_as_array(labels))
+    return array, labels
 
 
-def _stacked(items: Iterator[tuple[Any, Any]], wanted: Wanted) -> Iterator[Piece]:
+def _stacked(items: Iterator[Piece], wanted: Wanted) -> Iterator[Piece]:
     while True:
         group = [item for _, item in zip(range(IMAGES_PER_PIECE), items, strict=False)]
         if not group:
@@ -190,9 +208,8 @@ def _stacked(items: Iterator[tuple[Any, Any]], wanted: Wanted) -> Iterator[Piece
                 f"The images have different shapes, {arrays[0].shape} among them: give arrays of "
                 f"one shape, or pictures of Pillow with image_size=, to which they are cut."
             )
-        labels = [label for _, label in group]
-        known = None if any(each is None for each in labels) else np.array(list(map(int, labels)))
-        yield np.stack(arrays), known
+        known = [label for _, label in group if label is not None]
+        yield np.stack(arrays), np.concatenate(known) if len(known) == len(group) else None
 
 
 def _picture(image: Any, wanted: Wanted) -> Array:

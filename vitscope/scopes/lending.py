@@ -8,17 +8,18 @@ from typing import Any
 import torch
 from torch import nn
 
-from vitscope.networks.building.outputs import give_logits
+from vitscope.networks.building.compiler import is_compiled, uncompiled
+from vitscope.networks.building.outputs import Output, adapt
 from vitscope.networks.building.plain_attention import without_fast_path
 
 
 @contextmanager
-def lend(network: nn.Module, *, logits: bool = False) -> Iterator[nn.Module]:
+def lend(network: nn.Module, *, logits: bool = False, output: Output = None) -> Iterator[nn.Module]:
     """Give a network in evaluation mode; after the block it is as it was, whatever happened there.
 
     That is: its modes, the device and the memory layout of its tensors, the very objects that hold
-    them, and what requires a gradient. With `logits` it returns the logits alone, whatever it
-    returns them in.
+    them, and what requires a gradient. Meanwhile it takes images of any type, and returns the
+    logits alone, with `logits`, or the tensor `output`.
     """
     modes = {module: module.training for module in network.modules()}
     parameters = [(each, each.data, each.requires_grad, each.grad) for each in network.parameters()]
@@ -30,8 +31,10 @@ def lend(network: nn.Module, *, logits: bool = False) -> Iterator[nn.Module]:
     with ExitStack() as stack:
         stack.callback(_give_back, modes, parameters, buffers)
         stack.enter_context(without_fast_path())
-        if logits:
-            stack.callback(network.register_forward_hook(give_logits).remove)
+        if is_compiled(network):
+            stack.enter_context(uncompiled())
+        for hook in adapt(network, logits=logits, output=output):
+            stack.callback(hook.remove)
         yield network.eval()
 
 

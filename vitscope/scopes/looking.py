@@ -24,7 +24,8 @@ from vitscope.measures.given import Parts
 from vitscope.measures.own.compute import measure_maps, read_maps
 from vitscope.measures.per_image import merge
 from vitscope.networks.building import failing
-from vitscope.networks.building.outputs import logits_of
+from vitscope.networks.building.compiler import original
+from vitscope.networks.building.outputs import Output, logits_of, own_type
 from vitscope.networks.finding.cut_point_columns import BLOCKS, CUT_POINT
 from vitscope.scopes.images import Stored, Wanted, store
 from vitscope.scopes.lending import device_of, lend
@@ -219,6 +220,7 @@ def look(
     *,
     name: str | None = None,
     image_size: int | Sequence[int] | None = None,
+    output: Output = None,
     loss: Mapping[str, Any] | None = None,
     analysis: Mapping[str, Any] | None = None,
 ) -> Scope:
@@ -230,22 +232,25 @@ def look(
 
     `points` are the modules to read, in place of the cut points that are found. `name` is the name
     of the network in tables and figures, `image_size` the side to which pictures are cropped, or
-    height and width, `loss` the weight decay and the augmentation of its training, and `analysis`
-    the settings of measures; the last two are written as in a study.
+    height and width, `output` the name or number of the tensor that holds the logits, where the
+    network returns several, `loss` the weight decay and the augmentation of its training, and
+    `analysis` the settings of measures; the last two are written as in a study.
 
     The network is borrowed for each measurement, and unchanged afterwards.
     """
     if not isinstance(model, nn.Module):
         raise VitscopeError(f"`model` is a {type(model).__name__}, allowed: a torch.nn.Module.")
+    model = original(model)
     place = device_of(model) if device is None else torch.device(device)
     folder = TemporaryDirectory(prefix="vitscope-")
     try:
         wanted = Wanted(mean, std, check_size(image_size), _own_settings(model))
-        stored = store(images, labels, wanted, partial(_classes, model), Path(folder.name))
+        stored = store(images, labels, wanted, partial(_classes, model, output), Path(folder.name))
         study = describe_study(
             name or type(model).__name__,
             stored,
             points=points,
+            output=output,
             loss=loss,
             analysis=analysis,
         )
@@ -264,10 +269,9 @@ def _own_settings(model: nn.Module) -> Mapping[str, Any]:
     return found if isinstance(found, Mapping) else {}
 
 
-def _classes(model: nn.Module, shape: tuple[int, ...]) -> int | None:
+def _classes(model: nn.Module, chosen: Output, shape: tuple[int, ...]) -> int | None:
     """Return how many classes a network tells apart, None if what it returns are no logits."""
-    tensor = next(model.parameters(), torch.zeros(0))
-    images = torch.zeros(2, *shape, dtype=tensor.dtype, device=tensor.device)
+    images = torch.zeros(2, *shape, dtype=own_type(model), device=device_of(model))
     with lend(model) as network, torch.inference_mode():
         try:
             output = network(images)
@@ -280,7 +284,9 @@ def _classes(model: nn.Module, shape: tuple[int, ...]) -> int | None:
                 f"{reason}"
             ) from error
     try:
-        logits = logits_of(output)
+        logits = logits_of(output, chosen)
     except VitscopeError:
+        if chosen is not None:
+            raise
         return None
     return logits.shape[1] if logits.ndim == 2 and logits.shape[1] > 1 else None

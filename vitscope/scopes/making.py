@@ -5,7 +5,7 @@ Files have the places that they have in the workflow, below a folder of one's ow
 
 import shutil
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -28,7 +28,7 @@ from vitscope.networks.attention.finding import find_attention
 from vitscope.networks.finding.block_table import read_cut_points
 from vitscope.networks.finding.cut_point_columns import BLOCKS
 from vitscope.scopes.bars import bar
-from vitscope.scopes.lending import lend
+from vitscope.scopes.lending import device_of, lend
 from vitscope.settings.keys import Video
 from vitscope.settings.snapshots import END
 from vitscope.settings.study import Study
@@ -61,7 +61,7 @@ class Maker:
         path = self.path(table)
         if not path.is_file():
             if table == "blocks":
-                with lend(self._network) as network:
+                with self._lent() as network:
                     self._run("list_blocks", {"network": network}, {"blocks": str(path)})
             elif table == "predictions":
                 self._predict()
@@ -116,14 +116,25 @@ class Maker:
 
     def _without_classes(self, table: str) -> str | None:
         if self.study.models[self.model].classes is None:
-            return f"{table} needs a network that tells classes apart, and this one has no logits."
+            return f"{table} needs a network that tells classes apart: {self._without_logits}"
         if (self.images.labels < 0).any():
             return f"{table} needs the classes of the images: give labels=."
         return None
 
     @cached_property
+    def _without_logits(self) -> str:
+        """Say why what the network returns are no logits."""
+        images = self.images.normalize(slice(2), self._settings["mean"], self._settings["std"])
+        try:
+            with lend(self._network, logits=True) as network, torch.inference_mode():
+                shape = "x".join(map(str, network(images.to(device_of(network))).shape))
+        except VitscopeError as error:
+            return str(error)
+        return f"this one has no logits, but returns a tensor {shape} for {len(images)} images."
+
+    @cached_property
     def _without_attention(self) -> str | None:
-        with lend(self._network) as network:
+        with self._lent() as network:
             points = read_cut_points(self.make("blocks"))
             return explain_none(find_attention(network, self._settings, points))
 
@@ -177,7 +188,7 @@ class Maker:
             inputs = {"predictions": self.make("predictions"), "images": self.images}
             self._run("measure_predictions", inputs, outputs, names)
         elif measure.needs == "network":
-            with lend(self._network, logits=True) as network:
+            with self._lent() as network:
                 self._run("measure_network", {"checkpoint": network}, outputs, names)
         elif measure.in_parts:
             inputs = {"parts": self.parts(measure_of_parts(measure))}
@@ -193,7 +204,7 @@ class Maker:
         size = BLOCKS.read(blocks)[["channels", "height", "width"]].prod(axis=1).sum()
         most = min(self.study.analysis.shard_size, len(self.images))
         with (
-            self._running("feature maps", self.study.images(self.model), logits=False) as network,
+            self._running("feature maps", self.study.images(self.model)) as network,
             _scratch(4 * int(size) * most) as folder,
         ):
             for shard in range(self.study.shards(self.model)):
@@ -251,12 +262,14 @@ class Maker:
         known = work is not None and not work.most and work.keeps == "pass"
         return work.passes if work is not None and known else None
 
+    def _lent(self) -> AbstractContextManager[nn.Module]:
+        model = self.study.models[self.model]
+        return lend(self._network, logits=model.classes is not None, output=model.output)
+
     @contextmanager
-    def _running(
-        self, what: str, images: float | None, *, logits: bool = True
-    ) -> Iterator[nn.Module]:
+    def _running(self, what: str, images: float | None) -> Iterator[nn.Module]:
         """Lend the network to a measurement, and show how far that is."""
-        with lend(self._network, logits=logits) as network, bar(network, what, images):
+        with self._lent() as network, bar(network, what, images):
             yield network
 
     def video(self, source: Path, out: Path, settings: dict[str, Any]) -> None:
@@ -271,7 +284,7 @@ class Maker:
         place = {"model": self.model, "source": {"path": str(source)}}
         video = msgspec.convert(settings | place, Video)
         files = {"blocks": self.make("blocks"), "source": source.expanduser()}
-        with self._running("frames", settings["frames"], logits=False) as network:
+        with self._running("frames", settings["frames"]) as network:
             study = replace(self.study, videos={"video": video})
             inputs = {"checkpoint": network, **files}
             names = {"video": "video"}

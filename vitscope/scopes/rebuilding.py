@@ -1,6 +1,6 @@
 """Build the network of a saved study in a process of its own, as jobs do, and run it.
 
-`python -m vitscope.scopes.rebuilding STUDY IMAGES LOGITS` reads normalized images and writes what
+`python -m vitscope.scopes.rebuilding STUDY IMAGES RETURNED` reads normalized images and writes what
 the network makes of them.
 """
 
@@ -12,14 +12,14 @@ import numpy as np
 import torch
 
 from vitscope.errors import VitscopeError
-from vitscope.networks.building.outputs import logits_of
+from vitscope.networks.building.outputs import tensors_of, widened
 from vitscope.networks.checkpoints.conversion import convert
 from vitscope.networks.checkpoints.loading import load_model
 from vitscope.studies.loading import load_study
 
 
-def logits_again(file: Path, images: torch.Tensor) -> torch.Tensor:
-    """Return the logits of the one network of a study, built from its description and weights."""
+def returned_again(file: Path, images: torch.Tensor) -> list[torch.Tensor]:
+    """Return what the one network of a study does, built from its description and weights."""
     study = load_study(file)
     ((name, model),) = study.models.items()
     network = study.network(name)
@@ -28,17 +28,17 @@ def logits_again(file: Path, images: torch.Tensor) -> torch.Tensor:
         convert(Path(model.checkpoint["path"]), network, target, label=name, origin="saved")
         again = load_model(target, network)
     with torch.inference_mode():
-        return logits_of(again(images))
+        return [widened(each) for each in tensors_of(again(images))]
 
 
 def main() -> None:
     """Do so; what is wrong ends in one sentence."""
-    study, images, logits = map(Path, sys.argv[1:])
+    study, images, returned = map(Path, sys.argv[1:])
     try:
-        made = logits_again(study, torch.from_numpy(np.load(images)))
+        made = returned_again(study, torch.from_numpy(np.load(images)))
     except VitscopeError as error:
         sys.exit(str(error))
-    np.save(logits, made.numpy())
+    np.savez(returned, *(each.numpy() for each in made))
 
 
 if __name__ == "__main__":

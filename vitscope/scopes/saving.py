@@ -17,8 +17,9 @@ from torch import Tensor, nn
 
 from vitscope.data.split import Split
 from vitscope.errors import VitscopeError
+from vitscope.files.arrays import Array
 from vitscope.files.whole import atomic_path, write_text
-from vitscope.networks.building.outputs import logits_of
+from vitscope.networks.building.outputs import tensors_of, widened
 from vitscope.networks.building.own_code import INSTALLED, OwnCode
 from vitscope.scopes.lending import device_of, lend
 from vitscope.scopes.study import IMAGES, WEIGHTS
@@ -64,7 +65,7 @@ def save(
     file = folder / f"{folder.resolve().name}.yaml"
     settings = _settings(study, kinds, folder, family, arch)
     write_text(file, _heading(folder) + yaml.safe_dump(settings, sort_keys=False))
-    _prove(file, network, _first(images, study), arch)
+    _prove(file, study, network, _first(images, study), arch)
     return file
 
 
@@ -181,12 +182,15 @@ def _first(images: Split, study: Study) -> Tensor:
     return images.normalize(slice(PROOFS), model.mean, model.std)
 
 
-def _prove(file: Path, network: nn.Module, batch: Tensor, arch: Settings) -> None:
+def _prove(file: Path, study: Study, network: nn.Module, batch: Tensor, arch: Settings) -> None:
     """Refuse a study whose network is another one, by what it makes of some images."""
-    with lend(network) as lent, torch.inference_mode():
-        theirs = logits_of(lent(batch.to(device_of(network)))).float().cpu().numpy()
+    ((_, model),) = study.models.items()
+    logits = model.classes is not None
+    with lend(network, logits=logits, output=model.output) as lent, torch.inference_mode():
+        returned = tensors_of(lent(batch.to(device_of(network))))
+        theirs = [widened(each).cpu().numpy() for each in returned]
     with TemporaryDirectory(prefix="vitscope-") as folder:
-        given, found = Path(folder) / "images.npy", Path(folder) / "logits.npy"
+        given, found = Path(folder) / "images.npy", Path(folder) / "returned.npz"
         np.save(given, batch.numpy())
         command = [
             sys.executable,
@@ -198,11 +202,34 @@ def _prove(file: Path, network: nn.Module, batch: Tensor, arch: Settings) -> Non
         lines = done.stderr.strip().splitlines()
         reason = lines[-1] if done.returncode and lines else ""
         if not reason:
-            ours = np.load(found)
-            if ours.shape != theirs.shape or not np.allclose(ours, theirs, rtol=1e-4, atol=1e-5):
+            with np.load(found) as ours:
+                same = len(ours) == len(theirs) and all(map(_alike, ours.values(), theirs))
+            if not same:
                 reason = "its outputs are others"
     if reason:
         raise VitscopeError(
             f"The network cannot be built again as {arch} says ({reason.rstrip('.')}): give make=, "
             f"the function or class that returns it, and the keywords that it takes."
+            f"{_example(network)}"
         )
+
+
+def _alike(ours: Array, theirs: Array) -> bool:
+    return ours.shape == theirs.shape and np.allclose(ours, theirs, rtol=1e-4, atol=1e-5)
+
+
+def _example(network: nn.Module) -> str:
+    """Show what to give for a network of Hugging Face, which is built from a configuration."""
+    config: Any = getattr(network, "config", None)
+    if not hasattr(config, "to_diff_dict"):
+        return ""
+    kind, settings = type(network).__name__, type(config).__name__
+    usual = type(config)().to_dict() | {"num_labels": type(config)().num_labels}
+    own = config.to_dict() | {"num_labels": config.num_labels}
+    plain = {key: own[key] for key in usual if isinstance(own.get(key), int | float | str)}
+    changed = "".join(f", {key}={value!r}" for key, value in plain.items() if value != usual[key])
+    return (
+        f" For example, in a file net.py: `from transformers import {settings}, {kind}` and `def "
+        f"build(**settings): return {kind}({settings}(**settings))`; then `from net import build` "
+        f"and `scope.save(folder, make=build{changed})`."
+    )

@@ -8,6 +8,7 @@ from typing import Any
 from vitscope.errors import VitscopeError
 from vitscope.image_size import ImageSize, in_short
 from vitscope.measures import registry
+from vitscope.networks.building.outputs import Output
 from vitscope.scopes.images import DATASET, SPLIT, Stored
 from vitscope.settings.keys import Augmented, Dataset, Loss, Model, Settings, Video
 from vitscope.settings.schema import check, fill
@@ -28,6 +29,7 @@ def describe_study(
     stored: Stored,
     *,
     points: Sequence[Mapping[str, Any]] | None,
+    output: Output,
     loss: Mapping[str, Any] | None,
     analysis: Mapping[str, Any] | None,
 ) -> Study:
@@ -43,6 +45,8 @@ def describe_study(
     if points is not None:
         listed = [dict(point) for point in points]
         model["points"] = _checked(listed, schema_of(Model)["properties"]["points"], "points")
+    if output is not None:
+        model["output"] = output
     images = len(stored.split)
     settings: Settings = {
         "title": f"{name}, looked at in memory",

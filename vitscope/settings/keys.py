@@ -286,6 +286,10 @@ class Model:
         type=["integer", "null"],
         minimum=2,
     )
+    output: int | str | None = optional(
+        "Which tensor the logits are, where the network returns several: its name, as "
+        "`pooler_output`, or its number from 0.",
+    )
     mean: Channels = optional(
         "Mean of the pixels that the model expects; the data set's if left out.", **MEANS
     )

@@ -6,7 +6,8 @@ Every key is said once: its name and its type, its default, what it means, and w
 from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import MISSING, Field, field, fields, is_dataclass
-from functools import cache, partial
+from functools import cache, partial, reduce
+from operator import or_
 from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
@@ -73,7 +74,7 @@ def _key(key: Field[Any], type_: Any) -> Schema:
 def _given(type_: Any) -> Any:
     """Return the type of an optional key where it is given."""
     if get_origin(type_) in (Union, UnionType):
-        (type_,) = (each for each in get_args(type_) if each is not NoneType)
+        return reduce(or_, (each for each in get_args(type_) if each is not NoneType))
     return type_
 
 

@@ -115,7 +115,8 @@ class Study:
     def network(self, model: str) -> Settings:
         """Return what it takes to build and feed a model, as plain values."""
         entry, data = self.models[model], self.dataset_of(model)
-        return {
+        output = {} if entry.output is None else {"output": entry.output}
+        return output | {
             "family": entry.family,
             "arch": entry.arch,
             "mean": list(entry.mean),

@@ -11,19 +11,21 @@ from torch import Tensor, nn
 
 from vitscope.errors import quoted
 from vitscope.networks.attention.reading import Attention, Weights, attending, in_heads_of
+from vitscope.networks.building.outputs import own_type
 from vitscope.networks.finding.modes import Args, Kwargs, OperationMode, first_tensor
 from vitscope.networks.finding.operations import PRODUCTS, is_fused_attention, plain_name
 
-# Of the largest output: what rounding makes of float32.
-TOLERANCE = 1e-4
+# Of the largest output: what rounding makes of float32, and how many times that of other types.
+TOLERANCE, ROUNDINGS = 1e-4, 4
 
 
 def unlike(model: nn.Module, attentions: Sequence[Attention], images: Tensor) -> list[str]:
     """Say of which attention the output is not what was read times the values."""
+    tolerance = max(TOLERANCE, ROUNDINGS * torch.finfo(own_type(model)).eps)
     return [
         f"the attention of {quoted(name)} is not what was read of it"
         for name, difference in differences(model, attentions, images).items()
-        if not difference <= TOLERANCE
+        if not difference <= tolerance
     ]
 
 

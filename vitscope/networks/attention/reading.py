@@ -17,6 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from vitscope.errors import VitscopeError, quoted
+from vitscope.networks.building.outputs import widened
 from vitscope.networks.building.plain_attention import without_fast_path
 from vitscope.networks.finding.modes import Args, Kwargs, ModuleMode
 from vitscope.networks.finding.operations import (
@@ -145,7 +146,7 @@ class _Fused:
 
     def at(self, places: npt.NDArray[np.int64]) -> Tensor:
         """Return the attention at some places."""
-        query, key = _at(self._query, places), _at(self._key, places)
+        query, key = (widened(_at(each, places)) for each in (self._query, self._key))
         scores = torch.matmul(query * self._scale, key.transpose(-2, -1))
         if self._causal:
             ones = torch.ones(scores.shape[-2:], dtype=torch.bool, device=scores.device)

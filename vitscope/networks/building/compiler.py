@@ -17,6 +17,7 @@ from types import FunctionType, ModuleType
 from typing import Any
 
 import torch
+from torch.nn import Module
 
 COMPILER = "torch._dynamo"
 UTILS = "torch._dynamo.utils"
@@ -78,6 +79,20 @@ def deferred_compiler() -> Iterator[None]:
     finally:
         sys.meta_path.remove(finder)
         _forget_deferred()
+
+
+def original(network: Module) -> Module:
+    """Return the network that one is which `torch.compile` returned, or the network itself."""
+    found: Module = getattr(network, "_orig_mod", network)
+    return found
+
+
+def is_compiled(network: Module) -> bool:
+    """Tell whether a network is compiled, or a module of it."""
+    return any(
+        module._compiled_call_impl is not None or hasattr(module, "_orig_mod")
+        for module in network.modules()
+    )
 
 
 @contextmanager

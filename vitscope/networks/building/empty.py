@@ -8,7 +8,8 @@ import torch
 from torch import Tensor, nn
 
 from vitscope.image_size import ImageSize
-from vitscope.networks.building.family import find_family
+from vitscope.networks.building.compiler import is_compiled
+from vitscope.networks.building.family import build_network, find_family
 
 # What a study says of a network: `family`, `arch`, `classes`, `image_size`, and by the length of
 # `mean` its channels.
@@ -23,30 +24,31 @@ def build_empty(
     channels: int = 3,
 ) -> nn.Module:
     """Build a model that has names and shapes and, where its family can, no values."""
-    found = find_family(family)
-    device = torch.device("meta" if found.without_values else "cpu")
-    with torch.random.fork_rng(devices=()), device:
-        return found.build(arch, num_classes, image_size, channels)
+    mean = [0.0] * channels
+    described = {"family": family, "arch": arch, "image_size": image_size, "mean": mean}
+    return empty_network({**described, "classes": num_classes})
 
 
 def empty_network(network: Network) -> nn.Module:
     """Build the network of a model of a study, to be filled."""
-    return build_empty(
-        network["family"],
-        network["arch"],
-        network["classes"],
-        network["image_size"],
-        len(network["mean"]),
-    )
+    without_values = find_family(network["family"]).without_values
+    device = torch.device("meta" if without_values else "cpu")
+    with torch.random.fork_rng(devices=()), device:
+        return _uncompiled(build_network(network))
 
 
 def drawn_network(network: Network, seed: int = 0) -> nn.Module:
     """Build the network of a model of a study with its own values, drawn the same every time."""
     with torch.random.fork_rng(devices=()):
         torch.manual_seed(seed)
-        return find_family(network["family"]).build(
-            network["arch"], network["classes"], network["image_size"], len(network["mean"])
-        )
+        return _uncompiled(build_network(network))
+
+
+def _uncompiled(model: nn.Module) -> nn.Module:
+    """Let a network that compiles parts of itself run step by step, up to the end of the job."""
+    if is_compiled(model):
+        torch.compiler.set_stance("force_eager")
+    return model
 
 
 def parameter_names(network: Network) -> list[str]:

@@ -54,13 +54,18 @@ class Family:
         num_classes: int | None,
         image_size: ImageSize,
         channels: int = 3,
+        output: int | str | None = None,
     ) -> "nn.Module":
         """Build the network that `arch` describes, with its random initialization.
 
-        Without classes it has no classifier: networks are then built for 0 classes.
+        Without classes it has no classifier: networks are then built for 0 classes. `output` is
+        which tensor of several its logits are.
         """
+        # Imported here: a family is known without torch.
+        from vitscope.networks.building.outputs import adapt
+
         try:
-            return self.network(arch, num_classes or 0, image_size, channels)
+            network = self.network(arch, num_classes or 0, image_size, channels)
         except VitscopeError:
             raise
         except Exception as error:  # Networks refuse dimensions with errors of many types.
@@ -71,6 +76,8 @@ class Family:
                 f"No network can be built from arch {dict(arch)} for {classes} classes and "
                 f"{height}x{width} images{hint}: {reason}."
             ) from error
+        adapt(network, logits=bool(num_classes), output=output)
+        return network
 
 
 def family_names() -> list[str]:
@@ -128,6 +135,17 @@ def find_family(name: str) -> Family:
     _check(name)
     family: Family = importlib.import_module(module_of(name)).FAMILY
     return family
+
+
+def build_network(network: Mapping[str, Any]) -> "nn.Module":
+    """Build the network of a model of a study, which is described as `Study.network` does."""
+    return find_family(network["family"]).build(
+        network["arch"],
+        network["classes"],
+        network["image_size"],
+        len(network["mean"]),
+        network.get("output"),
+    )
 
 
 def _check(name: str) -> None:

@@ -1,35 +1,120 @@
-"""What networks return: logits, or something that holds them."""
+"""What networks take and return: images of a type; logits, or something that holds them."""
 
 from collections.abc import Mapping
+from functools import partial
+from itertools import chain
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 from torch.utils._pytree import tree_leaves
+from torch.utils.hooks import RemovableHandle
 
-from vitscope.errors import VitscopeError
+from vitscope.errors import VitscopeError, nearest, quoted
+
+# Which tensor of several the logits are: its name, or its number from 0.
+Output = int | str | None
 
 
-def logits_of(output: Any) -> Tensor:
-    """Return the logits from what a network returned: a tensor, or what holds one.
+def adapt(network: nn.Module, *, logits: bool, output: Output = None) -> list[RemovableHandle]:
+    """Let a network take images of any type and, with `logits`, return these alone.
 
-    Of a mapping or an object the entry `logits` is taken, as networks of Hugging Face have it, and
-    else its one tensor.
+    With `output` it returns this tensor in any case.
     """
-    if isinstance(output, Tensor):
-        return output
-    mapped = isinstance(output, Mapping)
-    named = output.get("logits") if mapped else getattr(output, "logits", None)
-    if isinstance(named, Tensor):
-        return named
-    tensors = [leaf for leaf in tree_leaves(output) if isinstance(leaf, Tensor)]
-    if len(tensors) == 1:
-        return tensors[0]
-    raise VitscopeError(
-        f"The network returned a {type(output).__name__} of {len(tensors)} tensors, allowed: the "
-        f"logits alone, or an object or mapping that holds them as 'logits'."
+    hooks = [network.register_forward_pre_hook(_in_own_type)]
+    if logits or output is not None:
+        hooks.append(network.register_forward_hook(partial(_give_logits, output=output)))
+    return hooks
+
+
+def own_type(network: nn.Module) -> torch.dtype:
+    """Return the type that a network computes in, which its first weights tell."""
+    tensors = chain(network.parameters(), network.buffers())
+    types = (tensor.dtype for tensor in tensors if tensor.is_floating_point())
+    return next(types, torch.float32)
+
+
+def widened(tensor: Tensor) -> Tensor:
+    """Return a tensor of 32 bits or more: what is measured is not rounded further."""
+    return tensor.float() if tensor.itemsize < 4 else tensor
+
+
+def _in_own_type(network: nn.Module, args: tuple[Any, ...]) -> tuple[Any, ...]:
+    kind = own_type(network)
+    return tuple(
+        each.to(kind) if isinstance(each, Tensor) and each.is_floating_point() else each
+        for each in args
     )
 
 
-def give_logits(network: nn.Module, args: Any, output: Any) -> Tensor:
-    """Let a network return the logits alone, as a hook of its forward pass."""
-    return logits_of(output)
+def _give_logits(network: nn.Module, args: Any, returned: Any, *, output: Output) -> Tensor:
+    return widened(logits_of(returned, output))
+
+
+def logits_of(returned: Any, output: Output = None) -> Tensor:
+    """Return the logits from what a network returned: a tensor, or what holds one.
+
+    Of several tensors it is `output`; else the entry `logits`, as networks of Hugging Face have
+    it, or the one tensor that there is.
+    """
+    named = _entries(returned)
+    if output is not None:
+        return _chosen(returned, named, str(output))
+    if isinstance(returned, Tensor):
+        return returned
+    if "logits" in named:
+        return named["logits"]
+    tensors = tensors_of(returned)
+    if len(tensors) == 1:
+        return tensors[0]
+    raise VitscopeError(
+        f"The network returned a {type(returned).__name__} of {len(tensors)} tensors, allowed: the "
+        f"logits alone, or an object or mapping that holds them as 'logits'.{_advise(named)}"
+    )
+
+
+def tensors_of(returned: Any) -> list[Tensor]:
+    """Return all tensors that a network returned."""
+    held = returned if isinstance(returned, Tensor) else [*_values(returned).values()]
+    return [leaf for leaf in tree_leaves(held) if isinstance(leaf, Tensor)]
+
+
+def _values(returned: Any) -> Mapping[Any, Any]:
+    if isinstance(returned, Mapping):
+        return returned
+    if isinstance(returned, tuple | list):
+        names = getattr(returned, "_fields", range(len(returned)))
+        return dict(zip(names, returned, strict=True))
+    return getattr(returned, "__dict__", {})
+
+
+def _entries(returned: Any) -> dict[str, Tensor]:
+    """Return the tensors that may be chosen, by their names."""
+    if isinstance(returned, Tensor):
+        return {}
+    named = _values(returned).items()
+    return {str(name): value for name, value in named if isinstance(value, Tensor)}
+
+
+def _chosen(returned: Any, named: Mapping[str, Tensor], output: str) -> Tensor:
+    if output not in named:
+        there = ", ".join(named) or "none that has a name"
+        raise VitscopeError(
+            f"output: the network returned a {type(returned).__name__} without a tensor "
+            f"{quoted(output)}; there are {there}.{nearest(output, named)}"
+        )
+    return named[output]
+
+
+def _advise(named: Mapping[str, Tensor]) -> str:
+    """Say how to choose one of several tensors."""
+    if not named:
+        return ""
+    shapes = (f"{name} ({'x'.join(map(str, each.shape))})" for name, each in named.items())
+    # Logits have two dimensions.
+    name = next((name for name, each in named.items() if each.ndim == 2), next(iter(named)))
+    value = name if name.isdecimal() else f'"{name}"'
+    return (
+        f" It holds {', '.join(shapes)}: say which the logits are, as `output: {name}` with the "
+        f"model in a study, or look(..., output={value})."
+    )

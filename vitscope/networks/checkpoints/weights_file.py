@@ -16,6 +16,7 @@ _FILE_DTYPES = {
     torch.float32: "F32",
     torch.float64: "F64",
     torch.float16: "F16",
+    torch.bfloat16: "BF16",
     torch.int64: "I64",
     torch.int32: "I32",
     torch.uint8: "U8",
@@ -53,5 +54,7 @@ def _dtype(name: str, tensor: Tensor) -> str:
 
 
 def _array(name: str, tensor: Tensor) -> npt.NDArray[Any]:
-    array: npt.NDArray[Any] = tensor.contiguous().numpy()
+    tensor = tensor.contiguous()
+    raw = tensor.view(torch.uint16) if tensor.dtype is torch.bfloat16 else tensor
+    array: npt.NDArray[Any] = raw.numpy()
     return array.astype(DTYPES[_dtype(name, tensor)], copy=False)

@@ -17,6 +17,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from vitscope.errors import VitscopeError
 from vitscope.networks.building.compiler import uncompiled
+from vitscope.networks.building.failing import explain_failure
 from vitscope.networks.finding.block_table import Part
 from vitscope.networks.finding.capture import capturing
 from vitscope.networks.finding.cut_points import CutPoint, write_points
@@ -66,6 +67,10 @@ def list_blocks(
         return on_shapes(model.eval(), network, count_parts)
     except VitscopeError as error:
         raise VitscopeError(f"models.{name}: {error}") from error
+    except Exception as error:
+        if reason := explain_failure(error):
+            raise VitscopeError(f"models.{name}: {reason}") from error
+        raise
 
 
 def _check_outputs(outputs: tuple[int, ...], classes: int | None) -> None:

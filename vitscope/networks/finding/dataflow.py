@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils._pytree import tree_leaves, tree_map
 
-from vitscope.networks.building.outputs import logits_of
+from vitscope.networks.building.outputs import tensors_of
 from vitscope.networks.building.plain_attention import without_fast_path
 from vitscope.networks.finding.cut_points import At, OperationId
 from vitscope.networks.finding.modes import (
@@ -135,7 +135,7 @@ def record(
     recorder = _Recorder(model, images, values)
     with without_fast_path(), recorder:
         output = (run or model)(images)
-    return recorder.finish(logits_of(output))
+    return recorder.finish(tensors_of(output))
 
 
 class _Recorder(ModuleMode):  # type: ignore[no-untyped-call]
@@ -232,12 +232,16 @@ class _Recorder(ModuleMode):  # type: ignore[no-untyped-call]
         if value is not None:
             self._passages.append(Passage(value, module, at))
 
-    def finish(self, logits: Tensor) -> Dataflow:
-        """Return what was recorded."""
-        result = self._values.get(id(logits))
-        if result is None:
+    def finish(self, returned: Sequence[Tensor]) -> Dataflow:
+        """Return what was recorded; of several tensors, up to the end of the longest way."""
+        results = [self._values[id(each)] for each in returned if id(each) in self._values]
+        if not results:
             raise ValueError("the result does not depend on the images")
-        return Dataflow(self._images, self._operations, result, self._passages, self._calls)
+        recorded = (
+            Dataflow(self._images, self._operations, result, self._passages, self._calls)
+            for result in results
+        )
+        return max(recorded, key=lambda flow: len(flow.dominators()))
 
 
 class _Constants:

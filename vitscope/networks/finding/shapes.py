@@ -1,6 +1,8 @@
 """Run a network on shapes alone: on torch's meta device, with or without weights."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from copy import copy
 from functools import partial
 from typing import Any, TypeVar
 
@@ -10,6 +12,7 @@ from torch.func import functional_call
 
 from vitscope.errors import VitscopeError
 from vitscope.image_size import height_and_width
+from vitscope.networks.building.outputs import own_type
 from vitscope.networks.finding.dataflow import record
 
 # Runs a network.
@@ -22,8 +25,7 @@ def blank_images(
 ) -> Tensor:
     """Return two blank images for a model, which a study describes as `network`."""
     shape = (2, len(network["mean"]), *height_and_width(network["image_size"]))
-    dtype = next((tensor.dtype for tensor in model.parameters()), torch.float32)
-    return torch.zeros(shape, dtype=dtype, device=device)
+    return torch.zeros(shape, dtype=own_type(model), device=device)
 
 
 def on_shapes(
@@ -34,7 +36,8 @@ def on_shapes(
     Nothing is computed where the network can run on shapes alone; else it runs on a CPU.
     """
     try:
-        return make(_without_values(model), blank_images(model, network, "meta"))
+        with _keeping_attributes(model):
+            return make(_without_values(model), blank_images(model, network, "meta"))
     except VitscopeError:
         raise
     except Exception:
@@ -56,8 +59,32 @@ def _refuse_choices(model: nn.Module, network: Mapping[str, Any]) -> None:
     if len(paths) > 1:
         raise VitscopeError(
             "the network does other things for other images: one that chooses its path by the "
-            "images cannot be read."
+            "images cannot be read; a part of it that does not, such as its backbone, can."
         )
+
+
+@contextmanager
+def _keeping_attributes(model: nn.Module) -> Iterator[None]:
+    """Give modules back what they had of their own: what they keep of shapes has no values."""
+    of_torch = vars(nn.Module()).keys()
+    modules = [vars(module) for module in model.modules()]
+    kept = [(each, {name: each[name] for name in each.keys() - of_torch}) for each in modules]
+    contents = [
+        (value, copy(value))
+        for _, before in kept
+        for value in before.values()
+        if isinstance(value, dict | list)
+    ]
+    try:
+        yield
+    finally:
+        for attributes, before in kept:
+            for name in attributes.keys() - of_torch:
+                del attributes[name]
+            attributes.update(before)
+        for value, content in contents:
+            value.clear()
+            value.update(content) if isinstance(value, dict) else value.extend(content)
 
 
 def _without_values(model: nn.Module) -> Run:

@@ -334,7 +334,7 @@ def test_a_name_that_is_taken_is_refused(tmp_path: Path) -> None:
 
 
 def test_weights_that_cannot_be_written_are_refused(tmp_path: Path) -> None:
-    write(tmp_path, net="import torch\ndef net(): return torch.nn.Linear(2, 2).bfloat16()")
+    write(tmp_path, net="import torch\ndef net(): return torch.nn.Linear(2, 2).to(torch.complex64)")
     entry = network(tmp_path, file="net.py", make="net")
-    with pytest.raises(VitscopeError, match=r"holds weight as torch\.bfloat16, which is not"):
+    with pytest.raises(VitscopeError, match=r"holds weight as torch\.complex64, which is not"):
         convert_made(entry, tmp_path / "out", label="Net", origin="made")

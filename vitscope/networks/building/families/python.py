@@ -11,8 +11,8 @@ from torch import nn
 
 from vitscope.errors import VitscopeError
 from vitscope.image_size import ImageSize
+from vitscope.networks.building.compiler import original
 from vitscope.networks.building.family import Family
-from vitscope.networks.building.outputs import give_logits
 from vitscope.networks.building.own_code import keywords
 from vitscope.networks.building.own_run import call
 from vitscope.networks.building.timm_import import declare
@@ -57,8 +57,7 @@ def network(
             f"{arch.get('file', arch.get('module'))}: {arch['make']} returned an object of the "
             f"type {type(made).__name__}, which is no torch.nn.Module: return the network."
         )
-    made.register_forward_hook(give_logits)
-    return made
+    return original(made)
 
 
 FAMILY = Family(network, without_values=False)
