@@ -227,7 +227,7 @@ def test_detectors_end_in_a_sentence_or_are_read(kind: str, sentence: str) -> No
 @pytest.fixture
 def described(tmp_path: Path) -> Callable[..., dict[str, Any]]:
     """Return what a study says of a network that is made by a function of NET."""
-    file = tmp_path / "net.py"
+    file = tmp_path / "brought.py"
     file.write_text(NET)
 
     def describe(make: str, classes: int | None = CLASSES, **more: Any) -> dict[str, Any]:
@@ -273,8 +273,8 @@ def test_a_network_of_transformers_is_saved_as_the_sentence_shows(
     (example,) = re.findall(r"`(scope\.save.*)`", str(caught.value))
     call = ast.parse(example, mode="eval").body
     assert isinstance(call, ast.Call)
-    (tmp_path / "net.py").write_text(NET)
+    (tmp_path / "of_transformers.py").write_text(NET)
     monkeypatch.syspath_prepend(tmp_path)
     keywords = {each.arg: ast.literal_eval(each.value) for each in call.keywords[1:]}
-    file = scope.save(tmp_path / "saved", import_module("net").build, **keywords)
+    file = scope.save(tmp_path / "saved", import_module("of_transformers").build, **keywords)
     assert load_study(file).models[scope.name].output == "pooler_output"
