@@ -45,3 +45,8 @@ def mini(name: str, seed: int = 0) -> tuple[nn.Module, list[CutPoint]]:
 def mini_blocks(name: str) -> Blocks:
     """Return the blocks of a model of the bundled study, which do not depend on its weights."""
     return list_blocks(name, build_empty_mini(name), described())
+
+
+def hooks_of(model: nn.Module) -> list[dict[int, object]]:
+    """Return the hooks of all modules of a network."""
+    return [{**each._forward_hooks, **each._forward_pre_hooks} for each in model.modules()]

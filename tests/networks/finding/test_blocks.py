@@ -12,7 +12,7 @@ from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
 from tests.helpers.golden import ARCHS, Golden
-from tests.helpers.networks import described, every_mini, mini, mini_blocks
+from tests.helpers.networks import described, every_mini, hooks_of, mini, mini_blocks
 from tests.helpers.written import SMALL, empty
 from vitscope.files.tables import read_metadata
 from vitscope.networks.building.empty import build_empty
@@ -120,8 +120,9 @@ def _parameters_of(model: nn.Module, cut_points: list, index: int) -> list[nn.Pa
 
 def test_the_table_leaves_no_hooks() -> None:
     model, _ = mini("vit")
+    before = hooks_of(model)
     list_blocks("vit", model, described())
-    assert not any(module._forward_hooks or module._forward_pre_hooks for module in model.modules())
+    assert hooks_of(model) == before
 
 
 class Twice(nn.Module):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from tests.helpers.networks import every_mini, mini, mini_blocks
+from tests.helpers.networks import every_mini, hooks_of, mini, mini_blocks
 from vitscope.files.tensors import TensorFile
 from vitscope.networks.finding.capture import capturing
 from vitscope.networks.running.latents import extract
@@ -62,10 +62,11 @@ def test_a_model_in_training_is_set_to_inference(tmp_path: Path) -> None:
 
 def test_too_few_images_leave_no_file(tmp_path: Path) -> None:
     model, cut_points = mini("vit")
+    before = hooks_of(model)
     with pytest.raises(ValueError, match="got 5 images, expected 6"):
         extract(model, cut_points, shapes_of("vit"), [IMAGES], 6, tmp_path / "x")
     assert list(tmp_path.iterdir()) == []
-    assert not any(module._forward_hooks or module._forward_pre_hooks for module in model.modules())
+    assert hooks_of(model) == before
 
 
 PEAK = r"""

@@ -79,6 +79,12 @@ def tensors_of(returned: Any) -> list[Tensor]:
     return [leaf for leaf in tree_leaves(held) if isinstance(leaf, Tensor)]
 
 
+def ends_of(returned: Any) -> list[Tensor]:
+    """Return the tensors that what a network computes leads to: its logits, if they are named."""
+    named = _entries(returned)
+    return [named["logits"]] if "logits" in named else tensors_of(returned)
+
+
 def _values(returned: Any) -> Mapping[Any, Any]:
     if isinstance(returned, Mapping):
         return returned

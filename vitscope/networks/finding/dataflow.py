@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils._pytree import tree_leaves, tree_map
 
-from vitscope.networks.building.outputs import tensors_of
+from vitscope.networks.building.outputs import ends_of
 from vitscope.networks.building.plain_attention import without_fast_path
 from vitscope.networks.finding.cut_points import At, OperationId
 from vitscope.networks.finding.modes import (
@@ -135,7 +135,7 @@ def record(
     recorder = _Recorder(model, images, values)
     with without_fast_path(), recorder:
         output = (run or model)(images)
-    return recorder.finish(tensors_of(output))
+    return recorder.finish(ends_of(output))
 
 
 class _Recorder(ModuleMode):  # type: ignore[no-untyped-call]
