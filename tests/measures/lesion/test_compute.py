@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
 
-from tests.helpers.networks import described, mini, mini_blocks
+from tests.helpers.networks import described, hooks_of, mini, mini_blocks
 from tests.helpers.splits import CENTER, SPREAD, on_model, shapes
 from tests.helpers.written import SMALL, written_points
 from tests.helpers.written import built as build_written
@@ -104,18 +104,17 @@ def assert_the_same(ours: tuple[Tensor, list[Tensor]], theirs: tuple[Tensor, lis
         assert torch.equal(mine, naive)
 
 
-def assert_untouched(model: nn.Module) -> None:
-    for module in model.modules():
-        assert not module._forward_hooks
-        assert not module._forward_pre_hooks
-        assert "forward" not in vars(module)
+def assert_untouched(model: nn.Module, hooks: list[dict[int, object]]) -> None:
+    assert hooks_of(model) == hooks
+    assert not any("forward" in vars(module) for module in model.modules())
 
 
 def test_logits_are_to_the_bit_those_of_whole_forward_passes(case: Case) -> None:
+    hooks = hooks_of(case.model)
     expected = naively(case.model, case.branches, IMAGES)
     assert_the_same(lesioned(case.model, case.joins, IMAGES), expected)
     assert not any(torch.equal(expected[0], logits) for logits in expected[1])
-    assert_untouched(case.model)
+    assert_untouched(case.model, hooks)
 
 
 def flops(action: Callable[[], object]) -> int:
@@ -278,7 +277,7 @@ def test_no_habit_of_a_network_changes_the_logits(
     assert len(joins) == len(habits)
     expected = rejoined(model, [(position, 0) for position in positions], images)
     assert_the_same(lesioned(model, joins, images), expected)
-    assert_untouched(model)
+    assert_untouched(model, [{}] * len([*model.modules()]))
 
 
 def test_a_module_that_is_used_in_two_places_is_computed_in_both() -> None:
@@ -309,7 +308,7 @@ def test_a_forward_of_ones_own_is_put_back() -> None:
 def test_a_failure_leaves_the_model_as_it_was() -> None:
     model, cut_points = mini("vit")
     joins = list(joins_of("vit", cut_points).values())
-    calls = []
+    hooks, calls = hooks_of(model), []
 
     def fail_later(*_: object) -> None:
         calls.append(1)
@@ -320,10 +319,10 @@ def test_a_failure_leaves_the_model_as_it_was() -> None:
     with pytest.raises(KeyError):
         lesioned(model, joins, IMAGES)
     handle.remove()
-    assert_untouched(model)
+    assert_untouched(model, hooks)
     with pytest.raises(RuntimeError):
         lesioned(model, joins, IMAGES[:, :2])
-    assert_untouched(model)
+    assert_untouched(model, hooks)
 
 
 # Accuracy.
