@@ -70,9 +70,11 @@ def _take_gpu() -> None:
     A lock of its own says so as long as this process lives, however it ends.
     """
     gpus = _gpus_here()
+    if len(gpus) < 2:
+        return
     folder = Path(tempfile.gettempdir(), f"vitscope-gpus-{os.getuid()}")
     folder.mkdir(exist_ok=True)
-    for turn in count() if len(gpus) > 1 else ():
+    for turn in count():
         for gpu in gpus:
             lock = os.open(folder / f"{gpu}.{turn}", os.O_RDWR | os.O_CREAT)
             try:

@@ -6,6 +6,7 @@ import pandas as pd
 import pytest
 import yaml
 
+from tests.helpers.networks import build_empty
 from vitscope.buildup.proposal import (
     Proposal,
     decide,
@@ -17,7 +18,6 @@ from vitscope.buildup.proposal import (
 from vitscope.buildup.rule import Plan
 from vitscope.buildup.table import BUILDUP, digests_of, label_digests, scores_of, tabulate
 from vitscope.errors import VitscopeError
-from vitscope.networks.building.empty import build_empty
 
 PLAN = Plan((2, 2, 2, 2), 1, 3)
 ARCH = {"block": "basic", "blocks": [2, 2, 2, 2], "heads": [1, 1, 2, 2], "width": 4}

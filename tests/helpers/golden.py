@@ -14,6 +14,7 @@ import yaml
 from PIL import Image
 from torch import Tensor, nn
 
+from tests.helpers.networks import build_empty
 from vitscope.networks.building import empty as models
 from vitscope.networks.building.family import Family, find_family
 from vitscope.networks.checkpoints.translation import translate
@@ -53,7 +54,7 @@ class Golden:
 
     def model(self, name: str) -> nn.Module:
         """Return the model with the published layout loaded, every key used."""
-        model = models.build_empty(*ARCHS[name], num_classes=100, image_size=32)
+        model = build_empty(*ARCHS[name], num_classes=100, image_size=32)
         return models.fill(model, translate(self.state_dict(name), model).weights)
 
     def images(self, count: int) -> tuple[Tensor, Tensor]:

@@ -1,5 +1,6 @@
 """Networks of all families, as small as the bundled study builds them."""
 
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ import yaml
 from torch import nn
 
 from vitscope.image_size import ImageSize
-from vitscope.networks.building.empty import build_empty
+from vitscope.networks.building.empty import empty_network
 from vitscope.networks.building.family import find_family
 from vitscope.networks.finding.blocks import Blocks, list_blocks
 from vitscope.networks.finding.cut_points import CutPoint
@@ -21,6 +22,19 @@ MINI: dict[str, dict[str, Any]] = yaml.safe_load(STUDY.read_text(encoding="utf-8
 FAMILIES = {model["family"]: name for name, model in reversed(MINI.items())}
 KINDS = {(model["family"], *model["arch"]): name for name, model in reversed(MINI.items())}
 every_mini = pytest.mark.parametrize("name", KINDS.values())
+
+
+def build_empty(
+    family: str,
+    arch: Mapping[str, Any],
+    num_classes: int | None,
+    image_size: ImageSize,
+    channels: int = 3,
+) -> nn.Module:
+    """Build a model that has names and shapes and, where its family can, no values."""
+    mean = [0.0] * channels
+    described = {"family": family, "arch": arch, "image_size": image_size, "mean": mean}
+    return empty_network({**described, "classes": num_classes})
 
 
 def build_empty_mini(name: str) -> nn.Module:

@@ -7,7 +7,7 @@ import pandas as pd
 import yaml
 from torch import nn
 
-from vitscope.networks.building.empty import build_empty
+from tests.helpers.networks import build_empty
 from vitscope.networks.building.family import find_family
 
 FOLDER = Path(__file__).parents[1] / "networks" / "expected"

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pandas as pd
 
-from vitscope.claims.claim import Claim, Find, Finding, every_model, share
+from vitscope.claims.claim import Claim, Find, Finding, every_model, rank_correlation, share
 from vitscope.claims.depth_bands import subsamples
 
 # The end of the rule of every such claim.
@@ -37,6 +37,18 @@ def compare_kinds(changes: pd.Series, points: pd.DataFrame, more: str, less: str
     if not {more, less} <= {*means.dropna().index}:
         return None
     return Finding(float(means[more] - means[less]))
+
+
+def follow_depth(points: pd.DataFrame, value: str) -> Finding | None:
+    """Find the rank correlation of depth and a value, over all cut points that have it."""
+    known = points.dropna(subset=value)
+    return rank_correlation(known["depth"], known[value])
+
+
+def compare_changes(points: pd.DataFrame, value: str, more: str, less: str) -> Finding | None:
+    """Find by how much a value changes more over blocks of one kind; none of them subsamples."""
+    changes = points[value].diff()[~points["subsampling"]]
+    return compare_kinds(changes, points, more, less)
 
 
 def _changes(points: pd.DataFrame, value: str, kind: str | None) -> pd.Series:

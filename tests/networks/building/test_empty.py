@@ -4,12 +4,13 @@ import pytest
 import torch
 from torch import nn
 
+from tests.helpers.networks import build_empty
 from vitscope.networks.building import empty as models
 
 
 def test_weights_are_copied_and_cast() -> None:
     arch = {"block": "basic", "blocks": [1, 1, 1, 1], "width": 2}
-    empty = models.build_empty("resnet", arch, num_classes=3, image_size=32)
+    empty = build_empty("resnet", arch, num_classes=3, image_size=32)
     state = {
         key: torch.full(tensor.shape, 0.5).to(
             torch.bfloat16 if tensor.is_floating_point() else torch.int64

@@ -15,10 +15,10 @@ import torch
 
 from tests.helpers.checkpoints import NETWORK, network_weights, same, saved
 from tests.helpers.golden import ARCHS
+from tests.helpers.networks import build_empty
 from tests.helpers.web import running_site, whole
 from vitscope.errors import VitscopeError
 from vitscope.files.tensors import TensorFile
-from vitscope.networks.building.empty import build_empty
 from vitscope.networks.building.family import find_family
 from vitscope.networks.checkpoints import weight_download, weight_sources
 from vitscope.networks.checkpoints.conversion import convert

@@ -12,10 +12,9 @@ from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
 from tests.helpers.golden import ARCHS, Golden
-from tests.helpers.networks import described, every_mini, hooks_of, mini, mini_blocks
+from tests.helpers.networks import build_empty, described, every_mini, hooks_of, mini, mini_blocks
 from tests.helpers.written import SMALL, empty
 from vitscope.files.tables import read_metadata
-from vitscope.networks.building.empty import build_empty
 from vitscope.networks.building.family import find_family
 from vitscope.networks.building.plain_attention import plain_attention
 from vitscope.networks.finding.block_table import head_of, read_cut_points

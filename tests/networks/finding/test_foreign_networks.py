@@ -13,8 +13,9 @@ import torch
 from torch import Tensor, nn
 
 from tests.helpers.checkpoints import saved
+from tests.helpers.networks import build_empty
 from vitscope.errors import VitscopeError
-from vitscope.networks.building.empty import build_empty, fill
+from vitscope.networks.building.empty import fill
 from vitscope.networks.building.family import find_family
 from vitscope.networks.building.timm_import import import_timm
 from vitscope.networks.checkpoints.conversion import convert

@@ -2,8 +2,8 @@
 
 import pandas as pd
 
-from vitscope.claims.by_block import compare_kinds, in_order
-from vitscope.claims.claim import Evidence, Finding, attending, claim, rank_correlation
+from vitscope.claims.by_block import compare_changes, follow_depth, in_order
+from vitscope.claims.claim import Evidence, Finding, attending, claim
 
 
 @claim(
@@ -19,8 +19,7 @@ def mean_token_takes_over(points: pd.DataFrame) -> Finding | None:
     between depth and the share of the mean token in the energy of all tokens, over all cut points;
     the claim holds if it is above zero.
     """
-    known = points.dropna(subset="share")
-    return rank_correlation(known["depth"], known["share"])
+    return follow_depth(points, "share")
 
 
 @claim(
@@ -36,8 +35,7 @@ def msas_raise_the_mean_token(points: pd.DataFrame) -> Finding | None:
     token over MSAs minus the mean change over MLPs; blocks that subsample are left out. The claim
     holds if it is above zero.
     """
-    changes = points["share"].diff()[~points["subsampling"]]
-    return compare_kinds(changes, points, "msa", "mlp")
+    return compare_changes(points, "share", "msa", "mlp")
 
 
 CLAIMS = {

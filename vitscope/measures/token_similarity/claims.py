@@ -2,8 +2,8 @@
 
 import pandas as pd
 
-from vitscope.claims.by_block import compare_kinds, in_order
-from vitscope.claims.claim import Evidence, Finding, attending, claim, rank_correlation
+from vitscope.claims.by_block import compare_changes, follow_depth, in_order
+from vitscope.claims.claim import Evidence, Finding, attending, claim
 
 
 @claim(
@@ -19,8 +19,7 @@ def tokens_become_alike(points: pd.DataFrame) -> Finding | None:
     between depth and the similarity of tokens, over all cut points; the claim holds if it is above
     zero.
     """
-    known = points.dropna(subset="similarity")
-    return rank_correlation(known["depth"], known["similarity"])
+    return follow_depth(points, "similarity")
 
 
 @claim(
@@ -35,8 +34,7 @@ def msas_make_tokens_alike(points: pd.DataFrame) -> Finding | None:
     MLPs work against it. The value is the mean change of the similarity over MSAs minus the mean
     change over MLPs; blocks that subsample are left out. The claim holds if it is above zero.
     """
-    changes = points["similarity"].diff()[~points["subsampling"]]
-    return compare_kinds(changes, points, "msa", "mlp")
+    return compare_changes(points, "similarity", "msa", "mlp")
 
 
 CLAIMS = {

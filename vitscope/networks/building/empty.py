@@ -7,26 +7,12 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from vitscope.image_size import ImageSize
 from vitscope.networks.building.compiler import is_compiled
 from vitscope.networks.building.family import build_network, find_family
 
 # What a study says of a network: `family`, `arch`, `classes`, `image_size`, and by the length of
 # `mean` its channels.
 Network = Mapping[str, Any]
-
-
-def build_empty(
-    family: str,
-    arch: Mapping[str, Any],
-    num_classes: int | None,
-    image_size: ImageSize,
-    channels: int = 3,
-) -> nn.Module:
-    """Build a model that has names and shapes and, where its family can, no values."""
-    mean = [0.0] * channels
-    described = {"family": family, "arch": arch, "image_size": image_size, "mean": mean}
-    return empty_network({**described, "classes": num_classes})
 
 
 def empty_network(network: Network) -> nn.Module:

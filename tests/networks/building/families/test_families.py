@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 import torch
 
-from tests.helpers.networks import described
+from tests.helpers.networks import build_empty, described
 from vitscope.errors import VitscopeError
-from vitscope.networks.building.empty import build_empty
 from vitscope.networks.building.family import (
     arch_schema,
     family_names,

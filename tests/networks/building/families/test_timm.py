@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 import torch
 
+from tests.helpers.networks import build_empty
 from vitscope.errors import VitscopeError
 from vitscope.networks.building import timm_names
-from vitscope.networks.building.empty import build_empty, fill
+from vitscope.networks.building.empty import fill
 from vitscope.networks.building.family import arch_schema, find_family, prepare
 from vitscope.networks.building.timm_import import import_timm
 from vitscope.settings.schema import check
