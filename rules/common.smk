@@ -110,7 +110,7 @@ def shown_in(section):
 
 
 # Wildcards whose value may have the folder of its study before it, as in `mini/fig9`.
-SHOWN = ("figure", "video", "buildup")
+SHOWN = ("figure", "video", "buildup", "folder")
 
 
 def study_of(wildcards):

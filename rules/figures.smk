@@ -61,14 +61,16 @@ rule export_figure:
 
 rule draw_blocks:
     input:
-        blocks=rules.list_blocks.output.blocks,
+        blocks=lambda wildcards: path_of(rules.list_blocks.output.blocks, wildcards),
         style=STYLE,
     output:
-        pdf="<figures>/{study}/blocks_{model}.pdf",
-        png="<figures>/{study}/blocks_{model}.png",
-        svg="<figures>/{study}/blocks_{model}.svg",
+        pdf="<figures>/{folder}blocks_{model}.pdf",
+        png="<figures>/{folder}blocks_{model}.png",
+        svg="<figures>/{folder}blocks_{model}.svg",
     log:
-        "<logs>/figures/{study}/blocks_{model}.log",
+        "<logs>/figures/{folder}blocks_{model}.log",
+    wildcard_constraints:
+        folder=one_of({"", *(f"{study}/" for study in STUDIES)}),
     localrule: True
     conda:
         "../envs/figures.yaml"

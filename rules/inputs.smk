@@ -14,6 +14,7 @@ from vitscope.jobs.job import model_of
 from vitscope.jobs.merge import measure_of_parts
 from vitscope.jobs.record_run import splits_shown
 from vitscope.networks.checkpoints.weight_sources import local_file
+from vitscope.planning.kept_latents import COUNTED, keeps_latents
 
 
 def paths_of(output, **names):
@@ -124,9 +125,11 @@ def bundled_outputs(study):
 # Latents
 
 
+@functools.cache
 def keeping_latents():
     """The studies that keep their latents."""
-    return {name for name, study in STUDIES.items() if study.analysis.keep_latents}
+    most_gb = ALL_STUDIES.keep_latents_gb
+    return {name for name, study in STUDIES.items() if keeps_latents(study, most_gb, COUNTED)}
 
 
 def room_to_measure(wildcards, input):

@@ -1,8 +1,8 @@
 """Latents: one forward pass per shard of images fills all cut points.
 
-A shard of latents is large and cheap to make again, so it exists only as long as a measurement
-needs it, unless its study keeps it. If `max_latents_gb` limits how much of them exists at once,
-jobs share the resource `latents_mb`.
+Those of a small study are kept. A shard of a large one exists only as long as a measurement needs
+it, since that is cheaper to make again than to store. If `max_latents_gb` limits how much of them
+exists at once, jobs share the resource `latents_mb`.
 """
 
 

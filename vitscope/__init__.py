@@ -4,6 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from vitscope.scopes.blocks import Block, blocks
     from vitscope.scopes.bundled import bundled
     from vitscope.scopes.comparing import Comparison, compare
     from vitscope.scopes.looking import Scope, look
@@ -13,6 +14,8 @@ __version__ = "0.2.0"
 
 # What is public, and where it is: imported when it is first asked for, since torch takes a second.
 _PLACES = {
+    "Block": "vitscope.scopes.blocks",
+    "blocks": "vitscope.scopes.blocks",
     "bundled": "vitscope.scopes.bundled",
     "Comparison": "vitscope.scopes.comparing",
     "compare": "vitscope.scopes.comparing",
@@ -21,7 +24,18 @@ _PLACES = {
     "read": "vitscope.scopes.reading",
     "Scope": "vitscope.scopes.looking",
 }
-__all__ = ["Comparison", "Made", "Scope", "__version__", "bundled", "compare", "look", "read"]
+__all__ = [
+    "Block",
+    "Comparison",
+    "Made",
+    "Scope",
+    "__version__",
+    "blocks",
+    "bundled",
+    "compare",
+    "look",
+    "read",
+]
 
 
 def __getattr__(name: str) -> Any:

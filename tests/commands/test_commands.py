@@ -8,6 +8,7 @@ from types import ModuleType
 
 import pytest
 
+from tests.helpers.studies import BUNDLED
 from vitscope import __version__
 from vitscope.__main__ import COMMANDS
 from vitscope.commands import plan, report, workflow
@@ -50,8 +51,8 @@ def test_what_a_user_got_wrong_is_one_sentence() -> None:
     done = vitscope("plan", "minni")
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == (
-        "vitscope: found the study 'minni', allowed: a file that exists, or one of cifar100, mini, "
-        "paper, probing. Did you mean 'mini'?\n"
+        f"vitscope: found the study 'minni', allowed: a file that exists, or one of "
+        f"{', '.join(BUNDLED)}. Did you mean 'mini'?\n"
     )
 
 

@@ -13,6 +13,8 @@ from vitscope.studies.resolving import look_up_kind
 # Jobs, passes and bytes are counted of it, so that a figure more of another study changes no test.
 FROZEN = Path(__file__).parents[1] / "studies" / "frozen.yaml"
 
+BUNDLED = sorted(file.stem for file in BUNDLED_STUDIES.glob("*.yaml"))
+
 
 def figure_of(kind: str, models: list[str], pairs: Sequence[tuple[str, str]] = ()) -> Figure:
     """Return a figure as a study has it after loading."""

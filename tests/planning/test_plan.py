@@ -188,13 +188,13 @@ def test_costs_are_summed(frozen: Study) -> None:
         ("predict", 2, 30, 5),
         ("tabulate", 1, 0, 0),
     ]
-    text = as_text(frozen, sums, 3)
+    text = as_text(frozen, sums, "Latents are kept.")
     assert "calibration, unknown" in text
-    assert "at most 3 GB" in text
+    assert "Latents are kept." in text
     assert "not in the sum" in text
     assert "build-up" not in text
     deciding = [Cost("decide_step", None, None, 1, "defaults")]
-    assert "A build-up is decided step by step" in as_text(frozen, by_kind(deciding), None)
+    assert "A build-up is decided step by step" in as_text(frozen, by_kind(deciding), "")
     assert any(line.split()[:3] == ["all", "3", "30"] for line in text.splitlines())
 
 

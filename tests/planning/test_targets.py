@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.helpers.studies import figure_of
+from tests.helpers.studies import BUNDLED, figure_of
 from vitscope.errors import VitscopeError
 from vitscope.planning import targets
 from vitscope.settings.study import Study
@@ -14,6 +14,7 @@ from vitscope.studies.loading import BUNDLED_STUDIES, StudyFiles, find_studies
 
 PLACES = targets.Places("figures", "results", ("all", "train_mini"))
 MINI = BUNDLED_STUDIES / "mini.yaml"
+SHOWN = "figures, buildups and videos"
 PAPER = BUNDLED_STUDIES / "paper.yaml"
 
 
@@ -34,16 +35,16 @@ def refusal(studies: StudyFiles, target: str, places: targets.Places = PLACES) -
 @pytest.mark.parametrize(
     ("target", "sentence"),
     [
-        ("figures/fgi9.pdf", f"{MINI}: figures, for the target figures/fgi9.pdf: found 'fgi9', "),
+        ("figures/fgi9.pdf", f"{MINI}: {SHOWN}, for the target figures/fgi9.pdf: found 'fgi9', "),
         (
             "figures/paper/fgi9.pdf",
-            f"{PAPER}: figures, for the target figures/paper/fgi9.pdf: found 'fgi9', ",
+            f"{PAPER}: {SHOWN}, for the target figures/paper/fgi9.pdf: found 'fgi9', ",
         ),
         (
             "figures/papre/fig9.pdf",
-            "figures/papre/fig9.pdf: found the study 'papre', allowed: cifar100, mini, own, "
-            "paper, probing. Did you mean 'paper'? A study of your own is found by --config "
-            "studies_dir=FILE, or the folder of the file.",
+            f"figures/papre/fig9.pdf: found the study 'papre', allowed: "
+            f"{', '.join(sorted([*BUNDLED, 'own']))}. Did you mean 'paper'? A study of your own is "
+            f"found by --config studies_dir=FILE, or the folder of the file.",
         ),
         (
             "figures/fig9.jpeg",
@@ -130,7 +131,7 @@ def names_refused(studies: Mapping[str, Study], study: str, **names: str) -> str
 
 def test_names_of_another_study_are_refused(studies: StudyFiles) -> None:
     """A rule may match: its wildcards stand for what any study has."""
-    for section, wildcard in (("figures", "figure"), ("models", "model"), ("data", "dataset")):
+    for section, wildcard in ((SHOWN, "figure"), ("models", "model"), ("data", "dataset")):
         sentence = names_refused(studies, "paper", **{wildcard: "mixer_8"})
         assert sentence.startswith(f"{PAPER}: {section}, for the target TARGET: found 'mixer_8', ")
     sentence = names_refused(studies, "mini", model="vit", snapshot="begin")

@@ -20,6 +20,7 @@ import yaml
 
 from vitscope.measures import registry
 from vitscope.networks.building.family import find_family
+from vitscope.training.events import EVENTS
 from vitscope.training.history import HISTORY
 
 REPOSITORY = Path(__file__).parents[2]
@@ -158,6 +159,7 @@ def write_studies(folder: Path, weights: dict[str, Path]) -> None:
         del settings["models"]["resnet"]
         settings["models"]["vit"]["checkpoint"] = {"path": str(weights["vit"])}
         settings["figures"]["fig9"]["models"] = ["vit"]
+        settings["analysis"]["keep_latents"] = False
 
     folder.mkdir()
     # The networks of these studies have no relative position bias.
@@ -219,8 +221,9 @@ class Workflow:
         return counts
 
     def digests(self, *folders: str) -> dict[str, str]:
-        """Return the digest of every file below some folders, hidden ones too."""
+        """Return the digest of every file below some folders, hidden ones too, but for events."""
         files = [file for folder in folders for file in (self.root / folder).rglob("*")]
+        files = [file for file in files if file.parent.name != EVENTS]
         return {
             str(file.relative_to(self.root)): hashlib.sha256(file.read_bytes()).hexdigest()
             for file in files

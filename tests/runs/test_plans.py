@@ -23,7 +23,7 @@ def test_a_whole_study(frozen: Workflow) -> None:
         "convert_checkpoint": models,
         "convert_snapshot": 1,
         "list_blocks": models,
-        "extract_latents": models,
+        "extract_kept_latents": models,
         # Of the test images, and of those in conflict.
         "predict": 2 * 2,
         # Fifteen corruptions, in one job of measuring.
@@ -60,7 +60,7 @@ def test_a_whole_study(frozen: Workflow) -> None:
 def test_a_figure_and_videos(frozen: Workflow) -> None:
     videos = [f"figures/frozen/walk.{suffix}" for suffix in ("webp", "gif", "mp4")]
     targets = ["figures/variance.svg", "figures/walk.webp", *videos]
-    rules = ("convert_checkpoint", "list_blocks", "extract_latents", "measure_latents", "merge")
+    rules = ("convert_checkpoint", "list_blocks", "extract_kept_latents", "measure_latents", "merge")
     assert frozen.plan(*targets, default="frozen") == dict.fromkeys(rules, 2) | {
         "build_split": 1,
         "draw_figure": 1,

@@ -36,8 +36,8 @@ FAULTS = {
     ),
     # Where one study is broken, the others can be used.
     "a target of another study": Fault(
-        "{place}/other.yaml: figures, for the target figures/other/fig8.pdf: found 'fig8', "
-        "allowed: fig9. Did you mean 'fig9'?",
+        "{place}/other.yaml: figures, buildups and videos, for the target "
+        "figures/other/fig8.pdf: found 'fig8', allowed: fig9. Did you mean 'fig9'?",
         "figures/other/fig8.pdf",
         lambda settings: settings["figures"]["fig9"].update(modles=[]),
     ),

@@ -11,6 +11,7 @@ import yaml
 from hypothesis import strategies as st
 
 from tests.helpers.jobs import values_of
+from tests.helpers.studies import BUNDLED
 from vitscope.errors import VitscopeError
 from vitscope.jobs.augment_images import AUGMENTING, augmentation
 from vitscope.measures import registry
@@ -517,7 +518,7 @@ def test_a_study_is_read_when_it_is_asked_for(tmp_path: Path) -> None:
     path = written(tmp_path, STUDY)
     written(tmp_path, "{", "half.yml")
     found = find_studies({"study": "mini", "studies_dir": str(tmp_path)}, WHERE)
-    assert set(found) == {"own", "half", "cifar100", "mini", "paper", "probing"}
+    assert set(found) == {"own", "half", *BUNDLED}
     assert found["own"] is found["own"]
     written(tmp_path, with_changes(device="gpu"))
     assert found["own"].device == "auto"
@@ -545,13 +546,13 @@ def test_of_two_studies_of_a_name_in_folders_neither_can_be_used(tmp_path: Path)
     [
         (
             {"study": "mimi"},
-            "study: found 'mimi', allowed: cifar100, mini, paper, probing. Did you mean 'mini'?",
+            f"study: found 'mimi', allowed: {', '.join(BUNDLED)}. Did you mean 'mini'?",
         ),
         ({"study": None}, "study: found nothing, allowed: text."),
         (
             {"studdies_dir": "x"},
-            "studdies_dir: unknown key, allowed: container, max_latents_gb, pathvars, "
-            "studies_dir, study. Did you mean 'studies_dir'?",
+            "studdies_dir: unknown key, allowed: container, keep_latents_gb, max_latents_gb, "
+            "pathvars, studies_dir, study. Did you mean 'studies_dir'?",
         ),
         ({"studies_dir": 3}, "studies_dir: found 3, allowed: text or a list."),
         ({"studies_dir": ""}, "studies_dir: found '', allowed: text that is not empty."),

@@ -38,6 +38,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(arguments: Namespace) -> None:
     """Print the plan of every study that has jobs to run."""
+    from vitscope.planning.kept_latents import COUNTED, say_what_is_kept
     from vitscope.planning.plan import Planned, as_text, by_kind, costs_of
     from vitscope.studies.loading import find_studies
 
@@ -51,10 +52,10 @@ def run(arguments: Namespace) -> None:
         print("Nothing to be done.")
     # Jobs have one thread each; libraries read this when they are imported.
     os.environ |= {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
-    most_gb = asked.settings.get("max_latents_gb")
+    bounds = studies.keep_latents_gb, asked.settings.get("max_latents_gb")
     for name, of_study in planned.items():
         kinds = by_kind(costs_of(studies[name], of_study, earlier))
-        print(as_text(studies[name], kinds, most_gb))
+        print(as_text(studies[name], kinds, say_what_is_kept(studies[name], *bounds, COUNTED)))
 
 
 def _output_of(asked: Asked, *arguments: str, **options: Any) -> str:

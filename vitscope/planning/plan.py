@@ -135,16 +135,15 @@ def _total(kind: str, costs: list[Cost]) -> Cost:
     )
 
 
-def as_text(study: Study, kinds: list[Cost], most_gb: float | None) -> str:
-    """Return the plan as a table for a terminal, its sums last."""
+def as_text(study: Study, kinds: list[Cost], latents: str) -> str:
+    """Return the plan as a table for a terminal, its sums last, and what becomes of latents."""
     total = replace(_total("all", kinds), source="one after another, on one core each")
-    at_once = "as many as there are jobs" if most_gb is None else f"at most {most_gb:g} GB"
     lines = [
         f"Plan of {study.name}: {study.title}",
         f"{'job':<26}{'jobs':>7}{'passes':>15}{'GB':>11}{'hours':>10}  hours from",
         *map(_line, kinds),
         _line(total),
-        f"Latents are deleted when they are measured; at once there are {at_once}.",
+        latents,
     ]
     if any("unknown" in row.source for row in kinds):
         lines.append("Hours of what is unknown are not in the sum.")

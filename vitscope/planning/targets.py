@@ -157,8 +157,9 @@ def _result(target: str, parts: tuple[str, ...], studies: StudyFiles) -> None:
 
 def check_names(target: str, study: Study, names: Mapping[str, str]) -> None:
     """Refuse what a target names and the study does not have: by rules, another study might."""
+    shown = [*study.figures, *study.buildups, *study.videos]
     known: dict[str, tuple[str, Iterable[str]]] = {
-        "figure": ("figures", study.figures),
+        "figure": ("figures, buildups and videos", shown),
         "video": ("videos", study.videos),
         "buildup": ("buildups", study.buildups),
         # Tables of pairs have the name of a pair in place of the name of a model.

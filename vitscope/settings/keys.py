@@ -103,6 +103,12 @@ class Config:
         "run that do not keep them; null for no limit.",
         exclusiveMinimum=0,
     )
+    keep_latents_gb: float = setting(
+        2.0,
+        "The most that the latents of a study may take on disk, in GB, to be kept where its "
+        "`analysis.keep_latents` is `auto`.",
+        minimum=0,
+    )
     container: str | None = setting(
         None,
         "The container of all jobs, with `--software-deployment-method apptainer`: a file such as "
@@ -373,8 +379,11 @@ class Analysis:
         "float32",
         "Precision of the latents on disk; bfloat16 halves them and costs three decimal digits.",
     )
-    keep_latents: bool = setting(
-        False, "Keep the latents after the last measurement that needs them."
+    keep_latents: Literal["auto", True, False] = setting(
+        "auto",
+        "Keep the latents after the last measurement that needs them; with `auto`, where those of "
+        "all models that the figures show take no more than `keep_latents_gb` of the workflow's "
+        "settings.",
     )
     bootstrap: Bootstrap = setting({}, **schema_of(Bootstrap))
     augmented: Augmented = setting({}, **schema_of(Augmented))

@@ -163,8 +163,11 @@ class StudyFiles(Mapping[str, Study]):
     A name whose file is wrong is among the names, and asking for it raises what is wrong.
     """
 
-    def __init__(self, default: str, files: Mapping[str, Path], results: str) -> None:
+    def __init__(
+        self, default: str, files: Mapping[str, Path], results: str, keep_latents_gb: float
+    ) -> None:
         self.default = default
+        self.keep_latents_gb = keep_latents_gb
         self.files = dict(files)
         self.broken: dict[str, VitscopeError] = {}
         self._results = results
@@ -217,7 +220,7 @@ def find_studies(config: Mapping[str, Any], where: str) -> StudyFiles:
             if path in asked:
                 raise clashes[path.stem]
     results = settings["pathvars"].get("results", "results")
-    studies = StudyFiles(settings["study"], files, results)
+    studies = StudyFiles(settings["study"], files, results, settings["keep_latents_gb"])
     studies.broken |= clashes
     if studies.default not in studies:
         raise unknown(where, "study", studies.default, studies)

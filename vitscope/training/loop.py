@@ -17,6 +17,7 @@ from vitscope.networks.building.plain_attention import plain_attention
 from vitscope.networks.checkpoints.weights_file import sha256_of
 from vitscope.progress import Say, say_on_stderr
 from vitscope.training.batches import Batch, Batches, workers_for
+from vitscope.training.events import Events
 from vitscope.training.recipe import Recipe, check
 from vitscope.training.seeding import seeded
 from vitscope.training.steps import Steps, learning_rate, optimizer_of
@@ -87,7 +88,8 @@ def train(
     at_work.begin(say)
     steps = Steps(model, optimizer, recipe)
     on_cpu = next(model.parameters()).device.type == "cpu"
-    with plain_attention(model) if on_cpu else nullcontext():
+    events = Events(directory, at_work.done)
+    with plain_attention(model) if on_cpu else nullcontext(), events:
         batches = drawn.ahead(at_work.done, recipe["epochs"], workers)
         while at_work.done < recipe["epochs"]:
             at_work.keep_snapshots()
@@ -96,6 +98,7 @@ def train(
                 row = _train_epoch(model, steps, recipe, batches, drawn.steps, at_work.done)
             row |= evaluate(model, test_split, mean, std, recipe["bfloat16"])
             at_work.keep_epoch(row)
+            events.write(row)
             say(
                 f"epoch {row['epoch']} of {recipe['epochs']}: loss {row['loss']:.3f}, "
                 f"accuracy {100 * row['test_accuracy']:.1f} %"

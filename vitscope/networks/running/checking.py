@@ -49,10 +49,13 @@ class Checked:
         """Return what was found, in one line."""
         kinds = Counter(self.blocks.table["kind"])
         counts = ", ".join(f"{count} {kind}" for kind, count in kinds.items())
-        total = (self.blocks.table["operations"].sum() + self.blocks.head.operations) / 1e6
+        counted = [
+            (self.blocks.table[cost].sum() + getattr(self.blocks.head, cost)) / 1e6
+            for cost in ("parameters", "operations")
+        ]
         said = [
             f"{len(self.blocks.points)} cut points ({counts})",
-            f"{total:.4g} million multiply-adds",
+            "{:.4g} million parameters, {:.4g} million multiply-adds".format(*counted),
             self.weights,
             f"{self.proofs.silenced} branches silenced",
             *self._attention(),

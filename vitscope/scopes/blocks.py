@@ -1,0 +1,104 @@
+"""The blocks of a network, each of which can be held and run alone."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import torch
+from torch import Tensor, nn
+
+from vitscope.errors import VitscopeError
+from vitscope.networks.building.compiler import original
+from vitscope.networks.building.outputs import ends_of, own_type
+from vitscope.networks.finding.blocks import list_blocks
+from vitscope.networks.finding.capture import reading
+from vitscope.networks.finding.cut_points import CutPoint, Layout
+from vitscope.networks.finding.named_points import Points
+from vitscope.networks.finding.replay import Replay
+from vitscope.scopes.lending import device_of, lend
+
+
+@dataclass(frozen=True)
+class Block:
+    """A part of a network, from one cut point to the next; the last, `head`, gives the output.
+
+    A block is called with what the one before it returns, the first with images. `depth` is its
+    cut point's, from 0 to 1, and `why_not` says why it cannot run alone, if it cannot.
+    """
+
+    name: str
+    kind: str
+    stage: int
+    depth: float
+    why_not: str | None
+    _part: int
+    _layout: Layout | None
+    _replay: Replay
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """Return the stream behind the block, as the network has it."""
+        if self.why_not:
+            raise VitscopeError(f"{self.name}: {self.why_not}")
+        try:
+            return self._replay.run(self._part, x)
+        except VitscopeError as error:
+            raise VitscopeError(f"{self.name}: {error}") from error
+
+    def maps(self, x: Tensor) -> Tensor:
+        """Return what the block returned as feature maps: images, channels, height, width."""
+        return x if self._layout is None else self._layout.to_nchw(x)
+
+
+def blocks(model: nn.Module, images: Tensor, points: Points | None = None) -> list[Block]:
+    """Return the blocks of a network, each of which can be called.
+
+    `images` are a batch as the network takes it, of two images or more; `points` are the modules to
+    read, in place of the cut points that are found. So that
+
+        for block in vitscope.blocks(network, images):
+            x = block(x)
+
+    is the network, with `images` for `x` at first. Each block is run on the images, and is to
+    return what the network itself has there, to the bit; one that does not says so in `why_not`.
+    The network is in evaluation mode meanwhile, and its own weights are used later on.
+    """
+    model = original(model)
+    images = images.to(device_of(model), own_type(model))
+    size = tuple(images.shape[-2:])
+    network = {"mean": [0.0] * images.shape[1], "image_size": size, "classes": None}
+    with lend(model), torch.no_grad():
+        found = list_blocks(type(model).__name__, model, network, points)
+        replay = Replay(model, found.points, images)
+        stream, ends = _read(model, found.points, images)
+        reasons = [_why_not(replay, part, *pair) for part, pair in enumerate(pairwise(stream))]
+        of_head = [_why_not(replay, len(reasons), stream[-1], end) for end in ends]
+    table = found.table
+    made = [
+        Block(point.name, point.kind, point.stage, depth, reason, part, point.layout, replay)
+        for part, (point, depth, reason) in enumerate(
+            zip(found.points, table["depth"], reasons, strict=True)
+        )
+    ]
+    # Of several tensors that the network returns, the head gives the one that is behind most of it.
+    why_not = None if None in of_head else of_head[0]
+    head = Block("head", "head", made[-1].stage, 1.0, why_not, len(made), None, replay)
+    return [*made, head]
+
+
+def _read(
+    model: nn.Module, points: Sequence[CutPoint], images: Tensor
+) -> tuple[list[Tensor], list[Tensor]]:
+    """Return the images and the stream at each cut point; and what the network returns."""
+    stream = [images]
+    with reading(model, points, lambda _, tensor: stream.append(tensor.clone())):
+        return stream, ends_of(model(images))
+
+
+def _why_not(replay: Replay, part: int, given: Tensor, expected: Tensor) -> str | None:
+    try:
+        found = replay.run(part, given)
+    except (RuntimeError, TypeError, ValueError, VitscopeError) as error:
+        return str(error)
+    if found.shape == expected.shape and torch.equal(found, expected):
+        return None
+    return "alone it gives other values than in the network"

@@ -1,0 +1,33 @@
+"""A training as TensorBoard shows it, where that package is there."""
+
+import shutil
+from contextlib import ExitStack
+from pathlib import Path
+
+from vitscope.training.unfinished import Row
+
+EVENTS = "tensorboard"
+
+
+class Events(ExitStack):
+    """Writes an event for each number of an epoch; of one that went on, none stands there twice."""
+
+    def __init__(self, directory: Path, done: int) -> None:
+        super().__init__()
+        folder = directory / EVENTS
+        self._writer = None
+        if not done:
+            shutil.rmtree(folder, ignore_errors=True)
+        try:
+            from torch.utils.tensorboard import SummaryWriter
+        except ImportError:
+            return
+        self._writer = self.enter_context(SummaryWriter(str(folder), purge_step=done + 1))
+
+    def write(self, row: Row) -> None:
+        """Write what is recorded of an epoch."""
+        if self._writer is None:
+            return
+        for name in row.keys() - {"epoch"}:
+            self._writer.add_scalar(name, row[name], row["epoch"])
+        self._writer.flush()
