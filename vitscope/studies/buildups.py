@@ -2,13 +2,15 @@
 
 import csv
 from itertools import product
+from math import ceil
 from os.path import normpath
 from pathlib import Path
 
-from vitscope.buildup.proposal import BASELINES
+from vitscope.buildup.proposal import BASELINES, FAMILY
 from vitscope.buildup.rule import stage_name
 from vitscope.errors import VitscopeError, listed, nearest, quoted, unknown
 from vitscope.image_size import height_and_width
+from vitscope.networks.building.family import arch_schema
 from vitscope.package_data import PUBLISHED_POINTS, ROOT
 from vitscope.settings.keys import BuildUp
 from vitscope.settings.study import TRAINING_SPLITS, Study
@@ -48,6 +50,12 @@ def _check_baseline(study: Study, key: str, entry: BuildUp) -> None:
             f"{where}: found a model of the family '{model.family}', allowed: {listed(BASELINES)}, "
             f"whose blocks become MSAs."
         )
+    lacking = [key for key in model.arch if key not in arch_schema(FAMILY)["properties"]]
+    if lacking:
+        raise VitscopeError(
+            f"{where}: found {listed(lacking)} in models.{entry.baseline}.arch, which no AlterNet "
+            f"has: choose a baseline without."
+        )
     if "depth" in model.arch:
         raise VitscopeError(
             f"{where}: found a `depth` in models.{entry.baseline}.arch, allowed: a `block`, and "
@@ -70,8 +78,9 @@ def _check_stages(study: Study, key: str, entry: BuildUp) -> None:
             f"{quoted(model.arch['blocks'])}, allowed: two blocks at least in a stage, of which "
             f"the second becomes an MSA."
         )
+    behind = 4 if model.arch.get("stem") else 1
     for stage, whole in product(roomy, height_and_width(size)):
-        side = whole // 2**stage
+        side = ceil(whole / behind / 2**stage)
         if side % entry.window:
             raise VitscopeError(
                 f"{study.path}: {key}.window: found {entry.window}, allowed: a divisor of "

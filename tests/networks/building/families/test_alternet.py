@@ -2,13 +2,16 @@
 
 from typing import Any
 
+import pandas as pd
 import pytest
 import torch
 from torch import Tensor
 from torch.nn import functional
 
+from tests.helpers.networks import build_empty, described
 from vitscope.errors import VitscopeError
 from vitscope.networks.building.family import find_family
+from vitscope.networks.finding.blocks import list_blocks
 
 SMALL = {
     "block": "bottleneck",
@@ -81,8 +84,10 @@ class Reference:
             branch = self.conv(branch, f"{name}.conv3.2")
         return skip + branch
 
-    def logits(self, x: Tensor, blocks: list[int]) -> Tensor:
-        x = self.conv(x, "layer0.layer0.0")
+    def logits(self, x: Tensor, blocks: list[int], stem: bool = False) -> Tensor:
+        x = self.conv(x, "layer0.layer0.0", 2 if stem else 1)
+        if stem:
+            x = functional.max_pool2d(x, 3, 2, 1)
         for stage, depth in enumerate(blocks):
             for index in range(depth):
                 stride = 2 if stage > 0 and index == 0 else 1
@@ -99,16 +104,18 @@ def randomize_statistics(model: torch.nn.Module) -> None:
             buffer.uniform_(0.5, 1.5)
 
 
-@pytest.mark.parametrize("block", ["bottleneck", "basic"])
-def test_forward_pass(block: str) -> None:
+@pytest.mark.parametrize(
+    ("block", "stem"), [("bottleneck", False), ("basic", False), ("bottleneck", True)]
+)
+def test_forward_pass(block: str, stem: bool) -> None:
     torch.manual_seed(0)
-    arch = {**SMALL, "block": block}
-    model = find_family("alternet").build(arch, num_classes=7, image_size=32).eval()
+    arch, size = {**SMALL, "block": block, "stem": stem}, 64 if stem else 32
+    model = find_family("alternet").build(arch, num_classes=7, image_size=size).eval()
     randomize_statistics(model)
-    images = torch.randn(2, 3, 32, 32)
+    images = torch.randn(2, 3, size, size)
     reference = Reference(model.state_dict(), arch["heads"], arch["window"])
     with torch.inference_mode():
-        expected = reference.logits(images, arch["blocks"])
+        expected = reference.logits(images, arch["blocks"], stem)
         torch.testing.assert_close(model(images), expected, rtol=1e-4, atol=1e-5)
 
 
@@ -126,8 +133,41 @@ def test_published_layout(golden: Any) -> None:
     [
         ({"attention": [0, 2, 2, 1]}, "at most half of the blocks of stage 2 can attend"),
         ({"window": 3}, "the maps of stage 2 do not divide into windows"),
+        ({"stem": True}, "the maps of stage 4 do not divide into windows"),
     ],
 )
 def test_impossible_arch(change: dict[str, Any], sentence: str) -> None:
     with pytest.raises(VitscopeError, match=sentence):
         find_family("alternet").build({**SMALL, **change}, num_classes=7, image_size=32)
+
+
+def cut_points(arch: dict[str, Any], size: int) -> pd.DataFrame:
+    model = build_empty("alternet", arch, 1000, size)
+    return list_blocks("alternet", model, described(size)).table
+
+
+def test_one_msa_at_the_end_of_each_of_the_last_three_stages() -> None:
+    found = cut_points({"depth": 50, "attention": [0, 1, 1, 1]}, 32)
+    assert [*zip(found["stage"], found["kind"], strict=True)] == [
+        (0, "stem"),
+        *[(1, "conv")] * 3,
+        *[(2, "conv")] * 3,
+        (2, "msa"),
+        *[(3, "conv")] * 5,
+        (3, "msa"),
+        *[(4, "conv")] * 3,
+        (4, "msa"),
+    ]
+
+
+@pytest.mark.parametrize(("size", "window", "side"), [(224, 7, 56), (64, 2, 16)])
+def test_a_stem_takes_large_images(size: int, window: int, side: int) -> None:
+    """Of 224 pixels, windows of 7, as the authors' code has them, divide all maps."""
+    arch = {"depth": 50, "stem": True} | ({} if window == 7 else {"window": window})
+    found = cut_points(arch, size)
+    ends = found.groupby("stage").last()[["channels", "height", "width"]]
+    assert ends.values.tolist() == [
+        [64, side, side],
+        *([256 * 2**n, side // 2**n, side // 2**n] for n in range(4)),
+    ]
+    assert (found["kind"] == "msa").sum() == 6

@@ -4,6 +4,7 @@ Stages end with the alternation that the paper proposes: a convolution block, an
 """
 
 from collections.abc import Mapping
+from math import ceil
 from typing import Any
 
 import torch
@@ -11,6 +12,7 @@ from einops import rearrange
 from torch import Tensor, nn
 
 from vitscope.image_size import ImageSize, height_and_width
+from vitscope.networks.building.families._parts import drop_path, drop_rates, stem_pooling
 from vitscope.networks.building.family import Family
 
 ARCH = {
@@ -24,7 +26,11 @@ ARCH = {
         "block": {"description": "The kind of residual block.", "enum": ["basic", "bottleneck"]},
         "blocks": ("counts of four stages", "Blocks of each stage."),
         "attention": {
-            "description": "MSA blocks of each stage: every second one, from its end.",
+            "description": (
+                "MSA blocks of each stage: every second one, from its end. Beside a `depth`, in "
+                "place of the published ones: [0, 1, 1, 1] has one at the end of each of the last "
+                "three stages, [0, 1, 1, 2] are those of the paper's Fig. 11."
+            ),
             "type": "array",
             "items": {"type": "integer", "minimum": 0},
             "minItems": 4,
@@ -35,8 +41,19 @@ ARCH = {
             "Heads of the MSAs of each stage; 3, 6, 12, 24 if left out.",
         ),
         "head_dim": ("count", "Channels of a head; 64 if left out."),
-        "window": ("count", "Side of the windows of attention; 4 if left out."),
+        "window": (
+            "count",
+            "Side of the windows of attention; 4 if left out, or 7 with a `stem`.",
+        ),
         "width": ("count", "Channels within the blocks of the first stage; 64 if left out."),
+        "stem": (
+            "flag",
+            "Begin with a 7x7 convolution of stride 2 and pooling; with a 3x3 one if left out.",
+        ),
+        "drop_path_rate": (
+            "share",
+            "Stochastic depth in training, of the last block; 0 if left out.",
+        ),
     },
     "oneOf": [{"required": ["depth"]}, {"required": ["block", "blocks", "attention"]}],
 }
@@ -47,7 +64,16 @@ DEPTHS: dict[int, dict[str, Any]] = {
     101: {"block": "bottleneck", "blocks": (3, 4, 23, 4), "attention": (0, 1, 3, 2)},
     152: {"block": "bottleneck", "blocks": (3, 8, 36, 4), "attention": (0, 1, 3, 2)},
 }
-DEFAULTS = {"heads": (3, 6, 12, 24), "head_dim": 64, "window": 4, "width": 64}
+DEFAULTS: dict[str, Any] = {
+    "heads": (3, 6, 12, 24),
+    "head_dim": 64,
+    "window": 4,
+    "width": 64,
+    "stem": False,
+    "drop_path_rate": 0.0,
+}
+# Of the maps of 224 pixels behind a stem, whose sides it divides.
+WINDOW_BEHIND_STEM = 7
 EXPANSION = {"basic": 1, "bottleneck": 4}
 
 
@@ -112,11 +138,12 @@ class WindowAttention(nn.Module):
 class Block(nn.Module):
     """A pre-activation block; a shortcut that projects starts behind the first activation."""
 
-    def __init__(self, in_channels: int, channels: int, stride: int) -> None:
+    def __init__(self, in_channels: int, channels: int, stride: int, dropped: float) -> None:
         super().__init__()
         projects = stride != 1 or in_channels != channels
         conv = nn.Conv2d(in_channels, channels, 1, stride, bias=False)
         self.shortcut = nn.Sequential(*[conv] if projects else [])
+        self.sd = drop_path(dropped)
 
     def skip(self, x: Tensor, activated: Tensor) -> Tensor:
         """Return what the branch is added to."""
@@ -127,8 +154,8 @@ class Block(nn.Module):
 class BasicBlock(Block):
     """Two 3x3 convolutions."""
 
-    def __init__(self, in_channels: int, width: int, stride: int) -> None:
-        super().__init__(in_channels, width, stride)
+    def __init__(self, in_channels: int, width: int, stride: int, dropped: float) -> None:
+        super().__init__(in_channels, width, stride, dropped)
         self.bn = nn.BatchNorm2d(in_channels)
         self.relu = nn.ReLU()
         self.conv1 = nn.Conv2d(in_channels, width, 3, stride, padding=1, bias=False)
@@ -137,16 +164,17 @@ class BasicBlock(Block):
     def forward(self, x: Tensor) -> Tensor:
         """Return the feature map after the block."""
         activated = self.relu(self.bn(x))
-        out: Tensor = self.conv2(self.conv1(activated)) + self.skip(x, activated)
+        branch = self.conv2(self.conv1(activated))
+        out: Tensor = self.sd(branch) + self.skip(x, activated)
         return out
 
 
 class Bottleneck(Block):
     """A 3x3 convolution between two 1x1 convolutions that narrow and widen."""
 
-    def __init__(self, in_channels: int, width: int, stride: int) -> None:
+    def __init__(self, in_channels: int, width: int, stride: int, dropped: float) -> None:
         channels = width * EXPANSION["bottleneck"]
-        super().__init__(in_channels, channels, stride)
+        super().__init__(in_channels, channels, stride, dropped)
         self.bn = nn.BatchNorm2d(in_channels)
         self.relu = nn.ReLU()
         self.conv1 = nn.Conv2d(in_channels, width, 1, bias=False)
@@ -157,26 +185,28 @@ class Bottleneck(Block):
         """Return the feature map after the block."""
         activated = self.relu(self.bn(x))
         branch = self.conv3(self.conv2(self.conv1(activated)))
-        out: Tensor = branch + self.skip(x, activated)
+        out: Tensor = self.sd(branch) + self.skip(x, activated)
         return out
 
 
 class AttentionBlock(Block):
     """Window attention behind a 1x1 convolution."""
 
-    def __init__(self, channels: int, width: int, heads: int, head_dim: int, window: int) -> None:
-        super().__init__(channels, channels, 1)
+    def __init__(
+        self, channels: int, width: int, heads: int, arch: Mapping[str, Any], dropped: float
+    ) -> None:
+        super().__init__(channels, channels, 1, dropped)
         self.norm1 = nn.BatchNorm2d(channels)
         self.relu = nn.GELU()
         self.conv = nn.Conv2d(channels, width, 1, bias=False)
         self.norm2 = nn.BatchNorm2d(width)
-        self.attn = WindowAttention(width, channels, heads, head_dim, window)
+        self.attn = WindowAttention(width, channels, heads, arch["head_dim"], arch["window"])
 
     def forward(self, x: Tensor) -> Tensor:
         """Return the feature map after the block."""
         activated = self.relu(self.norm1(x))
         branch = self.attn(self.norm2(self.conv(activated)))
-        out: Tensor = branch + self.skip(x, activated)
+        out: Tensor = self.sd(branch) + self.skip(x, activated)
         return out
 
 
@@ -202,11 +232,13 @@ class Classifier(nn.Module):
 
 
 class Stem(nn.Module):
-    """A single 3x3 convolution."""
+    """A single 3x3 convolution, or for large images a 7x7 convolution and pooling."""
 
-    def __init__(self, in_channels: int, channels: int) -> None:
+    def __init__(self, in_channels: int, channels: int, large: bool) -> None:
         super().__init__()
-        self.layer0 = nn.Sequential(nn.Conv2d(in_channels, channels, 3, padding=1, bias=False))
+        kernel, stride = (7, 2) if large else (3, 1)
+        conv = nn.Conv2d(in_channels, channels, kernel, stride, kernel // 2, bias=False)
+        self.layer0 = nn.Sequential(conv, *[stem_pooling()] if large else [])
 
     def forward(self, x: Tensor) -> Tensor:
         """Return the first feature map."""
@@ -220,19 +252,19 @@ class AlterNet(nn.Module):
     def __init__(self, arch: Mapping[str, Any], num_classes: int, in_channels: int) -> None:
         super().__init__()
         width, channels = arch["width"], arch["width"]
-        self.layer0 = Stem(in_channels, width)
+        self.layer0 = Stem(in_channels, width, arch["stem"])
+        rates = drop_rates(arch["drop_path_rate"], arch["blocks"])
         for stage in range(len(arch["blocks"])):
             layers: list[nn.Module] = []
             for index, attends in enumerate(alternation(arch, stage)):
                 if attends:
                     narrow = channels // EXPANSION[arch["block"]]
                     heads = arch["heads"][stage]
-                    layers.append(
-                        AttentionBlock(channels, narrow, heads, arch["head_dim"], arch["window"])
-                    )
+                    layers.append(AttentionBlock(channels, narrow, heads, arch, next(rates)))
                 else:
                     stride = 2 if stage > 0 and index == 0 else 1
-                    layers.append(CONV_BLOCKS[arch["block"]](channels, width * 2**stage, stride))
+                    block = CONV_BLOCKS[arch["block"]]
+                    layers.append(block(channels, width * 2**stage, stride, next(rates)))
                     channels = width * 2**stage * EXPANSION[arch["block"]]
             self.add_module(f"layer{stage + 1}", nn.Sequential(*layers))
         self.classifier = nn.Sequential(Classifier(channels, num_classes))
@@ -256,10 +288,13 @@ def network(
 ) -> nn.Module:
     """Build a network of a published depth, or one of the given blocks."""
     full = {**DEFAULTS, **DEPTHS.get(arch.get("depth", 0), {}), **arch}
+    if full["stem"] and "window" not in arch:
+        full["window"] = WINDOW_BEHIND_STEM
+    behind = 4 if full["stem"] else 1
     for stage, attending in enumerate(full["attention"]):
         if 2 * attending > full["blocks"][stage]:
             raise ValueError(f"at most half of the blocks of stage {stage + 1} can attend")
-        sides = (side // 2**stage for side in height_and_width(image_size))
+        sides = (ceil(side / behind / 2**stage) for side in height_and_width(image_size))
         if attending and any(side % full["window"] for side in sides):
             raise ValueError(f"the maps of stage {stage + 1} do not divide into windows")
     return AlterNet(full, num_classes, channels)

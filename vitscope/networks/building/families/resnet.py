@@ -1,11 +1,18 @@
-"""The ResNets of the paper for small images: a 3x3 stem without pooling, four stages."""
+"""The ResNets of the paper, and ResNeXt, WideResNet, SE-ResNet and CBAM-ResNet: four stages."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from torch import Tensor, nn
 
 from vitscope.image_size import ImageSize
+from vitscope.networks.building.families._parts import (
+    conv_bn,
+    drop_path,
+    drop_rates,
+    gate_of,
+    stem_pooling,
+)
 from vitscope.networks.building.family import Family
 
 ARCH = {
@@ -19,22 +26,47 @@ ARCH = {
         "block": {"description": "The kind of residual block.", "enum": ["basic", "bottleneck"]},
         "blocks": ("counts of four stages", "Blocks of each stage."),
         "width": ("count", "Channels within the blocks of the first stage; 64 if left out."),
+        "stem": (
+            "flag",
+            "Begin with a 7x7 convolution of stride 2 and pooling; with a 3x3 one if left out.",
+        ),
+        "groups": (
+            "count",
+            "Groups of the 3x3 convolution of a bottleneck (ResNeXt: 32); 1 if left out.",
+        ),
+        "group_width": (
+            "count",
+            (
+                "Channels of a group for each 64 of `width` (ResNeXt-50: 4, WideResNet: 128 with "
+                "one group); 64 if left out."
+            ),
+        ),
+        "gate": {
+            "description": "What weighs the result of a branch; nothing if left out.",
+            "enum": ["se", "cbam"],
+        },
+        "drop_path_rate": (
+            "share",
+            "Stochastic depth in training, of the last block; 0 if left out.",
+        ),
     },
     "oneOf": [{"required": ["depth"]}, {"required": ["block", "blocks"]}],
 }
-DEPTHS: dict[int, tuple[str, tuple[int, ...]]] = {
-    18: ("basic", (2, 2, 2, 2)),
-    34: ("basic", (3, 4, 6, 3)),
-    50: ("bottleneck", (3, 4, 6, 3)),
-    101: ("bottleneck", (3, 4, 23, 3)),
-    152: ("bottleneck", (3, 8, 36, 3)),
+DEPTHS: dict[int, dict[str, Any]] = {
+    18: {"block": "basic", "blocks": (2, 2, 2, 2)},
+    34: {"block": "basic", "blocks": (3, 4, 6, 3)},
+    50: {"block": "bottleneck", "blocks": (3, 4, 6, 3)},
+    101: {"block": "bottleneck", "blocks": (3, 4, 23, 3)},
+    152: {"block": "bottleneck", "blocks": (3, 8, 36, 3)},
 }
-
-
-def conv_bn(in_channels: int, channels: int, kernel: int, stride: int = 1) -> list[nn.Module]:
-    """Return a convolution that keeps the resolution up to its stride, and its normalization."""
-    conv = nn.Conv2d(in_channels, channels, kernel, stride, padding=kernel // 2, bias=False)
-    return [conv, nn.BatchNorm2d(channels)]
+DEFAULTS: dict[str, Any] = {
+    "width": 64,
+    "stem": False,
+    "groups": 1,
+    "group_width": 64,
+    "gate": None,
+    "drop_path_rate": 0.0,
+}
 
 
 class Block(nn.Module):
@@ -42,7 +74,9 @@ class Block(nn.Module):
 
     expansion = 1
 
-    def __init__(self, in_channels: int, width: int, stride: int) -> None:
+    def __init__(
+        self, in_channels: int, width: int, stride: int, arch: Mapping[str, Any], dropped: float
+    ) -> None:
         super().__init__()
         channels = width * self.expansion
         projects = stride != 1 or in_channels != channels
@@ -50,39 +84,47 @@ class Block(nn.Module):
             *conv_bn(in_channels, channels, 1, stride) if projects else []
         )
         self.relu = nn.ReLU()
+        self.gate, self.sd = gate_of(arch["gate"], channels), drop_path(dropped)
+
+    def join(self, branch: Tensor, x: Tensor) -> Tensor:
+        """Return the feature map after the block, from that of its branch and its input."""
+        out: Tensor = self.relu(self.sd(self.gate(branch)) + self.shortcut(x))
+        return out
 
 
 class BasicBlock(Block):
     """Two 3x3 convolutions."""
 
-    def __init__(self, in_channels: int, width: int, stride: int) -> None:
-        super().__init__(in_channels, width, stride)
+    def __init__(
+        self, in_channels: int, width: int, stride: int, arch: Mapping[str, Any], dropped: float
+    ) -> None:
+        super().__init__(in_channels, width, stride, arch, dropped)
         self.conv1 = nn.Sequential(*conv_bn(in_channels, width, 3, stride), nn.ReLU())
         self.conv2 = nn.Sequential(*conv_bn(width, width, 3))
 
     def forward(self, x: Tensor) -> Tensor:
         """Return the feature map after the block."""
-        branch = self.conv2(self.conv1(x))
-        out: Tensor = self.relu(branch + self.shortcut(x))
-        return out
+        return self.join(self.conv2(self.conv1(x)), x)
 
 
 class Bottleneck(Block):
-    """A 3x3 convolution between two 1x1 convolutions that narrow and widen."""
+    """A 3x3 convolution, perhaps in groups, between two 1x1 convolutions that narrow and widen."""
 
     expansion = 4
 
-    def __init__(self, in_channels: int, width: int, stride: int) -> None:
-        super().__init__(in_channels, width, stride)
-        self.conv1 = nn.Sequential(*conv_bn(in_channels, width, 1), nn.ReLU())
-        self.conv2 = nn.Sequential(*conv_bn(width, width, 3, stride), nn.ReLU())
-        self.conv3 = nn.Sequential(*conv_bn(width, width * self.expansion, 1))
+    def __init__(
+        self, in_channels: int, width: int, stride: int, arch: Mapping[str, Any], dropped: float
+    ) -> None:
+        super().__init__(in_channels, width, stride, arch, dropped)
+        groups = arch["groups"]
+        inner = max(1, width * arch["group_width"] // 64) * groups
+        self.conv1 = nn.Sequential(*conv_bn(in_channels, inner, 1), nn.ReLU())
+        self.conv2 = nn.Sequential(*conv_bn(inner, inner, 3, stride, groups), nn.ReLU())
+        self.conv3 = nn.Sequential(*conv_bn(inner, width * self.expansion, 1))
 
     def forward(self, x: Tensor) -> Tensor:
         """Return the feature map after the block."""
-        branch = self.conv3(self.conv2(self.conv1(x)))
-        out: Tensor = self.relu(branch + self.shortcut(x))
-        return out
+        return self.join(self.conv3(self.conv2(self.conv1(x))), x)
 
 
 BLOCKS: dict[str, type[BasicBlock | Bottleneck]] = {"basic": BasicBlock, "bottleneck": Bottleneck}
@@ -104,18 +146,18 @@ class Classifier(nn.Module):
 class ResNet(nn.Module):
     """A residual network with the module names of the published checkpoints."""
 
-    def __init__(
-        self, block: str, blocks: Sequence[int], width: int, num_classes: int, in_channels: int
-    ) -> None:
+    def __init__(self, arch: Mapping[str, Any], num_classes: int, in_channels: int) -> None:
         super().__init__()
-        kind = BLOCKS[block]
-        self.layer0 = nn.Sequential(*conv_bn(in_channels, width, 3), nn.ReLU())
-        channels = width
+        kind, blocks, width = BLOCKS[arch["block"]], arch["blocks"], arch["width"]
+        first = conv_bn(in_channels, width, *((7, 2) if arch["stem"] else (3,)))
+        pooling = [stem_pooling()] if arch["stem"] else []
+        self.layer0 = nn.Sequential(*first, nn.ReLU(), *pooling)
+        channels, rates = width, drop_rates(arch["drop_path_rate"], blocks)
         for stage, depth in enumerate(blocks):
             layers = []
             for index in range(depth):
                 stride = 2 if stage > 0 and index == 0 else 1
-                layers.append(kind(channels, width * 2**stage, stride))
+                layers.append(kind(channels, width * 2**stage, stride, arch, next(rates)))
                 channels = width * 2**stage * kind.expansion
             self.add_module(f"layer{stage + 1}", nn.Sequential(*layers))
         self.classifier = nn.Sequential(Classifier(channels, num_classes))
@@ -131,8 +173,10 @@ def network(
     arch: Mapping[str, Any], num_classes: int, image_size: ImageSize, channels: int
 ) -> nn.Module:
     """Build a network of a published depth, or one of the given blocks."""
-    block, blocks = DEPTHS[arch["depth"]] if "depth" in arch else (arch["block"], arch["blocks"])
-    return ResNet(block, blocks, arch.get("width", 64), num_classes, channels)
+    full = {**DEFAULTS, **DEPTHS.get(arch.get("depth", 0), {}), **arch}
+    if full["block"] == "basic" and (full["groups"], full["group_width"]) != (1, 64):
+        raise ValueError("`groups` and `group_width` are of bottlenecks")
+    return ResNet(full, num_classes, channels)
 
 
 FAMILY = Family(network)

@@ -1,0 +1,149 @@
+"""Networks of the authors' zoo: names, shapes and logits are those of the authors' own code."""
+
+import json
+import math
+import zlib
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from torch import Tensor, nn
+
+from tests.helpers.networks import build_empty, described
+from tests.helpers.written import FOLDER
+from vitscope.networks.building.empty import fill
+from vitscope.networks.building.family import find_family
+from vitscope.networks.checkpoints.translation import translate
+from vitscope.networks.finding.blocks import list_blocks
+from vitscope.networks.finding.capture import capturing
+
+GOLDEN: dict[str, Any] = json.loads((FOLDER / "authors.json").read_text(encoding="utf-8"))
+LAYOUTS = pd.read_csv(FOLDER / "authors_layouts.csv").groupby("network")
+NETWORKS: dict[str, tuple[str, dict[str, Any]]] = {
+    "alexnet": ("alexnet", {"stem": False}),
+    "alexnet stem": ("alexnet", {"stem": True}),
+    "vgg_11": ("vgg", {"depth": 11}),
+    "vgg_19": ("vgg", {"depth": 19}),
+    "prevgg_11": ("vgg", {"depth": 11, "preactivation": True}),
+    "preresnet_18": ("preresnet", {"depth": 18}),
+    "preresnet_50 stem": ("preresnet", {"depth": 50, "stem": True}),
+    "resnet_18 stem": ("resnet", {"depth": 18, "stem": True}),
+    "resnext_50": ("resnet", {"depth": 50, "groups": 32, "group_width": 4}),
+    "wideresnet_50": ("resnet", {"depth": 50, "group_width": 128}),
+    "seresnet_18": ("resnet", {"depth": 18, "gate": "se"}),
+    "seresnet_50": ("resnet", {"depth": 50, "gate": "se"}),
+    "cbamresnet_18": ("resnet", {"depth": 18, "gate": "cbam"}),
+    "cbamresnet_50": ("resnet", {"depth": 50, "gate": "cbam"}),
+    "alternet_50 stem": ("alternet", {"depth": 50, "stem": True}),
+}
+# Sides of the images for the logits of those that have them, where it is not 32.
+SIZES = {name: 64 for name in NETWORKS if name.endswith("stem")} | {"alternet_50 stem": 224}
+HIDDEN = {"alexnet", "vgg"}
+
+
+def empty(name: str, **others: Any) -> nn.Module:
+    family, arch = NETWORKS[name]
+    return build_empty(family, arch | others, 10, SIZES.get(name, 32))
+
+
+def value_of(key: str, shape: torch.Size) -> Tensor:
+    """Return what a tensor holds, which is drawn by its name, of about its usual size."""
+    if key.endswith("num_batches_tracked"):
+        return torch.zeros(shape, dtype=torch.int64)
+    drawn = normal(zlib.crc32(key.encode()), shape)
+    if key.endswith("running_var"):
+        return 1 + drawn.abs() / 4
+    if len(shape) == 1:
+        return (0 if key.endswith(("running_mean", "bias")) else 1) + drawn / 10
+    return drawn * math.sqrt(2 / math.prod(shape[1:]))
+
+
+def normal(seed: int, shape: Sequence[int]) -> Tensor:
+    return torch.from_numpy(np.random.default_rng(seed).standard_normal(shape, np.float32))
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_names_and_shapes(name: str) -> None:
+    model = empty(name)
+    expected = LAYOUTS.get_group(name).set_index("key")["shape"].to_dict()
+    assert {
+        key: "x".join(map(str, tensor.shape))
+        for key, tensor in model.state_dict().items()
+        if not key.endswith("num_batches_tracked")
+    } == expected
+    parameters = sum(each.numel() for each in model.parameters())
+    assert parameters == GOLDEN["parameters"][name]
+
+
+def filled(name: str) -> nn.Module:
+    """Return a network with the values of its names, read as from a checkpoint of the authors."""
+    hidden = {"hidden": 16} if NETWORKS[name][0] in HIDDEN else {}
+    model = empty(name, **hidden)
+    theirs = {key: value_of(key, tensor.shape) for key, tensor in model.state_dict().items()}
+    return fill(model, translate(theirs, model).weights)
+
+
+def images(name: str) -> Tensor:
+    size = SIZES.get(name, 32)
+    return normal(size, (2, 3, size, size))
+
+
+# Some have as many blocks of the same kinds as others.
+SLOW = {"preresnet_50 stem", "seresnet_50", "cbamresnet_50", "alternet_50 stem"}
+LOGITS = [
+    pytest.param(name, marks=pytest.mark.nightly if name in SLOW else ())
+    for name in GOLDEN["logits"]
+]
+
+
+@pytest.mark.parametrize("name", LOGITS)
+def test_logits(name: str) -> None:
+    with torch.inference_mode():
+        logits = filled(name)(images(name))
+    expected = torch.tensor(GOLDEN["logits"][name])
+    torch.testing.assert_close(logits, expected, rtol=1e-4, atol=1e-4)
+
+
+# What the layers of each are, from the first to the last: where there are no joins, every pooling.
+KINDS = {
+    "alexnet": "stem pool conv pool conv conv conv pool pool",
+    "vgg_11": "stem pool conv pool conv conv pool conv conv pool conv conv pool",
+    # Poolings follow its convolutions, of which an activation comes before the next.
+    "prevgg_11": "stem pool conv pool conv pool conv pool",
+    "preresnet_18": "stem" + " conv" * 8,
+    "resnext_50": "stem" + " conv" * 16,
+    "seresnet_18": "stem" + " conv" * 8,
+    "cbamresnet_50": "stem" + " conv" * 16,
+}
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_cut_points_are_found(name: str) -> None:
+    """In narrower ones; and reading them leaves the logits as they are."""
+    family, arch = NETWORKS[name]
+    narrow = {"width": 8} | ({"hidden": 16} if family in HIDDEN else {})
+    torch.manual_seed(0)
+    model, seen = find_family(family).build(arch | narrow, 10, 32).eval(), []
+    blocks = list_blocks(name, model, described())
+    assert blocks.table["kind"].tolist() == KINDS[name].split()
+    with torch.inference_mode():
+        plain = model(images(name))
+        with capturing(model, blocks.points, lambda _, latent: seen.append(latent)):
+            assert torch.equal(model(images(name)), plain)
+    shapes = blocks.table[["channels", "height", "width"]]
+    assert [list(latent.shape[1:]) for latent in seen] == shapes.values.tolist()
+
+
+@pytest.mark.parametrize("family", ["resnet", "preresnet", "alternet"])
+def test_stochastic_depth_grows_from_the_first_block_to_the_last(family: str) -> None:
+    model = build_empty(family, {"depth": 50, "drop_path_rate": 0.3}, 10, 32)
+    rates = [
+        each.sd.drop_prob if hasattr(each.sd, "drop_prob") else 0.0
+        for each in model.modules()
+        if hasattr(each, "sd")
+    ]
+    assert rates == pytest.approx([0.3 * n / (len(rates) - 1) for n in range(len(rates))])
+    assert len(rates) == (17 if family == "alternet" else 16)

@@ -1,0 +1,84 @@
+"""AlexNet for small images, or with a stem for large ones."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from torch import Tensor, nn
+
+from vitscope.image_size import ImageSize
+from vitscope.networks.building.families.vgg import Classifier
+from vitscope.networks.building.family import Family
+
+ARCH = {
+    "type": "object",
+    "additionalProperties": False,
+    "properties": {
+        "stem": (
+            "flag",
+            "Begin with an 11x11 convolution of stride 4; if false, with a 3x3 one of stride 2.",
+        ),
+        "width": (
+            "count",
+            (
+                "Channels of the first convolution; 64 if left out. The others have 3, 6, 4 and 4 "
+                "times it."
+            ),
+        ),
+        "hidden": ("count", "Width of the layers before the last; 4096 if left out."),
+    },
+    "required": ["stem"],
+}
+
+
+class Layer(nn.Module):
+    """A convolution and its activation."""
+
+    def __init__(self, in_channels: int, channels: int, kernel: int, **options: Any) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(in_channels, channels, kernel, bias=False, **options)
+        self.relu = nn.ReLU()
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return the feature map after the layer."""
+        out: Tensor = self.relu(self.conv(x))
+        return out
+
+
+class AlexNet(nn.Module):
+    """An AlexNet with the module names of the paper's authors."""
+
+    def __init__(
+        self, width: int, hidden: int, stem: bool, num_classes: int, in_channels: int
+    ) -> None:
+        super().__init__()
+        kernel, stride, padding = (11, 4, 2) if stem else (3, 2, 1)
+        window, side = (3, 6) if stem else (2, 2)
+        pools = [nn.MaxPool2d(window, stride=2) for _ in range(3)]
+        first = Layer(in_channels, width, kernel, stride=stride, padding=padding)
+        self.layer0 = nn.Sequential(first)
+        self.layer1 = nn.Sequential(pools[0], Layer(width, 3 * width, 5, padding=2))
+        self.layer2 = nn.Sequential(
+            pools[1],
+            Layer(3 * width, 6 * width, 3, padding=1),
+            Layer(6 * width, 4 * width, 3, padding=1),
+            Layer(4 * width, 4 * width, 3, padding=1),
+        )
+        features = Classifier(side * side * 4 * width, hidden, num_classes)
+        self.classifier = nn.Sequential(pools[2], nn.AdaptiveAvgPool2d(side), features)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return the logits."""
+        for layer in self.children():
+            x = layer(x)
+        return x
+
+
+def network(
+    arch: Mapping[str, Any], num_classes: int, image_size: ImageSize, channels: int
+) -> nn.Module:
+    """Build the network."""
+    width, hidden = arch.get("width", 64), arch.get("hidden", 4096)
+    return AlexNet(width, hidden, arch["stem"], num_classes, channels)
+
+
+FAMILY = Family(network)

@@ -1,0 +1,47 @@
+"""Pre-activation ResNets: normalization and ReLU come before each convolution."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from torch import nn
+
+from vitscope.image_size import ImageSize
+from vitscope.networks.building.families import alternet, resnet
+from vitscope.networks.building.family import Family
+
+ARCH = {
+    "type": "object",
+    "additionalProperties": False,
+    "properties": {
+        "depth": {
+            "description": "A network of the paper's authors, by its depth.",
+            "enum": [18, 34, 50, 101, 152],
+        },
+        "block": {"description": "The kind of residual block.", "enum": ["basic", "bottleneck"]},
+        "blocks": ("counts of four stages", "Blocks of each stage."),
+        "width": ("count", "Channels within the blocks of the first stage; 64 if left out."),
+        "stem": (
+            "flag",
+            "Begin with a 7x7 convolution of stride 2 and pooling; with a 3x3 one if left out.",
+        ),
+        "drop_path_rate": (
+            "share",
+            "Stochastic depth in training, of the last block; 0 if left out.",
+        ),
+    },
+    "oneOf": [{"required": ["depth"]}, {"required": ["block", "blocks"]}],
+}
+
+
+def network(
+    arch: Mapping[str, Any], num_classes: int, image_size: ImageSize, channels: int
+) -> nn.Module:
+    """Build an AlterNet without attention, whose stem has a shorter name."""
+    blocks = resnet.DEPTHS.get(arch.get("depth", 0), {})
+    full = {**alternet.DEFAULTS, **blocks, **arch, "attention": (0, 0, 0, 0)}
+    model = alternet.AlterNet(full, num_classes, channels)
+    model.add_module("layer0", model.layer0.layer0)
+    return model
+
+
+FAMILY = Family(network)

@@ -1,0 +1,91 @@
+"""VGGs for small images, with batch normalization: behind each convolution, or before it."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from torch import Tensor, nn
+
+from vitscope.image_size import ImageSize
+from vitscope.networks.building.family import Family
+
+ARCH = {
+    "type": "object",
+    "additionalProperties": False,
+    "properties": {
+        "depth": {
+            "description": "A network of the paper's authors, by its depth.",
+            "enum": [11, 13, 16, 19],
+        },
+        "preactivation": (
+            "flag",
+            "Whether normalization and ReLU come before each convolution; false if left out.",
+        ),
+        "width": (
+            "count",
+            "Channels of the first stage; 64 if left out. The others have 2, 4, 8 and 8 times it.",
+        ),
+        "hidden": ("count", "Width of the layers before the last; 4096 if left out."),
+    },
+    "required": ["depth"],
+}
+# Convolutions of each stage, and channels of each in those of the first.
+DEPTHS = {11: (1, 1, 2, 2, 2), 13: (2,) * 5, 16: (2, 2, 3, 3, 3), 19: (2, 2, 4, 4, 4)}
+WIDTHS = (1, 2, 4, 8, 8)
+
+
+class Block(nn.Module):
+    """A 3x3 convolution, its normalization and its activation, in either order."""
+
+    def __init__(self, in_channels: int, channels: int, preactivation: bool) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(in_channels, channels, 3, padding=1, bias=False)
+        self.bn = nn.BatchNorm2d(in_channels if preactivation else channels)
+        self.relu = nn.ReLU()
+        self.preactivation = preactivation
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return the feature map after the block."""
+        out: Tensor = (
+            self.conv(self.relu(self.bn(x)))
+            if self.preactivation
+            else self.relu(self.bn(self.conv(x)))
+        )
+        return out
+
+
+class Classifier(nn.Module):
+    """Three linear layers, or two where there are no classes."""
+
+    def __init__(self, features: int, hidden: int, num_classes: int) -> None:
+        super().__init__()
+        self.dense1, self.dense2 = nn.Linear(features, hidden), nn.Linear(hidden, hidden)
+        self.dense3 = nn.Linear(hidden, num_classes) if num_classes else nn.Identity()
+        self.relu, self.dropout = nn.ReLU(), nn.Dropout(0.5)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return the logits."""
+        for dense in (self.dense1, self.dense2):
+            x = self.dropout(self.relu(dense(x.flatten(1))))
+        out: Tensor = self.dense3(x)
+        return out
+
+
+def network(
+    arch: Mapping[str, Any], num_classes: int, image_size: ImageSize, channels: int
+) -> nn.Module:
+    """Build a network of a published depth, with the module names of its authors."""
+    model, width, preactivation = nn.Sequential(), arch.get("width", 64), arch.get("preactivation")
+    for stage, (times, depth) in enumerate(zip(WIDTHS, DEPTHS[arch["depth"]], strict=True)):
+        layers: list[nn.Module] = [nn.MaxPool2d(2)] if stage else []
+        for _ in range(depth):
+            layers.append(Block(channels, width * times, bool(preactivation)))
+            channels = width * times
+        model.add_module(f"layer{stage}", nn.Sequential(*layers))
+    classifier = Classifier(7 * 7 * channels, arch.get("hidden", 4096), num_classes)
+    model.add_module(
+        "classifier", nn.Sequential(nn.MaxPool2d(2), nn.AdaptiveAvgPool2d(7), classifier)
+    )
+    return model
+
+
+FAMILY = Family(network)
