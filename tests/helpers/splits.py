@@ -11,6 +11,7 @@ from torch import nn
 
 from vitscope.data.building import build
 from vitscope.data.split import Split
+from vitscope.data.unstored import open_split_file
 from vitscope.measures.given import OnModel
 
 Source = dict[str, Any]
@@ -40,7 +41,7 @@ def built(
         **others,
     }
     build("mine", dataset, split, path)
-    return Split(path)
+    return open_split_file(path)
 
 
 # Two classes of shapes, each under the name of the other.

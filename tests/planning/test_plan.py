@@ -81,6 +81,20 @@ def test_forward_passes_are_those_of_the_settings(
     assert work.passes == passes
 
 
+def test_steps_uphill_take_two_passes(frozen: Study) -> None:
+    assert frozen.training is not None
+    study = replace(frozen, training=replace(frozen.training, sam=0.05))
+    names = {"model": "resnet"}
+    works = [
+        costs.work(find_job("train_model"), known(s, "train_model", **names))
+        for s in (frozen, study)
+    ]
+    plain, sam = works
+    assert plain is not None
+    assert sam is not None
+    assert (sam.passes, sam.vectors) == (2 * plain.passes, plain.vectors + 1)
+
+
 def test_frames_of_an_unknown_number_are_guessed(frozen: Study) -> None:
     walk = replace(frozen.videos["walk"], source={"path": "walk.mp4"})
     job = find_job("draw_video")

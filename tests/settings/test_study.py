@@ -286,6 +286,8 @@ def test_of_a_loss_nothing_is_augmented_that_is_not_listed(tmp_path: Path) -> No
     assert {key: value for key, value in augment.items() if value} == {
         "batch_size": 64,
         "mixing_probability": 1,
+        "erased": "noise",
+        "border": "reflection",
         "flip": True,
     }
     # Which images it has seen is known, since it is trained here.
@@ -390,8 +392,8 @@ def test_every_default_of_the_schema_is_filled_in(tmp_path: Path) -> None:
     keys = analysis_schema()["properties"]
     assert plain == {key: keys[key]["default"] for key in keys.keys() - SECTIONS}
     assert settings["data"]["generated"]["splits"] == {
-        "train": {"images": None, "seed": 0},
-        "test": {"images": 100, "seed": 0},
+        "train": {"images": None, "seed": 0, "stored": True},
+        "test": {"images": 100, "seed": 0, "stored": True},
     }
     # The key of a kind of source is not put where it means nothing.
     sources = {name: data["source"] for name, data in settings["data"].items()}

@@ -18,6 +18,7 @@ RECIPE: dict[str, Any] = {
     "shift": 2,
     "flip": True,
     "clip_gradient": 1.0,
+    "sam": None,
     "bfloat16": True,
     "snapshot_dtype": "float32",
     "images": None,
@@ -25,5 +26,9 @@ RECIPE: dict[str, Any] = {
     "trajectory": False,
     "snapshots": [],
     "erasing": 0.0,
+    "erased": "noise",
+    "border": "reflection",
+    "crop": None,
+    "color_jitter": 0.0,
 }
 PLAIN = RECIPE | {"mixup": 0.0, "cutmix": 0.0, "randaugment": None, "shift": 0, "flip": False}

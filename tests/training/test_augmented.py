@@ -110,6 +110,9 @@ def test_images_that_were_not_trained_on_are_not_drawn(split: Split, tmp_path: P
     "change",
     [
         {"shift": 4},
+        {"shift": 4, "border": "black"},
+        {"crop": [0.3, 0.9]},
+        {"color_jitter": 0.4},
         {"flip": True},
         {"randaugment": "rand-m9-n2-mstd0.5"},
         {"erasing": 1.0},

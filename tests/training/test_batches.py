@@ -2,6 +2,7 @@
 
 import os
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from tests.helpers.splits import GENERATED, built
 from tests.training.recipes import MEAN, PLAIN, RECIPE, STD
 from vitscope.data.split import Split
 from vitscope.errors import VitscopeError
-from vitscope.training.augmentation import augmentation, mixing, move
+from vitscope.training.augmentation import augmentation, cropping, erasing, jitter, mixing, move
 from vitscope.training.batches import Batches, workers_for
 from vitscope.training.seeding import seeded
 
@@ -76,10 +77,12 @@ def test_damage_is_told_in_one_sentence_by_any_process(tmp_path: Path, workers: 
         next(drawn.ahead(0, 1, workers))
 
 
-def test_augmentation_shifts_and_flips() -> None:
+@pytest.mark.parametrize(("border", "mode"), [("reflection", "reflect"), ("black", "constant")])
+def test_augmentation_shifts_and_flips(border: str, mode: Any) -> None:
     pixels = np.random.default_rng(0).integers(0, 256, (32, 32, 3), dtype=np.uint8)
-    augment = augmentation(PLAIN | {"shift": 1, "flip": True}, MEAN)
-    padded = np.pad(pixels, ((1, 1), (1, 1), (0, 0)), mode="reflect")
+    recipe = PLAIN | {"shift": 1, "flip": True, "border": border}
+    augment = augmentation(recipe, MEAN, (32, 32))
+    padded = np.pad(pixels, ((1, 1), (1, 1), (0, 0)), mode=mode)
     windows = [padded[y : y + 32, x : x + 32] for y in range(3) for x in range(3)]
     allowed = {image.tobytes() for w in windows for image in (w, w[:, ::-1])}
     with seeded(0):
@@ -98,8 +101,9 @@ def test_a_shift_beyond_the_image_is_reflected_again(shape: tuple[int, int, int]
         for y in range(2 * far + 1)
         for x in range(2 * far + 1)
     }
+    many = np.stack([pixels] * 500)
     with seeded(0):
-        found = {image.tobytes() for image in move(np.stack([pixels] * 500), far, flip=False)}
+        found = {image.tobytes() for image in move(many, far, False, "reflection")}
     assert found <= windows
     assert len(found) > 50
 
@@ -108,13 +112,58 @@ def test_a_shift_beyond_the_image_is_reflected_again(shape: tuple[int, int, int]
 def test_a_grey_image_is_augmented_as_the_same_image_in_colour(policy: str) -> None:
     pixels = np.random.default_rng(0).integers(0, 256, (1, 32, 32, 1), dtype=np.uint8)
     recipe = PLAIN | {"randaugment": policy, "shift": 2, "flip": True}
-    grey, colour = augmentation(recipe, [0.4]), augmentation(recipe, [0.4] * 3)
+    size = (32, 32)
+    grey, colour = augmentation(recipe, [0.4], size), augmentation(recipe, [0.4] * 3, size)
     for seed in range(100):
         with seeded(seed):
             one = grey(pixels)
         with seeded(seed):
             three = colour(pixels.repeat(3, axis=3))
         np.testing.assert_array_equal(three, one.repeat(3, axis=3))
+
+
+@pytest.mark.parametrize("shares", [[0.08, 1.0], [0.3, 0.5]])
+def test_a_crop_has_its_share_of_the_area_and_its_proportions(shares: list[float]) -> None:
+    """Of ramps, whose slope after the resizing says how much of each side was taken."""
+    ramp = np.broadcast_to(np.arange(240, dtype=np.uint8)[:, None], (240, 240))
+    image, crop = np.stack([ramp, ramp.T, ramp], axis=2), cropping(shares, (48, 32))
+    assert crop is not None
+    areas = []
+    with seeded(0):
+        for _ in range(200):
+            part = crop(image).astype(float)
+            assert part.shape == (48, 32, 3)
+            # Resizing averages beyond the edge: the slope is that of the middle.
+            high = (part[36, 16, 0] - part[12, 16, 0]) / 24 * 48
+            wide = (part[24, 24, 1] - part[24, 8, 1]) / 16 * 32
+            assert 0.75 * 0.95 < wide / high < 4 / 3 * 1.05
+            areas.append(high * wide / 240**2)
+    assert shares[0] * 0.9 < min(areas) < shares[0] + 0.1
+    assert shares[1] - 0.15 < max(areas) < shares[1] * 1.1
+
+
+def test_jitter_changes_a_plain_image_by_its_share_at_most() -> None:
+    """Contrast and saturation leave one grey as it is; brightness multiplies it."""
+    grey, change = np.full((4, 4, 3), 100, np.uint8), jitter(0.4)
+    assert change is not None
+    with seeded(0):
+        found = np.stack([change(grey) for _ in range(300)])
+    assert (found == found[:, :1, :1, :1]).all()
+    assert 60 <= found.min() < 64
+    assert 136 < found.max() <= 140
+    assert jitter(0) is None
+
+
+def test_erased_rectangles_are_noise_or_zeros() -> None:
+    images = torch.full((40, 3, 16, 16), 2.0)
+    with seeded(0):
+        zeros = erasing(RECIPE | {"erasing": 1.0, "erased": "zeros"})(images.clone())
+    with seeded(0):
+        noise = erasing(RECIPE | {"erasing": 1.0})(images.clone())
+    erased = zeros != 2
+    assert (zeros[erased] == 0).all()
+    assert 0.02 < erased.float().mean() < 0.34
+    assert float(noise[noise != 2].std()) == pytest.approx(1, rel=0.05)
 
 
 @pytest.mark.parametrize("mixed", [True, False])

@@ -179,6 +179,26 @@ def broken(broken_once: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(broken_once, tmp_path / "broken"))
 
 
+def test_a_training_uphill_goes_on(splits: tuple[Split, Split], tmp_path: Path) -> None:
+    """Sharpness-aware minimization keeps nothing from step to step."""
+
+    def say(text: str) -> None:
+        if text.startswith("epoch 2"):
+            raise BrokenOffError
+
+    short: dict[str, Any] = {"sam": 0.1, "epochs": 3}
+    with pytest.raises(BrokenOffError):
+        trained(splits, tmp_path / "broken", say=say, **short)
+    said: list[str] = []
+    trained(splits, tmp_path / "broken", say=said.append, **short)
+    assert said[0] == "going on after epoch 2 of 3"
+    trained(splits, tmp_path / "calm", **short)
+    assert digests(tmp_path / "broken") == digests(tmp_path / "calm")
+    trained(splits, tmp_path / "plain", **short | {"sam": None})
+    ends = [tmp_path / name / "end.safetensors" for name in ("calm", "plain")]
+    assert sha256_of(ends[0]) != sha256_of(ends[1])
+
+
 def test_a_training_whose_results_are_lost_has_them_at_once(
     splits: tuple[Split, Split], calm: Path, tmp_path: Path
 ) -> None:

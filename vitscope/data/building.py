@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -13,12 +13,15 @@ from PIL import Image
 from vitscope.data.class_numbers import Numbering, list_classes, numbering
 from vitscope.data.counts import check_taken
 from vitscope.data.opening import open_source
-from vitscope.data.source import Sample, Source
+from vitscope.data.source import Source
 from vitscope.data.split import DIGEST, UNKNOWN_LABEL, select
 from vitscope.errors import VitscopeError
 from vitscope.files.pictures import as_pixels
 from vitscope.files.tensors import TensorWriter, row_sums
 from vitscope.image_size import height_and_width
+
+if TYPE_CHECKING:
+    from vitscope.data.sources._image_files import ImageFiles
 
 Integers = npt.NDArray[np.int64]
 
@@ -27,6 +30,9 @@ MODES = {1: "L", 3: "RGB"}
 INTERPOLATIONS = {"bilinear": Image.Resampling.BILINEAR, "bicubic": Image.Resampling.BICUBIC}
 ROWS_PER_WRITE = 256
 NO_DIGEST = "0" * 64
+# The key in the metadata of what it takes to read images that are not stored, and what that is.
+UNSTORED = "unstored"
+READ_BY = ("source", "image_size", "resize", "interpolation")
 
 
 def build(
@@ -43,14 +49,17 @@ def build(
     classes = numbering(where, source.classes, dataset)
     check_taken(where, settings["images"], len(source))
     rows = select(len(source), settings["images"], settings["seed"])
+    metadata = _metadata(name, dataset, split, source, classes)
     shape = (dataset.get("channels", 3), *height_and_width(dataset["image_size"]))
-    images_of = write_split(
-        path,
-        _metadata(name, dataset, split, source, classes),
-        {"images": ("U8", (len(rows), *shape)), **numbers_of(len(rows), source.extra)},
-        _written(where, source, rows, dataset, classes),
-        len(classes.names),
-    )
+    if settings.get("stored", True):
+        tensors = {"images": ("U8", (len(rows), *shape)), **numbers_of(len(rows), source.extra)}
+        written = _written(where, source, rows, dataset, classes)
+    else:
+        made_by = {key: dataset[key] for key in READ_BY}
+        metadata[UNSTORED] = json.dumps({**made_by, "split": split, "channels": shape[0]})
+        tensors = dict.fromkeys(("labels", "index"), ("I64", (len(rows),)))
+        written = _numbered(where, source, rows, classes)
+    images_of = write_split(path, metadata, tensors, written, len(classes.names))
     _say_classes(where, classes.names, images_of)
 
 
@@ -117,19 +126,28 @@ def _written(
         pixels = np.stack([preprocess(sample.image, dataset, where) for sample in chosen])
         yield "images", first, pixels
         yield "sums", first, row_sums(pixels).view(np.int64)
-        yield "labels", first, _labels(where, chosen, classes)
+        yield "labels", first, _labels(where, [each.label for each in chosen], classes)
         for column, extra in enumerate(source.extra):
             yield extra, first, np.array([sample.extra[column] for sample in chosen])
 
 
-def _labels(where: str, samples: list[Sample], classes: Numbering) -> Integers:
+def _numbered(
+    where: str, source: Source, rows: Integers, classes: Numbering
+) -> Iterator[tuple[str, int, npt.NDArray[Any]]]:
+    """Yield what the file holds of a split whose images are not stored; none is opened."""
+    yield "index", 0, rows
+    files = cast("ImageFiles", source)
+    yield "labels", 0, _labels(where, files.labels(rows), classes)
+
+
+def _labels(where: str, found: list[int], classes: Numbering) -> Integers:
     """Return the numbers of classes; refuse a label that is neither a class nor unknown.
 
     Without classes no label is looked at: none is known.
     """
     if not classes.names:
-        return np.full(len(samples), UNKNOWN_LABEL, np.int64)
-    labels = np.array([sample.label for sample in samples], np.int64)
+        return np.full(len(found), UNKNOWN_LABEL, np.int64)
+    labels = np.array(found, np.int64)
     known = len(classes.names if classes.numbers is None else classes.numbers)
     if labels.min() < UNKNOWN_LABEL or labels.max() >= known:
         raise VitscopeError(

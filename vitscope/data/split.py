@@ -37,14 +37,16 @@ def select(count: int, images: int | None, seed: int | None) -> npt.NDArray[np.i
 class Split:
     """The images of a split, mapped into memory."""
 
+    HOLDS = frozenset({"images", "sums", "labels", "index"})
+
     def __init__(self, path: Path | str) -> None:
         self._file = TensorFile(path)
-        missing = {"images", "sums", "labels", "index"} - set(self._file.names)
-        if missing or DIGEST not in self._file.metadata:
+        if self.HOLDS - set(self._file.names) or DIGEST not in self._file.metadata:
             raise VitscopeError(f"{path} is not an artefact of images: delete it and run again.")
-        self._images = self._file.mapped("images")
-        # The checksum of each image: the same images have the same.
-        self.sums: npt.NDArray[np.uint64] = self._file.array("sums").view(np.uint64)
+        if "images" in self.HOLDS:
+            self._images = self._file.mapped("images")
+            # The checksum of each image: the same images have the same.
+            self.sums: npt.NDArray[np.uint64] = self._file.array("sums").view(np.uint64)
         self.labels: npt.NDArray[np.int64] = self._file.array("labels")
         self.classes: list[str] = json.loads(self._file.metadata["classes"])
 
@@ -72,6 +74,10 @@ class Split:
                 f"run again."
             )
         return chosen
+
+    def pictures(self, rows: Rows) -> list[npt.NDArray[Any]]:
+        """Return images, each (H, W, C), as large as there are."""
+        return [*self.images(rows).transpose(0, 2, 3, 1)]
 
     def _read(self, rows: Rows) -> npt.NDArray[Any]:
         """Return images that follow one another by reading them, others through the memory map.

@@ -19,8 +19,12 @@ AUGMENTING = (
     "cutmix",
     "mixing_probability",
     "randaugment",
+    "color_jitter",
     "erasing",
+    "erased",
+    "crop",
     "shift",
+    "border",
     "flip",
 )
 TRAINED_ON = ("images", "seed")

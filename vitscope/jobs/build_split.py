@@ -46,11 +46,13 @@ def _images(request: Request) -> int | None:
 
 
 def _bytes(request: Request) -> int | None:
-    data, images = request.dataset, request.dataset.splits[request.names["split"]].images
-    return None if images is None else images * data.channels * data.pixels
+    split = request.dataset.splits[request.names["split"]]
+    return None if split.images is None else split.images * request.dataset.bytes_of(split)
 
 
 def _seconds(request: Request) -> float:
+    if not request.dataset.splits[request.names["split"]].stored:
+        return 0
     images = _images(request) or UNCOUNTED_IMAGES
     return images * request.dataset.pixels / 1e6 * SECONDS_PER_MEGAPIXEL
 

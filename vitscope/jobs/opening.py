@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vitscope.data.split import Split
+from vitscope.data.unstored import open_split_file
 
 if TYPE_CHECKING:
     import torch
@@ -44,7 +45,7 @@ def origin_of(checkpoint: Any) -> dict[str, str]:
 
 def open_images(images: Any) -> Split:
     """Return the images of a split, from their file or as they are given."""
-    return images if isinstance(images, Split) else Split(images)
+    return images if isinstance(images, Split) else open_split_file(images)
 
 
 def open_device(device: Any) -> "torch.device":

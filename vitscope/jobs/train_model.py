@@ -1,7 +1,7 @@
 """Train a model of a study, or a step of a build-up; go on where that was broken off."""
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,8 +14,8 @@ from vitscope.networks.building.family import module_of
 if TYPE_CHECKING:
     from vitscope.settings.keys import Recipe
 
-# Forward and backward.
-PASSES = 3
+# Forward and backward, once or for sharpness-aware minimization twice.
+PASSES, PASSES_UPHILL = 3, 6
 # Megabytes of the process that augments, which counts what it shares with the one that trains.
 AUGMENTING_MB = 520
 
@@ -38,8 +38,11 @@ def _recipe(study: Study, names: Names) -> "Recipe":
 
 def _work(request: Request) -> Work | None:
     recipe = _recipe(request.study, request.names)
-    views = recipe.epochs * PASSES
-    return passes(views, recipe.images, request.images, recipe.batch_size, "gradient")
+    uphill = recipe.sam is not None
+    views = recipe.epochs * (PASSES_UPHILL if uphill else PASSES)
+    work = passes(views, recipe.images, request.images, recipe.batch_size, "gradient")
+    # The weights from which it goes uphill are kept.
+    return work and replace(work, vectors=int(uphill))
 
 
 JOB = Job(

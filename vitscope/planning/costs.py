@@ -108,9 +108,10 @@ def with_inputs(job: Job, request: Request, inputs: Mapping[str, Any]) -> Reques
             request = replace(request, network=network)
     images = inputs.get("train") or inputs.get("images")
     if isinstance(images, str):
-        # A byte for every channel of every pixel, and little besides.
         data = request.dataset
-        there = Path(images).stat().st_size // (data.channels * data.pixels)
+        # Images that are not stored are those that networks are trained on.
+        split = data.splits.get("train") if "train" in inputs else None
+        there = Path(images).stat().st_size // data.bytes_of(split)
         request = replace(request, images=there)
     loaded = (path for name in job.takes.loads for path in _paths(inputs.get(name)))
     return replace(request, loaded=sum(Path(path).stat().st_size for path in loaded))

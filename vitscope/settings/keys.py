@@ -128,6 +128,12 @@ class Selection:
     seed: int | None = setting(
         0, "Seed of the choice of these images; null takes the first ones.", minimum=0
     )
+    stored: bool = setting(
+        True,
+        "Store the images in one file, all of one size. If not, each is read from its own file in "
+        "every epoch of training, and a `crop` is cut from all of it: for the split `train` of a "
+        "`folder` of many large images.",
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -199,6 +205,11 @@ class Dataset:
     def pixels(self) -> int:
         """How many pixels an image has."""
         return prod(height_and_width(self.image_size))
+
+    def bytes_of(self, split: Selection | None) -> int:
+        """Return how many bytes an image of a split takes on disk, and how little if none does."""
+        # A byte for every channel of every pixel, and little besides; or two numbers.
+        return self.channels * self.pixels if split is None or split.stored else 16
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -415,15 +426,39 @@ class Recipe:
         pattern=r"^rand(-[a-z]+[0-9.]+)*$(?!\n)",
         title="timm's notation, such as rand-m9-n2-mstd1.0, or null",
     )
-    erasing: float = setting(
+    color_jitter: float = setting(
         0,
-        "Share of the images in which a random rectangle becomes noise.",
+        "Largest random change of brightness, contrast and saturation, as a share; 0 for none.",
         minimum=0,
-        maximum=1,
+    )
+    erasing: float = setting(
+        0, "Share of the images in which a random rectangle is erased.", minimum=0, maximum=1
+    )
+    erased: Literal["noise", "zeros"] = setting(
+        "noise", "What the rectangle becomes: noise, or zeros, which are the mean pixel."
+    )
+    crop: list[float] | None = setting(
+        None,
+        "Cut a random part out of each image, with a share of its area between these two, such as "
+        "[0.08, 1], and resize it to the size of the image; null for none.",
+        items={"exclusiveMinimum": 0, "maximum": 1},
+        minItems=2,
+        maxItems=2,
     )
     shift: int = setting(4, "Largest random shift in pixels.", minimum=0)
+    border: Literal["reflection", "black"] = setting(
+        "reflection", "What a shift brings in from beyond the edge of an image."
+    )
     flip: bool = setting(True, "Flip half of the images.")
-    clip_gradient: float = setting(1.0, "Largest norm of a gradient.", exclusiveMinimum=0)
+    clip_gradient: float | None = setting(
+        1.0, "Largest norm of a gradient; null for any.", exclusiveMinimum=0
+    )
+    sam: float | None = setting(
+        None,
+        "Sharpness-aware minimization: how far uphill, in the norm of all weights, the gradient of "
+        "a step is taken, such as 0.05; null for none. A step makes two passes instead of one.",
+        exclusiveMinimum=0,
+    )
     bfloat16: bool = setting(True, "Train under bfloat16 autocast.")
     trajectory: bool = setting(
         False,
@@ -450,8 +485,12 @@ NOT_AUGMENTED: Settings = {
     "cutmix": 0,
     "mixing_probability": 1.0,
     "randaugment": None,
+    "color_jitter": 0,
     "erasing": 0,
+    "erased": "noise",
+    "crop": None,
     "shift": 0,
+    "border": "reflection",
     "flip": False,
 }
 

@@ -10,7 +10,7 @@ from vitscope.data.counts import check_measured, check_taken
 from vitscope.errors import VitscopeError, quoted
 from vitscope.measures import registry
 from vitscope.settings.keys import Dataset, Settings
-from vitscope.settings.study import Study
+from vitscope.settings.study import TRAINING_SPLITS, Study
 
 
 def read_class_names(path: Path, data: Mapping[str, Settings]) -> dict[str, Settings]:
@@ -94,6 +94,7 @@ def _entry(dataset: Dataset) -> dict[str, Any]:
 
 def _check_split(study: Study, name: str, split: str) -> None:
     dataset = study.data[name]
+    _check_stored(study, name, split)
     declared, measured = dataset.splits[split].images, _count_measured(study, name, split)
     seen = opening.glance(dataset.source, split, max(declared or 1, measured))
     if seen is None:
@@ -104,6 +105,17 @@ def _check_split(study: Study, name: str, split: str) -> None:
     if declared is None:
         at = f"{study.path}: analysis.images"
         check_measured(at, measured, seen.images, f"data.{name}.splits.{split}")
+
+
+def _check_stored(study: Study, name: str, split: str) -> None:
+    """Refuse to leave images where they are, unless networks are trained on their files."""
+    dataset = study.data[name]
+    trained_on = split == TRAINING_SPLITS[0] != study.analysis.split
+    if not dataset.splits[split].stored and (dataset.source["kind"] != "folder" or not trained_on):
+        raise VitscopeError(
+            f"{study.path}: data.{name}.splits.{split}.stored: found false, allowed: true, but for "
+            f"the split '{TRAINING_SPLITS[0]}' of a `folder`, where it is not `analysis.split`."
+        )
 
 
 def _count_measured(study: Study, name: str, split: str) -> int:

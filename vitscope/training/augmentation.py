@@ -1,9 +1,9 @@
-"""What training does to a batch of images: shift, flip, RandAugment, erase, mix.
+"""What training does to a batch of images: crop, shift, flip, RandAugment, jitter, erase, mix.
 
 All of it draws from the global generators, as timm does: the caller seeds them.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -17,19 +17,49 @@ from vitscope.networks.building.timm_import import import_timm
 from vitscope.training.recipe import Recipe
 
 Pixels = npt.NDArray[np.uint8]
+# Those of a batch, (H, W, C), perhaps of several sizes.
+Images = Sequence[Pixels] | Pixels
 Augment = Callable[[Pixels], Pixels]
 Mix = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
 
 
-def augmentation(recipe: Recipe, mean: list[float]) -> Augment:
-    """Return what is done to the pixels of a batch, (N, H, W, C): shift, flip, RandAugment."""
-    policy = randaugment(recipe["randaugment"], mean)
+def augmentation(
+    recipe: Recipe, mean: list[float], size: Sequence[int]
+) -> Callable[[Images], Pixels]:
+    """Return what is done to pixels, each (H, W, C): they are a batch of one size afterwards."""
+    crop = cropping(recipe["crop"], size)
+    repaint = [randaugment(recipe["randaugment"], mean), jitter(recipe["color_jitter"])]
 
-    def augment(pixels: Pixels) -> Pixels:
-        pixels = move(pixels, recipe["shift"], recipe["flip"])
-        return pixels if policy is None else np.stack([policy(image) for image in pixels])
+    def augment(images: Images) -> Pixels:
+        pixels = np.stack([crop(image) for image in images]) if crop else np.asarray(images)
+        pixels = move(pixels, recipe["shift"], recipe["flip"], recipe["border"])
+        for change in filter(None, repaint):
+            pixels = np.stack([change(image) for image in pixels])
+        return pixels
 
     return augment
+
+
+def cropping(shares: Sequence[float] | None, size: Sequence[int]) -> Augment | None:
+    """Return what cuts out a part of an image, of between these shares of its area, and resizes it.
+
+    Height and width are in proportions from 3:4 to 4:3, and Pillow interpolates them by either of
+    its smooth ways, at random.
+    """
+    if shares is None:
+        return None
+    random_crop = import_timm("timm.data.transforms").RandomResizedCropAndInterpolation(
+        tuple(size), scale=tuple(shares), interpolation="random"
+    )
+    return lambda pixels: as_pixels(random_crop(as_picture(pixels)))
+
+
+def jitter(share: float) -> Augment | None:
+    """Return what changes brightness, contrast and saturation of an image by up to a share each."""
+    if not share:
+        return None
+    change = import_timm("torchvision.transforms").ColorJitter(share, share, share)
+    return lambda pixels: as_pixels(change(as_picture(pixels)))
 
 
 def randaugment(notation: str | None, mean: list[float]) -> Augment | None:
@@ -49,25 +79,29 @@ def randaugment(notation: str | None, mean: list[float]) -> Augment | None:
     return lambda pixels: as_pixels(policy(as_picture(pixels)))
 
 
-def move(pixels: Pixels, shift: int, flip: bool) -> Pixels:
+def move(pixels: Pixels, shift: int, flip: bool, border: str) -> Pixels:
     """Return images, (N, H, W, C), shifted by up to `shift` pixels, half of them flipped.
 
-    What comes in from outside is the image reflected at its edge.
+    What comes in from outside is black, or the image reflected at its edge.
     """
     if not shift and not flip:
         return pixels
-    count, height, width, channels = pixels.shape
+    _, height, width, _ = pixels.shape
+    beyond = shift if border == "black" else 0
+    if beyond:
+        pixels = np.pad(pixels, ((0, 0), (beyond, beyond), (beyond, beyond), (0, 0)))
+    count, high, wide, channels = pixels.shape
     down, right = np.random.randint(-shift, shift + 1, (2, count, 1))  # noqa: NPY002
-    rows = _reflect(np.arange(height) + down, height)
-    columns = _reflect(np.arange(width) + right, width)
+    rows = _reflect(np.arange(height) + beyond + down, high)
+    columns = _reflect(np.arange(width) + beyond + right, wide)
     if flip:
         flipped = np.random.random(count) < 0.5  # noqa: NPY002
         columns[flipped] = columns[flipped, ::-1]
-    places = (np.arange(count)[:, None, None] * height + rows[:, :, None]) * width
+    places = (np.arange(count)[:, None, None] * high + rows[:, :, None]) * wide
     # All channels of a pixel are one item: four times as fast.
     items = np.ascontiguousarray(pixels).view(f"V{channels}").ravel()
     chosen: Pixels = items[places + columns[:, None, :]].view(np.uint8)
-    return chosen.reshape(pixels.shape)
+    return chosen.reshape(count, height, width, channels)
 
 
 def _reflect(places: npt.NDArray[np.int64], size: int) -> npt.NDArray[np.int64]:
@@ -106,11 +140,11 @@ def mixing(recipe: Recipe, classes: int) -> Mix:
 
 
 def erasing(recipe: Recipe) -> Callable[[Tensor], Tensor]:
-    """Return what fills a random rectangle of some normalized images with noise."""
+    """Return what fills a random rectangle of some normalized images with noise or zeros."""
     share = recipe["erasing"]
     if not share:
         return lambda images: images
     erase: Callable[[Tensor], Tensor] = import_timm("timm.data.random_erasing").RandomErasing(
-        share, mode="pixel", device="cpu"
+        share, mode="pixel" if recipe["erased"] == "noise" else "const", device="cpu"
     )
     return erase

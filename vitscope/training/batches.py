@@ -12,7 +12,7 @@ from torch.utils.data import DataLoader, Dataset
 
 from vitscope.data.split import Split, normalize
 from vitscope.errors import VitscopeError
-from vitscope.training.augmentation import augmentation, erasing, mixing
+from vitscope.training.augmentation import Images, augmentation, erasing, mixing
 from vitscope.training.recipe import Recipe, training_rows
 from vitscope.training.seeding import seeded
 
@@ -34,7 +34,8 @@ class Batches(Dataset[Batch | VitscopeError]):
         self._split, self._rows = split, training_rows(split, recipe)
         self._batch_size, self._seed = int(recipe["batch_size"]), seed
         self._mean, self._std = mean, std
-        self._augment, self._erase = augmentation(recipe, mean), erasing(recipe)
+        self._augment = augmentation(recipe, mean, split.shape[1:])
+        self._erase, self._crops = erasing(recipe), recipe["crop"] is not None
         self._mix = mixing(recipe, len(split.classes))
         self._order = lru_cache(maxsize=1)(self._drawn_order)
 
@@ -47,11 +48,16 @@ class Batches(Dataset[Batch | VitscopeError]):
         """Return a batch."""
         first = step * self._batch_size
         chosen = self._order(epoch)[first : first + self._batch_size]
-        pixels = self._split.images(chosen).transpose(0, 2, 3, 1)
         with seeded(self._seed, epoch, step):
-            augmented = self._augment(pixels).transpose(0, 3, 1, 2)
+            augmented = self._augment(self._open(chosen)).transpose(0, 3, 1, 2)
             images = self._erase(normalize(augmented, self._mean, self._std))
             return self._mix(images, torch.tensor(self._split.labels[chosen]))
+
+    def _open(self, rows: npt.NDArray[np.int64]) -> Images:
+        """Return images, (H, W, C), whole where parts are cut out of them."""
+        if self._crops:
+            return self._split.pictures(rows)
+        return self._split.images(rows).transpose(0, 2, 3, 1)
 
     def _drawn_order(self, epoch: int) -> npt.NDArray[np.int64]:
         with seeded(self._seed, epoch):

@@ -8,6 +8,7 @@ from torch.nn import functional
 
 from vitscope.networks.building.timm_import import import_timm
 from vitscope.training.recipe import Recipe
+from vitscope.training.sam import uphill
 
 # The loss before a step, and the share of images whose class was found.
 Taken = tuple[Tensor, Tensor]
@@ -58,15 +59,28 @@ def take_step(
 
     The class of a mixed image is the class of its larger part. Both numbers may still be computed.
     """
+    optimizer.zero_grad()
+    loss, logits = _differentiate(model, images, targets, recipe)
+    if recipe["sam"] is not None:
+        with uphill(model, recipe["sam"]):
+            optimizer.zero_grad()
+            _differentiate(model, images, targets, recipe)
+    if recipe["clip_gradient"] is not None:
+        nn.utils.clip_grad_norm_(model.parameters(), recipe["clip_gradient"])
+    optimizer.step()
+    hits = (logits.argmax(1) == targets.argmax(1)).float().mean()
+    return loss, hits
+
+
+def _differentiate(
+    model: nn.Module, images: Tensor, targets: Tensor, recipe: Recipe
+) -> tuple[Tensor, Tensor]:
+    """Add the gradient of the loss to that of the parameters; return the loss and the logits."""
     with torch.autocast(images.device.type, torch.bfloat16, enabled=recipe["bfloat16"]):
         logits = model(images)
     loss = functional.cross_entropy(logits.float(), targets)
-    optimizer.zero_grad()
     loss.backward()  # type: ignore[no-untyped-call]
-    nn.utils.clip_grad_norm_(model.parameters(), recipe["clip_gradient"])
-    optimizer.step()
-    hits = (logits.argmax(1) == targets.argmax(1)).float().mean()
-    return loss.detach(), hits
+    return loss.detach(), logits.detach()
 
 
 class Steps:

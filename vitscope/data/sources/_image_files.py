@@ -23,6 +23,10 @@ class ImageFiles:
     def __len__(self) -> int:
         return len(self._files)
 
+    def labels(self, indices: npt.NDArray[np.int64]) -> list[int]:
+        """Return the numbers of the classes of images, which are not opened."""
+        return [self._files[index][1] for index in indices]
+
     def samples(self, indices: npt.NDArray[np.int64]) -> Iterator[Sample]:
         """Yield images with the number of their class."""
         for index in indices:
