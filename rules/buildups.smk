@@ -118,6 +118,21 @@ use rule draw_figure as draw_buildup with:
         "Drawing {wildcards.buildup}"
 
 
+use rule draw_buildup as animate_buildup with:
+    """On demand, its figure step by step, as a video."""
+    output:
+        video="<figures>/{buildup}.{format}",
+    log:
+        "<logs>/figures/{buildup}.{format}.log",
+    benchmark:
+        "<benchmarks>/figures/{buildup}.{format}.tsv"
+    wildcard_constraints:
+        buildup=shown_in("buildups"),
+    localrule: True
+    message:
+        "Drawing {wildcards.buildup} step by step"
+
+
 use rule export_table as export_buildup with:
     """On demand, the points of its figure as CSV: its table."""
     input:

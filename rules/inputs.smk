@@ -111,14 +111,17 @@ def weights_at(snapshot, wildcards):
 
 
 def bundled_outputs(study):
-    """The outputs of trainings that the models of a study name as files of this repository."""
+    """The outputs of trainings that the models of a study name as files of this repository.
+
+    Weights in other folders than that of their model are of a build-up.
+    """
     models = STUDIES[study].models if study in STUDIES else {}
     return [
         f"<results>/{study}/training/{name}/{Path(entry['bundled']).name}"
         for name in models
         if name in STUDIES[study].own_models
         for entry in models[name].files().values()
-        if "bundled" in entry
+        if "bundled" in entry and Path(entry["bundled"]).parent.name == name
     ]
 
 

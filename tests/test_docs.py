@@ -9,11 +9,13 @@ from types import FunctionType
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import yaml
 from scipy.stats import kurtosis
 
 import vitscope
+from tests.compare import EXPECTED
 from vitscope.jobs.tables import OTHERS, tables
 from vitscope.manual.pages import GENERATED, regenerate
 from vitscope.manual.pages import PAGES as PAGES_WITH_PARTS
@@ -49,6 +51,7 @@ def test_every_setting_family_and_table_has_its_part() -> None:
         "captions",
         "figures",
         "claims",
+        "paper",
         "study",
         *(f"study {key}" for key in sections),
         "families",
@@ -74,6 +77,23 @@ def test_every_setting_family_and_table_has_its_part() -> None:
 @dataclass
 class Nothing:
     """The settings of a measure that has none."""
+
+
+def test_the_page_of_the_paper_counts_each_claim_and_says_what_training_measured() -> None:
+    page = (ROOT / "docs" / "paper.md").read_text()
+    expected = pd.read_csv(EXPECTED / "claims.csv")
+    once = expected.drop_duplicates(["model", "versus", "snapshot", "claim"])
+    of_claim = once[once["claim"] == "msa_reduces_variance"]
+    assert len(of_claim) > 1
+    (row,) = re.findall(r"^\| MSAs reduce the feature map variance \|.*\| (.*) \|$", page, re.M)
+    words = {"yes": "hold", "no": "fail", "undecided": "undecided"}
+    counts = of_claim["holds"].value_counts()
+    assert {*row.split(", ")} == {f"{count} {words[holds]}" for holds, count in counts.items()}
+    in_cifar100 = page.partition("## In `cifar100`")[2].partition("\n## ")[0]
+    numbers = re.findall(r"\d+ of \d+|\d+\.\d %", in_cifar100)
+    assert len(numbers) > 8
+    training = " ".join((ROOT / "docs" / "training.md").read_text().split())
+    assert not [number for number in numbers if number not in training]
 
 
 def test_every_key_of_every_arch_is_explained() -> None:

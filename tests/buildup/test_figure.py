@@ -1,13 +1,15 @@
 """The figure of a build-up, and the published points in it."""
 
 from collections.abc import Iterator
+from itertools import pairwise
 
+import numpy as np
 import pytest
 from matplotlib.axes import Axes
 from matplotlib.colors import to_hex
 
 from tests.buildup.test_table import PLAN, results
-from vitscope.buildup.figure import plot, read_steps
+from vitscope.buildup.figure import animate, plot, read_steps
 from vitscope.buildup.table import tabulate
 from vitscope.drawing.saving import style
 from vitscope.errors import VitscopeError
@@ -24,7 +26,8 @@ def drawing() -> Iterator[None]:
 
 def marks(axes: Axes) -> list[tuple[float, float, bool]]:
     """Return the markers: where they are, and whether they are filled."""
-    lines = [line for line in axes.get_lines() if line.get_marker() == "o"]
+    shown = [line for line in axes.get_lines() if line.get_visible()]
+    lines = [line for line in shown if line.get_marker() == "o"]
     return [
         (
             float(line.get_xdata()[0]),
@@ -66,3 +69,23 @@ def test_published_steps_stand_beside_the_measured_ones() -> None:
 def test_another_file_of_points_is_refused() -> None:
     with pytest.raises(VitscopeError, match=r"Cannot read a published build-up from .*fig9\.csv"):
         read_steps(PUBLISHED_POINTS / "fig9.csv")
+
+
+def test_a_video_shows_one_more_step_in_each_frame() -> None:
+    table, theirs = tabulate("grown", PLAN, results(100, 110, 104, 120)), read_steps(PUBLISHED)
+    whole = [marks(axes) for axes in plot(table, "ResNet", theirs).axes]
+    limits = [axes.get_ylim() for axes in plot(table, "ResNet", theirs).axes]
+    for shown in (1, 3, 6):
+        axes = plot(table, "ResNet", theirs, shown=shown).axes
+        assert [marks(each) for each in axes] == [each[:shown] for each in whole]
+        assert [each.get_ylim() for each in axes] == limits
+    frames = [*animate(table, "ResNet", theirs)]
+    assert len(frames) == len(theirs) == 9
+    assert [frame.seconds for frame in frames] == [1] * 8 + [3]
+    pictures = [np.asarray(frame.picture) for frame in frames]
+    assert len({picture.shape for picture in pictures}) == 1
+    # The published steps are on the right; the four measured ones are all there by the fourth.
+    half = pictures[0].shape[1] // 2
+    changed = [(a != b).any(2).any(0) for a, b in pairwise(pictures)]
+    assert [bool(columns[:half].any()) for columns in changed] == [True] * 3 + [False] * 5
+    assert all(columns[half:].any() for columns in changed)

@@ -38,6 +38,7 @@ PUBLISHED = {
     "hessian": ("fig4_hessian.csv", "ResNet"),
     "fit": ("fig5.csv", "R"),
     "fit_by_window": ("fig7a.csv", "5x5"),
+    "robustness_by_accuracy": ("fig12b.csv", "ResNet"),
     "attention_distance": ("clmim_moco.csv", "MoCo v3 ViT-B/16"),
     "attention_nmi": ("clmim_moco.csv", "MoCo v3 ViT-B/16"),
 }

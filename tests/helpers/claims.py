@@ -1,7 +1,7 @@
 """Claims, counted on tables that are made for a test.
 
 The test of a measure's claims has `EXAMPLES`: for each kind of figure, tables that its claims can
-be counted on, for the tests of all kinds.
+be counted on, for the tests of all kinds; and `TRAITS` of the models, where claims go by these.
 """
 
 from collections.abc import Mapping
@@ -84,9 +84,11 @@ def published(
     )
 
 
-def count(kind: str, tables: dict[str, pd.DataFrame], models: list[str], theirs=None):
+def count(
+    kind: str, tables: dict[str, pd.DataFrame], models: list[str], theirs=None, traits_of=None
+):
     """Count the claims of a figure."""
-    return count_claims("fig", evidence(kind), tables, models, theirs or {})
+    return count_claims("fig", evidence(kind), tables, models, theirs or {}, traits_of or {})
 
 
 def count_alone(kind: str, table: pd.DataFrame, theirs=None) -> pd.DataFrame:

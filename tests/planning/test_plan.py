@@ -158,7 +158,7 @@ def test_records_are_looked_for_where_the_rule_writes_them(name: str) -> None:
     place = "figures" if "<figures>/" in rule.part("output") else "results"
     first, *_ = rule.paths("output", **NAMES)
     (written_to,) = rule.paths("benchmark", **NAMES)
-    names = {"video": "video"} if name == "draw_video" else {}
+    names = {"format": "format"} if "{format}" in rule.part("output") else {}
     job = _describe_job(Asked(None, {}), Path(place, first), "any", "mini", names)
     assert job.record == Path("benchmarks", written_to)
 

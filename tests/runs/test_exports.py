@@ -27,6 +27,7 @@ def test_tables_figures_and_claims_are_written_for_others(finished: Workflow) ->
     assert "MSAs reduce the feature map variance & " in latex
 
 
-def test_the_points_of_a_build_up_are_its_table(fresh: Workflow) -> None:
-    jobs = fresh.plan("figures/fig12a.csv", "results/mini/tables/buildup_fig12a.csv")
-    assert (jobs["export_buildup"], jobs["export_table"]) == (1, 1)
+def test_a_build_up_has_its_points_and_a_video_on_demand(fresh: Workflow) -> None:
+    table, video = "results/mini/tables/buildup_fig12a.csv", "figures/mini/fig12a.webp"
+    jobs = fresh.plan("figures/fig12a.csv", table, video)
+    assert (jobs["export_buildup"], jobs["export_table"], jobs["animate_buildup"]) == (1, 1, 1)

@@ -1,19 +1,27 @@
 """Accuracy by step of a build-up, measured and published: Fig. 12a of the paper."""
 
+from collections.abc import Iterator
+from fractions import Fraction
+from io import BytesIO
 from pathlib import Path
 
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from PIL import Image
 
 from vitscope.buildup.rule import BASELINE, KEPT, REJECTED
 from vitscope.drawing.legends import INTERVAL
 from vitscope.drawing.looks import GRAY, INTERVAL_BAR, REFERENCE, STEP, THIN, depth_color
 from vitscope.drawing.panels import make_panels
 from vitscope.errors import VitscopeError
+from vitscope.video.frames import Frame
 
 # What the paper built up, and on what.
 SERIES = "AlterNet-50, CIFAR-100"
+# How long a step of a video is shown, and the last one.
+_STEP, _END = Fraction(1), Fraction(3)
+_DPI = 160
 
 
 def read_steps(path: Path | str) -> pd.DataFrame:
@@ -51,19 +59,22 @@ def _color(stage: str) -> str:
     return depth_color((int(stage[1:]) - 1) / (_STAGES - 1)) if stage else GRAY
 
 
-def _draw(axes: Axes, steps: pd.DataFrame, title: str) -> None:
-    """Draw the steps from left to right, and join the steps that were kept."""
+def _draw(axes: Axes, steps: pd.DataFrame, title: str, shown: int) -> None:
+    """Draw the first steps from left to right, joined where they were kept; leave room for all."""
     percents, stages = 100 * steps["accuracy"], steps["stage"].fillna("")
     kept = steps["decision"] != REJECTED
     axes.axhline(percents.iloc[0], **REFERENCE, zorder=0)
-    axes.plot(steps.index[kept], percents[kept], color=GRAY, zorder=1)
+    axes.plot(
+        steps.index[:shown][kept[:shown]], percents[:shown][kept[:shown]], color=GRAY, zorder=1
+    )
     if "ci_low" in steps:
         low, high = 100 * steps["ci_low"], 100 * steps["ci_high"]
-        axes.vlines(steps.index, low, high, color=GRAY, lw=THIN, zorder=2)
+        colors = [GRAY if step < shown else "none" for step in steps.index]
+        axes.vlines(steps.index, low, high, color=colors, lw=THIN, zorder=2)
     for step, stage, percent, good in zip(steps.index, stages, percents, kept, strict=True):
         color = _color(stage)
-        face = color if good else "white"
-        axes.plot(step, percent, **STEP, color=color, markerfacecolor=face, zorder=3)
+        face, look = color if good else "white", {**STEP, "color": color, "visible": step < shown}
+        axes.plot(step, percent, **look, markerfacecolor=face, zorder=3)
     axes.set_title(title)
     msas = zip(stages, steps["msas"], strict=True)
     names = [f"{stage}: {count}" if stage else "0" for stage, count in msas]
@@ -71,14 +82,20 @@ def _draw(axes: Axes, steps: pd.DataFrame, title: str) -> None:
     axes.margins(x=0.06, y=0.1)
 
 
-def plot(table: pd.DataFrame, label: str, published: pd.DataFrame | None = None) -> Figure:
-    """Draw the steps of a build-up, and beside them the published steps."""
+def plot(
+    table: pd.DataFrame,
+    label: str,
+    published: pd.DataFrame | None = None,
+    *,
+    shown: int | None = None,
+) -> Figure:
+    """Draw the steps of a build-up, and beside them the published steps; the first few, or all."""
     panels = make_panels(1 if published is None else 2)
     panels.resize(width=3.6 if published is None else 7.0, height=2.6)
     steps = table.sort_values("step", ignore_index=True)
-    _draw(panels.axes[0], steps, f"from {label}, measured")
+    _draw(panels.axes[0], steps, f"from {label}, measured", shown or len(steps))
     if published is not None:
-        _draw(panels.axes[1], published, f"published: {SERIES}")
+        _draw(panels.axes[1], published, f"published: {SERIES}", shown or len(published))
     for axes in panels.axes:
         axes.set(xlabel="Stage that got an MSA: MSAs in all", ylabel="Accuracy (%)")
     legend = panels.legend
@@ -89,3 +106,14 @@ def plot(table: pd.DataFrame, label: str, published: pd.DataFrame | None = None)
     legend.add_marker(INTERVAL, {**INTERVAL_BAR, "color": GRAY})
     legend.draw(panels.figure, None if panels.whole else panels.axes[0])
     return panels.figure
+
+
+def animate(
+    table: pd.DataFrame, label: str, published: pd.DataFrame | None = None
+) -> Iterator[Frame]:
+    """Yield the figure step by step, as the frames of a video."""
+    last = max(len(table), 0 if published is None else len(published))
+    for shown in range(1, last + 1):
+        drawn = BytesIO()
+        plot(table, label, published, shown=shown).savefig(drawn, format="png", dpi=_DPI)
+        yield Frame(Image.open(drawn).convert("RGB"), _STEP if shown < last else _END)

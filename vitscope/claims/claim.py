@@ -1,15 +1,29 @@
 """What a claim is: which models it is about, how it is counted, on what, and when it holds."""
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
-from itertools import product
+from dataclasses import dataclass, field
+from itertools import combinations, product
+from typing import Any
 
 import pandas as pd
 
 from vitscope.claims.chance import correlation_interval, share_interval
 
-# The kinds of the cut points of each model of a figure, in the order of the figure.
-KindsOf = Mapping[str, Collection[str]]
+
+@dataclass(frozen=True)
+class Traits:
+    """What models are told apart by: the kinds of their cut points, and what a study says of them.
+
+    `settings` are its family and its data, and the keys of its network and of its training, as
+    `arch.class_token` and `training.images`. Of a network in memory none are known.
+    """
+
+    kinds: Collection[str]
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+
+# The models of a figure, in the order of the figure.
+Models = Mapping[str, Traits]
 # What a claim is about: a model, or a model and the one that it is compared with.
 Subject = tuple[str, ...]
 
@@ -44,9 +58,8 @@ class Claim:
     """A sentence of the paper, `statement`, and how it is counted.
 
     `source` is where the paper says it, `measure` is what its values are, and `rule` explains to
-    readers how they are found. `about` chooses models, or pairs of models, by the kinds of their
-    cut points; `find` takes the points of the model, or of both, and returns None where there is
-    nothing to count.
+    readers how they are found. `about` chooses models, or pairs of models, by their traits; `find`
+    takes the points of the model, or of both, and returns None where there is nothing to count.
     """
 
     name: str
@@ -54,7 +67,7 @@ class Claim:
     source: str
     measure: str
     rule: str
-    about: Callable[[KindsOf], list[Subject]]
+    about: Callable[[Models], list[Subject]]
     find: Find
     holds_above: float = HALF
 
@@ -63,7 +76,7 @@ def claim(
     statement: str,
     source: str,
     measure: str,
-    about: Callable[[KindsOf], list[Subject]],
+    about: Callable[[Models], list[Subject]],
     *,
     rule: str = "",
     more: str = "",
@@ -142,28 +155,34 @@ def mean_excess(pairs: pd.DataFrame, value: str, alike: str) -> Finding | None:
     return Finding(float(differences.mean())) if len(differences) else None
 
 
-def every_model(kinds_of: KindsOf) -> list[Subject]:
+def every_model(models: Models) -> list[Subject]:
     """Choose all models."""
-    return [(model,) for model in kinds_of]
+    return [(model,) for model in models]
 
 
-def convolutional(kinds_of: KindsOf) -> list[Subject]:
+def every_pair(models: Models) -> list[Subject]:
+    """Pair all models, in the order of the figure."""
+    return [*combinations(models, 2)]
+
+
+def convolutional(models: Models) -> list[Subject]:
     """Choose the models that have Convs and no MSAs."""
-    return [(model,) for model, kinds in kinds_of.items() if "conv" in kinds and "msa" not in kinds]
+    having = {model: traits.kinds for model, traits in models.items()}
+    return [(model,) for model, kinds in having.items() if "conv" in kinds and "msa" not in kinds]
 
 
-def attending(kinds_of: KindsOf) -> list[Subject]:
+def attending(models: Models) -> list[Subject]:
     """Choose the models that have MSAs."""
-    return [(model,) for model, kinds in kinds_of.items() if "msa" in kinds]
+    return [(model,) for model, traits in models.items() if "msa" in traits.kinds]
 
 
-def attention_against_convolution(kinds_of: KindsOf) -> list[Subject]:
+def attention_against_convolution(models: Models) -> list[Subject]:
     """Pair each model that has MSAs with each convolutional one."""
-    pairs = product(attending(kinds_of), convolutional(kinds_of))
+    pairs = product(attending(models), convolutional(models))
     return [(*ours, *theirs) for ours, theirs in pairs]
 
 
-def hybrid_against_convolution(kinds_of: KindsOf) -> list[Subject]:
+def hybrid_against_convolution(models: Models) -> list[Subject]:
     """Pair each model that has both MSAs and Convs with each convolutional one."""
-    pairs = attention_against_convolution(kinds_of)
-    return [pair for pair in pairs if "conv" in kinds_of[pair[0]]]
+    pairs = attention_against_convolution(models)
+    return [pair for pair in pairs if "conv" in models[pair[0]].kinds]

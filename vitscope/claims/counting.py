@@ -11,7 +11,7 @@ import pandas as pd
 from scipy.stats import spearmanr
 
 from vitscope.claims.chance import verdict
-from vitscope.claims.claim import Claim, Curve, Evidence, Finding, Subject
+from vitscope.claims.claim import Claim, Curve, Evidence, Finding, Models, Subject, Traits
 from vitscope.claims.published import Published
 from vitscope.claims.snapshots import select_snapshots
 from vitscope.claims.tables import AGREEMENT, CLAIMS
@@ -20,6 +20,8 @@ from vitscope.files.tables import Table
 
 # The tables that claims are counted on, by name; "blocks" is always among them.
 Tables = Mapping[str, pd.DataFrame]
+# What a study says of each model, as `Traits` have it.
+TraitsOf = Mapping[str, Mapping[str, Any]]
 
 
 def count_claims(
@@ -28,16 +30,22 @@ def count_claims(
     tables: Tables,
     models: Sequence[str],
     published: Mapping[str, Published],
+    traits_of: TraitsOf,
 ) -> pd.DataFrame:
     """Count the claims of one figure: a row for each claim and model, or pair of models.
 
     Where the figure shows several snapshots, each has rows of its own. A claim about one model is
     left out where neither its measured points nor its published ones have anything to count.
     """
+    traits = {
+        model: Traits({*_of_model(tables["blocks"], model)["kind"]}, traits_of.get(model, {}))
+        for model in models
+    }
+    subjects = _subjects(evidence.claims, traits)
     rows = [
         {"figure": figure, "snapshot": snapshot, **row}
         for snapshot, shown in _by_snapshot(tables, evidence.table)
-        for row in _rows(evidence, shown, models, published)
+        for row in _rows(evidence, shown, subjects, published)
     ]
     return pd.DataFrame(rows, columns=list(CLAIMS.columns))
 
@@ -134,22 +142,24 @@ def _measured(evidence: Evidence, tables: Tables, model: str) -> pd.DataFrame:
     return evidence.measured(rows, blocks)
 
 
-def _subjects(
-    claims: Sequence[Claim], blocks: pd.DataFrame, models: Sequence[str]
-) -> list[tuple[Subject, Claim]]:
+def _subjects(claims: Sequence[Claim], models: Models) -> list[tuple[Subject, Claim]]:
     """Return which models, or pairs, each claim is about: by model, then in the claims' order."""
-    kinds_of = {model: set(_of_model(blocks, model)["kind"]) for model in models}
-    found = [(subject, claim) for claim in claims for subject in claim.about(kinds_of)]
-    return sorted(found, key=lambda each: [models.index(model) for model in each[0]])
+    order = [*models]
+    found = [(subject, claim) for claim in claims for subject in claim.about(models)]
+    return sorted(found, key=lambda each: [order.index(model) for model in each[0]])
 
 
 def _rows(
-    evidence: Evidence, tables: Tables, models: Sequence[str], published: Mapping[str, Published]
+    evidence: Evidence,
+    tables: Tables,
+    subjects: Sequence[tuple[Subject, Claim]],
+    published: Mapping[str, Published],
 ) -> Iterator[dict[str, Any]]:
     """Yield the claims at one snapshot, or of a figure that is about none."""
-    ours = {model: _measured(evidence, tables, model) for model in models}
+    shown = dict.fromkeys(model for subject, _ in subjects for model in subject)
+    ours = {model: _measured(evidence, tables, model) for model in shown}
     theirs = {model: evidence.published(curve.points) for model, curve in published.items()}
-    for subject, claim in _subjects(evidence.claims, tables["blocks"], models):
+    for subject, claim in subjects:
         measured = claim.find(*(ours[model] for model in subject))
         known = all(model in theirs for model in subject)
         found = claim.find(*(theirs[model] for model in subject)) if known else None

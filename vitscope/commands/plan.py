@@ -93,7 +93,7 @@ def _describe_job(asked: Asked, output: Path, job: str, study: str, names: "Name
     else:
         mirrored = output.relative_to(asked.folders["results"])
     # A video has a record for each of its formats.
-    suffix = f"{output.suffix}.tsv" if "video" in names else ".tsv"
+    suffix = f"{output.suffix}.tsv" if "format" in names else ".tsv"
     return Planned(job, study, names, records / mirrored.with_suffix(suffix))
 
 

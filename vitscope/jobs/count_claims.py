@@ -47,6 +47,7 @@ def _values(study: Study, names: Names) -> Values:
         "study": describing.title(study),
         "figures": figures,
         "columns": _columns(study, figures),
+        "traits_of": {name: study.traits_of(name) for name in study.models_of()},
         "labels": describing.labels(study),
         "repeats": study.repeats(),
         "modules": sorted({figure["module"] for figure in figures.values()}),
@@ -68,8 +69,9 @@ def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> 
     counts = {name: _evidence_of(figure) for name, figure in values["figures"].items()}
     evidence = {name: each for name, each in counts.items() if each}
     tables = _read_tables(inputs, evidence, values["columns"])
+    traits_of = values["traits_of"]
     counted = [
-        _count(name, values["figures"][name], found, tables, inputs["published"])
+        _count(name, values["figures"][name], found, tables, inputs["published"], traits_of)
         for name, found in evidence.items()
     ]
     claims = joined(CLAIMS, [each for each, _ in counted])
@@ -116,7 +118,12 @@ def _read_tables(
 
 
 def _count(
-    name: str, figure: Values, found: "Evidence", tables: "Tables", files: list[str]
+    name: str,
+    figure: Values,
+    found: "Evidence",
+    tables: "Tables",
+    files: list[str],
+    traits_of: Values,
 ) -> "tuple[pd.DataFrame, pd.DataFrame]":
     """Return the claims of a figure, and how well it agrees with the published one."""
     from vitscope.claims.counting import at_snapshots, count_claims, score_agreement
@@ -125,6 +132,6 @@ def _count(
     published = read_published_of(figure["published"], set(figure["columns"]), files)
     shown = at_snapshots(tables, figure["snapshots"])
     return (
-        count_claims(name, found, shown, figure["models"], published),
+        count_claims(name, found, shown, figure["models"], published, traits_of),
         score_agreement(name, found, shown, published),
     )

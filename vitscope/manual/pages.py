@@ -26,10 +26,12 @@ from vitscope.studies.loading import BUNDLED_STUDIES, load_study, study_schema
 
 PAGES = (
     ROOT / "config" / "README.md",
-    *(ROOT / "docs" / f"{page}.md" for page in ("claims", "figures", "python", "tables")),
+    *(ROOT / "docs" / f"{page}.md" for page in ("claims", "figures", "paper", "python", "tables")),
 )
 # The figures of the default study, from `docs/`.
 PICTURES = "../tests/pixels/expected"
+# Its claims, as the tests expect them.
+CLAIMS_OF_MINI = ROOT / "tests" / "expected" / "claims.csv"
 GENERATED = re.compile(r"(<!-- generated: (.+?) -->\n).*?(<!-- end -->)", re.DOTALL)
 # How a schema's bounds read behind its type.
 BOUNDS = {
@@ -64,6 +66,8 @@ def _write_part(name: str) -> str:
         return "\n".join(map(_show_kind, registry.kinds()))
     if kind == "claims":
         return "".join(map(_describe_claims, registry.names()))
+    if kind == "paper":
+        return _list_verdicts()
     if kind == "table":
         return _list_columns(what)
     if kind == "python":
@@ -134,6 +138,35 @@ def _describe_claims(measure: str) -> str:
         rules = "\n\n".join(dict.fromkeys(claim.rule for claim in evidence.claims))
         lines.append(f"\n### {kind}\n\n{table}\n{rules}\n")
     return "".join(lines)
+
+
+def _list_verdicts() -> str:
+    """List the paper's claims: how many of their rows hold, published and in the default study."""
+    import pandas as pd
+
+    from vitscope.claims.report import distinct, tally
+
+    def in_words(verdicts: pd.Series) -> str:
+        counts = tally(verdicts)
+        return ", ".join(f"{count} {does}" for does, count in counts.items() if count) or "–"
+
+    rows = distinct(pd.read_csv(CLAIMS_OF_MINI))
+    found = dict(iter(rows.groupby("claim")))
+    # Kinds that show one measure in several ways make the same claims.
+    cells = {
+        claim.name: (
+            claim.statement,
+            claim.source,
+            f"[{kind}](claims.md#{kind})",
+            *(in_words(found.get(claim.name, rows[:0])[side]) for side in ("published", "holds")),
+        )
+        for measure in registry.names()
+        for kind, evidence in registry.claims_of(measure).items()
+        for claim in evidence.claims
+        if claim.source.startswith(("Fig.", "Section"))
+    }
+    head = ("claim", "in the paper", "counted in", "published", "`mini`")
+    return _format_table(head, cells.values())
 
 
 def _describe_family(family: str) -> str:

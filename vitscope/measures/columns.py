@@ -11,6 +11,20 @@ CHANGE: Columns = {
     "ci_high": ("float64", "upper end of the 95 % bootstrap interval of the change over images"),
 }
 
+SCORES: Columns = {
+    "accuracy": ("float64", "share of the images whose class is found"),
+    "accuracy_90": ("float64", "the same among confident predictions; null if none is"),
+    "nll": ("float64", "negative log-likelihood, mean over images"),
+    "unconfidence_90": ("float64", "share of unconfident among wrong predictions"),
+    "iou": ("float64", "intersection over union, mean over classes"),
+    "iou_90": ("float64", "the same among confident predictions"),
+    "frequency_90": ("float64", "share of predictions that are confident"),
+    "top5": ("float64", "share of images whose class is among the five most probable"),
+    "brier": ("float64", "Brier score, summed over classes, mean over images"),
+    "ece": ("float64", "expected calibration error, in ten bins of equal width"),
+    "signed_ece": ("float64", "the same with its sign: positive where overconfident"),
+}
+
 
 def mean_columns(column: str, meaning: str) -> Columns:
     """Return the columns of a mean over images with its interval, a row for each cut point."""

@@ -55,8 +55,15 @@ def is_shown(target: str, studies: StudyFiles, places: Places) -> bool:
     if len(folder) > 1 or name not in studies:
         return False
     study, (stem, _, suffix) = studies[name], file.rpartition(".")
-    formats = VIDEO_FORMATS if stem in study.videos else (*FORMATS, POINTS)
-    return stem in {*study.figures, *study.videos, *study.buildups} and suffix in formats
+    known = stem in {*study.figures, *study.videos, *study.buildups}
+    return known and suffix in _formats(study, stem)
+
+
+def _formats(study: Study, name: str) -> tuple[str, ...]:
+    """Return the formats of a figure, of a video, or of a build-up, which is both."""
+    if name in study.videos:
+        return VIDEO_FORMATS
+    return (*FORMATS, POINTS, *(VIDEO_FORMATS if name in study.buildups else ()))
 
 
 def refuse_unknown(target: str, studies: StudyFiles, places: Places) -> None:
@@ -122,9 +129,9 @@ def _figure(target: str, parts: tuple[str, ...], studies: StudyFiles) -> None:
     file = Path(parts[-1])
     found = file.suffix.removeprefix(".")
     is_video = found in VIDEO_FORMATS or file.stem in study.videos
-    kind = "buildup" if file.stem in study.buildups else "figure"
-    check_names(target, study, {"video" if is_video else kind: file.stem})
-    formats = VIDEO_FORMATS if is_video else (*FORMATS, POINTS)
+    kind = "video" if is_video else "figure"
+    check_names(target, study, {"buildup" if file.stem in study.buildups else kind: file.stem})
+    formats = _formats(study, file.stem)
     if found not in formats:
         raise VitscopeError(
             f"{target}: found {quoted(found)} as the format, allowed: {', '.join(formats)}."

@@ -23,9 +23,9 @@ def bundled(name: str, images: int | None = None) -> dict[str, Any]:
     and `convnext`; `resnet_6` and `vit_6`, trained on 6 % of the images, `resnet_25` and `vit_25`;
     and smaller ViTs: `vit_3x3`, `vit_5x5` and `vit_8x8` with local attention, `vit_global`,
     `vit_gap` without a class token, and `vit_global_1` and `vit_global_2`, trained with other
-    seeds. The images are the 256 images of the generated data set shapes32 that this study
-    measures, so that `look(**bundled("vit"))` has the numbers of the workflow; `images` sets
-    another number, up to 2000.
+    seeds; `cnn` and `cnn_with_msas`, from the build-up of AlterNet. The images are the 256 images
+    of the generated data set shapes32 that this study measures, so that `look(**bundled("vit"))`
+    has the numbers of the workflow; `images` sets another number, up to 2000.
     """
     study = _study()
     if name not in study.models:

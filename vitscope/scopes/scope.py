@@ -104,7 +104,7 @@ class Tables:
         names = {evidence.table, "blocks"}
         tables = at_snapshots({name: self.table(name) for name in names}, self._snapshots(kind))
         models = [member.model for member in self.members]
-        return count_claims(kind, evidence, tables, models, {})
+        return count_claims(kind, evidence, tables, models, {}, {})
 
     def _snapshots(self, kind: str) -> list[str]:
         return []

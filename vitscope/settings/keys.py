@@ -523,8 +523,9 @@ class Published:
     file: str = required("A file of vitscope/claims/published_points/.")
     same_models: bool = setting(
         False,
-        "Whether the study measures the published checkpoints themselves, so that values can be "
-        "compared; otherwise only shapes can.",
+        "Whether the study measures the published checkpoints themselves, on the images and with "
+        "the mean and deviation of the published figure, so that values can be compared; "
+        "otherwise only shapes can.",
     )
     series: dict[str, str] = required("The published series of each model.", minProperties=1)
 

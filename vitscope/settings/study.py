@@ -95,14 +95,25 @@ class Study:
             return []
         groups: dict[str, list[str]] = {}
         for name in self.models_of():
-            model, recipe = self.models[name], asdict(self.recipe(name))
-            facts = (recipe | {"seed": None}, model.family, model.arch, model.data, model.epoch)
+            traits = self.traits_of(name) | {"training.seed": None}
+            facts = (traits, self.models[name].epoch)
             groups.setdefault(repr(facts), []).append(name)
         return [
             names
             for names in groups.values()
             if len({self.recipe(name).seed for name in names}) == len(names) > 1
         ]
+
+    def traits_of(self, model: str) -> Settings:
+        """Return what tells a model from others: its family, data, network and training."""
+        entry = self.models[model]
+        recipe = asdict(self.recipe(model)) if self.training else {}
+        return {
+            "family": entry.family,
+            "data": entry.data,
+            **{f"arch.{key}": value for key, value in entry.arch.items()},
+            **{f"training.{key}": value for key, value in recipe.items()},
+        }
 
     def section(self, name: str, kind: type[Section]) -> Section:
         """Return a measure's own settings of the analysis, as the type that the measure gives."""

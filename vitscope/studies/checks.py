@@ -96,7 +96,7 @@ def _check_figures(study: Study) -> None:
         _check_shown(study, key, figure)
         _check_classes(study, key, figure)
         if figure.published is not None:
-            _check_published(study.path, f"{key}.published", figure, figure.published)
+            _check_published(study, f"{key}.published", figure, figure.published)
 
 
 def _check_members(study: Study, key: str, figure: Figure) -> None:
@@ -165,7 +165,8 @@ def _check_classes(study: Study, key: str, figure: Figure) -> None:
         )
 
 
-def _check_published(path: Path, key: str, figure: Figure, published: Published) -> None:
+def _check_published(study: Study, key: str, figure: Figure, published: Published) -> None:
+    path = study.path
     kind = registry.kinds().get(figure.kind)
     needed = kind.published if kind else frozenset()
     curves = {
@@ -185,6 +186,12 @@ def _check_published(path: Path, key: str, figure: Figure, published: Published)
             raise unknown(path, f"{key}.series", model, figure.models)
         if series not in curves[published.file]:
             raise unknown(path, f"{key}.series.{model}", series, curves[published.file])
+        if published.same_models and study.dataset_of(model).source["kind"] == "sample":
+            raise VitscopeError(
+                f"{path}: {key}.same_models: found true, but models.{model} is measured on another "
+                f"photograph than the published one: remove the key, or name the published image "
+                f"in data.{study.models[model].data}.source."
+            )
 
 
 @cache

@@ -10,15 +10,14 @@ from PIL import Image
 
 from vitscope.data.building import preprocess
 from vitscope.data.split import normalize
-from vitscope.errors import VitscopeError, visible
+from vitscope.errors import VitscopeError
 from vitscope.files.pictures import as_picture
 from vitscope.files.whole import atomic_path
 from vitscope.progress import Clock, Say
-from vitscope.video import ffmpeg
 from vitscope.video.drawing import Sheet, draw_cross, lay_over
 from vitscope.video.frames import BrokenOffError, Frame, Video
 from vitscope.video.views import Seen, Subject, view_of
-from vitscope.video.writing import check_room, format_of, write_pictures
+from vitscope.video.writing import check_room, describe, format_of, write_frames
 
 
 def show(
@@ -48,10 +47,7 @@ def show(
             reason = painter.broken or "The video has no frames"
             raise VitscopeError(f"{reason}: give another video.")
         painted, about = chain([first], painted), _about(path, painter, facts)
-        if kind == "mp4":
-            ffmpeg.write(partial, painted, first.picture.size, video.rate, about)
-        else:
-            write_pictures(partial, kind, painted, about, lossless=settings["lossless"])
+        write_frames(partial, kind, painted, about, video.rate, lossless=settings["lossless"])
         if painter.broken:
             partial.replace(incomplete)
             raise VitscopeError(
@@ -117,5 +113,4 @@ def _about(path: Path, painter: Painter, facts: Mapping[str, str]) -> dict[str, 
     """Return what the file says of itself: its title, and what it was made from."""
     warned = {"Warning": " ".join(painter.warnings)} if painter.warnings else {}
     said = {"Shown": painter.title, **facts, **warned}
-    description = "; ".join(f"{key}: {text}" for key, text in said.items())
-    return {"title": visible(path.stem), "description": visible(description)}
+    return describe(path.stem, said)

@@ -6,13 +6,15 @@ one after another, so frames wait in a file, which has no name, until the last o
 
 import tempfile
 from collections.abc import Iterable, Mapping
+from fractions import Fraction
+from itertools import chain
 from pathlib import Path
 from xml.sax.saxutils import escape
 
 from PIL import Image
 from PIL.TiffImagePlugin import AppendingTiffWriter
 
-from vitscope.errors import VitscopeError
+from vitscope.errors import VitscopeError, visible
 from vitscope.video import ffmpeg
 from vitscope.video.frames import BrokenOffError, Frame, Ticks
 
@@ -43,6 +45,12 @@ def format_of(path: Path) -> str:
     return found
 
 
+def describe(title: str, facts: Mapping[str, str]) -> dict[str, str]:
+    """Return what a file says of itself: its title, and what it was made from."""
+    description = "; ".join(f"{key}: {text}" for key, text in facts.items())
+    return {"title": visible(title), "description": visible(description)}
+
+
 def check_room(kind: str, frames: int, page: Image.Image) -> None:
     """Refuse another frame where Pillow has no room for it beside those before."""
     width, height = page.size
@@ -51,6 +59,24 @@ def check_room(kind: str, frames: int, page: Image.Image) -> None:
             f"A .{kind} has room for {frames} frames of {width}x{height} pixels, and an .mp4 for "
             f"any number"
         )
+
+
+def write_frames(
+    path: Path,
+    kind: str,
+    frames: Iterable[Frame],
+    facts: Mapping[str, str],
+    rate: Fraction | None = None,
+    *,
+    lossless: bool = False,
+) -> None:
+    """Write frames, of which there are some, to a video of a kind."""
+    if kind != "mp4":
+        write_pictures(path, kind, frames, facts, lossless=lossless)
+        return
+    rest = iter(frames)
+    first = next(rest)
+    ffmpeg.write(path, chain([first], rest), first.picture.size, rate, facts)
 
 
 def write_pictures(

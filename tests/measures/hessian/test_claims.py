@@ -165,3 +165,40 @@ def test_the_published_spectra_have_the_shares_of_the_paper():
     )
     assert section.rows[0][2:4] == ("34 %", "0 of 1")
     assert section.rows[0][0] == "ViT (6 %), snapshot end"
+
+
+@pytest.mark.parametrize(
+    ("name", "ours", "theirs"),
+    [
+        ("less_data", {"training.images": 60}, {"training.images": None}),
+        ("class_token", {}, {"arch.class_token": False}),
+        ("global_attention", {}, {"arch.attention_window": 3}),
+    ],
+)
+def test_two_that_are_alike_but_for_one_thing_are_compared(name, ours, theirs):
+    table = pd.concat([signs("vit", 6, 8), signs("alternet", 2, 8)])
+    tables = {"hessian": table, "blocks": blocks("vit", "alternet")}
+    for first, traits in (("vit", (ours, theirs)), ("alternet", (theirs, ours))):
+        traits_of = dict(zip(("vit", "alternet"), traits, strict=True))
+        claims = count("hessian", tables, ["vit", "alternet"], traits_of=traits_of)
+        (claim,) = claims[claims["versus"].notna()].to_dict("records")
+        assert claim["claim"] == f"{name}_has_more_negative_eigenvalues"
+        assert claim["model"] == first
+        sign = 1 if first == "vit" else -1
+        assert claim["measured_value"] == sign * (6 - 2) / 8
+        assert (claim["measured_count"], claim["versus_count"]) == ((6, 2)[::sign])
+
+
+def test_published_spectra_say_of_windows_and_data_what_the_paper_says():
+    shares = {}
+    for file, series in (("fig7b_hessian.csv", "3x3"), ("fig7b_hessian.csv", "5x5")):
+        theirs = published("hessian", file, {"vit": "8x8", "alternet": series})
+        traits_of = {"vit": {}, "alternet": {"arch.attention_window": 3}}
+        table = pd.concat([spectrum("vit", 1.0), spectrum("alternet", 1.0)])
+        tables = {"hessian": table, "blocks": blocks("vit", "alternet")}
+        claims = count("hessian", tables, ["vit", "alternet"], theirs, traits_of)
+        shares[series] = claims.set_index("claim")["published_value"]
+    name = "global_attention_has_more_negative_eigenvalues"
+    # By hand: 7.4 % of global attention, 7.1 and 3.8 % of windows.
+    assert shares["3x3"][name] == pytest.approx(0.074 - 0.071, abs=1e-3)
+    assert shares["5x5"][name] == pytest.approx(0.074 - 0.038, abs=1e-3)

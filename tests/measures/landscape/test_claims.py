@@ -3,18 +3,31 @@
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import binomtest
 
 from tests.helpers.claims import blocks, count_alone, favoured, published
 from vitscope.measures.landscape.claims import curvature, spread
 from vitscope.package_data import PUBLISHED_POINTS
 
 
-def surface(model: str, a: float, b: float, points: int = 21) -> pd.DataFrame:
-    """Return the loss 3 + a x² + b y², with an NLL that is 2 less."""
+def surface(
+    model: str, a: float, b: float, points: int = 21, accuracy: float = 0.5
+) -> pd.DataFrame:
+    """Return the loss 3 + a x² + b y², with an NLL that is 2 less, of 100 images."""
     steps = np.linspace(-1, 1, points)
     x, y = (each.ravel() for each in np.meshgrid(steps, steps))
     nll = 1 + a * x**2 + b * y**2
-    return pd.DataFrame({"model": model, "x": x, "y": y, "nll": nll, "loss": nll + 2})
+    return pd.DataFrame(
+        {
+            "model": model,
+            "x": x,
+            "y": y,
+            "nll": nll,
+            "loss": nll + 2,
+            "accuracy": accuracy,
+            "images": 100,
+        }
+    )
 
 
 EXAMPLES = {
@@ -56,7 +69,7 @@ def test_a_loss_that_overflows_near_the_middle_has_no_claims():
 
 def test_the_flatter_landscape_wins():
     table = pd.concat([surface("resnet", 30, 50), surface("vit", 3, 5)])
-    claims = count_alone("landscape", table)
+    claims = count_alone("landscape", table).drop(index="flatter_is_more_accurate", level="claim")
     assert list(claims["versus"]) == ["resnet", "resnet"]
     found = claims["measured_value"].xs("vit", level="model")
     assert found["msa_flattens_loss_at_minimum"] == pytest.approx(80 - 8)
@@ -69,18 +82,44 @@ def test_the_flatter_landscape_wins():
 
 
 @pytest.mark.parametrize(
+    ("of_flat", "of_steep", "holds"),
+    [(0.9, 0.5, "yes"), (0.5, 0.9, "no"), (0.6, 0.5, "undecided")],
+)
+def test_the_flatter_is_to_be_the_more_accurate_whichever_comes_first(of_flat, of_steep, holds):
+    flat, steep = (
+        surface("vit", 3, 5, accuracy=of_flat),
+        surface("resnet", 30, 50, accuracy=of_steep),
+    )
+    for table in (pd.concat([flat, steep]), pd.concat([steep, flat])):
+        (claim,) = (
+            count_alone("landscape", table).loc["flatter_is_more_accurate"].to_dict("records")
+        )
+        assert claim["measured_value"] == pytest.approx(of_flat - of_steep)
+        assert claim["holds"] == holds
+    # Newcombe's interval, of Wilson's as another library has them.
+    ends = [
+        binomtest(round(100 * share), 100).proportion_ci(method="wilson")
+        for share in (of_flat, of_steep)
+    ]
+    down = np.hypot(of_flat - ends[0].low, ends[1].high - of_steep)
+    assert claim["ci_low"] == pytest.approx(of_flat - of_steep - down)
+
+
+@pytest.mark.parametrize(
     ("name", "file"), [("ResNet", "landscape_resnet_50.csv"), ("ViT", "landscape_vit_ti.csv")]
 )
 def test_published_values_are_those_of_the_authors_grids(shared, name, file):
     if not (path := shared / "published" / file).exists():
         pytest.skip(f"needs the published grid {path}")
-    grid = pd.read_csv(path, header=None).iloc[:, :5]
-    grid.columns = ["x", "y", "l1", "l2", "nll"]
+    grid = pd.read_csv(path, header=None).iloc[:, [0, 1, 2, 3, 4, 7]]
+    grid.columns = ["x", "y", "l1", "l2", "nll", "accuracy"]
     grid = grid.round({"x": 6, "y": 6}).assign(loss=grid["nll"] + 0.05 * grid["l2"])
     expected = pd.read_csv(PUBLISHED_POINTS / "fig1a.csv").query(f"model == '{name}'")
     expected = expected.set_index("measure")["value"]
     assert expected["curvature"] == pytest.approx(curvature(grid), rel=2e-6)
     assert expected["nll_spread"] == pytest.approx(spread(grid), rel=2e-6)
+    middle = grid[(grid["x"] == 0) & (grid["y"] == 0)]
+    assert expected["accuracy"] == pytest.approx(middle["accuracy"].item(), abs=1e-6)
     # What the page of claims says of the NLL alone.
     alone = {"ResNet": 25.2, "ViT": 38.7}[name]
     assert curvature(grid.assign(loss=grid["nll"])) == pytest.approx(alone, abs=0.05)
@@ -96,3 +135,6 @@ def test_published_landscapes_by_hand():
     assert values["msa_flattens_loss"] == pytest.approx(0.973713 - 0.539696)
     # What is equal is not flatter.
     assert not any(favoured(claims))
+    # Of the paper's own models the flatter one is the less accurate.
+    value = claims.loc["flatter_is_more_accurate", "published_value"].item()
+    assert value == pytest.approx(0.6583 - 0.7238, abs=1e-4)

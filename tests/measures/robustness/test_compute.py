@@ -7,20 +7,29 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from scipy.stats import binomtest
 from torch import Tensor, nn
 
 from tests.helpers.splits import CENTER, SPREAD, built, on_model, shapes
+from vitscope.corruptions import CORRUPTIONS
 from vitscope.corruptions.building import build
 from vitscope.corruptions.corrupted import CorruptedImages
 from vitscope.corruptions.registry import corrupt
 from vitscope.data.split import Split, normalize
 from vitscope.jobs.tables import find_table
+from vitscope.measures import registry
+from vitscope.measures.columns import SCORES
 from vitscope.measures.given import Parts
 from vitscope.measures.robustness.compute import (
     corrupted_views,
     measure,
 )
-from vitscope.measures.robustness.merge_corruption_error import corruption_error, merge
+from vitscope.measures.robustness.merge_corruption_error import (
+    alexnet_errors,
+    corruption_error,
+    merge,
+)
+from vitscope.studies.loading import BUNDLED_STUDIES, load_study
 
 IMAGES, SEVERITIES = 30, [1, 3, 5]
 # One of each group; tests of corruptions have all of them.
@@ -116,6 +125,13 @@ def test_a_job_scores_images_as_they_are_and_then_every_view(
         nll = nn.functional.cross_entropy(logits, labels)
         assert row.nll == pytest.approx(float(nll), rel=1e-6)
         assert 0 <= row.ece <= 1
+        shares = logits.softmax(1)
+        brier = (shares - nn.functional.one_hot(labels, 10)).square().sum(1).mean()
+        assert row.brier == pytest.approx(float(brier), rel=1e-6)
+        five = (logits.topk(5).indices == labels[:, None]).any(1).double().mean()
+        assert row.top5 == pytest.approx(float(five), abs=1e-12)
+        assert row.frequency_90 == pytest.approx(float((shares.amax(1) > 0.9).double().mean()))
+    assert {*SCORES} <= {*find_table("robustness").columns}
     without = measure(given, SOME[:2], clean=False)
     pd.testing.assert_frame_equal(without, table[1:], check_exact=True)
 
@@ -144,5 +160,71 @@ def test_the_mean_corruption_error_is_a_mean_of_means(tmp_path: Path) -> None:
 def test_parts_of_a_model_are_merged() -> None:
     table = robustness_table({"snow": [0.9, 0.7], "fog": [0.6, 0.5]}, 0.95)
     parts = [table[:3], table[3:]]
-    merged = merge(Parts("vit", iter(parts), pd.DataFrame()))
+    merged = merge(Parts("vit", iter(parts), pd.DataFrame()), alexnet=None)
     pd.testing.assert_frame_equal(merged, corruption_error(table), check_exact=True)
+
+
+def test_the_interval_of_an_error_counts_an_image_as_one_decision() -> None:
+    table = robustness_table({"snow": [0.9, 0.7], "fog": [0.6, 0.5]}, 0.95)
+    row = corruption_error(table).set_index("corruption").loc["fog"]
+    wilson = binomtest(45, 100).proportion_ci(method="wilson")
+    assert (row["ci_low"], row["ci_high"]) == pytest.approx((wilson.low, wilson.high))
+
+
+# The table of Hendrycks & Dietterich (2019), in percent; noise, blur, weather, digital.
+IMAGENET = [
+    88.6,
+    89.4,
+    92.3,
+    82.0,
+    82.6,
+    78.6,
+    79.8,
+    86.7,
+    82.7,
+    81.9,
+    56.5,
+    85.3,
+    64.6,
+    71.8,
+    60.7,
+]
+
+
+def test_the_errors_of_alexnet_are_near_those_of_the_benchmark() -> None:
+    """Those are of another run, on images that were read and cut in another way."""
+    for data in ("cifar10", "cifar100", "imagenet"):
+        assert alexnet_errors(data).index.tolist() == [*CORRUPTIONS]
+    ours = alexnet_errors("imagenet").to_numpy()
+    np.testing.assert_allclose(ours, np.array(IMAGENET) / 100, atol=0.045)
+
+
+def test_errors_are_divided_by_those_of_alexnet_where_these_are_known() -> None:
+    theirs = alexnet_errors("cifar100")
+    half = {name: [1 - error / 2] * 5 for name, error in theirs.items()}
+    found = corruption_error(robustness_table(half, 0.9), "cifar100").set_index("corruption")
+    np.testing.assert_allclose(found["alexnet_ratio"], 0.5, rtol=1e-12)
+    assert found.loc["fog", "alexnet_error"] == theirs["fog"] == 0.56536
+    assert found.loc["mean", "alexnet_error"] == pytest.approx(theirs.mean())
+    # Two severities are not what the published means are of.
+    some = robustness_table({name: [0.5, 0.4] for name in theirs.index}, 0.9)
+    for table, data in ((some, "cifar100"), (robustness_table(half, 0.9), None)):
+        columns = corruption_error(table, data)[["alexnet_error", "alexnet_ratio"]]
+        assert columns.isna().all(axis=None)
+
+
+def test_the_data_set_of_alexnet_is_that_of_the_source_or_the_one_that_is_named() -> None:
+    cases = (
+        ("mini", "source", None),
+        ("mini", "imagenet", "imagenet"),
+        ("cifar100", "source", "cifar100"),
+        ("cifar100", "cifar10", "cifar10"),
+    )
+    for name, said, found in cases:
+        study = load_study(BUNDLED_STUDIES / f"{name}.yaml")
+        sections = {
+            **study.sections,
+            "robustness": study.sections["robustness"] | {"alexnet": said},
+        }
+        measure = registry.declared("corruption_error")
+        assert measure.merging(replace(study, sections=sections), "vit") == {"alexnet": found}

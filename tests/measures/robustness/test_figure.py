@@ -1,10 +1,14 @@
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import binomtest
 
+from vitscope.claims.published import read_published
 from vitscope.corruptions import CORRUPTIONS
 from vitscope.drawing.figure import Member
+from vitscope.measures.registry import kinds
 from vitscope.measures.robustness.merge_corruption_error import corruption_error
+from vitscope.package_data import PUBLISHED_POINTS
 
 LABELS = {"gaussian_noise": "Gaussian noise", "jpeg_compression": "JPEG compression"}
 
@@ -75,3 +79,32 @@ def test_a_study_of_few_corruptions(drawn):
     labels = [text.get_text() for text in figure.axes[3].get_yticklabels()]
     assert labels == ["no corruption", "mean of corruptions", "snow", "fog", "contrast"]
     assert [text.get_text() for text in figure.axes[3].texts] == ["weather", "digital"]
+
+
+@pytest.mark.parametrize("same_models", [True, False])
+def test_models_stand_at_their_accuracy_and_robustness(drawn_from, same_models):
+    members = members_of(["resnet", "vit"])
+    tables = [corruption_error(robustness(m.model, i)) for i, m in enumerate(members)]
+    series = {"resnet0": "ResNet", "vit1": "ViT"}
+    kind = "robustness_by_accuracy"
+    theirs = read_published(
+        PUBLISHED_POINTS / "fig12b.csv", kinds()[kind].published, series, same_models
+    )
+    figure = drawn_from(kind, {"corruption_error": pd.concat(tables)}, members, theirs)
+    assert len(figure.axes) == (1 if same_models else 2)
+    points = [line.get_xydata().tolist() for line in figure.axes[0].lines]
+    measured = [
+        [[100 * (1 - rows["clean_error"].iloc[0]), 100 * (1 - rows["error"].iloc[-1])]]
+        for rows in tables
+    ]
+    published = [[[82.48, 64.978]], [[66.51, 51.933]]]
+    if same_models:
+        np.testing.assert_allclose(points, [measured[0], published[0], measured[1], published[1]])
+        return
+    np.testing.assert_allclose(points, measured)
+    assert [line.get_xydata().tolist() for line in figure.axes[1].lines] == published
+    across, upwards = (each.get_segments()[0] for each in figure.axes[0].collections[:2])
+    wilson = binomtest(round(measured[0][0][0]), 100).proportion_ci(method="wilson")
+    np.testing.assert_allclose(across[:, 0], [100 * wilson.low, 100 * wilson.high])
+    ends = 100 * (1 - tables[0].iloc[-1][["ci_high", "ci_low"]].astype(float))
+    np.testing.assert_allclose(upwards[:, 1], ends)

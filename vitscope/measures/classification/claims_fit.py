@@ -7,7 +7,8 @@ from functools import partial
 
 import pandas as pd
 
-from vitscope.claims.claim import Claim, Evidence, KindsOf, Subject, attending, convolutional
+from vitscope.claims.alike import local_against_global
+from vitscope.claims.claim import Claim, Evidence, Models, Subject, convolutional
 from vitscope.claims.comparing import larger, smaller
 
 _OF_BIAS = (
@@ -19,25 +20,20 @@ _OF_BIAS = (
 )
 
 _OF_WINDOWS = (
-    "The paper's Fig. 7. The last model of the figure is the one with global attention. The value "
-    "is its training NLL, or its test error in percentage points, minus the value of the first "
-    "model, which has a smaller window; the claim holds if it is above zero. The 95 % interval of "
-    "a difference of errors is computed from the intervals of both models, and is too wide, since "
-    "both classify the same images. The NLL has no interval, and each model was trained once: a "
-    "small difference may be chance."
+    "The paper's Fig. 7. The first model has a window of attention (`attention_window`), the "
+    "second has none, and nothing else of their networks and trainings differs. The value is the "
+    "training NLL, or the test error in percentage points, of the second model minus that of the "
+    "first; the claim holds if it is above zero. The 95 % interval of a difference of errors is "
+    "computed from the intervals of both models, and is too wide, since both classify the same "
+    "images. The NLL has no interval, and each model was trained once: a small difference may be "
+    "chance."
 )
 
 
-def _without_against_convolution(kinds_of: KindsOf) -> list[Subject]:
+def _without_against_convolution(models: Models) -> list[Subject]:
     """Pair each model that has no Convs with each convolutional one."""
-    without = [model for model, kinds in kinds_of.items() if "conv" not in kinds]
-    return [(model, *other) for model in without for other in convolutional(kinds_of)]
-
-
-def _local_against_global(kinds_of: KindsOf) -> list[Subject]:
-    """Pair each model that has MSAs with the last one."""
-    *local, whole = attending(kinds_of) or [()]
-    return [(*each, *whole) for each in local]
+    without = [model for model, traits in models.items() if "conv" not in traits.kinds]
+    return [(model, *other) for model in without for other in convolutional(models)]
 
 
 def _published(points: pd.DataFrame) -> pd.DataFrame:
@@ -48,7 +44,7 @@ _of_bias = partial(
     Claim, source="Fig. 5", rule=_OF_BIAS, about=_without_against_convolution, holds_above=0
 )
 _of_windows = partial(
-    Claim, source="Fig. 7", rule=_OF_WINDOWS, about=_local_against_global, holds_above=0
+    Claim, source="Fig. 7", rule=_OF_WINDOWS, about=local_against_global, holds_above=0
 )
 
 CLAIMS = {

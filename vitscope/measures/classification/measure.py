@@ -27,6 +27,7 @@ where the table has null, and bins that sum the confidence over [low, high) but 
 from dataclasses import dataclass
 
 from vitscope.files.tables import Table
+from vitscope.measures.columns import SCORES
 from vitscope.measures.measure import Case, Given, Measure
 from vitscope.settings.section import setting
 
@@ -35,17 +36,7 @@ TABLE = Table(
     {
         "model": ("string", "model, as the study names it"),
         "images": ("int64", "number of images"),
-        "accuracy": ("float64", "share of the images whose class is found"),
-        "accuracy_90": ("float64", "the same among confident predictions; null if none is"),
-        "nll": ("float64", "negative log-likelihood, mean over images"),
-        "unconfidence_90": ("float64", "share of unconfident among wrong predictions"),
-        "iou": ("float64", "intersection over union, mean over classes"),
-        "iou_90": ("float64", "the same among confident predictions"),
-        "frequency_90": ("float64", "share of predictions that are confident"),
-        "top5": ("float64", "share of images whose class is among the five most probable"),
-        "brier": ("float64", "Brier score, summed over classes, mean over images"),
-        "ece": ("float64", "expected calibration error, in ten bins of equal width"),
-        "signed_ece": ("float64", "the same with its sign: positive where overconfident"),
+        **SCORES,
     },
 )
 

@@ -1,15 +1,21 @@
 """Claims about the eigenvalues of the Hessian: how many are negative, how large the others.
 
 Their points are eigenvalues, each with a weight: one if it was measured; of a published density,
-the part of its area. Fig. 1c and Fig. 4.
+the part of its area. Fig. 1c, 4, 6, 7 and 12c.
 """
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pandas as pd
 
+from vitscope.claims.alike import (
+    global_against_local,
+    less_against_more_data,
+    token_against_mean,
+)
 from vitscope.claims.chance import (
     Interval,
     difference_interval,
@@ -17,6 +23,7 @@ from vitscope.claims.chance import (
     with_width,
 )
 from vitscope.claims.claim import (
+    Claim,
     Evidence,
     Finding,
     attending,
@@ -32,9 +39,13 @@ _RESAMPLES = 2000
 _SEEDS = (0, 1)
 
 _RULE = (
-    "The paper's Fig. 1c and Fig. 4. The largest eigenvalues by magnitude of every batch, at each "
-    "snapshot of the figure: the share of negative eigenvalues, and the mean base-10 logarithm of "
-    "the positive ones, for the convolutional model minus the first model. Claims hold above "
+    "The paper's Fig. 1c and Fig. 4, and Fig. 6 and 7. The largest eigenvalues by magnitude of "
+    "every batch, at each snapshot of the figure: the share of negative eigenvalues, of the first "
+    "model minus that of the second, and the mean base-10 logarithm of the positive ones, of the "
+    "convolutional model minus that of the first. Two models with MSAs are compared where one has "
+    "a class token and the other none (`class_token`), one a window of attention and the other "
+    "none (`attention_window`), or one less training data than the other (`training.images`, with "
+    "its epochs), and nothing else of their networks and trainings differs. Claims hold above "
     "zero, the claim about a single model above one in a hundred. A single eigenvalue may decide: "
     "the interval is a bootstrap over batches, and too narrow with few batches; of a model whose "
     "resamples are all equal, the share has Wilson's interval. Published shares are areas under "
@@ -134,15 +145,7 @@ def msa_has_negative_eigenvalues(points: pd.DataFrame) -> Finding | None:
     return Finding(share, *_counts(points), interval=_of_share(points))
 
 
-@claim(
-    "The Hessian of MSAs has more negative eigenvalues than that of Convs",
-    "Fig. 4",
-    "difference of the share of eigenvalues",
-    attention_against_convolution,
-    rule=_RULE,
-    holds_above=0,
-)
-def msa_has_more_negative_eigenvalues(ours: pd.DataFrame, theirs: pd.DataFrame) -> Finding | None:
+def _more_negative(ours: pd.DataFrame, theirs: pd.DataFrame) -> Finding | None:
     """Find by how much the first model has the larger share of negative eigenvalues."""
     found = _difference(_negative_share, ours, theirs)
     if found is None or not all("batch" in points for points in (ours, theirs)):
@@ -167,13 +170,44 @@ def msa_has_smaller_positive_eigenvalues(
     return _difference(_positive_decades, theirs, ours)
 
 
+_of_two = partial(
+    Claim,
+    measure="difference of the share of eigenvalues",
+    rule=_RULE,
+    find=_more_negative,
+    holds_above=0,
+)
+
 CLAIMS = {
     "hessian": Evidence(
         "hessian",
         (
             msa_has_negative_eigenvalues,
-            msa_has_more_negative_eigenvalues,
+            _of_two(
+                "msa_has_more_negative_eigenvalues",
+                "The Hessian of MSAs has more negative eigenvalues than that of Convs",
+                "Fig. 4",
+                about=attention_against_convolution,
+            ),
             msa_has_smaller_positive_eigenvalues,
+            _of_two(
+                "less_data_has_more_negative_eigenvalues",
+                "Less training data leaves MSAs with more negative eigenvalues",
+                "Fig. 4",
+                about=less_against_more_data,
+            ),
+            _of_two(
+                "class_token_has_more_negative_eigenvalues",
+                "A class token leaves more negative eigenvalues than GAP does",
+                "Fig. 6",
+                about=token_against_mean,
+            ),
+            _of_two(
+                "global_attention_has_more_negative_eigenvalues",
+                "Global attention has more negative eigenvalues than local attention",
+                "Fig. 7",
+                about=global_against_local,
+            ),
         ),
         lambda rows, _: rows[["batch", "eigenvalue"]].assign(weight=1.0),
         _published,

@@ -1,6 +1,6 @@
 """Claims about the training loss around the trained weights: how curved it is, how steep. Fig. 1a.
 
-Their points are two numbers of a model: the curvature, and the spread of the NLL.
+Their points are numbers of a model: the curvature, the spread of the NLL, and the accuracy.
 """
 
 from functools import partial
@@ -8,8 +8,16 @@ from functools import partial
 import numpy as np
 import pandas as pd
 
-from vitscope.claims.claim import Claim, Evidence, attention_against_convolution
-from vitscope.claims.comparing import smaller
+from vitscope.claims.chance import share_interval
+from vitscope.claims.claim import (
+    Claim,
+    Evidence,
+    Finding,
+    attention_against_convolution,
+    claim,
+    every_pair,
+)
+from vitscope.claims.comparing import larger, smaller
 
 # The distance from the trained weights at which the paper's landscapes are compared.
 _RADIUS = 0.5
@@ -50,8 +58,39 @@ def spread(grid: pd.DataFrame) -> float:
 
 
 def _measured(grid: pd.DataFrame, _blocks: pd.DataFrame) -> pd.DataFrame:
-    values = [curvature(grid), spread(grid)]
-    return pd.DataFrame({"measure": ["curvature", "nll_spread"], "value": values})
+    middle = grid[_distances(grid)[0] == 0].iloc[0]
+    accuracy, images = middle["accuracy"], int(middle["images"])
+    known = [accuracy, *share_interval(round(accuracy * images), images)]
+    nothing = [np.nan, np.nan]
+    rows = {
+        "curvature": [curvature(grid), *nothing],
+        "nll_spread": [spread(grid), *nothing],
+        "accuracy": known if np.isfinite(accuracy) else [accuracy, *nothing],
+    }
+    columns = ["value", "ci_low", "ci_high"]
+    found = pd.DataFrame.from_dict(rows, orient="index", columns=columns)
+    return found.rename_axis("measure").reset_index()
+
+
+@claim(
+    "The model whose loss varies less has the higher accuracy",
+    "Fig. 1a",
+    "difference of accuracy",
+    every_pair,
+    holds_above=0,
+)
+def flatter_is_more_accurate(ours: pd.DataFrame, theirs: pd.DataFrame) -> Finding | None:
+    """The paper says that MSAs improve accuracy by flattening the loss (Section 2, Fig. 1). Of two
+    models, the value is the accuracy of the one whose NLL has the smaller spread minus that of the
+    other, at the trained weights and on the images of the landscape, which are augmented training
+    images; the claim holds if it is above zero. The 95 % interval of the difference is computed
+    from Wilson's intervals of both, and is too wide, since both classify the same images. Of the
+    paper's own two models the flatter one, ViT, is the less accurate.
+    """
+    flatter = smaller("nll_spread")(ours, theirs)
+    if flatter is None or not flatter.value:
+        return None
+    return larger("accuracy")(*((ours, theirs) if flatter.value > 0 else (theirs, ours)))
 
 
 _claim = partial(
@@ -74,6 +113,7 @@ CLAIMS = {
                 measure="difference of the spread of the NLL",
                 find=smaller("nll_spread"),
             ),
+            flatter_is_more_accurate,
         ),
         _measured,
     )

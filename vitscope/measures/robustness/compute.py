@@ -53,7 +53,7 @@ def scored(model: str, view: View, predictions: pd.DataFrame, classes: int) -> p
             "corruption": view.corruption,
             "severity": view.severity,
             "images": len(predictions),
-            **{key: scores[key] for key in ("accuracy", "nll", "ece")},
+            **scores,
         },
         index=[0],
     )

@@ -1,16 +1,21 @@
-"""Robustness: accuracy and calibration by severity, and errors by corruption."""
+"""Robustness: accuracy and calibration by severity, errors by corruption; and by accuracy."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import matplotlib
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from vitscope.claims.chance import share_interval
+from vitscope.claims.published import Published
 from vitscope.corruptions import CLEAN, CORRUPTIONS, GROUPS, MEAN
+from vitscope.drawing.axes import ticks
 from vitscope.drawing.figure import Member, rows_of
-from vitscope.drawing.looks import EVERY_SECOND, RANGE, Look, looks_of
-from vitscope.drawing.panels import Panels
+from vitscope.drawing.legends import INTERVAL, another_model, published_label
+from vitscope.drawing.looks import EVERY_SECOND, GRAY, HAIR, INTERVAL_BAR, RANGE, Look, looks_of
+from vitscope.drawing.panels import Panels, make_panels
 
 # What is drawn by severity: the column, its label and its scale.
 SCORES = (("accuracy", "Accuracy (%)", 100), ("nll", "NLL", 1), ("ece", "ECE (%)", 100))
@@ -111,3 +116,40 @@ def plot(
     panels.legend.add_models(members)
     panels.legend.draw(panels.figure)
     return panels.figure
+
+
+def _draw_model(axes: Axes, row: pd.Series, look: Look) -> None:
+    """Draw the accuracy of a model and its robustness, both with their intervals."""
+    accuracy, robustness = 1 - row["clean_error"], 1 - row["error"]
+    ends = share_interval(round(accuracy * row["images"]), int(row["images"]))
+    line: dict[str, Any] = {"color": look.color, "linewidth": HAIR, "zorder": 2}
+    axes.hlines(100 * robustness, 100 * ends[0], 100 * ends[1], **line)
+    axes.vlines(100 * accuracy, 100 * (1 - row["ci_high"]), 100 * (1 - row["ci_low"]), **line)
+    axes.plot(100 * accuracy, 100 * robustness, **look.line, linestyle="", zorder=3)
+
+
+def plot_corruption_error(
+    table: pd.DataFrame, members: Sequence[Member], published: Mapping[str, Published]
+) -> Figure:
+    """Draw a point for each model: across its accuracy, upwards its robustness.
+
+    Published points of other models have a panel of their own.
+    """
+    apart = another_model(published.values())
+    panels = make_panels(2 if apart else 1)
+    panels.legend.add_models(members)
+    panels.legend.add_marker(INTERVAL, {**INTERVAL_BAR, "color": GRAY})
+    for member, look in zip(members, looks_of(members), strict=True):
+        rows = rows_of(table, member.model)
+        _draw_model(panels.axes[0], rows[rows["corruption"] == MEAN].iloc[0], look)
+        if member.model in published:
+            points = published[member.model].points
+            style = {**look.hollow, "linestyle": ""}
+            panels.axes[-1].plot(points["accuracy"], points["robustness"], **style, zorder=2.5)
+    if published:
+        label = published_label(published.values(), others="other models", axis="right")
+        panels.legend.add_marker(label, Look(GRAY, "o").hollow)
+    for axes in panels.axes:
+        axes.xaxis.set_major_locator(ticks())
+        axes.margins(0.1)
+    return panels.finish("Accuracy (%)", "Robustness (%)")

@@ -2,8 +2,9 @@
 
 The table `robustness`: one row per model, corruption and severity.
 
-The images are the same in all rows of a data set. A score of a severity in the figure is the mean
-over corruptions. `results/{study}/robustness/{model}/{part}.parquet` has the same columns, for the
+The images are the same in all rows of a data set, and the scores are those of
+[`classification`](#classification). A score of a severity in the figure is the mean over
+corruptions. `results/{study}/robustness/{model}/{part}.parquet` has the same columns, for the
 corruptions that one job measured. [data.md](data.md#corrupted-images) describes the corruptions.
 """
 
@@ -11,6 +12,7 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from vitscope.files.tables import Table
+from vitscope.measures.columns import SCORES
 from vitscope.measures.measure import Case, FigureKind, Given, Measure, passes_of
 from vitscope.settings.section import setting
 
@@ -21,9 +23,7 @@ TABLE = Table(
         "corruption": ("string", "name of the corruption; none for images as they are"),
         "severity": ("int32", "1 to 5; 0 for images as they are"),
         "images": ("int64", "number of images"),
-        "accuracy": ("float64", "share of the images whose class is found"),
-        "nll": ("float64", "negative log-likelihood, mean over images"),
-        "ece": ("float64", "expected calibration error, in ten bins of equal width"),
+        **SCORES,
     },
 )
 
@@ -45,6 +45,8 @@ Corruption = Literal[
     "pixelate",
     "jpeg_compression",
 ]
+# The data sets on which AlexNet's errors are published.
+WithAlexNet = Literal["cifar10", "cifar100", "imagenet"]
 
 
 @dataclass(frozen=True)
@@ -71,6 +73,11 @@ class Settings:
             "them in parallel on a cluster, but with small models most of a job is its start."
         ),
         minimum=1,
+    )
+    alexnet: Literal["source", WithAlexNet] = setting(
+        "source",
+        "The data set whose published errors of AlexNet those of models are divided by; `source` "
+        "is the source of their images, if it is one of these.",
     )
 
 

@@ -3,11 +3,21 @@
 The table `corruption_error`: one row per model and corruption, and one for their mean.
 
 The row `mean` has the mean corruption error: the mean of `error` over corruptions, each a mean over
-the severities that were measured. It is not divided by the error of AlexNet.
+the severities that were measured. In the interval of an error, an image counts as one decision,
+whatever number of corrupted views of it there are: where the views of an image are not all alike,
+it is too wide.
+
+The mean corruption error of ImageNet-C (mCE; Hendrycks & Dietterich, 2019) divides each error by
+that of an AlexNet: `alexnet_ratio` in the row `mean`. The errors of the AlexNets are those that the
+authors publish, of CIFAR-10-C, CIFAR-100-C and ImageNet-C. They are means over all five severities,
+so that the columns are null where fewer are measured, and for other data.
 """
 
+from typing import get_args
+
 from vitscope.files.tables import Table
-from vitscope.measures.measure import Measure
+from vitscope.measures.measure import Case, FigureKind, Given, Measure, Merge
+from vitscope.measures.robustness.measure import Settings, WithAlexNet
 
 TABLE = Table(
     "corruption_error",
@@ -17,9 +27,27 @@ TABLE = Table(
         "images": ("int64", "number of images"),
         "clean_error": ("float64", "share of wrong predictions on images as they are"),
         "error": ("float64", "share of wrong predictions, mean over severities"),
+        "ci_low": ("float64", "lower end of the 95 % interval of error, rather too wide"),
+        "ci_high": ("float64", "upper end of it"),
         "relative_error": ("float64", "error minus clean_error"),
+        "alexnet_error": ("float64", "error of AlexNet; null if unknown"),
+        "alexnet_ratio": ("float64", "error over alexnet_error; in the row mean, mean of ratios"),
     },
 )
 
 
-MEASURE = Measure(needs="parts", parts_of="robustness")
+def choose_alexnet(case: Case) -> Given:
+    """Depend on the data set whose errors of AlexNet are divided by, if there are any."""
+    said, source = case.settings.alexnet, case.study.dataset_of(case.model).source
+    name = source["kind"] if said == "source" else said
+    return {"alexnet": name if name in get_args(WithAlexNet) else None}
+
+
+MEASURE = Measure(
+    needs="parts",
+    parts_of="robustness",
+    question="How networks classify",
+    figures={"robustness_by_accuracy": FigureKind(published=frozenset({"accuracy", "robustness"}))},
+    settings_of=("robustness", Settings),
+    merge=Merge(choose_alexnet),
+)

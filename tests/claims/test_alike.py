@@ -1,0 +1,60 @@
+"""Models that are alike but for one thing: which are paired, by what a study says of them."""
+
+import pytest
+
+from vitscope.claims import alike
+from vitscope.claims.claim import Traits
+from vitscope.studies.loading import BUNDLED_STUDIES, load_study
+
+MINI = load_study(BUNDLED_STUDIES / "mini.yaml")
+
+
+def pairs_in(figure: str, choose) -> list[tuple[str, ...]]:
+    """Pair the models of a figure of the default study, all of which have MSAs."""
+    models = MINI.figures[figure].models
+    return choose({name: Traits({"msa"}, MINI.traits_of(name)) for name in models})
+
+
+def test_the_models_of_the_default_study_are_paired_as_its_figures_mean_them() -> None:
+    assert pairs_in("fig4", alike.less_against_more_data) == [("vit_6", "vit")]
+    sizes = [("resnet_6", "resnet_25"), ("resnet_6", "resnet"), ("resnet_25", "resnet")]
+    sizes += [("vit_6", "vit_25"), ("vit_6", "vit"), ("vit_25", "vit")]
+    assert pairs_in("fig5_sizes", alike.less_against_more_data) == sizes
+    assert pairs_in("fig6", alike.token_against_mean) == [("vit_global", "vit_gap")]
+    local = ["vit_3x3", "vit_5x5", "vit_8x8"]
+    assert pairs_in("fig7", alike.local_against_global) == [(each, "vit_global") for each in local]
+    assert pairs_in("fig7", alike.global_against_local) == [("vit_global", each) for each in local]
+    assert pairs_in("fig12b", alike.alternet_against_its_cnn) == [("cnn_with_msas", "cnn")]
+    # Seeds differ, and nothing that any claim is about.
+    for choose in (alike.less_against_more_data, alike.token_against_mean):
+        assert pairs_in("seeds", choose) == []
+
+
+GLOBAL = {"family": "vit", "arch.depth": 4, "training.epochs": 20, "training.seed": 0}
+
+
+@pytest.mark.parametrize(
+    ("other", "paired"),
+    [
+        ({}, True),
+        ({"training.seed": 1}, True),
+        ({"training.epochs": 30}, False),
+        ({"arch.depth": 5}, False),
+        ({"family": "swin"}, False),
+    ],
+)
+def test_nothing_else_may_differ_but_the_seed(other: dict[str, object], paired: bool) -> None:
+    local = GLOBAL | {"arch.attention_window": 3} | other
+    models = {"a": Traits({"msa"}, GLOBAL), "b": Traits({"msa"}, local)}
+    assert alike.local_against_global(models) == ([("b", "a")] if paired else [])
+
+
+def test_models_without_msas_or_settings_are_in_no_pair() -> None:
+    local = GLOBAL | {"arch.attention_window": 3}
+    assert not alike.local_against_global(
+        {"a": Traits({"conv"}, GLOBAL), "b": Traits({"conv"}, local)}
+    )
+    unknown = {"a": Traits({"msa"}), "b": Traits({"msa"})}
+    choosing = [value for name, value in vars(alike).items() if "_against_" in name]
+    assert len(choosing) == 5
+    assert not any(choose(unknown) for choose in choosing)
