@@ -267,6 +267,15 @@ def test_a_training_has_time_and_memory_by_its_network() -> None:
     assert read("train_model", {"model": "vit"}, {}, study).network is None
 
 
+def test_images_that_are_not_stored_are_counted_by_their_numbers(tmp_path: Path) -> None:
+    """Two of eight bytes for each; images of a split that is tested on are stored."""
+    study = load_study(BUNDLED_STUDIES / "imagenet.yaml")
+    files = {"train": file_of(tmp_path / "train", 16 * 5000 + 9)}
+    assert read("train_model", {"model": "vit_ti"}, files, study).images == 5000
+    building = read("build_split", {"dataset": "imagenet", "split": "train"}, {}, study)
+    assert costs.minutes(find_job("build_split"), building) == LEAST_MINUTES + 1
+
+
 def test_vectors_of_the_hessian_are_those_that_lanczos_keeps() -> None:
     assert LEAST_VECTORS == LARGEST_BASIS
 
