@@ -8,6 +8,7 @@ from vitscope.files.pairs import by_prefix
 from vitscope.jobs import buildups
 from vitscope.jobs.augment_images import first_with_same_images
 from vitscope.jobs.draw_video import source_path
+from vitscope.jobs.export_latents import FORMATS as LATENTS_FORMATS
 from vitscope.jobs.extract_latents import latents_megabytes
 from vitscope.jobs.fetch_checkpoint import checkpoint_entry
 from vitscope.jobs.job import model_of
@@ -133,6 +134,13 @@ def keeping_latents():
     """The studies that keep their latents."""
     most_gb = ALL_STUDIES.keep_latents_gb
     return {name for name, study in STUDIES.items() if keeps_latents(study, most_gb, COUNTED)}
+
+
+def shards_of_latents(wildcards):
+    """The latents of a model, shard by shard."""
+    shards = range(study_of(wildcards).shards(wildcards.model))
+    path = "<results>/{study}/latents/{model}/{part}.safetensors"
+    return collect(path, study=wildcards.study, model=wildcards.model, part=shards)
 
 
 def room_to_measure(wildcards, input):

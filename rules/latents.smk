@@ -39,3 +39,27 @@ use rule extract_latents as extract_kept_latents with:
         latents="<results>/{study}/latents/{model}/{part}.safetensors",
     wildcard_constraints:
         study=one_of(keeping_latents()),
+
+
+rule export_latents:
+    """On demand, all latents of a model as one file for other programs."""
+    input:
+        latents=shards_of_latents,
+        blocks=rules.list_blocks.output.blocks,
+        images=split_for(lambda study: study.analysis.split),
+    output:
+        latents="<results>/{study}/latents/{model}.{container}",
+    log:
+        "<logs>/{study}/latents/{model}.{container}.log",
+    wildcard_constraints:
+        container=one_of(LATENTS_FORMATS.values()),
+    conda:
+        "../envs/base.yaml"
+    resources:
+        **requests_of("export_latents"),
+    params:
+        **of_job("export_latents"),
+    message:
+        "Writing the latents of {wildcards.model} as {wildcards.container}"
+    script:
+        "../scripts/run_job.py"

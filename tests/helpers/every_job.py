@@ -68,6 +68,7 @@ def _choices(name: str) -> list[dict[str, str]]:
     if name in ("build_split", "fetch_archive"):
         return [{"dataset": kind, "split": "test"} for kind in opening.names()]
     others = {"video": "vit", "buildup": "fig12a", "split": "test", "corruption": "fog"}
+    others |= {"container": "npz"}
     if name == "train_model":
         return [{"model": "vit"}, {"buildup": "fig12a"}]
     steps = {"decide_step", "measure_step", "tabulate_buildup", "draw_buildup"}

@@ -63,7 +63,7 @@ def test_of_a_job_its_work_alone_counts(copy: Path) -> None:
 
 
 def test_of_what_jobs_share_what_they_name_counts(copy: Path) -> None:
-    edit = (copy / "jobs/opening.py", "else Split(images)", "else images")
+    edit = (copy / "jobs/opening.py", "else open_split_file(images)", "else images")
     assert changes(*edit, "measure_predictions")
     assert not changes(*edit, "measure_network")
 

@@ -1,8 +1,11 @@
 """Data to take away: tables and the points of figures as CSV, claims for LaTeX."""
 
+import numpy as np
 import pandas as pd
 
 from tests.runs.copies import TINY, Workflow
+from vitscope.data.split import Split
+from vitscope.files.tensors import TensorFile
 
 TABLES = f"results/{TINY}/tables"
 
@@ -25,6 +28,20 @@ def test_tables_figures_and_claims_are_written_for_others(finished: Workflow) ->
     latex = (finished.root / f"{TABLES}/claims.tex").read_text(encoding="utf-8")
     assert r"\caption{fig9}" in latex
     assert "MSAs reduce the feature map variance & " in latex
+
+
+def test_latents_are_written_for_others(finished: Workflow) -> None:
+    folder = finished.root / f"results/{TINY}/latents"
+    finished.make("--cores", "1", f"results/{TINY}/latents/vit.npz", default=TINY)
+    found = np.load(folder / "vit.npz")
+    shards = [TensorFile(file) for file in sorted((folder / "vit").glob("*.safetensors"))]
+    assert len(shards) == 2
+    assert found["name"].tolist() == shards[0].names
+    for name in shards[0].names:
+        expected = np.concatenate([shard.array(name) for shard in shards])
+        np.testing.assert_array_equal(found[f"maps/{name}"], expected)
+    split = Split(finished.root / f"results/{TINY}/data/shapes32/test.safetensors")
+    assert found["labels"].tolist() == split.labels[found["images"]].tolist()
 
 
 def test_a_build_up_has_its_points_and_a_video_on_demand(fresh: Workflow) -> None:

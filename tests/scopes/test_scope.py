@@ -6,6 +6,7 @@ import subprocess
 import sys
 import termios
 from contextlib import suppress
+from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -202,3 +203,13 @@ def test_a_loader_takes_the_memory_of_a_batch() -> None:
         peaks.append(int(done.stdout.split()[-1]))
     # KiB: the images alone would take 30 MB as float32.
     assert peaks[1] - peaks[0] < 12_000, peaks
+
+
+def test_latents_are_written_for_others(scope: Scope, tmp_path: Path) -> None:
+    found = np.load(scope.latents(tmp_path / "maps.npz"))
+    for name, maps in scope.maps():
+        np.testing.assert_array_equal(found[f"maps/{name}"], maps)
+    assert found["name"].tolist() == scope.table("blocks")["name"].tolist()
+    assert found["labels"].tolist() == labels().tolist()
+    with pytest.raises(VitscopeError, match=r"allowed: npz, h5, zarr\.zip"):
+        scope.latents(tmp_path / "maps.pkl")

@@ -34,14 +34,14 @@ class Asked:
         return [f"{self.folders['figures']}/{self.study}/all"] if self.study else []
 
 
-def add_study(parser: ArgumentParser) -> None:
+def add_study(parser: ArgumentParser, required: bool = False) -> None:
     """Let a parser take a study."""
     parser.add_argument(
         "study",
-        nargs="?",
+        nargs=None if required else "?",
         metavar="STUDY",
-        help="a study: its file, wherever that lies, or the name of one that is configured; "
-        "if left out, the default study",
+        help="a study: its file, wherever that lies, or the name of one that is configured"
+        + ("" if required else "; if left out, the default study"),
     )
 
 

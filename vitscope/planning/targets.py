@@ -10,6 +10,7 @@ from os.path import normpath, relpath
 from pathlib import Path
 
 from vitscope.errors import VitscopeError, listed, nearest, quoted, unknown
+from vitscope.jobs.export_latents import FORMATS as LATENTS_FORMATS
 from vitscope.jobs.merge import measure_of_parts
 from vitscope.measures import registry
 from vitscope.settings.keys import Config
@@ -29,6 +30,12 @@ _ALWAYS = ("claims", "agreement")
 _PAGES = ("claims.md", "claims.html", "claims.tex")
 # Each table as it is kept, and on demand for others to read.
 TABLE_FORMATS = ("parquet", "csv")
+# What there is of each model, by the folder of results and how the file ends.
+MADE_OF_MODELS = (
+    ("checkpoints", "safetensors"),
+    ("blocks", "parquet"),
+    *(("latents", suffix) for suffix in LATENTS_FORMATS.values()),
+)
 
 
 @dataclass(frozen=True)
@@ -152,7 +159,7 @@ def _result(target: str, parts: tuple[str, ...], studies: StudyFiles) -> None:
         *(
             f"{folder}/{model}.{suffix}"
             for model in study.models
-            for folder, suffix in (("checkpoints", "safetensors"), ("blocks", "parquet"))
+            for folder, suffix in MADE_OF_MODELS
         ),
         *(f"{measure}/{model}.parquet" for measure in study.measures() for model in study.models),
     ]

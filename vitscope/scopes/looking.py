@@ -72,6 +72,16 @@ class Scope(Tables):
         for name in [*found]:
             yield name, np.concatenate(found.pop(name))
 
+    def latents(self, path: Path | str) -> Path:
+        """Write the feature maps of all cut points to a file, with the labels of the images.
+
+        Its name ends in the format: `.npz`, `.h5` or `.zarr.zip`. No more than the maps of one cut
+        point are in memory; all of them are on disk meanwhile.
+        """
+        with TemporaryDirectory(dir=self._folder.name) as folder:
+            self._maker.export(Path(path), Path(folder))
+        return Path(path)
+
     def measure(self, function: Callable[..., Any], **keywords: Any) -> pd.DataFrame:
         """Measure with a function of your own, and return the table.
 

@@ -17,8 +17,9 @@ import torch
 from torch import nn
 
 from vitscope.data.split import Split
-from vitscope.errors import VitscopeError
+from vitscope.errors import VitscopeError, quoted
 from vitscope.files.tables import read_warnings
+from vitscope.jobs.export_latents import FORMATS
 from vitscope.jobs.job import Files, Names, Resources, find_work
 from vitscope.jobs.merge import measure_of_parts
 from vitscope.measures import registry
@@ -213,6 +214,18 @@ class Maker:
                 self._run("extract_latents", inputs, {"latents": latents}, {"part": str(shard)})
                 yield shard, latents
                 latents.unlink()
+
+    def export(self, path: Path, folder: Path) -> None:
+        """Write all latents to a file of another format; `folder` is for those of each shard."""
+        ends = FORMATS.values()
+        found = next((each for each in ends if path.name.endswith(f".{each}")), None)
+        if found is None:
+            raise VitscopeError(
+                f"{path}: found {quoted(path.suffix)} as the format, allowed: {', '.join(ends)}."
+            )
+        shards = [shutil.copy(file, folder) for _, file in self.latents()]
+        inputs = {"latents": shards, "blocks": self.make("blocks"), "images": self.images}
+        self._run("export_latents", inputs, {"latents": path}, {"container": found})
 
     def _measure_latents(self, measures: Sequence[Measure]) -> None:
         for shard, latents in self.latents():

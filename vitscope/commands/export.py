@@ -1,0 +1,28 @@
+"""Write the feature maps of a network of a study as one file for other programs."""
+
+import sys
+from argparse import ArgumentParser, Namespace
+
+from vitscope.commands.workflow import add_study, asked_for, refuse_without_workflow, snakemake
+from vitscope.jobs.export_latents import FORMATS
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """Let a parser take what this command takes."""
+    add_study(parser, required=True)
+    parser.add_argument("model", metavar="MODEL", help="a model of the study")
+    parser.add_argument(
+        "--to", choices=FORMATS, default="npz", help="the format of the file; npz if left out"
+    )
+
+
+def run(arguments: Namespace) -> None:
+    """Extract what is not there, write the file, and say where it is."""
+    refuse_without_workflow()
+    asked = asked_for(arguments.study)
+    folder = f"{asked.folders['results']}/{asked.study}/latents"
+    target = f"{folder}/{arguments.model}.{FORMATS[arguments.to]}"
+    done = snakemake(asked, target)
+    if done.returncode:
+        sys.exit(done.returncode)
+    print(target)
