@@ -1,6 +1,5 @@
 """How good a network is: of weights that fit, and of others; and those that are bundled."""
 
-import json
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ import pytest
 import torch
 
 from tests.helpers.splits import CENTER, SPREAD, shapes
+from tests.helpers.studies import recorded_recipe
 from vitscope.buildup.measuring import measure, refuse_missing
 from vitscope.buildup.proposal import network_of
 from vitscope.errors import VitscopeError
@@ -85,6 +85,6 @@ def test_what_is_bundled_is_what_is_tried() -> None:
         file = TensorFile(ROOT / str(buildups.bundled_step(study, "fig12a", step)))
         found = {name: file.shape(name) for name in file.names}
         assert found == {name: tuple(tensor.shape) for name, tensor in wanted.items()}
-        assert json.loads(file.metadata["recipe"]) == asdict(study.recipe_of_steps("fig12a"))
+        assert recorded_recipe(file.metadata) == asdict(study.recipe_of_steps("fig12a"))
     assert buildups.weights_of_steps(study, "fig12a") == "bundled"
     assert not (ROOT / str(buildups.bundled_step(study, "fig12a", len(table)))).exists()

@@ -1,12 +1,14 @@
 """Studies of tests: one that never changes, and the default study with other settings."""
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from vitscope.settings.keys import Figure
+from vitscope.settings.keys import Figure, Recipe
 from vitscope.studies.loading import BUNDLED_STUDIES
 from vitscope.studies.resolving import look_up_kind
 
@@ -34,3 +36,9 @@ def mini_with(folder: Path, **sections: Any) -> Path:
     study = {key: section for key, section in (mini() | sections).items() if section is not None}
     path.write_text(yaml.safe_dump(study), encoding="utf-8")
     return path
+
+
+def recorded_recipe(metadata: Mapping[str, str]) -> dict[str, Any]:
+    """Return the recipe of weights from their file; keys that came later are as by default."""
+    defaults = asdict(Recipe(epochs=1, batch_size=1, learning_rate=1.0))
+    return defaults | json.loads(metadata["recipe"])
