@@ -1,4 +1,4 @@
-"""Data: download official archives, and make one file per split."""
+"""Data: download official archives and images, and make one file per split."""
 
 
 rule fetch_archive:
@@ -18,6 +18,25 @@ rule fetch_archive:
         "../scripts/run_job.py"
 
 
+rule fetch_image:
+    output:
+        file="<results>/{study}/downloads/{dataset}.image",
+    log:
+        "<logs>/{study}/downloads/{dataset}.image.log",
+    cache: "omit-software"
+    localrule: True
+    conda:
+        "../envs/base.yaml"
+    resources:
+        lock=lock_of,
+    params:
+        **of_job("fetch_file"),
+    message:
+        "Downloading the image of {wildcards.dataset}"
+    script:
+        "../scripts/run_job.py"
+
+
 rule build_split:
     input:
         source=source_files,
@@ -31,6 +50,7 @@ rule build_split:
         "../envs/base.yaml"
     resources:
         **requests_of("build_split"),
+        lock=lock_of,
     params:
         **of_job("build_split"),
     message:

@@ -40,6 +40,8 @@ def source_files(wildcards):
         return paths_of(
             rules.fetch_archive.output.archive, study=study.name, dataset=wildcards.dataset
         )
+    if source["kind"] == "url":
+        return [path_of(rules.fetch_image.output.file, wildcards)]
     where = f"{study.path}: data.{wildcards.dataset}.source"
     return list(map(local, exit_on_user_error(local_files, where, source, wildcards.split)))
 
@@ -363,8 +365,10 @@ def question_of(wildcards):
 
 
 def source_of_video(wildcards):
-    """The folder or file of the frames, if these are not generated."""
+    """The folder or file of the frames, or the download of it, if these are not generated."""
     study, name = study_of(wildcards), names_of(wildcards)["video"]
+    if "url" in study.videos[name].source:
+        return path_of(rules.fetch_video.output.file, wildcards)
     return given_file(study, f"videos.{name}.source.path", source_path(study, name))
 
 

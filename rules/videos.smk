@@ -1,6 +1,19 @@
 """Videos: what a network attends to in each frame, in the format of the file's ending."""
 
 
+use rule fetch_image as fetch_video with:
+    output:
+        file="<results>/{study}/downloads/{video}.video",
+    log:
+        "<logs>/{study}/downloads/{video}.video.log",
+    wildcard_constraints:
+        video=one_of(names_in("videos")),
+    cache: "omit-software"
+    localrule: True
+    message:
+        "Downloading the video {wildcards.video}"
+
+
 rule draw_video:
     input:
         checkpoint=of_model(rules.convert_checkpoint.output.checkpoint),
@@ -24,6 +37,7 @@ rule draw_video:
     threads: 1
     resources:
         **requests_of("draw_video"),
+        lock=lock_of,
         gpu=gpu_of,
     params:
         **of_job("draw_video"),

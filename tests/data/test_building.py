@@ -82,17 +82,25 @@ def test_preprocessing_is_that_of_torchvision(
 
 
 @settings(max_examples=40)
-@given(SIDE, SIDE, SIZE, SIZE, st.none() | st.integers(0, 30), INTERPOLATION)
+@given(SIDE, SIDE, SIZE, SIZE, INTERPOLATION)
 def test_a_height_and_a_width_are_just_covered(
-    width: int, height: int, high: int, wide: int, more: int | None, interpolation: str
+    width: int, height: int, high: int, wide: int, interpolation: str
 ) -> None:
-    image, cut, resize, covering = noise(width, height), [high, wide], None, None
-    if more is not None:
-        resize = [high + more, wide + more]
-        scale = max(Fraction(resize[0], height), Fraction(resize[1], width))
-        covering = [int(height * scale), int(width * scale)]
+    image, cut = noise(width, height), [high, wide]
+    scale = max(Fraction(high, height), Fraction(wide, width))
+    covering = [int(height * scale), int(width * scale)]
     expected = by_torchvision(image, cut, covering, interpolation)
-    np.testing.assert_array_equal(preprocessed(image, cut, resize, interpolation), expected)
+    np.testing.assert_array_equal(preprocessed(image, cut, "cover", interpolation), expected)
+
+
+@settings(max_examples=40)
+@given(SIDE, SIDE, SIZE, SIZE, st.integers(0, 30), st.integers(0, 30), INTERPOLATION)
+def test_images_are_resized_to_a_height_and_a_width_whatever_their_proportion(
+    width: int, height: int, high: int, wide: int, down: int, across: int, interpolation: str
+) -> None:
+    image, wanted = noise(width, height), ([high, wide], [high + down, wide + across])
+    expected = by_torchvision(image, *wanted, interpolation)
+    np.testing.assert_array_equal(preprocessed(image, *wanted, interpolation), expected)
 
 
 def test_an_artefact_holds_the_chosen_images_and_what_is_known_of_them(tmp_path: Path) -> None:
@@ -224,3 +232,21 @@ def test_an_image_that_is_too_small(tmp_path: Path) -> None:
     sentence = r"data\.mine\.splits\.test: an image of 40x31 pixels is smaller than image_size 32"
     with pytest.raises(VitscopeError, match=sentence):
         built(tmp_path / "test.safetensors", source)
+
+
+def test_masks_are_cut_as_their_images_are(tmp_path: Path) -> None:
+    """A mask that is the image itself, in grey, comes out as the image in grey does."""
+    source = pictures(tmp_path / "images", (40, 50), (60, 45), mode="L")
+    (tmp_path / "images/1.mask.png").write_bytes((tmp_path / "images/1.png").read_bytes())
+    for resize in (36, [36, 40], "cover"):
+        split = built(tmp_path / "split", source, classes=None, resize=resize)
+        assert len(split) == 2
+        assert split.mask(0) is None
+        np.testing.assert_array_equal(255 * split.mask(1), split.images([1])[0, 0])
+
+
+def test_a_mask_of_another_size_is_refused(tmp_path: Path) -> None:
+    source = pictures(tmp_path / "images", (40, 50))
+    Image.new("L", (50, 40), 255).save(tmp_path / "images/0.mask.png")
+    with pytest.raises(VitscopeError, match=r"a mask has 50x40 pixels and its image 40x50: give"):
+        built(tmp_path / "split", source, classes=None)

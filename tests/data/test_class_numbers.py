@@ -5,8 +5,15 @@ from typing import Any
 
 import pytest
 
-from vitscope.data.class_numbers import Numbering, list_classes, numbering, read_names
+from vitscope.data.class_numbers import (
+    Numbering,
+    list_classes,
+    name_imagenet,
+    numbering,
+    read_names,
+)
 from vitscope.errors import VitscopeError
+from vitscope.networks.building.timm_import import import_timm
 
 FOLDERS = ["ant", "bee", "cat"]
 
@@ -100,3 +107,16 @@ def test_which_class_has_which_number_is_said_on_one_line() -> None:
     many = dict(enumerate("abcdef"))
     assert list_classes(many, most=6) == "0 a, 1 b, 2 c, 3 d, 4 e, 5 f"
     assert list_classes(many, most=3) == "0 a, 1 b, ..., 5 f"
+
+
+def test_the_names_of_imagenet() -> None:
+    """As timm has them, which is asked for them in its own way."""
+    names = name_imagenet()
+    theirs = import_timm("timm.data").ImageNetInfo()
+    assert len(names) == len({*names}) == theirs.num_classes() == 1000
+    for number, name in enumerate(names):
+        first, _, synset = name.partition(" (")
+        assert theirs.index_to_description(number).split(",")[0] == first
+        assert synset in ("", f"{theirs.index_to_label_name(number)})")
+    assert (names[0], names[96]) == ("tench", "toucan")
+    assert [name for name in names if "crane" in name][:1] == ["crane (n02012849)"]

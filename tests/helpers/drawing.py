@@ -1,7 +1,7 @@
 """Figures of a kind, drawn as the job draws them: by the module and the values of the kind."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from vitscope.drawing.figure import Member, draw
 from vitscope.measures import registry
@@ -23,10 +23,12 @@ def draw_kind(
     members: Sequence[Member],
     published: Mapping[str, "Published"],
     snapshots: Sequence[str] = (),
+    **options: Any,
 ) -> "Figure":
     """Draw a figure of a kind from its tables, as `draw` does."""
     found = registry.kinds()[kind]
     needed = {name: tables[name] for name in found.tables}
     curves = published if found.drawn_columns else None
     module = registry.figure_module(found)
-    return draw(module, found.plot, needed, members, curves, snapshots, found.values)
+    values = {**found.values, **options}
+    return draw(module, found.plot, needed, members, curves, snapshots, values)

@@ -65,7 +65,7 @@ def _choices(name: str) -> list[dict[str, str]]:
     if name == "export_figure":
         # It does the same for every kind.
         return [{"figure": "feature_variance"}]
-    if name in ("build_split", "fetch_archive"):
+    if name in ("build_split", "fetch_archive", "fetch_file"):
         return [{"dataset": kind, "split": "test"} for kind in opening.names()]
     others = {"video": "vit", "buildup": "fig12a", "split": "test", "corruption": "fog"}
     others |= {"container": "npz"}

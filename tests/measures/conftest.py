@@ -85,9 +85,9 @@ def points_file() -> Path:
 def drawn_from():
     """Draws a figure of a kind from its tables, without laying it out."""
 
-    def draw_it(kind, tables, members, published=None, snapshots=()):
+    def draw_it(kind, tables, members, published=None, snapshots=(), **options):
         with style(STYLE):
-            return draw_kind(kind, tables, members, published or {}, snapshots)
+            return draw_kind(kind, tables, members, published or {}, snapshots, **options)
 
     return draw_it
 
@@ -96,8 +96,8 @@ def drawn_from():
 def laid_out(drawn_from):
     """Draws a figure of a kind, so that all of it is where it will be."""
 
-    def draw_it(*arguments):
-        figure = drawn_from(*arguments)
+    def draw_it(*arguments, **options):
+        figure = drawn_from(*arguments, **options)
         with style(STYLE):
             figure.draw_without_rendering()
         return figure

@@ -9,11 +9,13 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+import numpy as np
 import pandas as pd
 import pytest
 import safetensors.torch
 import torch
 import yaml
+from PIL import Image
 from torch import Tensor
 
 from tests.helpers.web import Site, running_site, whole
@@ -55,8 +57,22 @@ def moco(plain: dict[str, Tensor]) -> bytes:
     return written.getvalue()
 
 
+def serve_pictures(site: Site, study: dict[str, Any]) -> None:
+    """Serve a photograph that is wider than high, and a short video, by names without an ending."""
+    pixels = np.random.default_rng(0).integers(0, 256, (60, 90, 3), np.uint8)
+    photograph, video = io.BytesIO(), io.BytesIO()
+    Image.fromarray(pixels).save(photograph, "PNG")
+    others = [Image.fromarray(np.roll(pixels, 9 * number, 1)) for number in (1, 2)]
+    Image.fromarray(pixels).save(video, "GIF", save_all=True, append_images=others)
+    url = site.at("/img", whole(photograph.getvalue()))
+    study["data"]["photograph"]["source"]["url"] = url
+    for each in study["videos"].values():
+        each["source"] = {"url": site.at("/horse", whole(video.getvalue()))}
+
+
 def serve(site: Site, study: dict[str, Any]) -> None:
     """Serve all checkpoints, those of timm's hub at the paths that they have there."""
+    serve_pictures(site, study)
     for seed, model in enumerate(study["models"].values()):
         checkpoint = model["checkpoint"]
         if "timm" in checkpoint:
@@ -81,6 +97,20 @@ def test_every_network_is_probed(tmp_path: Path) -> None:
         assert run.wait(timeout=3600) == 0
     for figure in study["figures"]:
         assert (workflow.root / "figures/probed" / f"{figure}.pdf").is_file()
+    for video in study["videos"]:
+        with Image.open(workflow.root / "figures/probed" / f"{video}.webp") as shown:
+            assert shown.n_frames == 3
+    lock = yaml.safe_load((tmp_path / "studies/probed.lock.yaml").read_text(encoding="utf-8"))
+    assert {study["data"]["photograph"]["source"]["url"]} < {*lock}
+    maps = pd.read_parquet(workflow.root / "results/probed/tables/attention_maps.parquet")
+    named = maps.groupby("model")["class_name"].first()
+    assert named.notna().to_dict() == {
+        name: "classes" not in model for name, model in study["models"].items()
+    }
+    claims = pd.read_parquet(workflow.root / "results/probed/tables/claims.parquet")
+    compared = claims[claims["versus"].notna()].set_index("claim")[["model", "versus"]]
+    assert [*compared.loc["more_images_look_farther"].iloc[0]] == ["vit_in21k", "vit_in1k"]
+    assert [*compared.loc["distillation_looks_nearer"].iloc[0]] == ["deit_distilled", "deit"]
     table = pd.read_parquet(workflow.root / "results/probed/tables/attention.parquet")
     assert set(table["model"]) == set(study["models"])
     # Twelve blocks of twelve heads, and the mean of these; two tokens have no place in one of them.

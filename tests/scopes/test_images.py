@@ -102,6 +102,37 @@ def test_values_between_pixels_are_not_rounded() -> None:
     assert found["variance"][0] == pytest.approx(direct, rel=1e-6)
 
 
+def test_images_without_labels_are_classified_by_name() -> None:
+    names = ["ant", "bee", "cat", "dog", "eel"]
+    known = vitscope.look(network(), pixels(), labels(), MEAN, STD).table("predictions")
+    scope = vitscope.look(network(), pixels(), mean=MEAN, std=STD, class_names=names)
+    found = scope.table("predictions")
+    assert found["class_name"].tolist() == [names[number] for number in known["prediction"]]
+    np.testing.assert_array_equal(found["confidence"], known["confidence"])
+    assert found[["label", "nll", "brier", "top5"]].isna().all(axis=None)
+    with pytest.raises(VitscopeError, match=r"^classification needs the classes of the images"):
+        scope.table("classification")
+    heads = scope.table("attention_maps").drop_duplicates("image").set_index("image")
+    shown = found.set_index("image").loc[heads.index]
+    assert heads["class_name"].tolist() == shown["class_name"].tolist()
+    np.testing.assert_allclose(heads["confidence"], shown["confidence"], rtol=1e-5)
+    with pytest.raises(
+        VitscopeError, match="class_names has 1000 names and the study says 5 classes"
+    ):
+        vitscope.look(network(), pixels(), mean=MEAN, std=STD, class_names="imagenet")
+
+
+def test_a_figure_takes_the_keys_of_its_kind() -> None:
+    scope = vitscope.look(network(), pixels(), mean=MEAN, std=STD)
+    figure = scope.plot("attention_heads", over=True)
+    assert any(len(axes.images) == 2 for axes in figure.axes)
+    sentence = (
+        r"'attention_heads' have no option 'ower', but over, own_scales\. Did you mean 'over'"
+    )
+    with pytest.raises(VitscopeError, match=sentence):
+        scope.plot("attention_heads", ower=True)
+
+
 @pytest.mark.parametrize("kind", ["loader", "loader of a stream", "data set of pictures"])
 def test_labels_that_come_with_images(kind: str) -> None:
     scope = vitscope.look(network(), SAME[kind](), mean=MEAN, std=STD)

@@ -21,7 +21,7 @@ def test_what_a_job_is_given(tmp_path: Path) -> None:
     study = load_study(mini_with(tmp_path, videos=video(source={"path": "~/walk.mp4"}, block=-1)))
     given = values_of("draw_video", study, video="walk")
     assert (given["settings"], given["label"]) == (asdict(study.videos["walk"]), "ViT")
-    size = {"channels": 3, "image_size": 32, "resize": 32, "interpolation": "bicubic"}
+    size = {"channels": 3, "image_size": 32, "resize": "cover", "interpolation": "bicubic"}
     assert given["taking"] == size
     settings = given["settings"]
     assert (settings["shows"], settings["block"], settings["frames"]) == ("heads", -1, None)

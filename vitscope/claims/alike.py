@@ -34,6 +34,21 @@ def alike_but_for(
     return choose
 
 
+def pretrained_by(what: str) -> Callable[[Models], list[Subject]]:
+    """Return how to pair models that were pretrained by something with those that were not.
+
+    Which these are the study says in so many words: it knows no more of weights of others.
+    """
+
+    def choose(models: Models) -> list[Subject]:
+        unlike = {name: each.settings.get(f"pretraining.{what}") for name, each in models.items()}
+        return [
+            (ours, theirs) for ours in models for theirs in unlike[ours] or () if theirs in models
+        ]
+
+    return choose
+
+
 def _without(settings: Mapping[str, Any], keys: tuple[str, ...]) -> dict[str, Any]:
     return {
         key: value

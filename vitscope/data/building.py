@@ -13,12 +13,12 @@ from PIL import Image
 from vitscope.data.class_numbers import Numbering, list_classes, numbering
 from vitscope.data.counts import check_taken
 from vitscope.data.opening import open_source
-from vitscope.data.source import Source
+from vitscope.data.source import Sample, Source
 from vitscope.data.split import DIGEST, UNKNOWN_LABEL, select
 from vitscope.errors import VitscopeError
 from vitscope.files.pictures import as_pixels
 from vitscope.files.tensors import TensorWriter, row_sums
-from vitscope.image_size import height_and_width
+from vitscope.image_size import ImageSize, height_and_width
 
 if TYPE_CHECKING:
     from vitscope.data.sources._image_files import ImageFiles
@@ -28,6 +28,8 @@ Integers = npt.NDArray[np.int64]
 # How Pillow calls images of one channel and of three.
 MODES = {1: "L", 3: "RGB"}
 INTERPOLATIONS = {"bilinear": Image.Resampling.BILINEAR, "bicubic": Image.Resampling.BICUBIC}
+# What `resize` says where images are to cover their final size.
+COVER = "cover"
 ROWS_PER_WRITE = 256
 NO_DIGEST = "0" * 64
 # The key in the metadata of what it takes to read images that are not stored, and what that is.
@@ -52,8 +54,9 @@ def build(
     metadata = _metadata(name, dataset, split, source, classes)
     shape = (dataset.get("channels", 3), *height_and_width(dataset["image_size"]))
     if settings.get("stored", True):
-        tensors = {"images": ("U8", (len(rows), *shape)), **numbers_of(len(rows), source.extra)}
-        written = _written(where, source, rows, dataset, classes)
+        images = {"images": ("U8", (len(rows), *shape)), **numbers_of(len(rows), source.extra)}
+        masks = {"masks": ("U8", (len(rows), *shape[1:]))} if _has_masks(source) else {}
+        tensors, written = images | masks, _written(where, source, rows, dataset, classes)
     else:
         made_by = {key: dataset[key] for key in READ_BY}
         metadata[UNSTORED] = json.dumps({**made_by, "split": split, "channels": shape[0]})
@@ -114,6 +117,25 @@ def write_split(
     return images_of
 
 
+def _has_masks(source: Source) -> bool:
+    return bool(getattr(source, "has_masks", False))
+
+
+def _mask(
+    sample: Sample, dataset: Mapping[str, Any], shape: tuple[int, ...], where: str
+) -> npt.NDArray[np.uint8]:
+    """Return the mask of an image, resized and cut like that; black where there is none."""
+    if sample.mask is None:
+        return np.zeros(shape, np.uint8)
+    if sample.mask.size != sample.image.size:
+        raise VitscopeError(
+            f"{where}: a mask has {sample.mask.width}x{sample.mask.height} pixels and its image "
+            f"{sample.image.width}x{sample.image.height}: give both the same size."
+        )
+    mask: npt.NDArray[np.uint8] = preprocess(sample.mask, {**dataset, "channels": 1}, where)[0]
+    return mask
+
+
 def _written(
     where: str, source: Source, rows: Integers, dataset: Mapping[str, Any], classes: Numbering
 ) -> Iterator[tuple[str, int, npt.NDArray[Any]]]:
@@ -126,6 +148,9 @@ def _written(
         pixels = np.stack([preprocess(sample.image, dataset, where) for sample in chosen])
         yield "images", first, pixels
         yield "sums", first, row_sums(pixels).view(np.int64)
+        if _has_masks(source):
+            shape = pixels.shape[2:]
+            yield "masks", first, np.stack([_mask(each, dataset, shape, where) for each in chosen])
         yield "labels", first, _labels(where, [each.label for each in chosen], classes)
         for column, extra in enumerate(source.extra):
             yield extra, first, np.array([sample.extra[column] for sample in chosen])
@@ -162,12 +187,12 @@ def _labels(where: str, found: list[int], classes: Numbering) -> Integers:
 
 
 def preprocess(image: Image.Image, dataset: Mapping[str, Any], where: str) -> npt.NDArray[np.uint8]:
-    """Resize the shorter side, cut out the centre, and return (C, H, W), as torchvision."""
+    """Resize an image, cut out the centre, and return (C, H, W), as torchvision."""
     image = image.convert(MODES[dataset.get("channels", 3)])
     size, resize = dataset["image_size"], dataset["resize"]
     if resize is not None:
-        covering = _covering(image.size, *height_and_width(resize))
-        image = image.resize(covering, INTERPOLATIONS[dataset["interpolation"]])
+        resized = _resized(image.size, resize, size)
+        image = image.resize(resized, INTERPOLATIONS[dataset["interpolation"]])
     height, width = height_and_width(size)
     if image.width < width or image.height < height:
         raise VitscopeError(
@@ -179,8 +204,15 @@ def preprocess(image: Image.Image, dataset: Mapping[str, Any], where: str) -> np
     return np.ascontiguousarray(pixels.transpose(2, 0, 1))
 
 
-def _covering(there: tuple[int, int], height: int, width: int) -> tuple[int, int]:
-    """Return the least width and height, in proportion to those there, that cover others."""
+def _resized(there: tuple[int, int], resize: Any, size: ImageSize) -> tuple[int, int]:
+    """Return the width and the height to which an image of those there is resized.
+
+    With a height and a width it has these; else it is in proportion, and just covers `resize`, or
+    its final size.
+    """
+    height, width = height_and_width(size if resize == COVER else resize)
+    if not isinstance(resize, int | str):
+        return width, height
     wide, high = there
     if width * high >= height * wide:
         return width, int(width * high / wide)

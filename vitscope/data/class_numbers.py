@@ -6,11 +6,14 @@ data set gives another order, and `class_index` the number of each class by its 
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from vitscope.errors import VitscopeError, first_of, nearest, quoted, visible
 
+# What `class_names` says of networks that tell ImageNet's 1,000 classes apart.
+IMAGENET = "imagenet"
 # No list of names is longer; what is longer is another file.
 LARGEST_LIST = 10_000_000
 # How many classes a log lists, and an error.
@@ -150,6 +153,28 @@ def read_names(where: str, path: Path) -> list[str]:
             f"{where}: {path} is no list of names: write one name a line, and no empty line."
         )
     return names
+
+
+def name_imagenet() -> list[str]:
+    """Return the names of ImageNet's classes, as timm has them; two of one name have their synsets.
+
+    The files are read where they lie: importing timm takes seconds.
+    """
+    timm = find_spec("timm")
+    if timm is None or timm.origin is None:
+        raise VitscopeError(
+            "The names of ImageNet's classes come with timm, which is not installed: install it, "
+            "or give a file of names."
+        )
+    folder = Path(timm.origin).parent / "data" / "_info"
+    lines = (folder / "imagenet_synset_to_lemma.txt").read_text(encoding="utf-8").splitlines()
+    lemmas = dict(line.split("\t") for line in lines)
+    synsets = (folder / "imagenet_synsets.txt").read_text(encoding="utf-8").split()
+    # Of several words for the same, the first.
+    names = [lemmas[synset].partition(",")[0] for synset in synsets]
+    shared = Counter(names)
+    pairs = zip(names, synsets, strict=True)
+    return [f"{name} ({synset})" if shared[name] > 1 else name for name, synset in pairs]
 
 
 def list_classes(names: Mapping[int, str], most: int = SHOWN) -> str:

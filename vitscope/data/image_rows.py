@@ -34,14 +34,20 @@ def rows_to_classify(images: Split, wanted: int | None, seed: int | None) -> lis
 
 def known_labels(images: Split, rows: Sequence[int]) -> npt.NDArray[np.int64]:
     """Return the labels of rows of a split, all of which must be known."""
-    labels: npt.NDArray[np.int64] = np.array(images.labels[list(rows)])
-    where = f"data.{images.metadata['dataset']}"
+    labels = labels_of(images, rows)
     unknown = int((labels < 0).sum())
     if unknown:
         raise VitscopeError(
-            f"{where}: {unknown} of {len(labels)} images have no label, "
+            f"data.{images.metadata['dataset']}: {unknown} of {len(labels)} images have no label, "
             f"so that no accuracy can be measured: use a source with labels."
         )
+    return labels
+
+
+def labels_of(images: Split, rows: Sequence[int]) -> npt.NDArray[np.int64]:
+    """Return the labels of rows of a split, -1 where one is unknown."""
+    labels: npt.NDArray[np.int64] = np.array(images.labels[list(rows)])
+    where = f"data.{images.metadata['dataset']}"
     outside = int((labels >= len(images.classes)).sum())
     if outside:
         raise VitscopeError(

@@ -11,11 +11,15 @@ from vitscope.errors import VitscopeError, nearest
 
 
 class Sample(NamedTuple):
-    """An image, the number of its class, and further numbers that the source knows of it."""
+    """An image, the number of its class, and further numbers that the source knows of it.
+
+    `mask` is a picture, white where the subject of the image is, if there is one.
+    """
 
     image: Image.Image
     label: int
     extra: tuple[int, ...] = ()
+    mask: Image.Image | None = None
 
 
 class Glance(NamedTuple):

@@ -91,6 +91,13 @@ class Split:
         self._file.read("images", int(numbers[0]), images)
         return images
 
+    def mask(self, row: int) -> npt.NDArray[np.float64] | None:
+        """Return how much of each pixel of an image is of its subject, if a mask says it."""
+        if "masks" not in self._file.names:
+            return None
+        pixels = self._file.array("masks")[row]
+        return pixels / 255 if pixels.any() else None
+
     @property
     def metadata(self) -> dict[str, str]:
         """What is known of where the images come from."""

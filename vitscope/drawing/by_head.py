@@ -17,8 +17,8 @@ def _draw_heads(panel: Panel, heads: pd.DataFrame, value: str) -> None:
     panel.legend.add_line("head", {**HEAD, "color": GRAY})
 
 
-def _draw_mean(panel: Panel, means: pd.DataFrame, value: str) -> None:
-    panel.legend.add_marker("mean of heads", panel.look.line, panel.look)
+def _draw_mean(panel: Panel, means: pd.DataFrame, value: str, name: str) -> None:
+    panel.legend.add_marker(name, panel.look.line, panel.look)
     panel.draw_interval(means["depth"], means[f"{value}_low"], means[f"{value}_high"])
     panel.draw_curve(means["depth"], means[value])
 
@@ -30,20 +30,22 @@ def plot(
     *,
     value: str,
     label: str,
+    mean: str = "mean of heads",
     column: str = "",
     uniform: str = "",
 ) -> Figure:
     """Draw a column of the table of attention by normalized depth, one panel per model.
 
-    `label` is what the column is called, and `column` what published points call it. `uniform`
-    is the column that has the value of queries that attend to all keys alike.
+    `label` is what the column is called, `mean` what the legend calls its mean over heads, and
+    `column` what published points call it. `uniform` is the column that has the value of queries
+    that attend to all keys alike.
     """
     panels = make_panels(len(members))
     measured = table[table[value].notna()]
     for panel in panels.of_models(members, measured, ["attention", "head"], published):
         means, theirs = panel.rows[panel.rows["head"].isna()], panel.theirs
         _draw_heads(panel, panel.rows[panel.rows["head"].notna()], value)
-        _draw_mean(panel, means, value)
+        _draw_mean(panel, means, value, mean)
         if uniform:
             panel.axes.plot(means["depth"], means[uniform], **REFERENCE, zorder=1)
             panel.legend.add_line("attending to all alike", REFERENCE)

@@ -63,6 +63,9 @@ JOB = Job(values=_values, takes=Takes(seconds=_seconds, writes=_bytes))
 def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
     """Write the file of the split."""
     from vitscope.data.building import build
+    from vitscope.web.locked import confirm
 
-    sources = map(Path, inputs["source"])
-    build(values["dataset"], values["settings"], values["split"], Path(outputs["images"]), *sources)
+    files, name, settings = [*map(Path, inputs["source"])], values["dataset"], values["settings"]
+    if settings["source"]["kind"] == "url":
+        confirm(settings["source"], files[0], Path(resources.lock), label=f"data.{name}")
+    build(name, settings, values["split"], Path(outputs["images"]), *files)

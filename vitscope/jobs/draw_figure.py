@@ -48,7 +48,7 @@ def _values(study: Study, names: Names) -> Values:
         "snapshots": entry.shown_snapshots(),
         "facts": facts(study, name),
         "caption": caption_of(kind),
-        "values": kind.values,
+        "values": kind.values | entry.options,
         "plot": kind.plot,
         "modules": [measures.figure_module(kind)],
     }

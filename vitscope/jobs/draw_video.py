@@ -9,6 +9,7 @@ from vitscope.jobs import describing
 from vitscope.jobs.job import Files, Job, Names, Request, Resources, Study, Takes, Values
 from vitscope.jobs.measuring import with_network
 from vitscope.measures.measure import Work
+from vitscope.web.redaction import redact
 
 if TYPE_CHECKING:
     from vitscope.settings.keys import Dataset
@@ -20,17 +21,17 @@ SECONDS_PER_FRAME = 0.2
 
 
 def source_path(study: Study, name: str) -> Path | None:
-    """Return where the frames of a video lie, if they are not generated."""
+    """Return where the frames of a video lie, if they are on this machine."""
     source = study.videos[name].source
     return Path(source["path"]).expanduser() if "path" in source else None
 
 
 def fit_frames(data: "Dataset") -> Values:
-    """Return how frames are brought to the size of images; where nothing says it, by the side."""
+    """Return how frames are brought to the size of images, which they cover if nothing says it."""
     return {
         "channels": data.channels,
         "image_size": data.image_size,
-        "resize": data.resize or data.image_size,
+        "resize": data.resize or "cover",
         "interpolation": data.interpolation,
     }
 
@@ -38,8 +39,8 @@ def fit_frames(data: "Dataset") -> Values:
 def _facts(study: Study, name: str) -> dict[str, str]:
     """Return what a video is made from, for its caption and its metadata."""
     path, entry = source_path(study, name), study.videos[name]
-    frames = path.name if path else f"generated, {entry.source['generated']}"
-    made_from = {"Study": describing.title(study), "Frames": frames}
+    made = redact(entry.source["url"]) if "url" in entry.source else "generated, shapes32"
+    made_from = {"Study": describing.title(study), "Frames": path.name if path else made}
     return made_from | describing.weights(study.models[entry.model])
 
 
@@ -84,6 +85,7 @@ def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> 
     from vitscope.video.reading import open_source
     from vitscope.video.showing import show
     from vitscope.video.views import Subject
+    from vitscope.web.locked import confirm
 
     settings = values["settings"]
     subject = Subject(
@@ -98,6 +100,8 @@ def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> 
     digests = origin_of(inputs["checkpoint"]).values()
     facts = values["facts"] | {f"Checkpoint SHA-256 of {subject.label}": each for each in digests}
     path = Path(inputs["source"]) if inputs["source"] else None
+    if path and "url" in settings["source"]:
+        confirm(settings["source"], path, Path(resources.lock), label=values["where"])
     if path and path.is_file():
         facts["Frames SHA-256"] = sha256_of(path)
     video = open_source(path, settings["source"], settings["frames_per_second"])

@@ -45,7 +45,7 @@ def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> 
     from vitscope.measures.given import OnModel
     from vitscope.networks.finding.block_table import read_cut_points
     from vitscope.networks.finding.cut_point_columns import BLOCKS
-    from vitscope.networks.running.prediction_table import PREDICTIONS
+    from vitscope.networks.running.prediction_table import read_labelled
     from vitscope.training.augmented import Augmented
 
     compute, _ = values["modules"]
@@ -60,7 +60,7 @@ def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> 
         settings=values["network"],
         batch_size=values["batch_size"],
         blocks=BLOCKS.read(inputs["blocks"]),
-        predictions=PREDICTIONS.read(predictions) if predictions else None,
+        predictions=read_labelled(predictions, images) if predictions else None,
         corrupted=[CorruptedImages(path) for path in inputs.get("corrupted", ())],
         alike=Augmented(alike) if alike else None,
     )

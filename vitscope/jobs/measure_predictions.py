@@ -16,8 +16,8 @@ def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> 
     from vitscope.files.tables import read_metadata
     from vitscope.jobs.opening import open_images
     from vitscope.measures.given import OnPredictions
-    from vitscope.networks.running.prediction_table import PREDICTIONS
+    from vitscope.networks.running.prediction_table import read_labelled
 
     predictions, images = inputs["predictions"], open_images(inputs["images"])
-    given = OnPredictions(values["model"], PREDICTIONS.read(predictions), images)
+    given = OnPredictions(values["model"], read_labelled(predictions, images), images)
     write_measured(values, given, outputs["table"], read_metadata(predictions))

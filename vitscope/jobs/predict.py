@@ -42,7 +42,7 @@ JOB = Job(values=_values, takes=Takes(torch=True, work=_work), batches="analysis
 
 def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
     """Classify the images."""
-    from vitscope.data.image_rows import known_labels, rows_to_classify
+    from vitscope.data.image_rows import labels_of, rows_to_classify
     from vitscope.files.tables import warning_metadata
     from vitscope.jobs.opening import open_device, open_images, open_network, origin_of
     from vitscope.networks.running.label_doubts import warn_about_labels
@@ -52,13 +52,15 @@ def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> 
     checkpoint, images = inputs["checkpoint"], open_images(inputs["images"])
     settings = values["network"]
     rows = rows_to_classify(images, **values["selection"])
-    labels = known_labels(images, rows)
+    labels = labels_of(images, rows)
     batches = images.batches(rows, values["batch_size"], settings["mean"], settings["std"])
     network = open_network(checkpoint, settings, resources.count)
     device = open_device(values["device"])
     predictions = predict(network, batches, labels, device)
-    # Where labels are no truth, predictions that differ tell nothing.
-    are_truth = values["labels_are_truth"]
+    # Where labels are no truth, or unknown, predictions that differ tell nothing.
+    are_truth = values["labels_are_truth"] and (labels >= 0).all()
     warnings = warn_about_labels(values["model"], images, predictions) if are_truth else []
     origin = {"data_sha256": images.digest, **origin_of(checkpoint), **warning_metadata(warnings)}
-    PREDICTIONS.write(predictions.assign(image=rows), outputs["predictions"], origin)
+    names = [images.classes[number] for number in predictions["prediction"]]
+    found = predictions.assign(image=rows, class_name=names)
+    PREDICTIONS.write(found, outputs["predictions"], origin)

@@ -10,6 +10,7 @@ from math import ceil
 from typing import TYPE_CHECKING, Any, Literal
 
 from vitscope.errors import VitscopeError, unknown
+from vitscope.settings.section import schema_of
 from vitscope.settings.snapshots import END
 
 if TYPE_CHECKING:
@@ -46,13 +47,13 @@ class FigureKind:
 
     That is `plot` or, as its caption goes on, `plot_{suffix}`; or `plot_{measure}_{suffix}` of a
     further measure of the folder. Where a kind is `drawn_by` a module of vitscope.drawing, `plot`
-    of that draws it. `values` are
-    keywords of `plot`. `beside` are the tables that it needs beside the measure's own. `published`
-    are the columns of a file of published points that it can show; none if empty. They are
-    `for_claims` where claims alone are compared with the points. `snapshots` tells whether a
-    figure of this kind says which moments of training it shows. A figure `by_epoch` shows each
-    model at several of them, as models of their own. The registry fills in `measure` and `plot`.
-    `text` is the caption where no file has it.
+    of that draws it. `values` are keywords of `plot`, and so are `options`: a dataclass of the keys
+    that a figure of the kind has besides, all of which may be left out. `beside` are the tables
+    that it needs beside the measure's own. `published` are the columns of a file of published
+    points that it can show; none if empty. They are `for_claims` where claims alone are compared
+    with the points. `snapshots` tells whether a figure of this kind says which moments of training
+    it shows. A figure `by_epoch` shows each model at several of them, as models of their own. The
+    registry fills in `measure` and `plot`. `text` is the caption where no file has it.
     """
 
     suffix: str = ""
@@ -63,6 +64,7 @@ class FigureKind:
     by_epoch: bool = False
     drawn_by: str = ""
     values: Given = field(default_factory=dict)
+    options: type | None = None
     measure: str = ""
     plot: str = "plot"
     text: str = ""
@@ -76,6 +78,12 @@ class FigureKind:
     def drawn_columns(self) -> frozenset[str]:
         """The columns of published points that it shows."""
         return frozenset() if self.for_claims else self.published
+
+    @property
+    def option_keys(self) -> Given:
+        """The keys that a figure of the kind has besides, each with its JSON schema."""
+        keys: Given = schema_of(self.options)["properties"] if self.options else {}
+        return keys
 
     @property
     def caption(self) -> str:

@@ -2,7 +2,7 @@
 
 import io
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -32,6 +32,20 @@ def images_shown(given: OnModel, shown: int, images: int, seed: int | None) -> I
     for row, image in zip(rows, given.images.images(rows), strict=True):
         taken = given.images.normalize([row], mean, std).to(given.device)
         yield Shown(row, _png(_pixels(image)), taken)
+
+
+def name_class(given: OnModel, returned: Any) -> dict[str, Any]:
+    """Return what a network takes an image for: the name of the class, and its probability.
+
+    Both are null for a network without a classifier.
+    """
+    if given.settings["classes"] is None:
+        return {"class_name": None, "confidence": None}
+    probability = returned[0].double().softmax(0)
+    number, names = int(probability.argmax()), given.images.classes
+    # Of a data set without classes, or with others, there are no names.
+    name = names[number] if len(names) == len(probability) else str(number)
+    return {"class_name": name, "confidence": float(probability[number])}
 
 
 def _pixels(image: Array) -> npt.NDArray[np.uint8]:

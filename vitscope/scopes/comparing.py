@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pandas as pd
 
@@ -46,12 +46,13 @@ class Comparison(Tables):
         there = {*super().kinds()}.union(*(each.scope.kinds() for each in self._networks))
         return [kind for kind in registry.kinds() if kind in there]
 
-    def plot(self, kind: str, ax: "Axes | None" = None) -> "Figure":
+    def plot(self, kind: str, ax: "Axes | None" = None, **options: Any) -> "Figure":
         """Draw a figure of a kind, of the networks that have it, and name those that have not.
 
-        With `ax` it is drawn there, if it has a single panel.
+        With `ax` it is drawn there, if it has a single panel. `options` are keys of the kind, as
+        `over=True` for `attention_heads`.
         """
-        return super(Comparison, self._having(kind)).plot(kind, ax)
+        return super(Comparison, self._having(kind)).plot(kind, ax, **options)
 
     def _counted(self, kind: str) -> pd.DataFrame | None:
         return super(Comparison, self._having(kind))._counted(kind)

@@ -16,7 +16,8 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
-from vitscope.data.building import build, numbers_of, preprocess, write_split
+from vitscope.data.building import COVER, build, numbers_of, preprocess, write_split
+from vitscope.data.class_numbers import numbering
 from vitscope.data.split import UNKNOWN_LABEL, Split
 from vitscope.errors import VitscopeError
 from vitscope.files.tensors import row_sums
@@ -43,6 +44,7 @@ class Wanted:
     mean: Sequence[float] | float | None
     std: Sequence[float] | float | None
     size: ImageSize | None
+    class_names: Sequence[str] | None = None
     # What the network's own description says, where it has one.
     of_network: Mapping[str, Any] = field(default_factory=dict)
 
@@ -76,7 +78,9 @@ def store(images: Any, labels: Any, wanted: Wanted, outputs: Outputs, folder: Pa
     try:
         found, exact = _spooled(chain([first], pieces), taking, raw)
         numbers = _numbers(found if labels is None else labels, found, classes)
-        _write(raw, taking, exact, numbers, classes, path)
+        dataset = {"classes": classes, "class_names": wanted.class_names}
+        names = numbering("look", [], dataset).names
+        _write(raw, taking, exact, numbers, names, path)
     finally:
         raw.unlink(missing_ok=True)
     return Stored(Split(path), classes, taking.mean, taking.std, taking.notes)
@@ -91,11 +95,11 @@ def _of_folder(folder: Path, wanted: Wanted, outputs: Outputs, path: Path) -> St
     dataset = {
         "source": {"kind": "folder", "path": str(folder)},
         "classes": classes,
-        "class_names": None,
+        "class_names": wanted.class_names,
         "class_index": None,
         "channels": len(mean),
         "image_size": size,
-        "resize": size,
+        "resize": COVER,
         "interpolation": "bicubic",
         "splits": {SPLIT: {"images": None, "seed": None}},
     }
@@ -221,7 +225,7 @@ def _picture(image: Any, wanted: Wanted) -> Array:
     dataset = {
         "channels": 1 if image.mode == "L" else 3,
         "image_size": size,
-        "resize": None if size == own else size,
+        "resize": None if size == own else COVER,
         "interpolation": "bicubic",
     }
     return preprocess(image, dataset, "images")
@@ -401,12 +405,11 @@ def _numbers(labels: Any, found: Array, classes: int | None) -> Array:
 
 
 def _write(
-    raw: Path, taking: _Taking, exact: bool, labels: Array, classes: int | None, path: Path
+    raw: Path, taking: _Taking, exact: bool, labels: Array, names: list[str], path: Path
 ) -> None:
     count = len(labels)
     dtype = np.dtype(np.uint8 if taking.is_integer else np.float32)
     stored: Callable[[Array], Array] = _pixels if exact else np.asarray
-    names = [str(number) for number in range(classes or 0)]
     metadata = {
         "dataset": DATASET,
         "split": SPLIT,

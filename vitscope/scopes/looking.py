@@ -5,7 +5,7 @@ from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +13,7 @@ import pandas as pd
 import torch
 from torch import nn
 
+from vitscope.data.class_numbers import IMAGENET, name_imagenet
 from vitscope.drawing.figure import Member
 from vitscope.errors import VitscopeError, quoted
 from vitscope.files.pairs import PREFIXES, pair_name
@@ -105,13 +106,14 @@ class Scope(Tables):
         self._own[name] = merge(Parts(self.name, iter(parts), points), "value", **bootstrap)
         return self._own[name]
 
-    def plot(self, kind: str, ax: "Axes | None" = None) -> "Figure":
+    def plot(self, kind: str, ax: "Axes | None" = None, **options: Any) -> "Figure":
         """Draw a figure of a kind, as the workflow does, and save nothing.
 
-        With `ax` it is drawn there, if it has a single panel.
+        With `ax` it is drawn there, if it has a single panel. `options` are keys of the kind, as
+        `over=True` for `attention_heads`.
         """
         if kind not in self._own:
-            return super().plot(kind, ax)
+            return super().plot(kind, ax, **options)
         from vitscope.drawing.by_depth import plot
 
         by_depth = partial(plot, value="value", label=kind, from_zero=False)
@@ -230,6 +232,7 @@ def look(
     *,
     name: str | None = None,
     image_size: int | Sequence[int] | None = None,
+    class_names: Sequence[str] | Literal["imagenet"] | None = None,
     output: Output = None,
     loss: Mapping[str, Any] | None = None,
     analysis: Mapping[str, Any] | None = None,
@@ -242,9 +245,10 @@ def look(
 
     `points` are the modules to read, in place of the cut points that are found. `name` is the name
     of the network in tables and figures, `image_size` the side to which pictures are cropped, or
-    height and width, `output` the name or number of the tensor that holds the logits, where the
-    network returns several, `loss` the weight decay and the augmentation of its training, and
-    `analysis` the settings of measures; the last two are written as in a study.
+    height and width, `class_names` the names of all classes, or "imagenet", by which predictions
+    are called, `output` the name or number of the tensor that holds the logits, where the network
+    returns several, `loss` the weight decay and the augmentation of its training, and `analysis`
+    the settings of measures; the last two are written as in a study.
 
     The network is borrowed for each measurement, and unchanged afterwards.
     """
@@ -254,7 +258,9 @@ def look(
     place = device_of(model) if device is None else torch.device(device)
     folder = TemporaryDirectory(prefix="vitscope-")
     try:
-        wanted = Wanted(mean, std, check_size(image_size), _own_settings(model))
+        names = name_imagenet() if class_names == IMAGENET else class_names
+        named = None if names is None else [*names]
+        wanted = Wanted(mean, std, check_size(image_size), named, _own_settings(model))
         stored = store(images, labels, wanted, partial(_classes, model, output), Path(folder.name))
         study = describe_study(
             name or type(model).__name__,

@@ -87,7 +87,7 @@ class Maker:
                 f"{table} needs the images of a split '{measured.split(self.study)}': the workflow "
                 f"measures it, of a study that has one."
             )
-        if measured.needs_classes and (missing := self._without_classes(table)):
+        if measured.needs_classes and (missing := self._without_labels(table)):
             return missing
         if measured.reads_attention and self._without_attention:
             return f"{table} takes a network that attends: {self._without_attention}"
@@ -118,9 +118,13 @@ class Maker:
     def _without_classes(self, table: str) -> str | None:
         if self.study.models[self.model].classes is None:
             return f"{table} needs a network that tells classes apart: {self._without_logits}"
-        if (self.images.labels < 0).any():
-            return f"{table} needs the classes of the images: give labels=."
         return None
+
+    def _without_labels(self, table: str) -> str | None:
+        missing = self._without_classes(table)
+        if not missing and (self.images.labels < 0).any():
+            return f"{table} needs the classes of the images: give labels=."
+        return missing
 
     @cached_property
     def _without_logits(self) -> str:

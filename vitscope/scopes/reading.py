@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 import yaml
@@ -53,13 +53,14 @@ class Made(Tables):
         """Return the figures of the study by their names, and the kind of each."""
         return {name: figure.kind for name, figure in self.study.figures.items()}
 
-    def plot(self, kind: str, ax: "Axes | None" = None) -> "Figure":
+    def plot(self, kind: str, ax: "Axes | None" = None, **options: Any) -> "Figure":
         """Draw a figure of the study by its name, or a kind of figure with all models of the study.
 
-        Nothing is saved. With `ax` it is drawn there, if it has a single panel.
+        Nothing is saved. With `ax` it is drawn there, if it has a single panel. `options` are keys
+        of the kind, as `over=True` for `attention_heads`.
         """
         if kind not in self.study.figures:
-            return super().plot(kind, ax)
+            return super().plot(kind, ax, **options)
         figure = self.study.figures[kind]
         tables = {name: self._of_subjects(name, figure.subjects(name)) for name in figure.tables}
         members = [
@@ -67,7 +68,8 @@ class Made(Tables):
             for name in figure.models
         ]
         moments = figure.shown_snapshots()
-        return drawn(figure.kind, tables, members, self._published(figure), moments, ax)
+        options = figure.options | options
+        return drawn(figure.kind, tables, members, self._published(figure), moments, ax, options)
 
     def _paths(self, name: str) -> dict[str, Path]:
         """Return the files of a table by the models, or pairs of them, that they are of."""

@@ -66,13 +66,21 @@ class Tables:
             if there >= {*kind.tables} and (trained or not kind.by_epoch)
         ]
 
-    def plot(self, kind: str, ax: "Axes | None" = None) -> "Figure":
+    def plot(self, kind: str, ax: "Axes | None" = None, **options: Any) -> "Figure":
         """Draw a figure of a kind, as the workflow does, and save nothing.
 
-        With `ax` it is drawn there, if it has a single panel.
+        With `ax` it is drawn there, if it has a single panel. `options` are keys of the kind, as
+        `over=True` for `attention_heads`.
         """
+        known = _kind(kind).option_keys
+        for name in options:
+            if name not in known:
+                raise VitscopeError(
+                    f"Figures of the kind '{kind}' have no option '{name}', but "
+                    f"{', '.join(known) or 'none'}.{nearest(name, known)}"
+                )
         tables = {name: self.table(name) for name in _kind(kind).tables}
-        return drawn(kind, tables, self.members, {}, self._snapshots(kind), ax)
+        return drawn(kind, tables, self.members, {}, self._snapshots(kind), ax, options)
 
     def claims(self, *kinds: str) -> pd.DataFrame:
         """Return what the paper claims, what was measured, and whether the claim holds.
@@ -150,17 +158,18 @@ def drawn(
     published: "Mapping[str, Published]",
     snapshots: Sequence[str],
     ax: "Axes | None",
+    options: Mapping[str, Any],
 ) -> "Figure":
     """Draw a figure of a kind from its tables, in axes that are given, or else on its own."""
     from vitscope.drawing.figure import draw
 
     shown = _kind(kind)
     curves = published if shown.drawn_columns else None
-    module = registry.figure_module(shown)
+    module, values = registry.figure_module(shown), {**shown.values, **options}
     return draw_in(
         kind,
         ax,
-        lambda: draw(module, shown.plot, tables, members, curves, snapshots, shown.values),
+        lambda: draw(module, shown.plot, tables, members, curves, snapshots, values),
     )
 
 

@@ -5,6 +5,7 @@ from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
+from vitscope.data.class_numbers import numbered_names
 from vitscope.errors import VitscopeError
 from vitscope.image_size import ImageSize, in_short
 from vitscope.measures import registry
@@ -89,9 +90,12 @@ def _checked(settings: Any, schema: Schema, key: str) -> Any:
 
 def _dataset(stored: Stored) -> Settings:
     split = stored.split
+    numbered = numbered_names(len(split.classes))
+    named = split.classes if split.classes and split.classes != numbered else None
     return {
         "source": {"kind": "npz", "path": IMAGES},
         "classes": stored.classes,
+        "class_names": named,
         "image_size": in_short(*split.shape[1:]),
         "mean": stored.mean,
         "std": stored.std,

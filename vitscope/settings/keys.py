@@ -4,7 +4,7 @@ From these declarations come the checks, the defaults, the typed study and confi
 without a sentence is no key: it is filled in when the study is loaded.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import prod
 from typing import Any, Literal
 
@@ -66,7 +66,18 @@ SOURCE_KEYS: dict[str, Settings] = {
     "url": {
         "type": "string",
         **ADDRESS,
-        "description": "Another address of an official archive; it must hold the same bytes.",
+        "description": (
+            "The address. For CIFAR, another address of the official archive; it must hold the "
+            "same bytes."
+        ),
+    },
+    "sha256": {
+        "type": "string",
+        **SHA256,
+        "description": (
+            "The SHA-256 of the file at `url`. If it is left out, the first download writes it to "
+            "NAME.lock.yaml beside the study, and later ones must match."
+        ),
     },
 }
 
@@ -149,12 +160,13 @@ class Dataset:
     class_names: list[str] | None = setting(
         None,
         "The names of all classes, in the order of the outputs of the network, or a text file of "
-        "them; null leaves them as the source has them, folders in the order of their names.",
+        "them, or `imagenet` for those of ImageNet's 1,000; null leaves them as the source has "
+        "them, folders in the order of their names.",
         type=["array", "string", "null"],
         items={"minLength": 1},
         minItems=2,
         pattern=FILE["pattern"],
-        title="a list of names, or the path of a text file with a name a line",
+        title="a list of names, the path of a text file with a name a line, or `imagenet`",
     )
     class_index: dict[str, int] | None = setting(
         None,
@@ -168,11 +180,14 @@ class Dataset:
         "height and a width.",
         **SIZE,
     )
-    resize: int | list[int] | None = setting(
+    resize: int | list[int] | str | None = setting(
         None,
-        "The shorter side is resized to this before the cut; with a height and a width, images are "
-        "resized in proportion until they just cover both. Null leaves them.",
+        "The shorter side is resized to this before the cut, in proportion. With a height and a "
+        "width, as in `[256, 256]`, images have these, whatever their proportion; `cover` resizes "
+        "them in proportion until they just cover `image_size`. Null leaves them.",
         **SIZE,
+        pattern=r"^cover$(?!\n)",
+        title="a side, a height and a width, or `cover`",
     )
     interpolation: Literal["bilinear", "bicubic"] = setting(
         "bicubic", "How pixels are interpolated when images are resized."
@@ -285,6 +300,16 @@ class Point:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Pretraining:
+    """How a model was pretrained and others were not, for the claims that compare them."""
+
+    by: Literal["more_images", "distillation", "self_supervision"] = required(
+        "On a larger data set first, by a convolutional teacher, or without labels."
+    )
+    unlike: list[str] = required("The models that were not, and are else alike.", minItems=1)
+
+
+@dataclass(frozen=True, kw_only=True)
 class Model:
     """A model; `checkpoint`, each of `snapshots` and `history` say where a file comes from.
 
@@ -325,6 +350,7 @@ class Model:
         additionalProperties=schema_of(Checkpoint),
     )
     history: Settings | None = optional(**schema_of(History))
+    pretraining: Pretraining | None = optional(**schema_of(Pretraining))
     points: list[Settings] | None = optional(
         "Where to read the network, in place of the cut points that are found in it: modules, "
         "each once. They are sorted in the order in which the network computes them.",
@@ -546,7 +572,8 @@ class OwnMeasure:
 class Figure:
     """A figure: its kind, its models, and what else it shows.
 
-    `pairs` are the pairs of models that it shows, if its kind is of pairs. The fields without a
+    `pairs` are the pairs of models that it shows, if its kind is of pairs, `options` the keys that
+    its kind has besides. The fields without a
     sentence are looked up when the study is loaded: the measure of the kind, the tables that the
     figure is drawn from, the measures among them, and whether it shows moments of training.
     """
@@ -577,6 +604,7 @@ class Figure:
     measures: tuple[str, ...] = ()
     of_snapshots: bool = False
     by_epoch: bool = False
+    options: Settings = field(default_factory=dict)
 
     def subjects(self, table: str) -> list[str]:
         """Return what it shows of a table: models, or pairs of them by their names."""
@@ -590,9 +618,9 @@ class Figure:
 
 @dataclass(frozen=True, kw_only=True)
 class VideoSource:
-    """Where the frames come from; exactly one of the two."""
+    """Where the frames come from; exactly one of the three places."""
 
-    EITHER = ("path", "generated")
+    EITHER = ("path", "url", "generated")
 
     path: str | None = optional(
         "A folder of frames, in the order of the numbers in their names; an animated GIF, WebP or "
@@ -600,6 +628,8 @@ class VideoSource:
         "absolute.",
         **FILE,
     )
+    url: str | None = optional("The address of such a picture or video on the web.", **ADDRESS)
+    sha256: str | None = optional(SOURCE_KEYS["sha256"]["description"], **SHA256)
     generated: Literal["shapes32"] | None = optional(
         "A short generated video: the shape of an image of `shapes32` moves around."
     )

@@ -108,11 +108,13 @@ class Study:
         """Return what tells a model from others: its family, data, network and training."""
         entry = self.models[model]
         recipe = asdict(self.recipe(model)) if self.training else {}
+        how = entry.pretraining
         return {
             "family": entry.family,
             "data": entry.data,
             **{f"arch.{key}": value for key, value in entry.arch.items()},
             **{f"training.{key}": value for key, value in recipe.items()},
+            **({f"pretraining.{how.by}": how.unlike} if how else {}),
         }
 
     def section(self, name: str, kind: type[Section]) -> Section:

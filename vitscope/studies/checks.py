@@ -55,6 +55,11 @@ def _check_files(study: Study) -> None:
                 f"{study.path}: models.{name}.snapshots.{END}: the snapshot '{END}' is the "
                 f"`checkpoint` of the model itself: remove the key."
             )
+        for other in model.pretraining.unlike if model.pretraining else ():
+            if other not in study.models:
+                raise unknown(
+                    study.path, f"models.{name}.pretraining.unlike", other, study.own_models
+                )
         for key, entry in model.files().items():
             if "made" in entry:
                 _check_made(f"{study.path}: models.{name}.{key}", key, entry, model)

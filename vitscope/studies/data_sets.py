@@ -5,7 +5,14 @@ from pathlib import Path
 from typing import Any
 
 from vitscope.data import opening
-from vitscope.data.class_numbers import check_distinct, check_index, numbering, read_names
+from vitscope.data.class_numbers import (
+    IMAGENET,
+    check_distinct,
+    check_index,
+    name_imagenet,
+    numbering,
+    read_names,
+)
 from vitscope.data.counts import check_measured, check_taken
 from vitscope.errors import VitscopeError, quoted
 from vitscope.measures import registry
@@ -31,7 +38,9 @@ def _read_names(where: str, entry: Settings) -> Settings:
             f"{where}: found 'class_names' and 'class_index', allowed: one of them: the first "
             f"where every class of the network has a name, the second where some have."
         )
-    if isinstance(names, str):
+    if names == IMAGENET:
+        names = name_imagenet()
+    elif isinstance(names, str):
         names = read_names(f"{where}.class_names", Path(names).expanduser())
     return entry | {"class_names": names}
 

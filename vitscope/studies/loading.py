@@ -62,6 +62,9 @@ def study_schema() -> Schema:
         "propertyNames": NAME,
         "additionalProperties": own,
     }
+    figure = keys["figures"]["additionalProperties"]["properties"]
+    for kind in registry.kinds().values():
+        figure |= kind.option_keys
     keys["data"]["additionalProperties"]["properties"]["source"] |= _source_schema()
     return schema
 

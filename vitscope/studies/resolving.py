@@ -7,7 +7,7 @@ from typing import get_type_hints
 
 import msgspec
 
-from vitscope.errors import unknown
+from vitscope.errors import VitscopeError, unknown
 from vitscope.measures.own.declaring import declare_own
 from vitscope.measures.registry import BUILT_IN, Registry
 from vitscope.settings.keys import Analysis, Figure, Settings
@@ -23,10 +23,7 @@ def build_study(name: str, path: Path, settings: Settings) -> Study:
         # What a model has of its data set where it says nothing else.
         of_data = {each: data[each] for each in ("classes", "mean", "std")}
         models[key] = {"label": key, **of_data, **model}
-    figures = {
-        key: {"models": [*dict.fromkeys(chain(*f.get("pairs", [])))], "pairs": [], **f}
-        for key, f in settings["figures"].items()
-    }
+    figures = {key: _with_defaults(figure) for key, figure in settings["figures"].items()}
     given = settings | {"models": models, "figures": figures}
     types = get_type_hints(Study)
     # Records of runs may be older than a section that has a default.
@@ -52,12 +49,26 @@ def build_study(name: str, path: Path, settings: Settings) -> Study:
     )
 
 
+def _with_defaults(figure: Settings) -> Settings:
+    """Return a figure whose models are those of its pairs, its options by themselves."""
+    shared = schema_of(Figure)["properties"]
+    options = {key: value for key, value in figure.items() if key not in shared}
+    models = [*dict.fromkeys(chain(*figure.get("pairs", [])))]
+    return {"models": models, "pairs": [], **figure, "options": options}
+
+
 def look_up_kind(figure: Figure, where: object, key: str, measures: Registry = BUILT_IN) -> Figure:
     """Return a figure with what its kind says of it; `where` and `key` are its place."""
     kinds = measures.kinds()
     if figure.kind not in kinds:
         raise unknown(where, f"{key}.kind", figure.kind, kinds)
     kind = kinds[figure.kind]
+    for option in figure.options.keys() - kind.option_keys.keys():
+        those = [f"'{name}'" for name, each in kinds.items() if option in each.option_keys]
+        raise VitscopeError(
+            f"{where}: {key}.{option}: figures of the kind '{figure.kind}' have no such key, those "
+            f"of the kind {' or '.join(those)} do: remove it."
+        )
     return replace(
         figure,
         measure=kind.measure,

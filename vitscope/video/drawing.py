@@ -16,7 +16,7 @@ from PIL import Image, ImageDraw, ImageFont
 from PIL.Image import Resampling
 
 from vitscope.drawing.looks import GRAY, MAP_COLORS, OVERLAY_ALPHA
-from vitscope.drawing.overlays import MOST_BESIDE
+from vitscope.drawing.overlays import MOST_BESIDE, smooth
 from vitscope.image_size import ImageSize, height_and_width
 
 Map = npt.NDArray[np.float64]
@@ -101,12 +101,6 @@ class Sheet:
         for number, panel in enumerate(panels):
             page.paste(panel, self.corner(number))
         return page
-
-
-def smooth(values: Map, size: tuple[int, int]) -> Map:
-    """Return a map of another width and height, interpolated between its cells (bilinear)."""
-    plane = Image.fromarray(np.asarray(values, np.float32))
-    return np.asarray(plane.resize(size, Resampling.BILINEAR), np.float64)
 
 
 def map_colors(values: Map) -> Image.Image:

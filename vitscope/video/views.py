@@ -69,12 +69,13 @@ class HeadsView:
 
     def see(self, image: Tensor) -> Seen:
         """Look at a frame, as the network takes it."""
-        found = {each["head"]: each for each in maps_of(self._network, self._maps, image)}
+        maps, _ = maps_of(self._network, self._maps, image)
+        found = {each["head"]: each for each in maps}
         shown = [found[head] for head in self._heads]
-        maps = [np.reshape(each["weights"], (each["height"], each["width"])) for each in shown]
+        grids = [np.reshape(each["weights"], (each["height"], each["width"])) for each in shown]
         row, column = shown[0]["query_row"], shown[0]["query_column"]
         query = None if row is None else (row / self._size[0], column / self._size[1])
-        return Seen(shown[0]["of"], maps, query)
+        return Seen(shown[0]["of"], grids, query)
 
     def scale(self, first: Seen) -> tuple[Scale, float]:
         """Return the scale of all frames, and the value of its brightest colour."""

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tests.helpers.claims import blocks, count_alone, favoured, published, verdicts
+from tests.helpers.claims import blocks, count, count_alone, favoured, published, verdicts
 
 DEPTHS = [0.1, 0.3, 0.5, 0.7, 0.9]
 # Of each attention the distances of two heads, in pixels.
@@ -24,7 +24,7 @@ def numbers(
         fixed |= {"heads": len(of_heads), "nmi": mutual[number], "windows": 4 if number < 2 else 1}
         fixed |= {"distance_uniform": 10.0, "distance_anywhere": 8.0 if number < 2 else 10.0}
         rows += [
-            {**fixed, "head": head, "distance_renormalized": distance}
+            {**fixed, "head": head, "distance_renormalized": distance, "distance": distance}
             for head, distance in [*enumerate(of_heads), (None, float(np.mean(of_heads)))]
         ]
     return pd.DataFrame(rows).astype({"head": "Int32"})
@@ -87,6 +87,24 @@ def test_collapse_by_hand() -> None:
     none = counted(numbers(DISTANCES, [0.3, 0.2, 0.3, 0.2, 0.3]), "attention_nmi")
     assert none["measured_value"].tolist() == [1]
     assert favoured(none) == [True]
+
+
+def test_models_that_were_pretrained_in_other_ways() -> None:
+    """Means are 5.5, 5, 5.6, 7.5 and 8.2 of the one, 7.5, 5, 5.5, 7.25 and 8.15 of the other."""
+    theirs = [(6, 9), (3, 7), (5, 6), (7, 7.5), (8, 8.3)]
+    tables = {
+        "attention": pd.concat([TABLE, numbers(theirs, model="swin")]),
+        "blocks": blocks("vit"),
+    }
+    found = {}
+    for by in ("more_images", "distillation", "self_supervision"):
+        traits = {"vit": {f"pretraining.{by}": ["swin", "another"]}}
+        claims = count("attention_distance", tables, ["vit", "swin"], traits_of=traits)
+        found |= verdicts(claims[claims["versus"].notna()])
+    assert found == {
+        ("more_images_look_farther", "vit", "swin"): (3, 5, True),
+        ("distillation_looks_nearer", "vit", "swin"): (1, 5, False),
+    }
 
 
 def test_attention_of_the_class_alone_is_left_out() -> None:

@@ -15,7 +15,7 @@ from torch import nn
 from tests.helpers.attending import found_in, sharpened, weights_of
 from tests.helpers.golden import Golden
 from tests.helpers.networks import mini
-from tests.helpers.splits import CENTER, SPREAD, on_model, shapes
+from tests.helpers.splits import CENTER, SPREAD, built, on_model, shapes
 from tests.measures.attention.test_compute import OfTheClassToo
 from tests.measures.attention.test_numbers import ALL
 from tests.networks.attention.test_reading import Padded
@@ -61,7 +61,8 @@ def test_golden_values_of_the_class(golden: Golden) -> None:
     model = golden.model("vit_ti")
     maps = Maps("vit_ti", 32, found_in(model, 32).attentions[-1])
     maps.show_heads(None)
-    found = maps_of(model, maps, golden.images(1)[0])
+    found, returned = maps_of(model, maps, golden.images(1)[0])
+    torch.testing.assert_close(returned, model(golden.images(1)[0]))
     assert [each["of"] for each in found] == ["class token"] * 3
     assert [each["head"] for each in found] == [0, 1, 2]
     np.testing.assert_allclose([each["weights"] for each in found], expected, rtol=1e-5)
@@ -149,7 +150,7 @@ def test_what_only_fills_windows_is_not_shown() -> None:
     maps = Maps("padded", 16, attention)
     maps.show_heads([15, 15])
     image = torch.randn(1, 3, 16, 16)
-    (head, _) = maps_of(model, maps, image)
+    (head, _), _ = maps_of(model, maps, image)
     (read,) = weights_of(model, [attention], image)
     # The last window has one token, and eight places that hold none.
     assert (head["height"], head["width"]) == (4, 4)
@@ -190,3 +191,53 @@ def test_without_a_block_the_last_whose_queries_have_a_place(images: Split) -> N
 def test_what_is_not_there_is_refused(images: Split, shows: dict[str, Any], sentence: str) -> None:
     with pytest.raises(VitscopeError, match=sentence):
         shown("vit", images, **shows)
+
+
+class Named(nn.Module):
+    """A ViT with the outputs of ten classes, of which it says what a test wants."""
+
+    def __init__(self, logits: list[float]) -> None:
+        super().__init__()
+        self.vit = small_vit()
+        self.logits = nn.Buffer(torch.tensor(logits))
+
+    def forward(self, images: torch.Tensor) -> torch.Tensor:
+        return self.logits + 0 * self.vit(images).sum(1, keepdim=True)
+
+
+def test_what_the_network_takes_an_image_for(images: Split) -> None:
+    logits = [0.0] * 10
+    # Nine others of exp(0): 0.9 of the sum.
+    logits[3] = float(np.log(81))
+    table = measure(on_model(Named(logits), images), DEFAULTS, CHOSEN)
+    assert table["class_name"].unique() == [images.classes[3]]
+    np.testing.assert_allclose(table["confidence"], 0.9, rtol=1e-6)
+    # More outputs than there are names.
+    table = measure(on_model(Named([*logits, 9.0]), images), DEFAULTS, CHOSEN)
+    assert table["class_name"].unique() == ["10"]
+    given = on_model(Named(logits), images)
+    given.settings["classes"] = None
+    table = measure(given, DEFAULTS, CHOSEN)
+    assert table[["class_name", "confidence"]].isna().all(axis=None)
+
+
+def test_the_share_of_a_map_that_is_on_the_subject(tmp_path: Path) -> None:
+    """The second of two images has a mask: its left half and the upper quarter of the right."""
+    rng = np.random.default_rng(0)
+    for name in ("a", "b"):
+        pixels = rng.integers(0, 256, (32, 32, 3), np.uint8)
+        Image.fromarray(pixels).save(tmp_path / f"{name}.jpg")
+    mask = np.zeros((32, 32), np.uint8)
+    mask[:, :16] = mask[:8] = 255
+    Image.fromarray(mask).save(tmp_path / "b.mask.png")
+    folder = built(tmp_path / "split", {"kind": "folder", "path": str(tmp_path)}, classes=None)
+    assert len(folder) == 2
+    table = measure(
+        on_model(small_vit(), folder), DEFAULTS, {"shown": 2, "images": 2, "seed": None}
+    )
+    assert table.loc[table["image"] == 0, ["on_subject", "subject"]].isna().all(axis=None)
+    for row in table[table["image"] == 1].itertuples():
+        weights = np.reshape(row.weights, (8, 8))
+        on = weights[:, :4].sum() + weights[:2, 4:].sum()
+        assert row.on_subject == pytest.approx(on / weights.sum(), rel=1e-6)
+        assert row.subject == pytest.approx(0.5 + 0.125)

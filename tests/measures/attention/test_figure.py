@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 from tests.helpers.drawing import SWIN, VIT
 from tests.helpers.shown import legend_labels
 from vitscope.claims.published import read_published
+from vitscope.errors import VitscopeError
 from vitscope.measures.attention.table import VALUES
 from vitscope.measures.registry import kinds
 from vitscope.package_data import PUBLISHED_POINTS
@@ -64,7 +65,36 @@ def test_heads_and_their_mean(kind: str, table: pd.DataFrame, drawn_from: Any) -
             assert not uniform
         assert axes.get_ylim()[0] == 0
         assert axes.get_ylim()[1] >= means[f"{column}_high"].max()
-    assert {"head", "mean of heads"} <= {*legend_labels(figure)}
+    named = "mean of heads" + ", renormalized" * (kind == "attention_distance")
+    assert {"head", named} <= {*legend_labels(figure)}
+
+
+def test_distances_that_are_not_renormalized(table: pd.DataFrame, drawn_from: Any) -> None:
+    figure: Figure = drawn_from(
+        "attention_distance", {"attention": table}, (VIT, SWIN), renormalized=False
+    )
+    rows = table[(table["model"] == "swin") & table["head"].notna()]
+    rows = rows.sort_values(["attention", "head"])
+    # Queries that attend to all keys alike attend to tokens without a place, too: no line says it.
+    dots, _ = figure.axes[1].lines
+    np.testing.assert_array_equal(dots.get_xydata(), rows[["depth", "distance"]])
+    assert "mean of heads, not renormalized" in legend_labels(figure)
+    renormalized: Figure = drawn_from("attention_distance", {"attention": table}, (VIT, SWIN))
+    assert "mean of heads, renormalized" in legend_labels(renormalized)
+
+
+def test_published_distances_are_renormalized(table: pd.DataFrame, drawn_from: Any) -> None:
+    series = {"vit": "MoCo v3 ViT-B/16"}
+    columns = kinds()["attention_distance"].published
+    published = read_published(PUBLISHED_POINTS / "clmim_moco.csv", columns, series)
+    with pytest.raises(VitscopeError, match="leave `published` out of the figure"):
+        drawn_from(
+            "attention_distance",
+            {"attention": table},
+            (VIT, SWIN),
+            published,
+            renormalized=False,
+        )
 
 
 @pytest.mark.parametrize(

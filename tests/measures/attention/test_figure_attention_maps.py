@@ -32,6 +32,7 @@ def maps(heads: dict[str, int] = HEADS, of: str = "class token") -> pd.DataFrame
             fixed = {"model": model, "name": f"{model}.attn", "attention": 3, "image": image}
             fixed |= {"height": 3, "width": 4} if model == "vit" else {"height": 2, "width": 2}
             fixed |= {"picture": picture(image), "mass": None}
+            fixed |= {"class_name": "toucan", "confidence": 0.98}
             place = {"query_row": 4.0, "query_column": 6.0} if of == "query" else {}
             for head in reversed(range(count)):
                 weights = map_of(model, image, head)
@@ -80,6 +81,26 @@ def test_every_head_has_a_map(laid_out):
         assert scales == {(0, largest)}
 
 
+def test_heads_lie_over_the_image_on_scales_of_their_own(laid_out):
+    table = maps()
+    drawn = {"attention_maps": table}
+    figure: Figure = laid_out("attention_heads", drawn, (VIT, SWIN), over=True, own_scales=True)
+    for (_, panels, bar), member in zip(groups_of(figure), (VIT, SWIN), strict=True):
+        heads = HEADS[member.model]
+        for line, image in zip(lines_of(panels, 1 + heads), (2, 7), strict=True):
+            assert line[0].get_title() == "toucan, 98 %"
+            for head, axes in enumerate(line[1:]):
+                below, over = axes.images
+                np.testing.assert_array_equal(below.get_array(), pixels_of(image))
+                expected = map_of(member.model, image, head)
+                expected /= expected.max()
+                np.testing.assert_allclose(over.get_array().ravel(), expected)
+                assert over.get_clim() == (0, 1)
+                assert 0 < over.get_alpha() < 1
+        assert bar.get_ylabel() in ("Attention over its largest", "")
+    assert not flaws(figure)
+
+
 def test_the_query_of_all_heads_is_marked(laid_out):
     table = maps(of="query")
     figure: Figure = laid_out("attention_heads", {"attention_maps": table}, (VIT,))
@@ -97,9 +118,8 @@ def test_many_heads_stand_in_lines(laid_out):
     table = maps({"vit": heads})
     figure: Figure = laid_out("attention_heads", {"attention_maps": table}, (VIT,))
     ((_, panels, _),) = groups_of(figure)
-    titles = [axes.get_title() for axes in panels if axes.get_title()]
-    assert titles == [f"head {head}" for head in range(heads)] * 2
-    drawn = [axes for axes in panels if axes.get_title()]
+    drawn = [axes for axes in panels if axes.get_title().startswith("head")]
+    assert [axes.get_title() for axes in drawn] == [f"head {head}" for head in range(heads)] * 2
     expected = [(image, head) for image in (2, 7) for head in range(heads)]
     assert all(
         shows(axes, map_of("vit", *each)) for axes, each in zip(drawn, expected, strict=True)

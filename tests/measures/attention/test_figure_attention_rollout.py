@@ -3,7 +3,9 @@
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 from matplotlib.figure import Figure
+from torch.nn.functional import interpolate
 
 from tests.helpers.drawing import SWIN, VIT
 from tests.helpers.overlays import groups_of, picture, pixels_of
@@ -28,6 +30,8 @@ def table() -> pd.DataFrame:
                     "width": width,
                     "rollout": values / values.max(),
                     "picture": picture(image),
+                    "class_name": "$1 toucan" if model == "vit" else None,
+                    "confidence": 0.984 if model == "vit" else None,
                 }
             )
     return pd.DataFrame(rows).sample(frac=1, random_state=1)
@@ -53,6 +57,35 @@ def test_images_rollouts_and_both(table, laid_out):
                 # As large as the picture, whose pixels are around whole numbers.
                 assert [*map_.get_extent()] == [*image.get_extent()] == [-0.5, 7.5, 7.5, -0.5]
             assert 0 < over.get_alpha() < 1
+
+
+def test_what_an_image_is_taken_for_stands_above_it(table, laid_out):
+    figure: Figure = laid_out("attention_rollout", {"attention_rollout": table}, (VIT, SWIN))
+    (_, vit, _), (_, swin, _) = groups_of(figure)
+    assert [axes.get_title() for axes in vit] == [r"\$1 toucan, 98 %", "", ""] * 2
+    assert not any(axes.get_title() for axes in swin)
+    long = table.assign(class_name="Appenzeller mountain dog of the Alps", confidence=1.0)
+    figure = laid_out("attention_rollout", {"attention_rollout": long}, (VIT, SWIN))
+    title = groups_of(figure)[0][1][0].get_title()
+    assert title.startswith("Appenzeller moun")
+    assert title.endswith("...\n100 %")
+    assert not flaws(figure)
+
+
+def test_the_image_times_the_rollout(table, laid_out):
+    """As torch enlarges the map, and NumPy multiplies it."""
+    tables = {"attention_rollout": table}
+    figure: Figure = laid_out("attention_rollout", tables, (VIT, SWIN), product=True)
+    for (_, panels, _), member in zip(groups_of(figure), (VIT, SWIN), strict=True):
+        rows = table[table["model"] == member.model].sort_values("image")
+        for axes, row in zip(panels[2::3], rows.itertuples(), strict=True):
+            pixels = pixels_of(row.image)
+            values = np.reshape(row.rollout, (row.height, row.width))
+            plane = torch.from_numpy(values)[None, None]
+            large = interpolate(plane, pixels.shape[:2], mode="bilinear")[0, 0].numpy()
+            (drawn,) = axes.images
+            found = drawn.get_array().astype(int)
+            assert abs(found - (large[..., None] * pixels)).max() < 1
 
 
 def test_a_model_of_fewer_images_leaves_panels_empty(table, laid_out):

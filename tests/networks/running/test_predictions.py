@@ -18,7 +18,7 @@ from tests.helpers.splits import built
 from vitscope.data.image_rows import known_labels, rows_to_classify
 from vitscope.errors import VitscopeError
 from vitscope.networks.building.family import find_family
-from vitscope.networks.running.predictions import predict, scores_of_images
+from vitscope.networks.running.predictions import BY_LABEL, predict, scores_of_images
 
 
 def drawn(images: int, classes: int, seed: int = 0, scale: float = 3) -> tuple[Tensor, Tensor]:
@@ -148,3 +148,17 @@ def test_grey_images_go_through_networks_of_one_channel(name: str, tmp_path: Pat
     network = find_family(entry["family"]).build(entry["arch"], 10, 32, grey.shape[0])
     batches = grey.batches(range(6), 4, [0.5], [0.25])
     assert len(predict(network, batches, np.array(grey.labels))) == 6
+
+
+def test_images_without_a_label_are_classified() -> None:
+    logits, labels = drawn(60, 10)
+    some = labels.clone()
+    some[::3] = -1
+    found = predict(Echo(), logits.split(16), some.numpy())
+    known = predict(Echo(), logits.split(16), labels.numpy())
+    said = ["prediction", "confidence"]
+    pd.testing.assert_frame_equal(found[said], known[said])
+    by_label, unknown = [*BY_LABEL], found.index[::3]
+    assert found.loc[unknown, by_label].isna().all(axis=None)
+    rest = found[by_label].drop(index=unknown)
+    assert (rest == known[by_label].drop(index=unknown)).all(axis=None)

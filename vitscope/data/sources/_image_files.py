@@ -9,9 +9,17 @@ import numpy.typing as npt
 from vitscope.data.source import Sample
 from vitscope.files.images import decode_image
 
+# How the name of a file ends that is the mask of the image of the same name.
+MASK = ".mask.png"
+
+
+def mask_of(file: Path) -> Path:
+    """Return where the mask of an image lies, if it has one."""
+    return file.with_suffix(MASK)
+
 
 class ImageFiles:
-    """Image files with the numbers of their classes."""
+    """Image files with the numbers of their classes, some with a mask of their subject."""
 
     extra = ()
 
@@ -27,8 +35,15 @@ class ImageFiles:
         """Return the numbers of the classes of images, which are not opened."""
         return [self._files[index][1] for index in indices]
 
+    @property
+    def has_masks(self) -> bool:
+        """Whether a mask lies beside any of the images."""
+        return any(mask_of(file).is_file() for file, _ in self._files)
+
     def samples(self, indices: npt.NDArray[np.int64]) -> Iterator[Sample]:
         """Yield images with the number of their class."""
         for index in indices:
             file, label = self._files[index]
-            yield Sample(decode_image(file, str(file)), label)
+            mask = mask_of(file)
+            subject = decode_image(mask, str(mask)) if mask.is_file() else None
+            yield Sample(decode_image(file, str(file)), label, mask=subject)

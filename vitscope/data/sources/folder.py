@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from vitscope.data.source import Glance
-from vitscope.data.sources._image_files import ImageFiles
+from vitscope.data.sources._image_files import MASK, ImageFiles
 from vitscope.data.split import UNKNOWN_LABEL
 from vitscope.errors import VitscopeError
 
@@ -76,6 +76,7 @@ def _images_in(folder: Path) -> Iterator[Path]:
     """Yield the images of a folder as they come; of many, the first is found at once."""
     with os.scandir(folder) as entries:
         for entry in entries:
-            suffix = Path(entry.name).suffix.lower()
-            if suffix in SUFFIXES and not entry.name.startswith(".") and Path(entry.path).is_file():
-                yield Path(entry.path)
+            path = Path(entry.path)
+            hidden = entry.name.startswith(".") or entry.name.endswith(MASK)
+            if path.suffix.lower() in SUFFIXES and not hidden and path.is_file():
+                yield path

@@ -4,6 +4,7 @@ from typing import Any
 
 import pandas as pd
 
+from vitscope.claims.alike import pretrained_by
 from vitscope.claims.claim import (
     Evidence,
     Finding,
@@ -14,6 +15,11 @@ from vitscope.claims.claim import (
 )
 
 _DISTANCE = "distance_renormalized"
+_PLAIN = (
+    "Each attention of the first model is compared with the one of the same number of the second; "
+    "it is in favour if the mean distance of its heads is {}. The distance is the one that is not "
+    "renormalized, as in that article. `pretraining` of a model says which models are compared."
+)
 _THIRDS = (
     "The first third of a network has the attentions with a normalized depth of at most a third, "
     "the last third those with at least two thirds."
@@ -34,7 +40,7 @@ def _published(points: pd.DataFrame) -> pd.DataFrame:
     rest: dict[str, Any] = {"head": missing, "heads": 1, "windows": 1, **unknown}
     found = points.rename(columns=names).assign(depth=depth, **rest)
     # A file of one of the two says nothing of the other.
-    return found.reindex(columns=[*found.columns.union([_DISTANCE, "nmi"])])
+    return found.reindex(columns=[*found.columns.union([_DISTANCE, "distance", "nmi"])])
 
 
 def _heads(points: pd.DataFrame) -> pd.DataFrame:
@@ -111,6 +117,42 @@ def windows_bound_distance(points: pd.DataFrame) -> Finding | None:
     return share(within[_DISTANCE] < within["distance_anywhere"])
 
 
+def _count_farther(ours: pd.DataFrame, theirs: pd.DataFrame) -> Finding | None:
+    """Count the attentions that look farther than those of the same number of another model."""
+    means = (each[each["head"].isna()].set_index("attention") for each in (ours, theirs))
+    our, their = (each["distance"].dropna() for each in means)
+    both = our.index.intersection(their.index)
+    return share(our[both] > their[both])
+
+
+@claim(
+    "Pretraining on more images makes attention look farther",
+    "Gosthipaty and Paul 2022",
+    "share of attentions",
+    pretrained_by("more_images"),
+    more=_PLAIN.format("larger"),
+)
+def more_images_look_farther(ours: pd.DataFrame, theirs: pd.DataFrame) -> Finding | None:
+    """Not in the paper: Gosthipaty and Paul 2022 (Probing ViTs) find more global attention in a
+    ViT that was pretrained on ImageNet-21k than in one that was trained on ImageNet-1k alone.
+    """
+    return _count_farther(ours, theirs)
+
+
+@claim(
+    "Distillation from a CNN makes attention look less far",
+    "Gosthipaty and Paul 2022",
+    "share of attentions",
+    pretrained_by("distillation"),
+    more=_PLAIN.format("smaller"),
+)
+def distillation_looks_nearer(ours: pd.DataFrame, theirs: pd.DataFrame) -> Finding | None:
+    """Not in the paper: Gosthipaty and Paul 2022 (Probing ViTs) find less global attention in a
+    DeiT that was distilled from a CNN than in one that was not.
+    """
+    return _count_farther(theirs, ours)
+
+
 @claim(
     "Late attention does not collapse",
     "Park et al. 2023",
@@ -137,6 +179,8 @@ CLAIMS = {
             late_heads_look_far,
             distance_grows,
             windows_bound_distance,
+            more_images_look_farther,
+            distillation_looks_nearer,
         ),
         lambda rows, _: rows.sort_values(["attention", "head"], ignore_index=True),
         _published,

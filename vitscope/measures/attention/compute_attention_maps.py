@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import torch
+from PIL import Image
 from torch import Tensor, nn
 
 from vitscope.errors import VitscopeError, nearest, quoted
@@ -14,7 +15,7 @@ from vitscope.files.arrays import Array
 from vitscope.image_size import ImageSize, height_and_width
 from vitscope.measures.attending import attention_of
 from vitscope.measures.given import OnModel
-from vitscope.measures.shown import images_shown
+from vitscope.measures.shown import images_shown, name_class
 from vitscope.measures.tokens import Tokens, tokens_of, whole
 from vitscope.networks.attention.reading import Attention, Weights, attending
 
@@ -32,8 +33,25 @@ def measure(given: OnModel, shows: Mapping[str, Any], chosen: Mapping[str, Any])
     found: list[dict[str, Any]] = []
     for row, picture, image in images_shown(given, **chosen):
         facts = {"model": given.model, "attention": number, "image": row, "picture": picture}
-        found.extend({**facts, **shown} for shown in maps_of(network, maps, image))
+        shown, returned = maps_of(network, maps, image)
+        facts |= name_class(given, returned)
+        mask = given.images.mask(row)
+        found.extend({**facts, **each, **_on_subject(each, mask)} for each in shown)
     return pd.DataFrame(found).assign(mass=shows["mass"])
+
+
+def _on_subject(shown: Mapping[str, Any], mask: Array | None) -> dict[str, float | None]:
+    """Return the share of the subject in a map, and in the image; null where no mask says it."""
+    if mask is None:
+        return {"on_subject": None, "subject": None}
+    plane = Image.fromarray(mask.astype(np.float32))
+    # The mean of the mask over each position.
+    covered = np.asarray(plane.resize((shown["width"], shown["height"]), Image.Resampling.BOX))
+    weights = np.asarray(shown["weights"])
+    return {
+        "on_subject": float(weights @ covered.ravel() / weights.sum()),
+        "subject": float(covered.mean()),
+    }
 
 
 def attention_named(
@@ -158,16 +176,16 @@ class Maps:
             }
 
 
-def maps_of(network: nn.Module, maps: Maps, image: Tensor) -> list[dict[str, Any]]:
-    """Return the maps of one image, as the network takes it."""
+def maps_of(network: nn.Module, maps: Maps, image: Tensor) -> tuple[list[dict[str, Any]], Any]:
+    """Return the maps of one image, as the network takes it, and what the network returns."""
     found: list[dict[str, Any]] = []
 
     def read(_: int, weights: Weights) -> None:
         found.extend(maps.of(weights))
 
     with attending(network, [maps.attention], read), torch.inference_mode():
-        network(image)
-    return found
+        returned = network(image)
+    return found, returned
 
 
 def _row(matrix: Tensor, token: int | None, queries: Tokens, keys: Tokens) -> Array:

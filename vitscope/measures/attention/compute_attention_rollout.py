@@ -8,7 +8,7 @@ import pandas as pd
 from vitscope.measures.attending import attention_of
 from vitscope.measures.attention.rolling import Rollout
 from vitscope.measures.given import OnModel
-from vitscope.measures.shown import images_shown
+from vitscope.measures.shown import images_shown, name_class
 
 
 def measure(given: OnModel, heads: str, chosen: Mapping[str, Any]) -> pd.DataFrame:
@@ -18,7 +18,7 @@ def measure(given: OnModel, heads: str, chosen: Mapping[str, Any]) -> pd.DataFra
     rollout = Rollout(attentions)
     found = []
     for row, picture, image in images_shown(given, **chosen):
-        rollout.run(network, image, heads)
+        returned = rollout.run(network, image, heads)
         of, values = rollout.result()
         height, width = rollout.grid
         found.append(
@@ -31,6 +31,7 @@ def measure(given: OnModel, heads: str, chosen: Mapping[str, Any]) -> pd.DataFra
                 "width": width,
                 "rollout": values.double().tolist(),
                 "picture": picture,
+                **name_class(given, returned),
             }
         )
     return pd.DataFrame(found)

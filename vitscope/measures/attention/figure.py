@@ -1,33 +1,84 @@
-"""Where heads look in an image: maps of one block, and the rollout through all attention."""
+"""How far heads look, and where in an image: maps of one block, the rollout through all."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from math import ceil
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 
+from vitscope.claims.published import Published
+from vitscope.drawing import by_head
 from vitscope.drawing.figure import Member, rows_of
 from vitscope.drawing.looks import CROSS, CURVE, QUERY_COLORS
-from vitscope.drawing.overlays import Groups, draw_map, draw_picture, groups_of_panels, read_picture
+from vitscope.drawing.overlays import (
+    Groups,
+    draw_map,
+    draw_picture,
+    draw_product,
+    groups_of_panels,
+    name_picture,
+    read_picture,
+)
+from vitscope.errors import VitscopeError
 from vitscope.files.arrays import Array
 
 # Into so many parts a position is cut, up and across, for a line that runs along its edges.
 _FINE = 8
 
 
-def scale_of(rows: pd.DataFrame) -> Normalize:
-    """Return one scale for maps that compare, in percent of the attention of a query."""
-    return Normalize(0, 100 * float(max(max(values) for values in rows["weights"])))
+def plot_distance(
+    table: pd.DataFrame,
+    members: Sequence[Member],
+    published: Mapping[str, Published] | None = None,
+    *,
+    renormalized: bool = True,
+) -> Figure:
+    """Draw how far each head looks, the attention to keys with a place normalized again or not."""
+    if published and not renormalized:
+        raise VitscopeError(
+            "Published distances are renormalized: leave `published` out of the figure, or "
+            "`renormalized: false`."
+        )
+    return by_head.plot(
+        table,
+        members,
+        published,
+        value="distance_renormalized" if renormalized else "distance",
+        label="Distance (pixels)",
+        mean=f"mean of heads, {'' if renormalized else 'not '}renormalized",
+        column="attention_distance_px",
+        uniform="distance_uniform" if renormalized else "",
+    )
+
+
+@dataclass(frozen=True)
+class Manner:
+    """How maps are drawn: over the image or alone; on a scale of their own, or one of the model.
+
+    Values on one scale are in percent of the attention of a query.
+    """
+
+    scale: Normalize
+    over: bool
+    own_scales: bool
+
+    @classmethod
+    def of(cls, rows: pd.DataFrame, over: bool, own_scales: bool) -> "Manner":
+        """Return how the maps of a model are drawn."""
+        largest = 1.0 if own_scales else 100 * max(map(max, rows["weights"]))
+        return cls(Normalize(0, float(largest)), over, own_scales)
 
 
 def label(
     groups: Groups,
     members: Sequence[Member],
     shown: Sequence[pd.DataFrame],
-    scales: Sequence[Normalize],
+    manners: Sequence[Manner],
     of: Callable[[pd.Series], str],
 ) -> None:
     """Put titles and colour bars to the maps of models; `of` says what a model shows."""
@@ -35,7 +86,8 @@ def label(
     groups.titles(
         [f"{m.label}: {row['name']}{of(row)}" for m, row in zip(members, firsts, strict=True)]
     )
-    groups.bars(scales, "Attention", " %")
+    said = ("Attention over its largest", "") if manners[0].own_scales else ("Attention", " %")
+    groups.bars([manner.scale for manner in manners], *said)
 
 
 def mask_of(weights: Array, mass: float) -> Array:
@@ -48,15 +100,16 @@ def mask_of(weights: Array, mass: float) -> Array:
 
 
 def draw_weights(
-    axes: Axes, row: pd.Series, scale: Normalize, size: tuple[int, int], side: float
+    axes: Axes, row: pd.Series, manner: Manner, pixels: npt.NDArray[np.uint8], side: float
 ) -> None:
     """Draw how much a query takes of each key, and a line around the share that is asked for.
 
-    `size` is the size of the picture in pixels, `side` of the panel in inches.
+    `side` is the size of the panel in inches.
     """
-    weights = np.asarray(row["weights"])
+    weights, size = np.asarray(row["weights"]), pixels.shape[:2]
     grid = (row["height"], row["width"])
-    draw_map(axes, 100 * weights, grid, scale, size)
+    shown = weights / weights.max() if manner.own_scales else 100 * weights
+    draw_map(axes, shown, grid, manner.scale, size, pixels if manner.over else None)
     if pd.notna(row["mass"]):
         _draw_line(axes, mask_of(weights, row["mass"]).reshape(grid), size, side)
 
@@ -77,7 +130,9 @@ def _draw_line(axes: Axes, mask: Array, size: tuple[int, int], side: float) -> N
 _BESIDE = 8
 
 
-def plot_attention_maps_heads(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
+def plot_attention_maps_heads(
+    table: pd.DataFrame, members: Sequence[Member], *, over: bool = False, own_scales: bool = False
+) -> Figure:
     """Draw for each model and image the image, and a map of every head, in lines of some heads."""
     heads = table[table["shows"] == "heads"]
     shown = [rows_of(heads, each.model, ["image", "head"]) for each in members]
@@ -85,54 +140,60 @@ def plot_attention_maps_heads(table: pd.DataFrame, members: Sequence[Member]) ->
     most = max(rows["head"].nunique() for rows in shown)
     lines = ceil(most / _BESIDE)
     columns = 1 + ceil(most / lines)
-    groups = groups_of_panels(len(members), images * lines, columns)
-    scales = [scale_of(rows) for rows in shown]
-    for rows, grid, scale in zip(shown, groups.grids, scales, strict=True):
+    text = 1 + int(heads["class_name"].notna().any())
+    groups = groups_of_panels(len(members), images * lines, columns, text)
+    manners = [Manner.of(rows, over, own_scales) for rows in shown]
+    for rows, grid, manner in zip(shown, groups.grids, manners, strict=True):
         unused = {*grid.ravel()}
         for number, (_, image) in enumerate(rows.groupby("image")):
-            unused -= _draw_heads(image, grid[number * lines :][:lines], scale, groups.side)
+            unused -= _draw_heads(image, grid[number * lines :][:lines], manner, groups.side)
         for axes in unused:
             axes.remove()
-    label(groups, members, shown, scales, lambda row: f" ({row['of']})")
+    label(groups, members, shown, manners, lambda row: f" ({row['of']})")
     return groups.figure
 
 
-def _draw_heads(heads: pd.DataFrame, grid: Array, scale: Normalize, side: float) -> set[Axes]:
+def _draw_heads(heads: pd.DataFrame, grid: Array, manner: Manner, side: float) -> set[Axes]:
     """Draw an image and a map of each head of it; return the panels that were drawn in."""
     pixels = read_picture(heads["picture"].iloc[0])
     draw_picture(grid[0, 0], pixels)
+    name_picture(grid[0, 0], heads.iloc[0], side)
     if (heads["of"] == "query").all():
         place = heads[["query_column", "query_row"]].iloc[0] - 0.5
         grid[0, 0].plot(*place, color="white", **CROSS)
     panels = grid[:, 1:].ravel()[: len(heads)]
     for (_, head), axes in zip(heads.iterrows(), panels, strict=True):
-        draw_weights(axes, head, scale, pixels.shape[:2], side)
+        draw_weights(axes, head, manner, pixels, side)
         axes.set_title(f"head {head['head']}", fontsize="small", pad=2)
     return {grid[0, 0], *panels}
 
 
-def plot_attention_maps_query(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
+def plot_attention_maps_query(
+    table: pd.DataFrame, members: Sequence[Member], *, over: bool = False, own_scales: bool = False
+) -> Figure:
     """Draw for each model a row for each image: the image, and a map of each query."""
     queries = table[table["shows"] == "queries"]
     shown = [rows_of(queries, each.model, ["image"]) for each in members]
     images = max(rows["image"].nunique() for rows in shown)
     columns = 1 + max(rows.groupby("image").size().max() for rows in shown)
-    groups = groups_of_panels(len(members), images, columns)
-    scales = [scale_of(rows) for rows in shown]
-    for rows, grid, scale in zip(shown, groups.grids, scales, strict=True):
+    text = 2 * int(queries["class_name"].notna().any())
+    groups = groups_of_panels(len(members), images, columns, text)
+    manners = [Manner.of(rows, over, own_scales) for rows in shown]
+    for rows, grid, manner in zip(shown, groups.grids, manners, strict=True):
         for (_, image), line in zip(rows.groupby("image", sort=False), grid, strict=False):
-            _draw_queries(image, line, scale, groups.side)
-    label(groups, members, shown, scales, lambda row: f", head {row['head']}")
+            _draw_queries(image, line, manner, groups.side)
+    label(groups, members, shown, manners, lambda row: f", head {row['head']}")
     return groups.figure
 
 
-def _draw_queries(queries: pd.DataFrame, line: Array, scale: Normalize, side: float) -> None:
+def _draw_queries(queries: pd.DataFrame, line: Array, manner: Manner, side: float) -> None:
     """Draw an image, and a map of each query in it."""
     pixels = read_picture(queries["picture"].iloc[0])
     draw_picture(line[0], pixels)
+    name_picture(line[0], queries.iloc[0], side)
     for number, (_, query) in enumerate(queries.iterrows()):
         color, axes = QUERY_COLORS[number % len(QUERY_COLORS)], line[1 + number]
-        draw_weights(axes, query, scale, pixels.shape[:2], side)
+        draw_weights(axes, query, manner, pixels, side)
         for each in (line[0], axes):
             each.plot(query["query_column"] - 0.5, query["query_row"] - 0.5, color=color, **CROSS)
 
@@ -141,18 +202,25 @@ def _draw_queries(queries: pd.DataFrame, line: Array, scale: Normalize, side: fl
 _SCALE = Normalize(0, 1)
 
 
-def plot_attention_rollout(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
-    """Draw for each model a row for each image: image, rollout, and both."""
+def plot_attention_rollout(
+    table: pd.DataFrame, members: Sequence[Member], *, product: bool = False
+) -> Figure:
+    """Draw for each model a row for each image: image, rollout, and both, or their product."""
     shown = [rows_of(table, each.model, ["image"]) for each in members]
     rows = max(map(len, shown))
-    groups = groups_of_panels(len(members), rows, 3)
+    text = int(table["class_name"].notna().any())
+    groups = groups_of_panels(len(members), rows, 3, text)
     for images, grid in zip(shown, groups.grids, strict=True):
         for (_, image), (left, middle, right) in zip(images.iterrows(), grid, strict=False):
             pixels = read_picture(image["picture"])
             place = (image["height"], image["width"])
             draw_picture(left, pixels)
-            for axes, over in ((middle, None), (right, pixels)):
-                draw_map(axes, image["rollout"], place, _SCALE, pixels.shape[:2], over)
+            name_picture(left, image, groups.side)
+            draw_map(middle, image["rollout"], place, _SCALE, pixels.shape[:2])
+            if product:
+                draw_product(right, image["rollout"], place, pixels)
+            else:
+                draw_map(right, image["rollout"], place, _SCALE, pixels.shape[:2], pixels)
     titles = [
         f"{member.label} ({of['of'].iloc[0]})" for member, of in zip(members, shown, strict=True)
     ]

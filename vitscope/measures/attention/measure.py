@@ -1,5 +1,7 @@
 """What attention looks at, in numbers: how far, how evenly, and whether queries differ."""
 
+from dataclasses import dataclass
+
 from vitscope.measures.measure import (
     FigureKind,
     Measure,
@@ -8,9 +10,22 @@ from vitscope.measures.measure import (
     passes_of_shard,
     selection,
 )
+from vitscope.settings.section import optional
 
 # What a pass takes in which attention is read, of one in which it is not.
 READING = 1.5
+
+
+@dataclass(frozen=True)
+class Options:
+    """How distances are drawn."""
+
+    renormalized: bool | None = optional(
+        "For `attention_distance`: true, as if this is left out, where the attention to tokens "
+        "without a place, such as the class token, is left out and the rest normalized again; "
+        "false where the distance is multiplied with the attention as it is, so that attention to "
+        "these tokens makes it shorter."
+    )
 
 
 MEASURE = Measure(
@@ -20,13 +35,7 @@ MEASURE = Measure(
         "attention_distance": FigureKind(
             "distance",
             published=frozenset({"block", "attention_distance_px"}),
-            drawn_by="by_head",
-            values={
-                "value": "distance_renormalized",
-                "label": "Distance (pixels)",
-                "column": "attention_distance_px",
-                "uniform": "distance_uniform",
-            },
+            options=Options,
         ),
         "attention_entropy": FigureKind(
             "entropy",

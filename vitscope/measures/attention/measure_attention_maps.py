@@ -5,13 +5,15 @@ The table `attention_maps`: one row per model, image, query and head that is sho
 A map is the attention of a query to each key, as the network computes it: the values of a query sum
 to one, including keys without a place in the image, such as the class token, which no map shows.
 There is no attention to keys outside the window of a query.
+
+The subject is where a [mask](data.md#masks) of the image is white.
 """
 
 from dataclasses import dataclass
 
 from vitscope.files.tables import Table
 from vitscope.measures.measure import Case, FigureKind, Given, Measure, own_settings, passes_of
-from vitscope.settings.section import setting
+from vitscope.settings.section import optional, setting
 
 TABLE = Table(
     "attention_maps",
@@ -29,7 +31,11 @@ TABLE = Table(
         "width": ("int32", "columns of the map"),
         "weights": ("list of float64", "attention to each position, row by row"),
         "mass": ("float64", "share of the attention within the drawn line, if any"),
+        "on_subject": ("float64", "share of the map that is on the subject; null without a mask"),
+        "subject": ("float64", "share of the image that is its subject; null without a mask"),
         "picture": ("binary", "the image, as a PNG file"),
+        "class_name": ("string", "class that the image is taken for; null without classes"),
+        "confidence": ("float64", "probability of that class"),
     },
 )
 
@@ -76,6 +82,20 @@ class Settings:
     )
 
 
+@dataclass(frozen=True)
+class Options:
+    """How maps are drawn."""
+
+    over: bool | None = optional(
+        "For `attention_heads` and `attention_query`: whether maps lie over the image; false if "
+        "left out."
+    )
+    own_scales: bool | None = optional(
+        "For `attention_heads` and `attention_query`: whether each map has a scale of its own, up "
+        "to its largest value; if left out, all maps of a model share one."
+    )
+
+
 def choose_images(case: Case) -> Given:
     """Depend on which images, heads and queries are shown."""
     shows = own_settings(case)
@@ -86,7 +106,10 @@ def choose_images(case: Case) -> Given:
 MEASURE = Measure(
     needs="model",
     question="Where networks look",
-    figures={"attention_heads": FigureKind("heads"), "attention_query": FigureKind("query")},
+    figures={
+        "attention_heads": FigureKind("heads", options=Options),
+        "attention_query": FigureKind("query", options=Options),
+    },
     settings=Settings,
     arguments=choose_images,
     takes=passes_of(batch=1),

@@ -19,7 +19,7 @@ from typing import Literal
 
 from vitscope.files.tables import Table
 from vitscope.measures.measure import Case, FigureKind, Given, Measure, passes_of
-from vitscope.settings.section import setting
+from vitscope.settings.section import optional, setting
 
 TABLE = Table(
     "attention_rollout",
@@ -32,6 +32,8 @@ TABLE = Table(
         "width": ("int32", "columns of the map"),
         "rollout": ("list of float64", "value of each position, row by row; 1 is the largest"),
         "picture": ("binary", "the image, as a PNG file"),
+        "class_name": ("string", "class that the image is taken for; null without classes"),
+        "confidence": ("float64", "probability of that class"),
     },
 )
 
@@ -46,6 +48,16 @@ class Settings:
     )
 
 
+@dataclass(frozen=True)
+class Options:
+    """How the rollout is drawn."""
+
+    product: bool | None = optional(
+        "For `attention_rollout`: whether the image is multiplied with the rollout, and so dark "
+        "where that is low, in place of lying under it; false if left out."
+    )
+
+
 def choose_images(case: Case) -> Given:
     """Depend on which images are shown, and how heads are put together."""
     settings = case.settings
@@ -56,7 +68,7 @@ def choose_images(case: Case) -> Given:
 MEASURE = Measure(
     needs="model",
     question="Where networks look",
-    figures={"attention_rollout": FigureKind()},
+    figures={"attention_rollout": FigureKind(options=Options)},
     settings=Settings,
     arguments=choose_images,
     # A pass of each image, and the products of attention.

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from functools import cache
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -33,8 +34,8 @@ class Rollout:
         self._stream = self._first
         self._joint = torch.eye(len(self._stream))
 
-    def run(self, network: nn.Module, image: Tensor, heads: str) -> None:
-        """Go through all attention of one image, as the network takes it.
+    def run(self, network: nn.Module, image: Tensor, heads: str) -> Any:
+        """Go through all attention of one image, as the network takes it; return what it returns.
 
         `heads` says how they are put together.
         """
@@ -44,7 +45,7 @@ class Rollout:
 
         self.begin()
         with attending(network, self._attentions, read), torch.inference_mode():
-            network(image)
+            return network(image)
 
     def add(self, position: int, weights: Tensor) -> None:
         """Go on through an attention, (windows, queries, keys) of one image."""

@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from vitscope.errors import VitscopeError, nearest
-from vitscope.files.whole import sha256_of
-from vitscope.web import lockfile
+from vitscope.web import locked
 from vitscope.web.redaction import redact
 
 PLACES = ("bundled", "path", "url", "timm", "made")
@@ -91,20 +90,8 @@ def _hub_address(tag: str) -> str:
 def confirm(checkpoint: Mapping[str, Any], path: Path, lock: Path, *, label: str) -> str | None:
     """Return the SHA-256 that a checkpoint must have, if anything says.
 
-    A download may come from a cache, unseen by this machine: what the lock file does not
-    know yet is written there, as of any first download.
+    Of a download without one of its own, the lock file does.
     """
     if "sha256" in checkpoint or _place(checkpoint) in ("bundled", "path"):
         return checkpoint.get("sha256")
-    url = redact(address(checkpoint))
-    there = lockfile.find_entry(lock, url)
-    found = lockfile.Entry(sha256_of(path), path.stat().st_size)
-    if there is None:
-        lockfile.record(lock, url, found)
-    elif there != found:
-        raise VitscopeError(
-            f"{label}: {path} has the SHA-256 {found.sha256} where {lock} says {there.sha256}: it "
-            f"is another file or a damaged one, so delete it, and if it is a link what it leads "
-            f"to, and run again."
-        )
-    return found.sha256
+    return locked.confirm({"url": address(checkpoint)}, path, lock, label=label)

@@ -12,6 +12,8 @@ from torch.nn.functional import one_hot
 from vitscope.errors import VitscopeError
 
 TOP = 5
+# What is said of an image by its label, and not where that is unknown.
+BY_LABEL = ("label", "nll", "brier", "top5")
 
 
 def scores_of_images(logits: Tensor, labels: Tensor) -> dict[str, Tensor]:
@@ -50,14 +52,23 @@ def predict(
             logits = model(batch.to(device)).cpu()
             _check_finite(model, logits, first)
             truth = torch.from_numpy(labels[first : first + len(batch)])
-            columns = scores_of_images(logits, truth)
-            scores.append(pd.DataFrame({key: value.numpy() for key, value in columns.items()}))
+            columns = scores_of_images(logits, truth.clamp_min(0))
+            found = pd.DataFrame({key: value.numpy() for key, value in columns.items()})
+            scores.append(_without_unknown(found, truth.numpy() < 0))
             first += len(batch)
     if first != len(labels):
         raise ValueError(f"got {first} images, expected {len(labels)}")
     if not scores:
         raise VitscopeError("There is no image to classify: select at least one.")
     return pd.concat(scores, ignore_index=True)
+
+
+def _without_unknown(scores: pd.DataFrame, unknown: npt.NDArray[np.bool_]) -> pd.DataFrame:
+    """Return scores of which those by a label are null where the label is unknown."""
+    if not unknown.any():
+        return scores
+    by_label = {name: scores[name].astype(object).mask(unknown, None) for name in BY_LABEL}
+    return scores.assign(**by_label)
 
 
 def _check_finite(model: nn.Module, logits: Tensor, first: int) -> None:
