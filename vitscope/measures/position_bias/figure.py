@@ -18,9 +18,10 @@ from vitscope.files.arrays import Array
 # Of the side of a tile, the gap between two.
 _GAP = 0.12
 # Inches: the side of a tile at most, the width of all, the least height of a panel, what bars and
-# labels take of the width, and titles and labels of the height; and the width of a bar.
-_TILE, _WIDTH, _LEAST, _BAR_WIDTH, _TEXT_HEIGHT = 0.5, 7.0, 0.9, 1.3, 0.6
-_BAR = 0.1
+# labels take of the width, and a title and its labels of the height; the width of a bar, and the
+# height of the label below all.
+_TILE, _WIDTH, _LEAST, _BAR_WIDTH, _TEXT_HEIGHT = 0.5, 7.0, 0.9, 1.3, 0.5
+_BAR, _LABEL_HEIGHT = 0.1, 0.15
 
 
 def _heads(rows: pd.DataFrame) -> Array:
@@ -53,7 +54,7 @@ def plot(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
     tile = min(_TILE, (_WIDTH - _BAR_WIDTH) / max(layers))
     heights = [max(_LEAST, tile * (_heads(each).max() + 1)) + _TEXT_HEIGHT for each in rows]
     width = max(3.25, tile * max(layers) + _BAR_WIDTH)
-    figure = Figure(figsize=(width, sum(heights)))
+    figure = Figure(figsize=(width, sum(heights) + _LABEL_HEIGHT))
     grid = figure.subplots(len(members), 1, squeeze=False, height_ratios=heights)[:, 0]
     for axes, each, member, height in zip(grid, rows, members, heights, strict=True):
         largest = float(each[["lowest", "highest"]].abs().to_numpy().max()) or 1.0
