@@ -27,20 +27,19 @@ def network(family: str) -> nn.Module:
     return find_family(family).build(NETWORKS[family], 10, 32).train().cuda()
 
 
+@pytest.mark.parametrize("sam", [None, 0.05])
 @pytest.mark.parametrize("family", NETWORKS)
-def test_recorded_steps_are_those_taken_one_by_one(family: str) -> None:
-    recorded, plain = network(family), network(family)
-    steps, optimizer = (
-        Steps(recorded, optimizer_of(recorded, FULL), FULL),
-        optimizer_of(plain, FULL),
-    )
+def test_recorded_steps_are_those_taken_one_by_one(family: str, sam: float | None) -> None:
+    recorded, plain, recipe = network(family), network(family), FULL | {"sam": sam}
+    steps = Steps(recorded, optimizer_of(recorded, recipe), recipe)
+    optimizer = optimizer_of(plain, recipe)
     torch.manual_seed(1)
     for number in range(1, STEPS + 1):
         images = torch.randn(16, 3, 32, 32, device="cuda")
         targets = torch.randn(16, 10, device="cuda").softmax(1)
         loss, _ = steps.take(images, targets, 1e-3 * number)
         set_learning_rate(optimizer, 1e-3 * number)
-        expected, _ = take_step(plain, optimizer, images, targets, FULL)
+        expected, _ = take_step(plain, optimizer, images, targets, recipe)
         torch.testing.assert_close(loss, expected, rtol=1e-5, atol=0)
     for name, tensor in plain.state_dict().items():
         torch.testing.assert_close(recorded.state_dict()[name], tensor, rtol=1e-4, atol=1e-6)
