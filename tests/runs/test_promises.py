@@ -10,7 +10,10 @@ from PIL import Image
 from tests.runs.copies import EVERYTHING, SOME_KINDS, TINY, Workflow, copy_workflow
 from vitscope.jobs.tables import find_table
 
-OF_EVERYTHING = (f"figures/{EVERYTHING}/fig9.pdf", f"results/{EVERYTHING}/run.yaml")
+OF_EVERYTHING = (
+    f"figures/{EVERYTHING}/fig9.pdf",
+    *(f"results/{EVERYTHING}/{file}" for file in ("run.yaml", "introduction.html")),
+)
 
 
 @pytest.fixture(scope="module")
