@@ -101,7 +101,7 @@ def _fail(log: TextIO, sentence: str | None) -> NoReturn:
 
 def _label(wildcards) -> str:
     """Return what to call the subject of a job in messages."""
-    subject = wildcards.get("model") or wildcards.get("dataset") or ""
+    subject = next(filter(None, map(wildcards.get, ("model", "dataset", "video"))), "")
     snapshot = wildcards.get("snapshot")
     return f"{subject}, snapshot {snapshot}" if snapshot else subject
 
