@@ -4,15 +4,16 @@ import pytest
 
 from vitscope.claims import alike
 from vitscope.claims.claim import Traits
+from vitscope.settings.study import Study
 from vitscope.studies.loading import BUNDLED_STUDIES, load_study
 
 MINI = load_study(BUNDLED_STUDIES / "mini.yaml")
 
 
-def pairs_in(figure: str, choose) -> list[tuple[str, ...]]:
-    """Pair the models of a figure of the default study, all of which have MSAs."""
-    models = MINI.figures[figure].models
-    return choose({name: Traits({"msa"}, MINI.traits_of(name)) for name in models})
+def pairs_in(figure: str, choose, study: Study = MINI) -> list[tuple[str, ...]]:
+    """Pair the models of a figure of a study, all of which have MSAs."""
+    models = study.figures[figure].models
+    return choose({name: Traits({"msa"}, study.traits_of(name)) for name in models})
 
 
 def test_the_models_of_the_default_study_are_paired_as_its_figures_mean_them() -> None:
@@ -28,6 +29,12 @@ def test_the_models_of_the_default_study_are_paired_as_its_figures_mean_them() -
     # Seeds differ, and nothing that any claim is about.
     for choose in (alike.less_against_more_data, alike.token_against_mean):
         assert pairs_in("seeds", choose) == []
+
+
+def test_patches_are_paired_by_size() -> None:
+    patches = load_study(BUNDLED_STUDIES / "patches.yaml")
+    found = pairs_in("hessian", alike.small_against_large_patches, patches)
+    assert found == [("patch_2", "patch_4"), ("patch_2", "patch_8"), ("patch_4", "patch_8")]
 
 
 GLOBAL = {"family": "vit", "arch.depth": 4, "training.epochs": 20, "training.seed": 0}
@@ -56,5 +63,5 @@ def test_models_without_msas_or_settings_are_in_no_pair() -> None:
     )
     unknown = {"a": Traits({"msa"}), "b": Traits({"msa"})}
     choosing = [value for name, value in vars(alike).items() if "_against_" in name]
-    assert len(choosing) == 5
+    assert len(choosing) == 6
     assert not any(choose(unknown) for choose in choosing)

@@ -69,6 +69,10 @@ local_against_global = alike_but_for(
 global_against_local = alike_but_for(
     "arch.attention_window", when=lambda ours, theirs: ours is None and theirs is not None
 )
+small_against_large_patches = alike_but_for(
+    "arch.patch_size",
+    when=lambda ours, theirs: ours is not None and theirs is not None and ours < theirs,
+)
 # Epochs that go with the size of the data: as many steps take more of them.
 less_against_more_data = alike_but_for(
     "training.images",

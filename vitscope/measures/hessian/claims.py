@@ -14,6 +14,7 @@ import pandas as pd
 from vitscope.claims.alike import (
     global_against_local,
     less_against_more_data,
+    small_against_large_patches,
     token_against_mean,
 )
 from vitscope.claims.chance import (
@@ -44,12 +45,12 @@ _RULE = (
     "model minus that of the second, and the mean base-10 logarithm of the positive ones, of the "
     "convolutional model minus that of the first. Two models with MSAs are compared where one has "
     "a class token and the other none (`class_token`), one a window of attention and the other "
-    "none (`attention_window`), or one less training data than the other (`training.images`, with "
-    "its epochs), and nothing else of their networks and trainings differs. Claims hold above "
-    "zero, the claim about a single model above one in a hundred. A single eigenvalue may decide: "
-    "the interval is a bootstrap over batches, and too narrow with few batches; of a model whose "
-    "resamples are all equal, the share has Wilson's interval. Published shares are areas under "
-    "the published densities."
+    "none (`attention_window`), one smaller patches than the other (`patch_size`), or one less "
+    "training data than the other (`training.images`, with its epochs), and nothing else of their "
+    "networks and trainings differs. Claims hold above zero, the claim about a single model above "
+    "one in a hundred. A single eigenvalue may decide: the interval is a bootstrap over batches, "
+    "and too narrow with few batches; of a model whose resamples are all equal, the share has "
+    "Wilson's interval. Published shares are areas under the published densities."
 )
 
 
@@ -207,6 +208,12 @@ CLAIMS = {
                 "Global attention has more negative eigenvalues than local attention",
                 "Fig. 7",
                 about=global_against_local,
+            ),
+            _of_two(
+                "small_patches_have_more_negative_eigenvalues",
+                "Smaller patches leave more negative eigenvalues",
+                "appendix",
+                about=small_against_large_patches,
             ),
         ),
         lambda rows, _: rows[["batch", "eigenvalue"]].assign(weight=1.0),
