@@ -69,6 +69,7 @@ class Made:
             entry.mean,
             entry.std,
             name=model,
+            class_names=images.classes,
             analysis=analysis,
             **more,
         )

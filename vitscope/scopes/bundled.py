@@ -42,6 +42,7 @@ def bundled(name: str, images: int | None = None) -> dict[str, Any]:
         "labels": labels,
         "mean": network["mean"],
         "std": network["std"],
+        "class_names": list(shapes32.CLASSES),
         "name": name,
     }
 
