@@ -21,6 +21,11 @@ def share_interval(count: int, total: int) -> Interval:
     return float(found.low), float(found.high)
 
 
+def known_share_interval(share: float, total: int) -> Interval:
+    """Return the 95 % interval of a share of so many, where that is known and not the count."""
+    return share_interval(round(share * total), total)
+
+
 def with_width(interval: Interval, count: int, total: int) -> Interval:
     """Return the interval of a share by bootstrap, or Wilson's where all resamples are equal.
 

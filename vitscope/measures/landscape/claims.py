@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 import pandas as pd
 
-from vitscope.claims.chance import share_interval
+from vitscope.claims.chance import known_share_interval
 from vitscope.claims.claim import (
     Claim,
     Evidence,
@@ -60,7 +60,7 @@ def spread(grid: pd.DataFrame) -> float:
 def _measured(grid: pd.DataFrame, _blocks: pd.DataFrame) -> pd.DataFrame:
     middle = grid[_distances(grid)[0] == 0].iloc[0]
     accuracy, images = middle["accuracy"], int(middle["images"])
-    known = [accuracy, *share_interval(round(accuracy * images), images)]
+    known = [accuracy, *known_share_interval(accuracy, images)]
     nothing = [np.nan, np.nan]
     rows = {
         "curvature": [curvature(grid), *nothing],

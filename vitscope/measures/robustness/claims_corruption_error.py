@@ -8,7 +8,7 @@ from functools import partial
 import pandas as pd
 
 from vitscope.claims.alike import alternet_against_its_cnn
-from vitscope.claims.chance import share_interval
+from vitscope.claims.chance import known_share_interval
 from vitscope.claims.claim import Claim, Evidence
 from vitscope.claims.comparing import smaller
 from vitscope.corruptions import MEAN
@@ -26,7 +26,7 @@ _RULE = (
 def _measured(rows: pd.DataFrame, _blocks: pd.DataFrame) -> pd.DataFrame:
     row = rows[rows["corruption"] == MEAN].iloc[0]
     clean, images = row["clean_error"], int(row["images"])
-    low, high = share_interval(round(clean * images), images)
+    low, high = known_share_interval(clean, images)
     return pd.DataFrame(
         {
             "measure": ["clean_error", "error"],

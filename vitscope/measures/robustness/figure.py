@@ -8,7 +8,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from vitscope.claims.chance import share_interval
+from vitscope.claims.chance import known_share_interval
 from vitscope.claims.published import Published
 from vitscope.corruptions import CLEAN, CORRUPTIONS, GROUPS, MEAN
 from vitscope.drawing.axes import ticks
@@ -121,7 +121,7 @@ def plot(
 def _draw_model(axes: Axes, row: pd.Series, look: Look) -> None:
     """Draw the accuracy of a model and its robustness, both with their intervals."""
     accuracy, robustness = 1 - row["clean_error"], 1 - row["error"]
-    ends = share_interval(round(accuracy * row["images"]), int(row["images"]))
+    ends = known_share_interval(accuracy, int(row["images"]))
     line: dict[str, Any] = {"color": look.color, "linewidth": HAIR, "zorder": 2}
     axes.hlines(100 * robustness, 100 * ends[0], 100 * ends[1], **line)
     axes.vlines(100 * accuracy, 100 * (1 - row["ci_high"]), 100 * (1 - row["ci_low"]), **line)

@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 
-from vitscope.claims.chance import share_interval
+from vitscope.claims.chance import known_share_interval
 from vitscope.corruptions import CLEAN, MEAN, SEVERITIES
 from vitscope.measures.given import Parts
 from vitscope.package_data import ALEXNET_ERRORS
@@ -28,7 +28,7 @@ def corruption_error(table: pd.DataFrame, alexnet: str | None = None) -> pd.Data
         errors["alexnet_error"] = alexnet_errors(alexnet).reindex(errors.index)
     errors["alexnet_ratio"] = errors["error"] / errors["alexnet_error"]
     errors.loc[MEAN] = errors.mean(skipna=False)
-    ends = [share_interval(round(error * images), images) for error in errors["error"]]
+    ends = [known_share_interval(error, images) for error in errors["error"]]
     errors[["ci_low", "ci_high"]] = ends
     return errors.reset_index(names="corruption").assign(
         model=table["model"].iloc[0],

@@ -34,6 +34,8 @@ VALUES: dict[str, dict[str, Any]] = {
     "counts of four stages": COUNTS | {"minItems": 4, "maxItems": 4},
     "ratio": {"type": "number", "exclusiveMinimum": 0},
     "share": {"type": "number", "minimum": 0, "exclusiveMaximum": 1},
+    "depth of a ResNet": {"enum": [18, 34, 50, 101, 152]},
+    "residual block": {"enum": ["basic", "bottleneck"]},
 }
 
 

@@ -44,7 +44,7 @@ class Layer(nn.Module):
         return out
 
 
-class AlexNet(nn.Module):
+class AlexNet(nn.Sequential):
     """An AlexNet with the module names of the paper's authors."""
 
     def __init__(
@@ -65,12 +65,6 @@ class AlexNet(nn.Module):
         )
         features = Classifier(side * side * 4 * width, hidden, num_classes)
         self.classifier = nn.Sequential(pools[2], nn.AdaptiveAvgPool2d(side), features)
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Return the logits."""
-        for layer in self.children():
-            x = layer(x)
-        return x
 
 
 def network(

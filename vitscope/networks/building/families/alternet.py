@@ -19,11 +19,8 @@ ARCH = {
     "type": "object",
     "additionalProperties": False,
     "properties": {
-        "depth": {
-            "description": "A network of the paper, by its depth.",
-            "enum": [18, 34, 50, 101, 152],
-        },
-        "block": {"description": "The kind of residual block.", "enum": ["basic", "bottleneck"]},
+        "depth": ("depth of a ResNet", "A network of the paper, by its depth."),
+        "block": ("residual block", "The kind of residual block."),
         "blocks": ("counts of four stages", "Blocks of each stage."),
         "attention": {
             "description": (
@@ -246,7 +243,7 @@ class Stem(nn.Module):
         return out
 
 
-class AlterNet(nn.Module):
+class AlterNet(nn.Sequential):
     """A network with the module names of the authors' checkpoints."""
 
     def __init__(self, arch: Mapping[str, Any], num_classes: int, in_channels: int) -> None:
@@ -268,12 +265,6 @@ class AlterNet(nn.Module):
                     channels = width * 2**stage * EXPANSION[arch["block"]]
             self.add_module(f"layer{stage + 1}", nn.Sequential(*layers))
         self.classifier = nn.Sequential(Classifier(channels, num_classes))
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Return the logits."""
-        for layer in self.children():
-            x = layer(x)
-        return x
 
 
 def alternation(arch: Mapping[str, Any], stage: int) -> list[bool]:

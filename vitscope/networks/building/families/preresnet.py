@@ -13,11 +13,8 @@ ARCH = {
     "type": "object",
     "additionalProperties": False,
     "properties": {
-        "depth": {
-            "description": "A network of the paper's authors, by its depth.",
-            "enum": [18, 34, 50, 101, 152],
-        },
-        "block": {"description": "The kind of residual block.", "enum": ["basic", "bottleneck"]},
+        "depth": ("depth of a ResNet", "A network of the paper's authors, by its depth."),
+        "block": ("residual block", "The kind of residual block."),
         "blocks": ("counts of four stages", "Blocks of each stage."),
         "width": ("count", "Channels within the blocks of the first stage; 64 if left out."),
         "stem": (

@@ -19,11 +19,8 @@ ARCH = {
     "type": "object",
     "additionalProperties": False,
     "properties": {
-        "depth": {
-            "description": "A network of the paper, by its depth.",
-            "enum": [18, 34, 50, 101, 152],
-        },
-        "block": {"description": "The kind of residual block.", "enum": ["basic", "bottleneck"]},
+        "depth": ("depth of a ResNet", "A network of the paper, by its depth."),
+        "block": ("residual block", "The kind of residual block."),
         "blocks": ("counts of four stages", "Blocks of each stage."),
         "width": ("count", "Channels within the blocks of the first stage; 64 if left out."),
         "stem": (
@@ -143,7 +140,7 @@ class Classifier(nn.Module):
         return out
 
 
-class ResNet(nn.Module):
+class ResNet(nn.Sequential):
     """A residual network with the module names of the published checkpoints."""
 
     def __init__(self, arch: Mapping[str, Any], num_classes: int, in_channels: int) -> None:
@@ -161,12 +158,6 @@ class ResNet(nn.Module):
                 channels = width * 2**stage * kind.expansion
             self.add_module(f"layer{stage + 1}", nn.Sequential(*layers))
         self.classifier = nn.Sequential(Classifier(channels, num_classes))
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Return the logits."""
-        for layer in self.children():
-            x = layer(x)
-        return x
 
 
 def network(

@@ -15,7 +15,7 @@ ARCH = {
     "additionalProperties": False,
     "properties": {
         "name": ("text", "One of timm's ResNets, such as `resnet50`."),
-        "block": {"description": "The kind of residual block.", "enum": ["basic", "bottleneck"]},
+        "block": ("residual block", "The kind of residual block."),
         "layers": ("counts of four stages", "Blocks of each stage."),
         "drop_path_rate": (
             "share",
