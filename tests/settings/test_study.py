@@ -138,8 +138,9 @@ def test_a_model_has_the_classes_of_its_data_set_or_its_own(tmp_path: Path) -> N
 
 def of_classes(kind: str) -> bool:
     """Tell whether figures of a kind are of what a network says of classes."""
-    measure = registry.declared(registry.kinds()[kind].measure)
-    return registry.declared(measure.parts_of or measure.name).needs_classes
+    tables = {*registry.kinds()[kind].tables} & {*registry.names()}
+    measures = map(registry.declared, tables)
+    return any(registry.declared(each.parts_of or each.name).needs_classes for each in measures)
 
 
 WHAT_IT_TAKES = {

@@ -7,7 +7,9 @@ from collections.abc import Callable, Mapping
 from itertools import product
 from typing import Any
 
-from vitscope.claims.claim import Models, Subject, attending
+import pandas as pd
+
+from vitscope.claims.claim import Find, Finding, Models, Subject, attending, share
 
 # Settings that make no difference between models which are compared.
 _INDIFFERENT = ("training.seed", "training.trajectory", "training.snapshot")
@@ -47,6 +49,33 @@ def pretrained_by(what: str) -> Callable[[Models], list[Subject]]:
         ]
 
     return choose
+
+
+# Of claims that compare a model that averages with the one of which it does.
+AVERAGED = (
+    'Not in the paper: its authors find in "Blurs Behave Like Ensembles" (2022) that blurs and '
+    "ensembles {}. `averages` of a model names the one of which it averages, which the second "
+    "model is."
+)
+
+
+def averaging(models: Models) -> list[Subject]:
+    """Pair models that average with those of which they average, as the study says."""
+    averaged = {name: str(each.settings.get("averages")) for name, each in models.items()}
+    return [(ours, theirs) for ours, theirs in averaged.items() if theirs in models]
+
+
+def lower_at_cut_points(value: str) -> Find:
+    """Count the cut points at which the first of two models, of as many, has the lower value."""
+
+    def find(ours: pd.DataFrame, theirs: pd.DataFrame) -> Finding | None:
+        if len(ours) != len(theirs):
+            return None
+        first, second = (points.set_index("index")[value].sort_index() for points in (ours, theirs))
+        known = first.notna() & second.notna()
+        return share((first < second)[known])
+
+    return find
 
 
 def _without(settings: Mapping[str, Any], keys: tuple[str, ...]) -> dict[str, Any]:

@@ -351,6 +351,10 @@ class Model:
     )
     history: Settings | None = optional(**schema_of(History))
     pretraining: Pretraining | None = optional(**schema_of(Pretraining))
+    averages: str | None = optional(
+        "The model of which this one averages neighbouring pixels, samples or members, and which "
+        "is else alike, for the claims that compare both.",
+    )
     points: list[Settings] | None = optional(
         "Where to read the network, in place of the cut points that are found in it: modules, "
         "each once. They are sorted in the order in which the network computes them.",

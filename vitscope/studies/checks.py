@@ -55,11 +55,13 @@ def _check_files(study: Study) -> None:
                 f"{study.path}: models.{name}.snapshots.{END}: the snapshot '{END}' is the "
                 f"`checkpoint` of the model itself: remove the key."
             )
-        for other in model.pretraining.unlike if model.pretraining else ():
+        unlike = model.pretraining.unlike if model.pretraining else ()
+        others = [("pretraining.unlike", other) for other in unlike]
+        if model.averages:
+            others.append(("averages", model.averages))
+        for key, other in others:
             if other not in study.models:
-                raise unknown(
-                    study.path, f"models.{name}.pretraining.unlike", other, study.own_models
-                )
+                raise unknown(study.path, f"models.{name}.{key}", other, study.own_models)
         for key, entry in model.files().items():
             if "made" in entry:
                 _check_made(f"{study.path}: models.{name}.{key}", key, entry, model)

@@ -6,7 +6,15 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tests.helpers.claims import agreement, count_variances, favoured, published, variances
+from tests.helpers.claims import (
+    agreement,
+    count,
+    count_variances,
+    favoured,
+    published,
+    variances,
+    verdicts,
+)
 from vitscope.package_data import PUBLISHED_POINTS
 
 KINDS = ["stem", "conv", "conv", "msa", "mlp"]
@@ -89,3 +97,17 @@ def test_no_change_is_in_favour_of_nothing():
 def test_blocks_without_a_value_are_not_counted():
     table = variances("m", ["stem", "mlp", "mlp", "mlp"], [8] * 4, [1, 2, np.nan, np.nan])
     assert counts(table) == {"mlp_increases_variance": (1, 1)}
+
+
+def test_averages_are_compared_with_what_is_averaged():
+    both = pd.concat(
+        [
+            variances(model, ["stem", "conv", "conv"], [8] * 3, values)
+            for model, values in (("m", [3, 2, 1]), ("n", [4, 1, 2]))
+        ]
+    )
+    tables = {"feature_variance": both, "blocks": both}
+    traits = {"m": {"averages": "n"}}
+    claims = count("feature_variance", tables, ["m", "n"], traits_of=traits)
+    found = verdicts(claims[claims["versus"].notna()])
+    assert found == {("averaging_reduces_variance", "m", "n"): (2, 3, True)}

@@ -35,6 +35,15 @@ EXAMPLES = {
 }
 
 
+# Its maps become smaller, and the last has no high frequency.
+_KINDS, _SIZES = ["stem", "conv", "conv", "conv"], [8, 8, 4, 1]
+AVERAGES = pd.concat(
+    [fourier("m", _KINDS, _SIZES, [-4, -3, -2, 0]), fourier("n", _KINDS, _SIZES, [-3, -2, -3, 0])]
+)
+EXAMPLES["averaging"] = {"fourier": AVERAGES, "blocks": AVERAGES}
+TRAITS = {"averaging": {"m": {"averages": "n"}}}
+
+
 def in_fourier(kind: str, *tables: pd.DataFrame, theirs=None) -> pd.DataFrame:
     table = pd.concat(tables)
     models = list(dict.fromkeys(table["model"]))
@@ -139,3 +148,14 @@ def test_a_stage_that_only_subsamples_has_no_end():
     table = fourier("m", ["stem", "conv", "conv"], [8, 8, 4], [-3, -4, -5])
     found = verdicts(in_fourier("fourier", table))
     assert found["stage_end_reduces_high_frequency", "m"] == (1, 1, True)
+
+
+def test_averages_are_compared_with_what_is_averaged_at_each_cut_point():
+    claims = count("averaging", EXAMPLES["averaging"], ["m", "n"], traits_of=TRAITS["averaging"])
+    assert verdicts(claims) == {("averaging_reduces_high_frequency", "m", "n"): (2, 3, True)}
+    fewer = {
+        name: table[table["index"] > (table["model"] == "n")]
+        for name, table in EXAMPLES["averaging"].items()
+    }
+    claims = count("averaging", fewer, ["m", "n"], traits_of=TRAITS["averaging"])
+    assert claims["measured_value"].isna().all()

@@ -221,3 +221,23 @@ def test_panels_show_the_shares_of_the_table(drawn_from, spectrum):
             low, high = interval.get_datalim(axes.transData).intervaly
             assert (low, high) == (points["ci_low"].min(), points["ci_high"].max())
     assert legend_labels(figure)[:3] == LABELS
+
+
+def test_models_that_average_are_beside_each_other(fourier, table, drawn_from):
+    models, rows = ["resnet", "vit"], {"accuracy": [0.2, 0.9, None], "images": [3, 7, 0]}
+    variance = table.assign(variance=table["depth"] + 1, ci_low=0.5, ci_high=2.5)
+    reliability = pd.concat(
+        pd.DataFrame({"model": model, "confidence": [0.3, 0.8, None], **rows}) for model in models
+    )
+    tables = {"fourier": fourier, "feature_variance": variance, "reliability": reliability}
+    figure = drawn_from("averaging", tables, (RESNET, VIT))
+    for axes in figure.axes:
+        assert len(axes.lines) >= len(models)
+    for number, model in enumerate(models):
+        points = variance[variance["model"] == model].sort_values("depth")
+        lines = [axes.lines[number].get_xydata() for axes in figure.axes]
+        np.testing.assert_array_equal(lines[0], points[["depth", "variance"]])
+        shown = lines[1][~np.isnan(lines[1][:, 1])]
+        np.testing.assert_array_equal(shown, ends(fourier, model)[["depth", VALUE]])
+        np.testing.assert_array_equal(lines[2], [[0.3, 0.2], [0.8, 0.9]])
+    assert {RESNET.label, VIT.label, "calibrated"} <= {*legend_labels(figure)}

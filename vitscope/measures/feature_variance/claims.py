@@ -2,8 +2,9 @@
 
 from functools import partial
 
+from vitscope.claims.alike import AVERAGED, averaging, lower_at_cut_points
 from vitscope.claims.by_block import COUNTED, about_blocks, falls, in_order, rises
-from vitscope.claims.claim import Curve, Evidence
+from vitscope.claims.claim import Claim, Curve, Evidence
 
 _RULE = f"The paper's Fig. 9 and D.1; the value is the feature map variance. {COUNTED}"
 
@@ -29,6 +30,16 @@ CLAIMS = {
                 "Subsampling reduces the feature map variance",
                 None,
                 falls,
+            ),
+            Claim(
+                "averaging_reduces_variance",
+                "Averaging reduces the feature map variance",
+                "Park and Kim 2022",
+                "share of cut points",
+                f"{AVERAGED.format('reduce the variance of feature maps')} A cut point is in "
+                "favour if the feature map variance of the first model is lower there.",
+                averaging,
+                lower_at_cut_points("variance"),
             ),
         ),
         in_order,

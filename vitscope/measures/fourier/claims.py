@@ -5,8 +5,9 @@ from functools import partial
 import numpy as np
 import pandas as pd
 
+from vitscope.claims.alike import AVERAGED, averaging, lower_at_cut_points
 from vitscope.claims.by_block import COUNTED, about_blocks, falls, rises, with_subsampling
-from vitscope.claims.claim import Curve, Evidence, Finding, claim, convolutional, share
+from vitscope.claims.claim import Claim, Curve, Evidence, Finding, claim, convolutional, share
 
 _COMPONENT = "delta_log_amplitude"
 _BLOCKS_RULE = (
@@ -106,4 +107,26 @@ _BLOCKS = Evidence(
     curve=Curve("depth", _COMPONENT),
 )
 
-CLAIMS = {"fourier_curves": _CURVES, "fourier_depth": _BLOCKS, "fourier": _BLOCKS}
+_AVERAGING = Evidence(
+    "fourier",
+    (
+        Claim(
+            "averaging_reduces_high_frequency",
+            "Averaging reduces the high-frequency component",
+            "Park and Kim 2022",
+            "share of cut points",
+            f"{AVERAGED.format('remove high frequencies')} A cut point is in favour if the "
+            "high-frequency component of the first model is lower there.",
+            averaging,
+            lower_at_cut_points(_COMPONENT),
+        ),
+    ),
+    lambda rows, blocks: _components(_curves(rows, blocks)),
+)
+
+CLAIMS = {
+    "fourier_curves": _CURVES,
+    "fourier_depth": _BLOCKS,
+    "fourier": _BLOCKS,
+    "averaging": _AVERAGING,
+}

@@ -1,6 +1,7 @@
 """Log amplitudes over frequency, and by depth: Fig. 2a, 8 and D.2 of the paper; and bands."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pandas as pd
@@ -10,8 +11,9 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, MultipleLocator, Perc
 
 from vitscope.claims.published import Published
 from vitscope.drawing.axes import depth_bar, share_scale
-from vitscope.drawing.figure import Member
+from vitscope.drawing.figure import Member, rows_of
 from vitscope.drawing.looks import (
+    DIAGONAL,
     FREQUENCY_BANDS,
     GRAY,
     THIN,
@@ -140,6 +142,44 @@ def plot_depth(
     for panel in panels.of_models(members, *curves_of(table), published):
         draw_ends(panel)
     return panels.finish("Normalized depth", COMPONENT)
+
+
+def plot_averaging(
+    fourier: pd.DataFrame,
+    variance: pd.DataFrame,
+    reliability: pd.DataFrame,
+    members: Sequence[Member],
+) -> Figure:
+    """Draw all models in each of three panels: variance and component by depth, and reliability."""
+    panels = make_panels(3)
+    legend = panels.legend
+    legend.add_models(members)
+    component = _ends_of_each(fourier, members)
+    filled = reliability[reliability["images"] > 0]
+    drawn = (
+        (variance, "depth", "variance", "Normalized depth", "Feature map variance"),
+        (component, "depth", "delta_log_amplitude", "Normalized depth", COMPONENT),
+        (filled, "confidence", "accuracy", "Mean confidence", "Accuracy"),
+    )
+    for axes, (table, x, y, below, beside) in zip(panels.axes, drawn, strict=True):
+        for panel in replace(panels, axes=[axes]).of_models_together(members, table, [x]):
+            rows = panel.rows
+            if "ci_low" in rows:
+                panel.draw_interval(rows[x], rows["ci_low"], rows["ci_high"])
+            axes.plot(rows[x], rows[y], **panel.look.curve, clip_on=False, zorder=3)
+        axes.set(xlabel=below, ylabel=beside, xlim=(0, 1))
+    panels.axes[0].set_ylim(bottom=0)
+    panels.axes[2].plot([0, 1], [0, 1], **DIAGONAL)
+    panels.axes[2].set_ylim(0, 1)
+    legend.add_line("calibrated", DIAGONAL)
+    legend.draw(panels.figure)
+    return panels.figure
+
+
+def _ends_of_each(table: pd.DataFrame, members: Sequence[Member]) -> pd.DataFrame:
+    """Return the points at 1.0 pi of all cut points of models."""
+    curves, order = curves_of(table)
+    return pd.concat(_ends_of(rows_of(curves, member.model, order)) for member in members)
 
 
 def _label_bands(table: pd.DataFrame) -> dict[str, str]:

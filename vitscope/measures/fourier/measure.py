@@ -88,6 +88,7 @@ MEASURE = Measure(
         "fourier": FigureKind(),
         "fourier_curves": FigureKind("curves", published=COMPONENT | {"index", "frequency"}),
         "fourier_depth": FigureKind("depth", published=COMPONENT | BY_DEPTH),
+        "averaging": FigureKind("averaging", beside=("feature_variance", "reliability")),
     },
     settings=Settings,
     arguments=rings_and_bands,

@@ -1,5 +1,6 @@
 """The claim that attention among convolutions makes a model robust to corruptions. Fig. 12b."""
 
+from vitscope.claims.alike import AVERAGED, averaging
 from vitscope.claims.claim import Claim, Evidence, hybrid_against_convolution
 from vitscope.claims.comparing import smaller, value_in_row
 
@@ -22,6 +23,17 @@ CLAIMS = {
                 "difference of mean corruption error",
                 _RULE,
                 hybrid_against_convolution,
+                smaller("error"),
+                holds_above=0,
+            ),
+            Claim(
+                "averaging_withstands_corruptions",
+                "Averaging withstands corruptions better",
+                "Park and Kim 2022",
+                "difference of mean corruption error",
+                f"{AVERAGED.format('are robust')} The value is the mean corruption error of the "
+                "second model minus that of the first; the claim holds if it is above zero.",
+                averaging,
                 smaller("error"),
                 holds_above=0,
             ),
