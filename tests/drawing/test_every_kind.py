@@ -66,7 +66,15 @@ PICTURES = {
     "token_outliers",
     "trajectory",
 }
-TOGETHER = ["frequency_noise", "landscape_slices", "trajectory", "hessian", "robustness"]
+TOGETHER = [
+    "frequency_noise",
+    "landscape_slices",
+    "trajectory",
+    "hessian",
+    "robustness",
+    "occlusion",
+    "shuffling",
+]
 
 
 @cache

@@ -32,15 +32,18 @@ from vitscope.measures.attention import compute as attention
 from vitscope.measures.attention.table import VALUES
 from vitscope.measures.cka import compute as cka
 from vitscope.measures.classification.compute_fit import training_losses
+from vitscope.measures.disturbed import Disturb, shares_found
 from vitscope.measures.feature_variance.compute import shard_variance
 from vitscope.measures.fourier.compute import shard_transforms
-from vitscope.measures.frequency_noise.compute import shares_found
+from vitscope.measures.frequency_noise.compute import disturb_by as noise_of
 from vitscope.measures.given import OnModel
 from vitscope.measures.hessian.compute import largest_eigenvalues
 from vitscope.measures.hessian.compute_hessian_density import density
 from vitscope.measures.hessian.operator import Loss
 from vitscope.measures.landscape.compute import losses_at
 from vitscope.measures.lesion.compute import correctness, joins_of
+from vitscope.measures.occlusion.compute import disturb_by as patches_of
+from vitscope.measures.occlusion.compute import list_changes
 from vitscope.networks.building.plain_attention import plain_attention
 from vitscope.networks.checkpoints.conversion import convert
 from vitscope.networks.checkpoints.loading import load_model
@@ -218,9 +221,19 @@ def test_lesions(study: Study, split: Split, other: Side, name: str) -> None:
     assert (without != other_without).mean() <= ACCURACY
 
 
+DISTURBANCES = {
+    "noise": noise_of({"frequencies": [0.2, 0.6], "width": 0.1, "eps": 2.0, "seeds": 1}),
+    "patches": patches_of(
+        list_changes(8, [0.3], [4], 32), {"draws": 1, "seed": 0}, torch.full((3, 1, 1), -2.0)
+    ),
+}
+
+
 @some_models
-def test_noise_of_one_frequency(study: Study, split: Split, other: Side, name: str) -> None:
-    noise = {"frequencies": [0.2, 0.6], "width": 0.1, "eps": 2.0, "seeds": 1}
+@pytest.mark.parametrize("disturb", DISTURBANCES.values(), ids=DISTURBANCES)
+def test_disturbed_images(
+    study: Study, split: Split, other: Side, disturb: Disturb, name: str
+) -> None:
     labels = known_labels(split, range(IMAGES))
     (clean, shares), (other_clean, other_shares) = (
         shares_found(
@@ -228,7 +241,7 @@ def test_noise_of_one_frequency(study: Study, split: Split, other: Side, name: s
             batches(study, split, size),
             list(range(IMAGES)),
             labels,
-            noise,
+            disturb,
             device,
         )
         for device, size in map(on, (ALONE, other))

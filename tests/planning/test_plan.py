@@ -55,6 +55,8 @@ OF_VIT: Names = {"model": "vit", "part": "0", "snapshot": "end", "split": "test"
         ("measure_model", {"measure": "lesion"}, 1000 * (1 + 25 * SHARE_OF_LESION)),
         # Nine frequencies, one draw, and clean images.
         ("measure_model", {"measure": "frequency_noise"}, 500 * 10),
+        # Nine shares, the grids of 2, 4 and 8, five draws, and clean images.
+        ("measure_model", {"measure": "occlusion"}, 2000 * 61),
         # Fifteen corruptions, three severities, and clean images.
         ("measure_model", {"measure": "robustness"}, 200 * 31),
         ("measure_model", {"measure": "fit"}, 1000),

@@ -134,6 +134,7 @@ def add_figures(settings: dict[str, Any], weights: dict[str, Path], kinds: Itera
         "fit": {"images": 16},
         "lesion": {"images": 8},
         "frequency_noise": {"images": 8},
+        "occlusion": {"images": 8, "draws": 1},
         "landscape": {"points": 3, "rows_per_job": 2, "precision": "float32"},
         "hessian": {"batches": 2, "batch_size": 8, "batches_per_job": 1, "top": 1},
     }

@@ -58,6 +58,7 @@ SMALL: dict[str, Any] = {
     "classification": {"images": 16},
     "frequency_noise": {"images": 4, "frequencies": [0.2, 0.8], "seeds": 1},
     "lesion": {"images": 4},
+    "occlusion": {"images": 4, "shares": [0.5], "draws": 1},
     "robustness": {"images": 4, "corruptions": ["contrast", "fog"], "severities": [3]},
     "augmented": {"images": 8},
     "fit": {"images": 8},

@@ -26,6 +26,7 @@ FEW = {
     "frequency_noise": {"seeds": 1},
     "hessian": {"top": 1, "tolerance": 0.5, "density_probes": 1, "density_steps": 5},
     "landscape": {"points": 3},
+    "occlusion": {"draws": 1},
     "robustness": {"severities": [3]},
 }
 

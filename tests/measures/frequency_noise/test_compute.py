@@ -22,7 +22,8 @@ from vitscope.data.image_rows import rows_to_classify
 from vitscope.errors import VitscopeError
 from vitscope.image_size import ImageSize
 from vitscope.jobs.tables import find_table
-from vitscope.measures.frequency_noise.compute import measure, noise_table, shares_found
+from vitscope.measures.disturbed import shares_found
+from vitscope.measures.frequency_noise.compute import disturb_by, measure, noise_table
 from vitscope.measures.frequency_noise.noise import half_plane, noises, ring, signs
 from vitscope.measures.frequency_noise.rings import sides
 from vitscope.studies.loading import load_study
@@ -177,7 +178,7 @@ def measured(
     model: nn.Module, images: np.ndarray, labels: np.ndarray, **changes: Any
 ) -> tuple[np.ndarray, np.ndarray]:
     rows = range(len(images))
-    return shares_found(model, batches(images), rows, labels, {**NOISE, **changes})
+    return shares_found(model, batches(images), rows, labels, disturb_by({**NOISE, **changes}))
 
 
 def test_the_accuracy_of_a_probe_of_the_mean_is_that_of_the_binomial() -> None:
@@ -231,7 +232,7 @@ def test_every_model_gets_the_noise_as_it_is_drawn() -> None:
     settings = {**NOISE, "frequencies": [0.2, 0.9]}
     for size in (1, 3, 7):
         model = Recorder()
-        shares_found(model, batches(images, size), rows, np.zeros(7, int), settings)
+        shares_found(model, batches(images, size), rows, np.zeros(7, int), disturb_by(settings))
         per_batch = 1 + 2 * 2
         passes = [np.concatenate(model.seen[first::per_batch]) for first in range(per_batch)]
         np.testing.assert_array_equal(passes[0], images)
@@ -248,7 +249,7 @@ def test_grey_images_get_noise_of_one_channel() -> None:
     images = np.random.default_rng(0).normal(size=(4, 1, 32, 32)).astype(np.float32)
     model = nn.Sequential(nn.Flatten(), nn.Linear(32 * 32, 10))
     rows, labels = [0, 1, 2, 3], np.zeros(4, int)
-    clean, shares = shares_found(model, batches(images, 3), rows, labels, NOISE)
+    clean, shares = shares_found(model, batches(images, 3), rows, labels, disturb_by(NOISE))
     assert (clean.shape, shares.shape) == ((4,), (4, len(NOISE["frequencies"])))
 
 
@@ -265,7 +266,7 @@ def test_a_job_measures_the_chosen_images(tmp_path: Path) -> None:
     table = measure(on_model(network, images), {"images": 12, "seed": 1}, noise, bootstrap)
     rows = rows_to_classify(images, 12, 1)
     pixels = images.normalize(rows, CENTER, SPREAD).split(12)
-    found = shares_found(network, pixels, rows, images.labels[rows], noise)
+    found = shares_found(network, pixels, rows, images.labels[rows], disturb_by(noise))
     expected = noise_table("net", *found, noise, 32, bootstrap)
     pd.testing.assert_frame_equal(table, expected, check_exact=True)
     find_table("frequency_noise").write(table, tmp_path / "table.parquet")
@@ -273,7 +274,7 @@ def test_a_job_measures_the_chosen_images(tmp_path: Path) -> None:
 
 def test_images_that_are_missing_are_noticed() -> None:
     with pytest.raises(ValueError, match="got 5 images, expected 6"):
-        shares_found(Given([0, 1]), batches(BLANK), range(6), np.zeros(6, int), NOISE)
+        shares_found(Given([0, 1]), batches(BLANK), range(6), np.zeros(6, int), disturb_by(NOISE))
 
 
 # The table

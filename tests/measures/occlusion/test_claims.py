@@ -1,0 +1,44 @@
+"""The claims about patches that are dropped or shuffled, on tables made for them."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from tests.helpers.claims import blocks, count, verdicts
+
+CHANGES = {"occlusion": "dropped", "shuffling": "shuffled"}
+
+
+def kept(**values: tuple[float, float]) -> dict[str, pd.DataFrame]:
+    """Tables of models that keep so much of their accuracy if patches are dropped, or shuffled."""
+    rows = [
+        {"model": model, "change": change, "mean_kept": value}
+        for model, (dropped, shuffled) in values.items()
+        for change, value in (("none", 1), *[("dropped", dropped)] * 2, ("shuffled", shuffled))
+    ]
+    table = pd.DataFrame(rows)
+    table = table.assign(kept_low=table["mean_kept"] - 0.03, kept_high=table["mean_kept"] + 0.04)
+    return {"occlusion": table, "blocks": blocks(*values)}
+
+
+EXAMPLES = {kind: kept(vit=(0.6, 0.3), resnet=(0.5, 0.4)) for kind in CHANGES}
+
+
+@pytest.mark.parametrize(("kind", "value"), [("occlusion", 0.1), ("shuffling", -0.1)])
+def test_the_accuracy_that_is_kept_is_compared(kind, value):
+    tables = kept(resnet=(0.5, 0.4), vit=(0.6, 0.3), mixer=(0.9, 0.9))
+    claims = count(kind, tables, ["resnet", "vit", "mixer"])
+    name = f"msa_withstands_{kind}"
+    assert verdicts(claims) == {(name, "vit", "resnet"): (None, None, value > 0)}
+    row = claims.iloc[0]
+    assert row["measured_value"] == pytest.approx(value)
+    # Newcombe's, of two intervals from 0.03 below to 0.04 above.
+    ends = row[["ci_low", "ci_high"]].astype(float)
+    np.testing.assert_allclose(ends, [value - 0.05, value + 0.05], atol=1e-12)
+
+
+def test_nothing_that_is_kept_has_no_verdict():
+    tables = kept(resnet=(np.nan, np.nan), vit=(0.6, 0.3))
+    assert verdicts(count("occlusion", tables, ["resnet", "vit"])) == {
+        ("msa_withstands_occlusion", "vit", "resnet"): (None, None, None)
+    }

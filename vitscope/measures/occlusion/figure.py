@@ -1,0 +1,54 @@
+"""Accuracy while patches of images are dropped, or shuffled."""
+
+from collections.abc import Sequence
+
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import NullLocator
+
+from vitscope.drawing.figure import Member
+from vitscope.drawing.looks import REFERENCE
+from vitscope.drawing.panels import Panels, make_panels
+
+# Inches.
+_HEIGHT = 2.4
+
+
+def _draw(
+    table: pd.DataFrame, members: Sequence[Member], change: str, across: str
+) -> tuple[Panels, Axes]:
+    """Draw the accuracy of all models in one panel, from images as they are on, and chance."""
+    panels = make_panels(1)
+    panels.resize(height=_HEIGHT)
+    (axes,) = panels.axes
+    panels.legend.add_models(members)
+    shown = table[table["change"].isin(["none", change])]
+    for panel in panels.of_models_together(members, shown, [across]):
+        rows = panel.rows
+        panel.draw_interval(rows[across], 100 * rows["ci_low"], 100 * rows["ci_high"])
+        panel.draw_curve(rows[across], 100 * rows["accuracy"], **panel.look.curve)
+    for chance in sorted({*shown["chance"]}):
+        axes.axhline(100 * chance, **REFERENCE, zorder=1)
+        panels.legend.add_line("chance", REFERENCE)
+    axes.set_ylim(0, 100)
+    return panels, axes
+
+
+def plot(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
+    """Draw the accuracy by the share of the patches that are dropped."""
+    table = table.assign(percent=100 * table["share"])
+    panels, axes = _draw(table, members, "dropped", "percent")
+    axes.set_xlim(0, 100)
+    return panels.finish("Patches dropped (%)", "Accuracy (%)")
+
+
+def plot_shuffling(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
+    """Draw the accuracy by the grid whose patches are shuffled."""
+    panels, axes = _draw(table, members, "shuffled", "grid")
+    axes.set_xscale("log")
+    grids = sorted({*table.loc[table["change"] != "dropped", "grid"]})
+    axes.set_xticks(grids, [f"{grid}×{grid}" for grid in grids])
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.set_xlim(grids[0], grids[-1])
+    return panels.finish("Grid of patches that are shuffled", "Accuracy (%)")

@@ -1,0 +1,128 @@
+"""Occlusion and shuffling: accuracy while patches of images are dropped, or change their places.
+
+The table `occlusion`: one row per model and disturbance, and one for images as they are.
+
+Each image is cut into a grid of equal patches. Some of them become black, which is zero before
+normalization; or all of them are put in a random order. What is drawn depends on a seed, on the
+number of the draw and on the row of the image in its split, and on nothing else: all models whose
+images are cut alike get the same. Of one draw, the patches of a larger share are those of a smaller
+one and others. Of a share, patches are counted rounded down.
+
+`mean_kept` tells how much of its accuracy a model keeps: the mean accuracy over all shares that are
+dropped, or over all grids that are shuffled, divided by the accuracy on the images as they are.
+"""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from vitscope.errors import VitscopeError
+from vitscope.files.tables import Table
+from vitscope.measures.measure import (
+    Case,
+    FigureKind,
+    Given,
+    Measure,
+    bootstrap,
+    own_settings,
+    passes_of,
+)
+from vitscope.measures.occlusion.grids import grid_of, grids_of
+from vitscope.settings.section import setting
+
+if TYPE_CHECKING:
+    from vitscope.settings.study import Study
+
+TABLE = Table(
+    "occlusion",
+    {
+        "model": ("string", "model, as the study names it"),
+        "change": ("string", "what is done with patches: none, dropped or shuffled"),
+        "grid": ("int32", "how many patches lie along each side of an image"),
+        "dropped": ("int32", "how many patches are dropped"),
+        "share": ("float64", "how many these are, as a share of all patches"),
+        "images": ("int64", "number of images"),
+        "draws": ("int32", "number of draws for every image"),
+        "chance": ("float64", "accuracy of guessing: one over the number of classes"),
+        "accuracy": ("float64", "share of the images whose class is found, mean over draws"),
+        "ci_low": ("float64", "lower end of the 95 % bootstrap interval of it over images"),
+        "ci_high": ("float64", "upper end of the 95 % bootstrap interval of it over images"),
+        "mean_kept": ("float64", "share of its accuracy that is kept, in all rows of a change"),
+        "kept_low": ("float64", "lower end of the 95 % bootstrap interval of it over images"),
+        "kept_high": ("float64", "upper end of the 95 % bootstrap interval of it over images"),
+    },
+)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Patches of images that are dropped or shuffled."""
+
+    images: int | None = setting(
+        None, "How many images of the split are classified; null for all.", minimum=1
+    )
+    grid: int | None = setting(
+        None,
+        (
+            "How many patches lie along each side where some are dropped; null for as many as fit, "
+            "up to 14."
+        ),
+        minimum=2,
+    )
+    shares: list[float] = setting(
+        [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9],
+        "Which shares of the patches are dropped.",
+        items={"exclusiveMinimum": 0, "maximum": 1},
+        minItems=1,
+        uniqueItems=True,
+    )
+    shuffled_grids: list[int] | None = setting(
+        None,
+        (
+            "How many patches lie along each side where they are shuffled; null for all numbers "
+            "that fit, up to 14."
+        ),
+        items={"minimum": 2},
+        minItems=1,
+        uniqueItems=True,
+    )
+    draws: int = setting(5, "How often patches are drawn for every image.", minimum=1)
+    seed: int = setting(0, "Seed of the draws.", minimum=0)
+
+
+def choose_patches(case: Case) -> Given:
+    """Depend on the grids and draws, on which images there are, and how intervals are made."""
+    settings = own_settings(case)
+    chosen = {"images": settings.pop("images"), "seed": case.study.analysis.seed}
+    drawn = {key: settings.pop(key) for key in ("draws", "seed")}
+    return {"chosen": chosen, "cut": settings, "drawn": drawn, "bootstrap": bootstrap(case)}
+
+
+def count_views(case: Case) -> int:
+    """Count a pass of images as they are, and one for every draw of every disturbance."""
+    settings: Settings = case.settings
+    size = case.study.dataset_of(case.model).image_size
+    grids = grids_of(settings.shuffled_grids, size)
+    return 1 + (len(settings.shares) + len(grids)) * settings.draws
+
+
+def refuse_grids(measure: Measure, study: "Study") -> None:
+    """Refuse grids that images of a figure cannot be cut into."""
+    settings: Settings = measure.read_settings(study)
+    for model in study.models_of(measure.name):
+        size = study.dataset_of(model).image_size
+        try:
+            grid_of(settings.grid, size)
+            grids_of(settings.shuffled_grids, size)
+        except VitscopeError as error:
+            raise VitscopeError(f"{study.path}: models.{model}: {error}") from error
+
+
+MEASURE = Measure(
+    needs="model",
+    question="How networks classify",
+    figures={"occlusion": FigureKind(), "shuffling": FigureKind("shuffling")},
+    settings=Settings,
+    arguments=choose_patches,
+    takes=passes_of(count_views),
+    refuse=refuse_grids,
+)
