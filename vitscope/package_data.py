@@ -7,6 +7,7 @@ STYLE = PACKAGE / "drawing" / "style.mplstyle"
 PUBLISHED_POINTS = PACKAGE / "claims" / "published_points"
 CORRUPTION_PARAMETERS = PACKAGE / "corruptions" / "parameters.yaml"
 ALEXNET_ERRORS = PACKAGE / "corruptions" / "alexnet.csv"
+IMAGENET_CATEGORIES = PACKAGE / "data" / "imagenet_categories.csv"
 # Links to what a clone has elsewhere, so that it is there once; a wheel has the files themselves.
 BUNDLED_MODELS = PACKAGE / "bundled_models"
 

@@ -76,4 +76,5 @@ def read_published_of(
     if not published:
         return {}
     path = next(path for path in files if Path(path).name == published["file"])
-    return read_published(path, columns, published["series"], published["same_models"])
+    series = {name: name for name in published["others"]} | published["series"]
+    return read_published(path, columns, series, published["same_models"])

@@ -1,7 +1,8 @@
 """The official archive of a data set: where it is published, and whether a file is that archive.
 
 A source declares it as `archive` of its `SOURCE`: the `url` that is downloaded unless the study
-gives another, and the `files` that are official, by name, with their MD5 and size.
+gives another, and the `files` that are official, by name, with their MD5 and size. Where an archive
+is packed anew at each download, neither is known: its source checks what it holds.
 """
 
 from collections.abc import Mapping
@@ -19,8 +20,8 @@ class Official(NamedTuple):
 
     url: str
     file: str
-    md5: str
-    size: int
+    md5: str | None = None
+    size: int | None = None
 
 
 def find_official(archive: Mapping[str, Any], source: Mapping[str, Any], label: str) -> Official:
@@ -38,7 +39,7 @@ def find_official(archive: Mapping[str, Any], source: Mapping[str, Any], label: 
 def confirm(archive: Mapping[str, Any], source: Mapping[str, Any], path: Path) -> None:
     """Refuse a download that is not the official archive: it may come from a cache, unchecked."""
     expected = find_official(archive, source, str(path))
-    if md5_of(path) != expected.md5:
+    if expected.md5 is not None and md5_of(path) != expected.md5:
         raise VitscopeError(
             f"{path} is not the official archive {expected.file}, or is damaged: delete it, and if "
             f"it is a link what it leads to, and run again."

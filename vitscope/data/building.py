@@ -14,7 +14,7 @@ from vitscope.data.class_numbers import Numbering, list_classes, numbering
 from vitscope.data.counts import check_taken
 from vitscope.data.opening import open_source
 from vitscope.data.source import Sample, Source
-from vitscope.data.split import DIGEST, UNKNOWN_LABEL, select
+from vitscope.data.split import DIGEST, OUTPUTS, UNKNOWN_LABEL, select
 from vitscope.errors import VitscopeError
 from vitscope.files.pictures import as_pixels
 from vitscope.files.tensors import TensorWriter, row_sums
@@ -32,6 +32,7 @@ INTERPOLATIONS = {"bilinear": Image.Resampling.BILINEAR, "bicubic": Image.Resamp
 COVER = "cover"
 ROWS_PER_WRITE = 256
 NO_DIGEST = "0" * 64
+IMAGENET_CLASSES = 1000
 # The key in the metadata of what it takes to read images that are not stored, and what that is.
 UNSTORED = "unstored"
 READ_BY = ("source", "image_size", "resize", "interpolation")
@@ -48,10 +49,14 @@ def build(
     source = open_source(dataset["source"], split, download)
     settings = dataset["splits"][split]
     where = f"data.{name}.splits.{split}"
-    classes = numbering(where, source.classes, dataset)
+    outputs = _outputs(where, source, dataset)
+    ours = Numbering([*source.classes], None) if outputs else None
+    classes = ours or numbering(where, source.classes, dataset)
     check_taken(where, settings["images"], len(source))
     rows = select(len(source), settings["images"], settings["seed"])
     metadata = _metadata(name, dataset, split, source, classes)
+    if outputs:
+        metadata[OUTPUTS] = json.dumps(outputs)
     shape = (dataset.get("channels", 3), *height_and_width(dataset["image_size"]))
     if settings.get("stored", True):
         images = {"images": ("U8", (len(rows), *shape)), **numbers_of(len(rows), source.extra)}
@@ -115,6 +120,17 @@ def write_split(
                 images_of += np.bincount(values[values >= 0], minlength=classes)
         writer.amend(DIGEST, digest.hexdigest())
     return images_of
+
+
+def _outputs(where: str, source: Source, dataset: Mapping[str, Any]) -> list[list[int]] | None:
+    """Return which outputs of a network are of each class, of a source that has wider classes."""
+    outputs: list[list[int]] | None = getattr(source, "outputs", None)
+    if outputs is None or dataset["classes"] in (None, IMAGENET_CLASSES):
+        return outputs if dataset["classes"] else None
+    raise VitscopeError(
+        f"{where}: found {dataset['classes']} classes, allowed: {IMAGENET_CLASSES}, which the "
+        f"{len(outputs)} categories of this source are made of, or null."
+    )
 
 
 def _has_masks(source: Source) -> bool:

@@ -155,21 +155,29 @@ def read_names(where: str, path: Path) -> list[str]:
     return names
 
 
-def name_imagenet() -> list[str]:
-    """Return the names of ImageNet's classes, as timm has them; two of one name have their synsets.
+def imagenet_synsets() -> list[str]:
+    """Return the WordNet synsets of ImageNet's classes, in the order of their numbers."""
+    return _read_of_timm("imagenet_synsets.txt").split()
 
-    The files are read where they lie: importing timm takes seconds.
-    """
+
+def _read_of_timm(file: str) -> str:
     timm = find_spec("timm")
     if timm is None or timm.origin is None:
         raise VitscopeError(
             "The names of ImageNet's classes come with timm, which is not installed: install it, "
             "or give a file of names."
         )
-    folder = Path(timm.origin).parent / "data" / "_info"
-    lines = (folder / "imagenet_synset_to_lemma.txt").read_text(encoding="utf-8").splitlines()
+    return (Path(timm.origin).parent / "data" / "_info" / file).read_text(encoding="utf-8")
+
+
+def name_imagenet() -> list[str]:
+    """Return the names of ImageNet's classes, as timm has them; two of one name have their synsets.
+
+    The files are read where they lie: importing timm takes seconds.
+    """
+    lines = _read_of_timm("imagenet_synset_to_lemma.txt").splitlines()
     lemmas = dict(line.split("\t") for line in lines)
-    synsets = (folder / "imagenet_synsets.txt").read_text(encoding="utf-8").split()
+    synsets = imagenet_synsets()
     # Of several words for the same, the first.
     names = [lemmas[synset].partition(",")[0] for synset in synsets]
     shared = Counter(names)

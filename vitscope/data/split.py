@@ -24,6 +24,8 @@ Rows = slice | Sequence[int] | npt.NDArray[np.int64]
 UNKNOWN_LABEL = -1
 # The key in the metadata of the SHA-256 of all tensors, in the order in which they were written.
 DIGEST = "data_sha256"
+# The key of which outputs of a network are of each class, where these are not one each.
+OUTPUTS = "outputs"
 
 
 def select(count: int, images: int | None, seed: int | None) -> npt.NDArray[np.int64]:
@@ -52,6 +54,12 @@ class Split:
 
     def __len__(self) -> int:
         return len(self.labels)
+
+    @property
+    def outputs(self) -> list[list[int]] | None:
+        """Which outputs of a network are of each class, where these are not one each."""
+        found = self._file.metadata.get(OUTPUTS)
+        return None if found is None else json.loads(found)
 
     @property
     def shape(self) -> tuple[int, ...]:

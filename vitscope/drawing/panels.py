@@ -235,19 +235,22 @@ def make_panels_with_strips(count: int) -> tuple[Panels, Panels]:
     return diagrams, Panels(figure, below, columns, legend=diagrams.legend, titled=False)
 
 
-def make_row_panels(labels: Sequence[str], row_height: float, above: float = 0) -> Panels:
-    """Return two panels, one beside the other, with a row for each label from top to bottom.
+def make_row_panels(
+    labels: Sequence[str], row_height: float, above: float = 0, count: int = 2
+) -> Panels:
+    """Return two panels or three, side by side, with a row for each label from top to bottom.
 
     In inches: the height of a row, and what is needed above the panels.
     """
-    pair = make_panels(2)
-    pair.figure.set_figheight(_ROWS_AXES_HEIGHT + row_height * len(labels) + above)
-    for axes in pair.axes:
+    panels = make_panels(count)
+    panels.figure.set_figheight(_ROWS_AXES_HEIGHT + row_height * len(labels) + above)
+    for axes in panels.axes:
         axes.set_yticks(range(len(labels)), labels)
         axes.set_ylim(len(labels) - 0.4, -0.6)
         axes.tick_params(axis="y", length=0)
-    pair.axes[1].tick_params(labelleft=False)
-    return pair
+    for axes in panels.axes[1:]:
+        axes.tick_params(labelleft=False)
+    return panels
 
 
 def make_square_panels(

@@ -2,10 +2,12 @@
 
 from vitscope.jobs.job import Files, Job, Names, Resources, Study, Values
 from vitscope.jobs.measuring import values_of_measure, write_measured
+from vitscope.measures import registry
 
 
 def _values(study: Study, names: Names) -> Values:
-    return {**values_of_measure(study, names), "model": names["model"]}
+    by_label = registry.of(study).declared(names["measure"]).by_label
+    return {**values_of_measure(study, names), "model": names["model"], "by_label": by_label}
 
 
 JOB = Job(values=_values)
@@ -16,8 +18,10 @@ def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> 
     from vitscope.files.tables import read_metadata
     from vitscope.jobs.opening import open_images
     from vitscope.measures.given import OnPredictions
-    from vitscope.networks.running.prediction_table import read_labelled
+    from vitscope.networks.running.prediction_table import PREDICTIONS, read_labelled
 
     predictions, images = inputs["predictions"], open_images(inputs["images"])
-    given = OnPredictions(values["model"], read_labelled(predictions, images), images)
+    by_label = values["by_label"]
+    found = read_labelled(predictions, images) if by_label else PREDICTIONS.read(predictions)
+    given = OnPredictions(values["model"], found, images)
     write_measured(values, given, outputs["table"], read_metadata(predictions))

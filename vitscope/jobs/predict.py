@@ -56,7 +56,7 @@ def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> 
     batches = images.batches(rows, values["batch_size"], settings["mean"], settings["std"])
     network = open_network(checkpoint, settings, resources.count)
     device = open_device(values["device"])
-    predictions = predict(network, batches, labels, device)
+    predictions = predict(network, batches, labels, device, images.outputs)
     # Where labels are no truth, or unknown, predictions that differ tell nothing.
     are_truth = values["labels_are_truth"] and (labels >= 0).all()
     warnings = warn_about_labels(values["model"], images, predictions) if are_truth else []

@@ -51,15 +51,17 @@ class FigureKind:
     that a figure of the kind has besides, all of which may be left out. `beside` are the tables
     that it needs beside the measure's own. `published` are the columns of a file of published
     points that it can show; none if empty. They are `for_claims` where claims alone are compared
-    with the points. `snapshots` tells whether a figure of this kind says which moments of training
-    it shows. A figure `by_epoch` shows each model at several of them, as models of their own. The
-    registry fills in `measure` and `plot`. `text` is the caption where no file has it.
+    with the points; with `others`, they may be of none of its models. `snapshots` tells whether a
+    figure of this kind says which moments of training it shows. A figure `by_epoch` shows each
+    model at several of them, as models of their own. The registry fills in `measure` and `plot`.
+    `text` is the caption where no file has it.
     """
 
     suffix: str = ""
     beside: tuple[str, ...] = ()
     published: frozenset[str] = frozenset()
     for_claims: bool = False
+    others: bool = False
     snapshots: bool = False
     by_epoch: bool = False
     drawn_by: str = ""
@@ -262,6 +264,8 @@ class Measure:
     reads_attention: bool = False
     # Whether it is about features, although it runs a model: it needs no classes.
     about_features: bool = False
+    # Whether it compares predictions with labels, and is refused for images without.
+    by_label: bool = True
     # Whether its settings say the split of its images.
     own_split: bool = False
     # Seconds for a GB of latents, for a measure of these: docs/scale.md has them.

@@ -12,6 +12,7 @@ from vitscope.data.image_rows import shard_rows
 from vitscope.files.arrays import Array
 from vitscope.files.pictures import as_picture
 from vitscope.measures.given import OnModel
+from vitscope.networks.running.predictions import decide_among
 
 
 class Shown(NamedTuple):
@@ -41,7 +42,8 @@ def name_class(given: OnModel, returned: Any) -> dict[str, Any]:
     """
     if given.settings["classes"] is None:
         return {"class_name": None, "confidence": None}
-    probability = returned[0].double().softmax(0)
+    logits = decide_among(returned[:1], given.images.outputs)
+    probability = logits[0].double().softmax(0)
     number, names = int(probability.argmax()), given.images.classes
     # Of a data set without classes, or with others, there are no names.
     name = names[number] if len(names) == len(probability) else str(number)

@@ -557,7 +557,15 @@ class Published:
         "the mean and deviation of the published figure, so that values can be compared; "
         "otherwise only shapes can.",
     )
-    series: dict[str, str] = required("The published series of each model.", minProperties=1)
+    series: dict[str, str] = setting(
+        {}, "The published series of each model, of some or all.", minProperties=1
+    )
+    others: list[str] = setting(
+        [],
+        "Further series, of none of the models, as `people`, for figures of the kind "
+        "`shape_texture`.",
+        items={"minLength": 1},
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

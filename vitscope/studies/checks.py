@@ -188,6 +188,16 @@ def _check_published(study: Study, key: str, figure: Figure, published: Publishe
         )
     if published.file not in curves:
         raise unknown(path, f"{key}.file", published.file, curves)
+    if not published.series and not published.others:
+        raise VitscopeError(f"{path}: {key}: the key 'series' is missing: add it.")
+    if published.others and not (kind and kind.others):
+        raise VitscopeError(
+            f"{path}: {key}.others: found {quoted(published.others[0])}, allowed: none for figures "
+            f"of the kind '{figure.kind}', which show the published series of their models."
+        )
+    for series in published.others:
+        if series not in curves[published.file]:
+            raise unknown(path, f"{key}.others", series, curves[published.file])
     for model, series in published.series.items():
         if model not in figure.models:
             raise unknown(path, f"{key}.series", model, figure.models)

@@ -5,6 +5,8 @@ import pandas as pd
 import pytest
 
 from tests.helpers.claims import blocks, count, verdicts
+from vitscope.claims.published import read_published
+from vitscope.package_data import PUBLISHED_POINTS
 
 
 def shape(**values: tuple[float, float, float]) -> dict[str, pd.DataFrame]:
@@ -37,8 +39,31 @@ EXAMPLES = {"shape_texture": shape(vit=(0.7, 0.6, 0.8), resnet=(0.4, 0.3, 0.5))}
 def test_shape_biases_are_compared(vit, value, holds):
     tables = shape(vit=vit, resnet=(0.4, 0.35, 0.45), mixer=(0.9, 0.8, 1.0))
     claims = count("shape_texture", tables, ["mixer", "resnet", "vit"])
+    claims = claims[claims["claim"] == "msa_goes_by_shape"]
     assert list(verdicts(claims)) == [("msa_goes_by_shape", "vit", "resnet")]
     (row,) = claims.astype(object).where(claims.notna(), None).to_dict("records")
     assert row["measured_value"] == (None if value is None else pytest.approx(value))
     assert row["holds"] == holds
     assert (row["measured_count"], row["measured_total"]) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("resnet", "value", "holds"),
+    [
+        ((0.22, 0.19, 0.25), 0.56, "yes"),
+        ((0.45, 0.39, 0.51), 0.1, "undecided"),
+        ((0.8, 0.77, 0.83), -0.6, "no"),
+        ((0.22, np.nan, np.nan), 0.56, "yes, without an interval"),
+    ],
+)
+def test_convs_go_by_texture(resnet, value, holds):
+    published = read_published(
+        PUBLISHED_POINTS / "cue_conflict.csv", {"decisions"}, {"resnet": "ResNet-50"}
+    )
+    tables = shape(vit=(0.7, 0.6, 0.8), resnet=resnet)
+    claims = count("shape_texture", tables, ["resnet", "vit"], published)
+    (row,) = claims[claims["claim"] == "convs_go_by_texture"].to_dict("records")
+    assert row["model"] == "resnet"
+    assert row["measured_value"] == pytest.approx(value)
+    assert row["holds"] == holds
+    assert row["published_value"] == pytest.approx((572 - 162) / (162 + 572))

@@ -13,7 +13,12 @@ from scipy.stats import binomtest, bootstrap
 from tests.helpers.splits import built, shapes
 from vitscope.errors import VitscopeError
 from vitscope.jobs.tables import find_table
-from vitscope.measures.classification.compute_shape_texture import cues, measure, shape_biases
+from vitscope.measures.classification.compute_shape_texture import (
+    CONSISTENCY,
+    cues,
+    measure,
+    shape_biases,
+)
 from vitscope.measures.given import OnPredictions
 
 CLASSES = ["disk", "ring", "star", "heart"]
@@ -88,7 +93,8 @@ def test_bounds(images: int, shape_share: float, texture_share: float, seed: int
 
 def test_where_nothing_is_decided_there_is_no_bias(tmp_path: Path) -> None:
     table = measured([3, 3, 3], [0, 0, 1], [1, 2, 2])
-    find_table("shape_texture").write(table.assign(model="vit"), tmp_path / "table")
+    columns = {"model": "vit", **dict.fromkeys(CONSISTENCY, np.nan)}
+    find_table("shape_texture").write(table.assign(**columns), tmp_path / "table")
     back = find_table("shape_texture").read(tmp_path / "table")
     assert back["shape_accuracy"].eq(0).all()
     assert back[["shape_bias", "ci_low", "ci_high"]].isna().all(axis=None)
@@ -124,7 +130,8 @@ def test_a_job_compares_predictions_with_the_cues(tmp_path: Path) -> None:
     np.testing.assert_array_equal(shape, images.labels[5:100])
     assert (shape != texture).all()
     expected = shape_biases(prediction, shape, texture, images.classes, 100, 3)
-    pd.testing.assert_frame_equal(table, expected.assign(model="vit"), check_exact=True)
+    expected = expected.assign(model="vit", **dict.fromkeys(CONSISTENCY, np.nan))
+    pd.testing.assert_frame_equal(table, expected, check_exact=True)
     find_table("shape_texture").write(table, tmp_path / "table.parquet")
 
 

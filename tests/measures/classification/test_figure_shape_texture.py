@@ -3,6 +3,9 @@ import pandas as pd
 import pytest
 
 from tests.helpers.drawing import RESNET, VIT
+from vitscope.claims.published import read_published
+from vitscope.measures.registry import kinds
+from vitscope.package_data import PUBLISHED_POINTS
 
 MEMBERS = (RESNET, VIT)
 
@@ -21,6 +24,9 @@ def measured(model: str, shape: float, texture: float) -> pd.DataFrame:
             "shape_bias": bias,
             "ci_low": bias - 0.02,
             "ci_high": bias + 0.03,
+            "consistency": np.nan,
+            "consistency_low": np.nan,
+            "consistency_high": np.nan,
         }
     )
 
@@ -61,3 +67,29 @@ def test_a_model_that_decides_for_neither_has_no_marker(drawn_from):
     figure = drawn_from("shape_texture", {"shape_texture": lost}, MEMBERS[:1])
     assert [bar.get_width() for bar in figure.axes[0].patches] == [0, 0, 1]
     assert np.isnan(figure.axes[1].lines[-1].get_xdata()).all()
+
+
+def test_people_and_published_networks_stand_below(drawn_from):
+    path = PUBLISHED_POINTS / "cue_conflict.csv"
+    columns = kinds()["shape_texture"].published
+    others = {name: name for name in ("people", "ResNet-50")}
+    published = read_published(path, columns, others)
+    figure = drawn_from("shape_texture", {"shape_texture": ALL}, MEMBERS, published)
+    decisions, bias, consistency = figure.axes
+    assert [label.get_text() for label in decisions.get_yticklabels()][2:] == [*others]
+    widths = [bar.get_width() for bar in decisions.patches[9:12]]
+    assert widths == pytest.approx([162 / 1200, 572 / 1200, 466 / 1200])
+    # Ticks of 16 categories, then the marker of all.
+    *_, ticks, marker = bias.lines
+    assert len(ticks.get_xdata()) == 16
+    assert marker.get_xydata().tolist() == [[162 / 734, 3]]
+    shown = [line.get_xydata()[0].tolist() for line in consistency.lines[:-1]]
+    assert shown[2:] == [[pytest.approx(0.331, abs=5e-4), 2], [pytest.approx(0.067, abs=5e-4), 3]]
+
+
+def test_consistency_has_its_interval(drawn_from):
+    values = {"consistency": 0.2, "consistency_low": 0.1, "consistency_high": 0.4}
+    figure = drawn_from("shape_texture", {"shape_texture": ALL.assign(**values)}, MEMBERS)
+    assert len(figure.axes) == 3
+    (segment,) = figure.axes[2].collections[0].get_segments()
+    assert segment.tolist() == [[0.1, 0], [0.4, 0]]

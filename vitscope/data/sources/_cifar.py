@@ -1,12 +1,8 @@
 """The official CIFAR archives, read without unpacking them to disk or running what they hold."""
 
-import gzip
-import io
-import tarfile
-import zlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,14 +11,13 @@ from PIL import Image
 
 from vitscope.data.archives import confirm
 from vitscope.data.source import Sample, no_such_split
-from vitscope.errors import VitscopeError, quoted
+from vitscope.data.sources._tar import content_of, members_of, opened_tar
+from vitscope.errors import VitscopeError
 from vitscope.files.whole import sha256_of
 
 SPLITS = ("train", "test")
 SIDE = 32
 PIXELS = 3 * SIDE * SIDE
-LARGEST_MEMBER = 200_000_000
-LARGEST_ARCHIVE = 400_000_000
 
 Pixels = npt.NDArray[np.uint8]
 Labels = npt.NDArray[np.int64]
@@ -104,50 +99,17 @@ class Cifar:
             yield Sample(Image.fromarray(np.ascontiguousarray(pixels)), int(self._labels[index]))
 
 
-class _Bounded(gzip.GzipFile):
-    """A compressed archive that is refused once it expands to more than an official one."""
-
-    def _check(self, end: int) -> None:
-        if end > LARGEST_ARCHIVE:
-            raise ValueError(f"it holds more than {LARGEST_ARCHIVE} bytes, as no official one does")
-
-    def read(self, size: int | None = -1) -> bytes:
-        # No size, or one below 0, asks for all.
-        wanted = LARGEST_ARCHIVE + 1 if size is None or size < 0 else size
-        self._check(self.tell() + wanted)
-        return super().read(wanted)
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        self._check(offset)
-        return super().seek(offset, whence)
-
-
-def _open_archive(path: Path) -> tarfile.TarFile:
-    with path.open("rb") as file:
-        compressed = file.read(2) == b"\x1f\x8b"
-    if not compressed:
-        return tarfile.open(path, "r:")
-    return tarfile.open(fileobj=_Bounded(path), mode="r:")
-
-
 def _read_members(kind: str, path: Path, split: str, layouts: Layouts) -> tuple[str, list[bytes]]:
     """Return the name of the archive and the members of a split; nothing is written anywhere."""
     by_folder = {layout.folder: name for name, layout in layouts.items()}
     found: dict[str, bytes] = {}
     archive = None
-    try:
-        with _open_archive(path) as tar:
-            for member in tar:
-                _check_member(path, member)
-                folder, _, name = member.name.partition("/")
-                archive = by_folder.get(folder, archive)
-                if archive is not None and name in layouts[archive].members(split):
-                    found[name] = _content(tar, member)
-    except (tarfile.TarError, EOFError, OSError, ValueError, OverflowError, zlib.error) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise VitscopeError(
-            f"{path} cannot be read as a tar archive ({reason}): get it again or correct the path."
-        ) from error
+    with opened_tar(path) as tar:
+        for member in members_of(tar, path):
+            folder, _, name = member.name.partition("/")
+            archive = by_folder.get(folder, archive)
+            if archive is not None and name in layouts[archive].members(split):
+                found[name] = content_of(tar, member)
     wanted = layouts[archive].members(split) if archive is not None else ()
     if archive is None or set(wanted) - set(found):
         lacks = ", ".join(name for name in wanted if name not in found) or "their folder"
@@ -156,23 +118,3 @@ def _read_members(kind: str, path: Path, split: str, layouts: Layouts) -> tuple[
             f"lacks {lacks}."
         )
     return archive, [found[name] for name in wanted]
-
-
-def _content(tar: tarfile.TarFile, member: tarfile.TarInfo) -> bytes:
-    file = tar.extractfile(member)
-    return b"" if file is None else file.read()
-
-
-def _check_member(path: Path, member: tarfile.TarInfo) -> None:
-    """Refuse a member that no official archive has, or that could reach out of its folder."""
-    inside = PurePosixPath(member.name)
-    if inside.is_absolute() or ".." in inside.parts or not (member.isfile() or member.isdir()):
-        raise VitscopeError(
-            f"{path} holds {quoted(member.name)}, which is a link or leaves the folder of the "
-            f"archive: do not use it, and get the official archive."
-        )
-    if not 0 <= member.size <= LARGEST_MEMBER:
-        raise VitscopeError(
-            f"{path} holds {quoted(member.name)} of {member.size} bytes, more than any official "
-            f"archive: do not use it, and get the official archive."
-        )

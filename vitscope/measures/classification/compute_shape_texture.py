@@ -9,10 +9,12 @@ from vitscope.claims.chance import with_width
 from vitscope.data.split import Split
 from vitscope.errors import VitscopeError
 from vitscope.files.arrays import Array
+from vitscope.measures.classification.decisions import read_people
 from vitscope.measures.given import OnPredictions
 from vitscope.measures.intervals import TAILS, bootstrap_means
 
 ALL = "all"
+CONSISTENCY = ("consistency", "consistency_low", "consistency_high")
 
 
 def cues(images: Split, rows: Sequence[int]) -> tuple[Array, Array]:
@@ -99,10 +101,53 @@ def _bias_interval(found: Array, resamples: int, seed: int) -> tuple[float, floa
     return with_width((float(low), float(high)), by_shape, by_either)
 
 
+def consistencies(
+    says_shape: Array,
+    people: Array,
+    shape: Array,
+    classes: Sequence[str],
+    resamples: int,
+    seed: int,
+) -> pd.DataFrame:
+    """Return the error consistency with people, over all images and for each shape.
+
+    It is the mean over people of Cohen's kappa of whether the model and the person name the shape
+    of an image: of (N,) and (people, N), of all images, also those whose cues agree.
+    """
+    values = np.column_stack([says_shape, people.T, (people & says_shape).T]).astype(np.float64)
+    rows = []
+    for name, chosen in _groups(shape, classes):
+        resampled = _kappa(bootstrap_means(values[chosen], resamples, seed))
+        known = len(chosen) > 1 and np.isfinite(resampled).any()
+        ends = np.nanpercentile(resampled, TAILS) if known else (np.nan, np.nan)
+        kappa = _kappa(values[chosen].mean(axis=0, keepdims=True))[0]
+        rows.append((name, kappa, *ends))
+    return pd.DataFrame(rows, columns=["class_name", *CONSISTENCY])
+
+
+def _kappa(means: Array) -> Array:
+    """Return the mean of Cohen's kappa, from the shares of the model, of people, and of both.
+
+    With a person for whom chance alone decides, as both are always right, it is not known.
+    """
+    ours, (people, both) = means[:, :1], np.split(means[:, 1:], 2, axis=1)
+    by_chance = ours + people - 2 * ours * people
+    kappa = 2 * (both - ours * people) / np.where(by_chance > 0, by_chance, np.nan)
+    result: Array = kappa.mean(axis=1)
+    return result
+
+
 def measure(given: OnPredictions, resamples: int, seed: int) -> pd.DataFrame:
-    """Return how often a model decides by shape and by texture."""
+    """Return how often a model decides by shape and by texture, and if it errs as people do."""
     predictions, images = given.predictions, given.images
-    shape, texture = cues(images, predictions["image"].to_list())
+    rows = predictions["image"].to_list()
+    shape, texture = cues(images, rows)
     prediction = predictions["prediction"].to_numpy()
     table = shape_biases(prediction, shape, texture, images.classes, resamples, seed)
-    return table.assign(model=given.model)
+    table = table.assign(model=given.model)
+    decisions = images.metadata.get("decisions")
+    if decisions is None:
+        return table.assign(**dict.fromkeys(CONSISTENCY, np.nan))
+    people = read_people(decisions)[:, images.column("index")[rows]]
+    alike = consistencies(prediction == shape, people, shape, images.classes, resamples, seed)
+    return table.merge(alike, on="class_name", how="left", validate="1:1")

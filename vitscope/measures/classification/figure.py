@@ -36,6 +36,7 @@ from vitscope.drawing.panels import (
     make_panels_with_strips,
     make_row_panels,
 )
+from vitscope.measures.classification.decisions import count_decisions, letters_of
 
 # Models: the published points of one stand below its measured ones, or to the right of them.
 _BELOW, _BESIDE = 0.3, 0.2
@@ -272,21 +273,61 @@ def _draw_bias(
     axes.plot(whole["shape_bias"], height, linestyle="", **look.line, clip_on=False, zorder=3)
 
 
-def plot_shape_texture(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
-    """Draw a row per model: left what it goes by, right the share of shape in those decisions."""
-    panels = make_row_panels([member.label for member in members], 0.2)
-    decisions, bias = panels.axes
+def _draw_consistency(axes: Axes, whole: pd.Series, height: int, look: Look) -> None:
+    axes.hlines(
+        height,
+        whole["consistency_low"],
+        whole["consistency_high"],
+        color=look.color,
+        linewidth=INTERVAL_WIDTH,
+    )
+    axes.plot(whole["consistency"], height, linestyle="", **look.line, clip_on=False, zorder=3)
+
+
+def _draw_published_decisions(panels: Panels, theirs: Published, height: int) -> None:
+    """Draw what people or a published network went by, as the measured models are drawn."""
+    decisions, bias, *beside = panels.axes
+    found, look = count_decisions(letters_of(theirs.points["decisions"])), Look(GRAY, "o")
+    whole, classes = found.iloc[0], found.iloc[1:]
+    _draw_decisions(decisions, whole, height)
+    bias.plot(classes["shape_bias"], [height] * len(classes), color=look.color, **TICK)
+    bias.plot(whole["shape_bias"], height, linestyle="", **look.hollow, clip_on=False, zorder=3)
+    for axes in beside:
+        mean = theirs.points["consistency"].mean()
+        axes.plot(mean, height, linestyle="", **look.hollow, clip_on=False, zorder=3)
+    panels.legend.add_marker("published", look.hollow)
+
+
+def plot_shape_texture(
+    table: pd.DataFrame, members: Sequence[Member], published: Mapping[str, Published]
+) -> Figure:
+    """Draw a row per model: left what it goes by, then the share of shape in those decisions.
+
+    Where people were asked about the images, a panel on the right shows who errs as they do. Rows
+    below are of people and networks as published.
+    """
+    known = bool(published) or table["consistency"].notna().any()
+    labels = [*(member.label for member in members), *(each.series for each in published.values())]
+    panels = make_row_panels(labels, 0.2, count=3 if known else 2)
+    decisions, bias, *beside = panels.axes
     bias.axvline(0.5, **REFERENCE)
     for height, member in enumerate(members):
         whole, classes = _split_rows(table, member.model)
         _draw_decisions(decisions, whole, height)
         _draw_bias(bias, whole, classes, height, look_of(member.family))
-    decisions.set(xlim=(0, 1), xlabel="Share of images told by")
-    bias.set(xlim=(0, 1), xlabel="Shape bias")
+        for axes in beside:
+            _draw_consistency(axes, whole, height, look_of(member.family))
     for name, color in CUE_COLORS.items():
         panels.legend.add_shade(name, color, 1)
     all_images = {"color": GRAY, "marker": "o", "linewidth": INTERVAL_WIDTH}
     panels.legend.add_line(f"all images, {INTERVAL}", all_images)
     panels.legend.add_line("images of one shape", {"color": GRAY, **TICK})
+    for height, theirs in enumerate(published.values(), len(members)):
+        _draw_published_decisions(panels, theirs, height)
+    decisions.set(xlim=(0, 1), xlabel="Share of images told by")
+    bias.set(xlim=(0, 1), xlabel="Shape bias")
+    for axes in beside:
+        axes.axvline(0, **REFERENCE)
+        axes.set_xlabel("Error consistency with people")
     panels.legend.draw(panels.figure)
     return panels.figure

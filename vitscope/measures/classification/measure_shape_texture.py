@@ -6,6 +6,10 @@ Images whose shape and texture belong to one class are left out. An image is dec
 the class of the shape is predicted. The interval resamples images, and so both shares together;
 resamples without a decision for either cue are left out. It is null for a single image. A class has
 a row if it is the shape of an image.
+
+Of images that people were asked about, `cue_conflict`, the error consistency of Geirhos et al.
+(2020) is the mean over people of Cohen's kappa of whether the model and the person name the shape
+of an image, over all images, also those whose cues agree: 0 is chance, 1 the same errors.
 """
 
 from dataclasses import dataclass
@@ -31,6 +35,9 @@ TABLE = Table(
         "shape_bias": ("float64", "share of shape in decisions for either; null if none is"),
         "ci_low": ("float64", "lower end of the 95 % bootstrap interval of the shape bias"),
         "ci_high": ("float64", "upper end of the 95 % bootstrap interval of the shape bias"),
+        "consistency": ("float64", "error consistency with people; null if none were asked"),
+        "consistency_low": ("float64", "lower end of its 95 % bootstrap interval"),
+        "consistency_high": ("float64", "upper end of its 95 % bootstrap interval"),
     },
 )
 
@@ -41,7 +48,8 @@ class Settings:
 
     split: str = setting(
         "conflict",
-        "The split of the data set, whose images say `shape` and `texture`; `shapes32` has one.",
+        "The split of the data set, whose images say `shape` and `texture`: `shapes32` has one, "
+        "`cue_conflict` no other.",
     )
     images: int | None = setting(
         None, "How many images of the split are classified; null for all.", minimum=1
@@ -69,9 +77,12 @@ def refuse_split(measure: Measure, study: "Study") -> None:
 MEASURE = Measure(
     needs="predictions",
     question="How networks classify",
-    figures={"shape_texture": FigureKind()},
+    figures={
+        "shape_texture": FigureKind(published=frozenset({"decisions", "consistency"}), others=True)
+    },
     settings=Settings,
     arguments=bootstrap,
+    by_label=False,
     own_split=True,
     refuse=refuse_split,
 )

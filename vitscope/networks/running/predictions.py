@@ -1,6 +1,7 @@
 """Predictions: what a model says of each image, from which all of its scores follow."""
 
-from collections.abc import Iterable
+import math
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -37,13 +38,30 @@ def scores_of_images(logits: Tensor, labels: Tensor) -> dict[str, Tensor]:
     }
 
 
+def decide_among(logits: Tensor, outputs: Sequence[Sequence[int]] | None) -> Tensor:
+    """Return the logits of wider classes, each of several `outputs`, from (N, outputs) logits.
+
+    A class has the mean of the probabilities of its outputs, as in Geirhos et al. (2019), so that
+    one of many outputs is no likelier for that. Without `outputs`, logits are what they are.
+    """
+    if outputs is None:
+        return logits
+    log_probability = logits.double().log_softmax(1)
+    means = [log_probability[:, [*each]].logsumexp(1) - math.log(len(each)) for each in outputs]
+    return torch.stack(means, dim=1)
+
+
 def predict(
     model: nn.Module,
     batches: Iterable[Tensor],
     labels: npt.NDArray[np.int64],
     device: torch.device | None = None,
+    outputs: Sequence[Sequence[int]] | None = None,
 ) -> pd.DataFrame:
-    """Classify all images of `batches`, and return a row of scores for each."""
+    """Classify all images of `batches`, and return a row of scores for each.
+
+    `outputs` are those of the network for each class, where these are not one each.
+    """
     model = model.eval().to(device)
     scores: list[pd.DataFrame] = []
     first = 0
@@ -52,7 +70,7 @@ def predict(
             logits = model(batch.to(device)).cpu()
             _check_finite(model, logits, first)
             truth = torch.from_numpy(labels[first : first + len(batch)])
-            columns = scores_of_images(logits, truth.clamp_min(0))
+            columns = scores_of_images(decide_among(logits, outputs), truth.clamp_min(0))
             found = pd.DataFrame({key: value.numpy() for key, value in columns.items()})
             scores.append(_without_unknown(found, truth.numpy() < 0))
             first += len(batch)

@@ -1,0 +1,79 @@
+"""Official archives of tar, read without unpacking them to disk, and no further than is safe."""
+
+import gzip
+import io
+import tarfile
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path, PurePosixPath
+
+from vitscope.errors import VitscopeError, quoted
+
+LARGEST_MEMBER = 200_000_000
+LARGEST_ARCHIVE = 400_000_000
+
+
+class _Bounded(gzip.GzipFile):
+    """A compressed archive that is refused once it expands to more than an official one."""
+
+    def _check(self, end: int) -> None:
+        if end > LARGEST_ARCHIVE:
+            raise ValueError(f"it holds more than {LARGEST_ARCHIVE} bytes, as no official one does")
+
+    def read(self, size: int | None = -1) -> bytes:
+        # No size, or one below 0, asks for all.
+        wanted = LARGEST_ARCHIVE + 1 if size is None or size < 0 else size
+        self._check(self.tell() + wanted)
+        return super().read(wanted)
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        self._check(offset)
+        return super().seek(offset, whence)
+
+
+@contextmanager
+def opened_tar(path: Path) -> Iterator[tarfile.TarFile]:
+    """Open an archive; what fails while it is open, because of its bytes, is one sentence."""
+    try:
+        with path.open("rb") as file:
+            compressed = file.read(2) == b"\x1f\x8b"
+        if not compressed:
+            with tarfile.open(path, "r:") as tar:
+                yield tar
+            return
+        with tarfile.open(fileobj=_Bounded(path), mode="r:") as tar:
+            yield tar
+    except (tarfile.TarError, EOFError, OSError, ValueError, OverflowError, zlib.error) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise VitscopeError(
+            f"{path} cannot be read as a tar archive ({reason}): get it again or correct the path."
+        ) from error
+
+
+def members_of(tar: tarfile.TarFile, path: Path) -> Iterator[tarfile.TarInfo]:
+    """Yield the members of an archive, each of which was checked."""
+    for member in tar:
+        _check_member(path, member)
+        yield member
+
+
+def content_of(tar: tarfile.TarFile, member: tarfile.TarInfo) -> bytes:
+    """Return the bytes of a member."""
+    file = tar.extractfile(member)
+    return b"" if file is None else file.read()
+
+
+def _check_member(path: Path, member: tarfile.TarInfo) -> None:
+    """Refuse a member that no official archive has, or that could reach out of its folder."""
+    inside = PurePosixPath(member.name)
+    if inside.is_absolute() or ".." in inside.parts or not (member.isfile() or member.isdir()):
+        raise VitscopeError(
+            f"{path} holds {quoted(member.name)}, which is a link or leaves the folder of the "
+            f"archive: do not use it, and get the official archive."
+        )
+    if not 0 <= member.size <= LARGEST_MEMBER:
+        raise VitscopeError(
+            f"{path} holds {quoted(member.name)} of {member.size} bytes, more than any official "
+            f"archive: do not use it, and get the official archive."
+        )

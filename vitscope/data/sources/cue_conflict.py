@@ -1,0 +1,112 @@
+"""Stimuli whose shape and texture show different classes, of Geirhos et al. (2019).
+
+Of 1,280 photographs of 16 categories, 80 of each, the texture was replaced by that of another
+photograph, in 80 cases one of the same category. The authors publish them, by CC BY 4.0, among much
+else in one repository, which is packed anew at each download: so the images themselves are checked.
+"""
+
+import csv
+import io
+import re
+from collections.abc import Iterator, Mapping
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from vitscope.data.archives import confirm
+from vitscope.data.class_numbers import imagenet_synsets
+from vitscope.data.source import Sample, no_such_split
+from vitscope.data.sources._tar import content_of, members_of, opened_tar
+from vitscope.data.split import UNKNOWN_LABEL
+from vitscope.errors import VitscopeError
+from vitscope.files.images import decode_image
+from vitscope.package_data import IMAGENET_CATEGORIES
+
+SOURCE: dict[str, Any] = {
+    "meaning": "the cue-conflict stimuli of Geirhos et al. (2019), downloaded and checked, or a "
+    "`path` to an archive of the authors' repository",
+    "shared": ("path", "url"),
+    "archive": {
+        "url": "https://github.com/rgeirhos/texture-vs-shape/archive/"
+        "ccd0c01d42c0a8a834e90ec141e7f24fa915dc23.tar.gz",
+        "files": {"ccd0c01d42c0a8a834e90ec141e7f24fa915dc23.tar.gz": {}},
+    },
+}
+
+SPLIT = "conflict"
+FOLDER = "stimuli/style-transfer-preprocessed-512/"
+# What `sha256sum */*.png | sha256sum` says in that folder, names in the order of their bytes.
+DIGEST = "cc5d62247c2b2eb4bdf11db894390acb92603702fa8ba53714bdff1f5a14e681"
+# The file of published points that says what people and networks took these images for.
+DECISIONS = "cue_conflict.csv"
+_NAME = re.compile(r"([a-z]+)/\1\d+-([a-z]+)\d+\.png")
+
+
+def open_split(source: Mapping[str, Any], split: str, file: Path) -> "CueConflict":
+    """Open the stimuli, which are one split."""
+    if split != SPLIT:
+        raise no_such_split("cue_conflict", split, [SPLIT])
+    if "path" not in source:
+        confirm(SOURCE["archive"], source, file)
+    return CueConflict(file)
+
+
+def read_categories() -> dict[str, list[int]]:
+    """Return the 16 categories, in order, and which of ImageNet's classes are of each."""
+    number = {synset: each for each, synset in enumerate(imagenet_synsets())}
+    with IMAGENET_CATEGORIES.open(encoding="utf-8", newline="") as file:
+        rows = [*csv.DictReader(file)]
+    return {row["category"]: [number[each] for each in row["synsets"].split()] for row in rows}
+
+
+class CueConflict:
+    """The stimuli, in the order of their names.
+
+    Their labels are unknown: neither cue is the truth. A network that tells ImageNet's classes
+    apart decides among the categories by its `outputs` for the classes of each.
+    """
+
+    extra = ("shape", "texture")
+
+    def __init__(self, path: Path) -> None:
+        self._files = _read_stimuli(path)
+        categories = read_categories()
+        self.classes, self.outputs = [*categories], [*categories.values()]
+        number = {name: each for each, name in enumerate(self.classes)}
+        cues = (_NAME.fullmatch(name) for name in self._files)
+        self._cues = [tuple(number[each] for each in found.groups()) for found in cues if found]
+        self.provenance = {
+            "source": "cue_conflict",
+            "source_listing_sha256": DIGEST,
+            "decisions": DECISIONS,
+        }
+
+    def __len__(self) -> int:
+        return len(self._files)
+
+    def samples(self, indices: npt.NDArray[np.int64]) -> Iterator[Sample]:
+        """Yield images with the categories of their shape and their texture."""
+        names = [*self._files]
+        for index in indices:
+            image = decode_image(io.BytesIO(self._files[names[index]]), names[index])
+            yield Sample(image, UNKNOWN_LABEL, self._cues[index])
+
+
+def _read_stimuli(path: Path) -> dict[str, bytes]:
+    """Return the files of the stimuli by their names, and refuse any others."""
+    found: dict[str, bytes] = {}
+    with opened_tar(path) as tar:
+        for member in members_of(tar, path):
+            _, folder, name = member.name.rpartition(FOLDER)
+            if folder and _NAME.fullmatch(name):
+                found[name] = content_of(tar, member)
+    lines = [f"{sha256(found[name]).hexdigest()}  {name}\n" for name in sorted(found)]
+    if sha256("".join(lines).encode()).hexdigest() != DIGEST:
+        raise VitscopeError(
+            f"{path} does not hold the 1,280 cue-conflict stimuli as they were published in "
+            f"{FOLDER[:-1]}: get the archive again, or leave out `path`."
+        )
+    return {name: found[name] for name in sorted(found)}
