@@ -120,6 +120,14 @@ SHARE_STYLES: dict[str, dict[str, Any]] = {
     for kind, marker in {"msa": "o", "mlp": "v", "conv": "D"}.items()
 }
 
+# What probes read classes from, and what they read of tokens.
+_READ: list[dict[str, Any]] = [
+    {"color": color, "marker": marker, "markersize": 3}
+    for color, marker in (("#0072b2", "o"), ("#d55e00", "s"), ("#009e73", "^"))
+]
+PROBE_STYLES = dict(zip(("mean token", "prefix token", "single token"), _READ, strict=True))
+PROBE_STYLES |= dict(zip(("position", "pixels"), _READ, strict=False))
+
 # The edge of markers that are not filled.
 _EDGE = 0.7
 

@@ -266,6 +266,8 @@ class Measure:
     about_features: bool = False
     # Whether it compares predictions with labels, and is refused for images without.
     by_label: bool = True
+    # Whether it needs the class of each image all the same.
+    needs_labels: bool = False
     # Whether its settings say the split of its images.
     own_split: bool = False
     # Seconds for a GB of latents, for a measure of these: docs/scale.md has them.

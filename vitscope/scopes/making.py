@@ -89,6 +89,8 @@ class Maker:
             )
         if measured.needs_classes and (missing := self._without_labels(table)):
             return missing
+        if measure.needs_labels and (missing := self._without_labels_of_images(table)):
+            return missing
         if measured.reads_attention and self._without_attention:
             return f"{table} takes a network that attends: {self._without_attention}"
         if measured.needs == "loss" and self.study.loss is None:
@@ -121,10 +123,12 @@ class Maker:
         return None
 
     def _without_labels(self, table: str) -> str | None:
-        missing = self._without_classes(table)
-        if not missing and (self.images.labels < 0).any():
+        return self._without_classes(table) or self._without_labels_of_images(table)
+
+    def _without_labels_of_images(self, table: str) -> str | None:
+        if (self.images.labels < 0).any():
             return f"{table} needs the classes of the images: give labels=."
-        return missing
+        return None
 
     @cached_property
     def _without_logits(self) -> str:

@@ -41,14 +41,26 @@ class Layout:
             return tensor.permute(0, 3, 1, 2)
         if self.grid is None:
             raise ValueError("a layout of tokens needs the grid that they fill")
+        moved = self._all_tokens(tensor)
+        kept = moved[:, self.prefix :] if self.tokens is None else moved[:, list(self.tokens)]
+        tokens = kept.transpose(1, 2)
+        return tokens.view(*tokens.shape[:2], *self.grid)
+
+    def first_prefix(self, tensor: "Tensor") -> "Tensor | None":
+        """Return the first token that is no position, as (N, C); None if each is one."""
+        first = 0 if self.prefix else None
+        if self.tokens is not None:
+            first = next((n for n in range(self.count) if n not in self.tokens), None)
+        return None if first is None else self._all_tokens(tensor)[:, first]
+
+    def _all_tokens(self, tensor: "Tensor") -> "Tensor":
+        """Return the tokens of a tensor, as (N, tokens, C)."""
         channel, image = self.order.index("c"), self.order.index("n")
         inner = [d for d in range(tensor.ndim) if d not in (channel, image)]
         moved = tensor.permute(image, *inner, channel)
         if moved.ndim > 3 or (self.count and moved.shape[1] != self.count):
             moved = moved.reshape(-1, self.count, moved.shape[-1])
-        kept = moved[:, self.prefix :] if self.tokens is None else moved[:, list(self.tokens)]
-        tokens = kept.transpose(1, 2)
-        return tokens.view(*tokens.shape[:2], *self.grid)
+        return moved
 
 
 @dataclass(frozen=True)

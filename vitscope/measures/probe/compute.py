@@ -1,0 +1,134 @@
+"""The vectors of images that are probed: read while the network runs, and nothing else of it kept.
+
+The latents on disk have no prefix tokens, no labels and no pixels: a pass reads all at once.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+from torch import Tensor
+from torch.nn.functional import adaptive_avg_pool2d
+
+from vitscope.data.image_rows import labels_of, shard_rows
+from vitscope.errors import VitscopeError
+from vitscope.files.arrays import Array
+from vitscope.measures.given import OnModel
+from vitscope.measures.probe.table import MEAN, PREFIX, TOKEN
+from vitscope.networks.finding.capture import reading
+from vitscope.networks.finding.cut_points import CutPoint
+
+# Means of pixels along each side of a cell.
+DETAIL = 4
+_NO_PIXELS = np.empty(0, np.float32)
+
+
+def places_of(first: int, images: int, tokens: int) -> Array:
+    """Return where tokens of images are taken, from 0 to 1: (images, tokens, 2).
+
+    The places of an image depend on its number, and on nothing else.
+    """
+    drawn: Array = np.random.default_rng(0).random((first + images, tokens, 2))[first:]
+    return drawn
+
+
+def cells_of(images: Tensor, grid: tuple[int, int], rows: Tensor, columns: Tensor) -> Tensor:
+    """Return the pixels of cells (N, T) of a grid over images: (N, T, colours * means)."""
+    (height, width), size = grid, images.shape[2:]
+    down, across = (max(1, min(DETAIL, n // m)) for n, m in zip(size, grid, strict=True))
+    small = adaptive_avg_pool2d(images, (height * down, width * across))
+    split = small.reshape(*images.shape[:2], height, down, width, across)
+    each = torch.arange(len(images), device=images.device)[:, None]
+    return split[each, :, rows, :, columns, :].flatten(2)
+
+
+class _Vectors:
+    """Takes the vectors of all images of a part at all cut points."""
+
+    def __init__(self, given: OnModel, known: pd.DataFrame, places: Array) -> None:
+        self._points, self._known = given.cut_points, known
+        self._places = torch.from_numpy(places).to(given.device)
+        self._batch, self._first = torch.empty(0), 0
+        self.tables: list[pd.DataFrame] = []
+
+    def begin(self, batch: Tensor) -> None:
+        """Let what is read from now on be of these images."""
+        self._first, self._batch = self._first + len(self._batch), batch
+
+    def read(self, index: int, tensor: Tensor) -> None:
+        """Take the vectors at a cut point."""
+        point, known = self._points[index], self._known[self._first :][: len(self._batch)]
+        maps = point.layout.to_nchw(tensor).float()
+        if not bool(maps.isfinite().all()):
+            raise _spoiled(point, known["image"], maps)
+        self._add(known.assign(of=MEAN, token=0), index, maps.mean((2, 3)))
+        prefix = point.layout.first_prefix(tensor)
+        if prefix is not None:
+            self._add(known.assign(of=PREFIX, token=0), index, prefix.float())
+        self._add_tokens(known, index, maps)
+
+    def _add_tokens(self, known: pd.DataFrame, index: int, maps: Tensor) -> None:
+        images, _, *grid = maps.shape
+        size = torch.tensor(grid, device=maps.device)
+        places = self._places[self._first : self._first + images]
+        rows, columns = (places * size).long().unbind(-1)
+        each = torch.arange(images, device=maps.device)[:, None]
+        norms = maps.norm(dim=1)
+        medians = norms.flatten(1).quantile(0.5, dim=1).clamp_min(torch.finfo(norms.dtype).tiny)
+        norms = norms[each, rows, columns] / medians[:, None]
+        pixels = cells_of(self._batch, (grid[0], grid[1]), rows, columns)
+        vectors = maps[each, :, rows, columns]
+        for token in range(places.shape[1]):
+            found: dict[str, Any] = {
+                "row": (_array(rows[:, token]) + 0.5) / grid[0],
+                "column": (_array(columns[:, token]) + 0.5) / grid[1],
+                "norm": _array(norms[:, token]),
+                "pixels": list(_array(pixels[:, token])),
+            }
+            self._add(known.assign(of=TOKEN, token=token, **found), index, vectors[:, token])
+
+    def _add(self, rows: pd.DataFrame, index: int, vectors: Tensor) -> None:
+        found: dict[str, Any] = {"index": index, "vector": list(_array(vectors))}
+        if "pixels" not in rows:
+            found |= dict.fromkeys(("row", "column", "norm"), np.nan)
+            found["pixels"] = [_NO_PIXELS] * len(rows)
+        self.tables.append(rows.assign(**found))
+
+
+def _array(values: Tensor) -> Array:
+    return values.cpu().numpy()
+
+
+def _spoiled(point: CutPoint, images: pd.Series, maps: Tensor) -> VitscopeError:
+    image = images.iloc[int((~maps.isfinite()).flatten(1).any(1).int().argmax())]
+    return VitscopeError(
+        f"The feature map at {point.name} is not finite for image {image}: check the checkpoint "
+        "and the model's mean and std."
+    )
+
+
+def measure(given: OnModel, shard: int, selection: Mapping[str, Any], tokens: int) -> pd.DataFrame:
+    """Return the vectors of the images of a shard at all cut points, and what is known of these."""
+    network = given.network.eval().to(given.device)
+    rows = shard_rows(len(given.images), shard, **selection)
+    first = shard * selection["shard_size"]
+    known = {
+        "image": np.arange(first, first + len(rows)),
+        "label": labels_of(given.images, rows),
+        "predicted": np.full(len(rows), -1),
+    }
+    vectors = _Vectors(given, pd.DataFrame(known), places_of(first, len(rows), tokens))
+    predicted = []
+    with reading(network, given.cut_points, vectors.read), torch.inference_mode():
+        for batch in given.batches(rows):
+            shown = batch.to(given.device)
+            vectors.begin(shown)
+            logits = network(shown)
+            if given.settings["classes"] is not None:
+                predicted += logits.argmax(1).tolist()
+    table = pd.concat(vectors.tables, ignore_index=True)
+    if predicted:
+        table["predicted"] = np.asarray(predicted)[table["image"] - first]
+    return table
