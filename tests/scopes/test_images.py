@@ -112,6 +112,9 @@ def test_images_without_labels_are_classified_by_name() -> None:
     assert found[["label", "nll", "brier", "top5"]].isna().all(axis=None)
     with pytest.raises(VitscopeError, match=r"^classification needs the classes of the images"):
         scope.table("classification")
+    with pytest.raises(VitscopeError, match=r"^probe needs the classes of the images: give labels"):
+        scope.table("probe")
+    assert set(scope.table("probe_tokens")["target"]) == {"position", "pixels"}
     heads = scope.table("attention_maps").drop_duplicates("image").set_index("image")
     shown = found.set_index("image").loc[heads.index]
     assert heads["class_name"].tolist() == shown["class_name"].tolist()

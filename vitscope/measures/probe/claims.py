@@ -37,7 +37,9 @@ def class_token_comes_up_with_depth(points: pd.DataFrame) -> Finding | None:
     of the mean token, over all cut points that have both; the claim holds if it is above zero. A
     model without prefix tokens has no such claim.
     """
-    return follow_depth(points.assign(lead=points[PREFIX] - points[MEAN]), "lead")
+    # Shares of the same images: what differs by rounding is equal.
+    lead = (points[PREFIX] - points[MEAN]).round(9)
+    return follow_depth(points.assign(lead=lead), "lead")
 
 
 def _measured(rows: pd.DataFrame, _blocks: pd.DataFrame) -> pd.DataFrame:

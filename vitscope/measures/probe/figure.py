@@ -14,11 +14,13 @@ from vitscope.measures.probe.table import LINEAR, MEAN, NEIGHBOURS, PREFIX, TOKE
 
 _VECTORS = {MEAN: "mean token", PREFIX: "prefix token", TOKEN: "single token"}
 _TARGETS = {POSITION: "position", PIXELS: "pixels"}
-_OF_OUTLIERS: dict[str, Any] = {"markerfacecolor": "white", "linestyle": ""}
+_OF_OUTLIERS: dict[str, Any] = {"markerfacecolor": "white", "markeredgewidth": 0.7, "linestyle": ""}
+# What is read of few outliers may be far below nothing.
+_LOWEST = -0.2
 
 
 def _draw_curve(panel: Panel, points: pd.DataFrame, value: str, label: str) -> dict[str, Any]:
-    """Draw a curve with its interval, the next of as many styles as there are in a panel."""
+    """Draw a curve with its interval; return how it looks."""
     style = PROBE_STYLES[label]
     panel.draw_interval(points["depth"], points["ci_low"], points["ci_high"], style["color"])
     panel.draw_curve(points["depth"], points[value], **style)
@@ -62,7 +64,8 @@ def plot_probe_tokens(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
             points = rows[rows["target"] == target]
             style = _draw_curve(panel, points, "r2", label) | _OF_OUTLIERS
             if points["r2_outliers"].notna().any():
-                panel.draw_curve(points["depth"], points["r2_outliers"], **style)
+                shown = points["r2_outliers"].clip(lower=_LOWEST)
+                panel.draw_curve(points["depth"], shown, **style)
                 panel.legend.add_marker(f"{label}, of outliers", style)
-        panel.axes.set_ylim(min(0, panel.axes.get_ylim()[0]), 1)
+        panel.axes.set_ylim(max(_LOWEST, min(0, panel.axes.get_ylim()[0])), 1)
     return panels.finish("Normalized depth", "Share that is read (R²)")

@@ -1,0 +1,45 @@
+"""Claims about probes of classes, counted by hand."""
+
+import pandas as pd
+import pytest
+
+from tests.helpers.claims import count, in_favour
+
+DEPTHS = [0, 0.25, 0.5, 0.75, 1]
+
+
+def accuracies(**of: list[float]) -> pd.DataFrame:
+    """A table of linear probes that are as accurate, and of neighbours that are never right."""
+    tables = [
+        pd.DataFrame({"index": range(5), "depth": DEPTHS, "of": name, "accuracy": values})
+        for name, values in of.items()
+    ]
+    linear = pd.concat(tables).assign(model="m", by="linear", kind="msa")
+    return pd.concat([linear, linear.assign(by="neighbours", accuracy=0.0)], ignore_index=True)
+
+
+MEAN, PREFIX = [0.1, 0.3, 0.2, 0.5, 0.4], [0.1, 0.1, 0.1, 0.4, 0.5]
+TABLE_ = accuracies(mean=MEAN, prefix=PREFIX, token=[0.0] * 5)
+EXAMPLES = {"probe": {"probe": TABLE_, "blocks": TABLE_}}
+
+
+@pytest.mark.parametrize(
+    ("mean", "prefix", "expected"),
+    [
+        # Ranks 1 3 2 5 4: 1 - 6 * 4 / (5 * 24); leads 4 1 2.5 2.5 5: 3.5 / √95.
+        (MEAN, PREFIX, (0.8, 0.3591)),
+        (MEAN[::-1], PREFIX[::-1], (-0.8, -0.3591)),
+        (MEAN, None, (0.8, None)),
+    ],
+)
+def test_by_hand(mean: list[float], prefix: list[float] | None, expected: tuple) -> None:
+    table = accuracies(mean=mean, **({"prefix": prefix} if prefix else {}))
+    claims = count("probe", {"probe": table, "blocks": table}, ["m"])
+    found = {
+        row["claim"]: (row["measured_value"], in_favour(row)) for row in claims.to_dict("records")
+    }
+    names = "classes_are_easier_to_read_with_depth", "class_token_comes_up_with_depth"
+    for name, value in zip(names, expected, strict=True):
+        if value is not None:
+            assert found.pop(name) == (pytest.approx(value, abs=1e-4), value > 0)
+    assert not found

@@ -1,0 +1,162 @@
+"""From parts to tables: what is right, by chance and by the network, and what tokens know."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from vitscope.errors import VitscopeError
+from vitscope.measures.given import Parts
+from vitscope.measures.intervals import interval
+from vitscope.measures.probe import measure_probe_tokens as tokens_measure
+from vitscope.measures.probe.merge import merge
+from vitscope.measures.probe.merge_probe_tokens import merge as merge_tokens
+from vitscope.measures.probe.reading import folds_of, unit, votes_of_neighbours
+from vitscope.measures.probe.table import PART, TABLE
+from vitscope.networks.finding.cut_point_columns import CUT_POINT
+
+IMAGES, TOKENS, CHANNELS = 60, 3, 5
+KNOWN = {key: "net" if kind == "string" else 0 for key, (kind, _) in CUT_POINT.items()}
+POINTS = pd.DataFrame({**KNOWN, "index": range(2)})
+LABELS = np.arange(IMAGES) % 3
+PREDICTED = np.where(np.arange(IMAGES) < 45, LABELS, (LABELS + 1) % 3)
+
+
+def rows(index: int, of: str, token: int, vectors: np.ndarray, **more) -> pd.DataFrame:
+    known = {"index": index, "image": np.arange(IMAGES), "label": LABELS, "predicted": PREDICTED}
+    none = {"row": np.nan, "column": np.nan, "norm": np.nan, "pixels": [[]] * IMAGES}
+    return pd.DataFrame(known | none | {"of": of, "token": token, "vector": [*vectors]} | more)
+
+
+def part() -> pd.DataFrame:
+    """Means that tell classes at the second cut point; tokens that are linear in their place.
+
+    The first token of each fourth image is an outlier, and points anywhere.
+    """
+    drawn = np.random.default_rng(0)
+    classes = drawn.normal(size=(3, CHANNELS))[LABELS]
+    noise = drawn.normal(size=(2, IMAGES, CHANNELS))
+    tables = [rows(0, "mean", 0, noise[0]), rows(1, "mean", 0, 5 * classes + noise[1])]
+    tables.append(rows(1, "prefix", 0, noise[0]))
+    for index in range(2):
+        for token in range(TOKENS):
+            place, pixels = drawn.random((IMAGES, 2)), drawn.normal(size=(IMAGES, 3))
+            vectors = np.column_stack([place, np.ones(IMAGES), pixels[:, :2]])
+            outlier = (np.arange(IMAGES) % 4 == 0) & (token == 0) & (index == 1)
+            vectors[outlier] = 9 * drawn.normal(size=(outlier.sum(), CHANNELS))
+            norm = np.where(outlier, 9.0, 1.0)
+            more = {"row": place[:, 0], "column": place[:, 1], "norm": norm}
+            tables.append(rows(index, "token", token, vectors, pixels=[*pixels], **more))
+    return pd.concat(tables, ignore_index=True)[[*PART.columns]]
+
+
+def shards(whole: pd.DataFrame, size: int) -> list[pd.DataFrame]:
+    return [shard for _, shard in whole.groupby(whole["image"] // size)]
+
+
+def merged(function, tables: list[pd.DataFrame], **settings) -> pd.DataFrame:
+    return function(Parts("net", iter(tables), POINTS), resamples=100, seed=0, **settings)
+
+
+def test_classes(tmp_path: Path) -> None:
+    whole = part()
+    table = merged(merge, [whole], neighbours=4)
+    TABLE.write(table, tmp_path / "table.parquet")
+    assert table.groupby("index")["of"].unique().map(sorted).tolist() == [
+        ["mean", "token"], ["mean", "prefix", "token"]
+    ]  # fmt: skip
+    assert set(table["chance"]) == {1 / 3}
+    assert set(table["network"]) == {0.75}
+    assert (table["penalty"].isna() == (table["by"] == "neighbours")).all()
+    accuracy = table.set_index(["index", "of", "by"])["accuracy"]
+    assert accuracy[1, "mean"].min() > 0.95
+    assert accuracy.drop((1, "mean")).max() < 0.6
+    means = np.stack(whole[(whole["index"] == 0) & (whole["of"] == "mean")]["vector"].to_list())
+    votes = votes_of_neighbours(means, np.eye(3)[LABELS], folds_of(IMAGES), 4)
+    right = (votes.argmax(1) == LABELS).astype(float)
+    (row,) = table[(table["of"] == "mean") & (table["by"] == "neighbours")].to_dict("records")[:1]
+    assert row["accuracy"] == right.mean()
+    low, high = interval(right[:, None], 100, 0)[:, 0]
+    assert (row["ci_low"], row["ci_high"]) == (low, high)
+
+
+@pytest.mark.parametrize(
+    ("function", "settings"), [(merge, {"neighbours": 4}), (merge_tokens, {"threshold": 3.0})]
+)
+def test_shards_make_no_difference(function, settings) -> None:
+    whole = part()
+    expected = merged(function, [whole], **settings)
+    for tables in (shards(whole, 7), [*reversed(shards(whole, 20))]):
+        pd.testing.assert_frame_equal(
+            merged(function, tables, **settings), expected, check_exact=True
+        )
+
+
+def test_a_network_without_classes_has_no_accuracy_of_its_own() -> None:
+    table = merged(merge, [part().assign(predicted=-1)], neighbours=4)
+    assert table["network"].isna().all()
+
+
+def test_images_without_labels_are_refused() -> None:
+    whole = part()
+    whole.loc[whole["image"] < 2, "label"] = -1
+    with pytest.raises(VitscopeError) as caught:
+        merged(merge, [whole], neighbours=4)
+    assert str(caught.value) == (
+        "probe: 2 of 60 images have no label, so that no class can be read: use a source with "
+        "labels."
+    )
+    # Places are read all the same.
+    assert len(merged(merge_tokens, [whole], threshold=3.0)) == 4
+
+
+def by_least_squares(rows: pd.DataFrame, targets: np.ndarray) -> np.ndarray:
+    """Squared errors and deviations of each token, (N, 2), of regression without a penalty."""
+    vectors = unit(np.stack(rows["vector"].to_list()))
+    ones = np.ones((len(vectors), 1))
+    folds, found = folds_of(IMAGES)[rows["image"]], np.empty((len(rows), 2))
+    for fold in range(5):
+        mine = folds == fold
+        weights = np.linalg.lstsq(np.hstack([vectors, ones])[~mine], targets[~mine])[0]
+        read = np.hstack([vectors, ones])[mine] @ weights
+        found[mine, 0] = np.square(targets[mine] - read).sum(1)
+        found[mine, 1] = np.square(targets[mine] - targets[~mine].mean(0)).sum(1)
+    return found
+
+
+def test_places_and_pixels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("vitscope.measures.probe.reading.PENALTIES", (1e-12,))
+    whole = part()
+    table = merged(merge_tokens, [whole], threshold=3.0)
+    tokens_measure.TABLE.write(table, tmp_path / "table.parquet")
+    assert table[["images", "tokens"]].to_numpy().tolist() == [[IMAGES, IMAGES * TOKENS]] * 4
+    assert table["outliers"].tolist() == [0, 0, 15, 15]
+    for row in table.to_dict("records"):
+        of_point = whole[(whole["index"] == row["index"]) & (whole["of"] == "token")]
+        of_point = of_point.sort_values(["token", "image"])
+        targets = {
+            "position": of_point[["row", "column"]].to_numpy(),
+            "pixels": np.stack(of_point["pixels"].to_list()),
+        }[row["target"]]
+        squares, outlier = by_least_squares(of_point, targets), of_point["norm"].to_numpy() > 3
+        shares = [1 - each[0] / each[1] for each in (
+            squares.sum(0), squares[outlier].sum(0), squares[~outlier].sum(0))
+            if each[1]]  # fmt: skip
+        assert row["r2"] == pytest.approx(shares[0], abs=1e-6)
+        assert row["ci_low"] < row["r2"] < row["ci_high"]
+        if row["index"] == 1:
+            assert row["r2_outliers"] == pytest.approx(shares[1], abs=1e-6)
+            assert row["difference"] == pytest.approx(shares[2] - shares[1], abs=1e-6)
+            assert row["difference_low"] < row["difference"] < row["difference_high"]
+        else:
+            assert np.isnan([row["r2_outliers"], row["difference"], row["difference_low"]]).all()
+
+
+def test_few_outliers_say_nothing_and_one_position_is_none() -> None:
+    whole = part().assign(row=0.5, column=0.5)
+    whole.loc[(whole["image"] > 30) & (whole["norm"] > 3), "norm"] = 1.0
+    table = merged(merge_tokens, [whole], threshold=3.0)
+    assert table.loc[table["index"] == 1, "outliers"].tolist() == [8, 8]
+    assert table[["r2_outliers", "difference", "difference_high"]].isna().all(axis=None)
+    assert table["r2"].isna().tolist() == [True, False] * 2
