@@ -266,7 +266,7 @@ class Measure:
     about_features: bool = False
     # Whether it compares predictions with labels, and is refused for images without.
     by_label: bool = True
-    # Whether it needs the class of each image all the same.
+    # Whether it is about features and the classes of images, and needs the latter alone.
     needs_labels: bool = False
     # Whether its settings say the split of its images.
     own_split: bool = False
