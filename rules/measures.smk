@@ -98,7 +98,7 @@ use rule measure_model as measure_weights with:
 rule measure_loss:
     input:
         checkpoint=lambda wildcards: weights_at(wildcards.snapshot, wildcards),
-        blocks=ancient("<results>/{study}/blocks/{model}.parquet"),
+        blocks=blocks_of_loss,
         images=rules.augment_images.output.images,
     output:
         part="<results>/{study}/{measure}/{model}/{snapshot}/{part}.parquet",

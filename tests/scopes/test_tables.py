@@ -18,7 +18,7 @@ from vitscope.package_data import STYLE
 from vitscope.scopes.looking import Scope
 from vitscope.studies.loading import load_study
 
-OF_THE_LOSS = ("landscape", "hessian", "hessian_density")
+OF_THE_LOSS = ("landscape", "hessian", "hessian_density", "curvature")
 
 
 def results_of(workflow: Workflow, name: str) -> Made:

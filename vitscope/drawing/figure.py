@@ -69,7 +69,7 @@ def draw(
     has them, it shows these in this order and no others. `values` are what the kind declares.
     """
     shown = {
-        name: select_snapshots(table, snapshots) if snapshots else table
+        name: select_snapshots(table, snapshots) if snapshots and "snapshot" in table else table
         for name, table in tables.items()
     }
     for name, table in shown.items():

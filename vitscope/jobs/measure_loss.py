@@ -24,6 +24,7 @@ def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> 
     from vitscope.files.tables import Table
     from vitscope.jobs.opening import open_device, open_network, origin_of
     from vitscope.measures.given import OnLoss
+    from vitscope.networks.finding.block_table import read_cut_points
     from vitscope.training.augmented import Augmented
 
     compute, _ = values["modules"]
@@ -32,6 +33,7 @@ def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> 
         open_network(checkpoint, values["network"]),
         images,
         open_device(values["device"]),
+        read_cut_points(inputs["blocks"]),
         resources.say_of_it,
     )
     part = import_module(compute).measure(given, **values["settings"])

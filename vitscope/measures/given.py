@@ -70,6 +70,7 @@ class OnLoss:
     network: "nn.Module"
     images: "Augmented"
     device: "torch.device"
+    cut_points: "Sequence[CutPoint]" = ()
     # Takes a line now and then that says how far the work is.
     say: "Say" = print
 

@@ -267,12 +267,13 @@ class Maker:
     def _measure_loss(
         self, measure: Measure, paths: dict[int, Path], missing: Sequence[int]
     ) -> None:
+        blocks = self.make("blocks")
         with _scratch() as folder:
             images = folder / "augmented.safetensors"
             self._run("augment_images", {"images": self.images}, {"images": images})
             total = sum(self._passes(measure, number, 0) or 0 for number in missing) or None
             with self._running(measure.name, total) as network:
-                inputs = {"checkpoint": network, "images": images}
+                inputs = {"checkpoint": network, "blocks": blocks, "images": images}
                 for number in missing:
                     names = {"measure": measure.name, "part": str(number), "snapshot": END}
                     self._run("measure_loss", inputs, {"part": paths[number]}, names)

@@ -604,7 +604,7 @@ class Figure:
         items={"title": "two different models", "uniqueItems": True},
     )
     snapshots: list[str] | None = optional(
-        "For figures of kind `hessian` and `hessian_density`, the snapshots of every model that "
+        "For figures of kinds of the Hessian, the snapshots of every model that "
         "they show, in this order; `end` is the trained model, and shown alone if this is left "
         "out.",
         minItems=1,

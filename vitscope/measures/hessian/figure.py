@@ -1,7 +1,8 @@
-"""Hessian max eigenvalue spectra, Fig. 1c and 4 of the paper; the density of all eigenvalues."""
+"""Hessian max eigenvalue spectra, Fig. 1c and 4 of the paper; all eigenvalues; parts of it."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from math import ceil, floor, log10
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -15,17 +16,20 @@ from vitscope.drawing.axes import axis_behind
 from vitscope.drawing.figure import Member, rows_of
 from vitscope.drawing.legends import percent, published_label
 from vitscope.drawing.looks import (
+    DASHED,
     DOTTED,
     FOOT_MARK,
     GRAY,
+    INTERVAL_WIDTH,
     RANGE_ALPHA,
     ZERO,
     Look,
     look_of,
     looks_of,
 )
-from vitscope.drawing.panels import stack_panels
+from vitscope.drawing.panels import Panel, make_row_panels, stack_panels
 from vitscope.files.arrays import Array
+from vitscope.measures.intervals import interval
 
 Range = tuple[float, float]
 
@@ -272,3 +276,117 @@ def plot_hessian_density(table: pd.DataFrame, members: Sequence[Member]) -> Figu
     lines = len(snapshots) * ceil(len(members) / rows[0].columns)
     rows[0].resize(height=1.7 * lines + 0.2)
     return rows[0].figure
+
+
+# Of the bootstrap over batches.
+_RESAMPLES, _SEED = 2000, 0
+# How far the points of models lie apart, of the height of a row, and that height in inches.
+_APART, _ROW = 0.5, 0.32
+
+
+def over_batches(rows: pd.DataFrame, values: pd.Series) -> pd.DataFrame:
+    """Return the mean over batches of a value of each part, with its interval, by their index."""
+    wide = values.groupby([rows["batch"], rows["index"]]).first().unstack()
+    low, high = interval(wide.to_numpy(), _RESAMPLES, _SEED)
+    return pd.DataFrame({"mean": wide.mean(), "low": low, "high": high})
+
+
+def _means_of(rows: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    """Return what is drawn of parts: magnitudes of eigenvalues, and mean eigenvalues of H and G."""
+    size = rows["parameters"]
+    return {
+        "magnitude": over_batches(rows, rows["eigenvalue"].abs()),
+        "mean": over_batches(rows, rows["trace"] / size),
+        "gauss_newton": over_batches(rows, rows["gauss_newton_trace"] / size),
+    }
+
+
+_LARGEST, _MEAN = "Largest |eigenvalue|", "Mean eigenvalue"
+_LABELS = {"mean": "Hessian", "gauss_newton": "Gauss-Newton part"}
+
+
+def _linear_below(means: pd.Series) -> float:
+    """Return below which magnitude an axis is linear, where a few means are much smaller."""
+    smallest = float(means.abs().quantile(0.1))
+    return 10.0 ** ceil(log10(smallest)) if smallest > 0 else 1.0
+
+
+def _draw_blocks(panel: Panel, depth: pd.Series, drawn: Mapping[str, pd.DataFrame]) -> None:
+    for name, points in drawn.items():
+        at, look = depth[points.index], panel.look
+        if name == "gauss_newton":
+            panel.draw_curve(at, points["mean"], **DASHED, color=GRAY)
+            panel.legend.add_line(_LABELS[name], {"color": GRAY, **DASHED})
+            continue
+        panel.draw_interval(at, points["low"], points["high"])
+        panel.draw_curve(at, points["mean"])
+        if name == "mean":
+            panel.legend.add_marker(_LABELS[name], look.line, look)
+
+
+def plot_curvature(table: pd.DataFrame, blocks: pd.DataFrame, members: Sequence[Member]) -> Figure:
+    """Draw two panels per model and snapshot: largest eigenvalues of blocks, and below their means.
+
+    Each value is in the middle of the band of its block, that of the stem at its left end.
+    """
+    snapshots = list(dict.fromkeys(table["snapshot"]))
+    panels = stack_panels(len(members), 2 * len(snapshots))
+    for nth, snapshot in enumerate(snapshots):
+        upper, lower = panels[2 * nth : 2 * nth + 2]
+        rows = table[(table["snapshot"] == snapshot) & (table["of"] == "block")]
+        pairs = zip(upper.of_models(members, rows), lower.of_models(members, rows), strict=True)
+        for (above, below), member in zip(pairs, members, strict=True):
+            points = rows_of(blocks, member.model, ["index"])
+            depth = points.set_index("index")["depth"].rolling(2, min_periods=1).mean()
+            # The head lies behind the last state.
+            drawn = _means_of(above.rows[above.rows["index"] < len(points)])
+            for panel, names in ((above, ["magnitude"]), (below, ["gauss_newton", "mean"])):
+                panel.draw_bands(points)
+                _draw_blocks(panel, depth, {name: drawn[name] for name in names})
+            above.axes.set_yscale("log")
+            below.axes.axhline(0, **ZERO, zorder=0.5)
+            below.axes.set_yscale("symlog", linthresh=_linear_below(drawn["gauss_newton"]["mean"]))
+            if len(snapshots) > 1:
+                above.axes.set_title(f"{member.label}, {snapshot}")
+        upper.label("", _LARGEST)
+        lower.label("", _MEAN)
+    return panels[-1].finish("Normalized depth", _MEAN)
+
+
+def _draw_layers(axes: Axes, at: Array, points: pd.DataFrame, style: Mapping[str, Any]) -> None:
+    axes.hlines(at, points["low"], points["high"], color=style["color"], lw=INTERVAL_WIDTH)
+    axes.plot(points["mean"], at, **style, linestyle="", zorder=3)
+
+
+def plot_curvature_by_layer(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
+    """Draw a row per kind of layer: the largest eigenvalue of each model, and the mean."""
+    rows = table[table["of"] != "block"]
+    snapshots = list(dict.fromkeys(rows["snapshot"]))
+    # The network, and then kinds of layers as they are numbered.
+    order = rows.sort_values("index").sort_values("of", ascending=False, kind="stable")
+    parts = list(dict.fromkeys(order["part"]))
+    several = len(snapshots) > 1
+    labels = [f"{part}, {each}" if several else part for each in snapshots for part in parts]
+    panels = make_row_panels(labels, _ROW, 0.3)
+    left, right = panels.axes
+    offsets = np.linspace(-_APART / 2, _APART / 2, len(members)) if len(members) > 1 else [0.0]
+    for member, look, offset in zip(members, looks_of(members), offsets, strict=True):
+        panels.legend.add_marker(member.label, look.line, look)
+        for nth, snapshot in enumerate(snapshots):
+            own = rows_of(rows, member.model, snapshot=snapshot)
+            numbers = own["part"].map(parts.index)
+            drawn = _means_of(own.assign(index=numbers))
+            at = drawn["mean"].index.to_numpy() + nth * len(parts) + offset
+            _draw_layers(left, at, drawn["magnitude"], look.line)
+            _draw_layers(right, at, drawn["gauss_newton"], look.hollow)
+            _draw_layers(right, at, drawn["mean"], look.line)
+    panels.legend.add_marker(f"open: {_LABELS['gauss_newton']}", looks_of(members)[0].hollow, GRAY)
+    left.set_xscale("log")
+    means = rows["gauss_newton_trace"] / rows["parameters"]
+    right.set_xscale("symlog", linthresh=_linear_below(means))
+    right.axvline(0, **ZERO, zorder=0.5)
+    panels.label("", "")
+    left.set_xlabel(_LARGEST)
+    right.set_xlabel(_MEAN)
+    panels.legend.draw(panels.figure)
+    return panels.figure

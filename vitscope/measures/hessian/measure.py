@@ -35,7 +35,7 @@ symmetric. Attention is computed without fused kernels, which have no second der
 """
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from vitscope.errors import VitscopeError
 from vitscope.files.tables import Table
@@ -107,7 +107,7 @@ SHARES = ("batches", "batches_per_job")
 
 def choose_batches(case: Case) -> Given:
     """Depend on which batches of augmented images are measured, and the weight decay."""
-    settings: Settings = case.settings
+    settings = case.settings
     return {
         "batches": list(case.steps),
         "batch_size": settings.batch_size,
@@ -123,7 +123,7 @@ def choose_eigenvalues(case: Case) -> Given:
 
 def work_of_products(case: Case, products: float, vectors: int, *, most: bool) -> Work:
     """Count the passes of so many products of each batch, with so many vectors kept."""
-    settings: Settings = case.settings
+    settings = case.settings
     count = len(case.steps) * settings.batch_size * products * PASSES_OF_A_PRODUCT
     return Work(count, settings.batch_size, "product", vectors, most)
 
@@ -135,9 +135,8 @@ def count_passes(case: Case) -> Work:
     return work_of_products(case, settings.iterations, vectors, most=True)
 
 
-def fit_batches(images: int) -> Given:
+def fit_batches(images: int, usual: Any = Settings()) -> Given:
     """Return batches that are no more than there are images for."""
-    usual = Settings()
     size = min(usual.batch_size, images)
     return {"batch_size": size, "batches": min(usual.batches, images // size)}
 
@@ -145,10 +144,11 @@ def fit_batches(images: int) -> Given:
 def refuse_batches(measure: Measure, study: "Study") -> None:
     """Refuse more batches than there are augmented images."""
     settings, images = measure.read_settings(study), study.analysis.augmented.images
+    section, _ = measure.settings_of or (measure.name, measure.settings)
     shown = measure.name in study.tables()
     if shown and settings.batches * settings.batch_size > images:
         raise VitscopeError(
-            f"{study.path}: analysis.hessian.batches: found {settings.batches} of "
+            f"{study.path}: analysis.{section}.batches: found {settings.batches} of "
             f"{settings.batch_size} images each, allowed: at most "
             f"{images // settings.batch_size}: analysis.augmented.images is {images}."
         )

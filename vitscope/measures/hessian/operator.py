@@ -5,8 +5,11 @@ through it. That was measured to be faster than forward-mode derivatives of the 
 compute the loss again for every vector, and than multiplying with several vectors at once.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
+from copy import copy
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 import pandas as pd
@@ -26,18 +29,19 @@ from vitscope.training.augmented import Augmented
 DRIFT = 100
 
 
-class Hessian:
-    """The Hessian, in some parameters, of a loss plus `decay` / 2 times their squares.
+class Curvature(ABC):
+    """A symmetric operator on some parameters, plus a `decay` on the diagonal.
 
-    Each parameter tensor has a `decay` of its own.
+    Each parameter tensor has a `decay` of its own, and `gradient` is a function of the parameters
+    whose derivative makes the products: its part for each of them.
     """
 
-    def __init__(self, loss: Tensor, parameters: Sequence[Tensor], decay: Sequence[float]) -> None:
-        self._parameters = list(parameters)
-        self._sizes = [parameter.numel() for parameter in parameters]
-        gradient = torch.autograd.grad(
-            loss, self._parameters, create_graph=True, materialize_grads=True
-        )
+    def __init__(
+        self, gradient: Sequence[Tensor], parameters: Sequence[Tensor], decay: Sequence[float]
+    ) -> None:
+        self._parameters, self._every_decay = list(parameters), list(decay)
+        self._every_gradient = list(gradient)
+        self.sizes = [parameter.numel() for parameter in parameters]
         # Where a parameter enters the loss linearly or not at all, its part of the gradient is a
         # constant, which cannot be differentiated: it adds nothing to a product.
         self._curved = [index for index, part in enumerate(gradient) if part.requires_grad]
@@ -52,7 +56,25 @@ class Hessian:
     @property
     def size(self) -> int:
         """The number of parameters."""
-        return sum(self._sizes)
+        return sum(self.sizes)
+
+    def within(self, chosen: Sequence[int]) -> Self:
+        """Return the diagonal block of some parameter tensors: without all the others.
+
+        It shares the graph, and its products go back through no more of it than these need.
+        """
+        block = copy(self)
+        Curvature.__init__(
+            block,
+            [self._every_gradient[index] for index in chosen],
+            [self._parameters[index] for index in chosen],
+            [self._every_decay[index] for index in chosen],
+        )
+        return block
+
+    @abstractmethod
+    def multiply(self, parts: Sequence[Tensor]) -> Sequence[Tensor]:
+        """Return the product with a vector, without decay; both in the parts for parameters."""
 
     def start(self, *seed: int) -> Start:
         """Return the first vector of a Lanczos process with this Hessian."""
@@ -63,17 +85,10 @@ class Hessian:
         parts = [
             part.view_as(parameter)
             for part, parameter in zip(
-                torch.split(vector, self._sizes), self._parameters, strict=True
+                torch.split(vector, self.sizes), self._parameters, strict=True
             )
         ]
-        products = torch.autograd.grad(
-            self._gradient,
-            self._parameters,
-            [parts[index] for index in self._curved],
-            retain_graph=True,
-            materialize_grads=True,
-        )
-        product = torch.cat([part.reshape(-1) for part in products])
+        product = torch.cat([part.reshape(-1) for part in self.multiply(parts)])
         product = product.addcmul_(self._decay, vector)
         if not torch.linalg.vector_norm(product).isfinite():
             raise VitscopeError(
@@ -81,6 +96,61 @@ class Hessian:
                 "the model."
             )
         return product
+
+    def _derivative(
+        self, of: Sequence[Tensor], by: Sequence[Tensor], vectors: Sequence[Tensor]
+    ) -> Sequence[Tensor]:
+        """Return the product of vectors with the derivative of `of` by `by`."""
+        return torch.autograd.grad(of, by, vectors, retain_graph=True, materialize_grads=True)
+
+
+class Hessian(Curvature):
+    """The Hessian, in some parameters, of a loss plus `decay` / 2 times their squares."""
+
+    def __init__(self, loss: Tensor, parameters: Sequence[Tensor], decay: Sequence[float]) -> None:
+        gradient = torch.autograd.grad(
+            loss, [*parameters], create_graph=True, materialize_grads=True
+        )
+        super().__init__(gradient, parameters, decay)
+
+    def multiply(self, parts: Sequence[Tensor]) -> Sequence[Tensor]:
+        """Differentiate the gradient along a vector."""
+        vectors = [parts[index] for index in self._curved]
+        return self._derivative(self._gradient, self._parameters, vectors)
+
+
+class GaussNewton(Curvature):
+    """The Gauss-Newton part of the Hessian: as if logits were linear in the parameters.
+
+    It is J' C J, where J is the derivative of the logits by the parameters and C that of the mean
+    cross-entropy, twice, by the logits; `decay` is on the diagonal as in the Hessian. It has no
+    negative eigenvalues: C has none.
+    """
+
+    def __init__(
+        self,
+        logits: Tensor,
+        targets: Tensor,
+        parameters: Sequence[Tensor],
+        decay: Sequence[float],
+    ) -> None:
+        self._logits = logits
+        self._probability = logits.detach().softmax(1)
+        self._weight = targets.sum(1, keepdim=True) / len(targets)
+        # J' u is linear in u, and its derivative by u is J': so J v takes no forward derivatives.
+        self._direction = torch.zeros_like(logits, requires_grad=True)
+        gradient = torch.autograd.grad(
+            logits, [*parameters], self._direction, create_graph=True, materialize_grads=True
+        )
+        super().__init__(gradient, parameters, decay)
+
+    def multiply(self, parts: Sequence[Tensor]) -> Sequence[Tensor]:
+        """Multiply a vector by J, by C, and by the transpose of J."""
+        vectors = [parts[index] for index in self._curved]
+        (change,) = self._derivative(self._gradient, [self._direction], vectors)
+        p = self._probability
+        pull = self._weight * p * (change - (p * change).sum(1, keepdim=True))
+        return self._derivative([self._logits], self._parameters, [pull])
 
 
 def _nodes(root: Node | None) -> Iterator[Node]:
@@ -103,13 +173,12 @@ def _require_second_derivatives(loss: Tensor) -> None:
         )
 
 
-def of_model(model: nn.Module, images: Tensor, targets: Tensor, weight_decay: float) -> Hessian:
-    """Return the Hessian of a model's loss on a batch, in evaluation mode.
+def trained_parameters(model: nn.Module) -> dict[str, nn.Parameter]:
+    """Return the parameters of a model that are trained, by name, in the order of vectors."""
+    return {name: each for name, each in model.named_parameters() if each.requires_grad}
 
-    The loss is the mean cross-entropy with the targets, which are probabilities, plus
-    `weight_decay` / 2 times the sum of squares of the parameters that decay in training.
-    """
-    parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
+
+def _decay_of(model: nn.Module, weight_decay: float) -> list[float]:
     # Matrices and kernels decay, and neither biases nor norms.
     grouped = import_timm("timm.optim").param_groups_weight_decay
     decay = {
@@ -117,16 +186,42 @@ def of_model(model: nn.Module, images: Tensor, targets: Tensor, weight_decay: fl
         for group in grouped(model, weight_decay)
         for parameter in group["params"]
     }
+    return [decay[id(parameter)] for parameter in trained_parameters(model).values()]
+
+
+def _logits_of(model: nn.Module, images: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the logits of a model in evaluation mode, and their mean cross-entropy."""
     model.eval()
     with plain_attention(model):
-        loss = functional.cross_entropy(model(images), targets)
+        logits = model(images)
+    loss = functional.cross_entropy(logits, targets)
     if not loss.isfinite():
         raise VitscopeError(
             f"The loss of the {type(model).__name__} on augmented images is {loss.item():g}: give "
             "a checkpoint of a training that did not diverge."
         )
     _require_second_derivatives(loss)
-    return Hessian(loss, parameters, [decay[id(parameter)] for parameter in parameters])
+    return logits, loss
+
+
+def of_model(model: nn.Module, images: Tensor, targets: Tensor, weight_decay: float) -> Hessian:
+    """Return the Hessian of a model's loss on a batch, in evaluation mode.
+
+    The loss is the mean cross-entropy with the targets, which are probabilities, plus
+    `weight_decay` / 2 times the sum of squares of the parameters that decay in training.
+    """
+    _, loss = _logits_of(model, images, targets)
+    parameters = [*trained_parameters(model).values()]
+    return Hessian(loss, parameters, _decay_of(model, weight_decay))
+
+
+def gauss_newton_of_model(
+    model: nn.Module, images: Tensor, targets: Tensor, weight_decay: float
+) -> GaussNewton:
+    """Return the Gauss-Newton part of the same Hessian."""
+    logits, _ = _logits_of(model, images, targets)
+    parameters = [*trained_parameters(model).values()]
+    return GaussNewton(logits, targets, parameters, _decay_of(model, weight_decay))
 
 
 def _off(one: Tensor, other: Tensor, scale: Tensor) -> float:
@@ -177,9 +272,16 @@ class Loss:
 
     def hessian(self, batch: int, images: int | None = None) -> Hessian:
         """Return the Hessian on a batch, or on its first `images` images."""
+        return of_model(*self._on(batch, images))
+
+    def gauss_newton(self, batch: int) -> GaussNewton:
+        """Return the Gauss-Newton part of the Hessian on a batch."""
+        return gauss_newton_of_model(*self._on(batch))
+
+    def _on(self, batch: int, images: int | None = None) -> tuple[nn.Module, Tensor, Tensor, float]:
         first = batch * self.batch_size
         pixels, targets = self.images.rows(first, first + (images or self.batch_size))
-        return of_model(
+        return (
             self.model.to(self.device),
             pixels.to(self.device),
             targets.to(self.device),
