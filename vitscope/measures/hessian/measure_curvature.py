@@ -27,7 +27,7 @@ but for rounding. The eigenvalue is the one of largest magnitude, by the Lanczos
 it needs.
 """
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 
 from vitscope.files.tables import Table
@@ -98,7 +98,9 @@ def count_passes(case: Case) -> Work:
     """Count two products for each random vector, and those of the eigenvalues of all parts."""
     parts = case.cut_points + PARTS_BESIDE_BLOCKS
     products = 2 * case.settings.probes + parts * PRODUCTS_OF_PART
-    return work_of_products(case, products, LEAST_VECTORS, most=True)
+    work = work_of_products(case, products, LEAST_VECTORS, most=True)
+    # The graph of the Gauss-Newton part is in memory beside that of the Hessian.
+    return replace(work, batch=2 * work.batch)
 
 
 MEASURE = Measure(
