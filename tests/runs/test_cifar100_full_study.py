@@ -1,0 +1,45 @@
+"""The study of trainings of the paper's length, for two epochs of a hundredth of the images."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.runs.copies import REPOSITORY, copy_workflow
+from vitscope.jobs.tables import find_table
+
+pytestmark = pytest.mark.nightly
+NAME = "shortened"
+
+
+def test_what_the_study_trains_is_measured(tmp_path: Path, cifar100_source: dict[str, str]) -> None:
+    settings = yaml.safe_load((REPOSITORY / "config/studies/cifar100_full.yaml").read_text("utf-8"))
+    data, vit = settings["data"]["cifar100"], settings["models"]["vit_ti"]
+    data["source"] = cifar100_source
+    data["splits"] = {"train": {"images": 500}, "test": {"images": 100}}
+    settings["models"] = {"vit_ti": vit}
+    vit["snapshots"] = {name: vit["snapshots"][name] for name in ("epoch_0", "warmup")}
+    settings["training"] |= {"epochs": 2, "warmup_epochs": 1}
+    settings["analysis"] |= {"images": 16, "shard_size": 8, "batch_size": 8}
+    shown = ("fig9", "fig9_by_epoch", "training")
+    settings["figures"] = {
+        name: settings["figures"][name] | {"models": ["vit_ti"]} for name in shown
+    }
+    settings["figures"]["fig9"].pop("published")
+    studies = tmp_path / "studies"
+    studies.mkdir()
+    shortened = yaml.safe_dump(settings).replace("cifar100_full", NAME)
+    (studies / f"{NAME}.yaml").write_text(shortened, encoding="utf-8")
+    workflow = copy_workflow(tmp_path / "copy", studies)
+    workflow.make(*(f"figures/{name}.pdf" for name in shown), default=NAME)
+    results = workflow.root / "results" / NAME
+    history = find_table("learning_curves").read(results / "learning_curves/vit_ti.parquet")
+    assert history["epoch"].tolist() == [0, 1, 2]
+    # The network knows nothing yet, and is no worse than that.
+    assert history["loss"].dropna().between(4, 5).all()
+    kept = {path.name for path in (results / "training/vit_ti").glob("*.safetensors")}
+    assert {"init.safetensors", "epoch_0.safetensors", "epoch_1.safetensors"} <= kept
+    for moment in ("vit_ti@epoch_0", "vit_ti@warmup", "vit_ti"):
+        table = find_table("feature_variance").read(results / f"feature_variance/{moment}.parquet")
+        assert len(table) == 25
+        assert (table["variance"] > 0).all()
