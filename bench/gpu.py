@@ -1,21 +1,25 @@
-"""Measure extraction, landscape and Hessian on a CUDA device; write the GPU part of the page.
+"""Measure training and every expensive measurement on a CUDA device, each over plain PyTorch.
 
-Absolute numbers, with the name of the device: there is nothing to compare them with in turns.
+Each part is written to the page as soon as it is measured, and `--only` measures one: a device may
+be there for minutes.
 """
 
+import argparse
 import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from time import perf_counter
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
+from torch.nn import functional
 
 from bench.rows import Row, as_table
 from bench.run import GPU, TARGET, machine, measured_before, page
+from bench.training import recipe_with
 from vitscope.files.tensors import TensorWriter
 from vitscope.measures.hessian.operator import of_model
 from vitscope.measures.landscape.compute import grid, losses_at, pick_precision
@@ -25,10 +29,24 @@ from vitscope.networks.running.device import pick_device
 from vitscope.networks.running.latents import extract
 from vitscope.studies.loading import BUNDLED_STUDIES, load_study
 from vitscope.training.augmented import Augmented
+from vitscope.training.steps import Steps, optimizer_of
 
 MODELS = ("vit_ti", "resnet_50")
 SIDE = 32
 DECAY = 0.05
+# At most so many times what plain PyTorch takes, and what the operations of a step allow.
+EXTRACTION, LANDSCAPE, HESSIAN, TRAINING = 1.15, 1.1, 2.5, 1 / 0.3
+
+
+class Sizes(NamedTuple):
+    """How much is measured: images in all and in a batch, and how often steps are repeated."""
+
+    images: int
+    batch: int
+    steps: int
+
+
+FULL, SMALL = Sizes(4096, 256, 50), Sizes(16, 8, 2)
 
 
 def _network(name: str) -> tuple[nn.Module, dict[str, Any]]:
@@ -39,12 +57,13 @@ def _network(name: str) -> tuple[nn.Module, dict[str, Any]]:
 
 
 def _seconds(device: torch.device, action: Callable[[], object]) -> float:
-    """Return how long an action takes, all that it began on the device included."""
+    """Return how long an action takes the second time, all that it began on the device included."""
 
     def finish() -> None:
         if device.type == "cuda":
             torch.cuda.synchronize(device)
 
+    action()
     finish()
     start = perf_counter()
     action()
@@ -52,15 +71,14 @@ def _seconds(device: torch.device, action: Callable[[], object]) -> float:
     return perf_counter() - start
 
 
-def _peak(device: torch.device, action: Callable[[], object]) -> str:
-    """Run an action; say how much memory of the device it took at most."""
+def _peak(device: torch.device) -> str:
+    """Say how much memory of the device was taken at most, and begin to count anew."""
     if device.type != "cuda":
-        action()
         return ""
+    most = torch.cuda.max_memory_allocated(device) / 2**20
     torch.cuda.empty_cache()
     torch.cuda.reset_peak_memory_stats(device)
-    action()
-    return f", peak memory {torch.cuda.max_memory_allocated(device) / 2**20:.0f} MiB"
+    return f", peak memory {most:.0f} MiB"
 
 
 def _drawn(path: Path, images: int, classes: int) -> Augmented:
@@ -76,37 +94,92 @@ def _drawn(path: Path, images: int, classes: int) -> Augmented:
     return Augmented(path)
 
 
-def _extraction(
-    name: str, device: torch.device, images: int, batch: int, folder: Path
-) -> list[Row]:
+def _forward(model: nn.Module, batches: list[Tensor], device: torch.device) -> None:
+    """Run a network on batches that are copied to it, as anyone would."""
+    with torch.inference_mode():
+        for each in batches:
+            model(each.to(device))
+
+
+def _operations(name: str) -> int:
+    """Return the multiply-adds of a forward pass of one image."""
+    model, settings = _network(name)
+    blocks, head, _, _ = list_blocks(name, model, settings)
+    return int(blocks["operations"].sum()) + head.operations
+
+
+def _products(device: torch.device, sizes: Sizes) -> float:
+    """Return the multiply-adds a second of a product of large matrices in bfloat16."""
+    side = 32 * sizes.batch
+    one = torch.randn(side, side, device=device, dtype=torch.bfloat16)
+
+    def multiply() -> None:
+        for _ in range(sizes.steps):
+            one @ one
+
+    return sizes.steps * side**3 / _seconds(device, multiply)
+
+
+def measure_machine(name: str, device: torch.device, sizes: Sizes, folder: Path) -> list[Row]:
+    """Say that a network runs there at all, and how fast."""
+    model, _ = _network(name)
+    inputs = list(torch.randn(sizes.images, 3, SIDE, SIDE).split(sizes.batch))
+    seconds = _seconds(device, lambda: _forward(model.to(device), inputs, device))
+    detail = f"float32, batches of {sizes.batch}{_peak(device)}"
+    return [Row(f"{name}: forward pass", sizes.images / seconds, "images/s", None, detail)]
+
+
+def measure_training(name: str, device: torch.device, sizes: Sizes, folder: Path) -> list[Row]:
+    """Measure a step of training over what its operations take at the rate of large products."""
+    model, settings = _network(name)
+    recipe = recipe_with(batch_size=sizes.batch, bfloat16=True)
+    model.to(device, memory_format=torch.channels_last).train()  # type: ignore[call-overload]
+    steps = Steps(model, optimizer_of(model, recipe), recipe)
+    images = torch.randn(sizes.batch, 3, SIDE, SIDE)
+    targets = torch.rand(sizes.batch, settings["classes"]).softmax(1)
+
+    def train() -> None:
+        for _ in range(sizes.steps):
+            steps.take(images, targets, 1e-3)
+
+    seconds = _seconds(device, train) / sizes.steps
+    rate, operations = _products(device, sizes), 3 * sizes.batch * _operations(name)
+    detail = f"{1e3 * seconds:.2f} ms for {sizes.batch} images, {rate:.3g} multiply-adds a second"
+    over = seconds * rate / operations
+    return [Row(f"{name}: a step over its operations", over, "", TRAINING, detail + _peak(device))]
+
+
+def measure_extraction(name: str, device: torch.device, sizes: Sizes, folder: Path) -> list[Row]:
+    """Measure the extraction of all cut points over a plain pass."""
     model, settings = _network(name)
     blocks, _, points, _ = list_blocks(name, model, settings)
     shapes = list(blocks[["channels", "height", "width"]].itertuples(index=False, name=None))
-    inputs = list(torch.randn(images, 3, SIDE, SIDE).split(batch))
-
-    def forward() -> None:
-        with torch.inference_mode():
-            for each in inputs:
-                model(each.to(device)).cpu()
+    inputs, path = list(torch.randn(sizes.images, 3, SIDE, SIDE).split(sizes.batch)), folder / name
+    model.to(device)
 
     def whole() -> None:
-        extract(model, points, shapes, inputs, images, folder / name, device=device)
+        extract(model, points, shapes, inputs, sizes.images, path, device=device)
 
-    memory = _peak(device, whole)
-    forward()
-    plain, seconds = _seconds(device, forward), _seconds(device, whole)
-    size = (folder / name).stat().st_size / 1e9
-    detail = f"{images} images in batches of {batch}, {size:.2f} GB to disk{memory}"
+    plain = _seconds(device, lambda: _forward(model, inputs, device))
+    seconds = _seconds(device, whole)
+    detail = f"{sizes.images / seconds:.0f} images a second, {path.stat().st_size / 1e9:.2f} GB"
+    path.unlink()
     return [
-        Row(f"{name}: extraction of all cut points", images / seconds, "images/s", None, detail),
-        Row(f"{name}: plain forward pass", images / plain, "images/s", None, "float32"),
+        Row(
+            f"{name}: extraction over a pass",
+            seconds / plain,
+            "",
+            EXTRACTION,
+            detail + _peak(device),
+        )
     ]
 
 
-def _landscape(name: str, device: torch.device, images: int, batch: int, folder: Path) -> Row:
+def measure_landscape(name: str, device: torch.device, sizes: Sizes, folder: Path) -> list[Row]:
+    """Measure a point of a landscape over a plain pass of the same images in the same type."""
     model, settings = _network(name)
-    drawn, points = _drawn(folder / f"{name}.drawn", images, settings["classes"]), grid(3, 1.0)
-    precision = pick_precision("auto", device)
+    drawn = _drawn(folder / f"{name}.drawn", sizes.images, settings["classes"])
+    points, precision = grid(3, 1.0), pick_precision("auto", device)
 
     def measure() -> None:
         losses_at(
@@ -114,59 +187,101 @@ def _landscape(name: str, device: torch.device, images: int, batch: int, folder:
             drawn,
             points,
             seed=0,
-            batch_size=batch,
+            batch_size=sizes.batch,
             weight_decay=DECAY,
             device=device,
             precision=precision,
             say=lambda text: None,
         )
 
-    memory = _peak(device, measure)
-    detail = f"{images} images in batches of {batch}, {precision}{memory}"
-    rate = len(points) / _seconds(device, measure)
-    return Row(f"{name}: landscape", rate, "grid points/s", None, detail)
+    def forward() -> None:
+        with torch.autocast(device.type, torch.bfloat16, enabled=precision == "bfloat16"):
+            _forward(model, inputs, device)
+
+    inputs = list(torch.randn(sizes.images, 3, SIDE, SIDE).split(sizes.batch))
+    seconds = _seconds(device, measure) / len(points)
+    plain = _seconds(device, forward)
+    detail = f"{1 / seconds:.3g} points a second of {sizes.images} images, {precision}"
+    detail += _peak(device)
+    return [Row(f"{name}: a point over a pass", seconds / plain, "", LANDSCAPE, detail)]
 
 
-def _hessian(name: str, device: torch.device, batch: int, products: int) -> Row:
+def measure_hessian(name: str, device: torch.device, sizes: Sizes, folder: Path) -> list[Row]:
+    """Measure a product of the Hessian over a pass forward and back."""
     model, settings = _network(name)
     model.to(device)
-    images = torch.randn(batch, 3, SIDE, SIDE, device=device)
-    targets = torch.rand(batch, settings["classes"], device=device).softmax(1)
+    images = torch.randn(sizes.batch, 3, SIDE, SIDE, device=device)
+    targets = torch.rand(sizes.batch, settings["classes"], device=device).softmax(1)
     hessian = of_model(model, images, targets, DECAY)
     start = hessian.start(0)
     vector = start.signs(start.chance())
 
-    def apply() -> None:
-        for _ in range(products):
+    def multiply() -> None:
+        for _ in range(sizes.steps):
             hessian(vector)
 
-    memory = _peak(device, apply)
-    rate = products / _seconds(device, apply)
-    detail = f"{batch} images, {hessian.size} parameters{memory}"
-    return Row(f"{name}: products of the Hessian with a vector", rate, "products/s", None, detail)
+    def differentiate() -> None:
+        for _ in range(sizes.steps):
+            loss = functional.cross_entropy(model(images), targets)
+            torch.autograd.grad(loss, list(model.parameters()))
+
+    seconds, plain = _seconds(device, multiply), _seconds(device, differentiate)
+    detail = f"{sizes.steps / seconds:.3g} products a second, {sizes.batch} images"
+    return [
+        Row(
+            f"{name}: a product over a gradient",
+            seconds / plain,
+            "",
+            HESSIAN,
+            detail + _peak(device),
+        )
+    ]
 
 
-def measure(device: torch.device, images: int, batch: int, products: int) -> list[Row]:
-    """Return what a device does with the paper's ViT-Ti and ResNet-50, of random weights."""
-    rows = []
-    with tempfile.TemporaryDirectory() as place:
-        for name in MODELS:
-            rows += _extraction(name, device, images, batch, Path(place))
-            rows.append(_landscape(name, device, images, batch, Path(place)))
-            rows.append(_hessian(name, device, batch, products))
-    return rows
+# The most important first, for a device that is there for minutes.
+PARTS = {
+    "machine": measure_machine,
+    "training": measure_training,
+    "extraction": measure_extraction,
+    "landscape": measure_landscape,
+    "hessian": measure_hessian,
+}
+
+
+def _write(part: str, body: str) -> None:
+    """Put a part on the page, beside those that were measured before."""
+    sections = measured_before()
+    parts = {name: text for name, _, text in _split(sections.get(GPU, ""))}
+    parts[part] = body
+    listed = [f"### {name}\n\n{parts[name].strip()}" for name in PARTS if name in parts]
+    TARGET.write_text(page({**sections, GPU: "\n\n".join(listed)}), encoding="utf-8")
+
+
+def _split(body: str) -> list[tuple[str, str, str]]:
+    return [part.partition("\n") for part in f"\n{body}".split("\n### ")[1:]]
 
 
 def main() -> None:
-    """Measure, and write the part of the page."""
-    if not torch.cuda.is_available():
+    """Measure, and write each part to the page."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", choices=PARTS, help="measure one part, keep the others")
+    parser.add_argument("--trial", action="store_true", help="little, on any device; not written")
+    asked = parser.parse_args()
+    if not asked.trial and not torch.cuda.is_available():
         sys.exit("bench-gpu: there is no CUDA device here: run it on a machine that has one.")
-    device = pick_device("cuda")
-    rows = measure(device, images=4096, batch=256, products=50)
-    where = f"*{torch.cuda.get_device_name(device)}, CUDA {torch.version.cuda}; host:* {machine()}"
-    body = "\n".join([where, "", *as_table(rows)])
-    print(body)
-    TARGET.write_text(page({**measured_before(), GPU: body}), encoding="utf-8")
+    device = pick_device("auto" if asked.trial else "cuda")
+    sizes = SMALL if asked.trial else FULL
+    name = torch.cuda.get_device_name(device) if device.type == "cuda" else "the processor"
+    where = f"*{name}, CUDA {torch.version.cuda}; host:* {machine()}"
+    for part in [asked.only] if asked.only else PARTS:
+        rows = []
+        with tempfile.TemporaryDirectory() as place:
+            for model in MODELS:
+                rows += PARTS[part](model, device, sizes, Path(place))
+        body = "\n".join([where, "", *as_table(rows)])
+        print(f"{part}\n{body}", flush=True)
+        if not asked.trial:
+            _write(part, body)
 
 
 if __name__ == "__main__":

@@ -31,7 +31,7 @@ ARCH = {
 BOUND = 1 / 0.85
 
 
-def _recipe(**changes: Any) -> dict[str, Any]:
+def recipe_with(**changes: Any) -> dict[str, Any]:
     """Return the recipe that a study has by default, with all that augments."""
     keys = schema_of(Recipe)["properties"]
     defaults = {key: schema["default"] for key, schema in keys.items() if "default" in schema}
@@ -75,7 +75,7 @@ def _turns(folder: Path, threads: int, recipe: dict[str, Any]) -> list[tuple[flo
 
 
 def _rows(folder: Path, threads: int) -> list[Row]:
-    turns = _turns(folder, threads, _recipe())
+    turns = _turns(folder, threads, recipe_with())
     alone, *others = (median(column) for column in zip(*turns, strict=True))
     what = "1 thread" if threads == 1 else f"{threads} threads"
     chosen = workers_for(torch.device("cpu"))
@@ -94,7 +94,7 @@ def _rows(folder: Path, threads: int) -> list[Row]:
 
 
 def _precision(folder: Path) -> Row:
-    recipes = [_recipe(bfloat16=value) for value in (True, False)]
+    recipes = [recipe_with(bfloat16=value) for value in (True, False)]
     split = noise(folder / "precision", CLASSES, BATCH)
     benches = [_Bench(Batches(split, r, 0, [0.5] * 3, [0.25] * 3), r) for r in recipes]
     turns = [tuple(bench.alone() for bench in benches) for _ in range(TURNS)]
