@@ -8,6 +8,7 @@ import pytest
 
 from tests.helpers.claims import count_variances, kinds_with_claims, variances
 from vitscope.measures import registry
+from vitscope.networks.finding.cut_point_columns import CUT_POINT
 
 ROOT = Path(__file__).parents[2]
 
@@ -22,6 +23,17 @@ def test_a_claim_holds_in_more_than_half_of_the_blocks(falling, holds):
     claims = count_variances(variances("m", ["stem", "msa"] * 8, [8] * 16, variance))
     assert claims["holds"].tolist() == [holds]
     assert claims["measured_value"].tolist() == [falling / 8]
+
+
+def test_a_claim_says_on_which_side_of_norms_a_model_is_read():
+    points = variances("m", ["stem", "msa", "msa"], [8] * 3, [3, 2, 1])
+    points = points.reindex(columns=[*points, *CUT_POINT.keys() - {*points}])
+    plain = count_variances(points)
+    said = count_variances(points.assign(norm=[None, "before", "before"]))
+    assert said["statement"].tolist() == [
+        f"{statement} (m is read before its norms)" for statement in plain["statement"]
+    ]
+    assert said.drop(columns="statement").equals(plain.drop(columns="statement"))
 
 
 def test_counting_needs_neither_networks_nor_figures_nor_studies():

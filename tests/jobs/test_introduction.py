@@ -25,7 +25,8 @@ def test_a_study_is_introduced(tmp_path: Path) -> None:
     known = pd.read_csv(ROOT / "tests" / "expected" / "blocks.csv")
     for name, model in (("a", "vit"), ("b", "resnet"), ("c", "vit")):
         rows = known[known["model"] == model].assign(model=name)
-        BLOCKS.write(rows.reindex(columns=[*BLOCKS.columns]).fillna(0), tmp_path / name)
+        filled = rows.reindex(columns=[*BLOCKS.columns]).fillna(0)
+        BLOCKS.write(filled.assign(norm="after" if name == "b" else None), tmp_path / name)
     # Eight MSAs that never reduce the variance fail; four do not say.
     curves = [variances("a", ["stem", *["msa"] * n], [8] * (n + 1), range(n + 1)) for n in (8, 2)]
     counted = map(count_variances, curves)
@@ -44,5 +45,8 @@ def test_a_study_is_introduced(tmp_path: Path) -> None:
     assert "Of 3 claims of the paper 0 hold, 1 fail and 1 are undecided; without an" in page
     assert "interval, 1 hold and 0 fail." in page
     pictures = re.findall(r'<img alt="(.*?)" src="data:image/svg\+xml;base64,(.*?)">', page)
-    assert [label for label, _ in pictures] == ["ViT, ViT (6 %)", "Other"]
+    assert [label for label, _ in pictures] == [
+        "ViT, ViT (6 %)",
+        "Other (read after the norms of sums)",
+    ]
     assert all("Multiply-adds" in b64decode(svg).decode() for _, svg in pictures)

@@ -17,6 +17,7 @@ from vitscope.claims.snapshots import select_snapshots
 from vitscope.claims.tables import AGREEMENT, CLAIMS
 from vitscope.files.arrays import Array
 from vitscope.files.tables import Table
+from vitscope.networks.finding.cut_point_columns import CUT_POINT, NORM
 
 # The tables that claims are counted on, by name; "blocks" is always among them.
 Tables = Mapping[str, pd.DataFrame]
@@ -42,12 +43,27 @@ def count_claims(
         for model in models
     }
     subjects = _subjects(evidence.claims, traits)
+    at_points = {*CUT_POINT} <= {*tables[evidence.table]}
+    sides = {model: _side_of(tables["blocks"], model) for model in models if at_points}
     rows = [
-        {"figure": figure, "snapshot": snapshot, **row}
+        {"figure": figure, "snapshot": snapshot, **row, "statement": _say(row, sides)}
         for snapshot, shown in _by_snapshot(tables, evidence.table)
         for row in _rows(evidence, shown, subjects, published)
     ]
     return pd.DataFrame(rows, columns=list(CLAIMS.columns))
+
+
+def _side_of(blocks: pd.DataFrame, model: str) -> str | None:
+    """Return on which side of the norms of its sums a model is read, if it has any."""
+    found = _of_model(blocks, model).get(NORM, pd.Series()).dropna().unique()
+    return " and ".join(sorted(found)) or None
+
+
+def _say(row: Mapping[str, Any], sides: Mapping[str, str | None]) -> str:
+    """Return what is claimed, and on which side of norms that is read."""
+    models = (row[key] for key in ("model", "versus") if row.get(key))
+    said = [f"{model} is read {side} its norms" for model in models if (side := sides.get(model))]
+    return f"{row['statement']} ({', '.join(said)})" if said else str(row["statement"])
 
 
 def score_agreement(

@@ -86,7 +86,7 @@ def _check(study: "Study", name: str, trainings: Path) -> tuple[str, str]:
     try:
         seed = _training_seed(study, name, trainings)
         checked = check_model(
-            name, study.network(name), entry.points, entry.checkpoint, where, ROOT, seed
+            name, study.network(name), entry.read_at(), entry.checkpoint, where, ROOT, seed
         )
     except VitscopeError as error:
         # The line begins with the name of the model.

@@ -57,6 +57,13 @@ def weights(model: "Model") -> dict[str, str]:
     return {f"Checkpoint of {model.label}": weight_sources.describe_source(model.checkpoint)}
 
 
+def norms(model: "Model") -> dict[str, str]:
+    """Return that a model is read before the norms of sums, where the study says so."""
+    if model.norms == "after":
+        return {}
+    return {f"Cut points of {model.label}": "before the norms of sums of stream and branch"}
+
+
 def trajectory(model: "Model") -> dict[str, str]:
     """Return where the weights come from that a model had in training."""
     from vitscope.networks.checkpoints import weight_sources

@@ -29,6 +29,7 @@ def facts(study: Study, figure: str) -> dict[str, str]:
     for name in data:
         found |= describing.classes(study, name, splits)
     for model in models:
+        found |= describing.norms(model)
         of_training = measure.needs == "weights"
         found |= describing.trajectory(model) if of_training else describing.weights(model)
     return found

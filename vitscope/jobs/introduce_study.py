@@ -49,7 +49,12 @@ def _alike(blocks: "pd.DataFrame", labels: Mapping[str, str]) -> "dict[str, pd.D
     for model, rows in blocks.groupby("model", sort=False):
         points = rows.drop(columns="model").to_json()
         found.setdefault(points, ([], rows))[0].append(labels[str(model)])
-    return {", ".join(names): rows for names, rows in found.values()}
+    return {", ".join(names) + _sides(rows): rows for names, rows in found.values()}
+
+
+def _sides(rows: "pd.DataFrame") -> str:
+    sides = rows["norm"].dropna().unique()
+    return f" (read {' and '.join(sides)} the norms of sums)" if len(sides) else ""
 
 
 def _draw(networks: "Mapping[str, pd.DataFrame]", style_file: str) -> dict[str, bytes]:

@@ -6,8 +6,8 @@ from vitscope.jobs.measuring import with_network
 
 def _values(study: Study, names: Names) -> Values:
     model = names["model"]
-    points = study.models[model].points
-    return {**with_network(study, model), "model": model, "points": points}
+    read_at = study.models[model].read_at()
+    return {**with_network(study, model), "model": model, "read_at": read_at}
 
 
 JOB = Job(values=_values, takes=Takes(torch=True))
@@ -21,5 +21,5 @@ def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> 
 
     settings = values["network"]
     network = inputs["network"] if "network" in inputs else empty_network(settings)
-    blocks = list_blocks(values["model"], network, settings, values["points"])
+    blocks = list_blocks(values["model"], network, settings, **values["read_at"])
     BLOCKS.write(blocks.table, outputs["blocks"], blocks.metadata())

@@ -80,13 +80,14 @@ def _count(name: str, settings: str) -> Network:
     from vitscope.networks.finding.blocks import list_blocks
 
     entry = json.loads(settings)
-    blocks = list_blocks(name, empty_network(entry["network"]), entry["network"], entry["points"])
+    network = entry["network"]
+    blocks = list_blocks(name, empty_network(network), network, **entry["read_at"])
     return network_of(blocks.table, blocks.metadata())
 
 
 def count_network(study: Study, model: str) -> Network:
     """Return what a network takes for one image, counted without weights."""
-    entry = {"network": study.network(model), "points": study.models[model].points}
+    entry = {"network": study.network(model), "read_at": study.models[model].read_at()}
     return _count(model, json.dumps(entry, sort_keys=True))
 
 

@@ -58,7 +58,7 @@ def latents_bytes(study: Study, counted: Path) -> Iterator[int]:
     before = len(known)
     try:
         for model in sorted(shown):
-            entry = {"network": study.network(model), "points": study.models[model].points}
+            entry = {"network": study.network(model), "read_at": study.models[model].read_at()}
             key = sha256(json.dumps(entry, sort_keys=True).encode()).hexdigest()
             if key not in known:
                 known[key] = costs.count_network(study, model).values

@@ -12,7 +12,7 @@ from vitscope.networks.building.compiler import original
 from vitscope.networks.building.outputs import ends_of, own_type
 from vitscope.networks.finding.blocks import list_blocks
 from vitscope.networks.finding.capture import reading
-from vitscope.networks.finding.cut_points import CutPoint, Layout
+from vitscope.networks.finding.cut_points import CutPoint, Layout, Side
 from vitscope.networks.finding.named_points import Points
 from vitscope.networks.finding.replay import Replay
 from vitscope.scopes.lending import device_of, lend
@@ -49,11 +49,14 @@ class Block:
         return x if self._layout is None else self._layout.to_nchw(x)
 
 
-def blocks(model: nn.Module, images: Tensor, points: Points | None = None) -> list[Block]:
+def blocks(
+    model: nn.Module, images: Tensor, points: Points | None = None, norms: Side = "after"
+) -> list[Block]:
     """Return the blocks of a network, each of which can be called.
 
     `images` are a batch as the network takes it, of two images or more; `points` are the modules to
-    read, in place of the cut points that are found. So that
+    read, in place of the cut points that are found; `norms` says whether these lie "after" the
+    norms of sums of stream and branch, or "before". So that
 
         for block in vitscope.blocks(network, images):
             x = block(x)
@@ -67,7 +70,7 @@ def blocks(model: nn.Module, images: Tensor, points: Points | None = None) -> li
     size = tuple(images.shape[-2:])
     network = {"mean": [0.0] * images.shape[1], "image_size": size, "classes": None}
     with lend(model), torch.no_grad():
-        found = list_blocks(type(model).__name__, model, network, points)
+        found = list_blocks(type(model).__name__, model, network, points, norms)
         replay = Replay(model, found.points, images)
         stream, ends = _read(model, found.points, images)
         reasons = [_why_not(replay, part, *pair) for part, pair in enumerate(pairwise(stream))]

@@ -28,6 +28,7 @@ from vitscope.networks.building import failing
 from vitscope.networks.building.compiler import original
 from vitscope.networks.building.outputs import Output, logits_of, own_type
 from vitscope.networks.finding.cut_point_columns import BLOCKS, CUT_POINT
+from vitscope.networks.finding.cut_points import Side
 from vitscope.scopes.images import Stored, Wanted, store
 from vitscope.scopes.lending import device_of, lend
 from vitscope.scopes.making import Maker
@@ -234,6 +235,7 @@ def look(
     image_size: int | Sequence[int] | None = None,
     class_names: Sequence[str] | Literal["imagenet"] | None = None,
     output: Output = None,
+    norms: Side = "after",
     loss: Mapping[str, Any] | None = None,
     analysis: Mapping[str, Any] | None = None,
 ) -> Scope:
@@ -247,8 +249,9 @@ def look(
     of the network in tables and figures, `image_size` the side to which pictures are cropped, or
     height and width, `class_names` the names of all classes, or "imagenet", by which predictions
     are called, `output` the name or number of the tensor that holds the logits, where the network
-    returns several, `loss` the weight decay and the augmentation of its training, and `analysis`
-    the settings of measures; the last two are written as in a study.
+    returns several, `norms` whether networks that normalize the sums of stream and branch are read
+    "after" these norms or "before" them, `loss` the weight decay and the augmentation of its
+    training, and `analysis` the settings of measures; the last two are written as in a study.
 
     The network is borrowed for each measurement, and unchanged afterwards.
     """
@@ -266,6 +269,7 @@ def look(
             name or type(model).__name__,
             stored,
             points=points,
+            norms=norms,
             output=output,
             loss=loss,
             analysis=analysis,

@@ -10,6 +10,7 @@ from vitscope.errors import VitscopeError
 from vitscope.image_size import ImageSize, in_short
 from vitscope.measures import registry
 from vitscope.networks.building.outputs import Output
+from vitscope.networks.finding.cut_points import Side
 from vitscope.scopes.images import DATASET, SPLIT, Stored
 from vitscope.settings.keys import Augmented, Dataset, Loss, Model, Settings, Video
 from vitscope.settings.schema import check, fill
@@ -30,6 +31,7 @@ def describe_study(
     stored: Stored,
     *,
     points: Sequence[Mapping[str, Any]] | None,
+    norms: Side,
     output: Output,
     loss: Mapping[str, Any] | None,
     analysis: Mapping[str, Any] | None,
@@ -42,6 +44,7 @@ def describe_study(
         "data": DATASET,
         "checkpoint": {"path": WEIGHTS},
         "arch": {},
+        "norms": _checked(norms, schema_of(Model)["properties"]["norms"], "norms"),
     }
     if points is not None:
         listed = [dict(point) for point in points]

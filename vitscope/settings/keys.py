@@ -361,11 +361,20 @@ class Model:
         minItems=1,
         items=schema_of(Point),
     )
+    norms: Literal["after", "before"] = setting(
+        "after",
+        "Where blocks normalize the sum of stream and branch (post-norm networks): whether the "
+        "cut points that are found lie after these norms, or before them, at the sums.",
+    )
     epoch: int | None = None
 
     def moments(self) -> list[str]:
         """Return the names of the snapshots and of the end, from first to last."""
         return [*self.snapshots, END]
+
+    def read_at(self) -> dict[str, Any]:
+        """Return what says where its network is read, as `list_blocks` takes it."""
+        return {"points": self.points, "norms": self.norms}
 
     def files(self) -> dict[str, Settings]:
         """Return the entries that name a file of its own, by their keys."""

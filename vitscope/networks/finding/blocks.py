@@ -20,7 +20,7 @@ from vitscope.networks.building.compiler import uncompiled
 from vitscope.networks.building.failing import explain_failure
 from vitscope.networks.finding.block_table import Part
 from vitscope.networks.finding.capture import capturing
-from vitscope.networks.finding.cut_points import CutPoint, write_points
+from vitscope.networks.finding.cut_points import CutPoint, Side, write_points
 from vitscope.networks.finding.modes import Args, Kwargs, OperationMode
 from vitscope.networks.finding.named_points import Points
 from vitscope.networks.finding.operations import FLEX_ATTENTION, plain_name
@@ -49,15 +49,20 @@ class Blocks(NamedTuple):
 
 
 def list_blocks(
-    name: str, model: nn.Module, network: Mapping[str, Any], points: Points | None = None
+    name: str,
+    model: nn.Module,
+    network: Mapping[str, Any],
+    points: Points | None = None,
+    norms: Side = "after",
 ) -> Blocks:
     """Return one row per cut point of `model`, which a study describes as `network`.
 
-    The cut points are found, unless a study names `points`.
+    The cut points are found, unless a study names `points`; `norms` says on which side of the norms
+    of sums they lie.
     """
 
     def count_parts(run: Run, images: Tensor) -> Blocks:
-        found = find_cut_points(model, images, run, points)
+        found = find_cut_points(model, images, run, points, norms)
         _check_outputs(found.outputs, network.get("classes"))
         shapes, parts = _measure(model, run, found.points, images[:1])
         table = _table(name, found.points, shapes, parts[:-1])
@@ -95,6 +100,7 @@ def _table(
             "stage": point.stage,
             "depth": index / last,
             **dict(zip(("channels", "height", "width"), shape, strict=True)),
+            "norm": point.norm,
             **part._asdict(),
         }
         for index, (point, shape, part) in enumerate(zip(points, shapes, parts, strict=True))

@@ -28,4 +28,13 @@ COSTS: Columns = {
     "peak": ("int64", "most bytes of one image in memory at once there, without gradients"),
 }
 
-BLOCKS = Table("blocks", {**CUT_POINT, **COSTS})
+NORM = "norm"
+_SIDE: Columns = {
+    NORM: (
+        "string",
+        "after or before: the side of the norm of a sum on which the cut point lies; null where "
+        "the sum has none",
+    )
+}
+
+BLOCKS = Table("blocks", {**CUT_POINT, **_SIDE, **COSTS})

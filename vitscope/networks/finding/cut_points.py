@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 
 Kind = Literal["stem", "conv", "msa", "mlp", "pool", "head"]
 At = Literal["input", "output"]
+# On which side of the norm of a sum.
+Side = Literal["after", "before"]
 # How a cut point was found.
 How = Literal["stem", "join", "block", "subsampling", "layer", "named"]
 # What counts as the same operation: its name, and the dimensions and values of an image's result.
@@ -94,7 +96,8 @@ class CutPoint:
     """A place where the residual stream of a model is read.
 
     It is the input or the output of a `module`, or what an `operation` returns. `join` is the
-    addition by which a branch just joined the stream.
+    addition by which a branch just joined the stream; `norm` says on which side of the norm of that
+    sum the point lies, if the sum has one.
     """
 
     name: str
@@ -106,6 +109,7 @@ class CutPoint:
     operation: OperationId | None = None
     join: Join | None = None
     how: How = "named"
+    norm: Side | None = None
 
 
 def write_points(points: Sequence[CutPoint]) -> str:

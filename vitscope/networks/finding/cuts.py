@@ -1,16 +1,13 @@
 """Where a network is cut: behind joins, the stem and what subsamples, or else behind layers."""
 
-from bisect import bisect_left, bisect_right
-from collections.abc import Set
+from bisect import bisect_left
 from dataclasses import dataclass, replace
 
 from vitscope.networks.finding.branches import pattern
-from vitscope.networks.finding.cut_points import How, Kind
-from vitscope.networks.finding.dataflow import Value
+from vitscope.networks.finding.cut_points import How, Kind, Side
 from vitscope.networks.finding.operations import (
     ACTIVATIONS,
     CONVOLUTIONS,
-    NORMALIZATIONS,
     POOLINGS,
     inside,
     multiplies,
@@ -49,15 +46,14 @@ def layer_kind(recorded: RecordedPass, start: int, end: int) -> Kind:
 
 
 class CutFinder:
-    """Finds where a network is cut."""
+    """Finds where a network is cut: on this side of norms of sums."""
 
-    def __init__(self, recorded: RecordedPass) -> None:
+    def __init__(self, recorded: RecordedPass, norms: Side = "after") -> None:
         self._pass = recorded
+        self._norms = recorded.norms if norms == "after" else {}
         self._maps = recorded.maps
         self._operations = recorded.operations
         self._dominators = recorded.dominators
-        # The modules that normalize every sum of theirs.
-        self._normalizing: Set[str] = set()
 
     def find(self) -> list[Cut]:
         """Return all cuts in order."""
@@ -91,9 +87,6 @@ class CutFinder:
     def _blocks(self) -> list[Cut]:
         joins = [d for d in self._dominators if self._pass.joins(d) and self._maps.layout(d)]
         holding = {self._operations[d].module for d in joins}
-        self._normalizing = holding - {
-            self._operations[d].module for d in joins if not self._followed_by(d, NORMALIZATIONS)
-        }
         blocks = [self._block(d, self._operations[d].module) for d in joins]
         blocks += [self._block(*plain) for plain in self._blocks_without_joins(holding)]
         return sorted(blocks)
@@ -118,25 +111,12 @@ class CutFinder:
 
     def _block(self, end: int, block: str) -> Cut:
         """Return the cut where a block ends: behind the activation or norm of its sum, if any."""
-        # A norm behind the last of several joins belongs to the network, not to the block.
-        closing = ACTIVATIONS | (NORMALIZATIONS if block in self._normalizing else set())
-        index = self._followed_by(end, closing) or end
+        index = self._pass.followed_by(end, ACTIVATIONS) or self._norms.get(end, end)
         start = self._entry(end, block)
         # A shortcut starts where its branch does; a block without one is all branch.
         how: How = "join" if self._pass.joins(end) else "block"
         begin = self._pass.before(end) if how == "join" else start
         return Cut(index, how, self._pass.kind(begin, end), end, block, start, begin)
-
-    def _followed_by(self, end: int, names: Set[str]) -> int | None:
-        """Return the operation of the same module that takes a sum and nothing else, if any."""
-        after = bisect_right(self._dominators, end)
-        if after == len(self._dominators):
-            return None
-        index = self._dominators[after]
-        following = self._operations[index]
-        within = inside(following.module, self._operations[end].module)
-        takes = following.name in names and following.operands()[:1] == [Value(end)]
-        return index if within and takes else None
 
     def _entry(self, end: int, module: str) -> int:
         """Return the operation whose value enters the module in which an operation is."""

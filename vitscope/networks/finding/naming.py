@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from math import prod
 
-from vitscope.networks.finding.cut_points import CutPoint, Join
+from vitscope.networks.finding.cut_points import CutPoint, Join, Side
 from vitscope.networks.finding.cuts import Cut
 from vitscope.networks.finding.dataflow import Passage, Value
 from vitscope.networks.finding.operations import ADDITIONS, inside, multiplies
@@ -74,8 +74,15 @@ class _Namer:
             self._pass.operations[cut.index].which,
             self._join(cut, before),
             cut.how,
+            self._side(cut.index),
         )
         return self._by_module(point, cut.index, cut.block)
+
+    def _side(self, index: int) -> Side | None:
+        """Return on which side of the norm of a sum a value is, if it is the sum or the norm."""
+        if index in self._pass.norms:
+            return "before"
+        return "after" if index in self._pass.norms.values() else None
 
     def _by_module(self, point: CutPoint, index: int, block: str) -> CutPoint:
         """Read a point at a module that takes or returns its value, or that seen otherwise."""

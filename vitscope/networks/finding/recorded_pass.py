@@ -1,7 +1,8 @@
 """A recorded pass of a network, and what can be asked about it."""
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
+from functools import cached_property
 from itertools import pairwise
 
 from torch import nn
@@ -9,7 +10,13 @@ from torch import nn
 from vitscope.networks.finding.branches import Branches
 from vitscope.networks.finding.cut_points import Kind, Layout
 from vitscope.networks.finding.dataflow import Dataflow, Operation, Value
-from vitscope.networks.finding.operations import ADDITIONS, MOVES, inside, multiplies
+from vitscope.networks.finding.operations import (
+    ADDITIONS,
+    MOVES,
+    NORMALIZATIONS,
+    inside,
+    multiplies,
+)
 from vitscope.networks.finding.positions import Tracer
 from vitscope.networks.finding.tensor_layouts import layout_of
 
@@ -87,6 +94,29 @@ class RecordedPass:
             operation.shape[d] == shape[d] for d in others
         )
         return same and any(self.moved_from(v, stream) for v in operation.operands())
+
+    @cached_property
+    def norms(self) -> dict[int, int]:
+        """The norms of sums, by the joins before them: of modules that normalize all their sums.
+
+        A norm behind the last of several joins belongs to the network, not to the block.
+        """
+        joins = [d for d in self.dominators if self.joins(d) and self.maps.layout(d)]
+        found = {d: self.followed_by(d, NORMALIZATIONS) for d in joins}
+        without = {self.operations[d].module for d, norm in found.items() if norm is None}
+        kept = (d for d in joins if self.operations[d].module not in without)
+        return {d: norm for d in kept if (norm := found[d]) is not None}
+
+    def followed_by(self, end: int, names: Set[str]) -> int | None:
+        """Return the operation of the same module that takes a sum and nothing else, if any."""
+        after = bisect_right(self.dominators, end)
+        if after == len(self.dominators):
+            return None
+        index = self.dominators[after]
+        following = self.operations[index]
+        within = inside(following.module, self.operations[end].module)
+        takes = following.name in names and following.operands()[:1] == [Value(end)]
+        return index if within and takes else None
 
     def moved_from(self, value: Value, origin: int) -> bool:
         """Tell whether a value is another, or that moved."""

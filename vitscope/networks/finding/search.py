@@ -14,7 +14,7 @@ from typing import Any
 from torch import Tensor, nn
 
 from vitscope.errors import VitscopeError, quoted
-from vitscope.networks.finding.cut_points import CutPoint
+from vitscope.networks.finding.cut_points import CutPoint, Side
 from vitscope.networks.finding.cuts import Cut, CutFinder
 from vitscope.networks.finding.dataflow import record
 from vitscope.networks.finding.named_points import Points, named_cuts
@@ -44,16 +44,22 @@ def find_cut_points(
     images: Tensor,
     run: Callable[[Tensor], Any] | None = None,
     points: Points | None = None,
+    norms: Side = "after",
 ) -> FoundPoints:
     """Return the cut points of a network that is given `images`, two or more.
 
-    They are found, unless `points` name modules. `run` runs the network, if not the network itself.
+    They are found, unless `points` name modules. `run` runs the network, if not the network itself;
+    `norms` says on which side of the norms of sums it is read.
     """
     recorded = RecordedPass(model, record(model, images, run))
     outputs = recorded.flow.shape_of(recorded.flow.result)[1:]
     if points is not None:
+        if norms == "before":
+            raise VitscopeError(
+                "norms: `points` say themselves on which side of a norm they lie: leave it out."
+            )
         return FoundPoints(describe_cuts(recorded, named_cuts(recorded, points)), [], outputs)
-    cuts = CutFinder(recorded).find()
+    cuts = CutFinder(recorded, norms).find()
     found = describe_cuts(recorded, cuts)
     _refuse_streams(recorded, cuts, found)
     return FoundPoints(found, _name_uncovered(recorded, cuts), outputs)

@@ -19,7 +19,6 @@ from vitscope.networks.checkpoints import weight_sources
 from vitscope.networks.checkpoints.conversion import convert, convert_made
 from vitscope.networks.checkpoints.loading import load_model
 from vitscope.networks.finding.blocks import Blocks, list_blocks
-from vitscope.networks.finding.named_points import Points
 from vitscope.networks.finding.proofs import Proofs, prove
 
 IMAGES = 2
@@ -60,6 +59,8 @@ class Checked:
             f"{self.proofs.silenced} branches silenced",
             *self._attention(),
         ]
+        for side in self.blocks.table["norm"].dropna().unique():
+            said.append(f"read {side} the norms of sums")
         if self.blocks.uncovered:
             said.append("not covered: " + ", ".join(self.blocks.uncovered))
         return "; ".join(said)
@@ -84,7 +85,7 @@ def _short(count: int) -> str:
 def check_model(
     name: str,
     network: Network,
-    points: Points | None,
+    read_at: Mapping[str, Any],
     checkpoint: Mapping[str, Any],
     where: str,
     root: Path,
@@ -92,10 +93,10 @@ def check_model(
 ) -> Checked:
     """Build a network, find or take its cut points, and prove them with the weights it is given.
 
-    `where` is the place of the model in its study, and bundled files begin at `root`. `seed` is
-    that of its training if its weights are still to be trained.
+    `read_at` says where it is read, `where` is the place of the model in its study, and bundled
+    files begin at `root`. `seed` is that of its training if its weights are still to be trained.
     """
-    blocks = list_blocks(name, empty_network(network), network, points)
+    blocks = list_blocks(name, empty_network(network), network, **read_at)
     with _with_weights(name, network, checkpoint, where, root, seed) as (model, weights):
         shape = (IMAGES, len(network["mean"]), *height_and_width(network["image_size"]))
         images = torch.randn(shape, generator=torch.Generator().manual_seed(0))

@@ -1,0 +1,161 @@
+"""On which side of the norms of sums a network is read."""
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+import vitscope
+from tests.helpers.kinds import EncoderViT
+from tests.helpers.networks import described
+from vitscope.errors import VitscopeError
+from vitscope.measures.lesion.compute import lesioned
+from vitscope.networks.attention.finding import find_attention
+from vitscope.networks.attention.proofs import unlike
+from vitscope.networks.building.plain_attention import without_fast_path
+from vitscope.networks.finding.blocks import Blocks, list_blocks
+from vitscope.networks.finding.capture import capturing
+from vitscope.networks.finding.proofs import prove
+
+IMAGES = torch.randn(2, 3, 16, 16, generator=torch.Generator().manual_seed(0))
+SIDES = ["after", "before"]
+
+
+class Block(nn.Module):
+    """A block of a ViT that normalizes its sums, written by hand."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.attention = nn.MultiheadAttention(12, 3, batch_first=True)
+        self.mlp = nn.Sequential(nn.Linear(12, 24), nn.GELU(), nn.Linear(24, 12))
+        self.norm1, self.norm2 = nn.LayerNorm(12), nn.LayerNorm(12)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return the normalized stream."""
+        x = self.norm1(x + self.attention(x, x, x, need_weights=False)[0])
+        return self.norm2(x + self.mlp(x))
+
+
+class HandWritten(EncoderViT):
+    """The same with blocks that are written by hand."""
+
+    def __init__(self) -> None:
+        super().__init__(batch_first=True, norm_first=False)
+        self.encoder = nn.Sequential(Block(), Block())
+
+
+def network(kind: str) -> nn.Module:
+    torch.manual_seed(0)
+    model = HandWritten() if kind == "by hand" else EncoderViT(kind == "batch first", False)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(0.1 * torch.randn_like(parameter))
+    return model.eval()
+
+
+def listed(model: nn.Module, **where: Any) -> Blocks:
+    return list_blocks("mine", model, described(16) | {"classes": 5}, **where)
+
+
+def by_hooks(model: nn.Module, side: str) -> list[Tensor]:
+    """What plain hooks see before or after the norms, without the class token, as maps."""
+    seen: list[Tensor] = []
+    norms = [each for name, each in model.named_modules() if name.endswith(("norm1", "norm2"))]
+    hooks = [
+        each.register_forward_hook(
+            lambda _, given, result: seen.append((result if side == "after" else given[0]).clone())
+        )
+        for each in norms
+    ]
+    with torch.no_grad(), without_fast_path():
+        model(IMAGES)
+    for hook in hooks:
+        hook.remove()
+    if not model.batch_first:
+        seen = [tokens.transpose(0, 1) for tokens in seen]
+    return [tokens[:, 1:].transpose(1, 2).unflatten(2, (2, 2)) for tokens in seen]
+
+
+@pytest.mark.parametrize("side", SIDES)
+@pytest.mark.parametrize("kind", ["by hand", "batch first", "tokens first"])
+def test_values_are_those_of_plain_hooks(kind: str, side: str) -> None:
+    model = network(kind)
+    blocks = listed(model, norms=side)
+    assert blocks.table["norm"].fillna("").tolist() == ["", *[side] * 4]
+    assert blocks.table["kind"].tolist() == ["stem", "msa", "mlp", "msa", "mlp"]
+    read: list[Tensor] = []
+    with (
+        torch.no_grad(),
+        capturing(model, blocks.points, lambda _, latent: read.append(latent.clone())),
+    ):
+        model(IMAGES)
+    expected = by_hooks(model, side)
+    assert len(expected) == len(read[1:]) == 4
+    assert all(map(torch.equal, read[1:], expected))
+
+
+@pytest.mark.parametrize("kind", ["by hand", "batch first"])
+def test_branches_and_attention_are_the_same_on_both_sides(kind: str) -> None:
+    model = network(kind)
+    found = []
+    for side in SIDES:
+        points = listed(model, norms=side).points
+        assert prove(model, points, IMAGES).wrong == []
+        joins = [point.join for point in points if point.join is not None]
+        attentions = find_attention(model, described(16), points)
+        assert len(attentions.attentions) == 2
+        assert unlike(model, attentions.attentions, IMAGES) == []
+        found.append(lesioned(model, joins, IMAGES)[1])
+    assert len(found[0]) == 4
+    assert all(map(torch.equal, *found))
+
+
+def test_a_lesion_leaves_the_norm_of_the_stream() -> None:
+    model = network("by hand")
+    joins = [point.join for point in listed(model, norms="before").points if point.join]
+    _, without = lesioned(model, joins, IMAGES)
+    last = model.encoder[1]
+    with torch.no_grad():
+        tokens = model.patches(IMAGES).flatten(2).transpose(1, 2)
+        tokens = torch.cat([model.token.expand(len(IMAGES), -1, -1), tokens], dim=1)
+        x = model.encoder[0](tokens)
+        x = last.norm1(x + last.attention(x, x, x, need_weights=False)[0])
+        expected = model.head(last.norm2(x)[:, 0])
+    torch.testing.assert_close(without[-1], expected, rtol=1e-6, atol=1e-6)
+
+
+def test_a_network_that_normalizes_no_sums_is_read_alike() -> None:
+    model = EncoderViT(batch_first=True, norm_first=True).eval()
+    after, before = (listed(model, norms=side) for side in SIDES)
+    assert after.table["norm"].isna().all()
+    assert after.points == before.points
+    assert after.table.equals(before.table)
+
+
+def test_points_of_a_study_say_their_side_themselves() -> None:
+    model = network("by hand")
+    points = [{"module": "encoder.*.norm2", "at": "input"}, {"module": "encoder.*.norm1"}]
+    table = listed(model, points=points).table
+    assert table["norm"].tolist() == ["after", "before"] * 2
+    with pytest.raises(VitscopeError, match="models.mine: norms: `points` say themselves on which"):
+        listed(model, points=points, norms="before")
+
+
+def test_look_and_blocks_read_on_the_side_that_is_asked_for() -> None:
+    model = network("by hand")
+    for side in SIDES:
+        scope = vitscope.look(model, IMAGES, norms=side)
+        assert scope.table("blocks")["norm"].fillna("").tolist() == ["", *[side] * 4]
+        expected = by_hooks(model, side)
+        assert all(
+            torch.equal(torch.as_tensor(maps), hooked)
+            for (_, maps), hooked in zip([*scope.maps()][1:], expected, strict=True)
+        )
+        x = IMAGES
+        for block in vitscope.blocks(model, IMAGES, norms=side):
+            x = block(x)
+        with torch.no_grad(), without_fast_path():
+            assert torch.equal(x, model(IMAGES))
+    with pytest.raises(VitscopeError, match=r"look: norms: .*'behind'"):
+        vitscope.look(model, IMAGES, norms="behind")
