@@ -3,7 +3,7 @@
 import pandas as pd
 
 from vitscope.claims.claim import Evidence, Finding, attending, claim
-from vitscope.measures.probe.measure_probe_tokens import PIXELS, POSITION
+from vitscope.measures.probe.table import PIXELS, POSITION
 
 
 @claim(

@@ -22,8 +22,6 @@ from vitscope.measures.probe.measure import Settings, refuse_few
 from vitscope.measures.token_norms.measure import Settings as NormSettings
 from vitscope.networks.finding.cut_point_columns import CUT_POINT
 
-POSITION, PIXELS = "position", "pixels"
-
 TABLE = Table(
     "probe_tokens",
     {

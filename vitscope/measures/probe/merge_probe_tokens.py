@@ -9,9 +9,8 @@ import pandas as pd
 from vitscope.files.arrays import Array
 from vitscope.measures.given import Parts
 from vitscope.measures.intervals import TAILS, bootstrap_means
-from vitscope.measures.probe.measure_probe_tokens import PIXELS, POSITION
 from vitscope.measures.probe.reading import by_cut_point, folds_of, read_linearly, unit
-from vitscope.measures.probe.table import TOKEN
+from vitscope.measures.probe.table import PIXELS, POSITION, TOKEN
 
 # Images that have outliers, from which on something is said of these.
 LEAST_IMAGES = 10

@@ -23,6 +23,8 @@ from vitscope.networks.finding.cut_point_columns import CUT_POINT
 
 MEAN, PREFIX, TOKEN = "mean", "prefix", "token"
 LINEAR, NEIGHBOURS = "linear", "neighbours"
+# What `probe_tokens` reads from tokens.
+POSITION, PIXELS = "position", "pixels"
 
 TABLE = Table(
     "probe",
