@@ -25,6 +25,7 @@ NAMES = (
     "your_own_network",
     "from_notebook_to_cluster",
     "reading_the_tables_of_a_study",
+    "what_features_hold",
 )
 SETTINGS = {
     "PYTHONPATH": str(ROOT),
