@@ -189,7 +189,7 @@ def test_a_network_without_attention_is_refused(images: Split) -> None:
         part(on_model(Gate(), images))
     sentence = str(caught.value)
     assert sentence.startswith("models.net: no attention was found: nowhere is a softmax taken of")
-    assert "Kinds of figures that need none are cka, cka_between, " in sentence
+    assert "Kinds of figures that need none are averaging, cka, " in sentence
     assert "token_similarity" in sentence
     assert "attention_" not in sentence
 
