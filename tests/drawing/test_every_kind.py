@@ -44,7 +44,7 @@ PUBLISHED = {
     "shape_texture": ("cue_conflict.csv", "ResNet-50"),
 }
 # Tables of maps over pictures, which text does not keep, and which column has the maps.
-MAPS = {"attention_rollout": "rollout", "attention_maps": "weights"}
+MAPS = {"attention_rollout": "rollout", "attention_maps": "weights", "class_maps": "values"}
 BEHIND = [
     "feature_variance",
     "fourier_depth",
@@ -60,6 +60,7 @@ PICTURES = {
     "attention_heads",
     "attention_query",
     "attention_rollout",
+    "class_maps",
     "landscape",
     "patch_components",
     "patch_filters",

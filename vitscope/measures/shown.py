@@ -35,16 +35,17 @@ def images_shown(given: OnModel, shown: int, images: int, seed: int | None) -> I
         yield Shown(row, _png(_pixels(image)), taken)
 
 
-def name_class(given: OnModel, returned: Any) -> dict[str, Any]:
+def name_class(given: OnModel, returned: Any, of_class: int | None = None) -> dict[str, Any]:
     """Return what a network takes an image for: the name of the class, and its probability.
 
-    Both are null for a network without a classifier.
+    With `of_class` it is this class. Both are null for a network without a classifier.
     """
     if given.settings["classes"] is None:
         return {"class_name": None, "confidence": None}
     logits = decide_among(returned[:1], given.images.outputs)
     probability = logits[0].double().softmax(0)
-    number, names = int(probability.argmax()), given.images.classes
+    number = int(probability.argmax()) if of_class is None else of_class
+    names = given.images.classes
     # Of a data set without classes, or with others, there are no names.
     name = names[number] if len(names) == len(probability) else str(number)
     return {"class_name": name, "confidence": float(probability[number])}

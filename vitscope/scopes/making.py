@@ -87,9 +87,10 @@ class Maker:
                 f"{table} needs the images of a split '{measured.split(self.study)}': the workflow "
                 f"measures it, of a study that has one."
             )
-        if measured.needs_classes and (missing := self._without_labels(table)):
+        if measured.needs_classes and (missing := self._without_classes(table)):
             return missing
-        if measure.needs_labels and (missing := self._without_labels_of_images(table)):
+        by_label = measured.needs_classes and measured.by_label
+        if (by_label or measure.needs_labels) and (missing := self._without_labels(table)):
             return missing
         if measured.reads_attention and self._without_attention:
             return f"{table} takes a network that attends: {self._without_attention}"
@@ -123,9 +124,6 @@ class Maker:
         return None
 
     def _without_labels(self, table: str) -> str | None:
-        return self._without_classes(table) or self._without_labels_of_images(table)
-
-    def _without_labels_of_images(self, table: str) -> str | None:
         if (self.images.labels < 0).any():
             return f"{table} needs the classes of the images: give labels=."
         return None

@@ -92,6 +92,15 @@ class Weights:
         self.attention, self.images = attention, images
         self._source = source
 
+    @property
+    def computed(self) -> Tensor | None:
+        """The tensor that the network has computed; None where one operation does all of it."""
+        return self._source.result if isinstance(self._source, _Softmax) else None
+
+    def of(self, values: Tensor) -> "Weights":
+        """Return other values for each query and key, laid out as what the network has computed."""
+        return Weights(self.attention, self.images, _Softmax(values))
+
     def pieces(self) -> Iterator[Piece]:
         """Yield the attention of a few images at a time, or of some heads where these are large."""
         attention = self.attention
@@ -122,12 +131,12 @@ class _Softmax:
     """Attention that the network has computed."""
 
     def __init__(self, result: Tensor) -> None:
-        self._result = result
+        self.result = result
         self.shape = tuple(result.shape)
 
     def at(self, places: npt.NDArray[np.int64]) -> Tensor:
         """Return the attention at some places."""
-        return _at(self._result, places)
+        return _at(self.result, places)
 
 
 class _Fused:

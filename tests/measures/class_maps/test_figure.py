@@ -1,0 +1,68 @@
+"""The figure shows the table: maps over their images."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from tests.helpers.drawing import RESNET, VIT
+from tests.helpers.overlays import groups_of, picture, pixels_of
+from tests.helpers.shown import flaws
+
+PLACES = {"grad_cam": (2, 2), "gradient_rollout": (3, 4), "rollout": (3, 4)}
+
+
+@pytest.fixture
+def maps() -> pd.DataFrame:
+    """Maps of two models for two images, in no order; one has no rollouts."""
+    generator = np.random.default_rng(0)
+    rows = []
+    for model, image in ((model, image) for model in ("vit", "resnet") for image in (7, 2)):
+        for method, (height, width) in PLACES.items():
+            rows.append(
+                {
+                    "model": model,
+                    "image": image,
+                    "method": method,
+                    "of": "layer4.1" if method == "grad_cam" else "class token",
+                    "height": height,
+                    "width": width,
+                    "values": generator.uniform(0, 1, height * width),
+                    "picture": picture(image),
+                    "class_name": f"toucan {image}",
+                    "confidence": 0.984,
+                }
+            )
+    table = pd.DataFrame(rows)
+    has_it = (table["model"] == "vit") | (table["method"] == "grad_cam")
+    return table[has_it].sample(frac=1, random_state=1)
+
+
+def test_maps_of_all_methods_lie_over_their_image(maps, laid_out):
+    figure = laid_out("class_maps", {"class_maps": maps}, (VIT, RESNET))
+    named = {"vit": ["Grad-CAM", "gradient rollout", "rollout"], "resnet": ["Grad-CAM"]}
+    for (title, panels, _), member in zip(groups_of(figure), (VIT, RESNET), strict=True):
+        assert title == f"{member.label} (Grad-CAM of layer4.1)"
+        methods = [*PLACES][: len(named[member.model])]
+        rows = maps[maps["model"] == member.model].set_index(["image", "method"])
+        lines = np.reshape(np.array(panels), (2, 1 + len(methods)))
+        for line, image, names in zip(
+            lines, (2, 7), (named[member.model], [""] * len(methods)), strict=True
+        ):
+            (alone,) = line[0].images
+            np.testing.assert_array_equal(alone.get_array(), pixels_of(image))
+            assert line[0].get_title().replace("\n", " ") == f"toucan {image}, 98 %"
+            assert [axes.get_title() for axes in line[1:]] == names
+            for axes, method in zip(line[1:], methods, strict=True):
+                below, over = axes.images
+                np.testing.assert_array_equal(below.get_array(), alone.get_array())
+                values = np.reshape(rows.loc[(image, method), "values"], PLACES[method])
+                np.testing.assert_array_equal(over.get_array(), values)
+                assert over.get_clim() == (0, 1)
+                assert 0 < over.get_alpha() < 1
+    assert not flaws(figure)
+
+
+def test_networks_without_attention_have_no_empty_columns(maps, laid_out):
+    figure = laid_out("class_maps", {"class_maps": maps[maps["model"] == "resnet"]}, (RESNET,))
+    ((_, panels, _),) = groups_of(figure)
+    assert len(panels) == 4

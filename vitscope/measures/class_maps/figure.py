@@ -1,0 +1,63 @@
+"""Maps of a class over images."""
+
+from collections.abc import Sequence
+
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.colors import Normalize
+from matplotlib.figure import Figure
+
+from vitscope.drawing.figure import Member, rows_of
+from vitscope.drawing.overlays import (
+    draw_map,
+    draw_picture,
+    groups_of_panels,
+    name_picture,
+    read_picture,
+)
+
+METHODS = {
+    "grad_cam": "Grad-CAM",
+    "gradient_rollout": "gradient rollout",
+    "rollout": "rollout",
+}
+# One scale for all: each map is over its largest value.
+_SCALE = Normalize(0, 1)
+
+
+def plot(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
+    """Draw for each model a row for each image: the image, and the map of each method over it."""
+    shown = [rows_of(table, each.model, ["image"]) for each in members]
+    rows = max(of_model["image"].nunique() for of_model in shown)
+    methods = [method for method in METHODS if method in set(table["method"])]
+    groups = groups_of_panels(len(members), rows, 1 + len(methods), 2)
+    for of_model, grid in zip(shown, groups.grids, strict=True):
+        unused = {*grid.ravel()}
+        for (_, maps), line in zip(of_model.groupby("image"), grid, strict=False):
+            unused -= _draw_maps(maps, line, methods, groups.side)
+        for axes, method in zip(grid[0, 1:], methods, strict=True):
+            axes.set_title(METHODS[method], fontsize="small", pad=2)
+        for axes in unused:
+            axes.remove()
+    points = [of.loc[of["method"] == "grad_cam", "of"].iloc[0] for of in shown]
+    groups.titles(
+        [f"{member.label} (Grad-CAM of {at})" for member, at in zip(members, points, strict=True)]
+    )
+    groups.bars([_SCALE] * len(members), "Map over its largest")
+    return groups.figure
+
+
+def _draw_maps(
+    maps: pd.DataFrame, line: Sequence[Axes], methods: Sequence[str], side: float
+) -> set[Axes]:
+    """Draw an image and a map of each method over it; return the panels that were drawn in."""
+    pixels = read_picture(maps["picture"].iloc[0])
+    draw_picture(line[0], pixels)
+    name_picture(line[0], maps.iloc[0], side)
+    drawn = {line[0]}
+    for _, row in maps.iterrows():
+        axes = line[1 + methods.index(row["method"])]
+        place = (row["height"], row["width"])
+        draw_map(axes, row["values"], place, _SCALE, pixels.shape[:2], pixels)
+        drawn.add(axes)
+    return drawn
