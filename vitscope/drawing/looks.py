@@ -130,6 +130,11 @@ PROBE_STYLES |= dict(zip(("position", "pixels"), _READ, strict=False))
 
 # The edge of markers that are not filled.
 _EDGE = 0.7
+HOLLOW_POINTS: dict[str, Any] = {
+    "markerfacecolor": "white",
+    "markeredgewidth": _EDGE,
+    "linestyle": "",
+}
 
 
 @dataclass(frozen=True)

@@ -272,7 +272,9 @@ def test_jobs_measure_merge_and_draw_it(tmp_path: Path) -> None:
     part, table, drawn = tmp_path / "part", tmp_path / "vit.parquet", tmp_path / "tails.svg"
     latents = written(tmp_path / "maps", MAPS).path
     run("measure_latents", {"latents": latents}, {"part": part}, part="0")
-    blocks = pd.DataFrame({key: [0] * 3 for key in BLOCKS.columns} | {"index": range(3)})
+    blocks = pd.DataFrame(
+        {key: [0] * 3 for key in BLOCKS.columns} | {"index": range(3), "norm": None}
+    )
     named = blocks.assign(model="vit", name="n", kind="msa", depth=[0.0, 0.5, 1.0])
     BLOCKS.write(named, tmp_path / "blocks")
     run("merge", {"parts": [part], "blocks": tmp_path / "blocks"}, {"table": table})

@@ -7,13 +7,12 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from vitscope.drawing.figure import Member
-from vitscope.drawing.looks import DIAGONAL, PROBE_STYLES, REFERENCE
+from vitscope.drawing.looks import DIAGONAL, HOLLOW_POINTS, PROBE_STYLES, REFERENCE
 from vitscope.drawing.panels import Panel, make_panels, stack_panels
 from vitscope.measures.probe.table import LINEAR, MEAN, NEIGHBOURS, PIXELS, POSITION, PREFIX, TOKEN
 
 _VECTORS = {MEAN: "mean token", PREFIX: "prefix token", TOKEN: "single token"}
 _TARGETS = {POSITION: "position", PIXELS: "pixels"}
-_OF_OUTLIERS: dict[str, Any] = {"markerfacecolor": "white", "markeredgewidth": 0.7, "linestyle": ""}
 # What is read of few outliers may be far below nothing.
 _LOWEST = -0.2
 
@@ -61,7 +60,7 @@ def plot_probe_tokens(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
         panel.draw_bands(rows[rows["target"] == PIXELS])
         for target, label in _TARGETS.items():
             points = rows[rows["target"] == target]
-            style = _draw_curve(panel, points, "r2", label) | _OF_OUTLIERS
+            style = _draw_curve(panel, points, "r2", label) | HOLLOW_POINTS
             if points["r2_outliers"].notna().any():
                 shown = points["r2_outliers"].clip(lower=_LOWEST)
                 panel.draw_curve(points["depth"], shown, **style)
