@@ -107,7 +107,7 @@ def name_picture(axes: Axes, row: pd.Series, side: float) -> None:
         fit, name, share = int(side / _CHARACTER), row["class_name"], 100 * row["confidence"]
         short = name if len(name) <= fit else f"{name[: fit - 3].rstrip()}..."
         said = f"{share:.0f} %"
-        between = ", " if len(short) + len(said) < fit else "\n"
+        between = ", " if len(f"{short}, {said}") < fit else "\n"
         axes.set_title(f"{literal(short)}{between}{said}", fontsize="small", pad=2)
 
 
