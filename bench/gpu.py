@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from bench.rows import Row, as_table
-from bench.run import GPU, TARGET, machine, measured_before, page
+from bench.run import GPU, TARGET, machine, measured_before, page, split_at
 from bench.training import recipe_with
 from vitscope.files.tensors import TensorWriter
 from vitscope.measures.hessian.operator import of_model
@@ -94,6 +94,11 @@ def _drawn(path: Path, images: int, classes: int) -> Augmented:
     return Augmented(path)
 
 
+def _inputs(sizes: Sizes) -> list[Tensor]:
+    """Return the images, in batches, on the processor."""
+    return list(torch.randn(sizes.images, 3, SIDE, SIDE).split(sizes.batch))
+
+
 def _forward(model: nn.Module, batches: list[Tensor], device: torch.device) -> None:
     """Run a network on batches that are copied to it, as anyone would."""
     with torch.inference_mode():
@@ -123,7 +128,7 @@ def _products(device: torch.device, sizes: Sizes) -> float:
 def measure_machine(name: str, device: torch.device, sizes: Sizes, folder: Path) -> list[Row]:
     """Say that a network runs there at all, and how fast."""
     model, _ = _network(name)
-    inputs = list(torch.randn(sizes.images, 3, SIDE, SIDE).split(sizes.batch))
+    inputs = _inputs(sizes)
     seconds = _seconds(device, lambda: _forward(model.to(device), inputs, device))
     detail = f"float32, batches of {sizes.batch}{_peak(device)}"
     return [Row(f"{name}: forward pass", sizes.images / seconds, "images/s", None, detail)]
@@ -154,7 +159,7 @@ def measure_extraction(name: str, device: torch.device, sizes: Sizes, folder: Pa
     model, settings = _network(name)
     blocks, _, points, _ = list_blocks(name, model, settings)
     shapes = list(blocks[["channels", "height", "width"]].itertuples(index=False, name=None))
-    inputs, path = list(torch.randn(sizes.images, 3, SIDE, SIDE).split(sizes.batch)), folder / name
+    inputs, path = _inputs(sizes), folder / name
     model.to(device)
 
     def whole() -> None:
@@ -198,7 +203,7 @@ def measure_landscape(name: str, device: torch.device, sizes: Sizes, folder: Pat
         with torch.autocast(device.type, torch.bfloat16, enabled=precision == "bfloat16"):
             _forward(model, inputs, device)
 
-    inputs = list(torch.randn(sizes.images, 3, SIDE, SIDE).split(sizes.batch))
+    inputs = _inputs(sizes)
     seconds = _seconds(device, measure) / len(points)
     plain = _seconds(device, forward)
     detail = f"{1 / seconds:.3g} points a second of {sizes.images} images, {precision}"
@@ -251,14 +256,9 @@ PARTS = {
 def _write(part: str, body: str) -> None:
     """Put a part on the page, beside those that were measured before."""
     sections = measured_before()
-    parts = {name: text for name, _, text in _split(sections.get(GPU, ""))}
-    parts[part] = body
-    listed = [f"### {name}\n\n{parts[name].strip()}" for name in PARTS if name in parts]
+    parts = split_at("###", sections.get(GPU, "")) | {part: body}
+    listed = [f"### {name}\n\n{parts[name]}" for name in PARTS if name in parts]
     TARGET.write_text(page({**sections, GPU: "\n\n".join(listed)}), encoding="utf-8")
-
-
-def _split(body: str) -> list[tuple[str, str, str]]:
-    return [part.partition("\n") for part in f"\n{body}".split("\n### ")[1:]]
 
 
 def main() -> None:

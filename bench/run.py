@@ -86,11 +86,15 @@ def page(sections: dict[str, str]) -> str:
     return "\n\n".join(["\n".join(head), *parts]) + "\n"
 
 
+def split_at(heading: str, text: str) -> dict[str, str]:
+    """Return what stands below each heading of a level, such as `##`, by its title."""
+    parts = (part.partition("\n") for part in f"\n{text}".split(f"\n{heading} ")[1:])
+    return {title: body.strip() for title, _, body in parts}
+
+
 def measured_before() -> dict[str, str]:
     """Return the sections of the page as it is."""
-    text = TARGET.read_text(encoding="utf-8") if TARGET.exists() else ""
-    parts = (part.partition("\n") for part in text.split("\n## ")[1:])
-    return {title: body.strip() for title, _, body in parts}
+    return split_at("##", TARGET.read_text(encoding="utf-8") if TARGET.exists() else "")
 
 
 def main() -> None:

@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.runs.copies import REPOSITORY, copy_workflow
+from tests.runs.copies import REPOSITORY
+from tests.runs.test_cifar100_study import made
 from vitscope.jobs.tables import find_table
 
 pytestmark = pytest.mark.nightly
-NAME = "shortened"
 
 
 def test_what_the_study_trains_is_measured(tmp_path: Path, cifar100_source: dict[str, str]) -> None:
@@ -26,13 +26,9 @@ def test_what_the_study_trains_is_measured(tmp_path: Path, cifar100_source: dict
         name: settings["figures"][name] | {"models": ["vit_ti"]} for name in shown
     }
     settings["figures"]["fig9"].pop("published")
-    studies = tmp_path / "studies"
-    studies.mkdir()
-    shortened = yaml.safe_dump(settings).replace("cifar100_full", NAME)
-    (studies / f"{NAME}.yaml").write_text(shortened, encoding="utf-8")
-    workflow = copy_workflow(tmp_path / "copy", studies)
-    workflow.make(*(f"figures/{name}.pdf" for name in shown), default=NAME)
-    results = workflow.root / "results" / NAME
+    renamed = yaml.safe_load(yaml.safe_dump(settings).replace("cifar100_full", "real"))
+    workflow = made(tmp_path, renamed, *(f"figures/{name}.pdf" for name in shown))
+    results = workflow.root / "results" / "real"
     history = find_table("learning_curves").read(results / "learning_curves/vit_ti.parquet")
     assert history["epoch"].tolist() == [0, 1, 2]
     # The network knows nothing yet, and is no worse than that.

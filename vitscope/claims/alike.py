@@ -36,19 +36,22 @@ def alike_but_for(
     return choose
 
 
+def named_in(key: str) -> Callable[[Models], list[Subject]]:
+    """Return how to pair models with those that a study names for them, by a key of the model."""
+
+    def choose(models: Models) -> list[Subject]:
+        named = {name: each.settings.get(key) or () for name, each in models.items()}
+        return [(ours, theirs) for ours in models for theirs in named[ours] if theirs in models]
+
+    return choose
+
+
 def pretrained_by(what: str) -> Callable[[Models], list[Subject]]:
     """Return how to pair models that were pretrained by something with those that were not.
 
     Which these are the study says in so many words: it knows no more of weights of others.
     """
-
-    def choose(models: Models) -> list[Subject]:
-        unlike = {name: each.settings.get(f"pretraining.{what}") for name, each in models.items()}
-        return [
-            (ours, theirs) for ours in models for theirs in unlike[ours] or () if theirs in models
-        ]
-
-    return choose
+    return named_in(f"pretraining.{what}")
 
 
 # Of claims that compare a model that averages with the one of which it does.
@@ -59,10 +62,8 @@ AVERAGED = (
 )
 
 
-def averaging(models: Models) -> list[Subject]:
-    """Pair models that average with those of which they average, as the study says."""
-    averaged = {name: str(each.settings.get("averages")) for name, each in models.items()}
-    return [(ours, theirs) for ours, theirs in averaged.items() if theirs in models]
+# Models that average, with those of which they average.
+averaging = named_in("averages")
 
 
 def lower_at_cut_points(value: str) -> Find:

@@ -1,12 +1,14 @@
 """How a model classifies images that are disturbed, each in several draws."""
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from vitscope.data.image_rows import known_labels, rows_to_classify
 from vitscope.errors import VitscopeError
 from vitscope.files.arrays import Array
+from vitscope.measures.given import OnModel
 
 if TYPE_CHECKING:
     import torch
@@ -15,6 +17,15 @@ if TYPE_CHECKING:
 # Yields, of normalized images and their rows of the split, the images of each draw: these once for
 # each disturbance.
 Disturb = Callable[["Tensor", Sequence[int]], Iterable[Iterable["Tensor"]]]
+
+
+def classify_disturbed(
+    given: OnModel, chosen: Mapping[str, Any], disturb: Disturb
+) -> tuple[Array, Array]:
+    """Classify the `chosen` images of a split as they are, and disturbed: as `shares_found`."""
+    rows = rows_to_classify(given.images, chosen["images"], chosen["seed"])
+    labels = known_labels(given.images, rows)
+    return shares_found(given.network, given.batches(rows), rows, labels, disturb, given.device)
 
 
 def shares_found(

@@ -180,6 +180,17 @@ def own_settings_and_bootstrap(case: Case) -> Given:
     return own_settings(case) | bootstrap(case)
 
 
+def images_to_show(case: Case) -> Given:
+    """Depend on which images are shown: so many of those that are measured."""
+    shown, images = case.settings.images, case.study.images(case.model)
+    return {"shown": shown, "images": images, "seed": case.study.analysis.seed}
+
+
+def images_to_classify(case: Case) -> Given:
+    """Depend on which images of the split are classified."""
+    return {"images": case.settings.images, "seed": case.study.analysis.seed}
+
+
 def selection(case: Case) -> Given:
     """Depend on which images are measured: the images of a shard."""
     return {"shard": case.part, "selection": case.study.selection(case.model)}

@@ -566,7 +566,9 @@ class Published:
         "the mean and deviation of the published figure, so that values can be compared; "
         "otherwise only shapes can.",
     )
-    series: dict[str, str] = setting({}, "The published series of each model, of some or all.")
+    series: dict[str, str] = setting(
+        {}, "The published series of each model, of some or all.", minProperties=1
+    )
     others: list[str] = setting(
         [],
         "Further series, of none of the models, as `people`, for figures of the kind "

@@ -115,7 +115,7 @@ class Study:
             **{f"arch.{key}": value for key, value in entry.arch.items()},
             **{f"training.{key}": value for key, value in recipe.items()},
             **({f"pretraining.{how.by}": how.unlike} if how else {}),
-            **({"averages": entry.averages} if entry.averages else {}),
+            **({"averages": [entry.averages]} if entry.averages else {}),
         }
 
     def section(self, name: str, kind: type[Section]) -> Section:

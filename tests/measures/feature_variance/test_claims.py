@@ -107,7 +107,7 @@ def test_averages_are_compared_with_what_is_averaged():
         ]
     )
     tables = {"feature_variance": both, "blocks": both}
-    traits = {"m": {"averages": "n"}}
+    traits = {"m": {"averages": ["n"]}}
     claims = count("feature_variance", tables, ["m", "n"], traits_of=traits)
     found = verdicts(claims[claims["versus"].notna()])
     assert found == {("averaging_reduces_variance", "m", "n"): (2, 3, True)}

@@ -41,7 +41,7 @@ AVERAGES = pd.concat(
     [fourier("m", _KINDS, _SIZES, [-4, -3, -2, 0]), fourier("n", _KINDS, _SIZES, [-3, -2, -3, 0])]
 )
 EXAMPLES["averaging"] = {"fourier": AVERAGES, "blocks": AVERAGES}
-TRAITS = {"averaging": {"m": {"averages": "n"}}}
+TRAITS = {"averaging": {"m": {"averages": ["n"]}}}
 
 
 def in_fourier(kind: str, *tables: pd.DataFrame, theirs=None) -> pd.DataFrame:

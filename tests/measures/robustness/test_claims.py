@@ -33,7 +33,7 @@ def test_hybrids_are_to_be_more_robust_than_convs_alone(error, holds):
 
 
 def test_averages_are_to_be_more_robust_than_what_is_averaged():
-    traits = {"vit": {"averages": "mixer"}}
+    traits = {"vit": {"averages": ["mixer"]}}
     claims = count("robustness", corrupted(mixer=0.3, vit=0.2), ["mixer", "vit"], traits_of=traits)
     found = verdicts(claims[claims["claim"] == "averaging_withstands_corruptions"])
     assert found == {("averaging_withstands_corruptions", "vit", "mixer"): (None, None, True)}

@@ -12,7 +12,15 @@ The subject is where a [mask](data.md#masks) of the image is white.
 from dataclasses import dataclass
 
 from vitscope.files.tables import Table
-from vitscope.measures.measure import Case, FigureKind, Given, Measure, own_settings, passes_of
+from vitscope.measures.measure import (
+    Case,
+    FigureKind,
+    Given,
+    Measure,
+    images_to_show,
+    own_settings,
+    passes_of,
+)
 from vitscope.settings.section import optional, setting
 
 TABLE = Table(
@@ -99,8 +107,8 @@ class Options:
 def choose_images(case: Case) -> Given:
     """Depend on which images, heads and queries are shown."""
     shows = own_settings(case)
-    chosen = {"shown": shows.pop("images"), "images": case.study.images(case.model)}
-    return {"shows": shows, "chosen": chosen | {"seed": case.study.analysis.seed}}
+    del shows["images"]
+    return {"shows": shows, "chosen": images_to_show(case)}
 
 
 MEASURE = Measure(

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from vitscope.files.tables import Table
-from vitscope.measures.measure import Case, FigureKind, Given, Measure, passes_of
+from vitscope.measures.measure import Case, FigureKind, Given, Measure, images_to_show, passes_of
 from vitscope.settings.section import optional, setting
 
 TABLE = Table(
@@ -60,9 +60,7 @@ class Options:
 
 def choose_images(case: Case) -> Given:
     """Depend on which images are shown, and how heads are put together."""
-    settings = case.settings
-    chosen = {"shown": settings.images, "images": case.study.images(case.model)}
-    return {"heads": settings.heads, "chosen": chosen | {"seed": case.study.analysis.seed}}
+    return {"heads": case.settings.heads, "chosen": images_to_show(case)}
 
 
 MEASURE = Measure(

@@ -27,6 +27,7 @@ from vitscope.measures.measure import (
     FigureKind,
     Given,
     Measure,
+    images_to_show,
     own_settings,
     passes_of,
 )
@@ -74,8 +75,8 @@ class Settings:
 def choose_images(case: Case) -> Given:
     """Depend on which images are shown, and what is explained of them."""
     explained = own_settings(case)
-    chosen = {"shown": explained.pop("images"), "images": case.study.images(case.model)}
-    return {"explained": explained, "chosen": chosen | {"seed": case.study.analysis.seed}}
+    del explained["images"]
+    return {"explained": explained, "chosen": images_to_show(case)}
 
 
 MEASURE = Measure(

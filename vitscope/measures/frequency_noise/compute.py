@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from vitscope.data.image_rows import known_labels, rows_to_classify
 from vitscope.files.arrays import Array
 from vitscope.image_size import ImageSize, height_and_width
-from vitscope.measures.disturbed import Disturb, shares_found
+from vitscope.measures.disturbed import Disturb, classify_disturbed
 from vitscope.measures.frequency_noise.noise import half_plane, noises, ring, signs
 from vitscope.measures.given import OnModel
 from vitscope.measures.intervals import accuracy_changes
@@ -70,9 +69,5 @@ def measure(
     given: OnModel, chosen: Mapping[str, Any], noise: Noise, bootstrap: Mapping[str, int]
 ) -> pd.DataFrame:
     """Return the change of accuracy by noise of each frequency, on the `chosen` images."""
-    rows = rows_to_classify(given.images, chosen["images"], chosen["seed"])
-    labels = known_labels(given.images, rows)
-    clean, shares = shares_found(
-        given.network, given.batches(rows), rows, labels, disturb_by(noise), given.device
-    )
+    clean, shares = classify_disturbed(given, chosen, disturb_by(noise))
     return noise_table(given.model, clean, shares, noise, given.settings["image_size"], bootstrap)

@@ -32,6 +32,7 @@ from vitscope.measures.measure import (
     Given,
     Measure,
     bootstrap,
+    images_to_classify,
     own_settings,
     passes_of,
 )
@@ -83,8 +84,8 @@ class Settings:
 def choose_noise(case: Case) -> Given:
     """Depend on the noise, which images it is added to, and how intervals are made."""
     noise = own_settings(case)
-    chosen = {"images": noise.pop("images"), "seed": case.study.analysis.seed}
-    return {"chosen": chosen, "noise": noise, "bootstrap": bootstrap(case)}
+    del noise["images"]
+    return {"chosen": images_to_classify(case), "noise": noise, "bootstrap": bootstrap(case)}
 
 
 def count_views(case: Case) -> int:

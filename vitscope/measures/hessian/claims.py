@@ -36,7 +36,7 @@ from vitscope.files.arrays import Array
 from vitscope.measures.intervals import TAILS, bootstrap_means
 
 # Of the interval over batches; the batches of each of two models are resampled by its own seed.
-_RESAMPLES = 2000
+RESAMPLES = 2000
 _SEEDS = (0, 1)
 
 _RULE = (
@@ -104,7 +104,7 @@ def _interval(terms: Terms, *spectra: pd.DataFrame) -> Interval | None:
 
 def _resampled(terms: Terms, points: pd.DataFrame, seed: int) -> Array:
     batches = terms(points).groupby(points["batch"]).sum()
-    upper, lower = bootstrap_means(batches.to_numpy(), _RESAMPLES, seed).T
+    upper, lower = bootstrap_means(batches.to_numpy(), RESAMPLES, seed).T
     ratios: Array = np.divide(upper, lower, out=np.full_like(upper, np.nan), where=lower > 0)
     return ratios
 

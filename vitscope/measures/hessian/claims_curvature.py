@@ -7,9 +7,9 @@ from vitscope.claims.chance import Interval
 from vitscope.claims.claim import Evidence, Finding, attention_against_convolution, claim
 from vitscope.claims.comparing import difference
 from vitscope.files.arrays import Array
+from vitscope.measures.hessian.claims import RESAMPLES
 from vitscope.measures.intervals import TAILS, bootstrap_means
 
-_RESAMPLES = 2000
 # The batches of each of the two models are resampled by a seed of its own.
 _SEEDS = (0, 1)
 
@@ -33,7 +33,7 @@ def _interval(ours: Array, theirs: Array) -> Interval | None:
     if min(len(ours), len(theirs)) == 1:
         return None
     spreads = [
-        _spread(bootstrap_means(decades, _RESAMPLES, seed))
+        _spread(bootstrap_means(decades, RESAMPLES, seed))
         for decades, seed in zip((ours, theirs), _SEEDS, strict=True)
     ]
     low, high = np.percentile(spreads[0] - spreads[1], TAILS)

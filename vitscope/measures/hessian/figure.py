@@ -29,6 +29,7 @@ from vitscope.drawing.looks import (
 )
 from vitscope.drawing.panels import Panel, make_row_panels, stack_panels
 from vitscope.files.arrays import Array
+from vitscope.measures.hessian.claims import RESAMPLES
 from vitscope.measures.intervals import interval
 
 Range = tuple[float, float]
@@ -279,7 +280,7 @@ def plot_hessian_density(table: pd.DataFrame, members: Sequence[Member]) -> Figu
 
 
 # Of the bootstrap over batches.
-_RESAMPLES, _SEED = 2000, 0
+_SEED = 0
 # How far the points of models lie apart, of the height of a row, and that height in inches.
 _APART, _ROW = 0.5, 0.32
 
@@ -287,7 +288,7 @@ _APART, _ROW = 0.5, 0.32
 def over_batches(rows: pd.DataFrame, values: pd.Series) -> pd.DataFrame:
     """Return the mean over batches of a value of each part, with its interval, by their index."""
     wide = values.groupby([rows["batch"], rows["index"]]).first().unstack()
-    low, high = interval(wide.to_numpy(), _RESAMPLES, _SEED)
+    low, high = interval(wide.to_numpy(), RESAMPLES, _SEED)
     return pd.DataFrame({"mean": wide.mean(), "low": low, "high": high})
 
 

@@ -11,7 +11,15 @@ from dataclasses import dataclass
 
 from vitscope.files.tables import Table
 from vitscope.measures.columns import CHANGE
-from vitscope.measures.measure import Case, FigureKind, Given, Measure, bootstrap, passes_of
+from vitscope.measures.measure import (
+    Case,
+    FigureKind,
+    Given,
+    Measure,
+    bootstrap,
+    images_to_classify,
+    passes_of,
+)
 from vitscope.networks.finding.cut_point_columns import CUT_POINT
 from vitscope.settings.section import setting
 
@@ -41,8 +49,7 @@ class Settings:
 
 def choose_images(case: Case) -> Given:
     """Depend on which images are classified, and how intervals are made."""
-    chosen = {"images": case.settings.images, "seed": case.study.analysis.seed}
-    return {"chosen": chosen, "bootstrap": bootstrap(case)}
+    return {"chosen": images_to_classify(case), "bootstrap": bootstrap(case)}
 
 
 def count_views(case: Case) -> float:

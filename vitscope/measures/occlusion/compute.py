@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from vitscope.data.image_rows import known_labels, rows_to_classify
 from vitscope.data.split import normalize
 from vitscope.files.arrays import Array
 from vitscope.image_size import ImageSize
-from vitscope.measures.disturbed import Disturb, shares_found
+from vitscope.measures.disturbed import Disturb, classify_disturbed
 from vitscope.measures.given import OnModel
 from vitscope.measures.intervals import TAILS, bootstrap_means, interval
 from vitscope.measures.occlusion.grids import count_dropped, grid_of, grids_of
@@ -123,14 +122,11 @@ def measure(
     bootstrap: Mapping[str, int],
 ) -> pd.DataFrame:
     """Return the accuracy while patches of the `chosen` images are dropped or shuffled."""
-    rows = rows_to_classify(given.images, chosen["images"], chosen["seed"])
-    labels = known_labels(given.images, rows)
     settings = given.settings
     changes = list_changes(**cut, size=settings["image_size"])
     channels = given.images.shape[0]
     black = normalize(np.zeros((channels, 1, 1), np.uint8), settings["mean"], settings["std"])
-    disturb = disturb_by(changes, drawn, black)
-    found = shares_found(given.network, given.batches(rows), rows, labels, disturb, given.device)
+    found = classify_disturbed(given, chosen, disturb_by(changes, drawn, black))
     return occlusion_table(
         given.model, *found, changes, settings["classes"], drawn["draws"], bootstrap
     )

@@ -23,6 +23,7 @@ from vitscope.measures.measure import (
     Given,
     Measure,
     bootstrap,
+    images_to_classify,
     own_settings,
     passes_of,
 )
@@ -91,10 +92,11 @@ class Settings:
 
 def choose_patches(case: Case) -> Given:
     """Depend on the grids and draws, on which images there are, and how intervals are made."""
-    settings = own_settings(case)
-    chosen = {"images": settings.pop("images"), "seed": case.study.analysis.seed}
-    drawn = {key: settings.pop(key) for key in ("draws", "seed")}
-    return {"chosen": chosen, "cut": settings, "drawn": drawn, "bootstrap": bootstrap(case)}
+    cut = own_settings(case)
+    del cut["images"]
+    drawn = {key: cut.pop(key) for key in ("draws", "seed")}
+    chosen = images_to_classify(case)
+    return {"chosen": chosen, "cut": cut, "drawn": drawn, "bootstrap": bootstrap(case)}
 
 
 def count_views(case: Case) -> int:

@@ -85,7 +85,7 @@ class CutFinder:
         return cuts
 
     def _blocks(self) -> list[Cut]:
-        joins = [d for d in self._dominators if self._pass.joins(d) and self._maps.layout(d)]
+        joins = self._pass.map_joins
         holding = {self._operations[d].module for d in joins}
         blocks = [self._block(d, self._operations[d].module) for d in joins]
         blocks += [self._block(*plain) for plain in self._blocks_without_joins(holding)]

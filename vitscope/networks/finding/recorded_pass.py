@@ -96,16 +96,20 @@ class RecordedPass:
         return same and any(self.moved_from(v, stream) for v in operation.operands())
 
     @cached_property
+    def map_joins(self) -> list[int]:
+        """The joins whose sum is a map."""
+        return [d for d in self.dominators if self.joins(d) and self.maps.layout(d)]
+
+    @cached_property
     def norms(self) -> dict[int, int]:
         """The norms of sums, by the joins before them: of modules that normalize all their sums.
 
         A norm behind the last of several joins belongs to the network, not to the block.
         """
-        joins = [d for d in self.dominators if self.joins(d) and self.maps.layout(d)]
-        found = {d: self.followed_by(d, NORMALIZATIONS) for d in joins}
+        found = {d: self.followed_by(d, NORMALIZATIONS) for d in self.map_joins}
         without = {self.operations[d].module for d, norm in found.items() if norm is None}
-        kept = (d for d in joins if self.operations[d].module not in without)
-        return {d: norm for d in kept if (norm := found[d]) is not None}
+        kept = {d: norm for d, norm in found.items() if self.operations[d].module not in without}
+        return {d: norm for d, norm in kept.items() if norm is not None}
 
     def followed_by(self, end: int, names: Set[str]) -> int | None:
         """Return the operation of the same module that takes a sum and nothing else, if any."""
