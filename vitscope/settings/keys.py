@@ -566,9 +566,7 @@ class Published:
         "the mean and deviation of the published figure, so that values can be compared; "
         "otherwise only shapes can.",
     )
-    series: dict[str, str] = setting(
-        {}, "The published series of each model, of some or all.", minProperties=1
-    )
+    series: dict[str, str] = setting({}, "The published series of each model, of some or all.")
     others: list[str] = setting(
         [],
         "Further series, of none of the models, as `people`, for figures of the kind "
