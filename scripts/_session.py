@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from shutil import which
 from threading import Thread
@@ -108,12 +109,18 @@ def _end_jobs(patience: float = 5.0) -> None:
     """End the jobs on this machine, and those that are still started, as long as this runs."""
     begun = time.monotonic()
     while True:
-        for process in _jobs_here():
-            if time.monotonic() - begun > patience:
+        end_processes(_jobs_here(), by_force=time.monotonic() - begun > patience)
+        time.sleep(0.1)
+
+
+def end_processes(processes: Iterable[psutil.Process], by_force: bool) -> None:
+    """Tell processes to end; one that has ended meanwhile keeps no other alive."""
+    for process in processes:
+        with suppress(psutil.NoSuchProcess):
+            if by_force:
                 process.kill()
             else:
                 process.terminate()
-        time.sleep(0.1)
 
 
 def _jobs_here() -> Iterable[psutil.Process]:

@@ -2,6 +2,7 @@
 
 import fcntl
 import re
+import signal
 import subprocess
 import sys
 from functools import reduce
@@ -9,9 +10,10 @@ from operator import getitem
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
-from scripts._session import explain_failures
+from scripts._session import end_processes, explain_failures
 from tests.helpers.every_job import kinds
 from vitscope.jobs.job import find_job
 from vitscope.studies.loading import BUNDLED_STUDIES, load_study
@@ -207,3 +209,14 @@ def test_jobs_at_once_take_the_gpus_in_turn(
     for job in jobs:
         job.communicate()
     assert found == [*taken, taken[1]]
+
+
+@pytest.mark.parametrize(("by_force", "how"), [(False, signal.SIGTERM), (True, signal.SIGKILL)])
+def test_a_job_that_has_just_ended_keeps_no_other_alive(
+    by_force: bool, how: signal.Signals
+) -> None:
+    ended, alive = (psutil.Popen(["sleep", "600"]) for _ in range(2))
+    ended.kill()
+    ended.wait()
+    end_processes([ended, alive], by_force)
+    assert alive.wait(timeout=10) == -how
