@@ -134,6 +134,59 @@ class _Reader(ModuleMode):  # type: ignore[no-untyped-call]
         return result
 
 
+class JoinReader(ModuleMode):  # type: ignore[no-untyped-call]
+    """Reads what joins add, before anything is written to it: the stream and its branch."""
+
+    def __init__(
+        self,
+        model: nn.Module,
+        joins: Mapping[Join, int],
+        sink: Callable[[int, Tensor, Tensor], None],
+    ) -> None:
+        super().__init__(model)
+        self._joins = {join.operation: (join, index) for join, index in joins.items()}
+        self._names = {operation.alike[0] for operation in self._joins}
+        self._sink = sink
+        self._missing = {*self._joins}
+
+    def run(self, function: Any, args: Args, kwargs: Kwargs) -> Any:
+        """Run an operation and, if it is a join, read its operands."""
+        name = plain_name(function)
+        if name not in self._names or is_bias(name, args):
+            return function(*args, **kwargs)
+        in_place = function.overloadpacket.__name__ != name
+        result = args[0] if in_place else function(*args, **kwargs)
+        operation = self.count(name, result)
+        if operation in self._joins:
+            join, index = self._joins[operation]
+            self._missing.discard(operation)
+            self._sink(index, *_operands(join, result.shape, args, kwargs))
+        return function(*args, **kwargs) if in_place else result
+
+    def check(self) -> None:
+        """Refuse a pass in which a join was never met."""
+        for operation in self._missing:
+            raise missed(operation)
+
+
+def _operands(
+    join: Join, shape: tuple[int, ...], args: Args, kwargs: Kwargs
+) -> tuple[Tensor, Tensor]:
+    """Return the stream and the branch of a join, which may be a product (`addcmul`)."""
+    terms = [args[0], args[1] if len(args) == 2 else kwargs.get("value", 1) * args[1] * args[2]]
+    stream = terms.pop(min(join.stream, 1))
+    return stream.expand(shape), terms[0].expand(shape)
+
+
+def missed(operation: OperationId) -> VitscopeError:
+    """Return the error of a pass in which an addition was never met."""
+    return VitscopeError(
+        f"The network took another path than the one that was recorded: it never came to an "
+        f"addition in {quoted(operation.module)}. Networks that choose their path by the images "
+        f"cannot be measured at their branches."
+    )
+
+
 class Silencing(ModuleMode):  # type: ignore[no-untyped-call]
     """Lets one join return the stream that it was to add a branch to."""
 
@@ -163,8 +216,4 @@ class Silencing(ModuleMode):  # type: ignore[no-untyped-call]
     def check(self) -> None:
         """Refuse a pass in which the join was never met."""
         if self._join is not None and not self._done:
-            raise VitscopeError(
-                f"The network took another path than the one that was recorded: it never came to "
-                f"an addition in {quoted(self._join.operation.module)}. Networks that choose their "
-                f"path by the images cannot be measured without one of their branches."
-            )
+            raise missed(self._join.operation)

@@ -1,0 +1,98 @@
+"""The norm of the shortcut over that of its branch, at every sum of a network."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+from torch import Tensor, nn
+
+from vitscope.data.image_rows import shard_rows
+from vitscope.errors import VitscopeError
+from vitscope.files.arrays import Array
+from vitscope.measures.given import OnModel
+from vitscope.measures.intervals import interval
+from vitscope.networks.building.plain_attention import without_fast_path
+from vitscope.networks.finding.capture import JoinReader
+from vitscope.networks.finding.cut_point_columns import CUT_POINT
+from vitscope.networks.finding.cut_points import CutPoint, Layout
+
+# From a cut point and a kind of token to a logarithm for each image, (N,).
+Logs = dict[tuple[int, str], Array]
+
+
+def _by_kind(layout: Layout, operand: Tensor) -> dict[str, Tensor]:
+    """Return what an operand of a sum has of each kind of token.
+
+    The layout is of the cut point, which may see the sum otherwise: where every token is a
+    position, that does not matter.
+    """
+    if layout.grid is None or operand.ndim != len(layout.order):
+        return {"positions": operand}
+    found = {"positions": layout.to_nchw(operand)}
+    first = layout.first_prefix(operand)
+    return found if first is None else found | {"class_token": first}
+
+
+def log_ratios(stream: Tensor, branch: Tensor, images: int) -> Array:
+    """Return the logarithm of the ratio of the norms of each image; NaN where one is zero."""
+    flat = [each.double().reshape(images, -1) for each in (stream, branch)]
+    norms = [torch.linalg.vector_norm(each, dim=1).log() for each in flat]
+    ratios = norms[0] - norms[1]
+    result: Array = ratios.where(ratios.isfinite(), torch.nan).cpu().numpy()
+    return result
+
+
+@torch.inference_mode()
+def read_ratios(
+    network: nn.Module,
+    points: Sequence[CutPoint],
+    batches: Iterable[Tensor],
+    device: torch.device | None = None,
+) -> Logs:
+    """Return the logarithms of all images, for every cut point behind a branch."""
+    network = network.eval().to(device)
+    found: dict[tuple[int, str], list[Array]] = {}
+
+    def keep(index: int, stream: Tensor, branch: Tensor) -> None:
+        streams, branches = (_by_kind(points[index].layout, each) for each in (stream, branch))
+        for kind, maps in streams.items():
+            found.setdefault((index, kind), []).append(log_ratios(maps, branches[kind], images))
+
+    joins = {point.join: index for index, point in enumerate(points) if point.join is not None}
+    for batch in batches:
+        images = len(batch)
+        with without_fast_path(), JoinReader(network, joins, keep) as reader:
+            network(batch.to(device))
+        reader.check()
+    return {key: np.concatenate(values) for key, values in found.items()}
+
+
+def ratio_table(logs: Logs, blocks: pd.DataFrame, bootstrap: Mapping[str, int]) -> pd.DataFrame:
+    """Return the geometric mean of each ratio and its interval, a row for each kind of token."""
+    rows = []
+    for (index, kind), values in logs.items():
+        known = bool(np.isfinite(values).all())
+        low, high = interval(values[:, None], **bootstrap) if known else np.full((2, 1), np.nan)
+        ends = {"ci_low": float(np.exp(low[0])), "ci_high": float(np.exp(high[0]))}
+        ratio = float(np.exp(values.mean()))
+        rows.append({"index": index, "tokens": kind, "images": len(values), "ratio": ratio, **ends})
+    return blocks[[*CUT_POINT]].merge(pd.DataFrame(rows), on="index", validate="one_to_many")
+
+
+def measure(
+    given: OnModel, chosen: Mapping[str, Any], bootstrap: Mapping[str, int]
+) -> pd.DataFrame:
+    """Return the ratios of a model on the `chosen` images."""
+    if given.blocks is None:
+        raise ValueError("ratios need the block table")
+    if not any(point.join is not None for point in given.cut_points):
+        raise VitscopeError(
+            f"models.{given.model}: no cut point of the model has a residual branch: take the "
+            f"model out of the figures of the kind skip_ratio."
+        )
+    count, seed = chosen["images"], chosen["seed"]
+    rows = shard_rows(len(given.images), 0, count, seed, shard_size=count)[: chosen["shown"]]
+    logs = read_ratios(given.network, given.cut_points, given.batches(rows), given.device)
+    return ratio_table(logs, given.blocks, bootstrap)

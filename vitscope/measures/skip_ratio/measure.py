@@ -1,0 +1,63 @@
+"""How much of a sum is the shortcut, and how much its branch: the ratio of their norms.
+
+The table `skip_ratio`: one row per model, cut point behind a residual branch, and kind of token.
+
+A sum adds a branch to the stream. Of an image, the ratio is the root of the sum of the squares of
+the stream over that of the branch, over all channels of the tokens of a kind: those of positions,
+or the first token that is no position (the class token), where a network has one. What a layer
+scale does to the branch counts. The mean over images is of logarithms: it is a geometric mean.
+Where a branch is zero for an image, there is no ratio, and the value is null.
+"""
+
+from dataclasses import dataclass
+
+from vitscope.files.tables import Table
+from vitscope.measures.measure import (
+    Case,
+    FigureKind,
+    Given,
+    Measure,
+    bootstrap,
+    images_to_show,
+    passes_of,
+)
+from vitscope.networks.finding.cut_point_columns import CUT_POINT
+from vitscope.settings.section import setting
+
+TABLE = Table(
+    "skip_ratio",
+    {
+        **CUT_POINT,
+        "tokens": ("string", "positions, or class_token: the first token that is no position"),
+        "images": ("int64", "number of images"),
+        "ratio": ("float64", "norm of the shortcut over that of the branch, geometric mean"),
+        "ci_low": ("float64", "lower end of the 95 % bootstrap interval over images"),
+        "ci_high": ("float64", "upper end of the 95 % bootstrap interval over images"),
+    },
+)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The norm of the shortcut over that of the branch."""
+
+    images: int = setting(
+        200, "How many images are used, the first of those that are measured.", minimum=1
+    )
+
+
+def choose_images(case: Case) -> Given:
+    """Depend on which images are measured, and how intervals are made."""
+    return {"chosen": images_to_show(case), "bootstrap": bootstrap(case)}
+
+
+MEASURE = Measure(
+    needs="model",
+    question="How networks are built",
+    figures={"skip_ratio": FigureKind(beside=("blocks",))},
+    settings=Settings,
+    arguments=choose_images,
+    takes=passes_of(),
+    about_features=True,
+    by_label=False,
+)
