@@ -1,17 +1,29 @@
 """The norm of the shortcut over that of the branch, by depth."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator
 
 from vitscope.drawing.figure import Member, rows_of
-from vitscope.drawing.looks import GRAY, ZERO
-from vitscope.drawing.panels import make_panels
+from vitscope.drawing.looks import CURVE, GRAY, ZERO
+from vitscope.drawing.panels import Panel, make_panels
 
-_OPEN = {"markerfacecolor": "white", "linestyle": "--"}
 _NAMES = {"positions": "positions", "class_token": "class token"}
+
+
+def _draw_kind(panel: Panel, kind: str, name: str, points: pd.DataFrame) -> None:
+    style: dict[str, Any] = panel.look.line
+    of_all: dict[str, Any] = {"color": GRAY, "marker": "o"}
+    if kind == "class_token":
+        style = panel.look.hollow | {"linestyle": "--"}
+        of_all |= {"linestyle": "--", "markerfacecolor": "white"}
+        of_all |= {"markeredgecolor": GRAY, "markeredgewidth": CURVE}
+    panel.draw_interval(points["depth"], points["ci_low"], points["ci_high"])
+    panel.draw_curve(points["depth"], points["ratio"], **style)
+    panel.legend.add_line(name, of_all)
 
 
 def plot(table: pd.DataFrame, blocks: pd.DataFrame, members: Sequence[Member]) -> Figure:
@@ -19,11 +31,10 @@ def plot(table: pd.DataFrame, blocks: pd.DataFrame, members: Sequence[Member]) -
     panels = make_panels(len(members))
     for panel, member in zip(panels.of_models(members, table), members, strict=True):
         panel.draw_bands(rows_of(blocks, member.model, ["index"]))
-        for kind, points in panel.rows.groupby("tokens"):
-            style = {} if kind == "positions" else _OPEN
-            panel.draw_interval(points["depth"], points["ci_low"], points["ci_high"])
-            panel.draw_curve(points["depth"], points["ratio"], **{**panel.look.line, **style})
-            panel.legend.add_line(_NAMES[str(kind)], {"color": GRAY, "marker": "o", **style})
+        for kind, name in _NAMES.items():
+            points = panel.rows[panel.rows["tokens"] == kind]
+            if len(points):
+                _draw_kind(panel, kind, name, points)
         panel.axes.axhline(1, **ZERO, zorder=0.5)
     low = min(table["ratio"].min(), table["ci_low"].min(), 1)
     high = max(table["ratio"].max(), table["ci_high"].max(), 1)
