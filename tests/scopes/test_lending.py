@@ -101,8 +101,9 @@ def test_interrupted_in_the_middle(table: str, scratch: Path) -> None:
     )
     scope = looked_at(model)
     before, files = state(model), {*scratch.iterdir()}
-    # All images of a probe are of one pass.
-    several = needs(table) in ("loss", "model") and not table.startswith("probe")
+    # All images of a probe and of the ratios of norms are of one pass.
+    in_one = table.startswith("probe") or table == "skip_ratio"
+    several = needs(table) in ("loss", "model") and not in_one
     hook = Interrupt(model, 2 if several else 1)
     with pytest.raises(KeyboardInterrupt):
         scope.table(table)

@@ -73,7 +73,10 @@ def digests(folder: Path) -> dict[str, str]:
 
 def checkpoints(folder: Path) -> list[int]:
     """Return the epochs of the checkpoints that a training has left."""
-    found = folder.glob("unfinished/checkpoint_*")
+    try:
+        found = list(folder.glob("unfinished/checkpoint_*"))
+    except FileNotFoundError:  # A training that ends has removed the folder meanwhile.
+        found = []
     return sorted(int(path.stem.removeprefix("checkpoint_")) for path in found)
 
 

@@ -21,14 +21,19 @@ def ratios(blocks):
     return both.assign(ci_low=0.9 * both["ratio"], ci_high=1.1 * both["ratio"])
 
 
+def _curves(axes):
+    """Return the lines of more than two points: the positions, then the class token."""
+    return [line for line in axes.lines if len(line.get_xdata()) > 2]
+
+
 def test_panels_show_the_table_on_one_scale(ratios, blocks, drawn_from):
     figure = drawn_from("skip_ratio", {"skip_ratio": ratios, "blocks": blocks}, (VIT, RESNET))
-    curves = [[line for line in axes.lines if len(line.get_xdata()) > 2] for axes in figure.axes]
+    curves = [_curves(axes) for axes in figure.axes]
     assert [len(each) for each in curves] == [2, 1]
     for axes, model in zip(figure.axes, ["vit", "resnet"], strict=True):
         rows = ratios[(ratios["model"] == model) & (ratios["tokens"] == "positions")]
         rows = rows.sort_values("index")
-        drawn = [line for line in axes.lines if len(line.get_xdata()) > 2][-1]
+        drawn = _curves(axes)[0]
         np.testing.assert_array_equal(drawn.get_xdata(), rows["depth"])
         np.testing.assert_array_equal(drawn.get_ydata(), rows["ratio"])
         assert axes.get_yscale() == "log"
