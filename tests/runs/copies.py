@@ -136,6 +136,7 @@ def add_figures(settings: dict[str, Any], weights: dict[str, Path], kinds: Itera
         "frequency_noise": {"images": 8},
         "occlusion": {"images": 8, "draws": 1},
         "skip_ratio": {"images": 8},
+        "faithfulness": {"images": 3, "steps": 2},
         "landscape": {"points": 3, "rows_per_job": 2, "precision": "float32"},
         "curvature": {"batches": 1, "batch_size": 8},
         "hessian": {"batches": 2, "batch_size": 8, "batches_per_job": 1, "top": 1},

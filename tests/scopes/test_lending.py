@@ -18,6 +18,7 @@ from vitscope.scopes.looking import Scope
 
 ANALYSIS = {
     "frequency_noise": {"seeds": 1, "frequencies": [0.5]},
+    "faithfulness": {"images": 2, "steps": 2},
     "occlusion": {"draws": 1, "shares": [0.5]},
     "receptive_field": {"batch_size": 4},
     "robustness": {"corruptions": ["fog"], "severities": [1]},

@@ -128,6 +128,10 @@ _READ: list[dict[str, Any]] = [
 PROBE_STYLES = dict(zip(("mean token", "prefix token", "single token"), _READ, strict=True))
 PROBE_STYLES |= dict(zip(("position", "pixels"), _READ, strict=False))
 
+# How a class is explained, and what explains nothing.
+METHOD_STYLES = dict(zip(("grad_cam", "gradient_rollout", "rollout"), _READ, strict=True))
+METHOD_STYLES |= {"random": REFERENCE}
+
 # The edge of markers that are not filled.
 _EDGE = 0.7
 HOLLOW_POINTS: dict[str, Any] = {

@@ -274,11 +274,11 @@ def test_networks_without_a_map_or_gradients_are_refused(images) -> None:
         maps_of(pooled(), images, [at("2")])
     assert str(caught.value) == (
         "models.net: the score of a class depends on no cut point of more than one position, so "
-        "that there is no map of it: leave class_maps out."
+        "that there is no map of it: leave class_maps, deletion and insertion out."
     )
     with pytest.raises(VitscopeError) as caught:
         maps_of(Attends(constant=True), images, [TOKENS])
     assert str(caught.value) == (
         "The Attends computes its logits without gradients, so that nothing tells what they depend "
-        "on: leave class_maps out."
+        "on: leave class_maps, deletion and insertion out."
     )

@@ -18,8 +18,10 @@ from vitscope.networks.attention.reading import Attention, Weights, attending
 from vitscope.networks.finding.capture import reading
 from vitscope.networks.finding.cut_points import CutPoint
 from vitscope.networks.finding.modes import Args, Kwargs, OperationMode
+from vitscope.networks.running.predictions import decide_among
 
 SECTION = "analysis.class_maps"
+_LEAVE_OUT = "leave class_maps, deletion and insertion out."
 
 
 class Map(NamedTuple):
@@ -85,8 +87,12 @@ def pass_back(
     points: Sequence[CutPoint],
     attentions: Sequence[Attention],
     number: int | None = None,
+    outputs: Sequence[Sequence[int]] | None = None,
 ) -> Passed:
-    """Run one image, and the logit of a class, by default of the one predicted, back through it."""
+    """Run one image, and the logit of a class, by default of the one predicted, back through it.
+
+    With `outputs`, classes are categories of several, as `decide_among` has them.
+    """
     streams: dict[int, Tensor] = {}
     weights: dict[int, Weights] = {}
     places = _Places()
@@ -114,12 +120,13 @@ def pass_back(
         if not logits.requires_grad:
             raise VitscopeError(
                 f"The {type(network).__name__} computes its logits without gradients, so that "
-                f"nothing tells what they depend on: leave class_maps out."
+                f"nothing tells what they depend on: {_LEAVE_OUT}"
             )
-        number = int(logits[0].argmax()) if number is None else number
+        scores = decide_among(logits, outputs)
+        number = int(scores[0].argmax()) if number is None else number
         edges = [*places.edges.values()]
         back = torch.autograd.grad(
-            logits[0, number], edges, allow_unused=True, materialize_grads=True
+            scores[0, number], edges, allow_unused=True, materialize_grads=True
         )
     gradients = dict(zip(places.edges, back, strict=True))
     return Passed(
@@ -156,7 +163,8 @@ class Explainer:
         self._given, self._class = given, of_class
         self._network = given.network.eval().to(given.device).requires_grad_(False)
         self._point = None if cut_point is None else self._named(cut_point)
-        classes = given.settings["classes"]
+        self._outputs = given.images.outputs
+        classes = len(self._outputs) if self._outputs else given.settings["classes"]
         if of_class is not None and of_class >= classes:
             raise VitscopeError(
                 f"{SECTION}.of_class: found {of_class}, allowed for models.{given.model}, which "
@@ -183,10 +191,15 @@ class Explainer:
             f"{advice} `vitscope check` lists them."
         )
 
+    def _pass_back(
+        self, image: Tensor, points: Sequence[CutPoint], attentions: Sequence[Attention]
+    ) -> Passed:
+        return pass_back(self._network, image, points, attentions, self._class, self._outputs)
+
     def _chosen(self, image: Tensor) -> CutPoint:
         """Return the last cut point of several positions on which the score of an image depends."""
         points = self._given.cut_points
-        streams = pass_back(self._network, image, points, [], self._class).streams
+        streams = self._pass_back(image, points, []).streams
         for index in reversed(streams):
             gradient, layout = streams[index][1], points[index].layout
             if gradient is not None:
@@ -195,7 +208,7 @@ class Explainer:
                     return points[index]
         raise VitscopeError(
             f"models.{self._given.model}: the score of a class depends on no cut point of more "
-            f"than one position, so that there is no map of it: leave class_maps out."
+            f"than one position, so that there is no map of it: {_LEAVE_OUT}"
         )
 
     def explain(self, image: Tensor) -> Explained:
@@ -203,7 +216,7 @@ class Explainer:
         if self._point is None:
             self._point = self._chosen(image)
         point = self._point
-        passed = pass_back(self._network, image, [point], self._attentions, self._class)
+        passed = self._pass_back(image, [point], self._attentions)
         self._refuse_relevance(passed)
         maps = [Map("grad_cam", point.name, grad_cam(point, *passed.streams[0]))]
         maps += [self._roll(rollout, passed) for rollout in self._rollouts]

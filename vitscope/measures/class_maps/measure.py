@@ -1,7 +1,8 @@
 """Class maps: what the score of a class depends on in an image, by Grad-CAM and gradient rollout.
 
 The table `class_maps`: one row per model, image that is shown, and method. The score is the logit
-of the class that the network predicts, or of `class_maps.of_class`.
+of the class that the network predicts, or of `class_maps.of_class`; of a category of several
+outputs, it is the logarithm of their mean probability.
 
 - `grad_cam` (Selvaraju et al. 2017): the positive part of a weighted sum of the channels of the
   feature map at a cut point; the weight of a channel is the mean over positions of the gradient of
@@ -19,7 +20,7 @@ of the class that the network predicts, or of `class_maps.of_class`.
 Each map is divided by its largest value. Networks without attention have a `grad_cam` alone.
 """
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from vitscope.files.tables import Table
 from vitscope.measures.measure import (
@@ -28,7 +29,6 @@ from vitscope.measures.measure import (
     Given,
     Measure,
     images_to_show,
-    own_settings,
     passes_of,
 )
 from vitscope.settings.section import setting
@@ -72,11 +72,16 @@ class Settings:
     )
 
 
+def explained(case: Case) -> Given:
+    """Depend on what is explained of an image, by whatever measure."""
+    settings = asdict(case.study.section("class_maps", Settings))
+    del settings["images"]
+    return settings
+
+
 def choose_images(case: Case) -> Given:
     """Depend on which images are shown, and what is explained of them."""
-    explained = own_settings(case)
-    del explained["images"]
-    return {"explained": explained, "chosen": images_to_show(case)}
+    return {"explained": explained(case), "chosen": images_to_show(case)}
 
 
 MEASURE = Measure(
