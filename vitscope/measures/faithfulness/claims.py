@@ -1,8 +1,8 @@
-"""Claims that maps with gradients are more faithful than attention alone."""
+"""Claims that Grad-CAM is faithful, and maps with gradients more so than attention alone."""
 
 import pandas as pd
 
-from vitscope.claims.claim import Evidence, Finding, attending, claim
+from vitscope.claims.claim import Evidence, Finding, attending, claim, every_model
 from vitscope.claims.comparing import larger
 
 _INTERVAL = (
@@ -14,6 +14,38 @@ _INTERVAL = (
 def _compare(points: pd.DataFrame, more: str, less: str) -> Finding | None:
     of = points.set_index("method")
     return larger("area")(of.loc[of.index == more], of.loc[of.index == less])
+
+
+@claim(
+    "Deleting what Grad-CAM names lowers the class faster than deleting at random",
+    "Selvaraju et al. 2017",
+    "difference of areas",
+    every_model,
+    more=_INTERVAL,
+    holds_above=0,
+)
+def grad_cam_finds_what_to_delete(points: pd.DataFrame) -> Finding | None:
+    """Not in the paper: Selvaraju et al. 2017 find maps of Grad-CAM faithful to CNNs, by what is
+    occluded. The value is the area below the curve of deletion of a random map, minus that of
+    Grad-CAM; the claim holds if it is above zero.
+    """
+    return _compare(points, "random", "grad_cam")
+
+
+@claim(
+    "Inserting what Grad-CAM names raises the class faster than inserting at random",
+    "Selvaraju et al. 2017",
+    "difference of areas",
+    every_model,
+    more=_INTERVAL,
+    holds_above=0,
+)
+def grad_cam_finds_what_to_insert(points: pd.DataFrame) -> Finding | None:
+    """Not in the paper: Selvaraju et al. 2017 find maps of Grad-CAM faithful to CNNs, by what is
+    occluded. The value is the area below the curve of insertion of Grad-CAM, minus that of a random
+    map; the claim holds if it is above zero.
+    """
+    return _compare(points, "grad_cam", "random")
 
 
 @claim(
@@ -57,12 +89,12 @@ def _areas_of(change: str, rows: pd.DataFrame) -> pd.DataFrame:
 CLAIMS = {
     "deletion": Evidence(
         "faithfulness",
-        (gradients_find_what_to_delete,),
+        (grad_cam_finds_what_to_delete, gradients_find_what_to_delete),
         lambda rows, _blocks: _areas_of("deleted", rows),
     ),
     "insertion": Evidence(
         "faithfulness",
-        (gradients_find_what_to_insert,),
+        (grad_cam_finds_what_to_insert, gradients_find_what_to_insert),
         lambda rows, _blocks: _areas_of("inserted", rows),
     ),
 }

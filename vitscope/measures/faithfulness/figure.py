@@ -15,9 +15,12 @@ def _draw(table: pd.DataFrame, members: Sequence[Member], change: str) -> Figure
     """Draw a panel per model, and in it a curve for each method; one scale for all."""
     panels = make_panels(len(members))
     shown = table[table["change"] == change]
+    methods = [method for method in METHOD_STYLES if method in {*shown["method"]}]
     names = {**METHODS, "random": "random map"}
+    for method in methods:
+        panels.legend.add_line(names[method], METHOD_STYLES[method])
     for panel in panels.of_models(members, shown, ["share"]):
-        for method, name in names.items():
+        for method in methods:
             points = panel.rows[panel.rows["method"] == method]
             if not len(points):
                 continue
@@ -25,7 +28,6 @@ def _draw(table: pd.DataFrame, members: Sequence[Member], change: str) -> Figure
             ends = 100 * points["ci_low"], 100 * points["ci_high"]
             panel.draw_interval(across, *ends, style["color"])
             panel.draw_curve(across, 100 * points["probability"], **style)
-            panel.legend.add_line(name, style)
         panel.axes.set(xlim=(0, 100), ylim=(0, 100))
     return panels.finish(f"Pixels {change} (%)", "Probability (%)")
 
