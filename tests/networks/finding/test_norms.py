@@ -125,12 +125,12 @@ def test_a_lesion_leaves_the_norm_of_the_stream() -> None:
     torch.testing.assert_close(without[-1], expected, rtol=1e-6, atol=1e-6)
 
 
-def test_a_network_that_normalizes_no_sums_is_read_alike() -> None:
+def test_a_network_that_normalizes_no_sums_has_no_side() -> None:
     model = EncoderViT(batch_first=True, norm_first=True).eval()
-    after, before = (listed(model, norms=side) for side in SIDES)
-    assert after.table["norm"].isna().all()
-    assert after.points == before.points
-    assert after.table.equals(before.table)
+    assert listed(model).table["norm"].isna().all()
+    sentence = r"models.mine: norms: no block of the network normalizes the sum of stream and bra"
+    with pytest.raises(VitscopeError, match=sentence):
+        listed(model, norms="before")
 
 
 def test_points_of_a_study_say_their_side_themselves() -> None:

@@ -59,6 +59,11 @@ def find_cut_points(
                 "norms: `points` say themselves on which side of a norm they lie: leave it out."
             )
         return FoundPoints(describe_cuts(recorded, named_cuts(recorded, points)), [], outputs)
+    if norms == "before" and not recorded.norms:
+        raise VitscopeError(
+            "norms: no block of the network normalizes the sum of stream and branch, so that there "
+            "is no side to choose: leave it out."
+        )
     cuts = CutFinder(recorded, norms).find()
     found = describe_cuts(recorded, cuts)
     _refuse_streams(recorded, cuts, found)
