@@ -24,6 +24,8 @@ from vitscope.networks.running.latents import extract
 from vitscope.studies.loading import BUNDLED_STUDIES, load_study
 
 IMAGES, BATCH, TURNS = 256, 64, 3
+# Bytes that are written at once where nothing else is done.
+BLOCK = 2**23
 MODELS = ("vit_ti", "resnet_50")
 
 
@@ -67,11 +69,25 @@ class Times(NamedTuple):
     extraction: float
     variance: float
     later_extraction: float
+    writing: float
+    later_writing: float
     captured_to_plain: float
 
 
-def _time_model(name: str, path: Path) -> tuple[list[Times], str]:
-    """Return the times of every turn, and what they are of."""
+def _time_writing(path: Path, size: int) -> float:
+    """Return the seconds of writing so many bytes in blocks, to a file that is deleted then."""
+    block = memoryview(bytes(range(256)) * (BLOCK // 256))
+    start = perf_counter()
+    with path.open("wb", buffering=0) as file:
+        for first in range(0, size, BLOCK):
+            file.write(block[: size - first])
+    seconds = perf_counter() - start
+    path.unlink()
+    return seconds
+
+
+def _time_model(name: str, path: Path) -> tuple[list[Times], str, float]:
+    """Return the times of every turn, what they are of, and how many GB are written."""
     network, points, shapes = network_of("paper", name)
     batches = batches_of(IMAGES)
 
@@ -91,21 +107,27 @@ def _time_model(name: str, path: Path) -> tuple[list[Times], str]:
     times = []
     for _ in range(TURNS):
         first = [seconds_of(plain), seconds_of(extraction), seconds_of(variance)]
-        size = path.stat().st_size / 1e9
+        size = path.stat().st_size
         # As in the workflow, which deletes a shard of latents before it makes the one after next.
         path.unlink()
         later = seconds_of(extraction)
         path.unlink()
         # The first pass after an extraction finds no memory that it may use again.
         plain()
-        times.append(Times(*first, later, seconds_of(captured) / seconds_of(plain)))
+        writing = [_time_writing(path, size) for _ in range(2)]
+        times.append(Times(*first, later, *writing, seconds_of(captured) / seconds_of(plain)))
     forward = median(turn.plain for turn in times)
-    detail = f"{IMAGES} images, {len(points)} cut points, {size:.2f} GB, forward {forward:.2f} s"
-    return times, detail
+    detail = (
+        f"{IMAGES} images, {len(points)} cut points, {size / 1e9:.2f} GB, forward {forward:.2f} s"
+    )
+    return times, detail, size / 1e9
 
 
 def _measure_model(name: str, folder: Path) -> list[Row]:
-    times, detail = _time_model(name, folder / f"{name}.safetensors")
+    times, detail, size = _time_model(name, folder / f"{name}.safetensors")
+    rates = [
+        median(size / getattr(turn, key) for turn in times) for key in ("writing", "later_writing")
+    ]
     return [
         Row(
             f"{name}: reading all cut points over the plain forward pass",
@@ -127,6 +149,18 @@ def _measure_model(name: str, folder: Path) -> list[Row]:
             "times",
             1.25,
             "the shard before it was just deleted, and its memory is used again",
+        ),
+        Row(
+            f"{name}: writing as many bytes alone, over the plain forward pass",
+            median(turn.later_writing / turn.plain for turn in times),
+            "times",
+            detail=f"{rates[1]:.2f} GB/s where memory is used again, {rates[0]:.2f} before that",
+        ),
+        Row(
+            f"{name}: a later shard, less that writing, over the plain forward pass",
+            median((turn.later_extraction - turn.later_writing) / turn.plain for turn in times),
+            "times",
+            detail="what is vitscope's",
         ),
         Row(
             f"{name}: variance from latents over the plain forward pass",

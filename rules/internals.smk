@@ -22,7 +22,6 @@ LATENTS_MB = config.get("max_latents_gb") and max(1, int(1000 * config["max_late
 if LATENTS_MB:
     workflow.register_resource("latents_mb", LATENTS_MB)
 
-
 def without_storage(output):
     """The path of a rule's output as the rule has it, which Snakemake puts into the storage once.
 
@@ -76,6 +75,16 @@ def start_alone():
     exit_on_user_error(session.claim_folder, records)
     exit_on_user_error(session.refuse_jobs_left_in_slurm, records)
     session.end_on_sigterm()
+
+
+def weigh_jobs_when_one_ends():
+    """Let Snakemake choose among the jobs that are ready when one ends, and not all the time.
+
+    So as not to start too many jobs a second, it does so again a second after every choice, which
+    takes a quarter of a core. Where jobs run on this machine, its cores are the limit.
+    """
+    if workflow.local_exec:
+        workflow.scheduler.job_rate_limiter = None
 
 
 def report_failures_at_exit():
