@@ -22,6 +22,7 @@ LATENTS_MB = config.get("max_latents_gb") and max(1, int(1000 * config["max_late
 if LATENTS_MB:
     workflow.register_resource("latents_mb", LATENTS_MB)
 
+
 def without_storage(output):
     """The path of a rule's output as the rule has it, which Snakemake puts into the storage once.
 
