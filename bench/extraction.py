@@ -8,22 +8,28 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from statistics import median
 from time import perf_counter
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
 from bench.rows import Row
 from vitscope.files.tensors import TensorFile
-from vitscope.measures.feature_variance.compute import shard_variance
+from vitscope.measures.feature_variance import compute as feature_variance
+from vitscope.measures.fourier import compute as fourier
+from vitscope.measures.given import OnLatents
 from vitscope.networks.building.family import find_family
 from vitscope.networks.finding.blocks import list_blocks
 from vitscope.networks.finding.capture import capturing
 from vitscope.networks.finding.cut_points import CutPoint
+from vitscope.networks.running.held import HeldMaps
 from vitscope.networks.running.latents import extract
 from vitscope.studies.loading import BUNDLED_STUDIES, load_study
 
 IMAGES, BATCH, TURNS = 256, 64, 3
+CPU = torch.device("cpu")
+# What the Fourier transform measures with all of it: rings, and where bands end.
+WHOLE = (True, (1 / 3, 2 / 3))
 # Bytes that are written at once where nothing else is done.
 BLOCK = 2**23
 MODELS = ("vit_ti", "resnet_50")
@@ -63,11 +69,17 @@ def seconds_of(action: Callable[[], object]) -> float:
 
 
 class Times(NamedTuple):
-    """The seconds of a turn, and how often those of a plain pass one takes that is captured."""
+    """The seconds of a turn, and how often those of a plain pass one takes that is captured.
+
+    `half_diagonals` are those of a pass whose variance and half-diagonals are measured in memory,
+    `transforms` of one with whole transforms besides.
+    """
 
     plain: float
     extraction: float
     variance: float
+    half_diagonals: float
+    transforms: float
     later_extraction: float
     writing: float
     later_writing: float
@@ -91,7 +103,7 @@ def _time_model(name: str, path: Path) -> tuple[list[Times], str, float]:
     network, points, shapes = network_of("paper", name)
     batches = batches_of(IMAGES)
 
-    plain = plain_pass(network, batches)
+    plain, names = plain_pass(network, batches), [point.name for point in points]
 
     def captured() -> None:
         with capturing(network, points, lambda index, latent: None):
@@ -100,16 +112,27 @@ def _time_model(name: str, path: Path) -> tuple[list[Times], str, float]:
     def extraction() -> None:
         extract(network, points, shapes, batches, IMAGES, path)
 
+    def measured(*whole: Any) -> None:
+        held = HeldMaps(name, dict(zip(names, shapes, strict=True)), BATCH, "float32", CPU)
+        with capturing(network, points, held.put), torch.inference_mode():
+            for number, batch in enumerate(batches):
+                held.images = 0
+                network(batch)
+                held.images = len(batch)
+                given = OnLatents(held, number * BATCH, torch.get_num_threads())
+                feature_variance.measure(given)
+                fourier.measure(given, *whole)
+
     def variance() -> None:
-        shard_variance(TensorFile(path), 0)
+        feature_variance.measure(OnLatents(TensorFile(path), 0))
 
     plain()
     times = []
     for _ in range(TURNS):
         first = [seconds_of(plain), seconds_of(extraction), seconds_of(variance)]
         size = path.stat().st_size
-        # As in the workflow, which deletes a shard of latents before it makes the one after next.
         path.unlink()
+        first += [seconds_of(lambda: measured(False, None)), seconds_of(lambda: measured(*WHOLE))]
         later = seconds_of(extraction)
         path.unlink()
         # The first pass after an extraction finds no memory that it may use again.
@@ -137,11 +160,24 @@ def _measure_model(name: str, folder: Path) -> list[Row]:
             "nothing is done with what is read",
         ),
         Row(
+            f"{name}: a pass with its variance and half-diagonals over the plain forward pass",
+            median(turn.half_diagonals / turn.plain for turn in times),
+            "times",
+            1.25,
+            f"measured in memory: {detail}",
+        ),
+        Row(
+            f"{name}: the same with radial profile and band variances",
+            median(turn.transforms / turn.plain for turn in times),
+            "times",
+            detail="whole transforms besides",
+        ),
+        Row(
             f"{name}: extraction of all cut points over the plain forward pass",
             median(turn.extraction / turn.plain for turn in times),
             "times",
             1.25,
-            f"first shard: {detail}",
+            "first shard of latents that are kept",
         ),
         Row(
             f"{name}: the same for a later shard",

@@ -19,7 +19,8 @@ from bench.extraction import (
 )
 from bench.rows import Row
 from vitscope.files.tensors import TensorFile
-from vitscope.measures.fourier.compute import shard_transforms
+from vitscope.measures.fourier.compute import measure as measure_fourier
+from vitscope.measures.given import OnLatents
 from vitscope.networks.running.latents import extract
 
 THREADS = 2
@@ -60,12 +61,12 @@ def _measure_model(name: str, folder: Path) -> list[Row]:
     extract(network, points, shapes, batches, IMAGES, path)
     latents = TensorFile(path)
 
-    plain = plain_pass(network, batches)
+    plain, given = plain_pass(network, batches), OnLatents(latents, 0, THREADS)
     actions: dict[str, tuple[Callable[[], object], float | None]] = {
-        "half-diagonals": (lambda: shard_transforms(latents, 0, False, None, THREADS), 0.05),
+        "half-diagonals": (lambda: measure_fourier(given, False, None), 0.05),
         "the same by whole transforms in torch": (lambda: _whole_transforms(latents), None),
         "half-diagonals, radial profile and band variances": (
-            lambda: shard_transforms(latents, 0, True, EDGES, THREADS),
+            lambda: measure_fourier(given, True, EDGES),
             None,
         ),
     }

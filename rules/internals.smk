@@ -1,6 +1,6 @@
 """What Snakemake has no public way for, each with its reason; and how a run begins and ends.
 
-tests/runs (test_refusals, test_failures, test_module, test_latents_on_disk) and tests/faults fail where one breaks.
+tests/runs (test_refusals, test_failures, test_module) and tests/faults fail where one breaks.
 """
 
 from snakemake.cli import get_argument_parser
@@ -15,12 +15,6 @@ IS_MODULE = workflow.modifier.parent_modifier is not None
 # user gave is known by `workflow.configfiles` alone.
 for configfile_path in [] if IS_MODULE else workflow.configfiles:
     exit_on_user_error(load_yaml, Path(from_here(configfile_path)))
-
-# A resource that jobs share is limited by the command line or a profile; the bound of a setting is
-# known here.
-LATENTS_MB = config.get("max_latents_gb") and max(1, int(1000 * config["max_latents_gb"]))
-if LATENTS_MB:
-    workflow.register_resource("latents_mb", LATENTS_MB)
 
 
 def without_storage(output):

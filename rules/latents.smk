@@ -1,8 +1,7 @@
 """Latents: one forward pass per shard of images fills all cut points.
 
-Those of a small study are kept. A shard of a large one exists only as long as a measurement needs
-it, since that is cheaper to make again than to store. If `max_latents_gb` limits how much of them
-exists at once, jobs share the resource `latents_mb`.
+Those of a small study are kept, and each measure reads them. Those of a large one are measured while
+they are in memory, all measures in one pass, and written for an export alone.
 """
 
 
@@ -25,7 +24,6 @@ rule extract_latents:
     resources:
         **requests_of("extract_latents"),
         gpu=gpu_of,
-        latents_mb=room_to_extract,
     params:
         **of_job("extract_latents"),
     message:
@@ -39,6 +37,34 @@ use rule extract_latents as extract_kept_latents with:
         latents="<results>/{study}/latents/{model}/{part}.safetensors",
     wildcard_constraints:
         study=one_of(keeping_latents()),
+
+
+rule measure_pass:
+    """One pass of a shard for all measures of feature maps: a folder with the part of each."""
+    input:
+        checkpoint=rules.convert_checkpoint.output.checkpoint,
+        blocks=rules.list_blocks.output.blocks,
+        images=split_for(lambda study: study.analysis.split),
+    output:
+        parts=directory("<results>/{study}/passes/{model}/{part}"),
+    log:
+        "<logs>/{study}/passes/{model}/{part}.log",
+    benchmark:
+        "<benchmarks>/{study}/passes/{model}/{part}.tsv"
+    wildcard_constraints:
+        study=one_of(STUDIES.keys() - keeping_latents()),
+    conda:
+        "../envs/torch.yaml"
+    threads: 1
+    resources:
+        **requests_of("measure_pass"),
+        gpu=gpu_of,
+    params:
+        **of_job("measure_pass"),
+    message:
+        "Measuring the feature maps of {wildcards.model}, shard {wildcards.part}"
+    script:
+        "../scripts/run_job.py"
 
 
 rule export_latents:

@@ -17,13 +17,12 @@ rule measure_latents:
     benchmark:
         "<benchmarks>/{study}/{measure}/{model}/{part}.tsv"
     wildcard_constraints:
+        study=one_of(keeping_latents()),
         measure=measures_that(needs="latents", in_parts=True),
-    priority: 1
     conda:
         "../envs/base.yaml"
     resources:
         **requests_of("measure_latents"),
-        latents_mb=room_to_measure,
     params:
         **of_job("measure_latents"),
     message:

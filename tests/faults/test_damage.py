@@ -16,8 +16,9 @@ from vitscope.files.tables import read_metadata
 from vitscope.files.tensors import TensorFile
 from vitscope.jobs.tables import find_table
 from vitscope.measures.cka.compute import shard_hsic
-from vitscope.measures.feature_variance.compute import shard_variance
-from vitscope.measures.fourier.compute import shard_transforms
+from vitscope.measures.feature_variance import compute as variance
+from vitscope.measures.fourier import compute as fourier
+from vitscope.measures.given import OnLatents
 from vitscope.networks.checkpoints.foreign import read_foreign
 from vitscope.networks.checkpoints.loading import load_model
 from vitscope.networks.checkpoints.weights_file import write_weights
@@ -59,9 +60,9 @@ KINDS: dict[str, tuple[str, list[Callable[[Path], object]]]] = {
     "latents": (
         "latents/vit/0.safetensors",
         [
-            lambda path: shard_variance(TensorFile(path), 0),
-            lambda path: shard_transforms(TensorFile(path), 0, False, None),
-            lambda path: shard_transforms(TensorFile(path), 0, True, [0.5, 1]),
+            lambda path: variance.measure(OnLatents(TensorFile(path), 0)),
+            lambda path: fourier.measure(OnLatents(TensorFile(path), 0), False, None),
+            lambda path: fourier.measure(OnLatents(TensorFile(path), 0), True, [0.5, 1]),
             lambda path: shard_hsic(TensorFile(path), 0, 4),
         ],
     ),

@@ -33,10 +33,10 @@ from vitscope.measures.attention.table import VALUES
 from vitscope.measures.cka import compute as cka
 from vitscope.measures.classification.compute_fit import training_losses
 from vitscope.measures.disturbed import Disturb, shares_found
-from vitscope.measures.feature_variance.compute import shard_variance
-from vitscope.measures.fourier.compute import shard_transforms
+from vitscope.measures.feature_variance import compute as feature_variance
+from vitscope.measures.fourier import compute as fourier
 from vitscope.measures.frequency_noise.compute import disturb_by as noise_of
-from vitscope.measures.given import OnModel
+from vitscope.measures.given import OnLatents, OnModel
 from vitscope.measures.hessian.compute import largest_eigenvalues
 from vitscope.measures.hessian.compute_hessian_density import density
 from vitscope.measures.hessian.operator import Loss
@@ -161,12 +161,10 @@ def test_latents_and_what_is_measured_of_them(
     assert ours.names == theirs.names
     for point in ours.names:
         assert_close(theirs.array(point), ours.array(point), NUMBERS)
-    variance = [shard_variance(latents, 0)["variance"].to_numpy() for latents in (theirs, ours)]
+    given = [OnLatents(latents, 0) for latents in (theirs, ours)]
+    variance = [feature_variance.measure(each)["variance"].to_numpy() for each in given]
     assert_close(*variance, NUMBERS)
-    amplitude = [
-        shard_transforms(latents, 0, radial=False, edges=None)["value"].to_numpy()
-        for latents in (theirs, ours)
-    ]
+    amplitude = [fourier.measure(each, False, None)["value"].to_numpy() for each in given]
     assert_close(*amplitude, NUMBERS)
     hsic = [cka.shard_hsic(latents, 0, BATCH)["hsic"].to_numpy() for latents in (theirs, ours)]
     assert_close(*hsic, 10 * NUMBERS)

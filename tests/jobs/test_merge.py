@@ -20,6 +20,7 @@ from vitscope.measures.hessian.measure import TABLE
 def merging_of(measure: str) -> dict[str, Any]:
     return {
         "columns": registry.columns_of(measure),
+        "measured": measure,
         "part_columns": registry.part_columns_of(measure),
         "modules": [registry.merging_module(measure)],
     }

@@ -6,6 +6,7 @@ import pytest
 from tests.helpers.latents import written
 from vitscope.errors import VitscopeError
 from vitscope.measures import slices
+from vitscope.measures.given import OnLatents
 from vitscope.measures.slices import measure_slices
 
 RNG = np.random.default_rng(0)
@@ -26,7 +27,7 @@ def test_every_image_is_measured_once_and_in_order(
 ) -> None:
     monkeypatch.setattr(slices, "SLICE_BYTES", int(images * MAPS["stem"][0].nbytes))
     latents = written(tmp_path / "file", MAPS)
-    values = measure_slices(latents, dict.fromkeys(MAPS, first_pixels), 0, threads)
+    values = measure_slices(OnLatents(latents, 0, threads), dict.fromkeys(MAPS, first_pixels))
     assert list(values) == list(MAPS)
     for name, maps in MAPS.items():
         np.testing.assert_array_equal(values[name], first_pixels(maps))
@@ -34,14 +35,14 @@ def test_every_image_is_measured_once_and_in_order(
 
 def test_only_what_has_a_measure_is_read(tmp_path: Path) -> None:
     latents = written(tmp_path / "file", MAPS)
-    assert list(measure_slices(latents, {"block": first_pixels}, 0)) == ["block"]
-    assert measure_slices(latents, {}, 0) == {}
+    assert list(measure_slices(OnLatents(latents, 0), {"block": first_pixels})) == ["block"]
+    assert measure_slices(OnLatents(latents, 0), {}) == {}
 
 
 def test_a_measure_gets_float32_of_bfloat16(tmp_path: Path) -> None:
     upper_half = (MAPS["stem"].view(np.uint32) >> 16).astype(np.uint16)
     latents = written(tmp_path / "file", {"stem": upper_half}, "BF16")
-    (values,) = measure_slices(latents, {"stem": first_pixels}, 0).values()
+    (values,) = measure_slices(OnLatents(latents, 0), {"stem": first_pixels}).values()
     assert values.dtype == np.float32
     np.testing.assert_allclose(values, first_pixels(MAPS["stem"]), rtol=2**-7)
 
@@ -55,4 +56,4 @@ def test_what_is_not_finite_is_refused_with_its_place(
     monkeypatch.setattr(slices, "SLICE_BYTES", 2 * maps["block"][0].nbytes)
     latents = written(tmp_path / "file", maps)
     with pytest.raises(VitscopeError, match=r"file: the feature map at block .* image 25:"):
-        measure_slices(latents, dict.fromkeys(maps, first_pixels), 20, 2)
+        measure_slices(OnLatents(latents, 20, 2), dict.fromkeys(maps, first_pixels))

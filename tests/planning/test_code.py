@@ -87,6 +87,8 @@ def test_an_edit_of_what_is_reached_changes_it(copy: Path) -> None:
         ("measures/feature_variance/compute.py", "measure_latents", (f"{ROOM}.compute",), True),
         ("measures/cka/merge.py", "measure_latents", ("vitscope.measures.cka.compute",), False),
         ("networks/building/families/vit.py", "extract_latents", (VIT,), True),
+        ("networks/running/held.py", "measure_pass", (), True),
+        ("networks/running/held.py", "extract_latents", (), False),
         ("networks/building/families/swin.py", "extract_latents", (VIT,), False),
     ):
         assert changes(copy / edited, "", "# edited\n", job, *modules) is changed, (edited, modules)

@@ -46,9 +46,8 @@ def test_a_bound_decides(frozen: Study, tmp_path: Path) -> None:
     assert not keeps_latents(frozen, 0.999 * whole, counted)
     for keep in (True, False):
         assert keeps_latents(with_analysis(frozen, keep_latents=keep), whole, counted) is keep
-    assert say_what_is_kept(frozen, whole, None, counted).startswith("Latents are kept: 0.404 GB")
-    told = say_what_is_kept(frozen, 0, 3, counted)
-    assert "are deleted when they are measured; at once there are at most 3 GB." in told
+    assert say_what_is_kept(frozen, whole, counted).startswith("Latents are kept: 0.404 GB")
+    assert "are measured in memory, not written." in say_what_is_kept(frozen, 0, counted)
 
 
 def test_a_network_is_counted_once(

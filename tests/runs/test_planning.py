@@ -118,4 +118,4 @@ def test_examples_of_the_slurm_profile_are_accepted(fresh: Workflow) -> None:
     with edited(profile, lambda text: example.sub(r"\1\2", text)):
         # Values that rules of a group do not share would end even a dry run.
         plan = fresh.make("-n", "--workflow-profile", "profiles/slurm", WHOLE)
-    assert "extract_latents" in plan
+    assert "measure_pass" in plan

@@ -76,7 +76,7 @@ def test_a_figure_and_videos(frozen: Workflow) -> None:
 
 def test_a_figure_from_the_published_checkpoints(fresh: Workflow) -> None:
     rules = ("fetch_checkpoint", "convert_checkpoint", "list_blocks", "merge")
-    shards = {"extract_latents": 8, "measure_latents": 8}
+    shards = {"measure_pass": 8}
     assert fresh.plan("figures/paper/fig9.pdf") == dict.fromkeys(rules, 2) | shards | {
         "fetch_archive": 1,
         "build_split": 1,

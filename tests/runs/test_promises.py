@@ -40,7 +40,7 @@ def test_two_clean_runs_on_one_core_and_on_two_give_the_same_bytes(alone, every_
 @pytest.mark.nightly
 def test_as_many_threads_give_the_same_bytes_and_others_the_same_numbers(made, tmp_path):
     target = "results/whole/feature_variance/vit.parquet"
-    threads = ("--set-threads", "extract_latents=2", "measure_latents=2")
+    threads = ("--set-threads", "measure_pass=2")
     digests = []
     for name in ("first", "second"):
         workflow = copy_workflow(tmp_path / name, made.studies)
@@ -95,7 +95,7 @@ def test_one_shard_and_two_give_the_same_values(made):
     table = find_table("variance_per_image")
     shards = sorted((results / TINY / "feature_variance/vit").glob("*.parquet"))
     assert len(shards) == 2
-    one = table.read(results / "whole/feature_variance/vit/0.parquet")
+    one = table.read(results / "whole/passes/vit/0/feature_variance.parquet")
     by_image = one.set_index(["image", "index"])["variance"]
     found = [table.read(shard).set_index(["image", "index"])["variance"] for shard in shards]
     for values in found:

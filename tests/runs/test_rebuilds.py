@@ -21,16 +21,15 @@ from tests.runs.copies import (
 # Of one figure under two names, with two models in two shards, and of one model in one shard.
 DRAWN = {"draw_figure": 2}
 MERGED = DRAWN | {"merge": 2 + 1}
-MEASURED = MERGED | {"measure_latents": 2 * 2 + 1}
-# Latents that were kept are measured again as they are; those that were not must be extracted.
-MEASURED_AGAIN = MEASURED | {"extract_latents": 1}
-EXTRACTED = MEASURED_AGAIN | {"extract_kept_latents": 2 * 2}
+# Latents that were kept are measured again as they are; for those that were not there is a pass.
+MEASURED = MERGED | {"measure_latents": 2 * 2, "measure_pass": 1}
+EXTRACTED = MEASURED | {"extract_kept_latents": 2 * 2}
 CONVERTED_VIT = {
     "convert_checkpoint": 1 + 1,
     "list_blocks": 1 + 1,
     "extract_kept_latents": 2,
-    "extract_latents": 1,
-    "measure_latents": 2 + 1,
+    "measure_latents": 2,
+    "measure_pass": 1,
     "merge": 1 + 1,
 }
 # What is said of the whole study.
@@ -68,7 +67,7 @@ EDITED_FILES = {
     "vitscope/drawing/style.mplstyle": DRAWN,
     "vitscope/claims/published_points/fig9.csv": DRAWN,
     "vitscope/drawing/by_depth.py": DRAWN,
-    "vitscope/measures/feature_variance/compute.py": MEASURED_AGAIN,
+    "vitscope/measures/feature_variance/compute.py": MEASURED,
     "vitscope/networks/running/latents.py": EXTRACTED,
     "vitscope/networks/building/families/vit.py": DRAWN | CONVERTED_VIT,
     "vitscope/data/sources/shapes32.py": EXTRACTED | {"build_split": 2},
@@ -127,11 +126,11 @@ def curves(model: str) -> Callable[[str], str]:
 
 
 KEPT = {"measure_latents": 2, "merge": 1, "draw_figure": 1}
-EXTRACTED_ONCE = {"extract_latents": 1, "measure_latents": 1, "merge": 1}
+IN_A_PASS = {"measure_pass": 1, "merge": 1}
 ADDED = {
-    # Latents that were kept are measured; those that were not are extracted once.
+    # Latents that were kept are measured; otherwise there is a pass.
     "figures/tiny/fig2a.pdf": (curves("resnet"), KEPT),
-    "results/whole/fourier/vit.parquet": (curves("vit"), EXTRACTED_ONCE),
+    "results/whole/fourier/vit.parquet": (curves("vit"), IN_A_PASS),
     # Without the radial profile, what needs the transform is measured again.
     "figures/tiny/fourier.pdf": (setting("analysis", "fourier", value={"radial": False}), KEPT),
 }

@@ -554,7 +554,7 @@ def test_of_two_studies_of_a_name_in_folders_neither_can_be_used(tmp_path: Path)
         ({"study": None}, "study: found nothing, allowed: text."),
         (
             {"studdies_dir": "x"},
-            "studdies_dir: unknown key, allowed: container, keep_latents_gb, max_latents_gb, "
+            "studdies_dir: unknown key, allowed: container, keep_latents_gb, "
             "pathvars, studies_dir, study. Did you mean 'studies_dir'?",
         ),
         ({"studies_dir": 3}, "studies_dir: found 3, allowed: text or a list."),

@@ -25,7 +25,7 @@ SLURM = (
 # Of the shards of ViT all that is measured of latents: more at a time than a node has cores.
 OF_VIT = ("fourier", "spectrum", "cka", "landscape")
 TARGETS = ("figures/fig9.pdf", *(f"results/{TINY}/{table}/vit.parquet" for table in OF_VIT))
-SHARD = "group_shard_extract_latents_measure_latents"
+SHARD = "rule_measure_pass"
 SHARDED = "results/sharded/feature_variance/vit.parquet"
 LARGE = "results/large/feature_variance/vit.parquet"
 TRAINED = "results/long/training/vit/epoch_80.safetensors"

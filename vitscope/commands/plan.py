@@ -52,10 +52,10 @@ def run(arguments: Namespace) -> None:
         print("Nothing to be done.")
     # Jobs have one thread each; libraries read this when they are imported.
     os.environ |= {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
-    bounds = studies.keep_latents_gb, asked.settings.get("max_latents_gb")
     for name, of_study in planned.items():
         kinds = by_kind(costs_of(studies[name], of_study, earlier))
-        print(as_text(studies[name], kinds, say_what_is_kept(studies[name], *bounds, COUNTED)))
+        kept = say_what_is_kept(studies[name], studies.keep_latents_gb, COUNTED)
+        print(as_text(studies[name], kinds, kept))
 
 
 def _output_of(asked: Asked, *arguments: str, **options: Any) -> str:

@@ -229,6 +229,9 @@ class TensorFile:
         self.verify(name)
         return self.mapped(name)
 
+    def on_gpu(self, name: str) -> None:
+        """Return nothing: what is in a file lies on no GPU."""
+
     def mapped(self, name: str) -> npt.NDArray[Any]:
         """Return a tensor as a read-only memory map; the caller has to `check` what it reads."""
         entry, shape = self._entries[name], self.shape(name)

@@ -27,8 +27,9 @@ def _images(request: Request) -> int:
     return min(size, request.study.images(request.names["model"]) - part * size)
 
 
-def _work(request: Request) -> Work:
-    return Work(_images(request), request.study.analysis.batch_size)
+def work_of_shard(request: Request, holds: int = 0) -> Work:
+    """Return the passes of the images of a shard, whose maps are held for so many at a time."""
+    return Work(_images(request), request.study.analysis.batch_size, holds=holds)
 
 
 def latents_bytes(request: Request) -> int:
@@ -46,7 +47,7 @@ def latents_megabytes(request: Request) -> int:
 
 JOB = Job(
     values=_values,
-    takes=Takes(torch=True, work=_work, writes=latents_bytes),
+    takes=Takes(torch=True, work=work_of_shard, writes=latents_bytes),
     batches="analysis.batch_size",
 )
 

@@ -1,5 +1,7 @@
 """Merge the parts that were measured of a model, or of the two of a pair, to a table."""
 
+from pathlib import Path
+
 from vitscope.files.pairs import by_prefix
 from vitscope.jobs.job import Files, Job, Names, Resources, Study, Values
 from vitscope.measures import registry
@@ -14,17 +16,24 @@ def measure_of_parts(measure: Measure) -> Measure:
 def _values(study: Study, names: Names) -> Values:
     measures = registry.of(study)
     measure = measures.declared(names["measure"])
+    measured = measure_of_parts(measure).name
     merging = measures.merging_module(measure.name)
     return {
         "models": by_prefix(names["model"]),
         "settings": measure.merging(study, names["model"]),
         "columns": measures.columns_of(measure.name),
-        "part_columns": measures.part_columns_of(measure_of_parts(measure).name),
+        "measured": measured,
+        "part_columns": measures.part_columns_of(measured),
         "modules": [merging] if merging else [],
     }
 
 
 JOB = Job(values=_values)
+
+
+def file_of_part(part: Path, measure: str) -> Path:
+    """Return the file of a part: itself, or in a folder that has one of each measure."""
+    return part / f"{measure}.parquet" if part.is_dir() else part
 
 
 def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
@@ -41,7 +50,8 @@ def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> 
     measured: list[Parts] = []
     origin: dict[str, str] = {}
     for prefix, model in values["models"].items():
-        paths, blocks = inputs[f"{prefix}parts"], inputs.get(f"{prefix}blocks")
+        paths = [file_of_part(Path(part), values["measured"]) for part in inputs[f"{prefix}parts"]]
+        blocks = inputs.get(f"{prefix}blocks")
         cut_points = BLOCKS.read(blocks)[[*CUT_POINT]] if blocks else pd.DataFrame()
         measured.append(Parts(model, map(part.read, paths), cut_points))
         # Parts may be of several snapshots, and each says of which.

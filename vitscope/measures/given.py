@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from vitscope.errors import VitscopeError
 
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from vitscope.corruptions.corrupted import CorruptedImages
     from vitscope.data.split import Split
+    from vitscope.files.arrays import Array
     from vitscope.files.tensors import TensorFile
     from vitscope.networks.finding.cut_points import CutPoint
     from vitscope.progress import Say
@@ -21,11 +22,42 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
+class Latents(Protocol):
+    """Feature maps (images, channels, height, width) at cut points: in a file, or in memory."""
+
+    path: Any
+
+    @property
+    def names(self) -> list[str]:
+        """The cut points, in their order."""
+
+    def dtype(self, name: str) -> str:
+        """Return the type of maps, as safetensors calls it."""
+
+    def shape(self, name: str) -> tuple[int, ...]:
+        """Return the shape of maps."""
+
+    def on_gpu(self, name: str) -> "Tensor | None":
+        """Return maps where they lie, if that is a GPU: for a measure that takes these."""
+
+    def mapped(self, name: str) -> "Array":
+        """Return maps as they are stored; who reads them has to `check` them."""
+
+    def read(self, name: str, first_row: int, rows: "Array") -> None:
+        """Copy maps from `first_row` on to `rows`."""
+
+    def check(self, name: str, total: int) -> None:
+        """Refuse maps whose checksums do not add up."""
+
+    def verify(self, *names: str) -> None:
+        """Read maps, or all, and refuse what is not what was written."""
+
+
 @dataclass(frozen=True)
 class OnLatents:
     """The latents of some images; `first_image` is the position of the first among all measured."""
 
-    latents: "TensorFile"
+    latents: Latents
     first_image: int
     threads: int = 1
 

@@ -1,6 +1,7 @@
 """A value of every image at every cut point: as a part, and merged to means with intervals."""
 
 from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -32,16 +33,16 @@ def part_of(values: Sequence[Array], first_image: int, column: str) -> pd.DataFr
 
 
 def part_of_tokens(
-    given: OnLatents, measure: Callable[[Array], Array], column: str
+    given: OnLatents, measure: Callable[[Any], Any], column: str, on_gpu: bool = False
 ) -> pd.DataFrame:
     """Measure the tokens of every image of a shard at every cut point; null where there is one.
 
-    `measure` returns a value for each image of (N, C, H, W).
+    `measure` returns a value for each image of (N, C, H, W); with `on_gpu`, of a tensor too.
     """
     latents = given.latents
     several = [name for name in latents.names if np.prod(latents.shape(name)[2:]) > 1]
     measures = dict.fromkeys(several, lambda maps: measure(maps)[:, None])
-    values = measure_slices(latents, measures, given.first_image, given.threads)
+    values = measure_slices(given, measures, on_gpu)
     none = {name: np.full((latents.shape(name)[0], 1), np.nan) for name in latents.names}
     found = [(none | values)[name][:, 0] for name in latents.names]
     return part_of(found, given.first_image, column)

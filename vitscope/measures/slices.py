@@ -4,16 +4,18 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 import numpy as np
 
 from vitscope.errors import VitscopeError
 from vitscope.files.arrays import Array
-from vitscope.files.tensors import DTYPES, TensorFile, as_float, checksum
+from vitscope.files.tensors import DTYPES, as_float, checksum
+from vitscope.measures.given import Latents, OnLatents
 
 # From maps (N, C, H, W) to the values of each image (N, K).
-Measure = Callable[[Array], Array]
+Measure = Callable[[Any], Any]
 
 # A slice is small enough for the L2 cache of a core.
 SLICE_BYTES = 1 << 20
@@ -28,17 +30,17 @@ class _Slice:
     images: int
 
 
-def _slices(latents: TensorFile, name: str) -> Iterator[_Slice]:
-    maps = latents.mapped(name)
-    step = max(1, SLICE_BYTES // maps[0].nbytes)
-    for first in range(0, len(maps), step):
-        yield _Slice(name, first, min(step, len(maps) - first))
+def _slices(latents: Latents, name: str) -> Iterator[_Slice]:
+    images, *shape = latents.shape(name)
+    step = max(1, SLICE_BYTES // (prod(shape) * DTYPES[latents.dtype(name)].itemsize))
+    for first in range(0, images, step):
+        yield _Slice(name, first, min(step, images - first))
 
 
 class _Reader:
     """Read slices; each thread has a buffer of its own, which every read overwrites."""
 
-    def __init__(self, latents: TensorFile, names: Mapping[str, Any]) -> None:
+    def __init__(self, latents: Latents, names: Mapping[str, Any]) -> None:
         self._latents = latents
         self._shapes = {name: latents.shape(name)[1:] for name in names}
         self._local = threading.local()
@@ -57,31 +59,35 @@ class _Reader:
 
 
 def measure_slices(
-    latents: TensorFile, measures: Mapping[str, Measure], first_image: int, threads: int = 1
+    given: OnLatents, measures: Mapping[str, Measure], on_gpu: bool = False
 ) -> dict[str, Array]:
     """Return the values of every image at the cut points that `measures` names.
 
-    `threads` slices are measured at once. The values depend neither on that nor on the slices, as
-    long as a measure takes each image by itself. A value that is not finite is an error, which
-    names its image; `first_image` is the number of the first one.
+    Slices are measured in as many threads as are given. The values depend neither on that nor on
+    the slices, as long as a measure takes each image by itself. A value that is not finite is an
+    error, which names its image. With `on_gpu`, measures take tensors too, and maps that lie on a
+    GPU are measured there.
     """
+    latents = given.latents
+    there = {name: latents.on_gpu(name) for name in measures} if on_gpu else {}
+    if any(maps is not None for maps in there.values()):
+        # All of them before the first is waited for.
+        found = {name: measures[name](maps) for name, maps in there.items()}
+        measured = {name: values.cpu().numpy() for name, values in found.items()}
+        for name, values in measured.items():
+            _check_finite(given, name, 0, values)
+        return measured
     reader = _Reader(latents, measures)
 
     def run(wanted: _Slice) -> tuple[Array, int]:
         maps, total = reader.read(wanted)
         with np.errstate(invalid="ignore", over="ignore"):
             values = measures[wanted.name](maps)
-        wrong = ~np.isfinite(values).all(axis=1)
-        if wrong.any():
-            image = first_image + wanted.first + int(np.argmax(wrong))
-            raise VitscopeError(
-                f"{latents.path}: the feature map at {wanted.name} is not finite, or too large, "
-                f"for image {image}: check the checkpoint and the model's mean and std."
-            )
+        _check_finite(given, wanted.name, wanted.first, values)
         return values, total
 
     slices = {name: list(_slices(latents, name)) for name in measures}
-    with ThreadPoolExecutor(threads) as pool:
+    with ThreadPoolExecutor(given.threads) as pool:
         done = pool.map(run, [each for group in slices.values() for each in group])
         measured = {}
         for name, group in slices.items():
@@ -89,3 +95,13 @@ def measure_slices(
             latents.check(name, sum(sums))
             measured[name] = np.concatenate(values)
         return measured
+
+
+def _check_finite(given: OnLatents, name: str, first: int, values: Array) -> None:
+    wrong = ~np.isfinite(values).all(axis=1)
+    if wrong.any():
+        image = given.first_image + first + int(np.argmax(wrong))
+        raise VitscopeError(
+            f"{given.latents.path}: the feature map at {name} is not finite, or too large, for "
+            f"image {image}: check the checkpoint and the model's mean and std."
+        )

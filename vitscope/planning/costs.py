@@ -165,4 +165,6 @@ def megabytes(job: Job, request: Request) -> int:
     if doing is not None and network is not None:
         of_image = PEAKS_OF_PASS * network.peak + SHARE_KEPT[doing.keeps] * network.activations
         held += (COPIES_OF_WEIGHTS + doing.vectors) * network.weights + doing.batch * of_image
+        # In float32, or in half of that.
+        held += doing.holds * 4 * network.values
     return ceil(least + held / 1e6)

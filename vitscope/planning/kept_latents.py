@@ -37,15 +37,13 @@ def keeps_latents(study: Study, most_gb: float, counted: Path) -> bool:
     return False
 
 
-def say_what_is_kept(study: Study, most_gb: float, at_once_gb: float | None, counted: Path) -> str:
+def say_what_is_kept(study: Study, most_gb: float, counted: Path) -> str:
     """Say how much the latents of a study take, and what becomes of them."""
     whole = sum(latents_bytes(study, counted)) / 1e9
     if keeps_latents(study, most_gb, counted):
         return f"Latents are kept: {whole:.3g} GB for all models and images."
-    at_once = "as many as there are jobs" if at_once_gb is None else f"at most {at_once_gb:g} GB"
     return (
-        f"Latents, {whole:.3g} GB for all models and images, are deleted when they are measured; "
-        f"at once there are {at_once}."
+        f"Latents, {whole:.3g} GB for all models and images, are measured in memory, not written."
     )
 
 

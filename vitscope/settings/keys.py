@@ -108,12 +108,6 @@ class Config:
         minLength=1,
         items={"minLength": 1},
     )
-    max_latents_gb: float | None = setting(
-        None,
-        "The most that latents may take on disk at once, in GB, over all models and studies of a "
-        "run that do not keep them; null for no limit.",
-        exclusiveMinimum=0,
-    )
     keep_latents_gb: float = setting(
         2.0,
         "The most that the latents of a study may take on disk, in GB, to be kept where its "
@@ -427,13 +421,14 @@ class Analysis:
     batch_size: int = setting(64, "Images per forward pass.", minimum=1)
     latents_dtype: Literal["float32", "bfloat16"] = setting(
         "float32",
-        "Precision of the latents on disk; bfloat16 halves them and costs three decimal digits.",
+        "Precision of latents; bfloat16 halves what they take and costs three decimal digits.",
     )
     keep_latents: Literal["auto", True, False] = setting(
         "auto",
-        "Keep the latents after the last measurement that needs them; with `auto`, where those of "
-        "all models that the figures show take no more than `keep_latents_gb` of the workflow's "
-        "settings.",
+        "Write latents and keep them, so that another measure of them runs no network; otherwise "
+        "all that figures ask of them is measured in one pass, on a GPU where there is one. With "
+        "`auto` they are kept where those of all models that the figures show take no more than "
+        "`keep_latents_gb` of the workflow's settings.",
     )
     bootstrap: Bootstrap = setting({}, **schema_of(Bootstrap))
     augmented: Augmented = setting({}, **schema_of(Augmented))

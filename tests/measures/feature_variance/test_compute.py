@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.helpers.latents import GoldenLatents, rounded, written
-from vitscope.measures.feature_variance import compute as variance
-from vitscope.measures.feature_variance.compute import measure, shard_variance, spatial_variance
+from vitscope.measures import slices
+from vitscope.measures.feature_variance.compute import measure, spatial_variance
 from vitscope.measures.feature_variance.measure import PART, TABLE
 from vitscope.measures.given import OnLatents, Parts
 from vitscope.measures.per_image import merge
@@ -44,21 +44,22 @@ def test_of_a_constant_map() -> None:
     assert spatial_variance(np.full((2, 3, 4, 4), 7, np.float32)).tolist() == [0, 0]
 
 
-def test_a_map_of_one_pixel_has_none() -> None:
-    assert np.isnan(spatial_variance(np.ones((2, 3, 1, 1), np.float32))).all()
+def test_a_map_of_one_pixel_has_none(tmp_path: Path) -> None:
+    found = measure(OnLatents(written(tmp_path / "file", [MAPS[:, :, :1, :1], MAPS]), 0))
+    assert found["variance"].isna().tolist() == [True] * 6 + [False] * 6
 
 
 def test_slices_do_not_matter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     latents = written(tmp_path / "file", [MAPS])
-    whole = shard_variance(latents, 0)
+    whole = measure(OnLatents(latents, 0))
     for size in (1, MAPS[0].nbytes * 2, MAPS[0].nbytes * 5):
-        monkeypatch.setattr(variance, "SLICE_BYTES", size)
-        pd.testing.assert_frame_equal(shard_variance(latents, 0), whole, check_exact=True)
+        monkeypatch.setattr(slices, "SLICE_BYTES", size)
+        pd.testing.assert_frame_equal(measure(OnLatents(latents, 0)), whole, check_exact=True)
     np.testing.assert_array_equal(whole["variance"], spatial_variance(MAPS))
 
 
 def test_rows_of_a_shard_say_which_image_they_are_of(tmp_path: Path) -> None:
-    frame = shard_variance(written(tmp_path / "file", [MAPS, MAPS[:, :2, :4, :4]]), 30)
+    frame = measure(OnLatents(written(tmp_path / "file", [MAPS, MAPS[:, :2, :4, :4]]), 30))
     assert frame["index"].tolist() == [0] * 6 + [1] * 6
     assert frame["image"].tolist() == [*range(30, 36)] * 2
     np.testing.assert_allclose(frame["variance"][6:], oracle(MAPS[:, :2, :4, :4]), rtol=1e-5)
@@ -66,7 +67,7 @@ def test_rows_of_a_shard_say_which_image_they_are_of(tmp_path: Path) -> None:
 
 def test_bfloat16_latents_are_near_those_of_float32(tmp_path: Path) -> None:
     raw, values_of_raw = rounded(MAPS)
-    values = shard_variance(written(tmp_path / "file", [raw], "BF16"), 0)["variance"]
+    values = measure(OnLatents(written(tmp_path / "file", [raw], "BF16"), 0))["variance"]
     np.testing.assert_allclose(values, oracle(values_of_raw), rtol=1e-5)
     # Rounding is to 8 bits; over 280 values per image its errors average out to under 1 %.
     np.testing.assert_allclose(values, oracle(MAPS), rtol=0.01)

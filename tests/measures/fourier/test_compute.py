@@ -11,7 +11,7 @@ from tests.helpers.latents import rounded, written
 from tests.measures.fourier.diagonals import log_amplitudes
 from vitscope.errors import VitscopeError
 from vitscope.measures import slices
-from vitscope.measures.fourier.compute import measure, shard_transforms
+from vitscope.measures.fourier.compute import measure
 from vitscope.measures.fourier.diagonal import HalfDiagonal
 from vitscope.measures.fourier.measure import PART
 from vitscope.measures.fourier.plane import BANDS, LongDiagonal, Plane, WholeSpectrum
@@ -56,10 +56,10 @@ def test_a_shard_has_every_quantity_of_every_image(tmp_path: Path) -> None:
 
 def test_slices_and_threads_do_not_matter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     latents = written(tmp_path / "file", [MAPS, MAPS[:, :3, :7, :7], OBLONG])
-    whole = shard_transforms(latents, 0, True, EDGES)
+    whole = measure(OnLatents(latents, 0), True, EDGES)
     for size, threads in ((1, 1), (MAPS[0].nbytes * 2, 2), (MAPS[0].nbytes * 5, 4)):
         monkeypatch.setattr(slices, "SLICE_BYTES", size)
-        frame = shard_transforms(latents, 0, True, EDGES, threads)
+        frame = measure(OnLatents(latents, 0, threads), True, EDGES)
         pd.testing.assert_frame_equal(frame, whole, check_exact=True)
 
 
@@ -71,11 +71,11 @@ def test_maps_that_are_not_finite_are_refused(
     spoiled[2, 4, 7, 6] = np.inf
     latents = written(tmp_path / "file", [spoiled])
     with pytest.raises(VitscopeError, match=r"at map0 is not finite.* for image 102: check"):
-        shard_transforms(latents, 100, False, edges)
+        measure(OnLatents(latents, 100), False, edges)
 
 
 def test_bfloat16_latents_are_near_those_of_float32(tmp_path: Path) -> None:
     raw, values_of_raw = rounded(MAPS)
     latents = written(tmp_path / "file", [raw], "BF16")
-    values = shard_transforms(latents, 0, radial=False, edges=None)["value"]
+    values = measure(OnLatents(latents, 0), radial=False, edges=None)["value"]
     np.testing.assert_allclose(values, log_amplitudes(values_of_raw).ravel(), atol=2e-5)

@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 
 from tests.helpers.latents import written
 from vitscope.errors import VitscopeError
-from vitscope.measures.fourier.compute import shard_transforms
+from vitscope.measures.fourier.compute import measure
 from vitscope.measures.fourier.measure import PART
 from vitscope.measures.fourier.measure_spectrum import TABLE
 from vitscope.measures.fourier.merge_spectrum import merge
 from vitscope.measures.fourier.plane import BANDS, Plane
-from vitscope.measures.given import Parts
+from vitscope.measures.given import OnLatents, Parts
 from vitscope.measures.intervals import bootstrap_means
 from vitscope.studies.loading import BUNDLED_STUDIES, load_study
 
@@ -102,7 +102,7 @@ def test_the_interval_is_of_the_share_of_the_means() -> None:
 
 def test_maps_without_variance_have_no_shares(tmp_path: Path) -> None:
     maps = np.full((3, 2, 8, 8), 0.3, np.float32)
-    shard = shard_transforms(written(tmp_path / "file", [maps]), 0, False, EDGES)
+    shard = measure(OnLatents(written(tmp_path / "file", [maps]), 0), False, EDGES)
     table = merged([shard], blocks=BLOCKS.head(1))
     assert table["variance"].tolist() == [0, 0, 0]
     assert table[["share", "ci_low", "ci_high"]].isna().all(axis=None)

@@ -12,9 +12,9 @@ import pandas as pd
 
 from vitscope.errors import VitscopeError
 from vitscope.files.arrays import Array
-from vitscope.files.tensors import TensorFile, as_float
+from vitscope.files.tensors import as_float
 from vitscope.measures.cka.batches import LEAST_BATCH
-from vitscope.measures.given import OnLatents
+from vitscope.measures.given import Latents, OnLatents
 
 # Gram matrices are computed in single precision. If centring leaves less than this share of a
 # matrix's norm, what is left is rounding error, and counts as zero.
@@ -68,7 +68,7 @@ def hsic(grams: Array) -> Array:
     return result
 
 
-def _grams(latents: TensorFile, first: int, images: int) -> Array:
+def _grams(latents: Latents, first: int, images: int) -> Array:
     """Return the Gram matrices of all cut points over `images` images of a shard."""
     grams = []
     for name in latents.names:
@@ -83,9 +83,7 @@ def _grams(latents: TensorFile, first: int, images: int) -> Array:
     return np.stack(grams)
 
 
-def batches_of(
-    latents: TensorFile, first_image: int, batch_size: int
-) -> Iterator[tuple[int, Array]]:
+def batches_of(latents: Latents, first_image: int, batch_size: int) -> Iterator[tuple[int, Array]]:
     """Yield the Gram matrices of all cut points over each whole batch of a shard.
 
     With each, the position of its first image among those measured; `first_image` is the one of
@@ -118,7 +116,7 @@ def hsic_rows(count: int, batches: Iterable[tuple[int, Array]]) -> pd.DataFrame:
     )
 
 
-def shard_hsic(latents: TensorFile, first_image: int, batch_size: int) -> pd.DataFrame:
+def shard_hsic(latents: Latents, first_image: int, batch_size: int) -> pd.DataFrame:
     """Return the HSIC of all pairs of cut points over each whole batch of a shard."""
     return hsic_rows(len(latents.names), batches_of(latents, first_image, batch_size))
 

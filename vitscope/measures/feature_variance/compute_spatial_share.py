@@ -28,6 +28,6 @@ def measure(given: OnLatents) -> pd.DataFrame:
     """Return the moments of every image of a shard at every cut point."""
     names = given.latents.names
     measures = dict.fromkeys(names, moments)
-    found = measure_slices(given.latents, measures, given.first_image, given.threads)
+    found = measure_slices(given, measures)
     part = part_of([found[name][:, 0] for name in names], given.first_image, "within")
     return part.assign(means=[row for name in names for row in found[name][:, 1:]])

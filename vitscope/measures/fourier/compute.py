@@ -5,12 +5,12 @@ and the variances in bands of frequency come from the transform of the whole map
 """
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from vitscope.files.arrays import Array
-from vitscope.files.tensors import TensorFile
 from vitscope.measures.fourier.diagonal import HalfDiagonal, diagonal_steps
 from vitscope.measures.fourier.plane import BANDS, LongDiagonal, Plane, WholeSpectrum
 from vitscope.measures.given import OnLatents
@@ -34,8 +34,15 @@ class Transforms:
             self._measures.append(WholeSpectrum(Plane(height, width, edges), radial))
         self._bands = len(BANDS) if edges is not None else 0
 
-    def __call__(self, maps: Array) -> Array:
-        """Return a row for each image of (N, C, H, W): its diagonal, its bands, its rings."""
+    def __call__(self, maps: Any) -> Any:
+        """Return a row for each image of (N, C, H, W): its diagonal, its bands, its rings.
+
+        It takes an array or a tensor, and returns the same.
+        """
+        if not isinstance(maps, np.ndarray):
+            import torch
+
+            return torch.cat([measure.of_tensor(maps) for measure in self._measures], dim=1)
         found = [measure(maps).astype(np.float64) for measure in self._measures]
         return np.concatenate(found, axis=1)
 
@@ -55,29 +62,6 @@ class Transforms:
             yield "radial", values[:, after:].astype(np.float32)
 
 
-def shard_transforms(
-    latents: TensorFile,
-    first_image: int,
-    radial: bool,
-    edges: Sequence[float] | None,
-    threads: int = 1,
-) -> pd.DataFrame:
-    """Return the amplitudes and band variances of every image of a shard.
-
-    `first_image` is the position of the shard's first image among those measured.
-    """
-    transforms = {
-        name: Transforms(latents.shape(name)[1:], radial, edges) for name in latents.names
-    }
-    measured = measure_slices(latents, transforms, first_image, threads)
-    rows = [
-        _rows(index, quantity, values, first_image)
-        for index, name in enumerate(latents.names)
-        for quantity, values in transforms[name].named(measured[name])
-    ]
-    return pd.concat(rows, ignore_index=True)
-
-
 def _rows(index: int, quantity: str, values: Array, first_image: int) -> pd.DataFrame:
     images, steps = values.shape
     return pd.DataFrame(
@@ -93,4 +77,14 @@ def _rows(index: int, quantity: str, values: Array, first_image: int) -> pd.Data
 
 def measure(given: OnLatents, radial: bool, edges: Sequence[float] | None) -> pd.DataFrame:
     """Return the amplitudes and band variances of every image of a shard."""
-    return shard_transforms(given.latents, given.first_image, radial, edges, given.threads)
+    latents = given.latents
+    transforms = {
+        name: Transforms(latents.shape(name)[1:], radial, edges) for name in latents.names
+    }
+    measured = measure_slices(given, transforms, on_gpu=True)
+    rows = [
+        _rows(index, quantity, values, given.first_image)
+        for index, name in enumerate(latents.names)
+        for quantity, values in transforms[name].named(measured[name])
+    ]
+    return pd.concat(rows, ignore_index=True)

@@ -1,8 +1,13 @@
 """The Fourier amplitudes of square maps along the half-diagonal, as the authors measure them."""
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from vitscope.files.arrays import Array
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 # The authors add it to the amplitude before they take the logarithm.
 FLOOR = np.float32(1e-6)
@@ -91,3 +96,16 @@ class HalfDiagonal:
         amplitude += FLOOR
         result: Array = np.log(amplitude, out=amplitude).mean(axis=3).mean(axis=1)
         return result
+
+    def of_tensor(self, maps: "Tensor") -> "Tensor":
+        """Return the same of a tensor, wherever it lies."""
+        import torch
+
+        size, steps = maps.shape[-1], len(self._waves) // 2
+        waves = torch.from_numpy(self._waves[:steps] - 1j * self._waves[steps:]).to(maps.device)
+        # As exactly as above: what is left of a constant map is zero.
+        first = maps[:, :, :1, :1].float()
+        rows = torch.einsum("nchw,kw->nchk", (maps.float() - first).to(waves.dtype), waves)
+        component = torch.einsum("nchk,kh->nck", rows, waves)
+        component[:, :, 0] += size**2 * first[:, :, 0, 0]
+        return (component.abs() + float(FLOOR)).log().double().mean(1)

@@ -5,12 +5,16 @@ to the root of 2 in the corners.
 """
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.fft import fftfreq, rfft2, rfftfreq
 
 from vitscope.files.arrays import Array
 from vitscope.measures.fourier.diagonal import FLOOR, diagonal_steps
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 BANDS = ("low", "middle", "high")
 # Frequencies are roots of sums of squares: one on an edge must not fall off it.
@@ -38,6 +42,23 @@ class Plane:
         counted = np.bincount(self._bands, self._counts, len(BANDS) + 1)
         self.components = counted[: len(BANDS)].astype(np.int32)
         self._in_ring = np.bincount(self._rings, self._counts)[: int(steps) + 1]
+
+    def of_tensor(self, power: "Tensor", radial: bool) -> "Tensor":
+        """Return the bands of each map from squared amplitudes (N, C, components), then its rings.
+
+        Both are means over channels, and the same as of arrays: sums that a product takes at once.
+        """
+        import torch
+
+        bands = (self._bands[:, None] == np.arange(len(BANDS))) * self._counts[:, None]
+        of_bands = torch.from_numpy(bands / (self.pixels * max(1, self.pixels - 1)))
+        found = [power.double().mean(1) @ of_bands.to(power.device)]
+        if radial:
+            rings = self._rings[:, None] == np.arange(len(self._in_ring))
+            of_rings = torch.from_numpy(rings * self._counts[:, None] / self._in_ring)
+            amplitude = (power.sqrt() + float(FLOOR)).log().double().mean(1)
+            found.append(amplitude @ of_rings.to(power.device))
+        return torch.cat(found, dim=1)
 
     def band_variance(self, power: Array) -> Array:
         """Return the unbiased variance in each band from squared amplitudes.
@@ -71,6 +92,10 @@ class WholeSpectrum:
         # One image at a time: how a transform is vectorized depends on how many there are.
         return np.stack([self._of_image(image) for image in maps])
 
+    def of_tensor(self, maps: "Tensor") -> "Tensor":
+        """Return the same of a tensor, wherever it lies."""
+        return self._plane.of_tensor(_power_of_tensor(maps), self._radial)
+
     def _of_image(self, maps: Array) -> Array:
         power = _power(maps)
         bands = self._plane.band_variance(power.mean(axis=0, dtype=np.float64))
@@ -103,6 +128,14 @@ class LongDiagonal:
         """Return the log amplitudes of each image of (N, C, H, W), mean over channels."""
         return np.stack([self._of_image(image) for image in maps])
 
+    def of_tensor(self, maps: "Tensor") -> "Tensor":
+        """Return the same of a tensor, wherever it lies."""
+        import torch
+
+        logs = (_power_of_tensor(maps).sqrt() + float(FLOOR)).log().double().mean(1)
+        share = torch.from_numpy(self._share).to(maps.device)
+        return logs[:, self._before].lerp(logs[:, self._behind], share)
+
     def _of_image(self, maps: Array) -> Array:
         power = _power(maps)
         before, behind = (
@@ -123,4 +156,15 @@ def _power(maps: Array) -> Array:
     parts = transform.view(np.float32)
     parts *= parts
     power: Array = parts[:, ::2] + parts[:, 1::2]
+    return power
+
+
+def _power_of_tensor(maps: "Tensor") -> "Tensor":
+    """Return the same of each map of a tensor, (N, C, components)."""
+    import torch
+
+    first = maps[:, :, :1, :1].float()
+    transform = torch.fft.rfft2(maps.float() - first).flatten(2)
+    transform[:, :, 0] += maps[0, 0].numel() * first[:, :, 0, 0]
+    power: Tensor = transform.real.square() + transform.imag.square()
     return power

@@ -9,8 +9,8 @@ import pandas as pd
 
 from vitscope.errors import VitscopeError
 from vitscope.files.arrays import Array
-from vitscope.files.tensors import TensorFile, as_float, checksum
-from vitscope.measures.given import OnLatents, Parts
+from vitscope.files.tensors import as_float, checksum
+from vitscope.measures.given import Latents, OnLatents, Parts
 from vitscope.measures.per_image import part_of
 from vitscope.networks.building.own_code import find_code, shown
 from vitscope.networks.building.own_run import running
@@ -51,7 +51,7 @@ def merge(
 
 def measure_maps(
     function: Callable[..., Any],
-    latents: TensorFile,
+    latents: Latents,
     first_image: int,
     keywords: Mapping[str, Any] | None = None,
 ) -> pd.DataFrame:
@@ -63,7 +63,7 @@ def measure_maps(
     return part_of(values, first_image, "value")
 
 
-def read_maps(latents: TensorFile, name: str) -> Array:
+def read_maps(latents: Latents, name: str) -> Array:
     """Return all maps of a cut point, in memory of their own."""
     maps = latents.mapped(name)
     latents.check(name, checksum(maps, 0))

@@ -44,7 +44,7 @@ def measure(given: OnLatents, tokens: int, seed: int) -> pd.DataFrame:
         for name, (channels, height, width) in shapes.items()
     }
     measures = {name: partial(spectra_of, chosen=which) for name, which in chosen.items()}
-    found = measure_slices(latents, measures, given.first_image, given.threads)
+    found = measure_slices(given, measures)
     tables = []
     for index, name in enumerate(latents.names):
         values, count = found[name], len(chosen[name])

@@ -26,9 +26,7 @@ def outliers(norms: Array, threshold: float) -> Array:
 def measure(given: OnLatents, threshold: float) -> pd.DataFrame:
     """Return the quantiles of every image of a shard, and where its outliers are."""
     latents = given.latents
-    norms = measure_slices(
-        latents, dict.fromkeys(latents.names, token_norms), given.first_image, given.threads
-    )
+    norms = measure_slices(given, dict.fromkeys(latents.names, token_norms))
     tables = []
     for index, name in enumerate(latents.names):
         found = norms[name]

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from vitscope.data.image_rows import shard_rows
 from vitscope.data.split import Split
+from vitscope.files.arrays import Array
 from vitscope.files.tensors import TensorWriter
 from vitscope.networks.finding.block_table import read_cut_points
 from vitscope.networks.finding.capture import capturing
@@ -21,15 +22,28 @@ DTYPES = {"float32": (torch.float32, "F32"), "bfloat16": (torch.bfloat16, "BF16"
 Shape = tuple[int, int, int]
 
 
+def shapes_of(blocks: Path | str) -> dict[str, Shape]:
+    """Return the shape of the maps at every cut point of a block table."""
+    table = BLOCKS.read(blocks).set_index("name")[["channels", "height", "width"]]
+    return dict(zip(table.index, table.itertuples(index=False, name=None), strict=True))
+
+
+def as_stored(maps: Tensor) -> Array:
+    """Return maps as an array, of the type that has their bytes in a file."""
+    found: Array = (maps.view(torch.uint16) if maps.dtype is torch.bfloat16 else maps).numpy()
+    return found
+
+
 class _WriterThread:
     """Write latents while the model computes the next ones.
 
     Maps are staged in two buffers that are used again and again: memory that is touched for the
-    first time costs more than the copy.
+    first time costs more than the copy. From a GPU they are copied to pinned memory: the thread
+    waits for that, and the model does not.
     """
 
-    def __init__(self, writer: TensorWriter, dtype: torch.dtype) -> None:
-        self._writer = writer
+    def __init__(self, writer: TensorWriter, dtype: torch.dtype, from_gpu: bool) -> None:
+        self._writer, self._from_gpu = writer, from_gpu
         self._pool = ThreadPoolExecutor(1)
         self._staged = [torch.empty(0, dtype=dtype) for _ in range(2)]
         self._written: list[Future[None]] = []
@@ -48,12 +62,23 @@ class _WriterThread:
             self._written.pop(0).result()
         buffer = self._staged.pop(0)
         if buffer.numel() < latent.numel():
-            buffer = torch.empty(latent.numel(), dtype=buffer.dtype)
+            buffer = torch.empty(latent.numel(), dtype=buffer.dtype, pin_memory=self._from_gpu)
         self._staged.append(buffer)
         rows = buffer[: latent.numel()].view(latent.shape)
-        rows.copy_(latent)
-        raw = rows.view(torch.uint16) if rows.dtype is torch.bfloat16 else rows
-        self._written.append(self._pool.submit(self._writer.write, name, first_row, raw.numpy()))
+        copied: Any = None
+        if self._from_gpu:
+            copied = torch.cuda.Event()  # type: ignore[no-untyped-call]
+            # Only bytes in their order are copied without waiting.
+            rows.copy_(latent.to(rows.dtype).contiguous(), non_blocking=True)
+            copied.record()
+        else:
+            rows.copy_(latent)
+        self._written.append(self._pool.submit(self._write, name, first_row, rows, copied))
+
+    def _write(self, name: str, first_row: int, rows: Tensor, copied: Any) -> None:
+        if copied:
+            copied.synchronize()
+        self._writer.write(name, first_row, as_stored(rows))
 
 
 def extract(
@@ -80,7 +105,9 @@ def extract(
     model = model.eval().to(device)
     first_row = 0
     with TensorWriter(path, tensors, metadata or {}) as writer:
-        with _WriterThread(writer, torch_dtype) as thread:
+        with _WriterThread(
+            writer, torch_dtype, device is not None and device.type == "cuda"
+        ) as thread:
 
             def store(index: int, latent: Tensor) -> None:
                 thread.write(cut_points[index].name, first_row, latent)
@@ -109,11 +136,10 @@ def extract_shard(
 ) -> None:
     """Write the latents of a shard of the selected images, at the cut points of a block table."""
     rows = shard_rows(len(images), shard, **selection)
-    shapes = BLOCKS.read(blocks)[["channels", "height", "width"]]
     extract(
         model,
         read_cut_points(blocks),
-        list(shapes.itertuples(index=False, name=None)),
+        [*shapes_of(blocks).values()],
         images.batches(rows, batch_size, settings["mean"], settings["std"]),
         len(rows),
         path,
