@@ -175,11 +175,6 @@ def bootstrap(case: Case) -> Given:
     return asdict(case.study.analysis.bootstrap)
 
 
-def own_settings_and_bootstrap(case: Case) -> Given:
-    """Depend on all settings of the measure, and on how intervals are made."""
-    return own_settings(case) | bootstrap(case)
-
-
 def images_to_show(case: Case) -> Given:
     """Depend on which images are shown: so many of those that are measured."""
     shown, images = case.settings.images, case.study.images(case.model)
@@ -194,6 +189,21 @@ def images_to_classify(case: Case) -> Given:
 def selection(case: Case) -> Given:
     """Depend on which images are measured: the images of a shard."""
     return {"shard": case.part, "selection": case.study.selection(case.model)}
+
+
+def only(*keys: str) -> Arguments:
+    """Depend on some settings of the measure alone."""
+    return lambda case: {key: getattr(case.settings, key) for key in keys}
+
+
+def together(*arguments: Arguments) -> Arguments:
+    """Depend on all of these."""
+    return lambda case: {key: value for each in arguments for key, value in each(case).items()}
+
+
+def named(**arguments: Arguments) -> Arguments:
+    """Depend on all of these, each of which is one argument, of its name."""
+    return lambda case: {name: each(case) for name, each in arguments.items()}
 
 
 def passes_of(

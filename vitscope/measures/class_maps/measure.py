@@ -29,6 +29,7 @@ from vitscope.measures.measure import (
     Given,
     Measure,
     images_to_show,
+    named,
     passes_of,
 )
 from vitscope.settings.section import setting
@@ -79,17 +80,12 @@ def explained(case: Case) -> Given:
     return settings
 
 
-def choose_images(case: Case) -> Given:
-    """Depend on which images are shown, and what is explained of them."""
-    return {"explained": explained(case), "chosen": images_to_show(case)}
-
-
 MEASURE = Measure(
     needs="model",
     question="Where networks look",
     figures={"class_maps": FigureKind()},
     settings=Settings,
-    arguments=choose_images,
+    arguments=named(explained=explained, chosen=images_to_show),
     takes=passes_of(PASSES, batch=1, keeps="gradient"),
     by_label=False,
 )

@@ -23,11 +23,11 @@ from vitscope.measures.class_maps.measure import PASSES, explained
 from vitscope.measures.measure import (
     Case,
     FigureKind,
-    Given,
     Measure,
     bootstrap,
     images_to_show,
-    own_settings,
+    named,
+    only,
     passes_of,
 )
 from vitscope.settings.section import setting
@@ -69,14 +69,6 @@ class Settings:
     seed: int = setting(0, "Seed of the random maps, and of the order of equal pixels.", minimum=0)
 
 
-def choose_images(case: Case) -> Given:
-    """Depend on which images are explained and how, on the steps, and how intervals are made."""
-    changed = own_settings(case)
-    del changed["images"]
-    of_maps = {"explained": explained(case), "chosen": images_to_show(case)}
-    return {**of_maps, "changed": changed, "bootstrap": bootstrap(case)}
-
-
 def count_views(case: Case) -> int:
     """Count what an explanation takes, and a pass for every step of every curve."""
     settings: Settings = case.settings
@@ -88,7 +80,12 @@ MEASURE = Measure(
     question="Where networks look",
     figures={"deletion": FigureKind(), "insertion": FigureKind("insertion")},
     settings=Settings,
-    arguments=choose_images,
+    arguments=named(
+        explained=explained,
+        chosen=images_to_show,
+        changed=only("steps", "blur", "seed"),
+        bootstrap=bootstrap,
+    ),
     takes=passes_of(count_views),
     by_label=False,
 )

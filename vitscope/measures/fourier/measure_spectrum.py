@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from vitscope.errors import VitscopeError
 from vitscope.files.tables import Table
-from vitscope.measures.measure import FigureKind, Measure, Merge, own_settings_and_bootstrap
+from vitscope.measures.measure import FigureKind, Measure, Merge, bootstrap, own_settings, together
 from vitscope.networks.finding.cut_point_columns import CUT_POINT
 from vitscope.settings.section import setting
 
@@ -70,7 +70,7 @@ MEASURE = Measure(
     question="What blocks do to feature maps",
     figures={"spectrum": FigureKind()},
     settings=Settings,
-    merge=Merge(own_settings_and_bootstrap, at_cut_points=True),
+    merge=Merge(together(own_settings, bootstrap), at_cut_points=True),
     parts_of="fourier",
     refuse=refuse_edges,
 )

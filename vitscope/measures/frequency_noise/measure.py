@@ -29,11 +29,11 @@ from vitscope.measures.frequency_noise.rings import sides
 from vitscope.measures.measure import (
     Case,
     FigureKind,
-    Given,
     Measure,
     bootstrap,
     images_to_classify,
-    own_settings,
+    named,
+    only,
     passes_of,
 )
 from vitscope.settings.section import setting
@@ -81,13 +81,6 @@ class Settings:
     seeds: int = setting(3, "How many times noise is drawn for every image.", minimum=1)
 
 
-def choose_noise(case: Case) -> Given:
-    """Depend on the noise, which images it is added to, and how intervals are made."""
-    noise = own_settings(case)
-    del noise["images"]
-    return {"chosen": images_to_classify(case), "noise": noise, "bootstrap": bootstrap(case)}
-
-
 def count_views(case: Case) -> int:
     """Count a pass without noise, and one for every draw at every frequency."""
     noise: Settings = case.settings
@@ -111,7 +104,11 @@ MEASURE = Measure(
     question="How networks classify",
     figures={"frequency_noise": FigureKind(published=frozenset({"frequency", "change"}))},
     settings=Settings,
-    arguments=choose_noise,
+    arguments=named(
+        chosen=images_to_classify,
+        noise=only("frequencies", "width", "eps", "seeds"),
+        bootstrap=bootstrap,
+    ),
     takes=passes_of(count_views),
     refuse=refuse_frequencies,
 )

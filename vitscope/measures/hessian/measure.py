@@ -39,7 +39,7 @@ from typing import TYPE_CHECKING, Any
 
 from vitscope.errors import VitscopeError
 from vitscope.files.tables import Table
-from vitscope.measures.measure import Case, FigureKind, Given, Measure, Work
+from vitscope.measures.measure import Case, FigureKind, Given, Measure, Work, only, together
 from vitscope.settings.section import setting
 
 if TYPE_CHECKING:
@@ -115,12 +115,6 @@ def choose_batches(case: Case) -> Given:
     }
 
 
-def choose_eigenvalues(case: Case) -> Given:
-    """Depend on the batches besides, on how many eigenvalues are found, and how precisely."""
-    keys = ("top", "tolerance", "iterations")
-    return choose_batches(case) | {key: getattr(case.settings, key) for key in keys}
-
-
 def work_of_products(case: Case, products: float, vectors: int, *, most: bool) -> Work:
     """Count the passes of so many products of each batch, with so many vectors kept."""
     settings = case.settings
@@ -163,7 +157,7 @@ MEASURE = Measure(
         )
     },
     settings=Settings,
-    arguments=choose_eigenvalues,
+    arguments=together(choose_batches, only("top", "tolerance", "iterations")),
     takes=count_passes,
     shares=SHARES,
     refuse=refuse_batches,

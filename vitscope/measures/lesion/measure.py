@@ -14,10 +14,10 @@ from vitscope.measures.columns import CHANGE
 from vitscope.measures.measure import (
     Case,
     FigureKind,
-    Given,
     Measure,
     bootstrap,
     images_to_classify,
+    named,
     passes_of,
 )
 from vitscope.networks.finding.cut_point_columns import CUT_POINT
@@ -47,11 +47,6 @@ class Settings:
     )
 
 
-def choose_images(case: Case) -> Given:
-    """Depend on which images are classified, and how intervals are made."""
-    return {"chosen": images_to_classify(case), "bootstrap": bootstrap(case)}
-
-
 def count_views(case: Case) -> float:
     """Count a pass of the whole model, and a share of one without each unit."""
     return 1 + SHARE_OF_LESION * case.cut_points
@@ -67,6 +62,6 @@ MEASURE = Measure(
         )
     },
     settings=Settings,
-    arguments=choose_images,
+    arguments=named(chosen=images_to_classify, bootstrap=bootstrap),
     takes=passes_of(count_views, keeps="units"),
 )

@@ -20,11 +20,11 @@ from vitscope.files.tables import Table
 from vitscope.measures.measure import (
     Case,
     FigureKind,
-    Given,
     Measure,
     bootstrap,
     images_to_classify,
-    own_settings,
+    named,
+    only,
     passes_of,
 )
 from vitscope.measures.occlusion.grids import grid_of, grids_of
@@ -90,15 +90,6 @@ class Settings:
     seed: int = setting(0, "Seed of the draws.", minimum=0)
 
 
-def choose_patches(case: Case) -> Given:
-    """Depend on the grids and draws, on which images there are, and how intervals are made."""
-    cut = own_settings(case)
-    del cut["images"]
-    drawn = {key: cut.pop(key) for key in ("draws", "seed")}
-    chosen = images_to_classify(case)
-    return {"chosen": chosen, "cut": cut, "drawn": drawn, "bootstrap": bootstrap(case)}
-
-
 def count_views(case: Case) -> int:
     """Count a pass of images as they are, and one for every draw of every disturbance."""
     settings: Settings = case.settings
@@ -124,7 +115,12 @@ MEASURE = Measure(
     question="How networks classify",
     figures={"occlusion": FigureKind(), "shuffling": FigureKind("shuffling")},
     settings=Settings,
-    arguments=choose_patches,
+    arguments=named(
+        chosen=images_to_classify,
+        cut=only("grid", "shares", "shuffled_grids"),
+        drawn=only("draws", "seed"),
+        bootstrap=bootstrap,
+    ),
     takes=passes_of(count_views),
     refuse=refuse_grids,
 )

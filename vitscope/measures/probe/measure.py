@@ -5,14 +5,14 @@ from typing import TYPE_CHECKING
 
 from vitscope.errors import VitscopeError
 from vitscope.measures.measure import (
-    Case,
     FigureKind,
-    Given,
     Measure,
     Merge,
     bootstrap,
+    only,
     passes_of_shard,
     selection,
+    together,
 )
 from vitscope.settings.section import setting
 
@@ -36,14 +36,6 @@ class Settings:
         minimum=1,
     )
     neighbours: int = setting(20, "Nearest vectors that vote for a class.", minimum=1)
-
-
-def _part(case: Case) -> Given:
-    return {**selection(case), "tokens": case.settings.tokens}
-
-
-def _merging(case: Case) -> Given:
-    return {"neighbours": case.settings.neighbours} | bootstrap(case)
 
 
 def refuse_few(measure: Measure, study: "Study") -> None:
@@ -72,10 +64,10 @@ MEASURE = Measure(
     question="How networks classify",
     figures={"probe": FigureKind()},
     settings=Settings,
-    arguments=_part,
+    arguments=together(selection, only("tokens")),
     takes=passes_of_shard(1),
     shares="shards",
-    merge=Merge(_merging, at_cut_points=True),
+    merge=Merge(together(only("neighbours"), bootstrap), at_cut_points=True),
     about_features=True,
     needs_labels=True,
     refuse=_refuse,
