@@ -1,5 +1,7 @@
 """Intervals: how far a mean over images may lie from that over all images of their kind."""
 
+from collections.abc import Callable
+
 import numpy as np
 import pandas as pd
 
@@ -21,14 +23,17 @@ def bootstrap_means(values: Array, resamples: int, seed: int) -> Array:
     return np.concatenate(means)
 
 
-def interval(values: Array, resamples: int, seed: int) -> Array:
+def interval(
+    values: Array, resamples: int, seed: int, of: Callable[[Array], Array] = np.asarray
+) -> Array:
     """Return the two ends of the 95 % interval of each column's mean, by bootstrap over the rows.
 
-    A single row tells nothing of the spread: NaN.
+    Or of what `of` makes of the means, (resamples, columns), in a row for each. A single row tells
+    nothing of the spread: NaN.
     """
     if len(values) == 1:
-        return np.full((2, values.shape[1]), np.nan)
-    ends: Array = np.percentile(bootstrap_means(values, resamples, seed), TAILS, axis=0)
+        return np.full((2, *of(values).shape[1:]), np.nan)
+    ends: Array = np.percentile(of(bootstrap_means(values, resamples, seed)), TAILS, axis=0)
     return ends
 
 
