@@ -20,6 +20,7 @@ from dataclasses import dataclass
 
 from vitscope.files.tables import Table
 from vitscope.measures.class_maps.measure import PASSES, explained
+from vitscope.measures.columns import interval_columns
 from vitscope.measures.measure import (
     Case,
     FigureKind,
@@ -41,11 +42,9 @@ TABLE = Table(
         "share": ("float64", "how many have been changed, as a share of all pixels"),
         "images": ("int64", "number of images"),
         "probability": ("float64", "probability of the class that is explained, mean over images"),
-        "ci_low": ("float64", "lower end of the 95 % bootstrap interval of it over images"),
-        "ci_high": ("float64", "upper end of the 95 % bootstrap interval of it over images"),
+        **interval_columns("of it over images"),
         "area": ("float64", "area below the curve, mean over images, in all rows of the curve"),
-        "area_low": ("float64", "lower end of the 95 % bootstrap interval of it over images"),
-        "area_high": ("float64", "upper end of the 95 % bootstrap interval of it over images"),
+        **interval_columns("of it over images", name="area"),
     },
 )
 # At most so many methods there are, a random map with them, and so many changes.

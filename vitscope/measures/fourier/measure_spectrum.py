@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING
 
 from vitscope.errors import VitscopeError
 from vitscope.files.tables import Table
+from vitscope.measures.columns import AT_CUT_POINT, interval_columns
 from vitscope.measures.measure import FigureKind, Measure, Merge, bootstrap, own_settings, together
-from vitscope.networks.finding.cut_point_columns import CUT_POINT
 from vitscope.settings.section import setting
 
 if TYPE_CHECKING:
@@ -28,16 +28,14 @@ if TYPE_CHECKING:
 TABLE = Table(
     "spectrum",
     {
-        **CUT_POINT,
-        "images": ("int64", "number of images"),
+        **AT_CUT_POINT,
         "band": ("string", "low, middle or high"),
         "above": ("float64", "frequency above which the band begins, in units of pi"),
         "up_to": ("float64", "highest frequency of the band; the root of 2 is in the corners"),
         "components": ("int32", "Fourier components of a map that lie in the band"),
         "variance": ("float64", "variance over space in the band, mean over channels, images"),
         "share": ("float64", "share of the variance of all bands; null where it is undefined"),
-        "ci_low": ("float64", "lower end of the 95 % bootstrap interval of the share"),
-        "ci_high": ("float64", "upper end of the 95 % bootstrap interval of the share"),
+        **interval_columns("of the share"),
     },
 )
 

@@ -10,7 +10,7 @@ single image.
 from dataclasses import dataclass
 
 from vitscope.files.tables import Table
-from vitscope.measures.columns import CHANGE
+from vitscope.measures.columns import AT_CUT_POINT, CHANGE
 from vitscope.measures.measure import (
     Case,
     FigureKind,
@@ -20,17 +20,9 @@ from vitscope.measures.measure import (
     named,
     passes_of,
 )
-from vitscope.networks.finding.cut_point_columns import CUT_POINT
 from vitscope.settings.section import setting
 
-TABLE = Table(
-    "lesion",
-    {
-        **CUT_POINT,
-        "images": ("int64", "number of images"),
-        **CHANGE,
-    },
-)
+TABLE = Table("lesion", {**AT_CUT_POINT, **CHANGE})
 
 
 # What a pass without one unit takes, of a whole one, since what lies before the unit is not

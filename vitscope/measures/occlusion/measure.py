@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from vitscope.errors import VitscopeError
 from vitscope.files.tables import Table
+from vitscope.measures.columns import interval_columns
 from vitscope.measures.measure import (
     Case,
     FigureKind,
@@ -45,11 +46,9 @@ TABLE = Table(
         "draws": ("int32", "number of draws for every image"),
         "chance": ("float64", "accuracy of guessing: one over the number of classes"),
         "accuracy": ("float64", "share of the images whose class is found, mean over draws"),
-        "ci_low": ("float64", "lower end of the 95 % bootstrap interval of it over images"),
-        "ci_high": ("float64", "upper end of the 95 % bootstrap interval of it over images"),
+        **interval_columns("of it over images"),
         "mean_kept": ("float64", "share of its accuracy that is kept, in all rows of a change"),
-        "kept_low": ("float64", "lower end of the 95 % bootstrap interval of it over images"),
-        "kept_high": ("float64", "upper end of the 95 % bootstrap interval of it over images"),
+        **interval_columns("of it over images", name="kept"),
     },
 )
 
