@@ -55,10 +55,8 @@ class Settings:
 
     batch_size: int = setting(
         64,
-        (
-            "Images per estimate of the HSIC, of which the mean is taken. It divides `shard_size` "
-            "where there are several shards; the last images that fill no batch are left out."
-        ),
+        "Images per estimate of the HSIC, of which the mean is taken. It divides `shard_size` "
+        "where there are several shards; the last images that fill no batch are left out.",
         minimum=LEAST_BATCH,
     )
 

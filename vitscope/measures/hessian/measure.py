@@ -83,10 +83,8 @@ class Settings:
     )
     tolerance: float = setting(
         0.001,
-        (
-            "Largest residual |Hv - av| of an eigenvalue, over the largest magnitude, at which it "
-            "counts as converged."
-        ),
+        "Largest residual |Hv - av| of an eigenvalue, over the largest magnitude, at which it "
+        "counts as converged.",
         exclusiveMinimum=0,
     )
     iterations: int = setting(

@@ -62,10 +62,8 @@ class Settings:
     )
     grid: int | None = setting(
         None,
-        (
-            "How many patches lie along each side where some are dropped; null for as many as fit, "
-            "up to 14."
-        ),
+        "How many patches lie along each side where some are dropped; null for as many as fit, "
+        "up to 14.",
         minimum=2,
     )
     shares: list[float] = setting(
@@ -77,10 +75,8 @@ class Settings:
     )
     shuffled_grids: list[int] | None = setting(
         None,
-        (
-            "How many patches lie along each side where they are shuffled; null for all numbers "
-            "that fit, up to 14."
-        ),
+        "How many patches lie along each side where they are shuffled; null for all numbers "
+        "that fit, up to 14.",
         items={"minimum": 2},
         minItems=1,
         uniqueItems=True,

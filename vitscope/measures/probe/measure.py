@@ -29,10 +29,8 @@ class Settings:
 
     tokens: int = setting(
         4,
-        (
-            "Tokens of each image that are read by themselves, at places that are drawn for it and "
-            "are the same at all cut points."
-        ),
+        "Tokens of each image that are read by themselves, at places that are drawn for it and "
+        "are the same at all cut points.",
         minimum=1,
     )
     neighbours: int = setting(20, "Nearest vectors that vote for a class.", minimum=1)

@@ -12,10 +12,8 @@ class Settings:
 
     threshold: float = setting(
         3.0,
-        (
-            "A token is an outlier if its norm is more than this many times the median norm of "
-            "the tokens of its image."
-        ),
+        "A token is an outlier if its norm is more than this many times the median norm of "
+        "the tokens of its image.",
         exclusiveMinimum=1,
     )
 
