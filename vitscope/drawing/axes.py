@@ -1,6 +1,6 @@
 """Axes: behind and above others, on one scale, and colour bars."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -89,7 +89,7 @@ def share_zero(axes: Collection[Axes], room: Callable[[float], float]) -> None:
 
 
 def draw_interval_of(
-    axes: Axes, height: Any, values: Sequence[Any], style: Mapping[str, Any], **more: Any
+    axes: Axes, height: Any, values: Iterable[Any], style: Mapping[str, Any], **more: Any
 ) -> None:
     """Draw points in rows, each with its interval: values are their lower ends, they, and upper."""
     low, value, high = values

@@ -23,14 +23,16 @@ def bootstrap_means(values: Array, resamples: int, seed: int) -> Array:
     return np.concatenate(means)
 
 
-def interval(
-    values: Array, resamples: int, seed: int, of: Callable[[Array], Array] = np.asarray
-) -> Array:
+def interval(values: Array, resamples: int, seed: int) -> Array:
     """Return the two ends of the 95 % interval of each column's mean, by bootstrap over the rows.
 
-    Or of what `of` makes of the means, (resamples, columns), in a row for each. A single row tells
-    nothing of the spread: NaN.
+    A single row tells nothing of the spread: NaN.
     """
+    return interval_of(np.asarray, values, resamples, seed)
+
+
+def interval_of(of: Callable[[Array], Array], values: Array, resamples: int, seed: int) -> Array:
+    """Return the same of what is made `of` the means, (resamples, columns), in a row for each."""
     if len(values) == 1:
         return np.full((2, *of(values).shape[1:]), np.nan)
     ends: Array = np.percentile(of(bootstrap_means(values, resamples, seed)), TAILS, axis=0)

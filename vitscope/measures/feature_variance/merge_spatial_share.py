@@ -5,7 +5,7 @@ import pandas as pd
 
 from vitscope.files.arrays import Array
 from vitscope.measures.given import Parts
-from vitscope.measures.intervals import interval
+from vitscope.measures.intervals import interval_of
 
 
 def _shares(means: Array) -> tuple[Array, Array]:
@@ -26,7 +26,7 @@ def share(within: Array, means: Array, resamples: int, seed: int) -> dict[str, f
     found = {"images": len(within), "within": inside, "total": total}
     if not total:
         return found
-    low, high = interval(moments, resamples, seed, lambda each: np.divide(*_shares(each)))
+    low, high = interval_of(lambda each: np.divide(*_shares(each)), moments, resamples, seed)
     return found | {"share": inside / total, "ci_low": low, "ci_high": high}
 
 

@@ -14,7 +14,7 @@ from vitscope.data.split import select
 from vitscope.errors import VitscopeError, nearest, quoted
 from vitscope.files.arrays import Array
 from vitscope.measures.given import OnModel
-from vitscope.measures.intervals import interval
+from vitscope.measures.intervals import interval_of
 from vitscope.measures.receptive_field.table import SHARES
 from vitscope.networks.finding.capture import reading
 from vitscope.networks.finding.cut_point_columns import CUT_POINT
@@ -193,7 +193,7 @@ class Field:
         """Return the columns of all shares."""
         logs = self._squares.rings(np.log10(mean + 1)[None])[0]
         found: dict[str, float] = {}
-        ends = interval(rings, resamples, seed, self._areas).T
+        ends = interval_of(self._areas, rings, resamples, seed).T
         for percent, (low, high) in zip(SHARES, ends, strict=True):
             side, area = self._squares.holding(rings.mean(axis=0), percent / 100)
             _, of_logs = self._squares.holding(logs, percent / 100)

@@ -10,8 +10,6 @@ from vitscope.networks.building.families.vgg import Classifier
 from vitscope.networks.building.family import Family
 
 ARCH = {
-    "type": "object",
-    "additionalProperties": False,
     "properties": {
         "stem": (
             "flag",

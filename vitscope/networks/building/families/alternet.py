@@ -16,12 +16,10 @@ from vitscope.networks.building.families._parts import drop_path, drop_rates, st
 from vitscope.networks.building.family import Family
 
 ARCH = {
-    "type": "object",
-    "additionalProperties": False,
     "properties": {
         "depth": ("depth of a ResNet", "A network of the paper, by its depth."),
-        "block": ("residual block", "The kind of residual block."),
-        "blocks": ("counts of four stages", "Blocks of each stage."),
+        "block": "usual",
+        "blocks": "usual",
         "attention": {
             "description": (
                 "MSA blocks of each stage: every second one, from its end. Beside a `depth`, in "
@@ -42,15 +40,9 @@ ARCH = {
             "count",
             "Side of the windows of attention; 4 if left out, or 7 with a `stem`.",
         ),
-        "width": ("count", "Channels within the blocks of the first stage; 64 if left out."),
-        "stem": (
-            "flag",
-            "Begin with a 7x7 convolution of stride 2 and pooling; with a 3x3 one if left out.",
-        ),
-        "drop_path_rate": (
-            "share",
-            "Stochastic depth in training, of the last block; 0 if left out.",
-        ),
+        "width": "usual",
+        "stem": "usual",
+        "drop_path_rate": "usual",
     },
     "oneOf": [{"required": ["depth"]}, {"required": ["block", "blocks", "attention"]}],
 }

@@ -9,8 +9,6 @@ from vitscope.image_size import ImageSize
 from vitscope.networks.building.family import Family
 
 ARCH = {
-    "type": "object",
-    "additionalProperties": False,
     "properties": {
         "depth": {
             "description": "A network of the paper's authors, by its depth.",
