@@ -4,7 +4,8 @@ Each measure declares itself in a `measure.py` of its folder: plain values, and 
 value cannot say it. That module imports nothing heavy: it is read wherever a study is.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from math import ceil
 from typing import TYPE_CHECKING, Any, Literal
@@ -156,6 +157,14 @@ class Case:
         size: int = holder.batch_size
         return size
 
+    @contextmanager
+    def naming(self) -> Iterator[None]:
+        """Say of errors what study and what model they are about."""
+        try:
+            yield
+        except VitscopeError as error:
+            raise VitscopeError(f"{self.study.path}: models.{self.model}: {error}") from error
+
 
 Arguments = Callable[[Case], Given]
 
@@ -293,8 +302,10 @@ class Measure:
     own_split: bool = False
     # Seconds for a GB of latents, for a measure of these: docs/scale.md has them.
     seconds_per_gb: float = 0.0
-    # Refuses settings that cannot be measured, in one sentence.
-    refuse: Callable[["Measure", "Study"], None] | None = None
+    # Refuses a model of its figures that cannot be measured, in one sentence.
+    refuse: Callable[[Case], None] | None = None
+    # Refuses settings that cannot be measured, of whatever model.
+    refuse_settings: Callable[["Measure", "Study"], None] | None = None
     # Settings for so many images, where a caller gives none and defaults do not fit.
     fit: Callable[[int], Given] | None = None
     # What its figures are about.
@@ -408,8 +419,21 @@ class Measure:
             _check_augmented(study, self.name)
         if "alike" in self.reads:
             _check_augmented(study, self.name, self.drawn_alike(study))
-        if self.refuse:
-            self.refuse(self, study)
+        if self.refuse_settings:
+            self.refuse_settings(self, study)
+        for model in study.models_of(self.name):
+            if self.refuse:
+                self.refuse(Case(self, study, model))
+
+
+def refuse_fewer(case: Case, least: int) -> None:
+    """Refuse a model that is measured on fewer images than these."""
+    images = case.study.images(case.model)
+    if images < least:
+        raise VitscopeError(
+            f"{case.study.path}: models.{case.model} is measured on too few images for a figure of "
+            f"the kind '{case.measure.name}': found {images}, allowed: {least} or more."
+        )
 
 
 def _read(study: "Study", section: Section | None) -> Any:

@@ -70,5 +70,5 @@ MEASURE = Measure(
     settings=Settings,
     merge=Merge(together(own_settings, bootstrap), at_cut_points=True),
     parts_of="fourier",
-    refuse=refuse_edges,
+    refuse_settings=refuse_edges,
 )

@@ -19,9 +19,7 @@ without noise, and null for a single image.
 
 from dataclasses import dataclass
 from itertools import product
-from typing import TYPE_CHECKING
 
-from vitscope.errors import VitscopeError
 from vitscope.files.tables import Table
 from vitscope.image_size import height_and_width
 from vitscope.measures.columns import CHANGE
@@ -37,9 +35,6 @@ from vitscope.measures.measure import (
     passes_of,
 )
 from vitscope.settings.section import setting
-
-if TYPE_CHECKING:
-    from vitscope.settings.study import Study
 
 TABLE = Table(
     "frequency_noise",
@@ -87,16 +82,12 @@ def count_views(case: Case) -> int:
     return 1 + len(noise.frequencies) * noise.seeds
 
 
-def refuse_frequencies(measure: Measure, study: "Study") -> None:
+def refuse_frequencies(case: Case) -> None:
     """Refuse frequencies of noise that images of a figure do not have."""
-    noise = measure.read_settings(study)
-    for model in study.models_of(measure.name):
-        across = height_and_width(study.dataset_of(model).image_size)
-        for frequency, size in product(noise.frequencies, across):
-            try:
-                sides(frequency, noise.width, size)
-            except VitscopeError as error:
-                raise VitscopeError(f"{study.path}: models.{model}: {error}") from error
+    across = height_and_width(case.study.dataset_of(case.model).image_size)
+    for frequency, size in product(case.settings.frequencies, across):
+        with case.naming():
+            sides(frequency, case.settings.width, size)
 
 
 MEASURE = Measure(

@@ -35,15 +35,12 @@ symmetric. Attention is computed without fused kernels, which have no second der
 """
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from vitscope.errors import VitscopeError
 from vitscope.files.tables import Table
 from vitscope.measures.measure import Case, FigureKind, Given, Measure, Work, only, together
 from vitscope.settings.section import setting
-
-if TYPE_CHECKING:
-    from vitscope.settings.study import Study
 
 TABLE = Table(
     "hessian",
@@ -133,14 +130,13 @@ def fit_batches(images: int, usual: Any = Settings()) -> Given:
     return {"batch_size": size, "batches": min(usual.batches, images // size)}
 
 
-def refuse_batches(measure: Measure, study: "Study") -> None:
+def refuse_batches(case: Case) -> None:
     """Refuse more batches than there are augmented images."""
-    settings, images = measure.read_settings(study), study.analysis.augmented.images
-    section, _ = measure.settings_of or (measure.name, measure.settings)
-    shown = measure.name in study.tables()
-    if shown and settings.batches * settings.batch_size > images:
+    settings, images = case.settings, case.study.analysis.augmented.images
+    section, _ = case.measure.settings_of or (case.measure.name, Settings)
+    if settings.batches * settings.batch_size > images:
         raise VitscopeError(
-            f"{study.path}: analysis.{section}.batches: found {settings.batches} of "
+            f"{case.study.path}: analysis.{section}.batches: found {settings.batches} of "
             f"{settings.batch_size} images each, allowed: at most "
             f"{images // settings.batch_size}: analysis.augmented.images is {images}."
         )

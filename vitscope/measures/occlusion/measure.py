@@ -13,9 +13,7 @@ dropped, or over all grids that are shuffled, divided by the accuracy on the ima
 """
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from vitscope.errors import VitscopeError
 from vitscope.files.tables import Table
 from vitscope.measures.columns import interval_columns
 from vitscope.measures.measure import (
@@ -30,9 +28,6 @@ from vitscope.measures.measure import (
 )
 from vitscope.measures.occlusion.grids import grid_of, grids_of
 from vitscope.settings.section import setting
-
-if TYPE_CHECKING:
-    from vitscope.settings.study import Study
 
 TABLE = Table(
     "occlusion",
@@ -93,16 +88,12 @@ def count_views(case: Case) -> int:
     return 1 + (len(settings.shares) + len(grids)) * settings.draws
 
 
-def refuse_grids(measure: Measure, study: "Study") -> None:
+def refuse_grids(case: Case) -> None:
     """Refuse grids that images of a figure cannot be cut into."""
-    settings: Settings = measure.read_settings(study)
-    for model in study.models_of(measure.name):
-        size = study.dataset_of(model).image_size
-        try:
-            grid_of(settings.grid, size)
-            grids_of(settings.shuffled_grids, size)
-        except VitscopeError as error:
-            raise VitscopeError(f"{study.path}: models.{model}: {error}") from error
+    size = case.study.dataset_of(case.model).image_size
+    with case.naming():
+        grid_of(case.settings.grid, size)
+        grids_of(case.settings.shuffled_grids, size)
 
 
 MEASURE = Measure(

@@ -16,10 +16,20 @@ a token whose norm is more than `token_norms.threshold` times the median of its 
 than ten images have one among the drawn tokens, nothing is said of outliers.
 """
 
+from functools import partial
+
 from vitscope.files.tables import Table
 from vitscope.measures.columns import AT_CUT_POINT, interval_columns
-from vitscope.measures.measure import Case, FigureKind, Given, Measure, Merge, bootstrap
-from vitscope.measures.probe.measure import Settings, refuse_few
+from vitscope.measures.measure import (
+    Case,
+    FigureKind,
+    Given,
+    Measure,
+    Merge,
+    bootstrap,
+    refuse_fewer,
+)
+from vitscope.measures.probe.measure import FOLDS, Settings
 from vitscope.measures.token_norms.measure import Settings as NormSettings
 
 TABLE = Table(
@@ -51,5 +61,5 @@ MEASURE = Measure(
     figures={"probe_tokens": FigureKind()},
     settings_of=("probe", Settings),
     merge=Merge(_merging, at_cut_points=True),
-    refuse=refuse_few,
+    refuse=partial(refuse_fewer, least=FOLDS),
 )
