@@ -38,16 +38,19 @@ from dataclasses import dataclass
 from typing import Any
 
 from vitscope.errors import VitscopeError
-from vitscope.files.tables import Table
+from vitscope.files.tables import Columns, Table
 from vitscope.measures.measure import Case, FigureKind, Given, Measure, Work, only, together
 from vitscope.settings.section import setting
 
+OF_BATCH: Columns = {
+    "model": ("string", "model, as the study names it"),
+    "snapshot": ("string", "moment of training; end for the trained model"),
+    "batch": ("int32", "batch of augmented images, from 0"),
+}
 TABLE = Table(
     "hessian",
     {
-        "model": ("string", "model, as the study names it"),
-        "snapshot": ("string", "moment of training; end for the trained model"),
-        "batch": ("int32", "batch of augmented images, from 0"),
+        **OF_BATCH,
         "images": ("int32", "images of the batch"),
         "rank": ("int32", "order by magnitude, 1 for the largest"),
         "eigenvalue": ("float64", "eigenvalue of the Hessian of the loss on the batch"),

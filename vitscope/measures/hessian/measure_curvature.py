@@ -33,6 +33,7 @@ from functools import partial
 from vitscope.files.tables import Table
 from vitscope.measures.hessian.measure import (
     LEAST_VECTORS,
+    OF_BATCH,
     SHARES,
     choose_batches,
     fit_batches,
@@ -45,9 +46,7 @@ from vitscope.settings.section import setting
 TABLE = Table(
     "curvature",
     {
-        "model": ("string", "model, as the study names it"),
-        "snapshot": ("string", "moment of training; end for the trained model"),
-        "batch": ("int32", "batch of augmented images, from 0"),
+        **OF_BATCH,
         "of": ("string", "network, block or layer: what the part is"),
         "index": ("int32", "position of the cut point behind a block; of layers, an order"),
         "part": ("string", "network, name of the cut point behind a block or head, kind of layer"),
