@@ -17,12 +17,7 @@ from vitscope.claims.alike import (
     small_against_large_patches,
     token_against_mean,
 )
-from vitscope.claims.chance import (
-    Interval,
-    difference_interval,
-    share_interval,
-    with_width,
-)
+from vitscope.claims.chance import Interval, difference_interval, share_interval, with_width
 from vitscope.claims.claim import (
     Claim,
     Evidence,
