@@ -304,8 +304,8 @@ class Measure:
     seconds_per_gb: float = 0.0
     # Refuses a model of its figures that cannot be measured, in one sentence.
     refuse: Callable[[Case], None] | None = None
-    # Refuses settings that cannot be measured, of whatever model.
-    refuse_settings: Callable[["Measure", "Study"], None] | None = None
+    # Refuses settings that cannot be measured, of whatever model: the case names none.
+    refuse_settings: Callable[[Case], None] | None = None
     # Settings for so many images, where a caller gives none and defaults do not fit.
     fit: Callable[[int], Given] | None = None
     # What its figures are about.
@@ -420,7 +420,7 @@ class Measure:
         if "alike" in self.reads:
             _check_augmented(study, self.name, self.drawn_alike(study))
         if self.refuse_settings:
-            self.refuse_settings(self, study)
+            self.refuse_settings(Case(self, study, model=""))
         for model in study.models_of(self.name):
             if self.refuse:
                 self.refuse(Case(self, study, model))

@@ -13,16 +13,12 @@ of an image, over all images, also those whose cues agree: 0 is chance, 1 the sa
 """
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from vitscope.errors import VitscopeError, quoted, unknown
 from vitscope.files.tables import Table
 from vitscope.measures.classification.measure import Settings as Classification
 from vitscope.measures.measure import Case, FigureKind, Measure, bootstrap
 from vitscope.settings.section import setting
-
-if TYPE_CHECKING:
-    from vitscope.settings.study import Study
 
 TABLE = Table(
     "shape_texture",
@@ -65,9 +61,9 @@ def refuse_unknown_split(case: Case) -> None:
         raise unknown(study.path, at, split, splits)
 
 
-def refuse_split(measure: Measure, study: "Study") -> None:
+def refuse_split(case: Case) -> None:
     """Refuse a split that is classified in two ways."""
-    ours = measure.read_settings(study)
+    study, ours = case.study, case.settings
     theirs = study.section("classification", Classification)
     if ours.split == study.analysis.split and ours.images != theirs.images:
         raise VitscopeError(

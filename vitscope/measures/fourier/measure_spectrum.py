@@ -14,16 +14,20 @@ means over resampled images.
 """
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from vitscope.errors import VitscopeError
 from vitscope.files.tables import Table
 from vitscope.measures.columns import AT_CUT_POINT, interval_columns
-from vitscope.measures.measure import FigureKind, Measure, Merge, bootstrap, own_settings, together
+from vitscope.measures.measure import (
+    Case,
+    FigureKind,
+    Measure,
+    Merge,
+    bootstrap,
+    own_settings,
+    together,
+)
 from vitscope.settings.section import setting
-
-if TYPE_CHECKING:
-    from vitscope.settings.study import Study
 
 TABLE = Table(
     "spectrum",
@@ -53,12 +57,12 @@ class Settings:
     )
 
 
-def refuse_edges(measure: Measure, study: "Study") -> None:
+def refuse_edges(case: Case) -> None:
     """Refuse a middle band that ends before it begins."""
-    begin, end = measure.read_settings(study).edges
+    begin, end = case.settings.edges
     if begin >= end:
         raise VitscopeError(
-            f"{study.path}: analysis.spectrum.edges: found [{begin}, {end}], allowed: two "
+            f"{case.study.path}: analysis.spectrum.edges: found [{begin}, {end}], allowed: two "
             f"numbers of which the second is larger."
         )
 
