@@ -14,7 +14,6 @@ JOB = Job(values=_values)
 
 
 def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
-    """Write the points."""
     from vitscope.claims.snapshots import at_snapshots
     from vitscope.drawing.figure import Member
     from vitscope.drawing.points import points_of

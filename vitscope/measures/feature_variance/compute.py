@@ -51,5 +51,4 @@ def shard_variance(latents: TensorFile, first_image: int) -> pd.DataFrame:
 
 
 def measure(given: OnLatents) -> pd.DataFrame:
-    """Return the variance of every image of a shard at every cut point."""
     return shard_variance(given.latents, given.first_image)

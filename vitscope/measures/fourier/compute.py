@@ -92,5 +92,4 @@ def _rows(index: int, quantity: str, values: Array, first_image: int) -> pd.Data
 
 
 def measure(given: OnLatents, radial: bool, edges: Sequence[float] | None) -> pd.DataFrame:
-    """Return the amplitudes and band variances of every image of a shard."""
     return shard_transforms(given.latents, given.first_image, radial, edges, given.threads)

@@ -118,6 +118,5 @@ def curvature(
 def measure(
     given: OnLoss, batches: Sequence[int], batch_size: int, weight_decay: float, **settings: Any
 ) -> pd.DataFrame:
-    """Return the curvature of all parts on some batches."""
     loss = Loss(given.network, given.images, batch_size, weight_decay, given.device)
     return curvature(loss, parts_of(given), batches, say=given.say, **settings)

@@ -33,7 +33,6 @@ def neighbours(height: int, width: int) -> Array:
 
 
 def measure(given: OnNetwork, positions: int) -> pd.DataFrame:
-    """Return how alike the position embeddings of a network are."""
     found = given.find(position_embedding)
     whole = found.values.detach().double().cpu().numpy()
     if not np.isfinite(whole).all():

@@ -50,7 +50,6 @@ class ChannelGate(nn.Module):
         )
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return the weighted map."""
         weights = self.ff(x.mean((2, 3)))
         if self.maxima:
             weights = (weights + self.ff(x.amax((2, 3)))) / 2
@@ -66,7 +65,6 @@ class SpatialGate(nn.Module):
         self.ff = nn.Sequential(*conv_bn(2, 1, 7))
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return the weighted map."""
         seen = torch.cat([x.mean(1, keepdim=True), x.amax(1, keepdim=True)], dim=1)
         out: Tensor = x * self.ff(seen).sigmoid()
         return out

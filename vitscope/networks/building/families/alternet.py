@@ -83,7 +83,6 @@ class Attention(nn.Module):
         self.to_out = nn.Sequential(nn.Conv2d(heads * head_dim, channels, 1))
 
     def forward(self, x: Tensor, bias: Tensor) -> Tensor:
-        """Return the map after attention."""
         maps = (self.to_q(x), *self.to_kv(x).chunk(2, dim=1))
         q, k, v = (rearrange(m, "n (h d) y x -> n h (y x) d", h=self.heads) for m in maps)
         weights = (q @ k.transpose(2, 3) * q.shape[3] ** -0.5 + bias).softmax(dim=3)
@@ -116,7 +115,6 @@ class WindowAttention(nn.Module):
         self.register_buffer("rel_index", distances + self.window - 1, persistent=False)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return the map after attention in every window."""
         window, rows = self.window, x.shape[2] // self.window
         cut = rearrange(x, "n c (r y) (s x) -> (n r s) c y x", y=window, x=window)
         out = self.attn(cut, self.pos_embedding[self.rel_index[0], self.rel_index[1]])
@@ -151,7 +149,6 @@ class BasicBlock(Block):
         self.conv2 = bn_relu_conv(width, width, 3)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return the feature map after the block."""
         activated = self.relu(self.bn(x))
         branch = self.conv2(self.conv1(activated))
         out: Tensor = self.sd(branch) + self.skip(x, activated)
@@ -171,7 +168,6 @@ class Bottleneck(Block):
         self.conv3 = bn_relu_conv(width, channels, 1)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return the feature map after the block."""
         activated = self.relu(self.bn(x))
         branch = self.conv3(self.conv2(self.conv1(activated)))
         out: Tensor = self.sd(branch) + self.skip(x, activated)
@@ -192,7 +188,6 @@ class AttentionBlock(Block):
         self.attn = WindowAttention(width, channels, heads, arch["head_dim"], arch["window"])
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return the feature map after the block."""
         activated = self.relu(self.norm1(x))
         branch = self.attn(self.norm2(self.conv(activated)))
         out: Tensor = self.sd(branch) + self.skip(x, activated)
@@ -215,7 +210,6 @@ class Classifier(nn.Module):
         self.dense = nn.Linear(channels, num_classes) if num_classes else nn.Identity()
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return the logits."""
         out: Tensor = self.dense(self.relu(self.bn(x)).mean((2, 3)))
         return out
 
@@ -230,7 +224,6 @@ class Stem(nn.Module):
         self.layer0 = nn.Sequential(conv, *[stem_pooling()] if large else [])
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return the first feature map."""
         out: Tensor = self.layer0(x)
         return out
 

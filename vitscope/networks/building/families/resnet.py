@@ -92,7 +92,6 @@ class BasicBlock(Block):
         self.conv2 = nn.Sequential(*conv_bn(width, width, 3))
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return the feature map after the block."""
         return self.join(self.conv2(self.conv1(x)), x)
 
 
@@ -112,7 +111,6 @@ class Bottleneck(Block):
         self.conv3 = nn.Sequential(*conv_bn(inner, width * self.expansion, 1))
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return the feature map after the block."""
         return self.join(self.conv3(self.conv2(self.conv1(x))), x)
 
 
@@ -127,7 +125,6 @@ class Classifier(nn.Module):
         self.dense = nn.Linear(channels, num_classes) if num_classes else nn.Identity()
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return the logits."""
         out: Tensor = self.dense(x.mean((2, 3)))
         return out
 
