@@ -35,8 +35,7 @@ def interval_of(of: Callable[[Array], Array], values: Array, resamples: int, see
     """Return the same of what is made `of` the means, (resamples, columns), in a row for each."""
     if len(values) == 1:
         return np.full((2, *of(values).shape[1:]), np.nan)
-    ends: Array = np.percentile(of(bootstrap_means(values, resamples, seed)), TAILS, axis=0)
-    return ends
+    return np.percentile(of(bootstrap_means(values, resamples, seed)), TAILS, axis=0)
 
 
 def accuracy_changes(clean: Array, disturbed: Array, resamples: int, seed: int) -> pd.DataFrame:

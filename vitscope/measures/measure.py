@@ -85,8 +85,7 @@ class FigureKind:
     @property
     def option_keys(self) -> Given:
         """The keys that a figure of the kind has besides, each with its JSON schema."""
-        keys: Given = schema_of(self.options)["properties"] if self.options else {}
-        return keys
+        return schema_of(self.options)["properties"] if self.options else {}
 
     @property
     def caption(self) -> str:
@@ -154,8 +153,7 @@ class Case:
     def batch_size(self) -> int:
         """How many images are in memory at once."""
         holder = self.settings if self.measure.batch_setting else self.study.analysis
-        size: int = holder.batch_size
-        return size
+        return holder.batch_size
 
     @contextmanager
     def naming(self) -> Iterator[None]:
@@ -347,8 +345,7 @@ class Measure:
         """Return the split whose images it measures."""
         if self.needs == "loss":
             return study.analysis.augmented.split
-        split: str = self.read_settings(study).split if self.own_split else study.analysis.split
-        return split
+        return self.read_settings(study).split if self.own_split else study.analysis.split
 
     def splits(self, study: "Study") -> list[str]:
         """Return all splits whose images it is made from: none, of a network or weights alone."""

@@ -66,8 +66,7 @@ def traces(operator: Curvature, batch: int, probes: int) -> Array:
         vector = start.signs(start.chance())
         terms = (vector * operator(vector)).double()
         estimates.append(torch.stack([part.sum() for part in torch.split(terms, operator.sizes)]))
-    mean: Array = torch.stack(estimates).mean(0).cpu().numpy()
-    return mean
+    return torch.stack(estimates).mean(0).cpu().numpy()
 
 
 def curvature(

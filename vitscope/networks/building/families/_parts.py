@@ -32,8 +32,7 @@ def drop_rates(last: float, blocks: Sequence[int]) -> Iterator[float]:
 
 def drop_path(rate: float) -> nn.Module:
     """Return stochastic depth: what leaves out the branches of some images in training."""
-    dropping: nn.Module = import_timm("timm.layers").DropPath(rate) if rate else nn.Identity()
-    return dropping
+    return import_timm("timm.layers").DropPath(rate) if rate else nn.Identity()
 
 
 class ChannelGate(nn.Module):

@@ -134,8 +134,7 @@ class Block(nn.Module):
 
     def skip(self, x: Tensor, activated: Tensor) -> Tensor:
         """Return what the branch is added to."""
-        out: Tensor = self.shortcut(activated) if len(self.shortcut) > 0 else x
-        return out
+        return self.shortcut(activated) if len(self.shortcut) > 0 else x
 
 
 class BasicBlock(Block):
