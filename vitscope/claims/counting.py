@@ -13,7 +13,7 @@ from scipy.stats import spearmanr
 from vitscope.claims.chance import verdict
 from vitscope.claims.claim import Claim, Curve, Evidence, Finding, Models, Subject, Traits
 from vitscope.claims.published import Published
-from vitscope.claims.snapshots import select_snapshots
+from vitscope.claims.snapshots import at_snapshots
 from vitscope.claims.tables import AGREEMENT, CLAIMS
 from vitscope.files.arrays import Array
 from vitscope.files.tables import Table
@@ -123,14 +123,6 @@ def _interpolated(ours: pd.DataFrame, theirs: pd.DataFrame, curve: Curve) -> Arr
     for key, where in theirs.reset_index(drop=True).groupby(curve.by).indices.items():
         found[where] = _at(theirs[curve.x].iloc[where], ours[ours[curve.by] == key], curve)
     return found
-
-
-def at_snapshots(tables: Tables, snapshots: Sequence[str]) -> Tables:
-    """Return tables with the rows of some snapshots alone, or all if no snapshot is named."""
-    return {
-        name: select_snapshots(table, snapshots) if snapshots and "snapshot" in table else table
-        for name, table in tables.items()
-    }
 
 
 def joined(table: Table, frames: Sequence[pd.DataFrame]) -> pd.DataFrame:

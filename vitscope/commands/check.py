@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """Let a parser take what this command takes."""
     add_study(parser)
     parser.add_argument(
         "models", nargs="*", metavar="MODEL", help="models to check; if left out, all"

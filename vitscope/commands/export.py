@@ -8,7 +8,6 @@ from vitscope.jobs.export_latents import FORMATS
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """Let a parser take what this command takes."""
     add_study(parser, required=True)
     parser.add_argument("model", metavar="MODEL", help="a model of the study")
     parser.add_argument(

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """Let a parser take what this command takes."""
     add_study(parser)
     parser.add_argument(
         "targets",

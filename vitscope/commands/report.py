@@ -7,7 +7,6 @@ from vitscope.commands.workflow import add_study, asked_for, refuse_without_work
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """Let a parser take what this command takes."""
     add_study(parser)
     parser.add_argument(
         "-o",

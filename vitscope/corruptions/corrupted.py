@@ -33,5 +33,4 @@ class CorruptedImages:
 
     def images(self, severity: int) -> npt.NDArray[np.uint8]:
         """Return the images of a severity, (N, 3, H, W)."""
-        images: npt.NDArray[np.uint8] = self._file.array(tensor_name(severity))
-        return images
+        return self._file.array(tensor_name(severity))

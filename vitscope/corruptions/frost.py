@@ -48,8 +48,7 @@ def _grow_pane(draw: np.random.Generator) -> Maps:
     thickness = (0.7 + 0.45 * _clouds(draw, 9)).clip(0.15, 1.6)
     feathers = [_layer(draw, count, distance) for count, distance in LAYERS]
     ice = thickness * (0.05 + np.maximum(*feathers))
-    pane: Maps = ice.clip(0, 1)
-    return pane
+    return ice.clip(0, 1)
 
 
 def _layer(draw: np.random.Generator, count: int, distance: float) -> Maps:

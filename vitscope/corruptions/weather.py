@@ -41,8 +41,7 @@ def snow(
     flakes = smear(flakes, angles, radius, blur)
     light = lightness(images)
     white = np.maximum(images, 1.5 * light + 0.5)
-    snowy: Images = clear * images + (1 - clear) * white + flakes + flakes[..., ::-1, ::-1]
-    return snowy
+    return clear * images + (1 - clear) * white + flakes + flakes[..., ::-1, ::-1]
 
 
 def frost(images: Images, draws: Draws, image: float, ice: float) -> Images:

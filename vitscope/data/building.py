@@ -198,8 +198,7 @@ def _labels(where: str, found: list[int], classes: Numbering) -> Integers:
         )
     if classes.numbers is None:
         return labels
-    numbers: Integers = np.array([*classes.numbers, UNKNOWN_LABEL])[labels]
-    return numbers
+    return np.array([*classes.numbers, UNKNOWN_LABEL])[labels]
 
 
 def preprocess(image: Image.Image, dataset: Mapping[str, Any], where: str) -> npt.NDArray[np.uint8]:

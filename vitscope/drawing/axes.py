@@ -1,6 +1,6 @@
 """Axes: behind and above others, on one scale, and colour bars."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ from matplotlib.ticker import MaxNLocator
 
 from vitscope.claims.published import Published
 from vitscope.drawing.legends import another_model
-from vitscope.drawing.looks import GRAY, depth_colors
+from vitscope.drawing.looks import GRAY, INTERVAL_WIDTH, depth_colors
 
 # Of the width of a figure, what is left between its panels where they have axes behind them.
 _SPACE_BEHIND = 0.04
@@ -86,6 +86,15 @@ def share_zero(axes: Collection[Axes], room: Callable[[float], float]) -> None:
     above = max(room(max(each.dataLim.y1, 0) / -low) for each, low in lows.items())
     for each, low in lows.items():
         each.set_ylim(1.06 * low, -above * low)
+
+
+def draw_interval_of(
+    axes: Axes, height: Any, values: Iterable[Any], style: Mapping[str, Any], **more: Any
+) -> None:
+    """Draw points in rows, each with its interval: values are their lower ends, they, and upper."""
+    low, value, high = values
+    axes.hlines(height, low, high, color=style["color"], linewidth=INTERVAL_WIDTH)
+    axes.plot(value, height, **style, linestyle="", zorder=3, **more)
 
 
 def color_bar(

@@ -44,8 +44,7 @@ def draw(
         panel.draw_bands(points, back)
         if theirs:
             panel.draw_published(back, theirs, theirs.points["depth"], theirs.points[value])
-        panel.draw_interval(points["depth"], points["ci_low"], points["ci_high"])
-        panel.draw_curve(points["depth"], points[value])
+        panel.draw_points(points, value)
         if from_zero:
             panel.axes.set_ylim(bottom=0)
             back.set_ylim(bottom=0)

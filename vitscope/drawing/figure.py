@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from vitscope.claims.snapshots import select_snapshots
+from vitscope.claims.snapshots import at_snapshots
 from vitscope.errors import VitscopeError
 
 if TYPE_CHECKING:
@@ -68,10 +68,7 @@ def draw(
     `published` is None for a kind that shows no published curves. With `snapshots`, of a kind that
     has them, it shows these in this order and no others. `values` are what the kind declares.
     """
-    shown = {
-        name: select_snapshots(table, snapshots) if snapshots and "snapshot" in table else table
-        for name, table in tables.items()
-    }
+    shown = at_snapshots(tables, snapshots)
     for name, table in shown.items():
         # What is of pairs of models has a row for some of them.
         if "other_model" not in table:

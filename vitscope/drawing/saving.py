@@ -25,28 +25,21 @@ def style(path: Path | str) -> Iterator[None]:
         yield
 
 
-def _pdf(title: str, facts: Mapping[str, str]) -> dict[str, Any]:
-    # Readers show these keys of a PDF and none that one makes up.
-    subject = "; ".join(f"{key}: {value}" for key, value in facts.items())
-    creator = f"vitscope {__version__}"
-    return {"Title": title, "Subject": subject, "Creator": creator, "CreationDate": None}
+# Readers show these keys and none that one makes up: of all facts, and of the date, left out.
+_KEYS = {"pdf": ("Subject", "CreationDate"), "svg": ("Description", "Date")}
+FORMATS = (*_KEYS, "png")
 
 
-def _svg(title: str, facts: Mapping[str, str]) -> dict[str, Any]:
-    description = "; ".join(f"{key}: {value}" for key, value in facts.items())
-    creator = f"vitscope {__version__}"
-    return {"Title": title, "Description": description, "Creator": creator, "Date": None}
-
-
-def _png(title: str, facts: Mapping[str, str]) -> dict[str, Any]:
+def _metadata(suffix: str, title: str, facts: Mapping[str, str]) -> dict[str, Any]:
+    maker = f"vitscope {__version__}"
+    if suffix in _KEYS:
+        about, date = _KEYS[suffix]
+        said = "; ".join(f"{key}: {value}" for key, value in facts.items())
+        return {"Title": title, about: said, "Creator": maker, date: None}
     # The keys of a PNG, other than its values, are short and in Latin-1.
     keys = [key.encode("latin-1", "backslashreplace").decode("latin-1")[:79] for key in facts]
     entries = dict(zip(keys, facts.values(), strict=True))
-    return {"Title": title, **entries, "Software": f"vitscope {__version__}"}
-
-
-_METADATA = {"pdf": _pdf, "svg": _svg, "png": _png}
-FORMATS = tuple(_METADATA)
+    return {"Title": title, **entries, "Software": maker}
 
 
 def save(figure: Figure, path: Path | str, title: str, facts: Mapping[str, str]) -> None:
@@ -55,10 +48,10 @@ def save(figure: Figure, path: Path | str, title: str, facts: Mapping[str, str])
     The same figure gives the same bytes: neither a date nor a path goes into the file.
     """
     suffix = Path(path).suffix.removeprefix(".")
-    if suffix not in _METADATA:
+    if suffix not in FORMATS:
         raise VitscopeError(f"Cannot save {path}: a figure is one of {', '.join(FORMATS)}.")
     # In memory first: where the disk is full, matplotlib ends in an error of its own.
     drawn = BytesIO()
-    figure.savefig(drawn, format=suffix, metadata=_METADATA[suffix](title, facts))
+    figure.savefig(drawn, format=suffix, metadata=_metadata(suffix, title, facts))
     with atomic_path(path) as partial:
         partial.write_bytes(drawn.getvalue())

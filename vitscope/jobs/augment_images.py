@@ -98,7 +98,6 @@ JOB = Job(values=_values, takes=Takes(torch=True, seconds=_seconds), batches="tr
 
 
 def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
-    """Draw the images."""
     from vitscope.jobs.opening import open_images
     from vitscope.training.augmenting import augment_images
 

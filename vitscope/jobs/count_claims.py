@@ -126,8 +126,9 @@ def _count(
     traits_of: Values,
 ) -> "tuple[pd.DataFrame, pd.DataFrame]":
     """Return the claims of a figure, and how well it agrees with the published one."""
-    from vitscope.claims.counting import at_snapshots, count_claims, score_agreement
+    from vitscope.claims.counting import count_claims, score_agreement
     from vitscope.claims.published import read_published_of
+    from vitscope.claims.snapshots import at_snapshots
 
     published = read_published_of(figure["published"], set(figure["columns"]), files)
     shown = at_snapshots(tables, figure["snapshots"])

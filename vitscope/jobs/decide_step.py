@@ -12,7 +12,6 @@ JOB = Job(values=_values)
 
 
 def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
-    """Write what the step tries."""
     from vitscope.buildup.proposal import decide, plan_of, write_proposal
     from vitscope.buildup.table import RESULT, scores_of
 

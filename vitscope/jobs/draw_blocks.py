@@ -17,7 +17,6 @@ JOB = Job(values=_values)
 
 
 def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
-    """Draw the cut points."""
     from vitscope.drawing.figure import literal
     from vitscope.drawing.network import plot
     from vitscope.drawing.saving import save, style

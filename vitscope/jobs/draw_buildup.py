@@ -34,7 +34,6 @@ JOB = Job(values=_values)
 
 
 def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
-    """Draw the build-up."""
     from vitscope.buildup.figure import animate, plot, read_steps
     from vitscope.buildup.table import BUILDUP, label_digests
     from vitscope.drawing.figure import literal

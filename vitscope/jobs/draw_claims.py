@@ -12,7 +12,6 @@ JOB = Job(values=_values)
 
 
 def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
-    """Draw the claims."""
     from vitscope.claims.tables import CLAIMS
     from vitscope.drawing.figure import literal
     from vitscope.drawing.saving import save, style

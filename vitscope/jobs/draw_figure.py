@@ -59,7 +59,6 @@ JOB = Job(values=_values)
 
 
 def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
-    """Draw the figure."""
     from vitscope.drawing.figure import Member, draw, literal
     from vitscope.drawing.saving import save, style
 

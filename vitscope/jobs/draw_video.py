@@ -78,7 +78,6 @@ JOB = Job(values=_values, takes=Takes(torch=True, work=_work, seconds=_seconds))
 
 
 def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
-    """Draw the video."""
     from vitscope.files.whole import sha256_of
     from vitscope.jobs.opening import open_device, open_network, origin_of
     from vitscope.networks.finding.block_table import read_cut_points

@@ -6,7 +6,6 @@ JOB = Job()
 
 
 def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
-    """Write the table."""
     from vitscope.files.tables import read_frame, write_csv
 
     write_csv(read_frame(inputs["table"]), outputs["csv"])

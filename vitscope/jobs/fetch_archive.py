@@ -16,7 +16,6 @@ JOB = Job(values=_values)
 
 
 def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
-    """Download the archive."""
     from vitscope.data.downloading import download
 
     archive = Path(outputs["archive"])

@@ -18,7 +18,6 @@ JOB = Job(values=_values, takes=Takes(torch=True, work=work_of_measure), batches
 
 
 def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
-    """Measure the loss."""
     from importlib import import_module
 
     from vitscope.files.tables import Table

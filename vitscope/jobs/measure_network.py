@@ -12,7 +12,6 @@ JOB = Job(values=_values, takes=Takes(torch=True, loads=("checkpoint",)))
 
 
 def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
-    """Measure the network."""
     from vitscope.jobs.opening import open_network, origin_of
     from vitscope.measures.given import OnNetwork
 

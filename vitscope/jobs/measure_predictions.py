@@ -14,7 +14,6 @@ JOB = Job(values=_values)
 
 
 def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
-    """Measure the predictions."""
     from vitscope.files.tables import read_metadata
     from vitscope.jobs.opening import open_images
     from vitscope.measures.given import OnPredictions

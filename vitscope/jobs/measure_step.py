@@ -29,7 +29,6 @@ JOB = Job(
 
 
 def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
-    """Count them."""
     from vitscope.buildup.measuring import measure, refuse_missing
     from vitscope.buildup.proposal import network_to_try
     from vitscope.buildup.table import RESULT

@@ -20,7 +20,6 @@ JOB = Job(values=_values)
 
 
 def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
-    """Join the tables."""
     import pandas as pd
 
     from vitscope.files.tables import Table, read_warnings, warning_metadata

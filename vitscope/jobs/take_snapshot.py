@@ -23,7 +23,6 @@ JOB = Job(values=_values)
 
 
 def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
-    """Copy the weights."""
     from vitscope.files.whole import copy_file
 
     target = Path(outputs["weights"])

@@ -3,12 +3,27 @@
 from vitscope.files.tables import Columns
 from vitscope.networks.finding.cut_point_columns import CUT_POINT
 
+# Of means over images at a cut point, and of parts: a row for each cut point and image.
+AT_CUT_POINT: Columns = {**CUT_POINT, "images": ("int64", "number of images")}
+OF_IMAGE: Columns = {
+    "index": ("int32", "position of the cut point, 0 for the stem"),
+    "image": ("int64", "position of the image among those that are measured"),
+}
+
+
+def interval_columns(of: str = "over images", name: str = "ci") -> Columns:
+    """Return the columns of a bootstrap interval, of which `of` says what it is of."""
+    return {
+        f"{name}_low": ("float64", f"lower end of the 95 % bootstrap interval {of}"),
+        f"{name}_high": ("float64", f"upper end of the 95 % bootstrap interval {of}"),
+    }
+
+
 CHANGE: Columns = {
     "clean_accuracy": ("float64", "share of the images whose class is found, undisturbed"),
     "accuracy": ("float64", "share of the images whose class is found, disturbed"),
     "change": ("float64", "accuracy minus clean_accuracy, in percentage points"),
-    "ci_low": ("float64", "lower end of the 95 % bootstrap interval of the change over images"),
-    "ci_high": ("float64", "upper end of the 95 % bootstrap interval of the change over images"),
+    **interval_columns("of the change over images"),
 }
 
 SCORES: Columns = {
@@ -28,19 +43,9 @@ SCORES: Columns = {
 
 def mean_columns(column: str, meaning: str) -> Columns:
     """Return the columns of a mean over images with its interval, a row for each cut point."""
-    return {
-        **CUT_POINT,
-        "images": ("int64", "number of images"),
-        column: ("float64", meaning),
-        "ci_low": ("float64", "lower end of the 95 % bootstrap interval over images"),
-        "ci_high": ("float64", "upper end of the 95 % bootstrap interval over images"),
-    }
+    return {**AT_CUT_POINT, column: ("float64", meaning), **interval_columns()}
 
 
 def per_image_columns(column: str, meaning: str) -> Columns:
     """Return the columns of a part with one value for each cut point and image."""
-    return {
-        "index": ("int32", "position of the cut point, 0 for the stem"),
-        "image": ("int64", "position of the image among those that are measured"),
-        column: ("float64", meaning),
-    }
+    return {**OF_IMAGE, column: ("float64", meaning)}

@@ -1,5 +1,7 @@
 """Intervals: how far a mean over images may lie from that over all images of their kind."""
 
+from collections.abc import Callable
+
 import numpy as np
 import pandas as pd
 
@@ -26,10 +28,14 @@ def interval(values: Array, resamples: int, seed: int) -> Array:
 
     A single row tells nothing of the spread: NaN.
     """
+    return interval_of(np.asarray, values, resamples, seed)
+
+
+def interval_of(of: Callable[[Array], Array], values: Array, resamples: int, seed: int) -> Array:
+    """Return the same of what is made `of` the means, (resamples, columns), in a row for each."""
     if len(values) == 1:
-        return np.full((2, values.shape[1]), np.nan)
-    ends: Array = np.percentile(bootstrap_means(values, resamples, seed), TAILS, axis=0)
-    return ends
+        return np.full((2, *of(values).shape[1:]), np.nan)
+    return np.percentile(of(bootstrap_means(values, resamples, seed)), TAILS, axis=0)
 
 
 def accuracy_changes(clean: Array, disturbed: Array, resamples: int, seed: int) -> pd.DataFrame:

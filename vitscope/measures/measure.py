@@ -4,7 +4,8 @@ Each measure declares itself in a `measure.py` of its folder: plain values, and 
 value cannot say it. That module imports nothing heavy: it is read wherever a study is.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from math import ceil
 from typing import TYPE_CHECKING, Any, Literal
@@ -84,8 +85,7 @@ class FigureKind:
     @property
     def option_keys(self) -> Given:
         """The keys that a figure of the kind has besides, each with its JSON schema."""
-        keys: Given = schema_of(self.options)["properties"] if self.options else {}
-        return keys
+        return schema_of(self.options)["properties"] if self.options else {}
 
     @property
     def caption(self) -> str:
@@ -155,8 +155,15 @@ class Case:
     def batch_size(self) -> int:
         """How many images are in memory at once."""
         holder = self.settings if self.measure.batch_setting else self.study.analysis
-        size: int = holder.batch_size
-        return size
+        return holder.batch_size
+
+    @contextmanager
+    def naming(self) -> Iterator[None]:
+        """Say of errors what study and what model they are about."""
+        try:
+            yield
+        except VitscopeError as error:
+            raise VitscopeError(f"{self.study.path}: models.{self.model}: {error}") from error
 
 
 Arguments = Callable[[Case], Given]
@@ -177,11 +184,6 @@ def bootstrap(case: Case) -> Given:
     return asdict(case.study.analysis.bootstrap)
 
 
-def own_settings_and_bootstrap(case: Case) -> Given:
-    """Depend on all settings of the measure, and on how intervals are made."""
-    return own_settings(case) | bootstrap(case)
-
-
 def images_to_show(case: Case) -> Given:
     """Depend on which images are shown: so many of those that are measured."""
     shown, images = case.settings.images, case.study.images(case.model)
@@ -196,6 +198,21 @@ def images_to_classify(case: Case) -> Given:
 def selection(case: Case) -> Given:
     """Depend on which images are measured: the images of a shard."""
     return {"shard": case.part, "selection": case.study.selection(case.model)}
+
+
+def only(*keys: str) -> Arguments:
+    """Depend on some settings of the measure alone."""
+    return lambda case: {key: getattr(case.settings, key) for key in keys}
+
+
+def together(*arguments: Arguments) -> Arguments:
+    """Depend on all of these."""
+    return lambda case: {key: value for each in arguments for key, value in each(case).items()}
+
+
+def named(**arguments: Arguments) -> Arguments:
+    """Depend on all of these, each of which is one argument, of its name."""
+    return lambda case: {name: each(case) for name, each in arguments.items()}
 
 
 def passes_of(
@@ -285,8 +302,10 @@ class Measure:
     own_split: bool = False
     # Seconds for a GB of latents, for a measure of these: docs/scale.md has them.
     seconds_per_gb: float = 0.0
-    # Refuses settings that cannot be measured, in one sentence.
-    refuse: Callable[["Measure", "Study"], None] | None = None
+    # Refuses a model of its figures that cannot be measured, in one sentence.
+    refuse: Callable[[Case], None] | None = None
+    # Refuses settings that cannot be measured, of whatever model: the case names none.
+    refuse_settings: Callable[[Case], None] | None = None
     # Settings for so many images, where a caller gives none and defaults do not fit.
     fit: Callable[[int], Given] | None = None
     # What its figures are about.
@@ -328,8 +347,7 @@ class Measure:
         """Return the split whose images it measures."""
         if self.needs == "loss":
             return study.analysis.augmented.split
-        split: str = self.read_settings(study).split if self.own_split else study.analysis.split
-        return split
+        return self.read_settings(study).split if self.own_split else study.analysis.split
 
     def splits(self, study: "Study") -> list[str]:
         """Return all splits whose images it is made from: none, of a network or weights alone."""
@@ -400,8 +418,21 @@ class Measure:
             _check_augmented(study, self.name)
         if "alike" in self.reads:
             _check_augmented(study, self.name, self.drawn_alike(study))
-        if self.refuse:
-            self.refuse(self, study)
+        if self.refuse_settings:
+            self.refuse_settings(Case(self, study, model=""))
+        for model in study.models_of(self.name):
+            if self.refuse:
+                self.refuse(Case(self, study, model))
+
+
+def refuse_fewer(case: Case, least: int) -> None:
+    """Refuse a model that is measured on fewer images than these."""
+    images = case.study.images(case.model)
+    if images < least:
+        raise VitscopeError(
+            f"{case.study.path}: models.{case.model} is measured on too few images for a figure of "
+            f"the kind '{case.measure.name}': found {images}, allowed: {least} or more."
+        )
 
 
 def _read(study: "Study", section: Section | None) -> Any:

@@ -55,8 +55,7 @@ def _pixels(image: Array) -> npt.NDArray[np.uint8]:
     if image.dtype != np.uint8:
         low, high = float(image.min()), float(image.max())
         image = np.round(255 * (image - low) / max(high - low, 1e-12)).astype(np.uint8)
-    pixels: npt.NDArray[np.uint8] = image.transpose(1, 2, 0)
-    return pixels
+    return image.transpose(1, 2, 0)
 
 
 def _png(pixels: npt.NDArray[np.uint8]) -> bytes:

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from vitscope.claims.counting import at_snapshots, count_claims, joined
+from vitscope.claims.counting import count_claims, joined
 from vitscope.claims.report import findings
+from vitscope.claims.snapshots import at_snapshots
 from vitscope.claims.tables import CLAIMS
 from vitscope.drawing.figure import Member
 from vitscope.errors import VitscopeError, nearest

@@ -17,15 +17,7 @@ from vitscope.files.strict_yaml import load_yaml
 from vitscope.measures import registry
 from vitscope.networks.building.family import arch_schema, family_names, prepare
 from vitscope.package_data import ROOT
-from vitscope.settings.keys import (
-    NAME,
-    SOURCE_KEYS,
-    Analysis,
-    Config,
-    OwnMeasure,
-    Recipe,
-    Settings,
-)
+from vitscope.settings.keys import NAME, SOURCE_KEYS, Analysis, Config, OwnMeasure, Recipe, Settings
 from vitscope.settings.schema import check, fill
 from vitscope.settings.section import Schema, schema_of
 from vitscope.settings.study import LOCK_SUFFIX, Study

@@ -6,8 +6,8 @@ import pytest
 from scipy.stats import binom, binomtest, bootstrap
 
 from tests.helpers.claims import KINDS_OF, blocks, count, count_alone, evidence, favoured, published
-from vitscope.claims.counting import at_snapshots
 from vitscope.claims.report import sections
+from vitscope.claims.snapshots import at_snapshots
 
 
 def spectrum(model: str, *eigenvalues: float, snapshot: str = "end", top: int = 1) -> pd.DataFrame:

@@ -46,5 +46,4 @@ LAYOUTS = {
 
 
 def open_split(source: Mapping[str, Any], split: str, file: Path) -> Cifar:
-    """Open a split."""
     return open_archive(source, split, file, SOURCE["archive"], LAYOUTS)

@@ -35,7 +35,6 @@ MOST_IMAGES = 100_000_000
 
 
 def open_split(source: Mapping[str, Any], split: str, file: Path) -> "Npz":
-    """Open a split of images in a NumPy archive."""
     return Npz(file)
 
 

@@ -45,7 +45,6 @@ SHOWN = 20
 
 
 def open_split(source: Mapping[str, Any], split: str, file: Path) -> "Parquet":
-    """Open a split of images in parquet files."""
     return Parquet(file, source.get("image"), source.get("label"))
 
 

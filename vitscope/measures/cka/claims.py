@@ -31,10 +31,4 @@ def _measured(rows: pd.DataFrame, blocks: pd.DataFrame) -> pd.DataFrame:
     return pairs.assign(within=pairs["stage"] == pairs["other_stage"]).reset_index(drop=True)
 
 
-CLAIMS = {
-    "cka": Evidence(
-        "cka",
-        (stages_are_blocks,),
-        _measured,
-    )
-}
+CLAIMS = {"cka": Evidence("cka", (stages_are_blocks,), _measured)}

@@ -122,5 +122,4 @@ def shard_hsic(latents: Latents, first_image: int, batch_size: int) -> pd.DataFr
 
 
 def measure(given: OnLatents, batch_size: int) -> pd.DataFrame:
-    """Return the HSIC of all pairs of cut points, for each batch of a shard."""
     return shard_hsic(given.latents, given.first_image, batch_size)

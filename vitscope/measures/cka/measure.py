@@ -10,16 +10,12 @@ A part has one row per batch and pair of cut points, `index` not above `other_in
 """
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from vitscope.errors import VitscopeError
 from vitscope.files.tables import Table
 from vitscope.measures.cka.batches import LEAST_BATCH
-from vitscope.measures.measure import Case, FigureKind, Given, Measure
+from vitscope.measures.measure import Case, FigureKind, Given, Measure, refuse_fewer
 from vitscope.settings.section import setting
-
-if TYPE_CHECKING:
-    from vitscope.settings.study import Study
 
 TABLE = Table(
     "cka",
@@ -55,10 +51,8 @@ class Settings:
 
     batch_size: int = setting(
         64,
-        (
-            "Images per estimate of the HSIC, of which the mean is taken. It divides `shard_size` "
-            "where there are several shards; the last images that fill no batch are left out."
-        ),
+        "Images per estimate of the HSIC, of which the mean is taken. It divides `shard_size` "
+        "where there are several shards; the last images that fill no batch are left out.",
         minimum=LEAST_BATCH,
     )
 
@@ -68,22 +62,15 @@ def batch_size(case: Case) -> Given:
     return {"batch_size": min(case.settings.batch_size, case.study.images(case.model))}
 
 
-def refuse_batches(measure: Measure, study: "Study") -> None:
+def refuse_batches(case: Case) -> None:
     """Refuse batches whose bounds would depend on the shards, or of too few images."""
-    shard_size = study.analysis.shard_size
-    for model in study.models_of(measure.name):
-        images = study.images(model)
-        if images < LEAST_BATCH:
-            raise VitscopeError(
-                f"{study.path}: models.{model} is measured on too few images for a figure of "
-                f"the kind '{measure.name}': found {images}, allowed: {LEAST_BATCH} or more."
-            )
-        if study.shards(model) > 1 and shard_size % measure.part(study, model, 0)["batch_size"]:
-            wanted = measure.read_settings(study).batch_size
-            raise VitscopeError(
-                f"{study.path}: analysis.cka.batch_size: found {wanted}, allowed: a divisor "
-                f"of analysis.shard_size, which is {shard_size}."
-            )
+    refuse_fewer(case, LEAST_BATCH)
+    study, shard_size = case.study, case.study.analysis.shard_size
+    if study.shards(case.model) > 1 and shard_size % batch_size(case)["batch_size"]:
+        raise VitscopeError(
+            f"{study.path}: analysis.cka.batch_size: found {case.settings.batch_size}, allowed: a "
+            f"divisor of analysis.shard_size, which is {shard_size}."
+        )
 
 
 MEASURE = Measure(

@@ -37,5 +37,4 @@ def mean_cka(model: str, shards: Iterable[pd.DataFrame]) -> pd.DataFrame:
 
 
 def merge(parts: Parts) -> pd.DataFrame:
-    """Return the CKA of a model from its shards."""
     return mean_cka(parts.model, parts.tables)

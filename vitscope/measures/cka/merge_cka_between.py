@@ -41,7 +41,6 @@ def _both(parts: Parts, others: Parts) -> Iterator[tuple[int, Array, Array]]:
 
 
 def merge(parts: Parts, others: Parts) -> pd.DataFrame:
-    """Return the CKA of each cut point of one model with each of another."""
     batches, own = [], 0
     for first_image, ours, theirs in _both(parts, others):
         own, grams = len(ours), np.concatenate([ours, theirs])

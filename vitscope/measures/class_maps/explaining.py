@@ -143,10 +143,7 @@ def grad_cam(point: CutPoint, stream: Tensor, gradient: Tensor | None) -> Tensor
     if gradient is None:
         return maps.new_zeros(maps.shape[1:])
     channels = point.layout.to_nchw(gradient)[0].double().mean((1, 2), keepdim=True)
-    return _over_largest((channels * maps).sum(0).relu())
-
-
-def _over_largest(values: Tensor) -> Tensor:
+    values = (channels * maps).sum(0).relu()
     return values / values.max().clamp_min(torch.finfo(values.dtype).tiny)
 
 

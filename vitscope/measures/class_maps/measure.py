@@ -29,6 +29,7 @@ from vitscope.measures.measure import (
     Given,
     Measure,
     images_to_show,
+    named,
     passes_of,
 )
 from vitscope.settings.section import setting
@@ -59,11 +60,9 @@ class Settings:
     images: int = setting(3, "How many images are shown, the first of those measured.", minimum=1)
     cut_point: str | int | None = setting(
         None,
-        (
-            "Where Grad-CAM reads: the name of a cut point, or a "
-            "number from 0 on, from the end if below 0; null for the last of several positions on "
-            "which the score depends."
-        ),
+        "Where Grad-CAM reads: the name of a cut point, or a "
+        "number from 0 on, from the end if below 0; null for the last of several positions on "
+        "which the score depends.",
     )
     of_class: int | None = setting(
         None,
@@ -79,17 +78,12 @@ def explained(case: Case) -> Given:
     return settings
 
 
-def choose_images(case: Case) -> Given:
-    """Depend on which images are shown, and what is explained of them."""
-    return {"explained": explained(case), "chosen": images_to_show(case)}
-
-
 MEASURE = Measure(
     needs="model",
     question="Where networks look",
     figures={"class_maps": FigureKind()},
     settings=Settings,
-    arguments=choose_images,
+    arguments=named(explained=explained, chosen=images_to_show),
     takes=passes_of(PASSES, batch=1, keeps="gradient"),
     by_label=False,
 )

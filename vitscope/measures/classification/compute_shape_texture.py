@@ -83,8 +83,7 @@ def _bias(found: Array, resamples: int, seed: int) -> dict[str, float]:
 def _ratio(shares: Array) -> Array:
     """Return the share of shape among decisions by either cue; NaN if there are none of these."""
     either = shares.sum(axis=-1)
-    result: Array = shares[..., 0] / np.where(either > 0, either, np.nan)
-    return result
+    return shares[..., 0] / np.where(either > 0, either, np.nan)
 
 
 def _bias_interval(found: Array, resamples: int, seed: int) -> tuple[float, float]:

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
 from vitscope.claims.published import Published
-from vitscope.drawing.axes import axes_of_published, axis_above
+from vitscope.drawing.axes import axes_of_published, axis_above, draw_interval_of
 from vitscope.drawing.figure import Member, rows_of
 from vitscope.drawing.legends import INTERVAL, Legend, another_model, percent, published_label
 from vitscope.drawing.looks import (
@@ -56,11 +56,6 @@ def add_entries(legend: Legend, published: Mapping[str, Published], axis: str) -
         legend.add_marker(label, look.hollow)
 
 
-def _draw_measured(axes: Axes, row: pd.Series, height: int, look: Look) -> None:
-    axes.hlines(height, row["ci_low"], row["ci_high"], color=look.color, linewidth=INTERVAL_WIDTH)
-    axes.plot(row["value"], height, linestyle="", **look.line, zorder=3)
-
-
 def _draw_published(axes: Axes, theirs: Published, metric: str, height: int, look: Look) -> None:
     values = theirs.points.loc[theirs.points["metric"] == metric, "value"]
     axes.plot(values, [height + _BELOW] * len(values), linestyle="", **look.hollow, zorder=2.5)
@@ -83,7 +78,8 @@ def plot_fit(
         for position, member in enumerate(ordered):
             look = look_of(member.family)
             back.axhline(position, **ROW, zorder=0)
-            _draw_measured(axes, rows[member.model].T[metric], position, look)
+            ends = rows[member.model].loc[metric, ["ci_low", "value", "ci_high"]]
+            draw_interval_of(axes, position, ends, look.line)
             if member.model in published:
                 _draw_published(back, published[member.model], metric, position, look)
         axes.set_xlabel(label)
@@ -267,21 +263,8 @@ def _draw_bias(
 ) -> None:
     """Draw the bias over all images with its interval, and behind it the bias of each shape."""
     axes.plot(classes["shape_bias"], [height] * len(classes), color=look.color, **TICK)
-    axes.hlines(
-        height, whole["ci_low"], whole["ci_high"], color=look.color, linewidth=INTERVAL_WIDTH
-    )
-    axes.plot(whole["shape_bias"], height, linestyle="", **look.line, clip_on=False, zorder=3)
-
-
-def _draw_consistency(axes: Axes, whole: pd.Series, height: int, look: Look) -> None:
-    axes.hlines(
-        height,
-        whole["consistency_low"],
-        whole["consistency_high"],
-        color=look.color,
-        linewidth=INTERVAL_WIDTH,
-    )
-    axes.plot(whole["consistency"], height, linestyle="", **look.line, clip_on=False, zorder=3)
+    ends = whole[["ci_low", "shape_bias", "ci_high"]]
+    draw_interval_of(axes, height, ends, look.line, clip_on=False)
 
 
 def _draw_published_decisions(panels: Panels, theirs: Published, height: int) -> None:
@@ -316,7 +299,8 @@ def plot_shape_texture(
         _draw_decisions(decisions, whole, height)
         _draw_bias(bias, whole, classes, height, look_of(member.family))
         for axes in beside:
-            _draw_consistency(axes, whole, height, look_of(member.family))
+            ends = whole[["consistency_low", "consistency", "consistency_high"]]
+            draw_interval_of(axes, height, ends, look_of(member.family).line, clip_on=False)
     for name, color in CUE_COLORS.items():
         panels.legend.add_shade(name, color, 1)
     all_images = {"color": GRAY, "marker": "o", "linewidth": INTERVAL_WIDTH}

@@ -34,10 +34,8 @@ class Settings:
 
     images: int = setting(
         2000,
-        (
-            "How many images are drawn and augmented by the study's recipe; many, since whole "
-            "batches are mixed or not mixed."
-        ),
+        "How many images are drawn and augmented by the study's recipe; many, since whole "
+        "batches are mixed or not mixed.",
         minimum=1,
     )
 

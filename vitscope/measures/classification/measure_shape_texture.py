@@ -13,16 +13,12 @@ of an image, over all images, also those whose cues agree: 0 is chance, 1 the sa
 """
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from vitscope.errors import VitscopeError, quoted, unknown
 from vitscope.files.tables import Table
 from vitscope.measures.classification.measure import Settings as Classification
-from vitscope.measures.measure import FigureKind, Measure, bootstrap
+from vitscope.measures.measure import Case, FigureKind, Measure, bootstrap
 from vitscope.settings.section import setting
-
-if TYPE_CHECKING:
-    from vitscope.settings.study import Study
 
 TABLE = Table(
     "shape_texture",
@@ -56,16 +52,19 @@ class Settings:
     )
 
 
-def refuse_split(measure: Measure, study: "Study") -> None:
-    """Refuse a split that a data set lacks, or one that is classified in two ways."""
-    ours = measure.read_settings(study)
+def refuse_unknown_split(case: Case) -> None:
+    """Refuse a split that a data set lacks."""
+    study, split, model = case.study, case.settings.split, case.model
+    splits = study.dataset_of(model).splits
+    if split not in splits:
+        at = f"analysis.shape_texture.split, for models.{model} on data.{study.models[model].data}"
+        raise unknown(study.path, at, split, splits)
+
+
+def refuse_split(case: Case) -> None:
+    """Refuse a split that is classified in two ways."""
+    study, ours = case.study, case.settings
     theirs = study.section("classification", Classification)
-    for model in study.models_of(measure.name):
-        splits = study.dataset_of(model).splits
-        if ours.split not in splits:
-            data = study.models[model].data
-            at = f"analysis.shape_texture.split, for models.{model} on data.{data}"
-            raise unknown(study.path, at, ours.split, splits)
     if ours.split == study.analysis.split and ours.images != theirs.images:
         raise VitscopeError(
             f"{study.path}: analysis.shape_texture.images: found {quoted(ours.images)}, "
@@ -84,5 +83,6 @@ MEASURE = Measure(
     arguments=bootstrap,
     by_label=False,
     own_split=True,
-    refuse=refuse_split,
+    refuse=refuse_unknown_split,
+    refuse_settings=refuse_split,
 )

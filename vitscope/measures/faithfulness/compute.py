@@ -27,8 +27,7 @@ def order_pixels(values: Tensor, image: Tensor, among_equals: Array) -> Array:
     Pixels with equal values stand in the order of `among_equals`, (H * W,).
     """
     resized = interpolate(values.double()[None, None], image.shape[-2:], mode="bilinear")
-    order: Array = np.lexsort((among_equals, -resized.flatten().cpu().numpy()))
-    return order
+    return np.lexsort((among_equals, -resized.flatten().cpu().numpy()))
 
 
 def change_pixels(before: Tensor, after: Tensor, order: Array, steps: int) -> Tensor:

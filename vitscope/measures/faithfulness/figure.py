@@ -14,7 +14,7 @@ from vitscope.measures.class_maps.figure import METHODS
 def _draw(table: pd.DataFrame, members: Sequence[Member], change: str) -> Figure:
     """Draw a panel per model, and in it a curve for each method; one scale for all."""
     panels = make_panels(len(members))
-    shown = table[table["change"] == change]
+    shown = table[table["change"] == change].assign(percent=100 * table["share"])
     methods = [method for method in METHOD_STYLES if method in {*shown["method"]}]
     names = {**METHODS, "random": "random map"}
     for method in methods:
@@ -22,12 +22,9 @@ def _draw(table: pd.DataFrame, members: Sequence[Member], change: str) -> Figure
     for panel in panels.of_models(members, shown, ["share"]):
         for method in methods:
             points = panel.rows[panel.rows["method"] == method]
-            if not len(points):
-                continue
-            style, across = METHOD_STYLES[method], 100 * points["share"]
-            ends = 100 * points["ci_low"], 100 * points["ci_high"]
-            panel.draw_interval(across, *ends, style["color"])
-            panel.draw_curve(across, 100 * points["probability"], **style)
+            if len(points):
+                style = METHOD_STYLES[method]
+                panel.draw_points(points, "probability", "percent", 100, **style)
         panel.axes.set(xlim=(0, 100), ylim=(0, 100))
     return panels.finish(f"Pixels {change} (%)", "Probability (%)")
 

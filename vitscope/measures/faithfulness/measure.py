@@ -20,14 +20,15 @@ from dataclasses import dataclass
 
 from vitscope.files.tables import Table
 from vitscope.measures.class_maps.measure import PASSES, explained
+from vitscope.measures.columns import interval_columns
 from vitscope.measures.measure import (
     Case,
     FigureKind,
-    Given,
     Measure,
     bootstrap,
     images_to_show,
-    own_settings,
+    named,
+    only,
     passes_of,
 )
 from vitscope.settings.section import setting
@@ -41,11 +42,9 @@ TABLE = Table(
         "share": ("float64", "how many have been changed, as a share of all pixels"),
         "images": ("int64", "number of images"),
         "probability": ("float64", "probability of the class that is explained, mean over images"),
-        "ci_low": ("float64", "lower end of the 95 % bootstrap interval of it over images"),
-        "ci_high": ("float64", "upper end of the 95 % bootstrap interval of it over images"),
+        **interval_columns("of it over images"),
         "area": ("float64", "area below the curve, mean over images, in all rows of the curve"),
-        "area_low": ("float64", "lower end of the 95 % bootstrap interval of it over images"),
-        "area_high": ("float64", "upper end of the 95 % bootstrap interval of it over images"),
+        **interval_columns("of it over images", name="area"),
     },
 )
 # At most so many methods there are, a random map with them, and so many changes.
@@ -69,14 +68,6 @@ class Settings:
     seed: int = setting(0, "Seed of the random maps, and of the order of equal pixels.", minimum=0)
 
 
-def choose_images(case: Case) -> Given:
-    """Depend on which images are explained and how, on the steps, and how intervals are made."""
-    changed = own_settings(case)
-    del changed["images"]
-    of_maps = {"explained": explained(case), "chosen": images_to_show(case)}
-    return {**of_maps, "changed": changed, "bootstrap": bootstrap(case)}
-
-
 def count_views(case: Case) -> int:
     """Count what an explanation takes, and a pass for every step of every curve."""
     settings: Settings = case.settings
@@ -88,7 +79,12 @@ MEASURE = Measure(
     question="Where networks look",
     figures={"deletion": FigureKind(), "insertion": FigureKind("insertion")},
     settings=Settings,
-    arguments=choose_images,
+    arguments=named(
+        explained=explained,
+        chosen=images_to_show,
+        changed=only("steps", "blur", "seed"),
+        bootstrap=bootstrap,
+    ),
     takes=passes_of(count_views),
     by_label=False,
 )

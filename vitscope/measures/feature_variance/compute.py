@@ -26,5 +26,4 @@ def spatial_variance(maps: Any) -> Any:
 
 
 def measure(given: OnLatents) -> pd.DataFrame:
-    """Return the variance of every image of a shard at every cut point; null of a single pixel."""
     return part_of_tokens(given, spatial_variance, "variance", on_gpu=True)

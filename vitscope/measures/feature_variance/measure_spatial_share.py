@@ -13,26 +13,23 @@ channels parts take 640 MB, before compression.
 """
 
 from vitscope.files.tables import Table
+from vitscope.measures.columns import AT_CUT_POINT, OF_IMAGE, interval_columns
 from vitscope.measures.measure import BY_DEPTH, FigureKind, Measure, Merge, bootstrap
-from vitscope.networks.finding.cut_point_columns import CUT_POINT
 
 TABLE = Table(
     "spatial_share",
     {
-        **CUT_POINT,
-        "images": ("int64", "number of images"),
+        **AT_CUT_POINT,
         "within": ("float64", "variance over the positions of an image, mean over images"),
         "total": ("float64", "variance over the positions of all images together"),
         "share": ("float64", "within over total, each a mean over channels"),
-        "ci_low": ("float64", "lower end of the 95 % bootstrap interval of the share over images"),
-        "ci_high": ("float64", "upper end of the 95 % bootstrap interval of the share over images"),
+        **interval_columns("of the share over images"),
     },
 )
 PART = Table(
     "spatial_share_per_image",
     {
-        "index": ("int32", "position of the cut point, 0 for the stem"),
-        "image": ("int64", "position of the image among those that are measured"),
+        **OF_IMAGE,
         "within": ("float64", "variance over positions, mean over channels"),
         "means": ("list of float64", "mean over positions, of each channel"),
     },

@@ -5,7 +5,7 @@ import pandas as pd
 
 from vitscope.files.arrays import Array
 from vitscope.measures.given import Parts
-from vitscope.measures.intervals import TAILS, bootstrap_means
+from vitscope.measures.intervals import interval_of
 
 
 def _shares(means: Array) -> tuple[Array, Array]:
@@ -26,11 +26,8 @@ def share(within: Array, means: Array, resamples: int, seed: int) -> dict[str, f
     found = {"images": len(within), "within": inside, "total": total}
     if not total:
         return found
-    found |= {"share": inside / total}
-    if len(within) > 1:
-        parts, wholes = _shares(bootstrap_means(moments, resamples, seed))
-        found |= dict(zip(("ci_low", "ci_high"), np.percentile(parts / wholes, TAILS), strict=True))
-    return found
+    low, high = interval_of(lambda each: np.divide(*_shares(each)), moments, resamples, seed)
+    return found | {"share": inside / total, "ci_low": low, "ci_high": high}
 
 
 def merge(parts: Parts, resamples: int, seed: int) -> pd.DataFrame:

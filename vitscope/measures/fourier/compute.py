@@ -76,7 +76,6 @@ def _rows(index: int, quantity: str, values: Array, first_image: int) -> pd.Data
 
 
 def measure(given: OnLatents, radial: bool, edges: Sequence[float] | None) -> pd.DataFrame:
-    """Return the amplitudes and band variances of every image of a shard."""
     latents = given.latents
     transforms = {
         name: Transforms(latents.shape(name)[1:], radial, edges) for name in latents.names

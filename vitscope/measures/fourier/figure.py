@@ -163,10 +163,7 @@ def plot_averaging(
     )
     for axes, (table, x, y, below, beside) in zip(panels.axes, drawn, strict=True):
         for panel in replace(panels, axes=[axes]).of_models_together(members, table, [x]):
-            rows = panel.rows
-            if "ci_low" in rows:
-                panel.draw_interval(rows[x], rows["ci_low"], rows["ci_high"])
-            axes.plot(rows[x], rows[y], **panel.look.curve, clip_on=False, zorder=3)
+            panel.draw_points(panel.rows, y, x, **panel.look.curve)
         axes.set(xlabel=below, ylabel=beside, xlim=(0, 1))
     panels.axes[0].set_ylim(bottom=0)
     panels.axes[2].plot([0, 1], [0, 1], **DIAGONAL)
@@ -195,10 +192,7 @@ def _draw_frequency_bands(panel: Panel, labels: dict[str, str]) -> None:
         points = panel.rows[panel.rows["band"] == band].reset_index(drop=True)
         if band == "low":
             panel.draw_bands(points)
-        panel.legend.add_line(labels[band], style)
-        depth, color = points["depth"], style["color"]
-        panel.draw_interval(depth, points["ci_low"], points["ci_high"], color)
-        panel.draw_curve(depth, points["share"], **style)
+        panel.draw_points(points, "share", label=labels[band], **style)
 
 
 def plot_spectrum(table: pd.DataFrame, members: Sequence[Member]) -> Figure:

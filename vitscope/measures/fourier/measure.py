@@ -25,30 +25,27 @@ A part has one row per cut point, image, quantity and frequency.
 from dataclasses import dataclass
 
 from vitscope.files.tables import Table
+from vitscope.measures.columns import AT_CUT_POINT, OF_IMAGE, interval_columns
 from vitscope.measures.fourier.measure_spectrum import Settings as SpectrumSettings
 from vitscope.measures.measure import BY_DEPTH, Case, FigureKind, Given, Measure, Merge, bootstrap
-from vitscope.networks.finding.cut_point_columns import CUT_POINT
 from vitscope.settings.section import setting
 
 TABLE = Table(
     "fourier",
     {
-        **CUT_POINT,
-        "images": ("int64", "number of images"),
+        **AT_CUT_POINT,
         "measure": ("string", "diagonal: along the half-diagonal; radial: azimuthal mean"),
         "frequency": ("float64", "frequency, in units of pi"),
         "log_amplitude": ("float64", "log amplitude, mean over channels and images"),
         "delta_log_amplitude": ("float64", "log amplitude minus the log amplitude at frequency 0"),
-        "ci_low": ("float64", "lower end of the 95 % bootstrap interval of the difference"),
-        "ci_high": ("float64", "upper end of the 95 % bootstrap interval of the difference"),
+        **interval_columns("of the difference"),
     },
 )
 
 PART = Table(
     "fourier_per_image",
     {
-        "index": ("int32", "position of the cut point, 0 for the stem"),
-        "image": ("int64", "position of the image among those that are measured"),
+        **OF_IMAGE,
         "quantity": ("string", "diagonal or radial: a log amplitude; low, middle or high: a band"),
         "step": ("int32", "frequency, in steps from 0 to the highest; 0 for a band"),
         "value": ("float64", "log amplitude, or variance over space; mean over channels"),

@@ -14,30 +14,32 @@ means over resampled images.
 """
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from vitscope.errors import VitscopeError
 from vitscope.files.tables import Table
-from vitscope.measures.measure import FigureKind, Measure, Merge, own_settings_and_bootstrap
-from vitscope.networks.finding.cut_point_columns import CUT_POINT
+from vitscope.measures.columns import AT_CUT_POINT, interval_columns
+from vitscope.measures.measure import (
+    Case,
+    FigureKind,
+    Measure,
+    Merge,
+    bootstrap,
+    own_settings,
+    together,
+)
 from vitscope.settings.section import setting
-
-if TYPE_CHECKING:
-    from vitscope.settings.study import Study
 
 TABLE = Table(
     "spectrum",
     {
-        **CUT_POINT,
-        "images": ("int64", "number of images"),
+        **AT_CUT_POINT,
         "band": ("string", "low, middle or high"),
         "above": ("float64", "frequency above which the band begins, in units of pi"),
         "up_to": ("float64", "highest frequency of the band; the root of 2 is in the corners"),
         "components": ("int32", "Fourier components of a map that lie in the band"),
         "variance": ("float64", "variance over space in the band, mean over channels, images"),
         "share": ("float64", "share of the variance of all bands; null where it is undefined"),
-        "ci_low": ("float64", "lower end of the 95 % bootstrap interval of the share"),
-        "ci_high": ("float64", "upper end of the 95 % bootstrap interval of the share"),
+        **interval_columns("of the share"),
     },
 )
 
@@ -55,12 +57,12 @@ class Settings:
     )
 
 
-def refuse_edges(measure: Measure, study: "Study") -> None:
+def refuse_edges(case: Case) -> None:
     """Refuse a middle band that ends before it begins."""
-    begin, end = measure.read_settings(study).edges
+    begin, end = case.settings.edges
     if begin >= end:
         raise VitscopeError(
-            f"{study.path}: analysis.spectrum.edges: found [{begin}, {end}], allowed: two "
+            f"{case.study.path}: analysis.spectrum.edges: found [{begin}, {end}], allowed: two "
             f"numbers of which the second is larger."
         )
 
@@ -70,7 +72,7 @@ MEASURE = Measure(
     question="What blocks do to feature maps",
     figures={"spectrum": FigureKind()},
     settings=Settings,
-    merge=Merge(own_settings_and_bootstrap, at_cut_points=True),
+    merge=Merge(together(own_settings, bootstrap), at_cut_points=True),
     parts_of="fourier",
-    refuse=refuse_edges,
+    refuse_settings=refuse_edges,
 )

@@ -8,7 +8,7 @@ import pandas as pd
 from vitscope.files.arrays import Array
 from vitscope.measures.fourier.plane import BANDS, Plane
 from vitscope.measures.given import Parts
-from vitscope.measures.intervals import TAILS, bootstrap_means
+from vitscope.measures.intervals import interval_of
 
 
 def _shares(variance: Array) -> Array:
@@ -16,20 +16,6 @@ def _shares(variance: Array) -> Array:
     total = variance.sum(axis=-1, keepdims=True)
     result: Array = np.divide(variance, total, out=np.full_like(variance, np.nan), where=total > 0)
     return result
-
-
-def _share_interval(variance: Array, resamples: int, seed: int) -> Array:
-    """Return the ends of the 95 % interval of each share, from variances (images, points, bands).
-
-    In each resample, variances are averaged over images first, and shares are taken of the means.
-    A single image has no interval: NaN.
-    """
-    images, *shape = variance.shape
-    if images == 1:
-        return np.full((2, *shape), np.nan)
-    means = bootstrap_means(variance.reshape(images, -1), resamples, seed)
-    ends: Array = np.percentile(_shares(means.reshape(-1, *shape)), TAILS, axis=0)
-    return ends
 
 
 def merge(parts: Parts, edges: Sequence[float], resamples: int, seed: int) -> pd.DataFrame:
@@ -43,11 +29,13 @@ def merge(parts: Parts, edges: Sequence[float], resamples: int, seed: int) -> pd
     points = parts.cut_points.sort_values("index")
     columns = pd.MultiIndex.from_product([points["index"], BANDS])
     shape = (len(per_image), len(points), len(BANDS))
-    variance = per_image.sort_index()[columns].to_numpy(np.float64).reshape(shape)
+    variances = per_image.sort_index()[columns].to_numpy(np.float64)
     sizes = zip(points["height"], points["width"], strict=True)
     components = np.stack([Plane(height, width, edges).components for height, width in sizes])
-    mean = variance.mean(axis=0)
-    shares = np.stack([_shares(mean), *_share_interval(variance, resamples, seed)])
+    mean = variances.reshape(shape).mean(axis=0)
+    # Shares are taken of means, in each resample, too.
+    ends = interval_of(lambda m: _shares(m.reshape(-1, *shape[1:])), variances, resamples, seed)
+    shares = np.stack([_shares(mean), *ends])
     # Where only one band has components, its share is 1 whatever the map is: it tells nothing.
     defined = (components > 0) & ((components > 0).sum(axis=1, keepdims=True) > 1)
     shares[:, ~defined] = np.nan

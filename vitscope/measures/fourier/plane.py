@@ -66,8 +66,7 @@ class Plane:
         By Parseval's theorem they add up to the variance of the map. A single pixel has none: 0.
         """
         of_band = np.bincount(self._bands, self._counts * power, len(BANDS) + 1)[: len(BANDS)]
-        result: Array = of_band / (self.pixels * max(1, self.pixels - 1))
-        return result
+        return of_band / (self.pixels * max(1, self.pixels - 1))
 
     def ring_means(self, values: Array) -> Array:
         """Return the mean over each ring of integer radius, from 0 to the end of the longer axis.
@@ -76,8 +75,7 @@ class Plane:
         beyond the last ring is left out.
         """
         sums = np.bincount(self._rings, self._counts * values)[: len(self._in_ring)]
-        result: Array = sums / self._in_ring
-        return result
+        return sums / self._in_ring
 
 
 class WholeSpectrum:

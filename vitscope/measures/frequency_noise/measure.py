@@ -19,9 +19,7 @@ without noise, and null for a single image.
 
 from dataclasses import dataclass
 from itertools import product
-from typing import TYPE_CHECKING
 
-from vitscope.errors import VitscopeError
 from vitscope.files.tables import Table
 from vitscope.image_size import height_and_width
 from vitscope.measures.columns import CHANGE
@@ -29,17 +27,14 @@ from vitscope.measures.frequency_noise.rings import sides
 from vitscope.measures.measure import (
     Case,
     FigureKind,
-    Given,
     Measure,
     bootstrap,
     images_to_classify,
-    own_settings,
+    named,
+    only,
     passes_of,
 )
 from vitscope.settings.section import setting
-
-if TYPE_CHECKING:
-    from vitscope.settings.study import Study
 
 TABLE = Table(
     "frequency_noise",
@@ -81,29 +76,18 @@ class Settings:
     seeds: int = setting(3, "How many times noise is drawn for every image.", minimum=1)
 
 
-def choose_noise(case: Case) -> Given:
-    """Depend on the noise, which images it is added to, and how intervals are made."""
-    noise = own_settings(case)
-    del noise["images"]
-    return {"chosen": images_to_classify(case), "noise": noise, "bootstrap": bootstrap(case)}
-
-
 def count_views(case: Case) -> int:
     """Count a pass without noise, and one for every draw at every frequency."""
     noise: Settings = case.settings
     return 1 + len(noise.frequencies) * noise.seeds
 
 
-def refuse_frequencies(measure: Measure, study: "Study") -> None:
+def refuse_frequencies(case: Case) -> None:
     """Refuse frequencies of noise that images of a figure do not have."""
-    noise = measure.read_settings(study)
-    for model in study.models_of(measure.name):
-        across = height_and_width(study.dataset_of(model).image_size)
-        for frequency, size in product(noise.frequencies, across):
-            try:
-                sides(frequency, noise.width, size)
-            except VitscopeError as error:
-                raise VitscopeError(f"{study.path}: models.{model}: {error}") from error
+    across = height_and_width(case.study.dataset_of(case.model).image_size)
+    for frequency, size in product(case.settings.frequencies, across):
+        with case.naming():
+            sides(frequency, case.settings.width, size)
 
 
 MEASURE = Measure(
@@ -111,7 +95,11 @@ MEASURE = Measure(
     question="How networks classify",
     figures={"frequency_noise": FigureKind(published=frozenset({"frequency", "change"}))},
     settings=Settings,
-    arguments=choose_noise,
+    arguments=named(
+        chosen=images_to_classify,
+        noise=only("frequencies", "width", "eps", "seeds"),
+        bootstrap=bootstrap,
+    ),
     takes=passes_of(count_views),
     refuse=refuse_frequencies,
 )

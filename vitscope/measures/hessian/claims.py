@@ -17,12 +17,7 @@ from vitscope.claims.alike import (
     small_against_large_patches,
     token_against_mean,
 )
-from vitscope.claims.chance import (
-    Interval,
-    difference_interval,
-    share_interval,
-    with_width,
-)
+from vitscope.claims.chance import Interval, difference_interval, share_interval, with_width
 from vitscope.claims.claim import (
     Claim,
     Evidence,
@@ -89,22 +84,30 @@ def _counts(points: pd.DataFrame) -> tuple[int, int]:
     return round(upper), round(lower)
 
 
-def _interval(terms: Terms, *spectra: pd.DataFrame) -> Interval | None:
-    """Return the 95 % interval of a ratio, or of one minus another, by bootstrap over batches.
+def interval_over_batches(value: Callable[[Array], Array], *batches: Array) -> Interval | None:
+    """Return the 95 % interval of a value of means over batches, or of one model's minus another's.
 
-    There is none of a published density, of a single batch, or where a resample has no ratio.
+    There is none of a single batch, or where a resample has no value.
     """
-    if not all("batch" in points and points["batch"].nunique() > 1 for points in spectra):
+    if min(map(len, batches)) < 2:
         return None
-    ratios = [_resampled(terms, *each) for each in zip(spectra, _SEEDS, strict=False)]
-    values = ratios[0] if len(ratios) == 1 else ratios[0] - ratios[1]
-    low, high = np.percentile(values, TAILS)
-    return (float(low), float(high)) if np.isfinite(values).all() else None
+    resampled = zip(batches, _SEEDS, strict=False)
+    values = [value(bootstrap_means(each, RESAMPLES, seed)) for each, seed in resampled]
+    found = values[0] if len(values) == 1 else values[0] - values[1]
+    low, high = np.percentile(found, TAILS)
+    return (float(low), float(high)) if np.isfinite(found).all() else None
 
 
-def _resampled(terms: Terms, points: pd.DataFrame, seed: int) -> Array:
-    batches = terms(points).groupby(points["batch"]).sum()
-    upper, lower = bootstrap_means(batches.to_numpy(), RESAMPLES, seed).T
+def _interval(terms: Terms, *spectra: pd.DataFrame) -> Interval | None:
+    """Return the interval of a ratio, or of one minus another; none of a published density."""
+    if not all("batch" in points for points in spectra):
+        return None
+    batches = [terms(points).groupby(points["batch"]).sum().to_numpy() for points in spectra]
+    return interval_over_batches(_ratios, *batches)
+
+
+def _ratios(means: Array) -> Array:
+    upper, lower = means.T
     ratios: Array = np.divide(upper, lower, out=np.full_like(upper, np.nan), where=lower > 0)
     return ratios
 

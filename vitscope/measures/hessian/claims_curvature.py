@@ -3,15 +3,10 @@
 import numpy as np
 import pandas as pd
 
-from vitscope.claims.chance import Interval
 from vitscope.claims.claim import Evidence, Finding, attention_against_convolution, claim
 from vitscope.claims.comparing import difference
 from vitscope.files.arrays import Array
-from vitscope.measures.hessian.claims import RESAMPLES
-from vitscope.measures.intervals import TAILS, bootstrap_means
-
-# The batches of each of the two models are resampled by a seed of its own.
-_SEEDS = (0, 1)
+from vitscope.measures.hessian.claims import interval_over_batches
 
 
 def _decades(points: pd.DataFrame) -> Array:
@@ -26,18 +21,6 @@ def _decades(points: pd.DataFrame) -> Array:
 def _spread(means: Array) -> Array:
     spread: Array = np.std(means, axis=-1, ddof=1)
     return spread
-
-
-def _interval(ours: Array, theirs: Array) -> Interval | None:
-    """Return the 95 % interval of the difference of spreads, by bootstrap over batches."""
-    if min(len(ours), len(theirs)) == 1:
-        return None
-    spreads = [
-        _spread(bootstrap_means(decades, RESAMPLES, seed))
-        for decades, seed in zip((ours, theirs), _SEEDS, strict=True)
-    ]
-    low, high = np.percentile(spreads[0] - spreads[1], TAILS)
-    return float(low), float(high)
 
 
 @claim(
@@ -61,7 +44,7 @@ def msa_has_blocks_of_different_curvature(
     if min(each.shape[1] for each in ends) < 2:
         return None
     found = difference(*(float(_spread(each.mean(axis=0))) for each in ends))
-    return found and Finding(found.value, interval=_interval(*ends))
+    return found and Finding(found.value, interval=interval_over_batches(_spread, *ends))
 
 
 def _measured(rows: pd.DataFrame, _: pd.DataFrame) -> pd.DataFrame:

@@ -50,6 +50,5 @@ def largest_eigenvalues(
 def measure(
     given: OnLoss, batches: Sequence[int], batch_size: int, weight_decay: float, **settings: Any
 ) -> pd.DataFrame:
-    """Return the largest eigenvalues of some batches."""
     loss = Loss(given.network, given.images, batch_size, weight_decay, given.device)
     return largest_eigenvalues(loss, batches, say=given.say, **settings)

@@ -66,8 +66,7 @@ def traces(operator: Curvature, batch: int, probes: int) -> Array:
         vector = start.signs(start.chance())
         terms = (vector * operator(vector)).double()
         estimates.append(torch.stack([part.sum() for part in torch.split(terms, operator.sizes)]))
-    mean: Array = torch.stack(estimates).mean(0).cpu().numpy()
-    return mean
+    return torch.stack(estimates).mean(0).cpu().numpy()
 
 
 def curvature(
@@ -118,6 +117,5 @@ def curvature(
 def measure(
     given: OnLoss, batches: Sequence[int], batch_size: int, weight_decay: float, **settings: Any
 ) -> pd.DataFrame:
-    """Return the curvature of all parts on some batches."""
     loss = Loss(given.network, given.images, batch_size, weight_decay, given.device)
     return curvature(loss, parts_of(given), batches, say=given.say, **settings)

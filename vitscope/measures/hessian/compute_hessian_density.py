@@ -30,6 +30,5 @@ def density(
 def measure(
     given: OnLoss, batches: Sequence[int], batch_size: int, weight_decay: float, **settings: Any
 ) -> pd.DataFrame:
-    """Return the density of all eigenvalues of some batches."""
     loss = Loss(given.network, given.images, batch_size, weight_decay, given.device)
     return density(loss, batches, say=given.say, **settings)

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from math import ceil, floor, log10
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -12,7 +11,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, LogFormatterMathtext, MaxNLocator, NullFormatter
 
 from vitscope.claims.published import Published
-from vitscope.drawing.axes import axis_behind
+from vitscope.drawing.axes import axis_behind, draw_interval_of
 from vitscope.drawing.figure import Member, rows_of
 from vitscope.drawing.legends import percent, published_label
 from vitscope.drawing.looks import (
@@ -20,7 +19,6 @@ from vitscope.drawing.looks import (
     DOTTED,
     FOOT_MARK,
     GRAY,
-    INTERVAL_WIDTH,
     RANGE_ALPHA,
     ZERO,
     Look,
@@ -354,11 +352,6 @@ def plot_curvature(table: pd.DataFrame, blocks: pd.DataFrame, members: Sequence[
     return panels[-1].finish("Normalized depth", _MEAN)
 
 
-def _draw_layers(axes: Axes, at: Array, points: pd.DataFrame, style: Mapping[str, Any]) -> None:
-    axes.hlines(at, points["low"], points["high"], color=style["color"], lw=INTERVAL_WIDTH)
-    axes.plot(points["mean"], at, **style, linestyle="", zorder=3)
-
-
 def plot_curvature_by_layer(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
     """Draw a row per kind of layer: the largest eigenvalue of each model, and the mean."""
     rows = table[table["of"] != "block"]
@@ -378,9 +371,12 @@ def plot_curvature_by_layer(table: pd.DataFrame, members: Sequence[Member]) -> F
             numbers = own["part"].map(parts.index)
             drawn = _means_of(own.assign(index=numbers))
             at = drawn["mean"].index.to_numpy() + nth * len(parts) + offset
-            _draw_layers(left, at, drawn["magnitude"], look.line)
-            _draw_layers(right, at, drawn["gauss_newton"], look.hollow)
-            _draw_layers(right, at, drawn["mean"], look.line)
+            ends = {
+                name: points[["low", "mean", "high"]].T.to_numpy() for name, points in drawn.items()
+            }
+            draw_interval_of(left, at, ends["magnitude"], look.line)
+            draw_interval_of(right, at, ends["gauss_newton"], look.hollow)
+            draw_interval_of(right, at, ends["mean"], look.line)
     panels.legend.add_marker(f"open: {_LABELS['gauss_newton']}", looks_of(members)[0].hollow, GRAY)
     left.set_xscale("log")
     means = rows["gauss_newton_trace"] / rows["parameters"]

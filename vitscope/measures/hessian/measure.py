@@ -35,22 +35,22 @@ symmetric. Attention is computed without fused kernels, which have no second der
 """
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from vitscope.errors import VitscopeError
-from vitscope.files.tables import Table
-from vitscope.measures.measure import Case, FigureKind, Given, Measure, Work
+from vitscope.files.tables import Columns, Table
+from vitscope.measures.measure import Case, FigureKind, Given, Measure, Work, only, together
 from vitscope.settings.section import setting
 
-if TYPE_CHECKING:
-    from vitscope.settings.study import Study
-
+OF_BATCH: Columns = {
+    "model": ("string", "model, as the study names it"),
+    "snapshot": ("string", "moment of training; end for the trained model"),
+    "batch": ("int32", "batch of augmented images, from 0"),
+}
 TABLE = Table(
     "hessian",
     {
-        "model": ("string", "model, as the study names it"),
-        "snapshot": ("string", "moment of training; end for the trained model"),
-        "batch": ("int32", "batch of augmented images, from 0"),
+        **OF_BATCH,
         "images": ("int32", "images of the batch"),
         "rank": ("int32", "order by magnitude, 1 for the largest"),
         "eigenvalue": ("float64", "eigenvalue of the Hessian of the loss on the batch"),
@@ -83,10 +83,8 @@ class Settings:
     )
     tolerance: float = setting(
         0.001,
-        (
-            "Largest residual |Hv - av| of an eigenvalue, over the largest magnitude, at which it "
-            "counts as converged."
-        ),
+        "Largest residual |Hv - av| of an eigenvalue, over the largest magnitude, at which it "
+        "counts as converged.",
         exclusiveMinimum=0,
     )
     iterations: int = setting(
@@ -115,12 +113,6 @@ def choose_batches(case: Case) -> Given:
     }
 
 
-def choose_eigenvalues(case: Case) -> Given:
-    """Depend on the batches besides, on how many eigenvalues are found, and how precisely."""
-    keys = ("top", "tolerance", "iterations")
-    return choose_batches(case) | {key: getattr(case.settings, key) for key in keys}
-
-
 def work_of_products(case: Case, products: float, vectors: int, *, most: bool) -> Work:
     """Count the passes of so many products of each batch, with so many vectors kept."""
     settings = case.settings
@@ -141,14 +133,13 @@ def fit_batches(images: int, usual: Any = Settings()) -> Given:
     return {"batch_size": size, "batches": min(usual.batches, images // size)}
 
 
-def refuse_batches(measure: Measure, study: "Study") -> None:
+def refuse_batches(case: Case) -> None:
     """Refuse more batches than there are augmented images."""
-    settings, images = measure.read_settings(study), study.analysis.augmented.images
-    section, _ = measure.settings_of or (measure.name, measure.settings)
-    shown = measure.name in study.tables()
-    if shown and settings.batches * settings.batch_size > images:
+    settings, images = case.settings, case.study.analysis.augmented.images
+    section, _ = case.measure.settings_of or (case.measure.name, Settings)
+    if settings.batches * settings.batch_size > images:
         raise VitscopeError(
-            f"{study.path}: analysis.{section}.batches: found {settings.batches} of "
+            f"{case.study.path}: analysis.{section}.batches: found {settings.batches} of "
             f"{settings.batch_size} images each, allowed: at most "
             f"{images // settings.batch_size}: analysis.augmented.images is {images}."
         )
@@ -163,7 +154,7 @@ MEASURE = Measure(
         )
     },
     settings=Settings,
-    arguments=choose_eigenvalues,
+    arguments=together(choose_batches, only("top", "tolerance", "iterations")),
     takes=count_passes,
     shares=SHARES,
     refuse=refuse_batches,

@@ -27,27 +27,26 @@ but for rounding. The eigenvalue is the one of largest magnitude, by the Lanczos
 it needs.
 """
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 from vitscope.files.tables import Table
 from vitscope.measures.hessian.measure import (
     LEAST_VECTORS,
+    OF_BATCH,
     SHARES,
     choose_batches,
     fit_batches,
     refuse_batches,
     work_of_products,
 )
-from vitscope.measures.measure import Case, FigureKind, Given, Measure, Work
+from vitscope.measures.measure import Case, FigureKind, Measure, Work, only, together
 from vitscope.settings.section import setting
 
 TABLE = Table(
     "curvature",
     {
-        "model": ("string", "model, as the study names it"),
-        "snapshot": ("string", "moment of training; end for the trained model"),
-        "batch": ("int32", "batch of augmented images, from 0"),
+        **OF_BATCH,
         "of": ("string", "network, block or layer: what the part is"),
         "index": ("int32", "position of the cut point behind a block; of layers, an order"),
         "part": ("string", "network, name of the cut point behind a block or head, kind of layer"),
@@ -87,13 +86,6 @@ class Settings:
     )
 
 
-def choose_parts(case: Case) -> Given:
-    """Depend on the batches, and on how traces and eigenvalues are found."""
-    keys = ("probes", "tolerance", "iterations")
-    settings = asdict(case.settings)
-    return choose_batches(case) | {key: settings[key] for key in keys}
-
-
 def count_passes(case: Case) -> Work:
     """Count two products for each random vector, and those of the eigenvalues of all parts."""
     parts = case.cut_points + PARTS_BESIDE_BLOCKS
@@ -112,7 +104,7 @@ MEASURE = Measure(
         "curvature_by_layer": FigureKind("by_layer", snapshots=True),
     },
     settings=Settings,
-    arguments=choose_parts,
+    arguments=together(choose_batches, only("probes", "tolerance", "iterations")),
     takes=count_passes,
     shares=SHARES,
     refuse=refuse_batches,

@@ -10,6 +10,7 @@ parameters; with the square of `node`, its squared Frobenius norm over that numb
 
 from vitscope.files.tables import Table
 from vitscope.measures.hessian.measure import (
+    OF_BATCH,
     SHARES,
     Settings,
     choose_batches,
@@ -21,9 +22,7 @@ from vitscope.measures.measure import Case, FigureKind, Given, Measure, Work
 TABLE = Table(
     "hessian_density",
     {
-        "model": ("string", "model, as the study names it"),
-        "snapshot": ("string", "moment of training; end for the trained model"),
-        "batch": ("int32", "batch of augmented images, from 0"),
+        **OF_BATCH,
         "probe": ("int32", "random vector that Lanczos started from"),
         "node": ("float64", "node of the quadrature, an eigenvalue"),
         "weight": ("float64", "its weight; those of a probe add up to 1"),

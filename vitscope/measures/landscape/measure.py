@@ -37,17 +37,13 @@ class Settings:
     )
     precision: Literal["auto", "float32", "bfloat16"] = setting(
         "auto",
-        (
-            "Precision of the forward passes; `auto` takes bfloat16 if the processor has fast "
-            "instructions for it."
-        ),
+        "Precision of the forward passes; `auto` takes bfloat16 if the processor has fast "
+        "instructions for it.",
     )
     batch_size: int = setting(
         32,
-        (
-            "Images per forward pass. On a CPU few are faster than many, since the values between "
-            "layers stay in its cache; on a GPU it is the other way round."
-        ),
+        "Images per forward pass. On a CPU few are faster than many, since the values between "
+        "layers stay in its cache; on a GPU it is the other way round.",
         minimum=1,
     )
 

@@ -5,7 +5,14 @@ as the label of its image, as the authors do. If the logits of an image are not 
 and scores of the point are null.
 """
 
-from vitscope.files.tables import Table
+from vitscope.files.tables import Columns, Table
+from vitscope.measures.columns import SCORES
+
+# Scores of targets, which are no labels.
+_BY_TARGET: Columns = {
+    "accuracy": ("float64", "share of the images whose most probable target is predicted"),
+    "top5": ("float64", "share of images whose target is among the five most probable"),
+}
 
 TABLE = Table(
     "landscape",
@@ -22,15 +29,6 @@ TABLE = Table(
         "nll": ("float64", "negative log-likelihood of the targets; null where logits overflow"),
         "l2": ("float64", "sum of the 2-norms of all parameter tensors"),
         "l2_squared": ("float64", "sum of their squares"),
-        "accuracy": ("float64", "share of the images whose most probable target is predicted"),
-        "accuracy_90": ("float64", "the same among confident predictions; null if none is"),
-        "unconfidence_90": ("float64", "share of unconfident among wrong predictions"),
-        "iou": ("float64", "intersection over union, mean over classes"),
-        "iou_90": ("float64", "the same among confident predictions"),
-        "frequency_90": ("float64", "share of predictions that are confident"),
-        "top5": ("float64", "share of images whose target is among the five most probable"),
-        "brier": ("float64", "Brier score, summed over classes, mean over images"),
-        "ece": ("float64", "expected calibration error, in ten bins of equal width"),
-        "signed_ece": ("float64", "the same with its sign: positive where overconfident"),
+        **{name: _BY_TARGET.get(name, column) for name, column in SCORES.items() if name != "nll"},
     },
 )

@@ -221,8 +221,7 @@ def _found(logits: Tensor, truth: Tensor, what: str) -> Array:
             f"The logits of {what} are not finite for {lost} of {len(logits)} images, so that no "
             f"class can be told: check the checkpoint, and the mean and std of the data set."
         )
-    found: Array = (logits.argmax(dim=1).cpu() == truth).numpy()
-    return found
+    return (logits.argmax(dim=1).cpu() == truth).numpy()
 
 
 def measure(

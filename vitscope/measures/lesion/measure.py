@@ -10,27 +10,19 @@ single image.
 from dataclasses import dataclass
 
 from vitscope.files.tables import Table
-from vitscope.measures.columns import CHANGE
+from vitscope.measures.columns import AT_CUT_POINT, CHANGE
 from vitscope.measures.measure import (
     Case,
     FigureKind,
-    Given,
     Measure,
     bootstrap,
     images_to_classify,
+    named,
     passes_of,
 )
-from vitscope.networks.finding.cut_point_columns import CUT_POINT
 from vitscope.settings.section import setting
 
-TABLE = Table(
-    "lesion",
-    {
-        **CUT_POINT,
-        "images": ("int64", "number of images"),
-        **CHANGE,
-    },
-)
+TABLE = Table("lesion", {**AT_CUT_POINT, **CHANGE})
 
 
 # What a pass without one unit takes, of a whole one, since what lies before the unit is not
@@ -45,11 +37,6 @@ class Settings:
     images: int | None = setting(
         None, "How many images of the split are classified; null for all.", minimum=1
     )
-
-
-def choose_images(case: Case) -> Given:
-    """Depend on which images are classified, and how intervals are made."""
-    return {"chosen": images_to_classify(case), "bootstrap": bootstrap(case)}
 
 
 def count_views(case: Case) -> float:
@@ -67,6 +54,6 @@ MEASURE = Measure(
         )
     },
     settings=Settings,
-    arguments=choose_images,
+    arguments=named(chosen=images_to_classify, bootstrap=bootstrap),
     takes=passes_of(count_views, keeps="units"),
 )

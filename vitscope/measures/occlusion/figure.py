@@ -25,9 +25,7 @@ def _draw(
     panels.legend.add_models(members)
     shown = table[table["change"].isin(["none", change])]
     for panel in panels.of_models_together(members, shown, [across]):
-        rows = panel.rows
-        panel.draw_interval(rows[across], 100 * rows["ci_low"], 100 * rows["ci_high"])
-        panel.draw_curve(rows[across], 100 * rows["accuracy"], **panel.look.curve)
+        panel.draw_points(panel.rows, "accuracy", across, 100, **panel.look.curve)
     for chance in sorted({*shown["chance"]}):
         axes.axhline(100 * chance, **REFERENCE, zorder=1)
         panels.legend.add_line("chance", REFERENCE)

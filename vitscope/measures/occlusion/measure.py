@@ -13,25 +13,21 @@ dropped, or over all grids that are shuffled, divided by the accuracy on the ima
 """
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from vitscope.errors import VitscopeError
 from vitscope.files.tables import Table
+from vitscope.measures.columns import interval_columns
 from vitscope.measures.measure import (
     Case,
     FigureKind,
-    Given,
     Measure,
     bootstrap,
     images_to_classify,
-    own_settings,
+    named,
+    only,
     passes_of,
 )
 from vitscope.measures.occlusion.grids import grid_of, grids_of
 from vitscope.settings.section import setting
-
-if TYPE_CHECKING:
-    from vitscope.settings.study import Study
 
 TABLE = Table(
     "occlusion",
@@ -45,11 +41,9 @@ TABLE = Table(
         "draws": ("int32", "number of draws for every image"),
         "chance": ("float64", "accuracy of guessing: one over the number of classes"),
         "accuracy": ("float64", "share of the images whose class is found, mean over draws"),
-        "ci_low": ("float64", "lower end of the 95 % bootstrap interval of it over images"),
-        "ci_high": ("float64", "upper end of the 95 % bootstrap interval of it over images"),
+        **interval_columns("of it over images"),
         "mean_kept": ("float64", "share of its accuracy that is kept, in all rows of a change"),
-        "kept_low": ("float64", "lower end of the 95 % bootstrap interval of it over images"),
-        "kept_high": ("float64", "upper end of the 95 % bootstrap interval of it over images"),
+        **interval_columns("of it over images", name="kept"),
     },
 )
 
@@ -63,10 +57,8 @@ class Settings:
     )
     grid: int | None = setting(
         None,
-        (
-            "How many patches lie along each side where some are dropped; null for as many as fit, "
-            "up to 14."
-        ),
+        "How many patches lie along each side where some are dropped; null for as many as fit, "
+        "up to 14.",
         minimum=2,
     )
     shares: list[float] = setting(
@@ -78,25 +70,14 @@ class Settings:
     )
     shuffled_grids: list[int] | None = setting(
         None,
-        (
-            "How many patches lie along each side where they are shuffled; null for all numbers "
-            "that fit, up to 14."
-        ),
+        "How many patches lie along each side where they are shuffled; null for all numbers "
+        "that fit, up to 14.",
         items={"minimum": 2},
         minItems=1,
         uniqueItems=True,
     )
     draws: int = setting(5, "How often patches are drawn for every image.", minimum=1)
     seed: int = setting(0, "Seed of the draws.", minimum=0)
-
-
-def choose_patches(case: Case) -> Given:
-    """Depend on the grids and draws, on which images there are, and how intervals are made."""
-    cut = own_settings(case)
-    del cut["images"]
-    drawn = {key: cut.pop(key) for key in ("draws", "seed")}
-    chosen = images_to_classify(case)
-    return {"chosen": chosen, "cut": cut, "drawn": drawn, "bootstrap": bootstrap(case)}
 
 
 def count_views(case: Case) -> int:
@@ -107,16 +88,12 @@ def count_views(case: Case) -> int:
     return 1 + (len(settings.shares) + len(grids)) * settings.draws
 
 
-def refuse_grids(measure: Measure, study: "Study") -> None:
+def refuse_grids(case: Case) -> None:
     """Refuse grids that images of a figure cannot be cut into."""
-    settings: Settings = measure.read_settings(study)
-    for model in study.models_of(measure.name):
-        size = study.dataset_of(model).image_size
-        try:
-            grid_of(settings.grid, size)
-            grids_of(settings.shuffled_grids, size)
-        except VitscopeError as error:
-            raise VitscopeError(f"{study.path}: models.{model}: {error}") from error
+    size = case.study.dataset_of(case.model).image_size
+    with case.naming():
+        grid_of(case.settings.grid, size)
+        grids_of(case.settings.shuffled_grids, size)
 
 
 MEASURE = Measure(
@@ -124,7 +101,12 @@ MEASURE = Measure(
     question="How networks classify",
     figures={"occlusion": FigureKind(), "shuffling": FigureKind("shuffling")},
     settings=Settings,
-    arguments=choose_patches,
+    arguments=named(
+        chosen=images_to_classify,
+        cut=only("grid", "shares", "shuffled_grids"),
+        drawn=only("draws", "seed"),
+        bootstrap=bootstrap,
+    ),
     takes=passes_of(count_views),
     refuse=refuse_grids,
 )

@@ -24,8 +24,7 @@ def orders(seed: int, rows: Sequence[int], draw: int, patches: int) -> Array:
         ).random_raw(patches)
         for row in rows
     ]
-    result: Array = np.argsort(np.stack(words), axis=1, kind="stable")
-    return result
+    return np.argsort(np.stack(words), axis=1, kind="stable")
 
 
 def drop(images: Tensor, order: Array, dropped: int, grid: int, black: Tensor) -> Tensor:

@@ -26,13 +26,7 @@ def measure(
     with running(find_code(file, module), "measure") as own:
         if isinstance(given, OnLatents):
             return measure_maps(own.measure, given.latents, given.first_image, keywords)
-        table = own.measure(given, **keywords)
-        if not isinstance(table, pd.DataFrame):
-            raise VitscopeError(
-                f"{place_of(own.measure)}: measure returned a {type(table).__name__}, allowed: a "
-                f"pandas.DataFrame with the columns of `TABLE`."
-            )
-        return table
+        return _checked(own.measure(given, **keywords), "measure", own.measure)
 
 
 def merge(
@@ -40,13 +34,17 @@ def merge(
 ) -> pd.DataFrame:
     """Call `merge` of a file, with the parts, the cut points and how intervals are made."""
     with running(find_code(file, module), "merge") as own:
-        table = own.merge(parts, resamples=resamples, seed=seed)
-        if not isinstance(table, pd.DataFrame):
-            raise VitscopeError(
-                f"{place_of(own.merge)}: merge returned a {type(table).__name__}, allowed: a "
-                f"pandas.DataFrame with the columns of `TABLE`."
-            )
-        return table
+        return _checked(own.merge(parts, resamples=resamples, seed=seed), "merge", own.merge)
+
+
+def _checked(table: Any, name: str, function: Callable[..., Any]) -> pd.DataFrame:
+    """Refuse what is no table; a function of the user's own returned it."""
+    if not isinstance(table, pd.DataFrame):
+        raise VitscopeError(
+            f"{place_of(function)}: {name} returned a {type(table).__name__}, allowed: a "
+            f"pandas.DataFrame with the columns of `TABLE`."
+        )
+    return table
 
 
 def measure_maps(

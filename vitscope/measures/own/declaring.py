@@ -15,13 +15,7 @@ from vitscope.errors import VitscopeError, quoted
 from vitscope.files.tables import Columns, Table
 from vitscope.measures import registry
 from vitscope.measures.columns import mean_columns, per_image_columns
-from vitscope.measures.measure import (
-    FigureKind,
-    Measure,
-    Merge,
-    bootstrap,
-    mean_over_images,
-)
+from vitscope.measures.measure import FigureKind, Measure, Merge, bootstrap, mean_over_images
 from vitscope.measures.registry import OwnMeasure
 from vitscope.networks.building.own_code import OwnCode, check_call, digest_of, locate, shown
 

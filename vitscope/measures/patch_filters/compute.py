@@ -34,8 +34,7 @@ def frequencies(filters: Array) -> Array:
     rows, columns = (2 * np.fft.fftfreq(size) for size in filters.shape[2:])
     weighted = (power * np.hypot(rows[:, None], columns)).sum((1, 2))
     total = power.sum((1, 2))
-    result: Array = np.where(total > 0, weighted / np.where(total > 0, total, 1), np.nan)
-    return result
+    return np.where(total > 0, weighted / np.where(total > 0, total, 1), np.nan)
 
 
 def scaled(filters: Array) -> tuple[Array, Array, Array]:

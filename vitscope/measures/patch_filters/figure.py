@@ -27,8 +27,7 @@ def pictures(rows: pd.DataFrame) -> Array:
     first = rows.iloc[0]
     shape = (len(rows), first["height"], first["width"], first["channels"])
     values = np.stack([np.asarray(each, np.float64) for each in rows["values"]]).reshape(shape)
-    result: Array = np.broadcast_to(values, (*shape[:3], 3))
-    return result
+    return np.broadcast_to(values, (*shape[:3], 3))
 
 
 def tiled(tiles: Array, columns: int) -> Array:

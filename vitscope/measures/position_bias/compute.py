@@ -12,7 +12,6 @@ from vitscope.networks.attention.position_bias import PositionBias, position_bia
 
 
 def measure(given: OnNetwork) -> pd.DataFrame:
-    """Return the relative position biases of a network."""
     found = given.find(position_biases)
     rows = [row for layer, bias in enumerate(found) for row in _rows(layer, bias)]
     table = pd.DataFrame(rows).assign(model=given.model)

@@ -26,8 +26,7 @@ _BAR, _LABEL_HEIGHT = 0.1, 0.15
 
 def _heads(rows: pd.DataFrame) -> Array:
     """Return the heads of the rows of the table; those that share a bias are one, 0."""
-    heads: Array = rows["head"].fillna(0).to_numpy(int)
-    return heads
+    return rows["head"].fillna(0).to_numpy(int)
 
 
 def _draw(axes: Axes, rows: pd.DataFrame, scale: TwoSlopeNorm, width: int) -> None:

@@ -33,7 +33,6 @@ def neighbours(height: int, width: int) -> Array:
 
 
 def measure(given: OnNetwork, positions: int) -> pd.DataFrame:
-    """Return how alike the position embeddings of a network are."""
     found = given.find(position_embedding)
     whole = found.values.detach().double().cpu().numpy()
     if not np.isfinite(whole).all():
@@ -70,5 +69,4 @@ def _means(values: Array, chosen: Array) -> Array:
     there = chosen & np.isfinite(values)
     count = there.sum(axis=1)
     total = np.where(there, values, 0).sum(axis=1)
-    result: Array = np.where(count > 0, total / np.where(count > 0, count, 1), np.nan)
-    return result
+    return np.where(count > 0, total / np.where(count > 0, count, 1), np.nan)

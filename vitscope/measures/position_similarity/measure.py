@@ -42,10 +42,8 @@ class Settings:
 
     positions: int = setting(
         2048,
-        (
-            "If there are more positions, only every second row and column are compared, or every "
-            "third, and so on."
-        ),
+        "If there are more positions, only every second row and column are compared, or every "
+        "third, and so on.",
         minimum=4,
     )
 

@@ -30,8 +30,7 @@ def places_of(first: int, images: int, tokens: int) -> Array:
 
     The places of an image depend on its number, and on nothing else.
     """
-    drawn: Array = np.random.default_rng(0).random((first + images, tokens, 2))[first:]
-    return drawn
+    return np.random.default_rng(0).random((first + images, tokens, 2))[first:]
 
 
 def cells_of(images: Tensor, grid: tuple[int, int], rows: Tensor, columns: Tensor) -> Tensor:

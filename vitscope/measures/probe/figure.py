@@ -1,7 +1,6 @@
 """What probes read by depth: classes from vectors of images, places and pixels from tokens."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import pandas as pd
 from matplotlib.figure import Figure
@@ -17,15 +16,6 @@ _TARGETS = {POSITION: "position", PIXELS: "pixels"}
 _LOWEST = -0.2
 
 
-def _draw_curve(panel: Panel, points: pd.DataFrame, value: str, label: str) -> dict[str, Any]:
-    """Draw a curve with its interval; return how it looks."""
-    style = PROBE_STYLES[label]
-    panel.draw_interval(points["depth"], points["ci_low"], points["ci_high"], style["color"])
-    panel.draw_curve(points["depth"], points[value], **style)
-    panel.legend.add_line(label, style)
-    return style
-
-
 def _draw_probe(panel: Panel) -> None:
     points = panel.rows
     mean = points[points["of"] == MEAN]
@@ -38,7 +28,7 @@ def _draw_probe(panel: Panel) -> None:
     for of, label in _VECTORS.items():
         of_vector = points[points["of"] == of]
         if len(of_vector):
-            _draw_curve(panel, of_vector, "accuracy", label)
+            panel.draw_points(of_vector, "accuracy", label=label, **PROBE_STYLES[label])
     panel.axes.set_ylim(0, 1)
 
 
@@ -60,8 +50,9 @@ def plot_probe_tokens(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
         panel.draw_bands(rows[rows["target"] == PIXELS])
         for target, label in _TARGETS.items():
             points = rows[rows["target"] == target]
-            style = _draw_curve(panel, points, "r2", label) | HOLLOW_POINTS
+            panel.draw_points(points, "r2", label=label, **PROBE_STYLES[label])
             if points["r2_outliers"].notna().any():
+                style = PROBE_STYLES[label] | HOLLOW_POINTS
                 shown = points["r2_outliers"].clip(lower=_LOWEST)
                 panel.draw_curve(points["depth"], shown, **style)
                 panel.legend.add_marker(f"{label}, of outliers", style)

@@ -1,23 +1,21 @@
 """Probes: what is read of classes from the vectors of images, by depth."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from vitscope.errors import VitscopeError
 from vitscope.measures.measure import (
     Case,
     FigureKind,
-    Given,
     Measure,
     Merge,
     bootstrap,
+    only,
     passes_of_shard,
+    refuse_fewer,
     selection,
+    together,
 )
 from vitscope.settings.section import setting
-
-if TYPE_CHECKING:
-    from vitscope.settings.study import Study
 
 # Parts of the images, of which each is read by what is fitted on the others.
 FOLDS = 5
@@ -29,42 +27,21 @@ class Settings:
 
     tokens: int = setting(
         4,
-        (
-            "Tokens of each image that are read by themselves, at places that are drawn for it and "
-            "are the same at all cut points."
-        ),
+        "Tokens of each image that are read by themselves, at places that are drawn for it and "
+        "are the same at all cut points.",
         minimum=1,
     )
     neighbours: int = setting(20, "Nearest vectors that vote for a class.", minimum=1)
 
 
-def _part(case: Case) -> Given:
-    return {**selection(case), "tokens": case.settings.tokens}
-
-
-def _merging(case: Case) -> Given:
-    return {"neighbours": case.settings.neighbours} | bootstrap(case)
-
-
-def refuse_few(measure: Measure, study: "Study") -> None:
-    """Refuse fewer images than folds."""
-    for model in study.models_of(measure.name):
-        images = study.images(model)
-        if images < FOLDS:
-            raise VitscopeError(
-                f"{study.path}: models.{model} is measured on too few images for a figure of the "
-                f"kind '{measure.name}': found {images}, allowed: {FOLDS} or more."
-            )
-
-
-def _refuse(measure: Measure, study: "Study") -> None:
-    refuse_few(measure, study)
-    for model in study.models_of(measure.name):
-        if study.dataset_of(model).classes is None:
-            raise VitscopeError(
-                f"{study.path}: a figure of the kind '{measure.name}' needs the classes of images, "
-                f"and data.{study.models[model].data} has none: leave models.{model} out of it."
-            )
+def _refuse(case: Case) -> None:
+    refuse_fewer(case, FOLDS)
+    study, model = case.study, case.model
+    if study.dataset_of(model).classes is None:
+        raise VitscopeError(
+            f"{study.path}: a figure of the kind '{case.measure.name}' needs the classes of "
+            f"images, and data.{study.models[model].data} has none: leave models.{model} out of it."
+        )
 
 
 MEASURE = Measure(
@@ -72,10 +49,10 @@ MEASURE = Measure(
     question="How networks classify",
     figures={"probe": FigureKind()},
     settings=Settings,
-    arguments=_part,
+    arguments=together(selection, only("tokens")),
     takes=passes_of_shard(1),
     shares="shards",
-    merge=Merge(_merging, at_cut_points=True),
+    merge=Merge(together(only("neighbours"), bootstrap), at_cut_points=True),
     about_features=True,
     needs_labels=True,
     refuse=_refuse,

@@ -16,27 +16,34 @@ a token whose norm is more than `token_norms.threshold` times the median of its 
 than ten images have one among the drawn tokens, nothing is said of outliers.
 """
 
+from functools import partial
+
 from vitscope.files.tables import Table
-from vitscope.measures.measure import Case, FigureKind, Given, Measure, Merge, bootstrap
-from vitscope.measures.probe.measure import Settings, refuse_few
+from vitscope.measures.columns import AT_CUT_POINT, interval_columns
+from vitscope.measures.measure import (
+    Case,
+    FigureKind,
+    Given,
+    Measure,
+    Merge,
+    bootstrap,
+    refuse_fewer,
+)
+from vitscope.measures.probe.measure import FOLDS, Settings
 from vitscope.measures.token_norms.measure import Settings as NormSettings
-from vitscope.networks.finding.cut_point_columns import CUT_POINT
 
 TABLE = Table(
     "probe_tokens",
     {
-        **CUT_POINT,
-        "images": ("int64", "number of images"),
+        **AT_CUT_POINT,
         "tokens": ("int64", "number of tokens"),
         "target": ("string", "what is read: position or pixels"),
         "r2": ("float64", "share of the squared deviations that is read"),
-        "ci_low": ("float64", "lower end of the 95 % bootstrap interval over images"),
-        "ci_high": ("float64", "upper end of the 95 % bootstrap interval over images"),
+        **interval_columns(),
         "outliers": ("int64", "number of tokens that are outliers"),
         "r2_outliers": ("float64", "the same share among outliers; null if these are few"),
         "difference": ("float64", "the share among other tokens minus the one among outliers"),
-        "difference_low": ("float64", "lower end of the 95 % bootstrap interval over images"),
-        "difference_high": ("float64", "upper end of the 95 % bootstrap interval over images"),
+        **interval_columns(name="difference"),
         "penalty": ("float64", "median of the chosen penalties, each for a token"),
     },
 )
@@ -54,5 +61,5 @@ MEASURE = Measure(
     figures={"probe_tokens": FigureKind()},
     settings_of=("probe", Settings),
     merge=Merge(_merging, at_cut_points=True),
-    refuse=refuse_few,
+    refuse=partial(refuse_fewer, least=FOLDS),
 )

@@ -87,5 +87,4 @@ def _share(squares: Array) -> Array:
     """Return the share that is read, of squared errors and deviations (..., 2); NaN of none."""
     errors, deviations = squares[..., 0], squares[..., 1]
     some = deviations > 0
-    result: Array = np.where(some, 1 - errors / np.where(some, deviations, 1), np.nan)
-    return result
+    return np.where(some, 1 - errors / np.where(some, deviations, 1), np.nan)

@@ -100,8 +100,7 @@ class Ridge:
     def predict(self, vectors: Array, penalty: float) -> Array:
         """Return what is read from vectors, (N, K)."""
         weights = self._axes @ (self._along / (self._values + penalty)[:, None])
-        result: Array = (vectors - self.centre) @ (weights * self._scale[:, None]) + self.mean
-        return result
+        return (vectors - self.centre) @ (weights * self._scale[:, None]) + self.mean
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,8 +140,7 @@ def read_linearly(
 def unit(vectors: Array) -> Array:
     """Return vectors of length 1; zeros stay zeros."""
     norms = np.linalg.norm(vectors, axis=1, keepdims=True)
-    result: Array = vectors / np.where(norms == 0, 1, norms)
-    return result
+    return vectors / np.where(norms == 0, 1, norms)
 
 
 def votes_of_neighbours(vectors: Array, targets: Array, folds: Numbers, neighbours: int) -> Array:

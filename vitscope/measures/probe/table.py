@@ -19,7 +19,7 @@ point of all images are in memory, and no more; the others wait in a temporary f
 """
 
 from vitscope.files.tables import Table
-from vitscope.networks.finding.cut_point_columns import CUT_POINT
+from vitscope.measures.columns import AT_CUT_POINT, OF_IMAGE, interval_columns
 
 MEAN, PREFIX, TOKEN = "mean", "prefix", "token"
 LINEAR, NEIGHBOURS = "linear", "neighbours"
@@ -29,14 +29,12 @@ POSITION, PIXELS = "position", "pixels"
 TABLE = Table(
     "probe",
     {
-        **CUT_POINT,
-        "images": ("int64", "number of images"),
+        **AT_CUT_POINT,
         "classes": ("int64", "number of classes among them"),
         "of": ("string", "vector that is read: mean, prefix or token"),
         "by": ("string", "how it is read: linear or neighbours"),
         "accuracy": ("float64", "share of the images whose class is found"),
-        "ci_low": ("float64", "lower end of the 95 % bootstrap interval over images"),
-        "ci_high": ("float64", "upper end of the 95 % bootstrap interval over images"),
+        **interval_columns(),
         "chance": ("float64", "share of the images that are of the most frequent class"),
         "network": ("float64", "accuracy of the network itself; null if it has no classifier"),
         "penalty": ("float64", "median of the chosen penalties, each for an image; of linear"),
@@ -46,8 +44,7 @@ TABLE = Table(
 PART = Table(
     "probe_per_image",
     {
-        "index": ("int32", "position of the cut point, 0 for the stem"),
-        "image": ("int64", "position of the image among those that are measured"),
+        **OF_IMAGE,
         "label": ("int64", "class of the image, -1 if that is unknown"),
         "predicted": ("int64", "class that the network predicts, -1 if it has no classifier"),
         "of": ("string", "vector: mean, prefix or token"),

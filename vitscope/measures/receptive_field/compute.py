@@ -14,7 +14,7 @@ from vitscope.data.split import select
 from vitscope.errors import VitscopeError, nearest, quoted
 from vitscope.files.arrays import Array
 from vitscope.measures.given import OnModel
-from vitscope.measures.intervals import TAILS, bootstrap_means
+from vitscope.measures.intervals import interval_of
 from vitscope.measures.receptive_field.table import SHARES
 from vitscope.networks.finding.capture import reading
 from vitscope.networks.finding.cut_point_columns import CUT_POINT
@@ -191,18 +191,19 @@ class Field:
 
     def _shares(self, rings: Array, mean: Array, resamples: int, seed: int) -> dict[str, float]:
         """Return the columns of all shares."""
-        resampled = bootstrap_means(rings, resamples, seed)
         logs = self._squares.rings(np.log10(mean + 1)[None])[0]
         found: dict[str, float] = {}
-        for percent in SHARES:
+        ends = interval_of(self._areas, rings, resamples, seed).T
+        for percent, (low, high) in zip(SHARES, ends, strict=True):
             side, area = self._squares.holding(rings.mean(axis=0), percent / 100)
-            _, others = self._squares.holding(resampled, percent / 100)
             _, of_logs = self._squares.holding(logs, percent / 100)
-            # A single image tells nothing of the spread.
-            low, high = np.percentile(others, TAILS) if len(rings) > 1 else (np.nan, np.nan)
             columns = {"side": side, "area": area, "low": low, "high": high, "log_area": of_logs}
             found |= {f"{name}_{percent}": float(value) for name, value in columns.items()}
         return found
+
+    def _areas(self, rings: Array) -> Array:
+        """Return the areas of all shares, of rings (N, R): (N, shares)."""
+        return np.stack([self._squares.holding(rings, each / 100)[1] for each in SHARES], axis=1)
 
 
 def measure(

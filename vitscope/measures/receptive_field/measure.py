@@ -17,11 +17,9 @@ class Settings:
     images: int = setting(50, "How many images at most its gradients are averaged over.", minimum=1)
     cut_points: list[str] = setting(
         [],
-        (
-            "Names of the cut points that it is measured at; with `*` or `?`, all that a name fits "
-            "and none in networks that have no such name. If empty, the last of each stage; in a "
-            "network of one stage, the stem, the last and three between."
-        ),
+        "Names of the cut points that it is measured at; with `*` or `?`, all that a name fits "
+        "and none in networks that have no such name. If empty, the last of each stage; in a "
+        "network of one stage, the stem, the last and three between.",
         items={"minLength": 1},
         uniqueItems=True,
     )

@@ -17,7 +17,7 @@ the image.
 """
 
 from vitscope.files.tables import Columns, Table
-from vitscope.networks.finding.cut_point_columns import CUT_POINT
+from vitscope.measures.columns import AT_CUT_POINT
 
 # Percent of all contributions.
 SHARES = (20, 30, 50, 99)
@@ -36,8 +36,7 @@ def _of_share(share: int) -> Columns:
 TABLE = Table(
     "receptive_field",
     {
-        **CUT_POINT,
-        "images": ("int64", "number of images"),
+        **AT_CUT_POINT,
         "row": ("int32", "row of the central position in the feature map"),
         "column": ("int32", "column of the central position in the feature map"),
         **{name: column for share in SHARES for name, column in _of_share(share).items()},

@@ -44,21 +44,6 @@ def _batches(
         yield normalize(images[first : first + batch_size], mean, std)
 
 
-def scored(model: str, view: View, predictions: pd.DataFrame, classes: int) -> pd.DataFrame:
-    """Return the row of a robustness table for the predictions of a view."""
-    scores = scores_of(predictions, classes)
-    return pd.DataFrame(
-        {
-            "model": model,
-            "corruption": view.corruption,
-            "severity": view.severity,
-            "images": len(predictions),
-            **scores,
-        },
-        index=[0],
-    )
-
-
 def measure(given: OnModel, corruptions: Sequence[str], clean: bool) -> pd.DataFrame:
     """Return the scores of a model under some corruptions, and first on clean images if wanted."""
     rows = given.corrupted[0].rows.tolist()
@@ -67,10 +52,12 @@ def measure(given: OnModel, corruptions: Sequence[str], clean: bool) -> pd.DataF
     views = [view for each in given.corrupted for view in corrupted_views(each, *loading)]
     if clean:
         views.insert(0, View(CLEAN, 0, given.images.batches(rows, *loading)))
-    classes, tables = given.settings["classes"], []
+    rows_of_table = []
     for view in views:
         predictions = predict(given.network, view.batches, labels, given.device)
         if view.corruption == CLEAN:
             given.warnings.extend(warn_about_labels(given.model, given.images, predictions))
-        tables.append(scored(given.model, view, predictions, classes))
-    return pd.concat(tables)
+        scores = scores_of(predictions, given.settings["classes"])
+        facts = {"corruption": view.corruption, "severity": view.severity, "images": len(labels)}
+        rows_of_table.append({"model": given.model, **facts, **scores})
+    return pd.DataFrame(rows_of_table)

@@ -68,10 +68,8 @@ class Settings:
     )
     corruptions_per_job: int = setting(
         1,
-        (
-            "How many corruptions one job measures; results do not depend on it. One per job runs "
-            "them in parallel on a cluster, but with small models most of a job is its start."
-        ),
+        "How many corruptions one job measures; results do not depend on it. One per job runs "
+        "them in parallel on a cluster, but with small models most of a job is its start.",
         minimum=1,
     )
     alexnet: Literal["source", WithAlexNet] = setting(

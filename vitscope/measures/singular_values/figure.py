@@ -47,17 +47,16 @@ _MOST = {"color": GRAY, **DOTTED}
 
 
 def _draw_rank(panel: Panel, tokens: pd.DataFrame, images: pd.DataFrame) -> None:
-    depth, look = tokens["depth"], panel.look
+    look = panel.look
     panel.draw_bands(tokens)
-    panel.axes.plot(depth, tokens["most"], **_MOST, zorder=2)
+    panel.axes.plot(tokens["depth"], tokens["most"], **_MOST, zorder=2)
     panel.axes.plot(
         images["depth"], images["effective_rank"], **look.hollow, lw=THIN, clip_on=False
     )
     panel.legend.add_marker("tokens of an image", look.line, look)
     panel.legend.add_marker("pooled images", look.hollow, look)
     panel.legend.add_line("most for tokens", _MOST)
-    panel.draw_interval(depth, tokens["ci_low"], tokens["ci_high"])
-    panel.draw_curve(depth, tokens["effective_rank"])
+    panel.draw_points(tokens, "effective_rank")
 
 
 def plot_rank(table: pd.DataFrame, members: Sequence[Member]) -> Figure:

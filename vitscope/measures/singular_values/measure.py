@@ -12,10 +12,8 @@ class Settings:
 
     tokens: int = setting(
         256,
-        (
-            "If a map has more positions and more channels than this, as many positions are "
-            "drawn, the same in every image."
-        ),
+        "If a map has more positions and more channels than this, as many positions are "
+        "drawn, the same in every image.",
         minimum=2,
     )
     seed: int = setting(0, "Seed of the choice of these positions.", minimum=0)

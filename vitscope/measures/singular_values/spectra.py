@@ -42,13 +42,11 @@ def effective_rank(values: Array) -> Array:
     total = values.sum(axis=-1, keepdims=True)
     share = values / np.where(total == 0, 1, total)
     entropy = -(share * np.log(np.where(share > 0, share, 1))).sum(axis=-1)
-    result: Array = np.where(total[..., 0] == 0, 0, np.exp(entropy))
-    return result
+    return np.where(total[..., 0] == 0, 0, np.exp(entropy))
 
 
 def log_ratios(values: Array) -> Array:
     """Return the logarithm of each singular value over the first, and 0 where all are 0."""
     first = values[..., :1]
     ratios = values / np.where(first == 0, 1, first)
-    result: Array = np.where(first == 0, 0, np.log(np.maximum(ratios, FLOOR)))
-    return result
+    return np.where(first == 0, 0, np.log(np.maximum(ratios, FLOOR)))

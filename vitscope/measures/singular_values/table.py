@@ -22,7 +22,7 @@ A part has one row per cut point and image of a shard.
 """
 
 from vitscope.files.tables import Table
-from vitscope.networks.finding.cut_point_columns import CUT_POINT
+from vitscope.measures.columns import AT_CUT_POINT, OF_IMAGE
 
 TOKENS, IMAGES = "tokens", "images"
 # Of the first singular value: what is smaller is what rounding to float32 leaves.
@@ -31,8 +31,7 @@ FLOOR = 1e-6
 TABLE = Table(
     "singular_values",
     {
-        **CUT_POINT,
-        "images": ("int64", "number of images"),
+        **AT_CUT_POINT,
         "of": ("string", "tokens of an image, or images"),
         "vectors": ("int32", "rows of the matrix: tokens that were taken, or images"),
         "most": ("int32", "singular values, as many as the effective rank may be"),
@@ -49,8 +48,7 @@ TABLE = Table(
 PART = Table(
     "singular_values_per_image",
     {
-        "index": ("int32", "position of the cut point, 0 for the stem"),
-        "image": ("int64", "position of the image among those that are measured"),
+        **OF_IMAGE,
         "tokens": ("int32", "tokens that were taken"),
         "effective_rank": ("float64", "effective rank of the tokens; null for one token"),
         "log_ratios": ("list of float64", "log of each singular value over the first"),

@@ -15,8 +15,7 @@ from vitscope.claims.claim import (
 
 def _logs(points: pd.DataFrame, tokens: str) -> pd.Series:
     of_kind = points[points["tokens"] == tokens].set_index("depth").sort_index()
-    logs: pd.Series = of_kind["ratio"].map(np.log).dropna()
-    return logs
+    return of_kind["ratio"].map(np.log).dropna()
 
 
 @claim(

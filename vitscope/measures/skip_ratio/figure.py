@@ -21,8 +21,7 @@ def _draw_kind(panel: Panel, kind: str, name: str, points: pd.DataFrame) -> None
         style = panel.look.hollow | {"linestyle": "--"}
         of_all |= {"linestyle": "--", "markerfacecolor": "white"}
         of_all |= {"markeredgecolor": GRAY, "markeredgewidth": CURVE}
-    panel.draw_interval(points["depth"], points["ci_low"], points["ci_high"])
-    panel.draw_curve(points["depth"], points["ratio"], **style)
+    panel.draw_points(points, "ratio", **style)
     panel.legend.add_line(name, of_all)
 
 

@@ -13,12 +13,11 @@ from dataclasses import dataclass
 
 from vitscope.files.tables import Table
 from vitscope.measures.measure import (
-    Case,
     FigureKind,
-    Given,
     Measure,
     bootstrap,
     images_to_show,
+    named,
     passes_of,
 )
 from vitscope.networks.finding.cut_point_columns import CUT_POINT
@@ -46,17 +45,12 @@ class Settings:
     )
 
 
-def choose_images(case: Case) -> Given:
-    """Depend on which images are measured, and how intervals are made."""
-    return {"chosen": images_to_show(case), "bootstrap": bootstrap(case)}
-
-
 MEASURE = Measure(
     needs="model",
     question="How networks are built",
     figures={"skip_ratio": FigureKind(beside=("blocks",))},
     settings=Settings,
-    arguments=choose_images,
+    arguments=named(chosen=images_to_show, bootstrap=bootstrap),
     takes=passes_of(),
     about_features=True,
     by_label=False,

@@ -19,8 +19,7 @@ def token_norms(maps: Array) -> Array:
 
 def outliers(norms: Array, threshold: float) -> Array:
     """Tell of each token whether its norm is above so many times the median of its image."""
-    result: Array = norms > threshold * np.median(norms, axis=1, keepdims=True)
-    return result
+    return norms > threshold * np.median(norms, axis=1, keepdims=True)
 
 
 def measure(given: OnLatents, threshold: float) -> pd.DataFrame:

@@ -37,8 +37,7 @@ def _draw_norms(panel: Panel) -> None:
 def _draw_outliers(panel: Panel) -> None:
     points = panel.rows
     panel.draw_bands(points)
-    panel.draw_interval(points["depth"], points["ci_low"], points["ci_high"])
-    panel.draw_curve(points["depth"], points["outliers"])
+    panel.draw_points(points, "outliers")
     # A network without outliers has a scale all the same.
     highest = float(np.nanmax(points[["outliers", "ci_high"]].to_numpy(np.float64)))
     panel.axes.set_ylim(0, max(0.01, 1.05 * highest))

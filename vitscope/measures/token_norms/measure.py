@@ -2,13 +2,7 @@
 
 from dataclasses import dataclass
 
-from vitscope.measures.measure import (
-    FigureKind,
-    Measure,
-    Merge,
-    own_settings,
-    own_settings_and_bootstrap,
-)
+from vitscope.measures.measure import FigureKind, Measure, Merge, bootstrap, own_settings, together
 from vitscope.settings.section import setting
 
 
@@ -18,10 +12,8 @@ class Settings:
 
     threshold: float = setting(
         3.0,
-        (
-            "A token is an outlier if its norm is more than this many times the median norm of "
-            "the tokens of its image."
-        ),
+        "A token is an outlier if its norm is more than this many times the median norm of "
+        "the tokens of its image.",
         exclusiveMinimum=1,
     )
 
@@ -32,6 +24,6 @@ MEASURE = Measure(
     figures={"token_norms": FigureKind(), "token_outliers": FigureKind("outliers")},
     settings=Settings,
     arguments=own_settings,
-    merge=Merge(own_settings_and_bootstrap, at_cut_points=True),
+    merge=Merge(together(own_settings, bootstrap), at_cut_points=True),
     seconds_per_gb=0.6,
 )

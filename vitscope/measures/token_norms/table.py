@@ -12,7 +12,7 @@ A part has one row per cut point and image of a shard.
 """
 
 from vitscope.files.tables import Columns, Table
-from vitscope.networks.finding.cut_point_columns import CUT_POINT
+from vitscope.measures.columns import AT_CUT_POINT, OF_IMAGE, interval_columns
 
 QUANTILES = {"lowest": 0.0, "quartile": 0.25, "median": 0.5, "third_quartile": 0.75, "highest": 1.0}
 _MEANINGS = {
@@ -29,13 +29,11 @@ _MEANS: Columns = {
 TABLE = Table(
     "token_norms",
     {
-        **CUT_POINT,
-        "images": ("int64", "number of images"),
+        **AT_CUT_POINT,
         **_MEANS,
         "threshold": ("float64", "times the median norm that an outlier is above"),
         "outliers": ("float64", "share of the tokens that are outliers"),
-        "ci_low": ("float64", "lower end of the 95 % bootstrap interval over images"),
-        "ci_high": ("float64", "upper end of the 95 % bootstrap interval over images"),
+        **interval_columns(),
         "positions": (
             "list of float64",
             "share of the images whose token is an outlier, for each position, row by row",
@@ -46,8 +44,7 @@ TABLE = Table(
 PART = Table(
     "token_norms_per_image",
     {
-        "index": ("int32", "position of the cut point, 0 for the stem"),
-        "image": ("int64", "position of the image among those that are measured"),
+        **OF_IMAGE,
         **{name: ("float64", meaning) for name, meaning in _MEANINGS.items()},
         "positions": ("list of int32", "positions of its outliers, counted row by row"),
     },

@@ -13,16 +13,7 @@ from matplotlib.projections.polar import PolarAxes
 
 from vitscope.drawing.figure import Member, rows_of
 from vitscope.drawing.legends import Legend
-from vitscope.drawing.looks import (
-    CURVE,
-    END,
-    END_OF_WARMUP,
-    GRID,
-    HAIR,
-    START,
-    Look,
-    looks_of,
-)
+from vitscope.drawing.looks import CURVE, END, END_OF_WARMUP, GRID, HAIR, START, Look, looks_of
 
 # Inches: one panel in a column, by how far the trajectories turn.
 _WIDTH = 3.25

@@ -12,14 +12,9 @@ In a recorded trajectory, `ends_warmup` is true at the epoch `warmup_epochs` of 
 otherwise at a snapshot with the name `warmup`.
 """
 
-from typing import TYPE_CHECKING
-
 from vitscope.errors import VitscopeError, listed
 from vitscope.files.tables import Table
 from vitscope.measures.measure import Case, FigureKind, Given, Measure
-
-if TYPE_CHECKING:
-    from vitscope.settings.study import Study
 
 TABLE = Table(
     "trajectory",
@@ -49,16 +44,15 @@ def find_warmup(case: Case) -> Given:
     return {"warmup": str(study.recipe(model).warmup_epochs) if known else None}
 
 
-def refuse_unrecorded(measure: Measure, study: "Study") -> None:
+def refuse_unrecorded(case: Case) -> None:
     """Refuse a model of which nothing is known between its first and its last weights."""
-    for name in study.models_of(measure.name):
-        model = study.models[name]
-        if model.history is None and len(model.snapshots) < LEAST_SNAPSHOTS:
-            raise VitscopeError(
-                f"{study.path}: models.{name}.snapshots: found {listed(model.snapshots)}, "
-                f"allowed: {LEAST_SNAPSHOTS} or more, or a `history`: a figure of the kind "
-                f"'trajectory' shows the model."
-            )
+    model = case.study.models[case.model]
+    if model.history is None and len(model.snapshots) < LEAST_SNAPSHOTS:
+        raise VitscopeError(
+            f"{case.study.path}: models.{case.model}.snapshots: found {listed(model.snapshots)}, "
+            f"allowed: {LEAST_SNAPSHOTS} or more, or a `history`: a figure of the kind "
+            f"'trajectory' shows the model."
+        )
 
 
 MEASURE = Measure(

@@ -83,8 +83,7 @@ def deferred_compiler() -> Iterator[None]:
 
 def original(network: Module) -> Module:
     """Return the network that one is which `torch.compile` returned, or the network itself."""
-    found: Module = getattr(network, "_orig_mod", network)
-    return found
+    return getattr(network, "_orig_mod", network)
 
 
 def is_compiled(network: Module) -> bool:

@@ -2,7 +2,8 @@
 
 Every module of `vitscope.networks.building.families` whose name has no leading underscore is a
 family. It holds a literal `ARCH`, the JSON schema of the family's `arch`, in which a word of
-`VALUES` and a sentence may stand for the schema of a key, and `FAMILY`. Where a schema cannot say
+`VALUES` and a sentence may stand for the schema of a key, or "usual" for what `USUAL` says of it,
+and `FAMILY`. No other keys are allowed, unless the schema says so. Where a schema cannot say
 all, a literal `PREPARED_BY` names the module, without torch, whose function `prepare` checks
 `arch` further when a study is read. docs/families.md shows how to add one.
 """
@@ -36,6 +37,17 @@ VALUES: dict[str, dict[str, Any]] = {
     "share": {"type": "number", "minimum": 0, "exclusiveMaximum": 1},
     "depth of a ResNet": {"enum": [18, 34, 50, 101, 152]},
     "residual block": {"enum": ["basic", "bottleneck"]},
+}
+# Keys of several families.
+USUAL = {
+    "block": ("residual block", "The kind of residual block."),
+    "blocks": ("counts of four stages", "Blocks of each stage."),
+    "width": ("count", "Channels within the blocks of the first stage; 64 if left out."),
+    "stem": (
+        "flag",
+        "Begin with a 7x7 convolution of stride 2 and pooling; with a 3x3 one if left out.",
+    ),
+    "drop_path_rate": ("share", "Stochastic depth in training, of the last block; 0 if left out."),
 }
 
 
@@ -99,7 +111,8 @@ def arch_schema(name: str) -> dict[str, Any]:
     if schema is None:
         raise VitscopeError(f"The model family '{name}' has no literal ARCH: add one.")
     keys = schema["properties"].items()
-    return schema | {"properties": {key: _expand(value) for key, value in keys}}
+    expanded = {key: _expand(USUAL[key] if value == "usual" else value) for key, value in keys}
+    return {"type": "object", "additionalProperties": False, **schema, "properties": expanded}
 
 
 def _expand(key: tuple[str, str] | dict[str, Any]) -> dict[str, Any]:

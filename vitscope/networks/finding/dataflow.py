@@ -16,14 +16,7 @@ from torch.utils._pytree import tree_leaves, tree_map
 from vitscope.networks.building.outputs import ends_of
 from vitscope.networks.building.plain_attention import without_fast_path
 from vitscope.networks.finding.cut_points import At, OperationId
-from vitscope.networks.finding.modes import (
-    Args,
-    Kwargs,
-    ModuleMode,
-    alike,
-    first_tensor,
-    is_bias,
-)
+from vitscope.networks.finding.modes import Args, Kwargs, ModuleMode, alike, first_tensor, is_bias
 from vitscope.networks.finding.operations import is_mutable, plain_name, refuse_unknown
 
 

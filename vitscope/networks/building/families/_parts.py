@@ -32,8 +32,7 @@ def drop_rates(last: float, blocks: Sequence[int]) -> Iterator[float]:
 
 def drop_path(rate: float) -> nn.Module:
     """Return stochastic depth: what leaves out the branches of some images in training."""
-    dropping: nn.Module = import_timm("timm.layers").DropPath(rate) if rate else nn.Identity()
-    return dropping
+    return import_timm("timm.layers").DropPath(rate) if rate else nn.Identity()
 
 
 class ChannelGate(nn.Module):
@@ -50,7 +49,6 @@ class ChannelGate(nn.Module):
         )
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return the weighted map."""
         weights = self.ff(x.mean((2, 3)))
         if self.maxima:
             weights = (weights + self.ff(x.amax((2, 3)))) / 2
@@ -66,7 +64,6 @@ class SpatialGate(nn.Module):
         self.ff = nn.Sequential(*conv_bn(2, 1, 7))
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return the weighted map."""
         seen = torch.cat([x.mean(1, keepdim=True), x.amax(1, keepdim=True)], dim=1)
         out: Tensor = x * self.ff(seen).sigmoid()
         return out

@@ -10,8 +10,6 @@ from vitscope.networks.building.families.vgg import Classifier
 from vitscope.networks.building.family import Family
 
 ARCH = {
-    "type": "object",
-    "additionalProperties": False,
     "properties": {
         "stem": (
             "flag",
@@ -39,7 +37,6 @@ class Layer(nn.Module):
         self.relu = nn.ReLU()
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return the feature map after the layer."""
         out: Tensor = self.relu(self.conv(x))
         return out
 
@@ -70,7 +67,6 @@ class AlexNet(nn.Sequential):
 def network(
     arch: Mapping[str, Any], num_classes: int, image_size: ImageSize, channels: int
 ) -> nn.Module:
-    """Build the network."""
     width, hidden = arch.get("width", 64), arch.get("hidden", 4096)
     return AlexNet(width, hidden, arch["stem"], num_classes, channels)
 

@@ -16,12 +16,10 @@ from vitscope.networks.building.families._parts import drop_path, drop_rates, st
 from vitscope.networks.building.family import Family
 
 ARCH = {
-    "type": "object",
-    "additionalProperties": False,
     "properties": {
         "depth": ("depth of a ResNet", "A network of the paper, by its depth."),
-        "block": ("residual block", "The kind of residual block."),
-        "blocks": ("counts of four stages", "Blocks of each stage."),
+        "block": "usual",
+        "blocks": "usual",
         "attention": {
             "description": (
                 "MSA blocks of each stage: every second one, from its end. Beside a `depth`, in "
@@ -42,15 +40,9 @@ ARCH = {
             "count",
             "Side of the windows of attention; 4 if left out, or 7 with a `stem`.",
         ),
-        "width": ("count", "Channels within the blocks of the first stage; 64 if left out."),
-        "stem": (
-            "flag",
-            "Begin with a 7x7 convolution of stride 2 and pooling; with a 3x3 one if left out.",
-        ),
-        "drop_path_rate": (
-            "share",
-            "Stochastic depth in training, of the last block; 0 if left out.",
-        ),
+        "width": "usual",
+        "stem": "usual",
+        "drop_path_rate": "usual",
     },
     "oneOf": [{"required": ["depth"]}, {"required": ["block", "blocks", "attention"]}],
 }
@@ -91,7 +83,6 @@ class Attention(nn.Module):
         self.to_out = nn.Sequential(nn.Conv2d(heads * head_dim, channels, 1))
 
     def forward(self, x: Tensor, bias: Tensor) -> Tensor:
-        """Return the map after attention."""
         maps = (self.to_q(x), *self.to_kv(x).chunk(2, dim=1))
         q, k, v = (rearrange(m, "n (h d) y x -> n h (y x) d", h=self.heads) for m in maps)
         weights = (q @ k.transpose(2, 3) * q.shape[3] ** -0.5 + bias).softmax(dim=3)
@@ -124,7 +115,6 @@ class WindowAttention(nn.Module):
         self.register_buffer("rel_index", distances + self.window - 1, persistent=False)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return the map after attention in every window."""
         window, rows = self.window, x.shape[2] // self.window
         cut = rearrange(x, "n c (r y) (s x) -> (n r s) c y x", y=window, x=window)
         out = self.attn(cut, self.pos_embedding[self.rel_index[0], self.rel_index[1]])
@@ -144,8 +134,7 @@ class Block(nn.Module):
 
     def skip(self, x: Tensor, activated: Tensor) -> Tensor:
         """Return what the branch is added to."""
-        out: Tensor = self.shortcut(activated) if len(self.shortcut) > 0 else x
-        return out
+        return self.shortcut(activated) if len(self.shortcut) > 0 else x
 
 
 class BasicBlock(Block):
@@ -159,7 +148,6 @@ class BasicBlock(Block):
         self.conv2 = bn_relu_conv(width, width, 3)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return the feature map after the block."""
         activated = self.relu(self.bn(x))
         branch = self.conv2(self.conv1(activated))
         out: Tensor = self.sd(branch) + self.skip(x, activated)
@@ -179,7 +167,6 @@ class Bottleneck(Block):
         self.conv3 = bn_relu_conv(width, channels, 1)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return the feature map after the block."""
         activated = self.relu(self.bn(x))
         branch = self.conv3(self.conv2(self.conv1(activated)))
         out: Tensor = self.sd(branch) + self.skip(x, activated)
@@ -200,7 +187,6 @@ class AttentionBlock(Block):
         self.attn = WindowAttention(width, channels, heads, arch["head_dim"], arch["window"])
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return the feature map after the block."""
         activated = self.relu(self.norm1(x))
         branch = self.attn(self.norm2(self.conv(activated)))
         out: Tensor = self.sd(branch) + self.skip(x, activated)
@@ -223,7 +209,6 @@ class Classifier(nn.Module):
         self.dense = nn.Linear(channels, num_classes) if num_classes else nn.Identity()
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return the logits."""
         out: Tensor = self.dense(self.relu(self.bn(x)).mean((2, 3)))
         return out
 
@@ -238,7 +223,6 @@ class Stem(nn.Module):
         self.layer0 = nn.Sequential(conv, *[stem_pooling()] if large else [])
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return the first feature map."""
         out: Tensor = self.layer0(x)
         return out
 

@@ -3,17 +3,12 @@
 from vitscope.networks.building.families._timm import of_timm
 
 ARCH = {
-    "type": "object",
-    "additionalProperties": False,
     "properties": {
         "name": ("text", "One of timm's ConvNeXts, such as `convnext_tiny`."),
         "patch_size": ("count", "Side of a patch of the stem, in pixels."),
         "depths": ("counts of four stages", "Blocks of each stage."),
         "dims": ("counts of four stages", "Channels of each stage."),
-        "drop_path_rate": (
-            "share",
-            "Stochastic depth in training, of the last block; 0 if left out.",
-        ),
+        "drop_path_rate": "usual",
     },
     "oneOf": [{"required": ["name"]}, {"required": ["patch_size", "depths", "dims"]}],
 }

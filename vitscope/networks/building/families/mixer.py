@@ -3,8 +3,6 @@
 from vitscope.networks.building.families._timm import of_timm
 
 ARCH = {
-    "type": "object",
-    "additionalProperties": False,
     "properties": {
         "name": ("text", "One of timm's MLP-Mixers, such as `mixer_b16_224`."),
         "patch_size": ("count", "Side of a patch, in pixels."),
@@ -17,10 +15,7 @@ ARCH = {
             "minItems": 2,
             "maxItems": 2,
         },
-        "drop_path_rate": (
-            "share",
-            "Stochastic depth in training, of the last block; 0 if left out.",
-        ),
+        "drop_path_rate": "usual",
     },
     "oneOf": [
         {"required": ["name"]},

@@ -3,8 +3,6 @@
 from vitscope.networks.building.families._timm import of_timm
 
 ARCH = {
-    "type": "object",
-    "additionalProperties": False,
     "properties": {
         "name": ("text", "One of timm's PiTs, such as `pit_ti_224`."),
         "patch_size": ("count", "Side of a patch, in pixels."),
@@ -13,10 +11,7 @@ ARCH = {
         "depth": ("counts", "Blocks of each stage."),
         "heads": ("counts", "Heads of an MSA, by stage."),
         "mlp_ratio": ("ratio", "Hidden over outer width of the MLPs; 4 if left out."),
-        "drop_path_rate": (
-            "share",
-            "Stochastic depth in training, of the last block; 0 if left out.",
-        ),
+        "drop_path_rate": "usual",
     },
     "oneOf": [
         {"required": ["name"]},

@@ -10,21 +10,13 @@ from vitscope.networks.building.families import alternet, resnet
 from vitscope.networks.building.family import Family
 
 ARCH = {
-    "type": "object",
-    "additionalProperties": False,
     "properties": {
         "depth": ("depth of a ResNet", "A network of the paper's authors, by its depth."),
-        "block": ("residual block", "The kind of residual block."),
-        "blocks": ("counts of four stages", "Blocks of each stage."),
-        "width": ("count", "Channels within the blocks of the first stage; 64 if left out."),
-        "stem": (
-            "flag",
-            "Begin with a 7x7 convolution of stride 2 and pooling; with a 3x3 one if left out.",
-        ),
-        "drop_path_rate": (
-            "share",
-            "Stochastic depth in training, of the last block; 0 if left out.",
-        ),
+        "block": "usual",
+        "blocks": "usual",
+        "width": "usual",
+        "stem": "usual",
+        "drop_path_rate": "usual",
     },
     "oneOf": [{"required": ["depth"]}, {"required": ["block", "blocks"]}],
 }

@@ -16,17 +16,12 @@ from vitscope.networks.building.families._parts import (
 from vitscope.networks.building.family import Family
 
 ARCH = {
-    "type": "object",
-    "additionalProperties": False,
     "properties": {
         "depth": ("depth of a ResNet", "A network of the paper, by its depth."),
-        "block": ("residual block", "The kind of residual block."),
-        "blocks": ("counts of four stages", "Blocks of each stage."),
-        "width": ("count", "Channels within the blocks of the first stage; 64 if left out."),
-        "stem": (
-            "flag",
-            "Begin with a 7x7 convolution of stride 2 and pooling; with a 3x3 one if left out.",
-        ),
+        "block": "usual",
+        "blocks": "usual",
+        "width": "usual",
+        "stem": "usual",
         "groups": (
             "count",
             "Groups of the 3x3 convolution of a bottleneck (ResNeXt: 32); 1 if left out.",
@@ -42,10 +37,7 @@ ARCH = {
             "description": "What weighs the result of a branch; nothing if left out.",
             "enum": ["se", "cbam"],
         },
-        "drop_path_rate": (
-            "share",
-            "Stochastic depth in training, of the last block; 0 if left out.",
-        ),
+        "drop_path_rate": "usual",
     },
     "oneOf": [{"required": ["depth"]}, {"required": ["block", "blocks"]}],
 }
@@ -100,7 +92,6 @@ class BasicBlock(Block):
         self.conv2 = nn.Sequential(*conv_bn(width, width, 3))
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return the feature map after the block."""
         return self.join(self.conv2(self.conv1(x)), x)
 
 
@@ -120,7 +111,6 @@ class Bottleneck(Block):
         self.conv3 = nn.Sequential(*conv_bn(inner, width * self.expansion, 1))
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return the feature map after the block."""
         return self.join(self.conv3(self.conv2(self.conv1(x))), x)
 
 
@@ -135,7 +125,6 @@ class Classifier(nn.Module):
         self.dense = nn.Linear(channels, num_classes) if num_classes else nn.Identity()
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return the logits."""
         out: Tensor = self.dense(x.mean((2, 3)))
         return out
 

@@ -3,8 +3,6 @@
 from vitscope.networks.building.families._timm import of_timm
 
 ARCH = {
-    "type": "object",
-    "additionalProperties": False,
     "properties": {
         "name": ("text", "One of timm's Swins, such as `swin_tiny_patch4_window7_224`."),
         "patch_size": ("count", "Side of a patch, in pixels."),

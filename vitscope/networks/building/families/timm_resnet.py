@@ -11,16 +11,11 @@ from vitscope.networks.building.family import Family
 from vitscope.networks.building.timm_import import import_timm
 
 ARCH = {
-    "type": "object",
-    "additionalProperties": False,
     "properties": {
         "name": ("text", "One of timm's ResNets, such as `resnet50`."),
         "block": ("residual block", "The kind of residual block."),
         "layers": ("counts of four stages", "Blocks of each stage."),
-        "drop_path_rate": (
-            "share",
-            "Stochastic depth in training, of the last block; 0 if left out.",
-        ),
+        "drop_path_rate": "usual",
     },
     "oneOf": [{"required": ["name"]}, {"required": ["block", "layers"]}],
 }

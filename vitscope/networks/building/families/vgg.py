@@ -9,8 +9,6 @@ from vitscope.image_size import ImageSize
 from vitscope.networks.building.family import Family
 
 ARCH = {
-    "type": "object",
-    "additionalProperties": False,
     "properties": {
         "depth": {
             "description": "A network of the paper's authors, by its depth.",
@@ -44,7 +42,6 @@ class Block(nn.Module):
         self.preactivation = preactivation
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return the feature map after the block."""
         out: Tensor = (
             self.conv(self.relu(self.bn(x)))
             if self.preactivation
@@ -63,7 +60,6 @@ class Classifier(nn.Module):
         self.relu, self.dropout = nn.ReLU(), nn.Dropout(0.5)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return the logits."""
         for dense in (self.dense1, self.dense2):
             x = self.dropout(self.relu(dense(x.flatten(1))))
         out: Tensor = self.dense3(x)

@@ -15,8 +15,6 @@ from vitscope.networks.building.local_attention import attend_locally
 from vitscope.networks.building.timm_import import import_timm
 
 ARCH = {
-    "type": "object",
-    "additionalProperties": False,
     "properties": {
         "name": ("text", "One of timm's ViTs or DeiTs, such as `vit_tiny_patch16_224`."),
         "patch_size": ("count", "Side of a patch, in pixels."),
@@ -25,10 +23,7 @@ ARCH = {
         "num_heads": ("count", "Heads of an MSA."),
         "mlp_ratio": ("ratio", "Hidden over outer width of the MLPs; 4 if left out."),
         "qkv_bias": ("flag", "Whether queries, keys and values have a bias; true if left out."),
-        "drop_path_rate": (
-            "share",
-            "Stochastic depth in training, of the last block; 0 if left out.",
-        ),
+        "drop_path_rate": "usual",
         "class_token": (
             "flag",
             (
