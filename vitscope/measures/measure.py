@@ -98,17 +98,17 @@ class Work:
     """What a part takes: forward passes of one image each, and what is in memory meanwhile.
 
     `batch` images are in memory at once, and of each `keeps`: what one layer needs, what lesions
-    use again, or all that one pass back needs, or two. `vectors` are copies of the weights, `holds`
-    are images whose maps at all cut points are in memory. `most` tells that the passes may be
-    fewer: they end when a result has converged.
+    use again, or all that one pass back needs, or two. `vectors` are copies of the weights. `most`
+    tells that the passes may be fewer: they end when a result has converged. `holds` are images
+    whose maps at all cut points are in memory.
     """
 
     passes: float
     batch: int
     keeps: Keeps = "pass"
     vectors: int = 0
-    holds: int = 0
     most: bool = False
+    holds: int = 0
 
 
 def passes(

@@ -8,10 +8,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.measures.fourier.diagonals import amplitudes, log_amplitudes, long_log_amplitudes
+from vitscope.measures.fourier.compute import Transforms
 from vitscope.measures.fourier.diagonal import HalfDiagonal, diagonal_steps
 from vitscope.measures.fourier.plane import LongDiagonal
 from vitscope.package_data import PUBLISHED_POINTS
@@ -117,3 +119,27 @@ def test_points_of_the_published_figure_are_as_many() -> None:
     for model, expected in sizes.items():
         counts = points[points["model"] == model].groupby("index").size()
         assert counts.tolist() == [diagonal_steps(size) for size in expected]
+
+
+SHAPES = [(3, 2, 8, 8), (2, 3, 7, 7), (2, 1, 1, 1), (2, 2, 6, 10), (2, 1, 9, 4)]
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_of_a_tensor_everything_is_the_same_in_double_precision(shape: tuple[int, ...]) -> None:
+    maps = np.random.default_rng(0).normal(100, 1, shape).astype(np.float32)
+    measure = Transforms(shape[1:], radial=True, edges=[0.25, 0.5])
+    found = measure(torch.from_numpy(maps)).numpy()
+    assert found.dtype == np.float64
+    # Single precision, of what all pixels add up to.
+    np.testing.assert_allclose(found, measure(maps), rtol=1e-5, atol=1e-6)
+    if shape[2] == shape[3]:
+        expected = log_amplitudes(maps.astype(np.float64))
+        np.testing.assert_allclose(found[:, : expected.shape[1]], expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize("size", [4, 7])
+def test_a_constant_tensor_has_nothing_but_frequency_zero(size: int) -> None:
+    found = HalfDiagonal(2, size).of_tensor(torch.full((1, 2, size, size), 7.1))
+    assert found[0, 0] == pytest.approx(np.log(7.1 * size**2), rel=1e-7)
+    np.testing.assert_array_equal(found[0, 1:], found[0, 1])
+    assert found[0, 1] == pytest.approx(np.log(1e-6), rel=1e-7)

@@ -98,14 +98,15 @@ class HalfDiagonal:
         return result
 
     def of_tensor(self, maps: "Tensor") -> "Tensor":
-        """Return the same of a tensor, wherever it lies."""
+        """Return the same of a tensor, wherever it lies, in double precision."""
         import torch
 
-        size, steps = maps.shape[-1], len(self._waves) // 2
-        waves = torch.from_numpy(self._waves[:steps] - 1j * self._waves[steps:]).to(maps.device)
-        # As exactly as above: what is left of a constant map is zero.
-        first = maps[:, :, :1, :1].float()
-        rows = torch.einsum("nchw,kw->nchk", (maps.float() - first).to(waves.dtype), waves)
+        size = maps.shape[-1]
+        turns = np.outer(np.arange(diagonal_steps(size)), np.arange(size)) / size
+        waves = torch.from_numpy(np.exp(-2j * np.pi * turns)).to(maps.device)
+        # Without it, what is left of a constant map is zero.
+        first = maps[:, :, :1, :1].double()
+        rows = torch.einsum("nchw,kw->nchk", (maps.double() - first).to(waves.dtype), waves)
         component = torch.einsum("nchk,kh->nck", rows, waves)
         component[:, :, 0] += size**2 * first[:, :, 0, 0]
-        return (component.abs() + float(FLOOR)).log().double().mean(1)
+        return (component.abs() + float(FLOOR)).log().mean(1)

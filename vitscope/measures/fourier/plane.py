@@ -52,11 +52,11 @@ class Plane:
 
         bands = (self._bands[:, None] == np.arange(len(BANDS))) * self._counts[:, None]
         of_bands = torch.from_numpy(bands / (self.pixels * max(1, self.pixels - 1)))
-        found = [power.double().mean(1) @ of_bands.to(power.device)]
+        found = [power.mean(1) @ of_bands.to(power.device)]
         if radial:
             rings = self._rings[:, None] == np.arange(len(self._in_ring))
             of_rings = torch.from_numpy(rings * self._counts[:, None] / self._in_ring)
-            amplitude = (power.sqrt() + float(FLOOR)).log().double().mean(1)
+            amplitude = (power.sqrt() + float(FLOOR)).log().mean(1)
             found.append(amplitude @ of_rings.to(power.device))
         return torch.cat(found, dim=1)
 
@@ -130,7 +130,7 @@ class LongDiagonal:
         """Return the same of a tensor, wherever it lies."""
         import torch
 
-        logs = (_power_of_tensor(maps).sqrt() + float(FLOOR)).log().double().mean(1)
+        logs = (_power_of_tensor(maps).sqrt() + float(FLOOR)).log().mean(1)
         share = torch.from_numpy(self._share).to(maps.device)
         return logs[:, self._before].lerp(logs[:, self._behind], share)
 
@@ -158,11 +158,11 @@ def _power(maps: Array) -> Array:
 
 
 def _power_of_tensor(maps: "Tensor") -> "Tensor":
-    """Return the same of each map of a tensor, (N, C, components)."""
+    """Return the same of each map of a tensor, (N, C, components), in double precision."""
     import torch
 
-    first = maps[:, :, :1, :1].float()
-    transform = torch.fft.rfft2(maps.float() - first).flatten(2)
+    first = maps[:, :, :1, :1].double()
+    transform = torch.fft.rfft2(maps.double() - first).flatten(2)
     transform[:, :, 0] += maps[0, 0].numel() * first[:, :, 0, 0]
     power: Tensor = transform.real.square() + transform.imag.square()
     return power
