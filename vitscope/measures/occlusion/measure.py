@@ -122,7 +122,10 @@ def refuse_grids(measure: Measure, study: "Study") -> None:
 MEASURE = Measure(
     needs="model",
     question="How networks classify",
-    figures={"occlusion": FigureKind(), "shuffling": FigureKind("shuffling")},
+    figures={
+        "occlusion": FigureKind(published=frozenset({"share", "accuracy"}), others=True),
+        "shuffling": FigureKind("shuffling"),
+    },
     settings=Settings,
     arguments=choose_patches,
     takes=passes_of(count_views),
