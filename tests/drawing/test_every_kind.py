@@ -42,6 +42,7 @@ PUBLISHED = {
     "attention_distance": ("clmim_moco.csv", "MoCo v3 ViT-B/16"),
     "attention_nmi": ("clmim_moco.csv", "MoCo v3 ViT-B/16"),
     "shape_texture": ("cue_conflict.csv", "ResNet-50"),
+    "occlusion": ("occlusion.csv", "ResNet-50"),
 }
 # Tables of maps over pictures, which text does not keep, and which column has the maps.
 MAPS = {"attention_rollout": "rollout", "attention_maps": "weights", "class_maps": "values"}

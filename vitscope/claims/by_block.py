@@ -11,7 +11,8 @@ from vitscope.claims.depth_bands import subsamples
 COUNTED = (
     "Blocks of one kind count: a block is in favour if the value after it is lower (or higher, as "
     "claimed) than the value before it. Blocks that subsample have a claim of their own and do "
-    "not count in the others."
+    "not count in the others. Where blocks normalize the sum of stream and branch, values are read "
+    "after that norm, unless `norms` of the model says before."
 )
 _BLOCKS = {
     "msa": "MSAs",

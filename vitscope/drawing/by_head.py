@@ -32,13 +32,14 @@ def plot(
     label: str,
     mean: str = "mean of heads",
     column: str = "",
-    uniform: str = "",
+    reference: str = "",
+    named: str = "attending to all alike",
 ) -> Figure:
     """Draw a column of the table of attention by normalized depth, one panel per model.
 
     `label` is what the column is called, `mean` what the legend calls its mean over heads, and
-    `column` what published points call it. `uniform` is the column that has the value of queries
-    that attend to all keys alike.
+    `column` what published points call it. `reference` is a column that is drawn beside the mean,
+    and `named` what the legend calls it.
     """
     panels = make_panels(len(members))
     measured = table[table[value].notna()]
@@ -46,9 +47,9 @@ def plot(
         means, theirs = panel.rows[panel.rows["head"].isna()], panel.theirs
         _draw_heads(panel, panel.rows[panel.rows["head"].notna()], value)
         _draw_mean(panel, means, value, mean)
-        if uniform:
-            panel.axes.plot(means["depth"], means[uniform], **REFERENCE, zorder=1)
-            panel.legend.add_line("attending to all alike", REFERENCE)
+        if reference:
+            panel.axes.plot(means["depth"], means[reference], **REFERENCE, zorder=1)
+            panel.legend.add_line(named, REFERENCE)
         if theirs:
             back = panel.behind(label.lower())
             # Published blocks stand where the measured attentions of the same numbers are.

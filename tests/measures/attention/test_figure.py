@@ -69,6 +69,17 @@ def test_heads_and_their_mean(kind: str, table: pd.DataFrame, drawn_from: Any) -
     assert {"head", named} <= {*legend_labels(figure)}
 
 
+def test_what_heads_let_through_is_drawn_with_its_bound(
+    table: pd.DataFrame, drawn_from: Any
+) -> None:
+    shown = table.rename(columns=lambda name: name.replace("nmi", "let_through"))
+    tables = {"attention_low_pass": shown.assign(bound=1 + shown["depth"])}
+    figure: Figure = drawn_from("attention_low_pass", tables, (VIT, SWIN))
+    (bound,) = (line for line in figure.axes[1].lines if line.is_dashed())
+    np.testing.assert_allclose(bound.get_ydata(), 1 + bound.get_xdata())
+    assert {"head", "mean of heads", "bound, mean of heads"} <= {*legend_labels(figure)}
+
+
 def test_distances_that_are_not_renormalized(table: pd.DataFrame, drawn_from: Any) -> None:
     figure: Figure = drawn_from(
         "attention_distance", {"attention": table}, (VIT, SWIN), renormalized=False

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tests.helpers.claims import blocks, count, verdicts
+from tests.helpers.claims import blocks, count, published, verdicts
 
 CHANGES = {"occlusion": "dropped", "shuffling": "shuffled"}
 
@@ -42,3 +42,10 @@ def test_nothing_that_is_kept_has_no_verdict():
     assert verdicts(count("occlusion", tables, ["resnet", "vit"])) == {
         ("msa_withstands_occlusion", "vit", "resnet"): (None, None, None)
     }
+
+
+def test_single_published_points_are_no_mean_over_all_shares():
+    theirs = published("occlusion", "occlusion.csv", {"vit": "DeiT-S", "resnet": "ResNet-50"})
+    (row,) = count("occlusion", EXAMPLES["occlusion"], ["vit", "resnet"], theirs).to_dict("records")
+    assert row["measured_value"] == pytest.approx(0.1)
+    assert pd.isna(row["published_value"])

@@ -6,6 +6,10 @@ import pytest
 
 from tests.helpers.drawing import RESNET, VIT
 from tests.helpers.shown import legend_labels
+from vitscope.claims.published import read_published
+from vitscope.drawing.looks import GRAY
+from vitscope.measures.registry import kinds
+from vitscope.package_data import PUBLISHED_POINTS
 
 GRIDS, SHARES = [2, 4, 14], [0.25, 0.5, 0.75]
 
@@ -55,3 +59,18 @@ def test_models_of_other_classes_have_a_line_of_chance_of_their_own(drawn_from):
     table = pd.concat([measured("vit", 0.9), measured("resnet", 0.8, chance=0.01)])
     (axes,) = drawn_from("occlusion", {"occlusion": table}, [RESNET, VIT], None).axes
     assert [line.get_ydata()[0] for line in axes.lines[-2:]] == [1, 10]
+
+
+def test_published_points_are_of_models_or_of_other_networks(drawn_from):
+    file, columns = PUBLISHED_POINTS / "occlusion.csv", kinds()["occlusion"].published
+    series = {"vit": "DeiT-S", "DeiT-B": "DeiT-B"}
+    published = read_published(file, columns, series)
+    figure = drawn_from("occlusion", {"occlusion": BOTH}, [RESNET, VIT], published)
+    (axes,) = figure.axes
+    _, vit, *_, of_vit, other = axes.lines
+    np.testing.assert_allclose(of_vit.get_xydata(), [[50, 70]])
+    np.testing.assert_allclose(other.get_xydata(), [[0, 81.7], [50, 75.5], [90, 37]])
+    assert (of_vit.get_color(), other.get_color()) == (vit.get_color(), GRAY)
+    assert {line.get_markerfacecolor() for line in (of_vit, other)} == {"white"}
+    named = ["DeiT-S (published)", "DeiT-B (published)"]
+    assert [label for label in legend_labels(figure) if "published" in label] == named

@@ -52,7 +52,7 @@ def plot_distance(
         label="Distance (pixels)",
         mean=f"mean of heads, {'' if renormalized else 'not '}renormalized",
         column="attention_distance_px",
-        uniform="distance_uniform" if renormalized else "",
+        reference="distance_uniform" if renormalized else "",
     )
 
 

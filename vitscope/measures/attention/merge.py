@@ -1,5 +1,8 @@
 """Numbers of attention: means over the images of all shards, of each head and of all heads."""
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 import pandas as pd
 
@@ -18,22 +21,30 @@ def merge(parts: Parts, resamples: int, seed: int) -> pd.DataFrame:
     tables = []
     for _, attention in rows.groupby("attention"):
         known = attention.iloc[0][_OF_ATTENTION]
-        # What attends behind the last cut point is shown with it.
-        point = points.iloc[min(known["index"], len(points) - 1)]
-        place = {name: point[name] for name in ("model", "index", "stage", "depth")}
-        tables.append(_of_heads(attention, resamples, seed).assign(**{**known, **place}))
+        place = place_of(points, known["index"])
+        tables.append(of_heads(attention, VALUES, resamples, seed).assign(**{**known, **place}))
     return pd.concat(tables, ignore_index=True)
 
 
-def _of_heads(rows: pd.DataFrame, resamples: int, seed: int) -> pd.DataFrame:
-    """Return a row for each head of an attention, and one for the mean of all."""
+def place_of(points: pd.DataFrame, index: int) -> dict[str, Any]:
+    """Return where attention before a cut point is; the cut points are in order."""
+    # What attends behind the last cut point is shown with it.
+    point = points.iloc[min(index, len(points) - 1)]
+    return {name: point[name] for name in ("model", "index", "stage", "depth")}
+
+
+def of_heads(rows: pd.DataFrame, names: Sequence[str], resamples: int, seed: int) -> pd.DataFrame:
+    """Return a row for each head of an attention, and one for the mean of all.
+
+    The columns of these names are averaged over images.
+    """
     heads = sorted(rows["head"].unique())
     columns: dict[str, object] = {
         "head": pd.array([*heads, None], dtype="Int32"),
         "heads": len(heads),
         "images": rows["image"].nunique(),
     }
-    for name in VALUES:
+    for name in names:
         values = rows.pivot(index="image", columns="head", values=name).sort_index()
         each = np.ascontiguousarray(values.assign(mean=values.mean(axis=1)), np.float64)
         columns[name] = each.mean(axis=0)

@@ -42,7 +42,8 @@ _MEANINGS = {
 VALUES = tuple(_MEANINGS)
 
 
-def _with_interval(name: str, meaning: str) -> Columns:
+def with_interval(name: str, meaning: str) -> Columns:
+    """Return the columns of a mean over images and of its interval."""
     return {
         name: ("float64", meaning),
         f"{name}_low": ("float64", f"lower end of the 95 % bootstrap interval of {name}"),
@@ -64,7 +65,7 @@ TABLE = Table(
         **{
             column: kind
             for name, meaning in _MEANINGS.items()
-            for column, kind in _with_interval(name, meaning).items()
+            for column, kind in with_interval(name, meaning).items()
         },
     },
 )

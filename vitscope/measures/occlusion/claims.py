@@ -38,6 +38,11 @@ def _measured(rows: pd.DataFrame, _blocks: pd.DataFrame) -> pd.DataFrame:
     )
 
 
+def _published(_points: pd.DataFrame) -> pd.DataFrame:
+    """Return no points: of a few shares, no mean over all is known."""
+    return pd.DataFrame(columns=["measure", "value"])
+
+
 _claim = partial(
     Claim,
     source="Naseer et al. 2021",
@@ -58,6 +63,7 @@ CLAIMS = {
             ),
         ),
         _measured,
+        _published,
     ),
     "shuffling": Evidence(
         "occlusion",

@@ -1,18 +1,22 @@
 """Accuracy while patches of images are dropped, or shuffled."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from itertools import cycle
 
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator
 
+from vitscope.claims.published import Published
 from vitscope.drawing.figure import Member
-from vitscope.drawing.looks import REFERENCE
+from vitscope.drawing.looks import DOTTED, GRAY, REFERENCE, Look, looks_of
 from vitscope.drawing.panels import Panels, make_panels
 
 # Inches.
 _HEIGHT = 2.4
+# Of published networks, one after another.
+_MARKERS = "osD^v<>"
 
 
 def _draw(
@@ -33,10 +37,23 @@ def _draw(
     return panels, axes
 
 
-def plot(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
-    """Draw the accuracy by the share of the patches that are dropped."""
+def plot(
+    table: pd.DataFrame,
+    members: Sequence[Member],
+    published: Mapping[str, Published] | None = None,
+) -> Figure:
+    """Draw the accuracy by the share of the patches that are dropped.
+
+    Published points of a model have its colour, and those of other networks are gray.
+    """
     table = table.assign(percent=100 * table["share"])
     panels, axes = _draw(table, members, "dropped", "percent")
+    colors = {m.model: look.color for m, look in zip(members, looks_of(members), strict=True)}
+    for (model, theirs), marker in zip((published or {}).items(), cycle(_MARKERS), strict=False):
+        style = Look(colors.get(model, GRAY), marker).hollow | DOTTED
+        points = 100 * theirs.points[["share", "accuracy"]]
+        axes.plot(points["share"], points["accuracy"], **style, clip_on=False, zorder=2.5)
+        panels.legend.add_line(f"{theirs.series} (published)", style)
     axes.set_xlim(0, 100)
     return panels.finish("Patches dropped (%)", "Accuracy (%)")
 

@@ -99,7 +99,10 @@ def refuse_grids(case: Case) -> None:
 MEASURE = Measure(
     needs="model",
     question="How networks classify",
-    figures={"occlusion": FigureKind(), "shuffling": FigureKind("shuffling")},
+    figures={
+        "occlusion": FigureKind(published=frozenset({"share", "accuracy"}), others=True),
+        "shuffling": FigureKind("shuffling"),
+    },
     settings=Settings,
     arguments=named(
         chosen=images_to_classify,
