@@ -6,7 +6,7 @@ import pytest
 from scipy.stats import bootstrap
 
 from vitscope.measures import intervals
-from vitscope.measures.intervals import accuracy_changes, bootstrap_means, interval
+from vitscope.measures.intervals import accuracy_changes, bootstrap_means, interval, interval_of
 
 VALUES = np.random.default_rng(3).gamma(2, 1, (200, 3))
 RESAMPLES = 20_000
@@ -51,6 +51,21 @@ def test_the_interval_is_that_of_scipy() -> None:
     ).confidence_interval
     error = VALUES.std(axis=0) / np.sqrt(200)
     assert (np.abs(ends - np.array(theirs)) < TOLERANCE * error).all()
+
+
+def test_the_interval_of_a_ratio_of_means_is_that_of_scipy() -> None:
+    ends = interval_of(lambda means: means[:, 0] / means[:, 1], VALUES, RESAMPLES, 0)
+    theirs = bootstrap(
+        (VALUES[:, 0], VALUES[:, 1]),
+        lambda a, b, axis: a.mean(axis) / b.mean(axis),
+        paired=True,
+        method="percentile",
+        n_resamples=RESAMPLES,
+        rng=1,
+    )
+    error = theirs.standard_error
+    assert (np.abs(ends - np.array(theirs.confidence_interval)) < TOLERANCE * error).all()
+    assert np.isnan(interval_of(lambda means: means[:, :2], VALUES[:1], 100, 0)).all()
 
 
 def test_a_single_row_has_no_interval() -> None:

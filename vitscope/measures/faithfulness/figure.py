@@ -14,7 +14,8 @@ from vitscope.measures.class_maps.figure import METHODS
 def _draw(table: pd.DataFrame, members: Sequence[Member], change: str) -> Figure:
     """Draw a panel per model, and in it a curve for each method; one scale for all."""
     panels = make_panels(len(members))
-    shown = table[table["change"] == change].assign(percent=100 * table["share"])
+    shown = table[table["change"] == change]
+    shown = shown.assign(percent=100 * shown["share"])
     methods = [method for method in METHOD_STYLES if method in {*shown["method"]}]
     names = {**METHODS, "random": "random map"}
     for method in methods:
