@@ -1,9 +1,10 @@
 """What Snakemake has no public way for, each with its reason; and how a run begins and ends.
 
-tests/runs (test_refusals, test_failures, test_module) and tests/faults fail where one breaks.
+tests/runs (test_refusals, test_failures, test_rebuilds, test_module) and tests/faults fail where one breaks.
 """
 
 from snakemake.cli import get_argument_parser
+from snakemake.dag import DAG
 
 from scripts import _session as session
 
@@ -62,6 +63,38 @@ def refuse_wrong_targets():
         for wildcards in found:
             study, of_target = study_of(wildcards), names_of(wildcards)
             exit_on_user_error(targets.check_names, target, study, of_target)
+
+
+class Runs:
+    """Which jobs run because another does: those that it is more than an ancient input to."""
+
+    def __init__(self, depending):
+        self.depending = depending
+
+    def __getitem__(self, job):
+        files_of = self.depending[job].items()
+        return {other: files for other, files in files_of if not all(f.is_ancient for f in files)}
+
+
+def ask_jobs_behind_ancient_inputs(plan=DAG.update_needrun):
+    """Let Snakemake ask such jobs, too, whether anything has changed about them.
+
+    It asks no job behind one that runs, since that will run as well; but behind an ancient input it
+    will not, and what had changed about it waited for the next run. All that `bfs` is called for
+    while jobs are planned is to find which not to ask.
+    """
+
+    async def plan_asking(dag, *arguments, **options):
+        dag.bfs = lambda depending, job: DAG.bfs(dag, Runs(depending), job)
+        try:
+            await plan(dag, *arguments, **options)
+        finally:
+            vars(dag).pop("bfs", None)
+
+    DAG.update_needrun = plan_asking
+
+
+ask_jobs_behind_ancient_inputs()
 
 
 def start_alone():

@@ -45,9 +45,12 @@ def test_when_msas_begin_to_reduce_the_variance(tmp_path: Path, study: dict[str,
     for measure, column, counts in (
         ("feature_variance", "variance", [5, 3, 1, 0, 3, 4]),
         ("spatial_share", "share", [3, 7, 7, 7, 4, 3]),
+        ("fourier", "delta_log_amplitude", [5, 7, 7, 8, 5, 2]),
     ):
         parts = run.root / "results/real" / measure
         tables = [find_table(measure).read(parts / f"{moment}.parquet") for moment in moments]
+        # Of a spectrum, the highest frequency counts.
+        tables = [table.groupby("index").last() for table in tables]
         falls = [lowered(table["kind"], table[column]) for table in tables]
         assert [sum(each) for each in falls] == counts
     table = find_table("feature_variance").read(

@@ -80,3 +80,25 @@ def test_rows_are_the_means_of_kinds_of_layers(drawn_from) -> None:
         np.testing.assert_allclose(curve, np.c_[expected["magnitude"], at])
         for name, line in zip(("linear", "mean"), right.lines[2 * nth : 2 * nth + 2], strict=True):
             np.testing.assert_allclose(line.get_xydata(), np.c_[expected[name], at])
+
+
+def test_an_axis_of_means_ends_at_zero_where_none_is_negative(drawn_from) -> None:
+    traces = 10.0 ** (2 - 3 * TABLE["index"])
+    positive = TABLE.assign(trace=traces, gauss_newton_trace=traces)
+    tables = {"curvature": positive, "blocks": BLOCKS}
+    figure = drawn_from("curvature", tables, MEMBERS, {}, ("end",))
+    for axes in figure.axes[2:]:
+        assert -axes.yaxis.get_transform().linthresh < axes.get_ylim()[0] < 0
+
+
+def test_labels_of_both_signs_have_room(drawn_from) -> None:
+    traces = TABLE["part"].map({"stem": -20, "convolution": 200}).fillna(0.1)
+    both = TABLE.assign(trace=traces, gauss_newton_trace=traces.abs())
+    figure = drawn_from("curvature_by_layer", {"curvature": both}, MEMBERS, {}, ("end",))
+    figure.draw_without_rendering()
+    right = figure.axes[1]
+    ends = [label.get_window_extent().intervalx for label in right.get_xticklabels()]
+    shown = np.sort([each for each in ends if each[0] < each[1]], axis=0)
+    assert len(shown) > 3
+    assert (shown[1:, 0] > shown[:-1, 1]).all()
+    assert figure.legends[0].get_texts()[-1].get_text() == "95 % interval"

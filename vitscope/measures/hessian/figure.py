@@ -8,17 +8,24 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure, SubFigure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import FixedLocator, LogFormatterMathtext, MaxNLocator, NullFormatter
+from matplotlib.ticker import (
+    FixedLocator,
+    LogFormatterMathtext,
+    MaxNLocator,
+    NullFormatter,
+    SymmetricalLogLocator,
+)
 
 from vitscope.claims.published import Published
 from vitscope.drawing.axes import axis_behind, draw_interval_of
 from vitscope.drawing.figure import Member, rows_of
-from vitscope.drawing.legends import percent, published_label
+from vitscope.drawing.legends import INTERVAL, percent, published_label
 from vitscope.drawing.looks import (
     DASHED,
     DOTTED,
     FOOT_MARK,
     GRAY,
+    INTERVAL_WIDTH,
     RANGE_ALPHA,
     ZERO,
     Look,
@@ -281,6 +288,8 @@ def plot_hessian_density(table: pd.DataFrame, members: Sequence[Member]) -> Figu
 _SEED = 0
 # How far the points of models lie apart, of the height of a row, and that height in inches.
 _APART, _ROW = 0.5, 0.32
+# Of eight powers of ten below a panel, of both signs, this leaves every other one.
+_TICKS = 5
 
 
 def over_batches(rows: pd.DataFrame, values: pd.Series) -> pd.DataFrame:
@@ -339,12 +348,13 @@ def plot_curvature(table: pd.DataFrame, blocks: pd.DataFrame, members: Sequence[
             depth = points.set_index("index")["depth"].rolling(2, min_periods=1).mean()
             # The head lies behind the last state.
             drawn = _means_of(above.rows[above.rows["index"] < len(points)])
+            # Before anything is drawn: margins are found on the scale that there is then.
+            above.axes.set_yscale("log")
+            below.axes.set_yscale("symlog", linthresh=_linear_below(drawn["gauss_newton"]["mean"]))
             for panel, names in ((above, ["magnitude"]), (below, ["gauss_newton", "mean"])):
                 panel.draw_bands(points)
                 _draw_blocks(panel, depth, {name: drawn[name] for name in names})
-            above.axes.set_yscale("log")
             below.axes.axhline(0, **ZERO, zorder=0.5)
-            below.axes.set_yscale("symlog", linthresh=_linear_below(drawn["gauss_newton"]["mean"]))
             if len(snapshots) > 1:
                 above.axes.set_title(f"{member.label}, {snapshot}")
         upper.label("", _LARGEST)
@@ -378,9 +388,15 @@ def plot_curvature_by_layer(table: pd.DataFrame, members: Sequence[Member]) -> F
             draw_interval_of(right, at, ends["gauss_newton"], look.hollow)
             draw_interval_of(right, at, ends["mean"], look.line)
     panels.legend.add_marker(f"open: {_LABELS['gauss_newton']}", looks_of(members)[0].hollow, GRAY)
+    if rows["batch"].nunique() > 1:
+        panels.legend.add_line(INTERVAL, {"color": GRAY, "linewidth": INTERVAL_WIDTH})
     left.set_xscale("log")
     means = rows["gauss_newton_trace"] / rows["parameters"]
-    right.set_xscale("symlog", linthresh=_linear_below(means))
+    linear = _linear_below(means)
+    powers = SymmetricalLogLocator(base=10, linthresh=linear)
+    powers.set_params(numticks=_TICKS)
+    right.set_xscale("symlog", linthresh=linear)
+    right.xaxis.set_major_locator(powers)
     right.axvline(0, **ZERO, zorder=0.5)
     panels.label("", "")
     left.set_xlabel(_LARGEST)
