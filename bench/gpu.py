@@ -317,6 +317,9 @@ def main() -> None:
     asked = parser.parse_args()
     if not asked.trial and not torch.cuda.is_available():
         sys.exit("bench-gpu: there is no CUDA device here: run it on a machine that has one.")
+    if asked.trial:
+        # Several would wait for each other where others are at work.
+        torch.set_num_threads(1)
     device = pick_device("auto" if asked.trial else "cuda")
     sizes = SMALL if asked.trial else FULL
     name = torch.cuda.get_device_name(device) if device.type == "cuda" else "the processor"
