@@ -16,6 +16,8 @@ from vitscope.data.split import Split
 from vitscope.errors import VitscopeError
 from vitscope.files.tensors import TensorFile
 from vitscope.files.whole import sha256_of
+from vitscope.jobs import train_model
+from vitscope.jobs.job import Resources
 from vitscope.networks.building.family import find_family
 from vitscope.studies.loading import BUNDLED_STUDIES, load_study
 from vitscope.training import compiling
@@ -183,6 +185,26 @@ def test_a_batch_too_large_for_the_memory_is_no_failure_of_the_compiler(
     compile_as(monkeypatch, torch.OutOfMemoryError("out of memory"))
     with pytest.raises(torch.OutOfMemoryError), compiled_in(RECIPE | ALWAYS, Counting(), []):
         pass
+
+
+@pytest.mark.parametrize("own", [None, "elsewhere"])
+def test_a_job_keeps_what_torch_makes_beside_all_trainings(
+    monkeypatch: pytest.MonkeyPatch, splits: tuple[Split, Split], tmp_path: Path, own: str | None
+) -> None:
+    given: dict[str, Any] = {}
+    monkeypatch.setattr("vitscope.training.loop.train", lambda *_, **named: given.update(named))
+    if own:
+        monkeypatch.setenv(CACHE, own)
+    network = {"family": "resnet", "arch": NETWORKS["resnet"], "classes": 10, "image_size": 32}
+    place = tmp_path / "training" / "net"
+    place.mkdir(parents=True)
+    train_model.run(
+        dict(zip(("train", "test"), splits, strict=True)),
+        {"epochs": str(place / "epochs"), "end": str(place / "end.safetensors")},
+        {"recipe": RECIPE, "device": "cpu", "network": network | {"mean": MEAN, "std": STD}},
+        Resources(),
+    )
+    assert given["compiler_cache"] == (None if own else tmp_path / "training" / ".compiled")
 
 
 @pytest.mark.nightly
