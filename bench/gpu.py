@@ -8,6 +8,7 @@ import argparse
 import sys
 import tempfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from time import perf_counter
 from typing import Any, NamedTuple
@@ -17,6 +18,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from bench.images import noise
 from bench.rows import Row, as_table
 from bench.run import GPU, TARGET, machine, measured_before, page, split_at
 from bench.training import recipe_with
@@ -27,8 +29,11 @@ from vitscope.networks.building.family import find_family
 from vitscope.networks.finding.blocks import list_blocks
 from vitscope.networks.running.device import pick_device
 from vitscope.networks.running.latents import extract
+from vitscope.networks.running.recording import own_stream
 from vitscope.studies.loading import BUNDLED_STUDIES, load_study
 from vitscope.training.augmented import Augmented
+from vitscope.training.batches import Batches, workers_for
+from vitscope.training.compiling import compiled
 from vitscope.training.steps import Steps, optimizer_of
 
 MODELS = ("vit_ti", "resnet_50")
@@ -126,18 +131,47 @@ def _products(device: torch.device, sizes: Sizes) -> float:
 
 
 def measure_machine(name: str, device: torch.device, sizes: Sizes, folder: Path) -> list[Row]:
-    """Say that a network runs there at all, and how fast."""
+    """Say that a network runs there at all, and how fast, in either order of channels."""
     model, _ = _network(name)
-    inputs = _inputs(sizes)
-    seconds = _seconds(device, lambda: _forward(model.to(device), inputs, device))
-    detail = f"float32, batches of {sizes.batch}{_peak(device)}"
-    return [Row(f"{name}: forward pass", sizes.images / seconds, "images/s", None, detail)]
+    rows = []
+    for layout in (torch.contiguous_format, torch.channels_last):
+        model.to(device, memory_format=layout)  # type: ignore[call-overload]
+        inputs = [each.to(memory_format=layout) for each in _inputs(sizes)]
+        seconds = _seconds(device, partial(_forward, model, inputs, device))
+        what = f"{name}: forward pass" + ", channels last" * (layout == torch.channels_last)
+        detail = f"float32, batches of {sizes.batch}{_peak(device)}"
+        rows.append(Row(what, sizes.images / seconds, "images/s", None, detail))
+    return rows
+
+
+def measure_batches(name: str, device: torch.device, sizes: Sizes, folder: Path) -> list[Row]:
+    """Measure how fast batches come, that processes begin and the device finishes."""
+    recipe, workers = recipe_with(batch_size=sizes.batch), workers_for(device)
+    count = sizes.batch * sizes.steps
+    drawn = Batches(noise(folder / "noise", 10, count), recipe, 0, [0.5] * 3, [0.25] * 3)
+
+    def bring() -> None:
+        for _ in drawn.ahead(0, 1, workers, device):
+            pass
+
+    seconds = _seconds(device, bring)
+    detail = f"{workers} processes, RandAugment, erasing and mixing"
+    return [Row(f"{name}: batches", count / seconds, "images/s", None, detail)]
 
 
 def measure_training(name: str, device: torch.device, sizes: Sizes, folder: Path) -> list[Row]:
     """Measure a step of training over what its operations take at the rate of large products."""
+    return [_measure_step(name, device, sizes, "never")]
+
+
+def measure_compiled(name: str, device: torch.device, sizes: Sizes, folder: Path) -> list[Row]:
+    """Measure the same compiled, which takes minutes: not on the processor, for a trial."""
+    return [_measure_step(name, device, sizes, "always")] if device.type == "cuda" else []
+
+
+def _measure_step(name: str, device: torch.device, sizes: Sizes, compiling: str) -> Row:
     model, settings = _network(name)
-    recipe = recipe_with(batch_size=sizes.batch, bfloat16=True)
+    recipe = recipe_with(batch_size=sizes.batch, bfloat16=True, compile=compiling)
     model.to(device, memory_format=torch.channels_last).train()  # type: ignore[call-overload]
     steps = Steps(model, optimizer_of(model, recipe), recipe)
     images = torch.randn(sizes.batch, 3, SIDE, SIDE)
@@ -147,11 +181,23 @@ def measure_training(name: str, device: torch.device, sizes: Sizes, folder: Path
         for _ in range(sizes.steps):
             steps.take(images, targets, 1e-3)
 
-    seconds = _seconds(device, train) / sizes.steps
+    begun = perf_counter()
+    with compiled(
+        model,
+        recipe,
+        images[:1].to(device),
+        classes=settings["classes"],
+        images=0,
+        cache=None,
+        say=lambda text: None,
+    ):
+        until = perf_counter() - begun
+        seconds = _seconds(device, train) / sizes.steps
     rate, operations = _products(device, sizes), 3 * sizes.batch * _operations(name)
     detail = f"{1e3 * seconds:.2f} ms for {sizes.batch} images, {rate:.3g} multiply-adds a second"
-    over = seconds * rate / operations
-    return [Row(f"{name}: a step over its operations", over, "", TRAINING, detail + _peak(device))]
+    detail += f", {until:.0f} s to compile" * (compiling == "always") + _peak(device)
+    what = f"{name}: a step over its operations" + ", compiled" * (compiling == "always")
+    return Row(what, seconds * rate / operations, "", TRAINING, detail)
 
 
 def measure_extraction(name: str, device: torch.device, sizes: Sizes, folder: Path) -> list[Row]:
@@ -247,9 +293,11 @@ def measure_hessian(name: str, device: torch.device, sizes: Sizes, folder: Path)
 PARTS = {
     "machine": measure_machine,
     "training": measure_training,
+    "batches": measure_batches,
     "extraction": measure_extraction,
     "landscape": measure_landscape,
     "hessian": measure_hessian,
+    "compiled": measure_compiled,
 }
 
 
@@ -269,6 +317,9 @@ def main() -> None:
     asked = parser.parse_args()
     if not asked.trial and not torch.cuda.is_available():
         sys.exit("bench-gpu: there is no CUDA device here: run it on a machine that has one.")
+    if asked.trial:
+        # Several would wait for each other where others are at work.
+        torch.set_num_threads(1)
     device = pick_device("auto" if asked.trial else "cuda")
     sizes = SMALL if asked.trial else FULL
     name = torch.cuda.get_device_name(device) if device.type == "cuda" else "the processor"
@@ -277,7 +328,8 @@ def main() -> None:
         rows = []
         with tempfile.TemporaryDirectory() as place:
             for model in MODELS:
-                rows += PARTS[part](model, device, sizes, Path(place))
+                with own_stream(device):
+                    rows += PARTS[part](model, device, sizes, Path(place))
         body = "\n".join([where, "", *as_table(rows)])
         print(f"{part}\n{body}", flush=True)
         if not asked.trial:

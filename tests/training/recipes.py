@@ -20,6 +20,7 @@ RECIPE: dict[str, Any] = {
     "clip_gradient": 1.0,
     "sam": None,
     "bfloat16": True,
+    "compile": "auto",
     "snapshot_dtype": "float32",
     "images": None,
     "seed": 0,

@@ -63,8 +63,55 @@ def test_batches_are_the_same_from_any_number_of_processes_and_any_epoch_on(
     assert not torch.equal(other.draw(0, 0)[0], here[0][0])
 
 
+CPU = torch.device("cpu")
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_device_finishes_the_batches_that_the_processor_begins(
+    split: Split, workers: int
+) -> None:
+    """Without chance in the second half they are those of the processor; here it is the device."""
+    recipe = RECIPE | {"erasing": 0.0, "mixup": 0.0, "cutmix": 0.0, "batch_size": 45}
+    drawn = Batches(split, recipe, 7, MEAN, STD)
+    whole = list(drawn.ahead(0, 3, 0))
+    assert same(list(drawn.ahead(0, 3, workers, CPU)), whole)
+    assert same(list(drawn.ahead(2, 3, workers, CPU)), whole[8:])
+    pixels, _ = drawn.begin(0, 0)
+    assert (pixels.dtype, pixels.shape) == (torch.uint8, (45, 32, 32, 3))
+
+
+def test_chance_on_a_device_is_of_the_seed_the_epoch_and_the_step(split: Split) -> None:
+    recipe = PLAIN | {"erasing": 0.5, "batch_size": 45, "shift": 2, "flip": True}
+    drawn = Batches(split, recipe, 7, MEAN, STD)
+    whole, found = list(drawn.ahead(0, 3, 0)), list(drawn.ahead(0, 3, 0, CPU))
+    assert same(list(drawn.ahead(1, 3, 2, CPU)), found[4:])
+    shares, alike = [], []
+    for (images, targets), (theirs, their_targets) in zip(found, whole, strict=True):
+        # The first half has the same chance: what neither erased is the same, in other places.
+        assert torch.equal(targets, their_targets)
+        alike.append(float((images == theirs).float().mean()))
+        clean = Batches(split, recipe | {"erasing": 0.0}, 7, MEAN, STD).draw(
+            *divmod(len(shares), 4)
+        )
+        erased = (images != clean[0]).flatten(1).any(1)
+        shares.append(float(erased.float().mean()))
+    assert len(set(shares)) > 3
+    # Of 540 images half, within four standard deviations.
+    assert np.mean(shares) == pytest.approx(0.5, abs=4 * 0.5 / 540**0.5)
+    # Rectangles of a third of an image at most, in half of the images, and in two draws.
+    assert 0.6 < np.mean(alike) < 0.97
+    mixing_too = Batches(split, recipe | {"mixup": 0.8, "mixing_probability": 1.0}, 7, MEAN, STD)
+    shown = [targets.amax(1) for _, targets in mixing_too.ahead(0, 1, 0, CPU)]
+    # Each batch has a share of its own; the last of an odd number is not mixed.
+    assert len({round(float(largest[0]), 5) for largest in shown}) == 4
+    assert all(float(largest[-1]) == pytest.approx(0.91) for largest in shown)
+
+
+@pytest.mark.parametrize("device", [None, CPU])
 @pytest.mark.parametrize("workers", [0, 1])
-def test_damage_is_told_in_one_sentence_by_any_process(tmp_path: Path, workers: int) -> None:
+def test_damage_is_told_in_one_sentence_by_any_process(
+    tmp_path: Path, workers: int, device: torch.device | None
+) -> None:
     path = tmp_path / "train"
     built(path, GENERATED, "train", images=60, seed=0)
     drawn = Batches(Split(path), PLAIN | {"batch_size": 60}, 0, MEAN, STD)
@@ -74,7 +121,7 @@ def test_damage_is_told_in_one_sentence_by_any_process(tmp_path: Path, workers: 
         file.seek(-1, 1)
         file.write(bytes([byte[0] ^ 1]))
     with pytest.raises(VitscopeError, match=r"damaged: image \d+ is not what was written; delete"):
-        next(drawn.ahead(0, 1, workers))
+        next(drawn.ahead(0, 1, workers, device))
 
 
 @pytest.mark.parametrize(("border", "mode"), [("reflection", "reflect"), ("black", "constant")])
@@ -216,3 +263,16 @@ def test_a_process_augments_where_the_network_leaves_it_a_core() -> None:
     finally:
         torch.set_num_threads(before)
     assert workers == [0, int(cores > 1)]
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="processes are not forked here")
+@pytest.mark.parametrize(
+    ("cores", "threads", "workers"),
+    [(16, 1, 8), (16, 4, 3), (16, 16, 8), (4, 1, 3), (4, 8, 3), (1, 1, 0)],
+)
+def test_jobs_for_a_gpu_share_cores_by_their_threads(
+    monkeypatch: pytest.MonkeyPatch, cores: int, threads: int, workers: int
+) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda process: set(range(cores)))
+    monkeypatch.setattr(torch, "get_num_threads", lambda: threads)
+    assert workers_for(torch.device("cuda")) == workers

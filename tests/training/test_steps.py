@@ -1,10 +1,12 @@
-"""Steps of training on a CPU; tests/gpu compares recorded ones with them."""
+"""Steps of training, also recorded; tests/gpu has the same with CUDA graphs."""
 
 import pytest
 import torch
 from torch import nn
 
+from tests.helpers.recording import record_here
 from tests.training.recipes import RECIPE
+from vitscope.networks.running.recording import WARM_UP
 from vitscope.training.steps import Steps, optimizer_of
 
 PLAIN = RECIPE | {"bfloat16": False}
@@ -43,3 +45,20 @@ def test_a_step_is_that_of_adamw_with_the_gradient_clipped() -> None:
         )
     for mine, its in zip(ours.parameters(), theirs.parameters(), strict=True):
         torch.testing.assert_close(mine, its, rtol=1e-5, atol=1e-7)
+
+
+def test_recorded_steps_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    def trained() -> tuple[list[float], nn.Module]:
+        model, losses = network(), []
+        steps = Steps(model, optimizer_of(model, PLAIN), PLAIN)
+        for batch in batches(WARM_UP + 3):
+            losses.append(float(steps.take(*batch, 0.01)[0]))
+        return losses, model
+
+    expected, theirs = trained()
+    replays = record_here(monkeypatch)
+    losses, ours = trained()
+    assert replays == [3]
+    assert losses == expected
+    for mine, its in zip(ours.parameters(), theirs.parameters(), strict=True):
+        assert torch.equal(mine, its)

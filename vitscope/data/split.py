@@ -139,8 +139,15 @@ def normalize(images: npt.NDArray[Any], mean: Sequence[float], std: Sequence[flo
     """
     import torch
 
-    scaled = torch.tensor(np.array(images)).float()
-    if images.dtype == np.uint8:
-        scaled.div_(255)
     center, spread = (torch.tensor(value).view(-1, 1, 1) for value in (mean, std))
+    return standardize(torch.tensor(np.array(images)), center, spread)
+
+
+def standardize(images: "Tensor", center: "Tensor", spread: "Tensor") -> "Tensor":
+    """Normalize a tensor of images, on any device: in place if they are float32."""
+    import torch
+
+    scaled = images.float()
+    if images.dtype == torch.uint8:
+        scaled.div_(255)
     return scaled.sub_(center).div_(spread)

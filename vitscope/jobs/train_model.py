@@ -1,6 +1,7 @@
 """Train a model of a study, or a step of a build-up; go on where that was broken off."""
 
 import json
+import os
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 PASSES, PASSES_UPHILL = 3, 6
 # Megabytes of the process that augments, which counts what it shares with the one that trains.
 AUGMENTING_MB = 520
+# A folder of what torch.compile has made.
+COMPILED = ".compiled"
 
 
 def _values(study: Study, names: Names) -> Values:
@@ -54,6 +57,8 @@ JOB = Job(
 
 def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
     """Train the network; a folder without snapshots is an output, too."""
+    # Asked before torch is imported, which sets it to what it takes by default.
+    own_cache = os.environ.get("TORCHINDUCTOR_CACHE_DIR")
     from vitscope.buildup.proposal import network_to_try
     from vitscope.jobs.opening import open_device, open_images
     from vitscope.networks.building.family import build_network
@@ -63,6 +68,7 @@ def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> 
     network = values.get("network") or network_to_try(inputs["tried"], values["where"])
     recipe, mean, std = values["recipe"], network["mean"], network["std"]
     Path(outputs["epochs"]).mkdir(exist_ok=True)
+    place = Path(outputs["end"]).parent
     with seeded(recipe["seed"]):
         model = build_network(network)
     train(
@@ -71,11 +77,13 @@ def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> 
         open_images(inputs["test"]),
         recipe,
         recipe["seed"],
-        Path(outputs["end"]).parent,
+        place,
         mean=mean,
         std=std,
         made_of={"network": json.dumps(network, sort_keys=True)},
         say=resources.say_of_it,
         # A run that is killed now would lose the rest.
         keep_unfinished=True,
+        # Beside all trainings of the study, which can use it.
+        compiler_cache=None if own_cache else place.parent / COMPILED,
     )

@@ -494,6 +494,11 @@ class Recipe:
         exclusiveMinimum=0,
     )
     bfloat16: bool = setting(True, "Train under bfloat16 autocast.")
+    compile: Literal["auto", "always", "never"] = setting(
+        "auto",
+        "Compile the network by `torch.compile`; `auto` does it on a GPU, where the training is "
+        "longer than what compiling takes.",
+    )
     trajectory: bool = setting(
         False,
         "Record the learning trajectory, for which the weights of all epochs are kept on disk "

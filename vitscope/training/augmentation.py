@@ -1,6 +1,8 @@
 """What training does to a batch of images: crop, shift, flip, RandAugment, jitter, erase, mix.
 
-All of it draws from the global generators, as timm does: the caller seeds them.
+It is in two halves: first what is done to pixels, by the processor; then what is done to normalized
+images, where they are. All of it draws from the global generators, as timm does: the caller seeds
+them.
 """
 
 from collections.abc import Callable, Sequence
@@ -11,16 +13,20 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from vitscope.data.split import standardize
 from vitscope.errors import VitscopeError
 from vitscope.files.pictures import as_picture, as_pixels
 from vitscope.networks.building.timm_import import import_timm
 from vitscope.training.recipe import Recipe
 
 Pixels = npt.NDArray[np.uint8]
+CPU = torch.device("cpu")
 # Those of a batch, (H, W, C), perhaps of several sizes.
 Images = Sequence[Pixels] | Pixels
 Augment = Callable[[Pixels], Pixels]
 Mix = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
+# What becomes of pixels, (N, H, W, C), and labels: images, (N, C, H, W), and soft targets.
+Finish = Mix
 
 
 def augmentation(
@@ -110,6 +116,20 @@ def _reflect(places: npt.NDArray[np.int64], size: int) -> npt.NDArray[np.int64]:
     return last - np.abs(last - places % max(1, 2 * last))
 
 
+def finishing(
+    recipe: Recipe, classes: int, mean: Sequence[float], std: Sequence[float], device: torch.device
+) -> Finish:
+    """Return the second half, for batches on a device: normalize, erase, mix."""
+    erase, mix = erasing(recipe, device), mixing(recipe, classes)
+    center, spread = (torch.tensor(each, device=device).view(-1, 1, 1) for each in (mean, std))
+
+    def finish(pixels: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+        images = standardize(pixels.permute(0, 3, 1, 2), center, spread)
+        return mix(erase(images), labels)
+
+    return finish
+
+
 def mixing(recipe: Recipe, classes: int) -> Mix:
     """Return what blends the images of a batch, in place, and makes targets of their labels.
 
@@ -139,12 +159,12 @@ def mixing(recipe: Recipe, classes: int) -> Mix:
     return mix
 
 
-def erasing(recipe: Recipe) -> Callable[[Tensor], Tensor]:
+def erasing(recipe: Recipe, device: torch.device = CPU) -> Callable[[Tensor], Tensor]:
     """Return what fills a random rectangle of some normalized images with noise or zeros."""
     share = recipe["erasing"]
     if not share:
         return lambda images: images
     erase: Callable[[Tensor], Tensor] = import_timm("timm.data.random_erasing").RandomErasing(
-        share, mode="pixel" if recipe["erased"] == "noise" else "const", device="cpu"
+        share, mode="pixel" if recipe["erased"] == "noise" else "const", device=device
     )
     return erase

@@ -1,8 +1,10 @@
 """The batches of a training: each is drawn by its own seed, here or in other processes."""
 
 import os
-from collections.abc import Iterator
-from functools import lru_cache
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache, partial
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -10,18 +12,22 @@ import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
-from vitscope.data.split import Split, normalize
+from vitscope.data.split import Split
 from vitscope.errors import VitscopeError
-from vitscope.training.augmentation import Images, augmentation, erasing, mixing
+from vitscope.training.augmentation import CPU, Images, augmentation, finishing
 from vitscope.training.recipe import Recipe, training_rows
 from vitscope.training.seeding import seeded
 
 Batch = tuple[Tensor, Tensor]
 # The number of an epoch and of a step in it, both from 0.
 Step = tuple[int, int]
+# The key of random numbers, behind that of the step, where a device does the second half.
+SECOND_HALF = 1
+# So many steps may be under way on a device when the next batch is brought.
+UNDER_WAY = 2
 
 
-class Batches(Dataset[Batch | VitscopeError]):
+class Batches:
     """Normalized images and their soft targets, by epoch and step.
 
     A batch depends on the seed, its epoch and its step, and on nothing that was drawn before. What
@@ -33,10 +39,10 @@ class Batches(Dataset[Batch | VitscopeError]):
     ) -> None:
         self._split, self._rows = split, training_rows(split, recipe)
         self._batch_size, self._seed = int(recipe["batch_size"]), seed
-        self._mean, self._std = mean, std
         self._augment = augmentation(recipe, mean, split.shape[1:])
-        self._erase, self._crops = erasing(recipe), recipe["crop"] is not None
-        self._mix = mixing(recipe, len(split.classes))
+        self._crops = recipe["crop"] is not None
+        self._finishing = partial(finishing, recipe, len(split.classes), mean, std)
+        self._finish = self._finishing(CPU)
         self._order = lru_cache(maxsize=1)(self._drawn_order)
 
     @property
@@ -46,12 +52,19 @@ class Batches(Dataset[Batch | VitscopeError]):
 
     def draw(self, epoch: int, step: int) -> Batch:
         """Return a batch."""
+        with seeded(self._seed, epoch, step):
+            return self._finish(*self._begin(epoch, step))
+
+    def begin(self, epoch: int, step: int) -> Batch:
+        """Return what the processor does for a batch that a device finishes: pixels and labels."""
+        with seeded(self._seed, epoch, step):
+            return self._begin(epoch, step)
+
+    def _begin(self, epoch: int, step: int) -> Batch:
         first = step * self._batch_size
         chosen = self._order(epoch)[first : first + self._batch_size]
-        with seeded(self._seed, epoch, step):
-            augmented = self._augment(self._open(chosen)).transpose(0, 3, 1, 2)
-            images = self._erase(normalize(augmented, self._mean, self._std))
-            return self._mix(images, torch.tensor(self._split.labels[chosen]))
+        pixels = self._augment(self._open(chosen))
+        return torch.tensor(pixels), torch.tensor(self._split.labels[chosen])
 
     def _open(self, rows: npt.NDArray[np.int64]) -> Images:
         """Return images, (H, W, C), whole where parts are cut out of them."""
@@ -64,33 +77,80 @@ class Batches(Dataset[Batch | VitscopeError]):
             order: npt.NDArray[np.int64] = torch.randperm(len(self._rows)).numpy()
         return self._rows[order]
 
-    def __getitem__(self, step: Step) -> Batch | VitscopeError:
-        """Return a batch, or the error: one that another process raises loses its form."""
-        try:
-            return self.draw(*step)
-        except VitscopeError as error:
-            return error
-
-    def ahead(self, first: int, last: int, workers: int) -> Iterator[Batch]:
+    def ahead(
+        self, first: int, last: int, workers: int, device: torch.device | None = None
+    ) -> Iterator[Batch]:
         """Yield the batches of epochs `first` to `last`, without it, drawn by other processes.
 
         These are ahead of who takes the batches. Without workers each is drawn when it is taken.
+        A `device` has the pixels copied to it and does the second half, with random numbers of its
+        own: they are other batches than those that the processor finishes.
         """
         steps = [(epoch, step) for epoch in range(first, last) for step in range(self.steps)]
-        loader = DataLoader(
-            self,
-            batch_size=None,
-            sampler=steps,
-            num_workers=workers,
-            # Spawned ones would import the script of the job, which trains.
-            multiprocessing_context="fork" if workers else None,
-            # The loader draws a seed that is not used, and not from the generator of the network.
-            generator=torch.Generator(),
-        )
-        for batch in loader:
-            if isinstance(batch, VitscopeError):
-                raise batch
+        if device is None:
+            return _drawn_by(workers, self.draw, steps)
+        begun = _drawn_by(workers, self.begin, steps, pinned=device.type == "cuda")
+        return self._finished_on(device, steps, begun)
+
+    def _finished_on(
+        self, device: torch.device, steps: Sequence[Step], begun: Iterator[Batch]
+    ) -> Iterator[Batch]:
+        """Yield batches that a device copies and finishes while it takes the step before."""
+        finish, streams = self._finishing(device), torch.get_device_module(device)
+        aside, under_way = streams.Stream(), deque[tuple[Any, Batch]]()
+        for step, (pixels, labels) in zip(steps, begun, strict=True):
+            with streams.stream(aside), seeded(self._seed, *step, SECOND_HALF):
+                batch = finish(
+                    pixels.to(device, non_blocking=True), labels.to(device, non_blocking=True)
+                )
+            streams.current_stream().wait_stream(aside)
             yield batch
+            # A batch is kept until the step that reads it is done: its memory is of the stream
+            # aside, which would write over it. That also bounds how much is kept.
+            done = streams.Event()
+            done.record(streams.current_stream())
+            under_way.append((done, batch))
+            if len(under_way) == UNDER_WAY:
+                done, batch = under_way.popleft()
+                done.synchronize()
+
+
+class _Steps(Dataset[Batch | VitscopeError]):
+    """Batches by their step, or the error: one that another process raises loses its form."""
+
+    def __init__(self, draw: Callable[[int, int], Batch]) -> None:
+        self._draw = draw
+
+    def __getitem__(self, step: Step) -> Batch | VitscopeError:
+        try:
+            return self._draw(*step)
+        except VitscopeError as error:
+            return error
+
+
+def _drawn_by(
+    workers: int,
+    draw: Callable[[int, int], Batch],
+    steps: Sequence[Step],
+    pinned: bool = False,
+) -> Iterator[Batch]:
+    """Yield the batches of steps, in their order, drawn by so many processes or none."""
+    loader = DataLoader(
+        _Steps(draw),
+        batch_size=None,
+        sampler=steps,
+        num_workers=workers,
+        # Only from such memory a GPU copies while it computes.
+        pin_memory=pinned,
+        # Spawned ones would import the script of the job, which trains.
+        multiprocessing_context="fork" if workers else None,
+        # The loader draws a seed that is not used, and not from the generator of the network.
+        generator=torch.Generator(),
+    )
+    for batch in loader:
+        if isinstance(batch, VitscopeError):
+            raise batch
+        yield batch
 
 
 def workers_for(device: torch.device) -> int:
@@ -98,7 +158,10 @@ def workers_for(device: torch.device) -> int:
     if not hasattr(os, "sched_getaffinity"):
         # Where processes are not forked safely.
         return 0
-    on_cpu = device.type == "cpu"
-    # Without a core of its own, another process would hold up the threads that train.
-    spare = len(os.sched_getaffinity(0)) - (torch.get_num_threads() if on_cpu else 1)
-    return max(0, min(spare, 1 if on_cpu else 8))
+    cores, threads = len(os.sched_getaffinity(0)), torch.get_num_threads()
+    if device.type == "cpu":
+        # Without a core of its own, another process would hold up the threads that train.
+        return int(cores > threads)
+    # A job of several threads has as many cores, so that several jobs share those of the machine.
+    share = min(cores, threads) if threads > 1 else cores
+    return min(share - 1, 8)

@@ -15,8 +15,10 @@ from vitscope.data.split import Split
 from vitscope.errors import VitscopeError
 from vitscope.networks.building.plain_attention import plain_attention
 from vitscope.networks.checkpoints.weights_file import sha256_of
+from vitscope.networks.running.recording import own_stream
 from vitscope.progress import Say, say_on_stderr
 from vitscope.training.batches import Batch, Batches, workers_for
+from vitscope.training.compiling import compiled, eagerly
 from vitscope.training.events import Events
 from vitscope.training.recipe import Recipe, check
 from vitscope.training.seeding import seeded
@@ -35,9 +37,10 @@ def evaluate(
     labels = torch.tensor(split.labels)
     logits = []
     model.eval()
-    for batch in split.batches(range(len(split)), EVALUATION_BATCH, mean, std):
-        with torch.autocast(device.type, torch.bfloat16, enabled=bfloat16):
-            logits.append(model(batch.to(device)).float().cpu())
+    with eagerly(model):
+        for batch in split.batches(range(len(split)), EVALUATION_BATCH, mean, std):
+            with torch.autocast(device.type, torch.bfloat16, enabled=bfloat16):
+                logits.append(model(batch.to(device)).float().cpu())
     whole = torch.cat(logits)
     return {
         "test_loss": float(functional.cross_entropy(whole.double(), labels)),
@@ -59,6 +62,7 @@ def train(
     say: Say = say_on_stderr,
     workers: int | None = None,
     keep_unfinished: bool = False,
+    compiler_cache: Path | None = None,
 ) -> list[Row]:
     """Train a model, write its snapshots and its history to `directory`, and return the history.
 
@@ -69,6 +73,7 @@ def train(
     A training that was broken off goes on after its last whole epoch, if all that it depends on is
     the same: recipe, seed, images, first weights, and what `made_of` says, such as the network. The
     folder that it needs for that is removed at the end, or left for callers who may lose the rest.
+    If the network is compiled, torch keeps what it made in `compiler_cache`.
     """
     check(recipe, train_split, test_split)
     facts = {
@@ -81,16 +86,29 @@ def train(
     }
     model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     optimizer = optimizer_of(model, recipe)
+    device = next(model.parameters()).device
+    on_cpu = device.type == "cpu"
     drawn = Batches(train_split, recipe, seed, mean, std)
-    if workers is None:
-        workers = workers_for(next(model.parameters()).device)
+    workers = workers_for(device) if workers is None else workers
     at_work = Unfinished(directory, model, optimizer, recipe, facts)
     at_work.begin(say)
-    steps = Steps(model, optimizer, recipe)
-    on_cpu = next(model.parameters()).device.type == "cpu"
-    events = Events(directory, at_work.done)
-    with plain_attention(model) if on_cpu else nullcontext(), events:
-        batches = drawn.ahead(at_work.done, recipe["epochs"], workers)
+    steps = Steps(model, optimizer, recipe, say)
+    compiling = compiled(
+        model,
+        recipe,
+        torch.zeros(1, *train_split.shape, device=device),
+        classes=len(train_split.classes),
+        images=drawn.steps * recipe["batch_size"] * recipe["epochs"],
+        cache=compiler_cache,
+        say=say,
+    )
+    with (
+        Events(directory, at_work.done) as events,
+        plain_attention(model) if on_cpu else nullcontext(),
+        own_stream(device),
+        compiling,
+    ):
+        batches = drawn.ahead(at_work.done, recipe["epochs"], workers, None if on_cpu else device)
         while at_work.done < recipe["epochs"]:
             at_work.keep_snapshots()
             # What the network draws is of a step that no batch has.

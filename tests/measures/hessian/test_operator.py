@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from tests.helpers.recording import record_here
 from tests.measures.hessian.networks import (
     DECAY,
     Dropping,
@@ -18,7 +19,13 @@ from tests.measures.hessian.networks import (
     tiny,
 )
 from vitscope.errors import VitscopeError
-from vitscope.measures.hessian.operator import Hessian, of_model, require_deterministic
+from vitscope.measures.hessian.operator import (
+    Hessian,
+    gauss_newton_of_model,
+    of_model,
+    require_deterministic,
+)
+from vitscope.networks.running.recording import WARM_UP
 
 
 def matrix_of(apply: Callable[[Tensor], Tensor], size: int, dtype: torch.dtype) -> np.ndarray:
@@ -51,6 +58,26 @@ def test_networks_have_the_exact_hessian(name: str) -> None:
     scale = np.abs(expected).max()
     product = matrix_of(operator, operator.size, torch.float64)
     np.testing.assert_allclose(product, expected, atol=1e-13 * scale)
+
+
+@every_tiny
+def test_recorded_products_are_the_same(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """Of all parameters, of the last ones alone, and of the Gauss-Newton part."""
+    model, images, targets = tiny(name)
+    whole = of_model(model, images, targets, DECAY)
+    last = range(len(whole.sizes) // 2, len(whole.sizes))
+    for operator in (
+        whole,
+        whole.within(last),
+        gauss_newton_of_model(model, images, targets, DECAY),
+    ):
+        vectors = torch.randn(WARM_UP + 3, operator.size).double()
+        expected = [operator(vector) for vector in vectors]
+        with monkeypatch.context() as patch:
+            replays = record_here(patch)
+            found = [operator(vector) for vector in vectors]
+        assert replays == [3]
+        assert all(map(torch.equal, found, expected))
 
 
 class Lopsided(torch.autograd.Function):

@@ -17,11 +17,13 @@ from torch import Tensor, nn
 
 from tests.helpers import networks
 from tests.helpers.augmented import augmented
+from tests.helpers.recording import record_here
 from tests.helpers.studies import mini, mini_with
 from vitscope.errors import VitscopeError
 from vitscope.jobs.tables import find_table
 from vitscope.measures import registry
 from vitscope.measures.given import OnLoss
+from vitscope.measures.landscape import compute
 from vitscope.measures.landscape.compute import (
     FAST_BFLOAT16,
     coordinates,
@@ -34,6 +36,7 @@ from vitscope.measures.landscape.compute import (
 )
 from vitscope.measures.scores import scores_of
 from vitscope.networks.running.predictions import predict
+from vitscope.networks.running.recording import WARM_UP
 from vitscope.studies.loading import load_study
 from vitscope.training.augmented import Augmented
 
@@ -284,6 +287,27 @@ def test_bfloat16_is_near_and_never_uses_the_weights_of_another_point(images: Au
     np.testing.assert_array_equal(pd.concat(alone)["nll"], fast["nll"])
     assert set(fast["precision"]) == {"bfloat16"}
     assert set(exact["precision"]) == {"float32"}
+
+
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+@pytest.mark.parametrize("name", ["resnet", "vit"])
+def test_a_recording_serves_all_points(
+    monkeypatch: pytest.MonkeyPatch, name: str, precision: str, images: Augmented
+) -> None:
+    model, _ = networks.mini(name)
+    points = grid(3, 1.0)[:4]
+    expected = losses_at(model, images, points, precision=precision, **SETTINGS)
+    replays, read, rows = record_here(monkeypatch), [], Augmented.rows
+    monkeypatch.setattr(Augmented, "rows", lambda *asked: read.append(asked) or rows(*asked))
+    found = losses_at(model, images, points, precision=precision, **SETTINGS)
+    pd.testing.assert_frame_equal(found, expected, check_exact=True)
+    # Of 40 images, batches of 16 and the last one of 8.
+    assert replays == [2 * 4 - WARM_UP, 4 - WARM_UP]
+    # Images are read once for all points, after one for its size, or for each where they are many.
+    assert len(read) == 1 + 3
+    monkeypatch.setattr(compute, "KEPT_BYTES", 0)
+    losses_at(model, images, points, precision=precision, **SETTINGS)
+    assert len(read) == 2 * 1 + 3 + 3 * len(points)
 
 
 def test_auto_is_bfloat16_where_the_processor_has_it(monkeypatch: pytest.MonkeyPatch) -> None:

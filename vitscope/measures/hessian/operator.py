@@ -2,7 +2,9 @@
 
 The graph of the gradient is built once for each batch, and each product is one backward pass
 through it. That was measured to be faster than forward-mode derivatives of the gradient, which
-compute the loss again for every vector, and than multiplying with several vectors at once.
+compute the loss again for every vector, and than multiplying with several vectors at once. On a GPU
+this pass is recorded, in a block of `own_stream` in which the graph was built as well. It cannot be
+compiled: what `torch.compile` makes has no second derivative.
 """
 
 from abc import ABC, abstractmethod
@@ -22,7 +24,8 @@ from vitscope.errors import VitscopeError
 from vitscope.measures.hessian.lanczos import Start
 from vitscope.networks.building.plain_attention import plain_attention
 from vitscope.networks.building.timm_import import import_timm
-from vitscope.progress import Progress, Say
+from vitscope.networks.running.recording import Recording, own_stream
+from vitscope.progress import Progress, Say, say_on_stderr
 from vitscope.training.augmented import Augmented
 
 # How far two evaluations of the same product may differ, as a multiple of the rounding error.
@@ -46,6 +49,7 @@ class Curvature(ABC):
         # constant, which cannot be differentiated: it adds nothing to a product.
         self._curved = [index for index, part in enumerate(gradient) if part.requires_grad]
         self._gradient = [gradient[index] for index in self._curved]
+        self._recording = Recording(lambda text: say_on_stderr(f"a product of the Hessian {text}"))
         self._decay = torch.cat(
             [
                 p.detach().new_full((p.numel(),), each)
@@ -81,7 +85,16 @@ class Curvature(ABC):
         return Start(self.size, seed, self._decay)
 
     def __call__(self, vector: Tensor) -> Tensor:
-        """Return the product with a vector."""
+        """Return the product with a vector, which a GPU records: it does the same each time."""
+        (product,) = self._recording.run(self._product, vector)
+        if not torch.linalg.vector_norm(product).isfinite():
+            raise VitscopeError(
+                "The Hessian of the loss has values that are not finite: check the checkpoint of "
+                "the model."
+            )
+        return product
+
+    def _product(self, vector: Tensor) -> tuple[Tensor]:
         parts = [
             part.view_as(parameter)
             for part, parameter in zip(
@@ -89,13 +102,7 @@ class Curvature(ABC):
             )
         ]
         product = torch.cat([part.reshape(-1) for part in self.multiply(parts)])
-        product = product.addcmul_(self._decay, vector)
-        if not torch.linalg.vector_norm(product).isfinite():
-            raise VitscopeError(
-                "The Hessian of the loss has values that are not finite: check the checkpoint of "
-                "the model."
-            )
-        return product
+        return (product.addcmul_(self._decay, vector),)
 
     def _derivative(
         self, of: Sequence[Tensor], by: Sequence[Tensor], vectors: Sequence[Tensor]
@@ -294,10 +301,11 @@ def over_batches(
 ) -> pd.DataFrame:
     """Return what `measure` makes of the Hessian on each batch, after checking the Hessian."""
     checked = min(CHECKED, loss.batch_size)
-    require_deterministic(lambda: loss.hessian(batches[0], checked))
     progress = Progress(len(batches), "batches", say)
     tables = []
-    for batch in batches:
-        tables.append(measure(batch, loss.hessian(batch)))
-        progress.advance()
+    with own_stream(next(loss.model.to(loss.device).parameters()).device):
+        require_deterministic(lambda: loss.hessian(batches[0], checked))
+        for batch in batches:
+            tables.append(measure(batch, loss.hessian(batch)))
+            progress.advance()
     return pd.concat(tables, ignore_index=True)

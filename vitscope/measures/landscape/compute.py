@@ -4,8 +4,9 @@ The directions are normalized by filter (Li et al. 2018), as the authors do it. 
 weight decay term and is of augmented images, as in training.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from hashlib import sha256
 from math import isfinite
 from typing import Any
@@ -20,6 +21,7 @@ from vitscope.measures.given import OnLoss
 from vitscope.measures.landscape.table import TABLE
 from vitscope.measures.scores import scores_of
 from vitscope.networks.running.predictions import scores_of_images
+from vitscope.networks.running.recording import Recording, is_recorded, own_stream
 from vitscope.progress import Progress, Say
 from vitscope.training.augmented import Augmented
 
@@ -30,6 +32,8 @@ EPSILON = 1e-7
 FAST_BFLOAT16 = ("amx_bf16", "avx512_bf16", "sve_bf16")
 # Convolutions in bfloat16 are faster where channels come last.
 LAYOUTS = {"float32": torch.contiguous_format, "bfloat16": torch.channels_last}
+# Images that take no more than this stay on a GPU over all points.
+KEPT_BYTES = 2**30
 
 Point = tuple[float, float]
 
@@ -119,25 +123,49 @@ def _scored(logits: Tensor, targets: Tensor) -> dict[str, Tensor]:
     return scores_of_images(logits, targets.argmax(1)) | {"loss": loss}
 
 
+class Images:
+    """Augmented images in batches, as a network takes them at every point of a landscape."""
+
+    def __init__(
+        self, images: Augmented, batch_size: int, device: torch.device, precision: str
+    ) -> None:
+        self._images, self._batch_size = images, batch_size
+        self._device, self._layout = device, LAYOUTS[precision]
+        size = (
+            sum(part.numel() for part in images.rows(0, 1)) * len(images) * torch.float32.itemsize
+        )
+        # On the processor they are mapped into memory, where they are as near.
+        stay = is_recorded(device) and size <= KEPT_BYTES
+        self._kept = list(self._copied()) if stay else None
+
+    def __iter__(self) -> Iterator[tuple[Tensor, Tensor]]:
+        """Yield batches on the device, each with its targets, which stay on the processor."""
+        yield from self._copied() if self._kept is None else self._kept
+
+    def _copied(self) -> Iterator[tuple[Tensor, Tensor]]:
+        for images, targets in self._images.batches(self._batch_size):
+            yield images.to(self._device, memory_format=self._layout), targets
+
+
 def scores(
-    model: nn.Module, images: Augmented, batch_size: int, device: torch.device, precision: str
+    forward: Callable[[Tensor], Tensor], images: Iterable[tuple[Tensor, Tensor]]
 ) -> dict[str, float]:
     """Return the loss of the images, as `nll`, and their other scores, in one pass.
 
     If any logit is not finite, only `nll` is returned, and it is NaN.
     """
-    scored = []
-    # Autocast caches the weights that it converts: it must end before the weights move again.
-    autocast = torch.autocast(device.type, torch.bfloat16, enabled=precision == "bfloat16")
-    with torch.inference_mode(), autocast:
-        for batch, targets in images.batches(batch_size):
-            logits = model(batch.to(device, memory_format=LAYOUTS[precision])).float().cpu()
-            if not logits.isfinite().all():
-                return {"nll": np.nan}
-            scored.append(_scored(logits, targets))
+    logits, targets = [], []
+    for batch, wanted in images:
+        logits.append(forward(batch))
+        targets.append(wanted)
+    # A device is waited for once, not for each batch.
+    there = torch.split(torch.cat(logits).cpu(), [len(each) for each in targets])
+    if not all(each.isfinite().all() for each in there):
+        return {"nll": np.nan}
+    scored = [_scored(*pair) for pair in zip(there, targets, strict=True)]
     columns = {key: torch.cat([each[key] for each in scored]).numpy() for key in scored[0]}
     loss = float(columns.pop("loss").mean())
-    return scores_of(pd.DataFrame(columns), targets.shape[1]) | {"nll": loss}
+    return scores_of(pd.DataFrame(columns), targets[0].shape[1]) | {"nll": loss}
 
 
 def losses_at(
@@ -159,11 +187,27 @@ def losses_at(
     device = device or torch.device("cpu")
     model = model.eval().to(device, memory_format=LAYOUTS[precision])  # type: ignore[call-overload]
     progress = Progress(len(points), "points", say)
-    rows = []
-    with plane(model, seed) as move:
+    # One recording serves all points: weights move where they are.
+    recording, rows = Recording(lambda text: say(f"the network {text}")), []
+    # What autocast converts it keeps until it ends, which must be before the weights move; and a
+    # recording must convert them itself.
+    autocast = partial(
+        torch.autocast,
+        device.type,
+        torch.bfloat16,
+        enabled=precision == "bfloat16",
+        cache_enabled=not is_recorded(device),
+    )
+
+    def work(batch: Tensor) -> tuple[Tensor]:
+        return (model(batch).float(),)
+
+    with plane(model, seed) as move, own_stream(device):
+        batches = Images(images, batch_size, device, precision)
         for x, y in points:
             move(x, y)
-            row = scores(model, images, batch_size, device, precision)
+            with torch.inference_mode(), autocast():
+                row = scores(lambda batch: recording.run(work, batch)[0], batches)
             if x == y == 0 and not isfinite(row["nll"]):
                 raise VitscopeError(
                     f"The loss of the {type(model).__name__} on augmented images is not finite at "

@@ -1,0 +1,116 @@
+"""Training with a network that `torch.compile` has compiled, where that pays, or as a recipe says.
+
+Forward and backward pass are then of few kernels, with the casts of autocast in them, and random
+numbers are drawn as without. It goes together with the recording of steps: torch makes no CUDA
+graphs of its own here.
+"""
+
+import os
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+from torch.utils.flop_counter import FlopCounterMode
+
+from vitscope.errors import VitscopeError
+from vitscope.networks.building.compiler import uncompiled
+from vitscope.progress import Say
+from vitscope.training.recipe import Recipe
+from vitscope.training.seeding import seeded
+from vitscope.training.steps import differentiate
+
+# So many multiply-adds of a whole training are worth four minutes of compiling. On an H100 a step
+# of 250 images takes ViT-Ti, of 1.67e9 multiply-adds an image, 34.8 ms, and compiled 19.1 ms: it
+# saves 15.7 ms of 3 * 250 * 1.67e9 = 1.25e12 multiply-adds, so four minutes of 1.9e16, which take
+# nine minutes. ResNet-50, which gains less, saves as much of 4.4e16.
+WORTH_COMPILING = 2e16
+CACHE = "TORCHINDUCTOR_CACHE_DIR"
+
+
+@contextmanager
+def compiled(
+    model: nn.Module,
+    recipe: Recipe,
+    image: Tensor,
+    *,
+    classes: int,
+    images: int,
+    cache: Path | None,
+    say: Say,
+) -> Iterator[None]:
+    """Compile a model in place for the block, if its recipe says so or its training is long.
+
+    It is trained on `images` images, all epochs together, such as `image`, of shape (1, C, H, W)
+    and on its device. By the folder `cache` a second training in another process starts sooner;
+    without one torch takes a folder of its own.
+    """
+    before = model._compiled_call_impl
+    try:
+        if is_wanted(model, recipe, image, images):
+            if cache is not None:
+                os.environ[CACHE] = str(cache.absolute())
+            _compile(model, recipe, image, classes, say)
+        yield
+    finally:
+        model._compiled_call_impl = before
+
+
+def eagerly(model: nn.Module) -> AbstractContextManager[None]:
+    """Run a model as it was before it was compiled in the block: nothing is compiled for that."""
+    return uncompiled() if model._compiled_call_impl is not None else nullcontext()
+
+
+def is_wanted(model: nn.Module, recipe: Recipe, image: Tensor, images: int) -> bool:
+    """Tell whether to compile: as the recipe says, or on a GPU if the training is long."""
+    if recipe["compile"] == "auto":
+        return image.device.type == "cuda" and is_long(model, recipe, image, images)
+    return bool(recipe["compile"] == "always")
+
+
+def is_long(model: nn.Module, recipe: Recipe, image: Tensor, images: int) -> bool:
+    """Tell whether compiling takes less than what it saves of a training."""
+    passes = 3 if recipe["sam"] is None else 6
+    return passes * images * operations_of(model, image) > WORTH_COMPILING
+
+
+def operations_of(model: nn.Module, image: Tensor) -> int:
+    """Return the multiply-adds of a forward pass of an image."""
+    model.eval()
+    with torch.no_grad(), uncompiled(), FlopCounterMode(display=False) as counter:
+        model(image)
+    # FLOPs are two for every multiply-add.
+    return int(counter.get_total_flops()) // 2
+
+
+def _compile(model: nn.Module, recipe: Recipe, image: Tensor, classes: int, say: Say) -> None:
+    say("compiling the network")
+    model.compile(dynamic=False, options={"fallback_random": True})
+    try:
+        _try(model, recipe, image, classes)
+    except torch.OutOfMemoryError:
+        raise
+    except (RuntimeError, ImportError, OSError) as error:
+        reason = str(error).partition("\n")[0]
+        if recipe["compile"] == "always":
+            raise VitscopeError(
+                f"training.compile is always, and torch.compile cannot compile the "
+                f"{type(model).__name__} on this machine ({reason}): set training.compile to auto "
+                f"or never."
+            ) from error
+        say(f"training uncompiled, since torch.compile fails here: {reason}")
+        model._compiled_call_impl = None
+
+
+def _try(model: nn.Module, recipe: Recipe, image: Tensor, classes: int) -> None:
+    """Pass a batch forward and back, which compiles, and leave no trace of it."""
+    images = image.repeat(recipe["batch_size"], 1, 1, 1).to(memory_format=torch.channels_last)
+    targets = image.new_full((len(images), classes), 1 / classes)
+    before = [buffer.clone() for buffer in model.buffers()]
+    model.train()
+    with seeded(recipe["seed"]):
+        differentiate(model, images, targets, recipe)
+    model.zero_grad()
+    for buffer, kept in zip(model.buffers(), before, strict=True):
+        buffer.copy_(kept)
