@@ -40,13 +40,13 @@ use rule extract_latents as extract_kept_latents with:
 
 
 rule measure_pass:
-    """One pass of a shard for all measures of feature maps: a folder with the part of each."""
+    """One pass of a shard for all measures of feature maps: a file with the part of each."""
     input:
         checkpoint=rules.convert_checkpoint.output.checkpoint,
         blocks=rules.list_blocks.output.blocks,
         images=split_for(lambda study: study.analysis.split),
     output:
-        parts=directory("<results>/{study}/passes/{model}/{part}"),
+        parts="<results>/{study}/passes/{model}/{part}.parquet",
     log:
         "<logs>/{study}/passes/{model}/{part}.log",
     benchmark:

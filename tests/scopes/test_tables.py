@@ -14,6 +14,7 @@ from tests.helpers.looking import Made, in_memory, of_the_loss
 from tests.runs.copies import EVERYTHING, TINY, Workflow
 from vitscope.drawing.saving import save, style
 from vitscope.errors import VitscopeError
+from vitscope.files.tables import PARTS
 from vitscope.package_data import STYLE
 from vitscope.scopes.looking import Scope
 from vitscope.studies.loading import load_study
@@ -107,7 +108,8 @@ def test_claims_are_counted_as_in_the_workflow(tiny: Made, scope: Scope) -> None
 def test_one_pass_measures_all_that_is_missing(tiny: Made) -> None:
     scope = tiny.looked_at("vit")
     assert len(scope.feature_variance) > 0
-    made = {path.stem for path in Path(scope._folder.name).glob("passes/vit/0/*.parquet")}
+    (path, *_) = Path(scope._folder.name).glob("passes/vit/*.parquet")
+    made = {*PARTS.read(path)["measure"]}
     assert {"feature_variance", "fourier", "cka"} <= made
 
 

@@ -56,6 +56,12 @@ class Table:
         self, frame: "pd.DataFrame", path: Path | str, metadata: Mapping[str, str] | None = None
     ) -> None:
         """Write a frame, whose columns must be exactly the documented ones."""
+        data = self.to_bytes(frame, metadata)
+        with atomic_path(path) as partial:
+            partial.write_bytes(data)
+
+    def to_bytes(self, frame: "pd.DataFrame", metadata: Mapping[str, str] | None = None) -> bytes:
+        """Return a frame as the file of it."""
         import pyarrow as pa
         import pyarrow.parquet as pq
 
@@ -68,12 +74,11 @@ class Table:
         facts = {**(metadata or {}), "table": self.name, SEALED: "crc32"}
         written = pa.BufferOutputStream()
         pq.write_table(table.replace_schema_metadata(facts), written)
-        with atomic_path(path) as partial:
-            partial.write_bytes(_add_seal(written.getvalue().to_pybytes()))
+        return _add_seal(written.getvalue().to_pybytes())
 
-    def read(self, path: Path | str) -> "pd.DataFrame":
-        """Read the table, checking its columns and types."""
-        with _open(path) as file:
+    def read(self, path: Path | str, data: bytes | None = None) -> "pd.DataFrame":
+        """Read the table, checking its columns and types; its file may be in memory as `data`."""
+        with _open(path, data) as file:
             table = file.read(use_threads=False)
         if table.schema.remove_metadata() != self.schema:
             raise VitscopeError(
@@ -87,6 +92,31 @@ class Table:
         import pandas as pd
 
         return pd.DataFrame(columns=list(self.columns))
+
+
+# Parts of several measures in one file, since they were measured in one pass.
+PARTS = Table(
+    "parts",
+    {
+        "measure": ("string", "the measure"),
+        "part": ("binary", "its part: the file of a table, sealed as any other"),
+    },
+)
+
+
+def has_part(path: Path, measure: str) -> bool:
+    """Tell whether there is a file of parts, and one of a measure in it."""
+    return path.is_file() and measure in set(PARTS.read(path)["measure"])
+
+
+def read_part(table: Table, path: Path | str, measure: str) -> "pd.DataFrame":
+    """Read the part of a measure, from its own file or from one of several measures."""
+    if read_metadata(path).get("table") != PARTS.name:
+        return table.read(path)
+    parts = PARTS.read(path).set_index("measure")["part"]
+    if measure not in parts:
+        raise VitscopeError(f"{path} has no part of {measure}: delete it and run again.")
+    return table.read(path, parts[measure])
 
 
 def _arrow_type(name: str) -> "pa.DataType":
@@ -118,12 +148,12 @@ def _seal_holds(data: bytes) -> bool | None:
 
 
 @contextmanager
-def _open(path: Path | str) -> "Iterator[pq.ParquetFile]":
+def _open(path: Path | str, data: bytes | None = None) -> "Iterator[pq.ParquetFile]":
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     try:
-        data = Path(path).read_bytes()
+        data = Path(path).read_bytes() if data is None else data
         holds = _seal_holds(data)
         if holds is not False:
             # From memory and in this thread: Arrow's own threads, when they read a file of Python,

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable
 from math import lcm
-from pathlib import Path
 
 from vitscope.jobs.extract_latents import latents_bytes, work_of_shard
 from vitscope.jobs.job import Files, Job, Names, Request, Resources, Study, Takes, Values
@@ -75,12 +74,12 @@ JOB = Job(
 
 
 def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
-    """Write the part of each measure, by its name, to a folder."""
+    """Write the part of each measure, all of them to one file."""
     from importlib import import_module
 
     import pandas as pd
 
-    from vitscope.files.tables import Table
+    from vitscope.files.tables import PARTS, Table
     from vitscope.jobs.opening import open_device, open_images, open_network, origin_of
     from vitscope.measures.given import OnLatents
     from vitscope.networks.running.held import HeldMaps, hold_shard
@@ -105,9 +104,7 @@ def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> 
         device=open_device(values["device"]),
         **values["pass"],
     )
-    folder = Path(outputs["parts"])
-    folder.mkdir(parents=True, exist_ok=True)
+    tables = {name: pd.concat(part, ignore_index=True) for name, part in parts.items()}
+    files = [Table(**measures[name]["columns"]).to_bytes(each) for name, each in tables.items()]
     origin = {"data_sha256": images.digest, **origin_of(inputs["checkpoint"])}
-    for name, part in parts.items():
-        table = Table(**measures[name]["columns"])
-        table.write(pd.concat(part, ignore_index=True), folder / f"{name}.parquet", origin)
+    PARTS.write(pd.DataFrame({"measure": [*tables], "part": files}), outputs["parts"], origin)

@@ -1,7 +1,5 @@
 """Merge the parts that were measured of a model, or of the two of a pair, to a table."""
 
-from pathlib import Path
-
 from vitscope.files.pairs import by_prefix
 from vitscope.jobs.job import Files, Job, Names, Resources, Study, Values
 from vitscope.measures import registry
@@ -31,29 +29,24 @@ def _values(study: Study, names: Names) -> Values:
 JOB = Job(values=_values)
 
 
-def file_of_part(part: Path, measure: str) -> Path:
-    """Return the file of a part: itself, or in a folder that has one of each measure."""
-    return part / f"{measure}.parquet" if part.is_dir() else part
-
-
 def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
     """Merge the parts; inputs of the other model of a pair have names that say so."""
+    from functools import partial
     from importlib import import_module
 
     import pandas as pd
 
-    from vitscope.files.tables import Table, read_metadata
+    from vitscope.files.tables import Table, read_metadata, read_part
     from vitscope.measures.given import Parts
     from vitscope.networks.finding.cut_point_columns import BLOCKS, CUT_POINT
 
-    part = Table(**values["part_columns"])
+    read = partial(read_part, Table(**values["part_columns"]), measure=values["measured"])
     measured: list[Parts] = []
     origin: dict[str, str] = {}
     for prefix, model in values["models"].items():
-        paths = [file_of_part(Path(part), values["measured"]) for part in inputs[f"{prefix}parts"]]
-        blocks = inputs.get(f"{prefix}blocks")
+        paths, blocks = inputs[f"{prefix}parts"], inputs.get(f"{prefix}blocks")
         cut_points = BLOCKS.read(blocks)[[*CUT_POINT]] if blocks else pd.DataFrame()
-        measured.append(Parts(model, map(part.read, paths), cut_points))
+        measured.append(Parts(model, map(read, paths), cut_points))
         # Parts may be of several snapshots, and each says of which.
         facts = [fact for path in paths for fact in read_metadata(path).items()]
         origin |= {f"{prefix}{key}": value for key, value in facts}

@@ -18,11 +18,11 @@ from torch import nn
 
 from vitscope.data.split import Split
 from vitscope.errors import VitscopeError, quoted
-from vitscope.files.tables import read_warnings
+from vitscope.files.tables import has_part, read_warnings
 from vitscope.jobs.export_latents import FORMATS
 from vitscope.jobs.job import Files, Names, Resources, find_work
 from vitscope.jobs.measure_pass import measured_in_pass
-from vitscope.jobs.merge import file_of_part, measure_of_parts
+from vitscope.jobs.merge import measure_of_parts
 from vitscope.measures import registry
 from vitscope.measures.attending import explain_none
 from vitscope.measures.measure import Measure
@@ -150,10 +150,10 @@ class Maker:
         """Return the files of the parts of a measure, which are made if they are not there."""
         numbers = range(measure.parts(self.study, self.model))
         if measure.needs == "latents":
-            folders = [self._folder / "passes" / self.model / str(number) for number in numbers]
-            if not all(file_of_part(each, measure.name).is_file() for each in folders):
-                self._measure_latents(self._with_it(measure), folders)
-            return folders
+            passes = [self.path("passes", number) for number in numbers]
+            if not all(has_part(path, measure.name) for path in passes):
+                self._measure_latents(self._with_it(measure), passes)
+            return passes
         snapshot = f"{END}/" if measure.needs == "loss" else ""
         paths = [self.path(measure.name, f"{snapshot}{number}") for number in numbers]
         missing = [number for number in numbers if not paths[number].is_file()]
@@ -237,14 +237,14 @@ class Maker:
         inputs = {"latents": shards, "blocks": self.make("blocks"), "images": self.images}
         self._run("export_latents", inputs, {"latents": path}, {"container": found})
 
-    def _measure_latents(self, measures: Sequence[Measure], folders: Sequence[Path]) -> None:
+    def _measure_latents(self, measures: Sequence[Measure], passes: Sequence[Path]) -> None:
         blocks = self.make("blocks")
         with self._running("feature maps", self.study.images(self.model)) as network:
             inputs = {"checkpoint": network, "blocks": blocks, "images": self.images}
-            for shard, folder in enumerate(folders):
+            for shard, path in enumerate(passes):
                 names = {"model": self.model, "part": str(shard)}
                 measured = measured_in_pass(self.study, names, measures)
-                self._run("measure_pass", inputs, {"parts": folder}, names, **measured)
+                self._run("measure_pass", inputs, {"parts": path}, names, **measured)
 
     def _measure_model(self, measure: Measure, number: int, path: Path) -> None:
         blocks = self.make("blocks")
