@@ -3,7 +3,12 @@
 from itertools import count
 
 from vitscope.buildup.proposal import read_proposal
-from vitscope.data.source_files import archive_needed, local_files, require_existing
+from vitscope.data.source_files import (
+    archive_needed,
+    local_files,
+    require_existing,
+    there_already,
+)
 from vitscope.files.pairs import by_prefix
 from vitscope.jobs import buildups
 from vitscope.jobs.augment_images import first_with_same_images
@@ -42,6 +47,9 @@ def source_files(wildcards):
         )
     if source["kind"] == "url":
         return [path_of(rules.fetch_image.output.file, wildcards)]
+    if PLAN and not there_already(source, wildcards.split):
+        # A plan may be made before there are images; it says so.
+        return []
     where = f"{study.path}: data.{wildcards.dataset}.source"
     return list(map(local, exit_on_user_error(local_files, where, source, wildcards.split)))
 

@@ -2,7 +2,7 @@
 
 import subprocess
 import sys
-from argparse import Namespace
+from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from types import ModuleType
 
@@ -56,6 +56,14 @@ def test_what_a_user_got_wrong_is_one_sentence() -> None:
     )
 
 
+@pytest.mark.parametrize("rate", ["0", "-1e13", "nan", "inf"])
+def test_a_rate_is_above_zero(rate: str) -> None:
+    parser = ArgumentParser()
+    plan.add_arguments(parser)
+    with pytest.raises(VitscopeError, match=r"--rate: found .*, allowed: a number above 0"):
+        plan.run(parser.parse_args([f"--rate={rate}"]))
+
+
 def test_a_study_is_a_file_or_a_name(tmp_path: Path) -> None:
     assert asked_for(None).targets == []
     assert asked_for("paper").targets == ["figures/paper/all"]
@@ -74,7 +82,7 @@ def test_without_snakemake_it_is_said_what_to_install(
 ) -> None:
     monkeypatch.setattr(workflow, "SNAKEMAKE", tmp_path / "snakemake")
     with pytest.raises(VitscopeError) as error:
-        command.run(Namespace(study="mini"))
+        command.run(Namespace(study="mini", rate=None))
     assert str(error.value) == (
         f"there is no Snakemake, which would be {tmp_path}/snakemake: install it by "
         f"pip install -e '.[workflow]' in {ROOT}."

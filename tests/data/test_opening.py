@@ -11,7 +11,7 @@ import pytest
 from tests.helpers.archives import tar_of
 from vitscope.data import sources
 from vitscope.data.archives import find_official
-from vitscope.data.opening import Declaration, declared, names, open_source
+from vitscope.data.opening import Declaration, count_images, declared, names, open_source
 from vitscope.data.sources import cifar100
 from vitscope.errors import VitscopeError
 from vitscope.files.whole import md5_of
@@ -47,6 +47,14 @@ def test_a_source_declares_what_its_module_holds(kind: str) -> None:
     if declaration.archive:
         facts = find_official(declaration.archive, {"kind": kind}, kind)
         assert facts.url.startswith("https://")
+
+
+def test_official_archives_have_as_many_images_as_they_declare() -> None:
+    for kind in ("cifar10", "cifar100"):
+        # As their authors say.
+        assert declared(kind).images == {"train": 50_000, "test": 10_000}
+    assert count_images({"kind": "cifar10"}, "test") == 10_000
+    assert count_images({"kind": "shapes32"}, "test") is None
 
 
 NEW = """

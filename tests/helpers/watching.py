@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 
@@ -19,7 +19,9 @@ def watched(folder: Path) -> Iterator[list[int]]:
 
     def watch() -> None:
         while not stopped.wait(0.005):
-            sizes.append(sum(map(size, folder.rglob("*"))))
+            # A folder in it may go while it is walked through.
+            with suppress(FileNotFoundError):
+                sizes.append(sum(map(size, folder.rglob("*"))))
 
     thread = threading.Thread(target=watch)
     thread.start()

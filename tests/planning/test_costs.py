@@ -177,6 +177,12 @@ def test_models_of_the_paper_have_the_time_that_they_take(name: str) -> None:
         assert LEAST * seconds <= asked <= MOST * (seconds + costs.START_WITH_TORCH) + 60, measure
 
 
+def test_a_shard_takes_as_long_as_was_measured() -> None:
+    """The passes, writing and the start: 17.3 seconds for 256 images, by docs/scale.md."""
+    asked = job(PAPER, "extract_latents", model="vit_ti", part="0")
+    assert costs.seconds(*asked) == pytest.approx(17.3 * 250 / 256, rel=0.15)
+
+
 def test_a_large_model_has_the_time_that_it_takes_on_paper() -> None:
     """ViT-B/16 on all of ImageNet's validation images: 9.8 hours, by docs/scale.md."""
     model = replace(PAPER.models["vit_tiny_imagenet"], arch={"name": "vit_base_patch16_224"})
@@ -184,6 +190,20 @@ def test_a_large_model_has_the_time_that_it_takes_on_paper() -> None:
     names, taken = {"model": "large", "split": "test"}, costs.count_network(study, "large")
     asking = ask("predict", study, names, network=taken, images=50_000)
     assert LEAST * 9.8 <= minutes(asking) / 60 <= MOST * 9.8
+
+
+def test_a_gpu_is_asked_for_by_its_own_speed() -> None:
+    names, taken = {"model": "vit_ti", "split": "test"}, network("paper", "vit_ti")
+    asking = {
+        device: ask(
+            "predict", replace(PAPER, device=device), names, network=taken, images=1_000_000
+        )
+        for device in costs.OPERATIONS_PER_SECOND
+    }
+    found = {device: minutes(each) - LEAST_MINUTES for device, each in asking.items()}
+    assert found["auto"] == found["cpu"]
+    speed = costs.OPERATIONS_PER_SECOND
+    assert found["cpu"] == pytest.approx(found["cuda"] * speed["cuda"] / speed["cpu"], rel=0.05)
 
 
 def imagenet(images: int | None) -> Study:

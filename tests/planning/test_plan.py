@@ -4,6 +4,7 @@ import re
 import subprocess
 import sys
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -23,6 +24,8 @@ from vitscope.planning.plan import (
     as_text,
     by_kind,
     costs_of,
+    say_what_is_missing,
+    time_by_rate,
 )
 from vitscope.settings.study import Study
 from vitscope.studies.loading import load_study
@@ -57,7 +60,7 @@ OF_VIT: Names = {"model": "vit", "part": "0", "snapshot": "end", "split": "test"
         ("measure_model", {"measure": "frequency_noise"}, 500 * 10),
         # Nine shares, the grids of 2, 4 and 8, five draws, and clean images.
         ("measure_model", {"measure": "occlusion"}, 2000 * 61),
-        # Fifteen corruptions, three severities, and clean images.
+        # Fifteen corruptions, two severities, and clean images.
         ("measure_model", {"measure": "robustness"}, 200 * 31),
         ("measure_model", {"measure": "fit"}, 1000),
         # Forward, and back from five cut points.
@@ -130,6 +133,9 @@ def test_bytes_are_those_of_the_settings(frozen: Study) -> None:
     assert written(latents, "extract_latents") == 256 * 25 * 64 * 48 * 4
     split = Request(frozen, {"dataset": "shapes32", "split": "test"})
     assert written(split, "build_split") == 2000 * 3 * 32**2
+    # Two severities of 200 images.
+    corrupted = replace(split, names={"dataset": "shapes32", "corruption": "fog"}, images=2000)
+    assert written(corrupted, "corrupt_images") == 2 * 200 * 3 * 32**2
     assert written(Request(frozen, {"table": "fit"}), "tabulate") is None
 
 
@@ -175,10 +181,52 @@ def test_where_seconds_come_from(frozen: Study) -> None:
     ]
     seconds = {"measure_model": 7.0}
     found = costs_of(frozen, jobs, lambda job: seconds.get(job.job), lambda _, model: 0.25)
+    kinds = ["measure_model fit", "predict", "tabulate", "measure_loss hessian"]
+    assert [cost.job for cost in found] == [*kinds, "measure_latents cka"]
     sources = ["earlier runs", "calibration", "defaults", "calibration, at most", "defaults"]
     assert [cost.source for cost in found] == sources
     assert found[0].seconds == 7
     assert found[1].seconds == pytest.approx(2000 * 0.25, rel=0.01)
+
+
+def test_a_plan_says_what_jobs_ask_for(frozen: Study) -> None:
+    jobs = [planned("extract_latents", **OF_VIT), planned("tabulate", table="fit")]
+    shard, table = costs_of(frozen, jobs, lambda job: None, lambda _, model: 0.25)
+    asked = find_job("extract_latents"), known(frozen, "extract_latents", **OF_VIT)
+    assert (shard.megabytes, shard.minutes) == (costs.megabytes(*asked), costs.minutes(*asked))
+    # It runs where Snakemake does.
+    assert (table.megabytes, table.minutes) == (0, 0)
+    both = by_kind([shard, replace(shard, megabytes=shard.megabytes + 1)])
+    assert [(row.megabytes, row.minutes) for row in both] == [(shard.megabytes + 1, shard.minutes)]
+
+
+def test_another_machine_is_planned_for_by_its_rate(frozen: Study) -> None:
+    job = planned("predict", **OF_VIT)
+    (cost,) = costs_of(frozen, [job], lambda job: None, partial(time_by_rate, 1e9))
+    operations = costs.count_network(frozen, "vit").operations
+    assert cost.seconds == costs.START_WITH_TORCH + 2000 * operations / 1e9
+
+
+def test_images_are_counted_where_a_study_does_not_say(frozen: Study, tmp_path: Path) -> None:
+    """Of an official archive that was not downloaded, or a folder; images may also come later."""
+    folder = tmp_path / "images" / "test"
+    data = replace(
+        frozen.data["shapes32"],
+        source={"kind": "folder", "path": str(folder)},
+        splits={"test": replace(frozen.data["shapes32"].splits["test"], images=None)},
+    )
+    study = replace(frozen, data={"shapes32": data})
+    building = planned("build_split", dataset="shapes32", split="test")
+    assert [*say_what_is_missing(study, [building])] == [
+        f"There are no images yet of data.shapes32: {folder} is not there."
+    ]
+    (folder / "one").mkdir(parents=True)
+    for name in ("a.png", "b.png", "c.txt"):
+        (folder / "one" / name).touch()
+    assert [*say_what_is_missing(study, [building])] == []
+    assert _request(find_job("predict"), study, OF_VIT).images == 2
+    archive = {"shapes32": replace(data, source={"kind": "cifar100"})}
+    assert _request(find_job("predict"), replace(study, data=archive), OF_VIT).images == 10_000
 
 
 def test_what_is_not_known_is_unknown(frozen: Study) -> None:
@@ -204,13 +252,13 @@ def test_costs_are_summed(frozen: Study) -> None:
         ("predict", 2, 30, 5),
         ("tabulate", 1, 0, 0),
     ]
-    text = as_text(frozen, sums, "Latents are kept.")
+    text = as_text(frozen, sums, ["Latents are kept."])
     assert "calibration, unknown" in text
     assert "Latents are kept." in text
     assert "not in the sum" in text
     assert "build-up" not in text
     deciding = [Cost("decide_step", None, None, 1, "defaults")]
-    assert "A build-up is decided step by step" in as_text(frozen, by_kind(deciding), "")
+    assert "A build-up is decided step by step" in as_text(frozen, by_kind(deciding), [])
     assert any(line.split()[:3] == ["all", "3", "30"] for line in text.splitlines())
 
 
@@ -220,7 +268,7 @@ def test_costs_are_summed(frozen: Study) -> None:
         "mini",
         *(
             pytest.param(each, marks=pytest.mark.nightly)
-            for each in ("cifar100", "paper", "probing")
+            for each in ("cifar100", "imagenet", "paper", "probing")
         ),
     ],
 )

@@ -8,6 +8,8 @@ import json
 import os
 import sys
 from argparse import ArgumentParser, Namespace
+from functools import partial
+from math import inf
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -19,6 +21,7 @@ from vitscope.commands.workflow import (
     refuse_without_workflow,
     snakemake,
 )
+from vitscope.errors import VitscopeError
 
 if TYPE_CHECKING:
     from vitscope.jobs.job import Names
@@ -33,28 +36,47 @@ def add_arguments(parser: ArgumentParser) -> None:
         metavar="TARGET",
         help="what to plan, as figures/paper/fig9.pdf; if left out, all of the study",
     )
+    parser.add_argument(
+        "--rate",
+        type=float,
+        metavar="R",
+        help="multiply-adds a second of the machine that is planned for, as 1e13; if left out, "
+        "networks are timed on this one",
+    )
 
 
 def run(arguments: Namespace) -> None:
     """Print the plan of every study that has jobs to run."""
     from vitscope.planning.kept_latents import COUNTED, say_what_is_kept
-    from vitscope.planning.plan import Planned, as_text, by_kind, costs_of
+    from vitscope.planning.plan import (
+        Planned,
+        as_text,
+        by_kind,
+        costs_of,
+        say_what_is_missing,
+        time_by_rate,
+        time_pass,
+    )
     from vitscope.studies.loading import find_studies
 
+    if arguments.rate is not None and not 0 < arguments.rate < inf:
+        raise VitscopeError(f"--rate: found {arguments.rate}, allowed: a number above 0, as 1e13.")
     refuse_without_workflow()
     asked = asked_for(arguments.study)
     studies = find_studies(asked.settings, "config/config.yaml")
     planned: dict[str, list[Planned]] = {}
-    for job in _jobs(asked, *(arguments.targets or asked.targets)):
+    for job in list_jobs(asked, *(arguments.targets or asked.targets)):
         planned.setdefault(job.study, []).append(job)
     if not planned:
         print("Nothing to be done.")
     # Jobs have one thread each; libraries read this when they are imported.
     os.environ |= {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+    rate = partial(time_by_rate, arguments.rate) if arguments.rate else time_pass
     for name, of_study in planned.items():
-        kinds = by_kind(costs_of(studies[name], of_study, earlier))
-        kept = say_what_is_kept(studies[name], studies.keep_latents_gb, COUNTED)
-        print(as_text(studies[name], kinds, kept))
+        study = studies[name]
+        kinds = by_kind(costs_of(study, of_study, earlier, rate))
+        latents = say_what_is_kept(study, studies.keep_latents_gb, COUNTED)
+        print(as_text(study, kinds, [latents, *say_what_is_missing(study, of_study)]))
 
 
 def _output_of(asked: Asked, *arguments: str, **options: Any) -> str:
@@ -65,7 +87,7 @@ def _output_of(asked: Asked, *arguments: str, **options: Any) -> str:
     return done.stdout
 
 
-def _jobs(asked: Asked, *targets: str) -> "list[Planned]":
+def list_jobs(asked: Asked, *targets: str) -> "list[Planned]":
     """Return the jobs that would run: a dry run notes them, and a summary says which are pending.
 
     A dry run asks about jobs that are done too, to know whether anything about them has changed.
@@ -73,9 +95,10 @@ def _jobs(asked: Asked, *targets: str) -> "list[Planned]":
     with TemporaryDirectory(prefix="vitscope-") as folder:
         notes = Path(folder) / "jobs"
         notes.touch()
-        _output_of(asked, "-n", *targets, env={**os.environ, "VITSCOPE_PLAN": str(notes)})
+        planning = {**os.environ, "VITSCOPE_PLAN": str(notes)}
+        _output_of(asked, "-n", *targets, env=planning)
         noted = notes.read_text(encoding="utf-8").splitlines()
-    summary = _output_of(asked, "--detailed-summary", *targets)
+        summary = _output_of(asked, "--detailed-summary", *targets, env=planning)
     lines = csv.DictReader(summary.splitlines(), delimiter="\t")
     pending = {line["output_file"] for line in lines if line["plan"] == "update pending"}
     found = {output: job for output, *job in map(json.loads, noted) if output in pending}

@@ -7,6 +7,7 @@ itself in a literal `SOURCE`, and has a function `open_split`. docs/data.md show
 import ast
 import importlib
 import pkgutil
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
@@ -29,6 +30,7 @@ class Declaration:
     `shared` the keys that mean the same for all sources: `path`, `url` or both. `archive` is the
     official archive that is downloaded where a study names no path: see `archives.py`. Where
     `glanced` is set, the module has a function `glance`, by which a study is checked as it is read.
+    `images` are how many there are in each split, where that is the same for everybody.
     """
 
     meaning: str
@@ -37,6 +39,7 @@ class Declaration:
     required: tuple[str, ...] = ()
     archive: dict[str, Any] | None = None
     glanced: bool = False
+    images: dict[str, int] = field(default_factory=dict)
 
 
 def names() -> list[str]:
@@ -75,6 +78,12 @@ def glance(source: Mapping[str, Any], split: str, most: int) -> "Glance | None":
         return None
     seen: Glance = _module(source["kind"]).glance(path, most)
     return seen
+
+
+def count_images(source: Mapping[str, Any], split: str) -> int | None:
+    """Return how many images a split of a source has, if that is known before it is opened."""
+    seen = glance(source, split, sys.maxsize)
+    return seen.images if seen else declared(source["kind"]).images.get(split)
 
 
 def _module(kind: str) -> ModuleType:

@@ -16,6 +16,12 @@ def archive_needed(source: Mapping[str, Any]) -> bool:
     return declared(source["kind"]).archive is not None and "path" not in source
 
 
+def there_already(source: Mapping[str, Any], split: str) -> bool:
+    """Tell whether what a source names on this machine is there."""
+    path = local_path(source, split)
+    return path is None or path.exists()
+
+
 def local_files(where: str, source: Mapping[str, Any], split: str) -> list[str]:
     """Return the file or folder that a split is read from, if there is one, in a list."""
     path = local_path(source, split)

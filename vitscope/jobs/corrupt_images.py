@@ -26,14 +26,25 @@ def _values(study: Study, names: Names) -> Values:
     }
 
 
-def _seconds(request: Request) -> float:
+def _images(request: Request) -> int | None:
+    """Return how many images are made, if that is known."""
     wanted = corruptions_of(request.study)
     known = [count for count in (wanted["images"], request.images) if count is not None]
-    images = min(known, default=UNCOUNTED_IMAGES) * len(wanted["severities"])
+    return min(known) * len(wanted["severities"]) if known else None
+
+
+def _seconds(request: Request) -> float:
+    severities = len(corruptions_of(request.study)["severities"])
+    images = _images(request) or UNCOUNTED_IMAGES * severities
     return images * request.dataset.pixels / 1e6 * SECONDS_PER_MEGAPIXEL
 
 
-JOB = Job(values=_values, takes=Takes(seconds=_seconds))
+def _bytes(request: Request) -> int | None:
+    images = _images(request)
+    return images and images * request.dataset.bytes_of(None)
+
+
+JOB = Job(values=_values, takes=Takes(seconds=_seconds, writes=_bytes))
 
 
 def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:

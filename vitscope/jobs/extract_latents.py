@@ -8,6 +8,8 @@ from vitscope.measures.measure import Work
 
 # Bytes of a value.
 VALUE_BYTES = {"float32": 4, "bfloat16": 2}
+# To copy and write latents, beside the passes: measured are 1.2 to 2.1 (docs/benchmarks.md).
+SECONDS_PER_GB = 1.8
 
 
 def _values(study: Study, names: Names) -> Values:
@@ -45,9 +47,13 @@ def latents_megabytes(request: Request) -> int:
     return ceil(latents_bytes(request) / 1e6)
 
 
+def _seconds(request: Request) -> float:
+    return SECONDS_PER_GB * latents_bytes(request) / 1e9 if request.network else 0
+
+
 JOB = Job(
     values=_values,
-    takes=Takes(torch=True, work=work_of_shard, writes=latents_bytes),
+    takes=Takes(torch=True, work=work_of_shard, seconds=_seconds, writes=latents_bytes),
     batches="analysis.batch_size",
 )
 

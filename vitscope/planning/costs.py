@@ -37,8 +37,9 @@ PEAKS_OF_PASS = 2.0
 # the gradient needs, and what the two passes back of a product with the Hessian need.
 SHARE_KEPT = {"pass": 0.0, "units": 0.1, "gradient": 1.5, "product": 5.0}
 
-# Multiply-adds of a core in a second, in float32: of the machine in docs/scale.md.
-OPERATIONS_PER_SECOND = 30e9
+# Multiply-adds in a second, in float32: of a core of the machine in docs/scale.md; of a GPU, half
+# of what the maker of a slow one, a T4, says of it. None was measured.
+OPERATIONS_PER_SECOND = {"auto": 30e9, "cpu": 30e9, "cuda": 2e12}
 # The work of a job may take so many times as long as on that machine.
 SAFETY = 2.5
 # What a job may take besides: to wait for files, to start, to read.
@@ -146,7 +147,7 @@ def seconds(job: Job, request: Request, per_pass: float | None = None) -> float 
         return START + own
     doing = takes.work(request)
     if per_pass is None and network is not None:
-        per_pass = network.operations / OPERATIONS_PER_SECOND
+        per_pass = network.operations / OPERATIONS_PER_SECOND[request.study.device]
     if doing is None or per_pass is None:
         return None
     return START_WITH_TORCH + own + doing.passes * per_pass

@@ -4,14 +4,16 @@ Seconds come from an earlier run, where there was one. Otherwise costs.py says t
 speed of the network as it is measured here.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
 from time import perf_counter
 
+from vitscope.data.opening import count_images, local_path
+from vitscope.data.source_files import there_already
 from vitscope.image_size import height_and_width
-from vitscope.jobs.job import Job, Names, Request, find_job
+from vitscope.jobs.job import Job, Names, Request, Takes, find_job
 from vitscope.planning import costs
 from vitscope.settings.study import Study
 
@@ -33,27 +35,37 @@ def _request(job: Job, study: Study, names: Names) -> Request:
     """Return what is known of a job before anything ran: how many images the study says."""
     request = costs.request_of(study, names)
     # A pair of models has no images of its own.
-    if request.names.get("model") not in study.models:
+    if "dataset" not in names and request.names.get("model") not in study.models:
         return request
     split = names.get("split") or job.takes.split or study.analysis.split
-    there = study.dataset_of(request.names["model"]).splits.get(split)
-    return replace(request, images=there.images if there else None)
+    there = request.dataset.splits.get(split)
+    if there is None:
+        return request
+    known = count_images(request.dataset.source, split) if there.images is None else there.images
+    return replace(request, images=known)
 
 
 def time_pass(study: Study, model: str) -> float:
-    """Return the seconds that one image takes through a network, with any weights, on one core."""
+    """Return the seconds that one image takes through a network, with any weights, on one core.
+
+    Or on a GPU, if there is one and the study may take it.
+    """
     import torch
 
     from vitscope.networks.building.family import build_network
+    from vitscope.networks.running.device import pick_device
 
     entry = study.network(model)
     size, channels = entry["image_size"], len(entry["mean"])
-    network = build_network(entry).eval()
+    device = pick_device("cpu" if study.device == "cpu" else "auto")
+    network = build_network(entry).eval().to(device)
 
     def seconds(count: int) -> float:
         images = torch.zeros(count, channels, *height_and_width(size))
         start = perf_counter()
-        network(images)
+        network(images.to(device))
+        if device.type == "cuda":
+            torch.cuda.synchronize()
         return perf_counter() - start
 
     with torch.inference_mode():
@@ -64,9 +76,18 @@ def time_pass(study: Study, model: str) -> float:
     return taken / count
 
 
+def time_by_rate(rate: float, study: Study, model: str) -> float:
+    """Return the seconds that one image takes at so many multiply-adds a second."""
+    return costs.count_network(study, model).operations / rate
+
+
 @dataclass(frozen=True)
 class Cost:
-    """What a job costs, or several, and where the seconds come from; None where it is unknown."""
+    """What a job costs, or several, and where the seconds come from; None where it is unknown.
+
+    `megabytes` and `minutes` are the most that a job asks a cluster for; 0 if it runs on the login
+    node.
+    """
 
     job: str
     passes: int | None
@@ -74,6 +95,8 @@ class Cost:
     seconds: float | None
     source: str
     jobs: int = 1
+    megabytes: int = 0
+    minutes: int = 0
 
 
 def costs_of(
@@ -101,17 +124,25 @@ def _cost(
     if model and (job.takes.work or "part" in planned.names):
         request = replace(request, network=costs.count_network(study, model))
     doing = costs.work(job, request)
-    passes = None if doing is None else round(doing.passes)
-    written = job.takes.writes(request) if job.takes.writes else None
-    if known is not None:
-        return Cost(planned.job, passes, written, known, "earlier runs")
-    if doing is None:
+    found, source = known, "earlier runs"
+    if known is None and doing is None:
         found = costs.seconds(job, request)
         source = "unknown" if found is None else "defaults"
-        return Cost(planned.job, None, written, found, source)
-    found = costs.seconds(job, request, per_pass=rate(request.names["model"]))
-    source = "calibration, at most" if doing.most else "calibration"
-    return Cost(planned.job, passes, written, found, source)
+    elif known is None and doing is not None:
+        found = costs.seconds(job, request, per_pass=rate(request.names["model"]))
+        source = "calibration, at most" if doing.most else "calibration"
+    # What takes nothing runs where Snakemake does, and asks for nothing.
+    asks = job.takes != Takes()
+    return Cost(
+        # With its measure: of one rule, some take hours and others seconds.
+        f"{planned.job} {planned.names.get('measure', '')}".strip(),
+        None if doing is None else round(doing.passes),
+        job.takes.writes(request) if job.takes.writes else None,
+        found,
+        source,
+        megabytes=costs.megabytes(job, request) if asks else 0,
+        minutes=costs.minutes(job, request) if asks else 0,
+    )
 
 
 def by_kind(costs: Iterable[Cost]) -> list[Cost]:
@@ -132,18 +163,31 @@ def _total(kind: str, costs: list[Cost]) -> Cost:
         sum(cost.seconds or 0 for cost in costs),
         ", ".join(sorted({cost.source for cost in costs})),
         sum(cost.jobs for cost in costs),
+        max((cost.megabytes for cost in costs), default=0),
+        max((cost.minutes for cost in costs), default=0),
     )
 
 
-def as_text(study: Study, kinds: list[Cost], latents: str) -> str:
-    """Return the plan as a table for a terminal, its sums last, and what becomes of latents."""
+def say_what_is_missing(study: Study, jobs: Iterable[Planned]) -> Iterator[str]:
+    """Say which images the study is planned without, since they are not there yet."""
+    for names in (each.names for each in jobs if each.job == "build_split"):
+        source, split = study.data[names["dataset"]].source, names["split"]
+        if not there_already(source, split):
+            path = local_path(source, split)
+            yield f"There are no images yet of data.{names['dataset']}: {path} is not there."
+
+
+def as_text(study: Study, kinds: list[Cost], remarks: Iterable[str]) -> str:
+    """Return the plan as a table for a terminal, its sums behind it, and remarks."""
     total = replace(_total("all", kinds), source="one after another, on one core each")
     lines = [
         f"Plan of {study.name}: {study.title}",
-        f"{'job':<26}{'jobs':>7}{'passes':>15}{'GB':>11}{'hours':>10}  hours from",
+        f"{'job':<35}{'jobs':>7}{'passes':>14}{'GB':>11}{'hours':>10}{'MB':>9}{'minutes':>8}"
+        f"  hours from",
         *map(_line, kinds),
         _line(total),
-        latents,
+        "MB and minutes are the most that a job asks a cluster for.",
+        *remarks,
     ]
     if any("unknown" in row.source for row in kinds):
         lines.append("Hours of what is unknown are not in the sum.")
@@ -154,6 +198,7 @@ def as_text(study: Study, kinds: list[Cost], latents: str) -> str:
 
 def _line(row: Cost) -> str:
     return (
-        f"{row.job:<26}{row.jobs:>7,}{row.passes:>15,}{(row.bytes or 0) / 1e9:>11.3f}"
-        f"{(row.seconds or 0) / 3600:>10.3f}  {row.source}"
+        f"{row.job:<35}{row.jobs:>7,}{row.passes:>14,}{(row.bytes or 0) / 1e9:>11.3f}"
+        f"{(row.seconds or 0) / 3600:>10.3f}{row.megabytes or '':>9}{row.minutes or '':>8}"
+        f"  {row.source}"
     )

@@ -11,6 +11,7 @@ from vitscope.data.sources._cifar_pickles import read_pickled
 SOURCE: dict[str, Any] = {
     "meaning": "the official archive of CIFAR-10, downloaded and checked, or a `path` to it",
     "shared": ("path", "url"),
+    "images": {"train": 50_000, "test": 10_000},
     "archive": {
         # Of the two, the one that holds no pickles.
         "url": "https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz",
