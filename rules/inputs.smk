@@ -14,7 +14,6 @@ from vitscope.jobs import buildups
 from vitscope.jobs.augment_images import first_with_same_images
 from vitscope.jobs.draw_video import source_path
 from vitscope.jobs.export_latents import FORMATS as LATENTS_FORMATS
-from vitscope.jobs.extract_latents import latents_megabytes
 from vitscope.jobs.fetch_checkpoint import checkpoint_entry
 from vitscope.jobs.job import model_of
 from vitscope.jobs.merge import measure_of_parts

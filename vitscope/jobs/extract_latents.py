@@ -1,7 +1,5 @@
 """Extract the latents of one shard of images at every cut point of a model."""
 
-from math import ceil
-
 from vitscope.jobs.job import Files, Job, Names, Request, Resources, Study, Takes, Values
 from vitscope.jobs.measuring import with_network
 from vitscope.measures.measure import Work
@@ -40,11 +38,6 @@ def latents_bytes(request: Request) -> int:
         raise ValueError("the bytes of latents are known by the block table")
     dtype = request.study.analysis.latents_dtype
     return request.network.values * _images(request) * VALUE_BYTES[dtype]
-
-
-def latents_megabytes(request: Request) -> int:
-    """Return the megabytes of the latents of a shard."""
-    return ceil(latents_bytes(request) / 1e6)
 
 
 def _seconds(request: Request) -> float:

@@ -123,14 +123,6 @@ def _paths(given: Any) -> Iterator[str]:
     yield from [given] if isinstance(given, str) else given or []
 
 
-def file_megabytes(path: Path | str) -> int:
-    """Return the size of a file; 0 if it is not there."""
-    try:
-        return ceil(Path(path).stat().st_size / 1e6)
-    except FileNotFoundError:
-        return 0
-
-
 def work(job: Job, request: Request) -> "Work | None":
     """Return the passes that a job makes, or None if it makes none, or that is not known yet."""
     return job.takes.work(request) if job.takes.work else None
