@@ -160,3 +160,15 @@ def test_a_table_that_no_figure_needs_says_which_would(studies: StudyFiles) -> N
     changed = {"mini": replace(mini, figures=shown)}
     sentence = names_refused(changed, "mini", measure="hessian", model="resnet")
     assert sentence.endswith("found 'resnet', allowed: vit.")
+
+
+def test_what_a_pass_does_not_measure_is_refused(studies: StudyFiles) -> None:
+    shown = {"one": figure_of("mean_token", ["vit"]), "two": figure_of("spectrum", ["vit"])}
+    changed = {"mini": replace(studies["mini"], figures=shown)}
+    targets.check_names("TARGET", changed["mini"], {"measure": "mean_token", "model": "vit"})
+    # Of the same parts as the spectrum.
+    targets.check_names("TARGET", changed["mini"], {"measure": "fourier", "model": "vit"})
+    sentence = names_refused(changed, "mini", measure="mean_token", model="resnet")
+    assert sentence.endswith("found 'resnet', allowed: vit.")
+    sentence = names_refused(changed, "mini", measure="cka", model="vit")
+    assert "found none that needs the table 'cka'" in sentence

@@ -10,7 +10,9 @@ from os.path import normpath, relpath
 from pathlib import Path
 
 from vitscope.errors import VitscopeError, listed, nearest, quoted, unknown
+from vitscope.files.pairs import by_prefix
 from vitscope.jobs.export_latents import FORMATS as LATENTS_FORMATS
+from vitscope.jobs.measure_pass import measures_of_pass
 from vitscope.jobs.merge import measure_of_parts
 from vitscope.measures import registry
 from vitscope.settings.keys import Config
@@ -205,9 +207,17 @@ def _for(section: str, target: str) -> str:
 
 
 def _check_shown(target: str, study: Study, name: str, model: str) -> None:
-    """Refuse a measure whose figures say at which moments of training, where none has the model."""
+    """Refuse a measure whose figures say what a job measures of a model, where none has it.
+
+    They say at which moments of training the loss is measured, and of which maps what.
+    """
     measured = measure_of_parts(registry.of(study).declared(name))
-    if measured.needs == "loss" and not measured.snapshots(study, model):
+    of_loss = measured.needs == "loss" and not measured.snapshots(study, model)
+    of_maps = measured.needs == "latents" and any(
+        measured.name not in [measure.name for measure in measures_of_pass(study, each)]
+        for each in by_prefix(model).values()
+    )
+    if of_loss or of_maps:
         check_table(study, name)
         shown = study.models_of(name)
         raise unknown(study.path, _for(f"models of figures of {name}", target), model, shown)
