@@ -40,6 +40,8 @@ def workflow(tmp_path_factory: pytest.TempPathFactory) -> Workflow:
             torch.save({"state_dict": network.state_dict()}, file)
             model |= {"arch": ARCHS[name], "checkpoint": {"path": str(file)}}
         settings["analysis"] |= {"images": IMAGES, "shard_size": SHARD, "batch_size": SHARD}
+        # Those of small networks are kept, and then there is no bound.
+        settings["analysis"]["keep_latents"] = False
         settings["figures"]["fig8"] = {"kind": "fourier_depth", "models": list(ARCHS)}
         settings["figures"]["between"] = {"kind": "cka_between", "pairs": [list(ARCHS)]}
         settings["analysis"]["cka"] = {"batch_size": SHARD}
