@@ -5,6 +5,7 @@ interval.
 """
 
 from dataclasses import replace
+from math import isclose
 
 import numpy as np
 import pandas as pd
@@ -37,8 +38,13 @@ def smaller(measure: str) -> Find:
 
 
 def difference(more: float | None, less: float | None) -> Finding | None:
-    """Find by how much one number exceeds another; None where one is missing."""
-    return None if more is None or less is None else Finding(more - less)
+    """Find by how much one number exceeds another; None where one is missing.
+
+    Numbers that differ by rounding are equal, or it would decide a claim.
+    """
+    if more is None or less is None:
+        return None
+    return Finding(0.0 if isclose(more, less) else more - less)
 
 
 def _compare(measure: str, more: pd.DataFrame, less: pd.DataFrame) -> Finding | None:
