@@ -1,4 +1,4 @@
-"""Memory, disk and time against the number of images: CIFAR-100 through ViT-Ti's architecture."""
+"""Memory and time against the number of images: CIFAR-100 through ViT-Ti's architecture."""
 
 import argparse
 import json
@@ -19,14 +19,11 @@ import yaml  # noqa: E402
 from bench.jobs import watched_jobs  # noqa: E402
 from bench.rows import Row, as_table  # noqa: E402
 from tests.helpers.golden import ARCHS, MEAN, STD, Golden  # noqa: E402
-from tests.helpers.watching import watched  # noqa: E402
 from tests.runs.copies import Workflow, copy_workflow  # noqa: E402
 
 COUNTS = (256, 1024, 4096, 10_000)
 MODEL, STUDY = "vit_ti", "scale"
 SHARD_SIZE = 256
-# Two shards of the model; each is 1.26 GB.
-MAX_LATENTS_GB = 2.6
 TABLES = ("feature_variance", "fourier", "cka")
 # The most that the memory of a job may grow from the fewest to the most images.
 GROWTH = 1.1
@@ -57,17 +54,21 @@ def study_of(images: int, parquet: Path, checkpoint: Path) -> dict[str, Any]:
                 "checkpoint": {"path": str(checkpoint)},
             }
         },
-        "analysis": {"images": images, "seed": None, "shard_size": SHARD_SIZE},
+        "analysis": {
+            "images": images,
+            "seed": None,
+            "shard_size": SHARD_SIZE,
+            "keep_latents": False,
+        },
         "figures": {name: {"kind": kind, "models": [MODEL]} for name, kind in kinds.items()},
     }
 
 
 def run(workflow: Workflow, cores: int) -> dict[str, Any]:
-    """Make the tables; return the time, the most latents at once, and the records of the rules."""
+    """Make the tables; return the time, and the records of the rules."""
     targets = [f"results/{STUDY}/{table}/{MODEL}.parquet" for table in TABLES]
     start = perf_counter()
-    latents = workflow.root / "results" / STUDY / "latents"
-    with watched(latents) as sizes, watched_jobs(workflow.root) as seen:
+    with watched_jobs(workflow.root) as seen:
         arguments = ("--cores", str(cores), *targets)
         process = workflow.start(*arguments, default=STUDY, stdout=subprocess.PIPE)
         output, _ = process.communicate()
@@ -76,7 +77,7 @@ def run(workflow: Workflow, cores: int) -> dict[str, Any]:
     kinds: dict[str, list[list[float]]] = defaultdict(list)
     for log, job in seen.items():
         kinds[kind_of(log)].append([job.processor, job.memory])
-    return {"seconds": perf_counter() - start, "latents": max(sizes), "kinds": kinds}
+    return {"seconds": perf_counter() - start, "kinds": kinds}
 
 
 def kind_of(log: str) -> str:
@@ -92,22 +93,16 @@ def measured(images: int, golden: Golden, folder: Path, cores: int) -> dict[str,
     parquet = golden.shared / "data" / "cifar100" / "{split}.parquet"
     settings = study_of(images, parquet, checkpoint)
     (folder / f"{STUDY}.yaml").write_text(yaml.safe_dump(settings), encoding="utf-8")
-    workflow = copy_workflow(folder / "vitscope", folder / f"{STUDY}.yaml")
-    with (workflow.root / "config" / "config.yaml").open("a", encoding="utf-8") as config:
-        config.write(f"max_latents_gb: {MAX_LATENTS_GB}\n")
-    return run(workflow, cores)
+    return run(copy_workflow(folder / "vitscope", folder / f"{STUDY}.yaml"), cores)
 
 
 def rows_of(found: dict[int, dict[str, Any]]) -> list[Row]:
-    """Return the most latents at once, and the memory and the time of each kind of job."""
+    """Return the time of all images, and the memory and the time of each kind of job."""
     rows = []
     for images, result in sorted(found.items()):
         processor = sum(job[0] for jobs in result["kinds"].values() for job in jobs)
-        detail = (
-            f"{processor:.0f} s of processor time, {1000 * processor / images:.1f} ms per image"
-        )
-        what = f"{images:,} images: the most latents at once"
-        rows.append(Row(what, result["latents"] / 1e9, "GB", MAX_LATENTS_GB, detail))
+        what, detail = f"{images:,} images: processor time", f"{result['seconds']:.0f} s in all"
+        rows.append(Row(f"{what} of an image", 1000 * processor / images, "ms", None, detail))
     fewest, most = (found[images]["kinds"] for images in (min(found), max(found)))
     for kind, jobs in sorted(most.items()):
         first, last = (max(job[1] for job in jobs) for jobs in (fewest[kind], jobs))
