@@ -105,10 +105,10 @@ def _row(what: str, found: Taken, jobs: int, planning: float = 0.0) -> Row:
 
 
 def measure_count(jobs: int, run: bool, limit: int, options: list[str]) -> list[Row]:
-    """Plan so many jobs, two for each shard, and run them as well."""
+    """Plan so many jobs, one for each shard, and run them as well."""
     what = " ".join([f"{jobs:,} jobs", *options])
     with tempfile.TemporaryDirectory() as folder:
-        workflow = workflow_of(jobs // 2, Path(folder))
+        workflow = workflow_of(jobs, Path(folder))
         dry = taken(workflow, limit, TARGET, "-n", *options, "-q", "all")
         rows = [_row(f"{what}: `snakemake -n`", dry, jobs)]
         if run and dry.ended:
