@@ -33,8 +33,11 @@ def test_what_the_study_trains_is_measured(tmp_path: Path, cifar100_source: dict
     assert history["epoch"].tolist() == [0, 1, 2]
     # The network knows nothing yet, and is no worse than that.
     assert history["loss"].dropna().between(4, 5).all()
-    kept = {path.name for path in (results / "training/vit_ti").glob("*.safetensors")}
-    assert {"init.safetensors", "epoch_0.safetensors", "epoch_1.safetensors"} <= kept
+    trained = results / "training/vit_ti"
+    assert {"init.safetensors", "epoch_0.safetensors"} <= {path.name for path in trained.iterdir()}
+    assert {"epoch_0.safetensors", "epoch_1.safetensors"} <= {
+        path.name for path in (trained / "epochs").iterdir()
+    }
     for moment in ("vit_ti@epoch_0", "vit_ti@warmup", "vit_ti"):
         table = find_table("feature_variance").read(results / f"feature_variance/{moment}.parquet")
         assert len(table) == 25

@@ -97,6 +97,17 @@ def test_votes_are_those_of_scikit_learn(neighbours: int, monkeypatch: pytest.Mo
         np.testing.assert_allclose(shares, model.predict_proba(vectors[mine]), rtol=0, atol=1e-6)
 
 
+def test_of_vectors_that_are_alike_the_first_vote() -> None:
+    # As a class token before the first block, but for what rounding makes of products with it.
+    vectors = np.full((IMAGES, 3), [0.1, 1e6, 3])
+    votes = votes_of_neighbours(vectors + 1e-9 * VECTORS[:, :3], TARGETS, FOLDS_OF, 7)
+    for fold in range(FOLDS):
+        first = np.flatnonzero(fold != FOLDS_OF)[:7]
+        expected = np.exp(1 / TEMPERATURE) * TARGETS[first].sum(0)
+        for found in votes[fold == FOLDS_OF]:
+            np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+
 def test_what_does_not_vary_is_not_read() -> None:
     vectors = np.full((IMAGES, 3), [0.1, 1e6, 0])
     read = read_linearly(vectors, TARGETS, FOLDS_OF, accuracy)

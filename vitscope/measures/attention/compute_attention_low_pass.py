@@ -11,7 +11,7 @@ from torch import Tensor
 from vitscope.data.image_rows import shard_rows
 from vitscope.files.arrays import Array
 from vitscope.measures.attending import attention_of
-from vitscope.measures.attention.merge import of_heads, place_of
+from vitscope.measures.attention.heads import of_heads, place_of
 from vitscope.measures.given import OnModel
 from vitscope.networks.attention.reading import Attention
 from vitscope.networks.attention.use import Use, using

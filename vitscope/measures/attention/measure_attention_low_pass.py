@@ -24,7 +24,7 @@ read of its attention, as with talking heads. `room` is null for networks that c
 from dataclasses import dataclass
 
 from vitscope.files.tables import Table
-from vitscope.measures.attention.table import with_interval
+from vitscope.measures.columns import interval_columns
 from vitscope.measures.measure import (
     Case,
     FigureKind,
@@ -48,8 +48,10 @@ TABLE = Table(
         "heads": ("int32", "heads of this attention"),
         "head": ("int32", "head, 0 for the first; null for the mean over all"),
         "images": ("int64", "number of images"),
-        **with_interval("bound", "most of the high frequencies of any values that can pass"),
-        **with_interval("let_through", "what passed of the high frequencies of the values"),
+        "bound": ("float64", "most of the high frequencies of any values that can pass"),
+        **interval_columns("of bound", "bound"),
+        "let_through": ("float64", "what passed of the high frequencies of the values"),
+        **interval_columns("of let_through", "let_through"),
         "room": ("float64", "least share of the bound that what passed leaves"),
     },
 )

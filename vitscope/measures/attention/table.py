@@ -20,6 +20,7 @@ A part has one row per attention, image of a shard and head.
 """
 
 from vitscope.files.tables import Columns, Table
+from vitscope.measures.columns import interval_columns
 
 _ATTENTION: Columns = {
     "attention": ("int32", "which attention of the network, 0 for the first"),
@@ -42,15 +43,6 @@ _MEANINGS = {
 VALUES = tuple(_MEANINGS)
 
 
-def with_interval(name: str, meaning: str) -> Columns:
-    """Return the columns of a mean over images and of its interval."""
-    return {
-        name: ("float64", meaning),
-        f"{name}_low": ("float64", f"lower end of the 95 % bootstrap interval of {name}"),
-        f"{name}_high": ("float64", f"upper end of the 95 % bootstrap interval of {name}"),
-    }
-
-
 TABLE = Table(
     "attention",
     {
@@ -65,7 +57,9 @@ TABLE = Table(
         **{
             column: kind
             for name, meaning in _MEANINGS.items()
-            for column, kind in with_interval(name, meaning).items()
+            for column, kind in (
+                {name: ("float64", meaning)} | interval_columns(f"of {name}", name)
+            ).items()
         },
     },
 )

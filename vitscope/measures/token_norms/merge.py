@@ -10,7 +10,8 @@ from vitscope.measures.token_norms.table import QUANTILES
 
 def merge(parts: Parts, threshold: float, resamples: int, seed: int) -> pd.DataFrame:
     """Return the norms of a model at each cut point, and how many of its tokens are outliers."""
-    per_image = pd.concat(parts.tables, ignore_index=True)
+    # In one order, however the work was cut: sums follow it.
+    per_image = pd.concat(parts.tables).sort_values(["index", "image"], ignore_index=True)
     points = parts.cut_points.sort_values("index", ignore_index=True)
     tokens = (points["height"] * points["width"]).set_axis(points["index"])
     per_image["outliers"] = per_image["positions"].map(len) / per_image["index"].map(tokens)
