@@ -4,6 +4,7 @@ Both sides of every ratio run in turns in one process, so that a machine that sl
 """
 
 import argparse
+import os
 import platform
 import sys
 from datetime import UTC, datetime
@@ -11,6 +12,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
+# As jobs have it.
+os.environ.setdefault("THP_MEM_ALLOC_ENABLE", "1")
 
 from bench import (  # noqa: E402
     attention,
@@ -34,8 +37,6 @@ TARGET = ROOT / "docs" / "benchmarks.md"
 
 def machine() -> str:
     """Say what the numbers were measured on, and when."""
-    import os
-
     import torch
 
     info = (

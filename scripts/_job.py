@@ -119,6 +119,8 @@ def _run(snakemake, job: str, label: str, work: AtWork) -> None:
     inputs, outputs = dict(snakemake.input.items()), dict(snakemake.output.items())
     # Libraries read it when they are imported, which is when a job needs them.
     os.environ |= dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS"), str(snakemake.threads))
+    # Large tensors are new memory, which in pages of 4 kB takes up to half of a pass.
+    os.environ.setdefault("THP_MEM_ALLOC_ENABLE", "1")
     if "torch" in sys.modules:
         sys.modules["torch"].set_num_threads(snakemake.threads)
     # Before anything asks CUDA, which looks once which devices it may see.
