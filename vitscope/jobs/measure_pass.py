@@ -55,8 +55,9 @@ def _values(study: Study, names: Names) -> Values:
 
 
 def _work(request: Request) -> Work:
-    together = _values(request.study, request.names)["together"]
-    return work_of_shard(request, holds=together)
+    study, names = request.study, request.names
+    measured = measured_in_pass(study, names, measures_of_pass(study, names["model"]))
+    return work_of_shard(request, holds=measured["together"])
 
 
 def _seconds(request: Request) -> float:
