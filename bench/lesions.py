@@ -25,7 +25,7 @@ def _naive(model: nn.Module, joins: list[Join], images: Tensor) -> None:
     with torch.inference_mode():
         model(images)
         for join in joins:
-            silencing = Silencing(model, {join.operation.alike[0]}, join)
+            silencing = Silencing(model, join.names, join)
             silencing.begin(len(images))
             with silencing:
                 model(images)

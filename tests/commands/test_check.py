@@ -15,7 +15,7 @@ from tests.helpers.own_network import STUDY as MINE
 from vitscope.__main__ import main
 from vitscope.errors import VitscopeError
 from vitscope.networks.building.empty import drawn_network
-from vitscope.networks.finding.cut_points import CutPoint, Join
+from vitscope.networks.finding.cut_points import Addition, CutPoint, Join
 from vitscope.networks.finding.proofs import prove
 from vitscope.networks.finding.search import find_cut_points
 from vitscope.networks.running.checking import check_model
@@ -199,7 +199,8 @@ def test_a_join_that_takes_the_branch_for_the_stream_is_found_wrong() -> None:
     stem, block = find_cut_points(model, images).points
     assert prove(model, [stem, block], images).wrong == []
     assert isinstance(block.join, Join)
-    swapped = Join(block.join.operation, 1 - block.join.stream, True)
+    (addition,) = block.join.additions
+    swapped = Join((Addition(addition.operation, addition.branch, addition.stream),), True)
     wrong = CutPoint(
         block.name, "conv", 1, block.module, block.at, block.layout, block.operation, swapped
     )

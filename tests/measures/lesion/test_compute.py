@@ -31,7 +31,7 @@ from vitscope.measures.lesion.compute import (
 from vitscope.networks.building.timm_import import import_timm
 from vitscope.networks.finding.blocks import list_blocks
 from vitscope.networks.finding.cut_point_columns import CUT_POINT
-from vitscope.networks.finding.cut_points import Join
+from vitscope.networks.finding.cut_points import Addition, Join
 from vitscope.networks.finding.dataflow import Value, record
 
 IMAGES = torch.randn(3, 3, 32, 32, generator=torch.Generator().manual_seed(1))
@@ -239,7 +239,8 @@ def joins_after(model: nn.Module, images: Tensor, branches: Sequence[str]) -> li
                 for place, value in enumerate(operation.args)
                 if isinstance(value, Value) and value not in given
             ]
-            joins[flow.operations.index(operation)] = Join(operation.which, stream, True)
+            addition = Addition(operation.which, (stream,), (1 - stream,))
+            joins[flow.operations.index(operation)] = Join((addition,), True)
     return [joins[place] for place in sorted(joins)]
 
 
@@ -427,6 +428,8 @@ def test_a_model_without_a_branch() -> None:
 def test_a_join_that_the_network_never_comes_to() -> None:
     model, cut_points = mini("vit")
     (join, *_) = joins_of("vit", cut_points).values()
-    missing = replace(join, operation=replace(join.operation, nth=99))
+    (addition,) = join.additions
+    elsewhere = replace(addition, operation=replace(addition.operation, nth=99))
+    missing = replace(join, additions=(elsewhere,))
     with pytest.raises(VitscopeError, match=r"it never came to an addition in 'blocks\.0'"):
         lesioned(model, [join, missing], IMAGES)

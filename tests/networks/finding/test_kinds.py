@@ -156,7 +156,7 @@ def test_a_silenced_branch_leaves_the_stream_before_it(case: Case) -> None:
         _, without = lesioned(case.model, list(joins.values()), case.images)
     sums = last_sums(case)
     for (index, join), lesion in zip(joins.items(), without, strict=True):
-        with Silencing(case.model, {join.operation.alike[0]}, join):
+        with Silencing(case.model, join.names, join):
             logits, silenced, _ = read(case)
         assert torch.equal(logits, lesion)
         assert all(torch.equal(*pair) for pair in zip(silenced[:index], stream, strict=False))

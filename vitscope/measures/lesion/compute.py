@@ -69,8 +69,8 @@ class _CleanPass(Silencing):  # type: ignore[no-untyped-call]
     """The clean forward pass, and the outputs of modules that lesions use again."""
 
     def __init__(self, model: nn.Module, joins: Sequence[Join], images: Tensor) -> None:
-        super().__init__(model, {join.operation.alike[0] for join in joins})
-        self._joins = {join.operation for join in joins}
+        super().__init__(model, {name for join in joins for name in join.names})
+        self._firsts = {join.additions[0].operation for join in joins}
         self._finished: dict[nn.Module, _Kept] = {}
         self._before: dict[OperationId, dict[nn.Module, _Kept]] = {}
         self._entered: dict[nn.Module, tuple[list[int], Counter[tuple[str, Alike]]]] = {}
@@ -83,9 +83,9 @@ class _CleanPass(Silencing):  # type: ignore[no-untyped-call]
         self._finished.clear()
 
     def count(self, name: str, tensor: Tensor) -> OperationId:
-        """Count an operation; of a join, note what finished before it."""
+        """Count an operation; note what finished before the first addition of a join."""
         operation = super().count(name, tensor)
-        if operation in self._joins:
+        if operation in self._firsts:
             self._before[operation] = dict(self._finished)
         return operation
 
@@ -110,7 +110,7 @@ class _CleanPass(Silencing):  # type: ignore[no-untyped-call]
         silencing = Silencing(self.model, self.names, join)
         answers = {
             module: _answer(kept, silencing)
-            for module, kept in self._before.pop(join.operation, {}).items()
+            for module, kept in self._before.pop(join.additions[0].operation, {}).items()
             if self._calls[module] == 1 and kept.intact()
         }
         return silencing, answers
@@ -142,7 +142,7 @@ def _worth_keeping(model: nn.Module, joins: Sequence[Join]) -> list[nn.Module]:
     These are the children of the modules that contain a join. The others, such as normalizations
     and activations, save too little time for the memory that their outputs take.
     """
-    modules = [join.operation.module for join in joins]
+    modules = [each.operation.module for join in joins for each in join.additions]
     parts = [module.split(".") if module else [] for module in modules]
     on_the_ways = {".".join(path[:end]) for path in parts for end in range(len(path) + 1)}
     beside = {module for name in on_the_ways for module in model.get_submodule(name).children()}

@@ -23,12 +23,8 @@ Logs = dict[tuple[int, str], Array]
 
 
 def _by_kind(layout: Layout, operand: Tensor) -> dict[str, Tensor]:
-    """Return what an operand of a sum has of each kind of token.
-
-    The layout is of the cut point, which may see the sum otherwise: where every token is a
-    position, that does not matter.
-    """
-    if layout.grid is None or operand.ndim != len(layout.order):
+    """Return what one side of a sum, which has a layout, has of each kind of token."""
+    if layout.grid is None:
         return {"positions": operand}
     found = {"positions": layout.to_nchw(operand)}
     first = layout.first_prefix(operand)
@@ -56,11 +52,12 @@ def read_ratios(
     found: dict[tuple[int, str], list[Array]] = {}
 
     def keep(index: int, stream: Tensor, branch: Tensor) -> None:
-        streams, branches = (_by_kind(points[index].layout, each) for each in (stream, branch))
+        streams, branches = (_by_kind(layouts[index], each) for each in (stream, branch))
         for kind, maps in streams.items():
             found.setdefault((index, kind), []).append(log_ratios(maps, branches[kind], images))
 
-    joins = {point.join: index for index, point in enumerate(points) if point.join is not None}
+    joins = {point.join: at for at, point in enumerate(points) if point.join and point.join.layout}
+    layouts = {at: join.layout for join, at in joins.items() if join.layout}
     for batch in batches:
         images = len(batch)
         with without_fast_path(), JoinReader(network, joins, keep) as reader:

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from vitscope.networks.attention.reading import Attention, Counting, SoftmaxId
+from vitscope.networks.finding.branches import factors_of
 from vitscope.networks.finding.capture import capturing
 from vitscope.networks.finding.cut_points import CutPoint, OperationId
 from vitscope.networks.finding.dataflow import Dataflow, Operation, Value, record
@@ -132,7 +133,7 @@ class _AttentionFinder:
         if product is None:
             return None
         multiplied = self._flow.operations[product]
-        query, key = _factors_of(multiplied)
+        query, key = factors_of(multiplied)
         return _Factors(query, key, multiplied.module, True)
 
     def _product_before(self, softmax: int) -> int | None:
@@ -145,7 +146,7 @@ class _AttentionFinder:
                 before = self._flow.operations[value.operation]
                 if np.prod(self._flow.shape_of(value)) != size or value.operation in seen:
                     continue
-                if before.name in PRODUCTS and len(_factors_of(before)) == 2:
+                if before.name in PRODUCTS and len(factors_of(before)) == 2:
                     return value.operation
                 if before.name not in SOFTMAXES:
                     seen.add(value.operation)
@@ -198,15 +199,9 @@ class _AttentionFinder:
                 operation = self._flow.operations[user]
                 if operation.name in MOVES or operation.name == "native_dropout":
                     waiting.append(user)
-                elif operation.name not in PRODUCTS or len(_factors_of(operation)) < 2:
+                elif operation.name not in PRODUCTS or len(factors_of(operation)) < 2:
                     return True
         return False
-
-
-def _factors_of(operation: Operation) -> list[Value]:
-    """Return the values that a product multiplies; what it adds comes before them."""
-    first = 1 if operation.name in ("addmm", "baddbmm") else 0
-    return [arg for arg in operation.args[first : first + 2] if isinstance(arg, Value)]
 
 
 def _unique(name: str, names: Sequence[str]) -> str:

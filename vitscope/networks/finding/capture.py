@@ -1,14 +1,17 @@
 """Read a model's residual stream while the model runs its own forward pass, or silence a branch."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
+import torch
 from torch import Tensor, nn
+from torch.utils._pytree import tree_flatten, tree_unflatten
 
 from vitscope.errors import VitscopeError, quoted
 from vitscope.networks.building.plain_attention import without_fast_path
-from vitscope.networks.finding.cut_points import CutPoint, Join, OperationId
+from vitscope.networks.finding.cut_points import Addition, CutPoint, Join, OperationId
 from vitscope.networks.finding.modes import Args, Kwargs, ModuleMode, first_tensor, is_bias
 from vitscope.networks.finding.operations import plain_name
 
@@ -134,7 +137,64 @@ class _Reader(ModuleMode):  # type: ignore[no-untyped-call]
         return result
 
 
-class JoinReader(ModuleMode):  # type: ignore[no-untyped-call]
+class _AtJoins(ModuleMode):  # type: ignore[no-untyped-call]
+    """Does something else at some additions of a pass."""
+
+    def __init__(self, model: nn.Module, names: Set[str], joins: Iterable[Join]) -> None:
+        super().__init__(model)
+        self.names = names
+        self._additions = {each.operation: each for join in joins for each in join.additions}
+        self._missing = {*self._additions}
+
+    def run(self, function: Any, args: Args, kwargs: Kwargs) -> Any:
+        """Run an operation and, if it is one of the additions, do something else."""
+        name = plain_name(function)
+        if name not in self.names or is_bias(name, args):
+            return function(*args, **kwargs)
+        in_place = function.overloadpacket.__name__ != name
+        # What is added in place would be lost.
+        result = args[0] if in_place else function(*args, **kwargs)
+        tensor = first_tensor(result)
+        addition = None
+        if tensor is not None:
+            operation = self.count(name, tensor)
+            addition = self._additions.get(operation)
+            self._missing.discard(operation)
+        if addition is not None:
+            return self.add(addition, function, args, kwargs)
+        return function(*args, **kwargs) if in_place else result
+
+    @abstractmethod
+    def add(self, addition: Addition, function: Any, args: Args, kwargs: Kwargs) -> Any:
+        """Run one of the additions, and return what it returns."""
+
+    def check(self) -> None:
+        """Refuse a pass in which one of the additions was never met."""
+        for operation in self._missing:
+            raise VitscopeError(
+                f"The network took another path than the one that was recorded: it never came to "
+                f"an addition in {quoted(operation.module)}. Networks that choose their path by "
+                f"the images cannot be measured at their branches."
+            )
+
+
+class Silencing(_AtJoins):  # type: ignore[no-untyped-call]
+    """Lets one join return the stream that it was to add a branch to."""
+
+    def __init__(self, model: nn.Module, names: Set[str], join: Join | None = None) -> None:
+        super().__init__(model, names, [join] if join else [])
+
+    def add(self, addition: Addition, function: Any, args: Args, kwargs: Kwargs) -> Any:
+        """Add zeros in place of the branch."""
+        leaves, spec = tree_flatten((args, dict(kwargs)))
+        for place in addition.branch:
+            written = function.overloadpacket.__name__.endswith("_") and place == 0
+            leaves[place] = leaves[place].zero_() if written else torch.zeros_like(leaves[place])
+        args, kwargs = tree_unflatten(leaves, spec)
+        return function(*args, **kwargs)
+
+
+class JoinReader(_AtJoins):  # type: ignore[no-untyped-call]
     """Reads what joins add, before anything is written to it: the stream and its branch."""
 
     def __init__(
@@ -143,77 +203,44 @@ class JoinReader(ModuleMode):  # type: ignore[no-untyped-call]
         joins: Mapping[Join, int],
         sink: Callable[[int, Tensor, Tensor], None],
     ) -> None:
-        super().__init__(model)
-        self._joins = {join.operation: (join, index) for join, index in joins.items()}
-        self._names = {operation.alike[0] for operation in self._joins}
+        super().__init__(model, {name for join in joins for name in join.names}, joins)
+        self._joins = {each: (join, at) for join, at in joins.items() for each in join.additions}
         self._sink = sink
-        self._missing = {*self._joins}
+        self._sides: dict[Join, tuple[Tensor, Tensor]] = {}
 
-    def run(self, function: Any, args: Args, kwargs: Kwargs) -> Any:
-        """Run an operation and, if it is a join, read its operands."""
-        name = plain_name(function)
-        if name not in self._names or is_bias(name, args):
-            return function(*args, **kwargs)
-        in_place = function.overloadpacket.__name__ != name
-        result = args[0] if in_place else function(*args, **kwargs)
-        operation = self.count(name, result)
-        if operation in self._joins:
-            join, index = self._joins[operation]
-            self._missing.discard(operation)
-            self._sink(index, *_operands(join, result.shape, args, kwargs))
-        return function(*args, **kwargs) if in_place else result
-
-    def check(self) -> None:
-        """Refuse a pass in which a join was never met."""
-        for operation in self._missing:
-            raise missed(operation)
+    def add(self, addition: Addition, function: Any, args: Args, kwargs: Kwargs) -> Any:
+        """Read both sides of an addition, and run it."""
+        join, index = self._joins[addition]
+        stream, branch = _sides(addition, function, args, kwargs)
+        if join in self._sides:
+            stream, before = self._sides.pop(join)
+            branch = before + branch
+        if addition == join.additions[-1]:
+            self._sink(index, stream, branch)
+        else:
+            self._sides[join] = stream.clone(), branch.clone()
+        return function(*args, **kwargs)
 
 
-def _operands(
-    join: Join, shape: tuple[int, ...], args: Args, kwargs: Kwargs
-) -> tuple[Tensor, Tensor]:
-    """Return the stream and the branch of a join, which may be a product (`addcmul`)."""
-    terms = [args[0], args[1] if len(args) == 2 else kwargs.get("value", 1) * args[1] * args[2]]
-    stream = terms.pop(min(join.stream, 1))
-    return stream.expand(shape), terms[0].expand(shape)
+def _sides(addition: Addition, function: Any, args: Args, kwargs: Kwargs) -> tuple[Tensor, Tensor]:
+    """Return what an addition adds up: the stream, and all others together."""
+    leaves, spec = tree_flatten((args, dict(kwargs)))
+    name = plain_name(function)
+    if name in ("add", "stack") and kwargs.get("alpha", 1) == 1:
+        shape = torch.broadcast_shapes(*(leaves[p].shape for p in _operands(addition)))
+        sides = [
+            [leaves[p].expand(shape) for p in places]
+            for places in (addition.stream, addition.branch)
+        ]
+        return sum(sides[0][1:], sides[0][0]), sum(sides[1][1:], sides[1][0])
+    found = []
+    for other in (addition.branch, addition.stream):
+        kept = [leaf.clone() if isinstance(leaf, Tensor) else leaf for leaf in leaves]
+        for place in other:
+            kept[place].zero_()
+        found.append(function(*tree_unflatten(kept, spec)[0], **tree_unflatten(kept, spec)[1]))
+    return found[0], found[1]
 
 
-def missed(operation: OperationId) -> VitscopeError:
-    """Return the error of a pass in which an addition was never met."""
-    return VitscopeError(
-        f"The network took another path than the one that was recorded: it never came to an "
-        f"addition in {quoted(operation.module)}. Networks that choose their path by the images "
-        f"cannot be measured at their branches."
-    )
-
-
-class Silencing(ModuleMode):  # type: ignore[no-untyped-call]
-    """Lets one join return the stream that it was to add a branch to."""
-
-    def __init__(self, model: nn.Module, names: Set[str], join: Join | None = None) -> None:
-        super().__init__(model)
-        self.names = names
-        self._join = join
-        self._done = False
-
-    def run(self, function: Any, args: Args, kwargs: Kwargs) -> Any:
-        """Run an operation, unless it is the join."""
-        name = plain_name(function)
-        if name not in self.names or is_bias(name, args):
-            return function(*args, **kwargs)
-        in_place = function.overloadpacket.__name__ != name
-        # What is added in place would be lost.
-        result = args[0] if in_place else function(*args, **kwargs)
-        operation = self.count(name, result)
-        if self._join is None or operation != self._join.operation:
-            return function(*args, **kwargs) if in_place else result
-        self._done = True
-        stream = args[self._join.stream]
-        if not in_place:
-            return stream.clone()
-        return args[0] if self._join.stream == 0 else args[0].copy_(stream)
-
-    def check(self) -> None:
-        """Refuse a pass in which the join was never met."""
-        if self._join is not None and not self._done:
-            raise missed(self._join.operation)
+def _operands(addition: Addition) -> tuple[int, ...]:
+    return (*addition.stream, *addition.branch)

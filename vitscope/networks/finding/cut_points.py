@@ -10,7 +10,7 @@ import msgspec
 if TYPE_CHECKING:
     from torch import Tensor
 
-Kind = Literal["stem", "conv", "msa", "mlp", "pool", "head"]
+Kind = Literal["stem", "conv", "msa", "mlp", "parallel", "ssm", "pool", "head"]
 At = Literal["input", "output"]
 # On which side of the norm of a sum.
 Side = Literal["after", "before"]
@@ -79,16 +79,33 @@ class OperationId:
 
 
 @dataclass(frozen=True)
-class Join:
-    """An addition that joins a branch to the stream.
+class Addition:
+    """An addition of a join, and where among the operation's operands the stream and a branch are.
 
-    `stream` says which operand is no branch, and `identity` whether that is the stream as it was at
-    the cut point before: without its branch, it would be there still.
+    An operand is counted among all that the operation takes, also what is no tensor.
     """
 
     operation: OperationId
-    stream: int
+    stream: tuple[int, ...]
+    branch: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Join:
+    """The additions, in order, that join a branch to the stream.
+
+    `identity` says that the stream is as it was at the cut point before: without its branch, it
+    would be there still. `layout` is that of the last sum, if its two sides can be read.
+    """
+
+    additions: tuple[Addition, ...]
     identity: bool
+    layout: Layout | None = None
+
+    @property
+    def names(self) -> frozenset[str]:
+        """Return the names of its additions."""
+        return frozenset(addition.operation.alike[0] for addition in self.additions)
 
 
 @dataclass(frozen=True)

@@ -116,7 +116,8 @@ class CutFinder:
         # A shortcut starts where its branch does; a block without one is all branch.
         how: How = "join" if self._pass.joins(end) else "block"
         begin = self._pass.before(end) if how == "join" else start
-        return Cut(index, how, self._pass.kind(begin, end), end, block, start, begin)
+        kind = self._pass.kind_of_join(begin, end) if how == "join" else self._pass.kind(begin, end)
+        return Cut(index, how, kind, end, block, start, begin)
 
     def _entry(self, end: int, module: str) -> int:
         """Return the operation whose value enters the module in which an operation is."""

@@ -17,7 +17,7 @@ from vitscope.networks.building.outputs import ends_of
 from vitscope.networks.building.plain_attention import without_fast_path
 from vitscope.networks.finding.cut_points import At, OperationId
 from vitscope.networks.finding.modes import Args, Kwargs, ModuleMode, alike, first_tensor, is_bias
-from vitscope.networks.finding.operations import is_mutable, plain_name, refuse_unknown
+from vitscope.networks.finding.operations import OF_SHAPES, is_mutable, plain_name, refuse_unknown
 
 
 @dataclass(frozen=True)
@@ -143,6 +143,7 @@ class _Recorder(ModuleMode):  # type: ignore[no-untyped-call]
         self._values: dict[int, Value] = {}
         self._alive: dict[int, Tensor] = {}
         self._sharing: dict[int, list[int]] = {}
+        self._written: dict[int, Value] = {}
         self._operations: list[Operation] = []
         self._passages: list[Passage] = []
         self._calls: Counter[str] = Counter()
@@ -154,7 +155,9 @@ class _Recorder(ModuleMode):  # type: ignore[no-untyped-call]
         # Looked up before: an operation in place changes what its operands are.
         known = partial(self._known, changes=is_mutable(function))
         known_args, known_kwargs = tree_map(known, (args, dict(kwargs)))
-        depends = any(isinstance(leaf, Value) for leaf in tree_leaves((known_args, known_kwargs)))
+        depends = plain_name(function) not in OF_SHAPES and any(
+            isinstance(leaf, Value) for leaf in tree_leaves((known_args, known_kwargs))
+        )
         valued = None if depends else self._constants.run(function, args, kwargs)
         result = function(*args, **kwargs)
         tensor = first_tensor(result)
@@ -171,11 +174,25 @@ class _Recorder(ModuleMode):  # type: ignore[no-untyped-call]
     def _known(self, leaf: Any, changes: bool) -> Any:
         if not isinstance(leaf, Tensor):
             return leaf
-        value = self._values.get(id(leaf))
+        value = self._values.get(id(leaf)) or self._of_written(leaf)
         if value is not None:
             return value
         tensor = self._constants.value(leaf)
         return Constant(tuple(leaf.shape), tensor.clone() if changes else tensor)
+
+    def _of_written(self, tensor: Tensor) -> Value | None:
+        """Return what a tensor has become if it is in memory to which images were written."""
+        written = self._written.get(tensor.untyped_storage()._cdata)
+        if written is None:
+            return None
+        before = Constant(tuple(tensor.shape), self._constants.value(tensor))
+        which = OperationId(self.module, alike("write", tensor, self._images), 0)
+        value = Value(len(self._operations))
+        self._operations.append(
+            Operation(None, "write", which, (tuple(tensor.shape),), (before, written))
+        )
+        self._name(tensor, value)
+        return value
 
     def _add(self, function: Any, name: str, result: Any, args: Args, kwargs: Kwargs) -> None:
         tensors = [leaf for leaf in tree_leaves(result) if isinstance(leaf, Tensor)]
@@ -184,6 +201,9 @@ class _Recorder(ModuleMode):  # type: ignore[no-untyped-call]
         shapes = tuple(tuple(tensor.shape) for tensor in tensors)
         self._operations.append(Operation(function, name, which, shapes, args, kwargs))
         changed = [tensor for tensor in tensors if id(tensor) in self._values]
+        if function is not None and is_mutable(function):
+            for tensor in tensors:
+                self._written[tensor.untyped_storage()._cdata] = Value(index)
         for output, tensor in enumerate(tensors):
             self._name(tensor, Value(index, output))
         for tensor in changed:

@@ -6,11 +6,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from math import prod
 
-from vitscope.networks.finding.cut_points import CutPoint, Join, Side
+from vitscope.networks.finding.cut_points import Addition, CutPoint, Join, Layout, Side
 from vitscope.networks.finding.cuts import Cut
 from vitscope.networks.finding.dataflow import Passage, Value
-from vitscope.networks.finding.operations import ADDITIONS, inside, multiplies
+from vitscope.networks.finding.operations import inside, multiplies
 from vitscope.networks.finding.recorded_pass import RecordedPass
+from vitscope.networks.finding.sums import Way
 
 
 def describe_cuts(recorded: RecordedPass, cuts: Sequence[Cut]) -> list[CutPoint]:
@@ -50,7 +51,7 @@ class _Namer:
         main = self._pass.branches.main(self._pass.between(cut.begin, cut.end))
         if main is None or main.module == cut.block:
             return f"{cut.block}.join".lstrip(".")
-        return self._pass.largest_module(main.module, cut.begin, cut.end)
+        return self._pass.largest_module(main.module, cut.begin, cut.end) or cut.how
 
     def _subsampling(self, cut: Cut) -> str:
         """Return the largest module that subsamples and does not hold the block behind it."""
@@ -117,31 +118,23 @@ class _Namer:
 
     def _join(self, cut: Cut, before: int) -> Join | None:
         """Return the join that a cut is behind, if its branch can be silenced."""
-        operation = self._pass.operations[cut.end]
-        if cut.how == "stem" or operation.name not in ADDITIONS or not self._pass.joins(cut.end):
+        if cut.how == "stem" or not self._pass.joins(cut.end):
             return None
-        origin = self._pass.before(cut.end)
-        operands = [(n, arg) for n, arg in enumerate(operation.args) if isinstance(arg, Value)]
-        whole = [
-            (len(self._ancestors(arg, origin)), n, arg)
-            for n, arg in operands
-            if self._pass.flow.shape_of(arg) == operation.shape
-        ]
-        # With the addition, a factor of the branch would be lost.
-        if not whole or len(operands) != 2 or operation.kwargs.get("alpha", 1) != 1:
+        way = self._pass.way(cut.end)
+        if way is None:
             return None
-        _, position, stream = min(whole, key=lambda operand: operand[:2])
-        unchanged = cut.index == cut.end or self._pass.operations[cut.index].name == "relu"
-        identity = unchanged and self._pass.moved_from(stream, before)
-        return Join(operation.which, position, identity)
+        operations = self._pass.operations
+        additions = tuple(
+            Addition(operations[each.operation].which, each.stream, each.branch)
+            for each in way.sums
+        )
+        unchanged = cut.index == cut.end or operations[cut.index].name == "relu"
+        arrives = self._pass.moved_from(Value(way.start), before)
+        identity = unchanged and way.unchanged and arrives
+        return Join(additions, identity, self._layout_of_sides(way, cut.end))
 
-    def _ancestors(self, value: Value, stream: int) -> set[int]:
-        """Return the operations behind the stream that a value comes from."""
-        found: set[int] = set()
-        missing = [value.operation]
-        while missing:
-            index = missing.pop()
-            if index > stream and index not in found:
-                found.add(index)
-                missing += [v.operation for v in self._pass.operations[index].operands()]
-        return found
+    def _layout_of_sides(self, way: Way, end: int) -> Layout | None:
+        """Return how the two sides of a sum lie, if they can be read."""
+        last = way.sums[-1].operation
+        stacked = self._pass.operations[last].name == "stack"
+        return self._pass.maps.layout(end if stacked else last) if way.direct else None

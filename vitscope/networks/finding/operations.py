@@ -23,10 +23,10 @@ ACTIVATIONS = _names(
     """relu gelu silu hardswish hardtanh hardsigmoid leaky_relu elu celu mish sigmoid tanh softplus
     _prelu_kernel clamp clamp_min"""
 )
-NORMALIZATIONS = _names(
-    """native_layer_norm native_batch_norm cudnn_batch_norm _native_batch_norm_legit_no_training
-    native_group_norm"""
+BATCH_NORMALIZATIONS = _names(
+    "native_batch_norm cudnn_batch_norm _native_batch_norm_legit_no_training"
 )
+NORMALIZATIONS = BATCH_NORMALIZATIONS | _names("native_layer_norm native_group_norm")
 STRIDED_POOLINGS = _names("avg_pool2d max_pool2d_with_indices")
 POOLINGS = STRIDED_POOLINGS | _names("_adaptive_avg_pool2d adaptive_max_pool2d")
 CONVOLUTIONS = _names("convolution _convolution")
@@ -38,6 +38,7 @@ RESIZINGS = _names(
 MAPS = CONVOLUTIONS | POOLINGS | RESIZINGS
 PRODUCTS = _names("mm addmm bmm baddbmm")
 REDUCTIONS = _names("mean sum amax amin")
+STATISTICS = REDUCTIONS | _names("var var_mean std linalg_vector_norm")
 # What these do to a tensor that lies in memory as it should, `reshape` does to any.
 VIEWS = _names("view _unsafe_view _reshape_alias")
 COPIES = _names("_to_copy clone alias detach")
@@ -53,6 +54,22 @@ MOVES = (
 )
 # These move values by what the values are: where to cannot be told.
 SORTS = _names("sort")
+# What norms are made of.
+PARTS_OF_NORMS = (
+    MOVES
+    | NORMALIZATIONS
+    | REDUCTIONS
+    | _names(
+        """pow mul div sub add sqrt rsqrt reciprocal var var_mean std linalg_vector_norm clamp
+        clamp_min _fused_rms_norm square"""
+    )
+)
+# These compute a value along positions from what the same made of those before.
+CUMULATIONS = _names("cumsum cumprod logcumsumexp _cumsum cummax")
+# These take the shape of a tensor and not its values.
+OF_SHAPES = _names(
+    "zeros_like ones_like empty_like full_like new_zeros new_ones new_empty new_full new_empty_strided"
+)
 SOFTMAXES = _names("_softmax _safe_softmax")
 FLEX_ATTENTION = "flex_attention"
 _COMPOSITE = DispatchKey.CompositeImplicitAutograd

@@ -7,9 +7,10 @@ import torch
 from torch import Tensor, nn
 from torch.utils._pytree import tree_leaves
 
+from vitscope.networks.finding.branches import factors_of
 from vitscope.networks.finding.capture import capturing
 from vitscope.networks.finding.cut_points import CutPoint
-from vitscope.networks.finding.dataflow import Constant, Dataflow, Operation, Value, record
+from vitscope.networks.finding.dataflow import Constant, Dataflow, Operation, record
 from vitscope.networks.finding.operations import (
     CONVOLUTIONS,
     NORMALIZATIONS,
@@ -155,7 +156,7 @@ class _Layers:
 
     def _multiplies_values(self, index: int) -> bool:
         operation = self._flow.operations[index]
-        return operation.name in PRODUCTS and len(_values(operation)) == 2
+        return operation.name in PRODUCTS and len(factors_of(operation)) == 2
 
     def _has_weights(self, index: int) -> bool:
         operation = self._flow.operations[index]
@@ -199,11 +200,6 @@ class _Layers:
         # Some norms are made of several operations.
         by_name = "norm" in type(self._model.get_submodule(owner)).__name__.lower()
         return "norm" if kind == OTHER and by_name else kind
-
-
-def _values(operation: Operation) -> list[Value]:
-    """Return the values that a product multiplies; what it adds comes before them."""
-    return [arg for arg in operation.args[-2:] if isinstance(arg, Value)]
 
 
 def _constants(operation: Operation) -> list[Tensor]:

@@ -41,7 +41,7 @@ def prove(model: nn.Module, points: Sequence[CutPoint], images: Tensor) -> Proof
             wrong.append("the logits change when the network is read")
         joins = {i: point.join for i, point in enumerate(points) if point.join is not None}
         for index, join in joins.items():
-            with Silencing(model, {join.operation.alike[0]}, join):
+            with Silencing(model, join.names, join):
                 _, changed = _read(model, points, images)
             if join.identity and not torch.equal(changed[index], stream[index - 1]):
                 wrong.append(f"without the branch of {points[index].name} the stream changes")

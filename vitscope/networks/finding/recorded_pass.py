@@ -14,10 +14,13 @@ from vitscope.networks.finding.operations import (
     ADDITIONS,
     MOVES,
     NORMALIZATIONS,
+    PARTS_OF_NORMS,
+    REDUCTIONS,
     inside,
     multiplies,
 )
 from vitscope.networks.finding.positions import Tracer
+from vitscope.networks.finding.sums import Way, Ways, is_mixed
 from vitscope.networks.finding.tensor_layouts import layout_of
 
 
@@ -65,20 +68,35 @@ class RecordedPass:
         self.operations = flow.operations
         self.modules = [name for name, _ in model.named_modules() if name]
         self.maps = Maps(flow)
+        self.ways = Ways(flow)
         self.branches = Branches(flow)
+        self._found_ways: dict[int, Way | None] = {}
         self.order = flow.needed()
         self.dominators = flow.dominators()
 
     def joins(self, index: int) -> bool:
         """Tell whether an operation adds values that both depend on the images."""
         operation = self.operations[index]
-        if operation.name in ADDITIONS:
-            return self._adds(index)
+        if self.ways.adds(index) or self._way_of_stream(index):
+            return True
         # Where a shortcut has fewer channels than its branch, it is added to the first of them.
         return operation.name in ("cat", "write") and any(
             self._adds_stream(value.operation, operation.shape, self.before(index))
             for value in operation.operands()
         )
+
+    def _way_of_stream(self, index: int) -> Way | None:
+        if index not in self._found_ways:
+            self._found_ways[index] = self.ways.way(self.before(index), index)
+        return self._found_ways[index]
+
+    def way(self, index: int) -> Way | None:
+        """Return the way of the stream to a join; None if nobody can tell which side it is."""
+        way = self._way_of_stream(index)
+        if way is None and self.ways.adds(index):
+            shortcut = self.ways.shortcut(index, self.before(index))
+            return None if shortcut is None else self.ways.way(shortcut.operation, index)
+        return way
 
     def _adds(self, index: int) -> bool:
         operation = self.operations[index]
@@ -106,7 +124,7 @@ class RecordedPass:
 
         A norm behind the last of several joins belongs to the network, not to the block.
         """
-        found = {d: self.followed_by(d, NORMALIZATIONS) for d in self.map_joins}
+        found = {d: self._norm_behind(d) for d in self.map_joins}
         without = {self.operations[d].module for d, norm in found.items() if norm is None}
         kept = {d: norm for d, norm in found.items() if self.operations[d].module not in without}
         return {d: norm for d, norm in kept.items() if norm is not None}
@@ -122,6 +140,30 @@ class RecordedPass:
         takes = following.name in names and following.operands()[:1] == [Value(end)]
         return index if within and takes else None
 
+    def _norm_behind(self, end: int) -> int | None:
+        """Return where the norm of a sum ends, of one operation or of several, in the same block.
+
+        It may see the sum moved, and ends with the scale and the bias of its module.
+        """
+        block, size = self.operations[end].module, self.maps.size(end)
+        normalizes, norm = False, None
+        for before, index in pairwise(self.dominators[bisect_left(self.dominators, end) :]):
+            within = self.between(before, index)
+            if not all(inside(op.module, block) and op.name in PARTS_OF_NORMS for op in within):
+                break
+            if norm is not None:
+                last = self.operations[norm]
+                if within[-1].module != last.module or within[-1].name not in ("mul", "add"):
+                    break
+            names = {op.name for op in within}
+            divides = bool(names & REDUCTIONS) and within[-1].name in ("mul", "div")
+            normalizes |= bool(names & NORMALIZATIONS) or divides
+            if self.joins(index):
+                break
+            if normalizes and self.maps.size(index) == size:
+                norm = index
+        return norm
+
     def moved_from(self, value: Value, origin: int) -> bool:
         """Tell whether a value is another, or that moved."""
         while value.operation > origin:
@@ -135,13 +177,44 @@ class RecordedPass:
         """Return the last dominator before an operation."""
         return self.dominators[bisect_left(self.dominators, index) - 1]
 
+    def indices(self, start: int, end: int) -> list[int]:
+        """Return which operations are behind one, up to another."""
+        first, last = bisect_right(self.order, start), bisect_right(self.order, end)
+        return self.order[first:last]
+
     def between(self, start: int, end: int) -> list[Operation]:
         """Return the operations behind one, up to another."""
-        first, last = bisect_right(self.order, start), bisect_right(self.order, end)
-        return [self.operations[i] for i in self.order[first:last]]
+        return [self.operations[i] for i in self.indices(start, end)]
 
     def kind(self, start: int, end: int) -> Kind:
-        return self.branches.kind(self.between(start, end), self.maps.channels(end))
+        """Return the kind of what lies between two operations, all of it taken for one branch."""
+        size = self.maps.size(end) or (1, 1)
+        return self.branches.kind(self.indices(start, end), self.maps.channels(end), size)
+
+    def kind_of_join(self, start: int, end: int) -> Kind:
+        """Return the kind of what a join adds: branches that attend and others are parallel."""
+        kind, way = self.kind(start, end), self.way(end)
+        if kind != "msa" or way is None:
+            return kind
+        attending, others = set[int](), set[int]()
+        for part in self.ways.branches(way, start):
+            behind = self.ways.ancestors(part, start)
+            attends = any(self.branches.attends(self.operations[i]) for i in behind)
+            (attending if attends else others).update(behind)
+        works = any(multiplies(self.operations[i].name) for i in others - attending)
+        return "parallel" if attending and works else kind
+
+    def unread_meeting(self, index: int) -> bool:
+        """Tell whether a stream meets a branch there in another operation than a sum."""
+        operation, start = self.operations[index], self.before(index)
+        operands = [*dict.fromkeys(operation.operands())]
+        if len(operands) < 2 or is_mixed(operation.name) or self.joins(index):
+            return False
+        streams = [value for value in operands if self.moved_from(value, start)]
+        behind = [self.ways.ancestors(v, start) for v in operands if v not in streams]
+        return bool(streams) and any(
+            multiplies(self.operations[i].name) for each in behind for i in each
+        )
 
     def additions(self, start: int, end: int) -> list[int]:
         """Return the additions of maps behind an operation and before another."""

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils._pytree import tree_leaves, tree_map
 
-from vitscope.errors import VitscopeError
+from vitscope.errors import VitscopeError, quoted
 from vitscope.networks.finding.cut_points import CutPoint
 from vitscope.networks.finding.dataflow import Constant, Dataflow, Operation, Value, record
 from vitscope.networks.finding.operations import is_mutable
@@ -89,6 +89,10 @@ def _needed(flow: Dataflow, start: Value, end: Value) -> list[int]:
 def _run(operation: Operation, values: dict[Value, Tensor]) -> Any:
     # A view of what was written to has changed with it.
     if operation.function is None:
+        if isinstance(operation.args[0], Constant):
+            raise VitscopeError(
+                f"{quoted(operation.module)} writes into a tensor that it makes: it cannot run alone."
+            )
         return values[operation.operands()[0]]
     changes = is_mutable(operation.function)
 

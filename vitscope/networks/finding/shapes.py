@@ -88,7 +88,18 @@ def _keeping_attributes(model: nn.Module) -> Iterator[None]:
 
 
 def _without_values(model: nn.Module) -> Run:
-    """Return what runs a network on shapes without values."""
-    named = [*model.named_parameters(), *model.named_buffers()]
-    tensors = {name: tensor.detach().to("meta") for name, tensor in named}
-    return partial(functional_call, model, tensors)
+    """Return what runs a network on shapes without values.
+
+    Each tensor of each module stands once, by the first name of its module: torch would not give
+    back a tensor that it had replaced twice. One that several modules share stays shared.
+    """
+    empty: dict[int, Tensor] = {}
+    tensors = {
+        f"{prefix}.{name}".lstrip("."): empty.setdefault(id(tensor), tensor.detach().to("meta"))
+        for prefix, module in model.named_modules()
+        for name, tensor in (
+            *module.named_parameters(recurse=False, remove_duplicate=False),
+            *module.named_buffers(recurse=False, remove_duplicate=False),
+        )
+    }
+    return partial(functional_call, model, tensors, tie_weights=False)
