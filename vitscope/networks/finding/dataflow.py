@@ -171,6 +171,12 @@ class _Recorder(ModuleMode):  # type: ignore[no-untyped-call]
                 self._add(function, name, result, known_args, known_kwargs)
         return result
 
+    def empty(self, tensor: Tensor) -> Tensor:
+        """Return a tensor without its values, which stay known."""
+        empty = super().empty(tensor)
+        self._constants.keep(empty, tensor)
+        return empty
+
     def _known(self, leaf: Any, changes: bool) -> Any:
         if not isinstance(leaf, Tensor):
             return leaf

@@ -14,7 +14,7 @@ from typing import Any, Self
 
 from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves
+from torch.utils._pytree import tree_leaves, tree_map
 
 from vitscope.networks.building.compiler import uncompiled
 from vitscope.networks.finding.cut_points import Alike, OperationId
@@ -52,12 +52,30 @@ class OperationMode(TorchDispatchMode):  # type: ignore[no-untyped-call]
     ) -> Any:
         """Run an operation as the mode does, or what it is made of."""
         if not is_composite(func):
-            return self.run(func, args, kwargs or {})
+            return self.run(func, *self._without_values(args, kwargs or {}))
         super().__enter__()  # type: ignore[no-untyped-call]
         try:
             return run_composite(func, args, kwargs or {})
         finally:
             super().__exit__(None, None, None)  # type: ignore[no-untyped-call]
+
+    def _without_values(self, args: Args, kwargs: Kwargs) -> tuple[Args, Kwargs]:
+        """Leave the values out of what a network makes itself, where all else has none."""
+        leaves = [leaf for leaf in tree_leaves((args, dict(kwargs))) if isinstance(leaf, Tensor)]
+        empty = [leaf.is_meta for leaf in leaves]
+        if not any(empty) or all(empty):
+            return args, kwargs
+
+        def without(leaf: Any) -> Any:
+            made = isinstance(leaf, Tensor) and not leaf.is_meta and leaf.ndim > 0
+            return self.empty(leaf) if made else leaf
+
+        taken: tuple[Args, Kwargs] = tree_map(without, (args, dict(kwargs)))
+        return taken
+
+    def empty(self, tensor: Tensor) -> Tensor:
+        """Return a tensor without its values."""
+        return tensor.to("meta")
 
     @abstractmethod
     def run(self, function: Any, args: Args, kwargs: Kwargs) -> Any:

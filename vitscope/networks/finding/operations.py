@@ -36,6 +36,8 @@ RESIZINGS = _names(
 )
 # These give a new map.
 MAPS = CONVOLUTIONS | POOLINGS | RESIZINGS
+# Cuts patches out of maps.
+UNFOLDING = _names("im2col")
 PRODUCTS = _names("mm addmm bmm baddbmm")
 REDUCTIONS = _names("mean sum amax amin")
 STATISTICS = REDUCTIONS | _names("var var_mean std linalg_vector_norm")
@@ -68,7 +70,8 @@ PARTS_OF_NORMS = (
 CUMULATIONS = _names("cumsum cumprod logcumsumexp _cumsum cummax")
 # These take the shape of a tensor and not its values.
 OF_SHAPES = _names(
-    "zeros_like ones_like empty_like full_like new_zeros new_ones new_empty new_full new_empty_strided"
+    """zeros_like ones_like empty_like full_like new_zeros new_ones new_empty new_full
+    new_empty_strided"""
 )
 SOFTMAXES = _names("_softmax _safe_softmax")
 FLEX_ATTENTION = "flex_attention"

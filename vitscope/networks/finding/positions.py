@@ -24,6 +24,7 @@ from vitscope.networks.finding.operations import (
     REDUCTIONS,
     SORTS,
     STRIDED_POOLINGS,
+    UNFOLDING,
     VIEWS,
 )
 
@@ -150,6 +151,31 @@ def _same(tensor: Tensor, other: Tensor) -> bool:
     return bool((((tensor - other).abs() < ROUNDING) | both_nan).all())
 
 
+def _has_places(positions: Positions | None) -> bool:
+    """Tell whether values are at more than one place of their image."""
+    return positions is not None and max(positions.row.numel(), positions.column.numel()) > 1
+
+
+def _in_a_row(positions: Positions | None) -> bool:
+    """Tell whether values of several rows and columns lie along one dimension."""
+    if positions is None:
+        return False
+    varying = [
+        {d for d, count in enumerate(t.shape) if count > 1}
+        for t in (positions.row, positions.column)
+    ]
+    return len(varying[0] | varying[1]) == 1 and bool(varying[0] & varying[1])
+
+
+def _shifts(operation: Operation) -> bool:
+    """Tell whether an operation shifts a map, and pads as much as it cuts off."""
+    if operation.name != "constant_pad_nd":
+        return False
+    sides = operation.args[1]
+    pairs = [*zip(sides[::2], sides[1::2], strict=True)]
+    return any(sides) and all(before == -after for before, after in pairs)
+
+
 class Tracer:
     """Tells the positions of the values of a recorded pass, each computed when it is asked for.
 
@@ -183,16 +209,17 @@ class Tracer:
         operands = operation.operands()
         if operation.name in MOVES:
             return operands
-        if operation.name in PRODUCTS | REDUCTIONS | MAPS:
+        if operation.name in PRODUCTS | REDUCTIONS | MAPS | UNFOLDING or _shifts(operation):
             return operands[:1]
         if operation.name in SORTS:
             return []
         same = [v for v in operands if self._flow.shape_of(v) == operation.shape]
-        # The earliest is the stream itself where there is a shortcut, and the nearest to follow.
+        # The earliest is the stream itself where there is a shortcut, and the nearest to follow,
+        # unless its values have lost their places.
         asked: list[Value] = []
         for operand in sorted(same, key=lambda v: v.operation):
             asked.append(operand)
-            if operand not in self._known or self._known[operand] is not None:
+            if operand not in self._known or _has_places(self._known[operand]):
                 break
         return asked
 
@@ -200,13 +227,18 @@ class Tracer:
         operation = self._flow.operations[value.operation]
         if operation.name in MAPS:
             return self._new_map(operation)
+        if operation.name in UNFOLDING:
+            return self._unfold(operation)
+        if _shifts(operation):
+            return self._known[operation.operands()[0]]
         deciding = [self._known[each] for each in self._deciding(value)]
         if operation.name in MOVES:
             known = bool(deciding) and all(each is not None for each in deciding)
             return self._move_all(operation, value.output) if known else None
-        first = next((each for each in deciding if each is not None), None)
-        if first is None:
+        known = [each for each in deciding if each is not None]
+        if not known:
             return None
+        first = next(filter(_has_places, known), known[0])
         if operation.name in PRODUCTS:
             return first.each(lambda t: t.nanmean(-1, keepdim=True))
         if operation.name in REDUCTIONS:
@@ -232,14 +264,44 @@ class Tracer:
         ]
         if before is not None and lines:
             return _map(before.image, lines, operation.shape)
+        # Tokens in a row are no map, though a layer for maps may take them.
+        if 1 in shape[2:] and _in_a_row(before):
+            return None
         return _whole(operation.shape) if operation.shape[0] == self._flow.images else None
+
+    def _unfold(self, operation: Operation) -> Positions | None:
+        """Return the positions of patches (N, values, patches) that were cut out of maps."""
+        operand = operation.operands()[0]
+        before, shape = self._known[operand], self._flow.shape_of(operand)
+        lines = _lines(before, shape)
+        if before is None or not lines:
+            return None
+        kernel, dilation, padding, stride = operation.args[1:5]
+        counts = [
+            (shape[d] + 2 * _of(padding, d) - _of(dilation, d) * (_of(kernel, d) - 1) - 1)
+            // _of(stride, d)
+            + 1
+            for d in (2, 3)
+        ]
+        rows, columns = (
+            _Line(line.middle, line.apart * _of(stride, d)).places(count)
+            for d, (line, count) in enumerate(zip(lines, counts, strict=True), 2)
+        )
+        each = torch.cartesian_prod(rows, columns)
+        image = before.image.reshape(-1, 1, 1)
+        return Positions(image, each[:, 0].view(1, 1, -1), each[:, 1].view(1, 1, -1))
 
     def _reduce(self, operation: Operation, first: Positions) -> Positions | None:
         if len(operation.args) < 2:
             return None
         keep = len(operation.shape) == first.row.ndim
         dims = operation.args[1]
-        return first.each(lambda t: t.nanmean(dims, keepdim=keep))
+        reduced = first.each(lambda t: t.nanmean(dims, keepdim=keep))
+        if _has_places(first) and not _has_places(reduced):
+            # What is of all positions is at none.
+            row, column = (torch.full_like(t, nan) for t in (reduced.row, reduced.column))
+            return Positions(reduced.image, row, column)
+        return reduced
 
     def _move_all(self, operation: Operation, output: int) -> Positions | None:
         try:

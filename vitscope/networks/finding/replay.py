@@ -91,7 +91,8 @@ def _run(operation: Operation, values: dict[Value, Tensor]) -> Any:
     if operation.function is None:
         if isinstance(operation.args[0], Constant):
             raise VitscopeError(
-                f"{quoted(operation.module)} writes into a tensor that it makes: it cannot run alone."
+                f"{quoted(operation.module)} writes into a tensor that it makes: it cannot run "
+                f"alone."
             )
         return values[operation.operands()[0]]
     changes = is_mutable(operation.function)

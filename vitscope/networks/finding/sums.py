@@ -6,6 +6,7 @@ what these add to it is the branch. So `(x + a) + b`, `x + (a + b)` and `b + (x 
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from math import inf
 from typing import Any, NamedTuple
 
@@ -111,9 +112,9 @@ def _of_product(operation: Operation, leaves: list[Any], values: list[int]) -> A
     elementwise = operation.name.startswith("addc")
     added = {0: elementwise or operation.kwargs.get("beta", 1) == 1} if 0 in values else {}
     other = [leaves[place] for place in (1, 2) if place not in factors]
-    if elementwise and len(factors) == 1 and isinstance(other[0], Constant):
-        if operation.name == "addcmul" or factors == [1]:
-            return Addends(added | {factors[0]: False})
+    scaled = factors in ([1], [2]) and isinstance(other[0], Constant)
+    if elementwise and scaled and (operation.name == "addcmul" or factors == [1]):
+        return Addends(added | {factors[0]: False})
     return Addends(added, tuple(factors[:1]))
 
 
@@ -209,7 +210,7 @@ class Ways:
 
     def _direct(self, sums: Sequence[Sum]) -> bool:
         """Tell whether each of some sums takes that before it, and no more happens between them."""
-        for before, after in zip(sums, sums[1:], strict=False):
+        for before, after in pairwise(sums):
             operation = self.flow.operations[after.operation]
             parts, leaves = self.addends(after.operation), taken(operation)
             if operation.name in MOVES or len(after.stream) != 1:
@@ -280,7 +281,7 @@ class Ways:
 
 
 def is_mixed(name: str) -> bool:
-    """Tell whether an operation of two values is no sum by its nature: it multiplies, or appends."""
+    """Tell whether an operation of two values is no sum by its nature, as a product is."""
     return name in PRODUCTS | {"mul", "div", "cat", "write", "copy"} or is_fused_attention(name)
 
 
