@@ -1,5 +1,7 @@
 """The modules of a drawn network, whose own code leaves branches out where its board says so."""
 
+from typing import ClassVar
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -230,7 +232,7 @@ class Stem(nn.Module):
 class Tokens(nn.Module):
     """Adds places to tokens, and tokens that are no positions."""
 
-    COUNTS = {"": 0, "class": 1, "mean": 1, "empty": 1, "distilled": 2, "registers": 3}
+    COUNTS: ClassVar = {"": 0, "class": 1, "mean": 1, "empty": 1, "distilled": 2, "registers": 3}
 
     def __init__(self, place: Place, front: str, back: str) -> None:
         super().__init__()

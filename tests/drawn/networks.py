@@ -19,6 +19,8 @@ HEADS = {
     "nchw": ("mean", "adaptive", "norm adaptive", "flat"),
 }
 SHORTCUTS = ("conv", "pool conv", "long", "pool")
+PLACEMENTS = ("pre", "post", "none", "both", "branch")
+WAYS = ("", "inline", "loop", "twice", "alias", "checkpoint")
 BETWEENS = ("conv", "avg pool", "max pool", "merge", "mixer")
 
 
@@ -50,7 +52,7 @@ class _Drawing:
         if self.stream == "tokens":
             self.front = self._either("", *[each for each in Tokens.COUNTS if each], rare=0.4)
             self.back = self._either("", "class", "registers", rare=0.1)
-        self.placement = self._either("pre", "post", "none", "both", "branch", rare=0.45)
+        self.placement = self._either(*PLACEMENTS, rare=0.45)
         self.norm = self._either(NORMS[self.stream][0], *NORMS[self.stream][1:])
         side = self.size // PATCH
         blocks: list[Block | Between] = []
@@ -77,7 +79,7 @@ class _Drawing:
         )
 
     def _block(self, side: int) -> tuple[Block, int]:
-        how = self._either("", "inline", "loop", "twice", "alias", "checkpoint", rare=0.25)
+        how = self._either(*WAYS, rare=0.25)
         units = []
         for _ in range(self._chance.randint(1, 2)):
             strided = side > 4 and self.stream == "nchw" and self._chance.random() < 0.25
