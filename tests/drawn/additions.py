@@ -1,0 +1,110 @@
+"""How a stream and its branches are added: code, and what the sum has of each by hand.
+
+Names are the stream `x`, the branches `a`, `b` and `c`, a weight `w` of each channel, and a mask
+`m` of tokens.
+"""
+
+from functools import cache
+from types import CodeType
+from typing import Any
+
+import torch
+from torch import Tensor
+
+PLAIN = (
+    "x = x + a",
+    "x = a + x",
+    "x += a",
+    "x = x.add_(a)",
+    "x = a.add_(x)",
+    "a += x; x = a",
+    "x = torch.add(x, a)",
+    "x = sum([x, a])",
+    "x = x.clone() + a",
+    "x = torch.stack([x, a]).sum(0)",
+    "x[:] += a",
+    "x = torch._foreach_add([x], [a])[0]",
+    "x = torch.einsum('knlc->nlc', torch.stack([x, a]))",
+    "x = (x + a) + b",
+    "x = (a + b) + x",
+    "x = x + (a + b)",
+    "x = b + (x + a)",
+    "x = (x + b) + a",
+    "x = a + (b + x)",
+    "x += a; x += b",
+    "x = x.add_(a).add_(b)",
+    "x = a.add_(b).add_(x)",
+    "x = sum([x, a, b])",
+    "x = sum([a, x, b])",
+    "x = torch.stack([x, a, b]).sum(0)",
+    "x = torch.stack([a, b]).sum(0) + x",
+    "x = ((x + a) + b) + c",
+    "x = (x + a) + (b + c)",
+    "x = c + (b + (a + x))",
+    "x = (a + b) + (c + x)",
+    "x = (a + (x + c)) + b",
+    "x = x + ((a + b) + c)",
+    "x = sum([x, a, b, c])",
+    "x += a; x = b + x; x += c",
+)
+# With what the sum has of the stream, and of the branches.
+WEIGHTED = {
+    "x = torch.add(x, a, alpha=0.5)": ("x", "0.5 * a"),
+    "x = torch.add(a, x, alpha=0.9)": ("0.9 * x", "a"),
+    "x = x - a": ("x", "-a"),
+    "x = 0.9 * x + a": ("0.9 * x", "a"),
+    "x = a + 0.9 * x": ("0.9 * x", "a"),
+    "x = torch.lerp(x, a, 0.4)": ("0.6 * x", "0.4 * a"),
+    "x = torch.stack([x, a]).mean(0)": ("0.5 * x", "0.5 * a"),
+    "x = torch.addcmul(x, a, w)": ("x", "a * w"),
+    "x = torch.addcmul(x, a, x.new_ones(()))": ("x", "a"),
+    "x = torch.where(m, x + a, x)": ("x", "torch.where(m, a, 0.0 * a)"),
+    "x = x.index_add(1, torch.arange(x.shape[1], device=x.device), a)": ("x", "a"),
+    "x[:, 1:] += a[:, 1:]": ("x", "torch.cat([0.0 * a[:, :1], a[:, 1:]], 1)"),
+    "x = torch.cat([x[:, :1], x[:, 1:] + a[:, 1:]], 1)": (
+        "x",
+        "torch.cat([0.0 * a[:, :1], a[:, 1:]], 1)",
+    ),
+    "x = (x + a) - b": ("x", "a - b"),
+    "x = torch.add(x + a, b, alpha=0.5)": ("x", "a + 0.5 * b"),
+    "x = 0.9 * x + a + b": ("0.9 * x", "a + b"),
+}
+SPELLINGS = (*PLAIN, *WEIGHTED)
+
+
+@cache
+def _code(text: str) -> CodeType:
+    return compile(text, text, "exec")
+
+
+def count_terms(text: str) -> int:
+    """Return how many branches a spelling adds."""
+    return sum(name in _code(text).co_names for name in "abc")
+
+
+def needs_tokens(text: str) -> bool:
+    """Tell whether a spelling takes tensors (images, tokens, channels) alone."""
+    return any(word in text for word in ("where", "index_add", "1:]", "knlc", " w)"))
+
+
+def needs_front(text: str) -> bool:
+    """Tell whether a spelling leaves the first token as it was."""
+    return "1:]" in text
+
+
+def add(text: str, x: Tensor, terms: list[Tensor], **others: Tensor) -> Tensor:
+    """Run the code of an addition, and return the sum."""
+    names: dict[str, Any] = {"torch": torch, "x": x, **dict(zip("abc", terms, strict=False))}
+    exec(_code(text), names | others, names)
+    result: Tensor = names["x"]
+    return result
+
+
+def parts(text: str, x: Tensor, terms: list[Tensor], **others: Tensor) -> tuple[Tensor, Tensor]:
+    """Return what a sum has of the stream and of the branches, which stay as they are."""
+    stream, branch = WEIGHTED.get(text, ("x", " + ".join("abc"[: len(terms)])))
+    kept = [each.clone() for each in terms]
+    return (
+        add(f"x = {stream}", x.clone(), kept, **others),
+        add(f"x = {branch}", x.clone(), kept, **others),
+    )

@@ -1,0 +1,75 @@
+"""The switches of a drawn network, and what is taken down in a pass by hand."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from torch import Tensor
+
+from tests.drawn.places import Place
+
+Places = npt.NDArray[np.float64]
+
+
+@dataclass
+class Sum:
+    """A sum as it was computed: of which unit, its parts as (images, tokens, channels)."""
+
+    unit: str
+    stream: Tensor
+    branch: Tensor
+    result: Tensor
+    place: Place
+    norm: str
+    kinds: frozenset[str]
+
+
+@dataclass
+class Attended:
+    """What an attention attends to: weights (images, windows, heads, queries, keys), and where.
+
+    `queries` and `keys` are the places of one window or of each, in pixels, NaN for what has none.
+    `others` are other weights that are as right, and `seen` whether it has a softmax of products of
+    positions at all.
+    """
+
+    module: str
+    weights: Tensor
+    queries: Places
+    keys: Places
+    seen: bool = True
+
+
+@dataclass
+class Board:
+    """Counts the sums of a pass; leaves out the branches of one of them where it is active."""
+
+    active: bool = False
+    off: int | None = None
+    sums: list[Sum] = field(default_factory=list)
+    attended: list[Attended] = field(default_factory=list)
+    entries: list[tuple[str, Tensor]] = field(default_factory=list)
+    count: int = 0
+
+    @contextmanager
+    def watching(self, off: int | None = None) -> Iterator["Board"]:
+        """Be active for a pass, without the branches of a sum."""
+        self.active, self.off, self.count = True, off, 0
+        self.sums, self.attended, self.entries = [], [], []
+        try:
+            yield self
+        finally:
+            self.active, self.off = False, None
+
+    def is_off(self) -> bool:
+        """Count a sum, and tell whether its branches are left out."""
+        self.count += 1
+        return self.count - 1 == self.off
+
+    def note(self, entry: Any, into: list[Any]) -> None:
+        """Take something down in a pass in which nothing is left out."""
+        if self.active and self.off is None:
+            into.append(entry)

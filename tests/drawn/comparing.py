@@ -1,0 +1,286 @@
+"""What vitscope says of a drawn network, held against the truth."""
+
+import re
+import traceback
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+from torch import Tensor, nn
+
+import vitscope
+from tests.drawn.modules import Drawn
+from tests.drawn.specs import Network
+from tests.drawn.truth import Truth, build, numbers_of, ratios_of, truth_of, variance_of
+from vitscope.errors import VitscopeError
+from vitscope.files.tables import read_metadata
+from vitscope.networks.finding.block_table import head_of
+
+# Of sums in float32 in another order; a lesion may differ where two logits are as near.
+CLOSE = 2e-3
+NEAR = 1e-4
+ANALYSIS = {"bootstrap": {"resamples": 100}}
+RIGHT, REFUSED, TOLD, WRONG, RAW = "right", "refused", "told", "WRONG", "RAW"
+FAILED = (WRONG, RAW)
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Something that is other than the truth: what, at which module, and both values."""
+
+    what: str
+    module: str
+    text: str
+
+
+@dataclass
+class Outcome:
+    """How a network compares: the verdict, and why."""
+
+    spec: Network
+    verdict: str
+    why: str = ""
+    differences: list[Difference] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        said = [f"{each.what}: {each.text}" for each in self.differences]
+        lines = [f"{self.verdict} {self.spec!r}", *said, *self.why.splitlines()[-3:]]
+        return "\n    ".join(lines)
+
+    @property
+    def cause(self) -> str:
+        """Return what failed, by which failures that are alike are told."""
+        if self.verdict == RAW:
+            return self.why.splitlines()[-1].split(":")[0]
+        return ", ".join(sorted({each.what for each in self.differences}))
+
+
+def compare(spec: Network) -> Outcome:
+    """Measure a network by vitscope, and compare."""
+    network, images, labels = build(spec)
+    truth = truth_of(network, images)
+    kept = images.clone(), {name: value.clone() for name, value in network.state_dict().items()}
+    try:
+        outcome = _measured(spec, network, images, labels, truth)
+    except VitscopeError as error:
+        outcome = Outcome(spec, REFUSED, str(error))
+    except Exception:
+        outcome = Outcome(spec, RAW, traceback.format_exc())
+    changed = _changed(network, images, *kept, truth.logits)
+    if changed:
+        outcome.verdict = WRONG
+        outcome.differences.append(Difference("changed", "", changed))
+    return outcome
+
+
+def _changed(
+    network: nn.Module, images: Tensor, before: Tensor, weights: dict[str, Tensor], logits: Tensor
+) -> str:
+    """Tell what of a network or its images is no longer as it was."""
+    if not torch.equal(images, before):
+        return "the images were changed"
+    for name, value in network.state_dict().items():
+        if value.is_meta or not torch.equal(value, weights[name]):
+            return f"{name} was changed"
+    with torch.no_grad():
+        if not torch.allclose(network(images), logits, rtol=1e-4, atol=1e-4):
+            return "the network computes something else"
+    return ""
+
+
+def _measured(
+    spec: Network, network: Drawn, images: Tensor, labels: Tensor, truth: Truth
+) -> Outcome:
+    scope = vitscope.look(network, images.clone(), labels, analysis=ANALYSIS)
+    found = list(_differences(scope, truth, labels))
+    if not found:
+        return Outcome(spec, RIGHT)
+    warnings = scope.warnings
+    silent = [each for each in found if not _is_told(each, warnings, network, truth)]
+    return Outcome(spec, WRONG if silent else TOLD, "\n".join(warnings), silent or found)
+
+
+def _is_told(difference: Difference, warnings: list[str], network: nn.Module, truth: Truth) -> bool:
+    """Tell whether a sentence names the module of a difference, or one beside it."""
+    modules = {name for name, _ in network.named_modules() if name}
+    named = {
+        name
+        for warning in warnings
+        for quoted in re.findall(r"'([^']+)'", warning)
+        if (name := quoted.partition("#")[0]) in modules
+    }
+    return any(
+        f"{one}.".startswith(f"{other}.") or f"{other}.".startswith(f"{one}.")
+        for one in named
+        for other in _beside(difference, truth)
+    )
+
+
+def _beside(difference: Difference, truth: Truth) -> set[str]:
+    names = [each.unit for each in truth.sums]
+    found = {difference.module} - {""}
+    for index, name in enumerate(names):
+        if name == difference.module and difference.what == "missing":
+            found |= {*names[max(index - 1, 0) : index + 2]}
+    return found
+
+
+def _differences(scope: Any, truth: Truth, labels: Tensor) -> Any:
+    blocks = scope.table("blocks")
+    yield from _of_predictions(scope, truth, labels)
+    pairs, entries = _paired(scope, blocks, truth)
+    yield from _of_sums(scope, blocks, pairs, truth, labels)
+    yield from _of_entries(scope, blocks, entries, truth)
+    head = head_of(read_metadata(scope._maker.path("blocks")))
+    for what in ("parameters", "operations"):
+        got, true = int(blocks[what].sum()) + getattr(head, what), getattr(truth, what)
+        if got != true:
+            yield Difference(what, "", f"{what}: {got}, true {true}")
+    yield from _of_attention(scope, truth)
+
+
+def _of_predictions(scope: Any, truth: Truth, labels: Tensor) -> Any:
+    got = scope.table("predictions")["nll"].to_numpy()
+    true = torch.nn.functional.cross_entropy(truth.logits, labels, reduction="none").numpy()
+    if not np.allclose(got, true, rtol=CLOSE, atol=CLOSE):
+        yield Difference("predictions", "", f"nll {got.mean()}, true {true.mean()}")
+
+
+def _table(scope: Any, name: str) -> pd.DataFrame | None:
+    """Return a table; None where the network has nothing for it."""
+    missing = scope._maker.why_not(name)
+    return None if missing else scope.table(name)
+
+
+def _close(got: Any, true: Any) -> bool:
+    return bool(np.isclose(got, true, rtol=CLOSE, atol=1e-7, equal_nan=True))
+
+
+def _paired(scope: Any, blocks: pd.DataFrame, truth: Truth) -> tuple[dict[int, int | None], Any]:
+    """Return which row each true sum has, if any, and the rows of what is no sum."""
+    joined = [*_lesions(scope)["index"]]
+    others = [index for index in blocks["index"] if index not in joined]
+    if len(joined) == len(truth.sums):
+        return dict(enumerate(joined)), others
+    variances = scope.table("feature_variance").set_index("index")["variance"]
+    true = [variance_of(each.result, each.place) for each in truth.sums]
+    return _aligned([variances[index] for index in joined], joined, true), others
+
+
+def _lesions(scope: Any) -> pd.DataFrame:
+    try:
+        return scope.table("lesion")
+    except VitscopeError as error:
+        if "no cut point of the model has a residual branch" not in str(error):
+            raise
+        return pd.DataFrame({"index": [], "accuracy": []})
+
+
+def _aligned(got: list[float], rows: list[int], true: list[float]) -> dict[int, int | None]:
+    """Return the longest common run of values, by dynamic programming."""
+    best = np.zeros((len(true) + 1, len(got) + 1), int)
+    for i in reversed(range(len(true))):
+        for j in reversed(range(len(got))):
+            same = _close(got[j], true[i])
+            best[i, j] = max(best[i + 1, j], best[i, j + 1], best[i + 1, j + 1] + same)
+    pairs: dict[int, int | None] = dict.fromkeys(range(len(true)))
+    i = j = 0
+    while i < len(true) and j < len(got):
+        if _close(got[j], true[i]) and best[i, j] == best[i + 1, j + 1] + 1:
+            pairs[i] = rows[j]
+            i, j = i + 1, j + 1
+        elif best[i, j] == best[i + 1, j]:
+            i += 1
+        else:
+            j += 1
+    # What lies between the same pairs, as many on both sides, is the same units read wrongly.
+    return pairs
+
+
+def _of_sums(
+    scope: Any, blocks: pd.DataFrame, pairs: dict[int, int | None], truth: Truth, labels: Tensor
+) -> Any:
+    lesions = _lesions(scope).set_index("index")
+    rows = blocks.set_index("index")
+    variances = scope.table("feature_variance").set_index("index")["variance"]
+    ratios = None if lesions.empty else scope.table("skip_ratio").set_index(["index", "tokens"])
+    for extra in {*lesions.index} - {*pairs.values()}:
+        name = str(rows["name"][extra]).partition("#")[0]
+        yield Difference("extra", name, f"{name}: no sum of the network is read so")
+    for number, index in pairs.items():
+        each, logits = truth.sums[number], truth.without[number]
+        if index is None:
+            yield Difference("missing", each.unit, f"{each.unit}: the sum is not found")
+            continue
+        kind = rows["kind"][index]
+        if kind not in each.kinds:
+            yield Difference("kind", each.unit, f"{each.unit}: {kind}, true {[*each.kinds]}")
+        got, true = variances[index], variance_of(each.result, each.place)
+        if not _close(got, true):
+            yield Difference("variance", each.unit, f"{each.unit}: variance {got}, true {true}")
+        accuracy = float((logits.argmax(1) == labels).double().mean())
+        tied = logits.topk(2).values.diff().abs().squeeze(1) < NEAR * logits.abs().amax(1)
+        got = lesions["accuracy"][index]
+        if abs(got - accuracy) > float(tied.double().mean()) + 1e-9:
+            yield Difference("lesion", each.unit, f"{each.unit}: without {got}, true {accuracy}")
+        for tokens, true in ratios_of(each).items():
+            got = ratios["ratio"].get((index, tokens), "none")
+            if got == "none" or not _close(got, true):
+                text = f"{each.unit}: skip ratio of {tokens} {got}, true {true}"
+                yield Difference("skip_ratio", each.unit, text)
+
+
+def _of_entries(scope: Any, blocks: pd.DataFrame, others: list[int], truth: Truth) -> Any:
+    """Compare what is no sum: the stem, and what makes the map smaller."""
+    rows = blocks.set_index("index")
+    variances = scope.table("feature_variance").set_index("index")["variance"]
+    true = [variance_of(tokens, place) for _, tokens, place in truth.entries]
+    pairs = _aligned([variances[index] for index in others], others, true)
+    for number, index in pairs.items():
+        name = truth.entries[number][0]
+        if index is None:
+            yield Difference("entry", name, f"{name}: it is no cut point")
+        elif number == 0 and rows["kind"][index] != "stem":
+            yield Difference("entry", name, f"the stem is {rows['kind'][index]}")
+    for extra in {*others} - {*pairs.values()}:
+        name = str(rows["name"][extra]).partition("#")[0]
+        yield Difference("extra", name, f"{rows['name'][extra]}: a cut point that is none")
+
+
+def _of_attention(scope: Any, truth: Truth) -> Any:
+    if not truth.attended:
+        return
+    try:
+        table = scope.table("attention")
+        rows = [*table[table["head"].isna()].sort_values("attention").itertuples()]
+    except VitscopeError as error:
+        # Of a network that attends: what none of it can be read says where.
+        rows = []
+        for each in truth.attended:
+            if each.seen and f"'{each.module}" not in str(error):
+                text = f"{each.module}: refused without its name: {error}"
+                yield Difference("attention missing", each.module, text)
+        return
+    expected = [each for each in truth.attended if each.seen]
+    true = [numbers_of(each) for each in expected]
+    if len(rows) == len(true):
+        pairs: dict[int, Any] = dict(enumerate(range(len(rows))))
+    else:
+        pairs = _aligned([row.entropy for row in rows], [*range(len(rows))], [e for _, e in true])
+    for extra in {*range(len(rows))} - {*pairs.values()}:
+        text = f"{rows[extra].name}: attention that is none"
+        yield Difference("attention extra", rows[extra].name, text)
+    for number, place in pairs.items():
+        name = expected[number].module
+        if place is None:
+            yield Difference("attention missing", name, f"{name}: its attention is not read")
+            continue
+        for what, value in zip(("distance", "entropy"), true[number], strict=True):
+            got = getattr(rows[place], what)
+            if not _close(got, value):
+                yield Difference(what, name, f"{name}: {what} {got}, true {value}")
+    for each in truth.attended:
+        if not each.seen:
+            yield Difference("attention missing", each.module, f"{each.module}: not to be read")

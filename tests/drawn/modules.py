@@ -1,0 +1,341 @@
+"""The modules of a drawn network, whose own code leaves branches out where its board says so."""
+
+from typing import ClassVar
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
+
+from tests.drawn import additions
+from tests.drawn.board import Board, Sum
+from tests.drawn.places import Place
+from tests.drawn.specs import Between, Block, Network, Unit
+from tests.drawn.terms import Branch, kinds_of
+
+PATCH = 4
+
+
+class Norm(nn.Module):
+    """A norm of a stream, however that is laid out."""
+
+    LAST = ("layer", "rms", "by hand")
+
+    def __init__(self, place: Place, how: str) -> None:
+        super().__init__()
+        self.place, self.how = place, how
+        c, on_map = place.channels, place.stream != "tokens"
+        if how == "layer":
+            self.norm: nn.Module = nn.LayerNorm(c)
+        elif how == "rms":
+            self.norm = nn.RMSNorm(c, eps=1e-6)
+        elif how == "batch":
+            self.norm = nn.BatchNorm2d(c) if on_map else nn.BatchNorm1d(c)
+        elif how == "instance":
+            kind = nn.InstanceNorm2d if on_map else nn.InstanceNorm1d
+            self.norm = kind(c, affine=True)
+        elif how == "group":
+            self.norm = nn.GroupNorm(2, c)
+        else:
+            self.weight = nn.Parameter(torch.ones(c))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return the stream, normalized."""
+        last = self.how in self.LAST
+        if self.place.stream == "nchw":
+            return self._norm(x.permute(0, 2, 3, 1)).permute(0, 3, 1, 2) if last else self.norm(x)
+        if last:
+            return self._norm(x)
+        if self.place.stream == "nhwc":
+            return self.norm(x.permute(0, 3, 1, 2)).permute(0, 2, 3, 1)
+        return self.norm(x.transpose(1, 2)).transpose(1, 2)
+
+    def _norm(self, x: Tensor) -> Tensor:
+        if self.how == "by hand":
+            return x * (x.pow(2).mean(-1, keepdim=True) + 1e-6).rsqrt() * self.weight
+        return self.norm(x)
+
+
+def _shortcut(how: str, before: Place, after: Place) -> nn.Module:
+    stride = before.height // after.height
+    ends = before.channels, after.channels
+    if how == "linear":
+        return nn.Linear(*ends)
+    if how == "pool":
+        return nn.AvgPool2d(stride)
+    if how == "pool conv":
+        pool = nn.AvgPool2d(stride) if stride > 1 else nn.AvgPool2d(3, 1, 1)
+        return nn.Sequential(pool, nn.Conv2d(*ends, 1, bias=False), nn.BatchNorm2d(ends[1]))
+    layers = [nn.Conv2d(*ends, 1, stride, bias=False), nn.BatchNorm2d(ends[1])]
+    if how == "long":
+        layers += [nn.Hardtanh(-9, 9), nn.Conv2d(ends[1], ends[1], 1), nn.BatchNorm2d(ends[1])]
+    return nn.Sequential(*layers)
+
+
+class UnitModule(nn.Module):
+    """A sum of a stream and its branches."""
+
+    def __init__(self, spec: Unit, before: Place, after: Place, board: Board) -> None:
+        super().__init__()
+        self.spec, self.before, self.after, self.board = spec, before, after, board
+        self.path = ""
+        self.where, _, how = spec.norm.partition(" ")
+        if self.where != "none":
+            self.norm = Norm(after if self.where in ("post", "branch") else before, how)
+        if self.where == "both":
+            self.second = Norm(after, how)
+        self.branches = nn.ModuleList([Branch(t, before, after, board) for t in spec.terms])
+        if spec.shortcut:
+            self.shortcut = _shortcut(spec.shortcut, before, after)
+        if " w)" in spec.add:
+            self.w = nn.Parameter(0.5 + torch.rand(after.channels))
+        if "where" in spec.add:
+            self.register_buffer("m", torch.arange(after.tokens)[:, None] % 2 == 0)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return the sum; without its branches, if the board says so."""
+        board, text = self.board, self.spec.add
+        others = {name: getattr(self, name) for name in "wm" if hasattr(self, name)}
+        off = board.active and board.is_off()
+        h = self.norm(x) if self.where in ("pre", "both") else x
+        if self.spec.shortcut:
+            x = self.shortcut(x)
+        terms = [self._branch(branch(h)) for branch in self.branches]
+        x, *terms = (self._inside(each) for each in (x, *terms))
+        stream = branch = x
+        if board.active:
+            stream, branch = (self._inside(p) for p in additions.parts(text, x, terms, **others))
+        y = self._inside(additions.add(text, x, terms, **others))
+        y = self._ended(stream if off else y)
+        if board.active and board.off is None:
+            parts = (self.after.to_tokens(each).clone() for each in (stream, branch, y))
+            norm = "after" if self.where == "post" else ""
+            kinds = kinds_of(self.spec.terms)
+            board.sums.append(Sum(self.path, *parts, self.after, norm, kinds))
+        return y
+
+    def _branch(self, f: Tensor) -> Tensor:
+        if self.where == "both":
+            return self.second(f)
+        return self.norm(f) if self.where == "branch" else f
+
+    def _inside(self, x: Tensor) -> Tensor:
+        """Return what is added in the layout in which it is added; or turn it back."""
+        inside = self.spec.inside
+        if inside == "sequence":
+            return x.transpose(0, 1)
+        return x.transpose(1, -1) if inside == "channels" else x
+
+    def _ended(self, y: Tensor) -> Tensor:
+        if self.spec.act:
+            y = F.relu_(y) if self.spec.act == "relu_" else F.relu(y)
+        return self.norm(y) if self.where == "post" else y
+
+
+class BlockModule(nn.Module):
+    """Runs units, one after another."""
+
+    def __init__(self, spec: Block, units: list[UnitModule]) -> None:
+        super().__init__()
+        self.how = spec.how
+        if spec.how == "twice":
+            units = [each for unit in units for each in (unit, unit)]
+        self.units = nn.ModuleList(units)
+        if spec.how == "alias":
+            self.alias = self.units[0]
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return what the units make of a stream."""
+        for _ in range(2 if self.how == "loop" else 1):
+            for unit in self.units:
+                if self.how == "inline":
+                    x = unit.forward(x)
+                elif self.how == "checkpoint":
+                    x = checkpoint(unit, x, use_reentrant=False)
+                else:
+                    x = unit(x)
+        return x
+
+
+class BetweenModule(nn.Module):
+    """What makes the map smaller, or mixes its tokens, without a residual."""
+
+    def __init__(self, spec: Between, before: Place, after: Place, board: Board) -> None:
+        super().__init__()
+        self.how, self.before, self.after, self.board = spec.how, before, after, board
+        c, more = before.channels, after.channels
+        self.path = ""
+        if self.how == "conv":
+            self.do: nn.Module = nn.Conv2d(c, more, 2, 2)
+        elif self.how in ("avg pool", "max pool"):
+            pool = nn.AvgPool2d(2) if self.how == "avg pool" else nn.MaxPool2d(2)
+            self.do = nn.Sequential(pool, nn.Conv2d(c, more, 1))
+        elif self.how == "merge":
+            self.do = nn.Linear(4 * c, more)
+        elif self.how == "mixer":
+            self.do = nn.Linear(before.tokens, after.tokens)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return the stream behind it."""
+        tokens = self._do(self.before.to_tokens(x))
+        if self.before.height != self.after.height:
+            self.board.note((self.path, tokens.clone(), self.after), self.board.entries)
+        return self.after.from_tokens(tokens)
+
+    def _do(self, tokens: Tensor) -> Tensor:
+        if self.how == "mixer":
+            return self.do(tokens.transpose(1, 2)).transpose(1, 2)
+        grid = self.before.to_map(tokens)
+        if self.how == "merge":
+            corners = [grid[..., i::2, j::2] for i in (0, 1) for j in (0, 1)]
+            return self.do(torch.cat(corners, 1).flatten(2).transpose(1, 2))
+        return self.do(grid).flatten(2).transpose(1, 2)
+
+
+class Stem(nn.Module):
+    """Makes a map of images: patches, or convolutions."""
+
+    def __init__(self, how: str, channels: int) -> None:
+        super().__init__()
+        self.how = how
+        if how == "conv":
+            self.do: nn.Module = nn.Conv2d(3, channels, PATCH, PATCH)
+        elif how == "overlap":
+            self.do = nn.Conv2d(3, channels, 7, PATCH, 3)
+        elif how == "convs":
+            self.do = nn.Sequential(
+                nn.Conv2d(3, channels, 3, 2, 1, bias=False),
+                nn.BatchNorm2d(channels),
+                nn.ReLU(inplace=True),
+                nn.Conv2d(channels, channels, 3, 2, 1),
+            )
+        elif how == "conv pool":
+            self.do = nn.Sequential(
+                nn.Conv2d(3, channels, 3, 2, 1), nn.ReLU(), nn.MaxPool2d(3, 2, 1)
+            )
+        else:
+            self.unfold = nn.Unfold(PATCH, stride=PATCH) if how == "unfold" else nn.Identity()
+            self.do = nn.Linear(3 * PATCH**2, channels)
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Return a map of images, as (images, channels, height, width) or as tokens."""
+        if self.how == "unfold":
+            return self.do(self.unfold(images).transpose(1, 2))
+        if self.how == "f.unfold":
+            return self.do(F.unfold(images, PATCH, stride=PATCH).transpose(1, 2))
+        if self.how == "reshape":
+            patches = images.unflatten(3, (-1, PATCH)).unflatten(2, (-1, PATCH))
+            return self.do(patches.permute(0, 2, 4, 1, 3, 5).flatten(3).flatten(1, 2))
+        return self.do(images)
+
+
+class Tokens(nn.Module):
+    """Adds places to tokens, and tokens that are no positions."""
+
+    COUNTS: ClassVar = {"": 0, "class": 1, "mean": 1, "empty": 1, "distilled": 2, "registers": 3}
+
+    def __init__(self, place: Place, front: str, back: str) -> None:
+        super().__init__()
+        self.place, self.front = place, front
+        self.places = nn.Parameter(torch.randn(1, place.positions, place.channels))
+        if place.front and front != "mean":
+            self.before = nn.Parameter(torch.randn(1, place.front, place.channels))
+        if back:
+            self.behind = nn.Parameter(torch.randn(1, place.back, place.channels))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return all tokens."""
+        x = x + self.places
+        parts = [x]
+        if self.front == "mean":
+            parts = [x.mean(1, keepdim=True), x]
+        elif self.front == "empty":
+            parts = [self.before.expand(len(x), -1, -1), x[:, 1:1], x]
+        elif self.place.front:
+            parts = [self.before.expand(len(x), -1, -1), x]
+        if self.place.back:
+            parts.append(self.behind.expand(len(x), -1, -1))
+        return torch.cat(parts, 1) if len(parts) > 1 else x
+
+
+class Head(nn.Module):
+    """Makes logits of a stream."""
+
+    def __init__(self, how: str, place: Place, classes: int) -> None:
+        super().__init__()
+        self.how, self.place = how, place
+        if "norm" in how:
+            self.norm = Norm(place, "layer")
+        flat = place.positions if "flat" in how else 1
+        self.linear = nn.Linear(flat * place.channels, classes)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return the logits."""
+        if "norm" in self.how:
+            x = self.norm(x)
+        if "adaptive" in self.how:
+            return self.linear(F.adaptive_avg_pool2d(x, 1).flatten(1))
+        tokens = self.place.to_tokens(x)
+        if "class" in self.how:
+            return self.linear(tokens[:, 0])
+        if "flat" in self.how:
+            return self.linear(self.place.split(tokens)[1].flatten(1))
+        if "positions" in self.how:
+            tokens = self.place.split(tokens)[1]
+        return self.linear(tokens.mean(1))
+
+
+class Drawn(nn.Module):
+    """A drawn network."""
+
+    def __init__(self, spec: Network) -> None:
+        super().__init__()
+        self.spec, self.board = spec, Board()
+        side = spec.size // PATCH
+        front, back = (Tokens.COUNTS[each] for each in (spec.front, spec.back))
+        place = Place(spec.stream, side, side, spec.width, front, back, PATCH)
+        self.stem = Stem(spec.stem, spec.width)
+        self.first = place
+        if spec.stream == "tokens":
+            self.tokens = Tokens(place, spec.front, spec.back)
+        self.blocks = nn.ModuleList()
+        for each in spec.blocks:
+            place = self._add(each, place)
+        self.head = Head(spec.head, place, spec.classes)
+        for name, module in self.named_modules():
+            if hasattr(module, "path"):
+                module.path = name
+
+    def _add(self, spec: Block | Between, place: Place) -> Place:
+        if isinstance(spec, Between):
+            after = place if spec.how == "mixer" else smaller(place)
+            self.blocks.append(BetweenModule(spec, place, after, self.board))
+            return after
+        units = []
+        for unit in spec.units:
+            after = smaller(place) if unit.stride > 1 else place
+            units.append(UnitModule(unit, place, after, self.board))
+            place = after
+        self.blocks.append(BlockModule(spec, units))
+        return place
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Return the logits of images."""
+        x = self.stem(images)
+        place = self.first
+        if place.stream == "tokens":
+            x = self.tokens(x if x.ndim == 3 else x.flatten(2).transpose(1, 2))
+        elif x.ndim == 3:
+            x = place.from_tokens(x)
+        elif place.stream == "nhwc":
+            x = x.permute(0, 2, 3, 1)
+        self.board.note(("stem", place.to_tokens(x).clone(), place), self.board.entries)
+        for block in self.blocks:
+            x = block(x)
+        return self.head(x)
+
+
+def smaller(place: Place) -> Place:
+    """Return the place of a map of half the height and width."""
+    sides = place.height // 2, place.width // 2
+    return Place(place.stream, *sides, place.channels, place.front, place.back, 2 * place.pixel)

@@ -1,0 +1,88 @@
+"""Reduce a network that fails to the smallest that fails alike."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import fields, replace
+from typing import TypeVar
+
+from tests.drawn.additions import count_terms
+from tests.drawn.comparing import Outcome, compare
+from tests.drawn.specs import Block, Network, Spec, Term, Unit
+
+S = TypeVar("S", bound=Spec)
+
+
+def shrink(spec: Network, fails: Callable[[Network], bool], tries: int = 300) -> Network:
+    """Return the smallest network that still fails, found one step at a time."""
+    found = True
+    while found and tries > 0:
+        found = False
+        for smaller in simpler(spec):
+            tries -= 1
+            if tries < 0:
+                break
+            if fails(smaller):
+                spec, found = smaller, True
+                break
+    return spec
+
+
+def shrink_outcome(outcome: Outcome) -> Outcome:
+    """Return how the smallest network compares that fails as another does."""
+    last = outcome
+
+    def fails(spec: Network) -> bool:
+        nonlocal last
+        try:
+            found = compare(spec)
+        except Exception:
+            # What cannot be built is no network.
+            return False
+        alike = found.verdict == outcome.verdict and found.cause == outcome.cause
+        last = found if alike else last
+        return alike
+
+    shrink(outcome.spec, fails)
+    return last
+
+
+def simpler(spec: Network) -> Iterator[Network]:
+    """Yield networks that are a step simpler: without a block, without a unit, with a default."""
+    for index in range(len(spec.blocks)):
+        rest = spec.blocks[:index] + spec.blocks[index + 1 :]
+        if any(isinstance(each, Block) for each in rest):
+            yield replace(spec, blocks=rest)
+    for index, block in enumerate(spec.blocks):
+        if isinstance(block, Block):
+            for other in _simpler_blocks(block):
+                yield replace(spec, blocks=(*spec.blocks[:index], other, *spec.blocks[index + 1 :]))
+    yield from _defaults(spec, leave=("blocks", "seed"))
+
+
+def _simpler_blocks(block: Block) -> Iterator[Block]:
+    for index in range(len(block.units) if len(block.units) > 1 else 0):
+        yield replace(block, units=block.units[:index] + block.units[index + 1 :])
+    yield from _defaults(block, leave=("units",))
+    for index, unit in enumerate(block.units):
+        for other in _simpler_units(unit):
+            yield replace(block, units=(*block.units[:index], other, *block.units[index + 1 :]))
+
+
+def _simpler_units(unit: Unit) -> Iterator[Unit]:
+    if unit.terms != (Term(),) or unit.add != Unit().add:
+        yield replace(unit, terms=(Term(),), add=Unit().add)
+    if count_terms(unit.add) > 1:
+        for term in unit.terms:
+            yield replace(unit, terms=(term,), add=Unit().add)
+    yield from _defaults(unit, leave=("terms", "add"))
+    if count_terms(unit.add) == 1:
+        yield from _defaults(unit, leave=("terms", "norm", "shortcut", "stride", "inside", "act"))
+    for index, term in enumerate(unit.terms):
+        for other in _defaults(term, leave=()):
+            yield replace(unit, terms=(*unit.terms[:index], other, *unit.terms[index + 1 :]))
+
+
+def _defaults(spec: S, leave: tuple[str, ...]) -> Iterator[S]:
+    """Yield a spec with one of its values as by default."""
+    for each in fields(spec):  # type: ignore[arg-type]
+        if each.name not in leave and getattr(spec, each.name) != each.default:
+            yield replace(spec, **{each.name: each.default})

@@ -1,0 +1,88 @@
+"""What a drawn network is described by: plain values, printed as the call that makes them."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+
+
+class Spec:
+    """What is printed without what is as by default."""
+
+    def __repr__(self) -> str:
+        given = (
+            f"{field.name}={getattr(self, field.name)!r}"
+            for field in fields(self)  # type: ignore[arg-type]
+            if getattr(self, field.name) != field.default
+        )
+        return f"{type(self).__name__}({', '.join(given)})"
+
+
+@dataclass(frozen=True, repr=False)
+class Term(Spec):
+    """A branch: what it computes, and what scales it."""
+
+    what: str = "mlp"
+    scale: str = ""
+
+
+@dataclass(frozen=True, repr=False)
+class Unit(Spec):
+    """A sum of the stream and branches; `add` is the code that adds them (`additions.py`).
+
+    `norm` says where it normalizes, and by what; `inside` is the layout in which it adds.
+    """
+
+    terms: tuple[Term, ...] = (Term(),)
+    add: str = "x = x + a"
+    norm: str = "pre layer"
+    shortcut: str = ""
+    stride: int = 1
+    inside: str = ""
+    act: str = ""
+
+
+@dataclass(frozen=True, repr=False)
+class Block(Spec):
+    """Units, and how a module runs them."""
+
+    units: tuple[Unit, ...] = (Unit(),)
+    how: str = ""
+
+
+@dataclass(frozen=True, repr=False)
+class Between(Spec):
+    """What stands between blocks, without a residual."""
+
+    how: str = "conv"
+
+
+@dataclass(frozen=True, repr=False)
+class Network(Spec):
+    """A network: `stream` is its layout, `front` and `back` are tokens that are no positions."""
+
+    seed: int = 0
+    size: int = 16
+    width: int = 8
+    classes: int = 4
+    stem: str = "conv"
+    stream: str = "tokens"
+    front: str = ""
+    back: str = ""
+    blocks: tuple[Block | Between, ...] = (Block(), Block())
+    head: str = "mean"
+
+    def units(self) -> Iterator[Unit]:
+        """Yield the units of all blocks, each once."""
+        for block in self.blocks:
+            if isinstance(block, Block):
+                yield from block.units
+
+
+_SPECS = {kind.__name__: kind for kind in (Term, Unit, Block, Between, Network)}
+
+
+def read(text: str) -> Network:
+    """Return the network of a printed spec."""
+    spec = eval(text, dict(_SPECS))
+    if not isinstance(spec, Network):
+        raise TypeError(f"{text!r} is no Network")
+    return spec

@@ -1,0 +1,119 @@
+"""What is true of a drawn network, by its own switches."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.utils.flop_counter import FlopCounterMode
+
+from tests.drawn.board import Attended, Sum
+from tests.drawn.modules import Drawn
+from tests.drawn.places import Place
+from tests.drawn.specs import Network
+
+IMAGES = 48
+
+
+@dataclass(frozen=True)
+class Truth:
+    """What is true: logits, and without each sum's branches; the sums, and what stands before.
+
+    `entries` are the stem and what makes the map smaller: a name, the stream, and its place.
+    """
+
+    logits: Tensor
+    sums: list[Sum]
+    without: list[Tensor]
+    entries: list[tuple[str, Tensor, Place]]
+    attended: list[Attended]
+    parameters: int
+    operations: int
+
+
+def build(spec: Network) -> tuple[Drawn, Tensor, Tensor]:
+    """Return a network with weights by which its branches matter, images, and their labels."""
+    torch.manual_seed(spec.seed)
+    network = Drawn(spec).eval()
+    images = torch.randn(IMAGES, 3, spec.size, spec.size)
+    with torch.no_grad():
+        for parameter in network.parameters():
+            if parameter.ndim > 1:
+                parameter.normal_(0, 1.4 / parameter[0].numel() ** 0.5)
+            else:
+                parameter.add_(0.2 * torch.randn_like(parameter))
+        for module in network.modules():
+            if isinstance(module, nn.BatchNorm1d | nn.BatchNorm2d):
+                module.running_mean.normal_(0, 0.2)
+                module.running_var.uniform_(0.5, 1.5)
+        # Every class is found of some images.
+        head = network.head.linear
+        head.weight.div_(network(images).std(0)[:, None] + 1e-6)
+        head.bias.zero_()
+        head.bias.sub_(network(images).mean(0))
+        labels = network(images).argmax(1)
+    flipped = torch.rand(IMAGES) < 0.25
+    return network, images, labels.where(~flipped, torch.randint(spec.classes, (IMAGES,)))
+
+
+@torch.no_grad()
+def truth_of(network: Drawn, images: Tensor) -> Truth:
+    """Return what is true of a network on images."""
+    fast = torch.backends.mha.get_fastpath_enabled()
+    torch.backends.mha.set_fastpath_enabled(False)
+    try:
+        with network.board.watching() as board:
+            logits = network(images)
+            sums, entries, attended = board.sums, board.entries, board.attended
+        without = []
+        for index in range(len(sums)):
+            with network.board.watching(index):
+                without.append(network(images))
+        with FlopCounterMode(display=False) as counter, sdpa_kernel(SDPBackend.MATH):
+            network(images[:1])
+    finally:
+        torch.backends.mha.set_fastpath_enabled(fast)
+    parameters = sum(each.numel() for each in network.parameters())
+    operations = counter.get_total_flops() // 2
+    return Truth(logits, sums, without, entries, attended, parameters, operations)
+
+
+def variance_of(tokens: Tensor, place: Place) -> float:
+    """Return the unbiased variance over positions, its mean over channels and images."""
+    return float(place.split(tokens)[1].double().var(1).mean())
+
+
+def ratios_of(each: Sum) -> dict[str, float]:
+    """Return the geometric mean of the norm of the stream over that of the branch."""
+    kinds = {"positions": each.place.split(each.stream)[1], "class_token": each.stream[:, :0]}
+    branch = {"positions": each.place.split(each.branch)[1], "class_token": each.branch[:, :0]}
+    first = 0 if each.place.front else each.place.tokens - each.place.back
+    if each.place.front or each.place.back:
+        kinds["class_token"] = each.stream[:, first]
+        branch["class_token"] = each.branch[:, first]
+    else:
+        del kinds["class_token"]
+    found = {}
+    for kind, stream in kinds.items():
+        norms = [t.double().flatten(1).norm(dim=1).log() for t in (stream, branch[kind])]
+        found[kind] = float((norms[0] - norms[1]).mean().exp())
+        if not np.isfinite(found[kind]):
+            found[kind] = np.nan
+    return found
+
+
+def numbers_of(attended: Attended) -> tuple[float, float]:
+    """Return the mean distance of keys from queries in pixels, and the entropy in nats."""
+    weights = attended.weights.double()
+    entropy = -(weights * weights.clamp_min(1e-300).log()).sum(-1).mean()
+    queries, keys = (torch.from_numpy(each) for each in (attended.queries, attended.keys))
+    distances = torch.cdist(queries, keys)
+    placed = ~queries[..., 0].isnan()
+    distances = distances.nan_to_num(0.0)
+    while distances.ndim < 4:
+        distances = distances[None]
+    # (images, windows, heads, queries): windows are in dimension 1, heads share their places.
+    far = (weights * distances.reshape(1, -1, 1, *distances.shape[-2:])).sum(-1)
+    queries = placed if placed.ndim == 1 else placed[0]
+    return float(far[..., queries].mean()), float(entropy)
