@@ -62,7 +62,10 @@ def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> 
     table = import_module(compute).measure(given, **values["settings"])
     origin = {"data_sha256": images.digest, **origin_of(checkpoint)}
     origin |= warning_metadata(
-        [*read_warnings([predictions] if predictions else []), *given.warnings]
+        [
+            *read_warnings([predictions, inputs["blocks"]] if predictions else [inputs["blocks"]]),
+            *given.warnings,
+        ]
     )
     if given.alike:
         origin["training_sha256"] = given.alike.metadata["data_sha256"]

@@ -36,17 +36,25 @@ def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> 
 
     import pandas as pd
 
-    from vitscope.files.tables import Table, read_metadata, read_part
+    from vitscope.files.tables import (
+        Table,
+        read_metadata,
+        read_part,
+        read_warnings,
+        warning_metadata,
+    )
     from vitscope.measures.given import Parts
     from vitscope.networks.finding.cut_point_columns import BLOCKS, CUT_POINT
 
     read = partial(read_part, Table(**values["part_columns"]), measure=values["measured"])
     measured: list[Parts] = []
+    doubted: list[str] = []
     origin: dict[str, str] = {}
     for prefix, model in values["models"].items():
         paths, blocks = inputs[f"{prefix}parts"], inputs.get(f"{prefix}blocks")
         cut_points = BLOCKS.read(blocks)[[*CUT_POINT]] if blocks else pd.DataFrame()
         measured.append(Parts(model, map(read, paths), cut_points))
+        doubted += [*paths, *([blocks] if blocks else [])]
         # Parts may be of several snapshots, and each says of which.
         facts = [fact for path in paths for fact in read_metadata(path).items()]
         origin |= {f"{prefix}{key}": value for key, value in facts}
@@ -56,4 +64,5 @@ def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> 
     else:
         (parts,) = measured
         table = pd.concat(parts.tables, ignore_index=True)
+    origin |= warning_metadata(read_warnings(doubted))
     Table(**values["columns"]).write(table, outputs["table"], origin)

@@ -46,7 +46,7 @@ def explain_none(found: FoundAttention) -> str | None:
         if not registry.declared(kind.measure).reads_attention
     ]
     why = (
-        f"none of its {len(found.refused)} attentions can be read ({_first(found)})"
+        f"none of its {len(found.refused)} attentions can be read: {_list_refused(found)}"
         if found.refused
         else "no attention was found: nowhere is a softmax taken of products of queries and keys"
     )
@@ -58,7 +58,9 @@ def list_doubts(found: FoundAttention) -> list[str]:
     said = []
     if found.refused:
         total = len(found.refused) + len(found.attentions)
-        said.append(f"{len(found.refused)} of {total} attentions are not read, as {_first(found)}.")
+        said.append(
+            f"{len(found.refused)} of {total} attentions are not read: {_list_refused(found)}."
+        )
     mixed = [each.name for each in found.attentions if each.mixed]
     if mixed:
         said.append(
@@ -68,6 +70,9 @@ def list_doubts(found: FoundAttention) -> list[str]:
     return said
 
 
-def _first(found: FoundAttention) -> str:
-    name, why = next(iter(found.refused.items()))
-    return f"{quoted(name)}: {why}"
+def _list_refused(found: FoundAttention) -> str:
+    """Name all that cannot be read, by what the reason is."""
+    names: dict[str, list[str]] = {}
+    for name, why in found.refused.items():
+        names.setdefault(why, []).append(quoted(name))
+    return "; ".join(f"{', '.join(those)} ({why})" for why, those in names.items())

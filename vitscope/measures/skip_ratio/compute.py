@@ -84,10 +84,10 @@ def measure(
     """Return the ratios of a model on the `chosen` images."""
     if given.blocks is None:
         raise ValueError("ratios need the block table")
-    if not any(point.join is not None for point in given.cut_points):
+    if not any(point.join and point.join.layout for point in given.cut_points):
         raise VitscopeError(
-            f"models.{given.model}: no cut point of the model has a residual branch: take the "
-            f"model out of the figures of the kind skip_ratio."
+            f"models.{given.model}: no cut point of the model has a residual branch that can be "
+            f"read: take the model out of the figures of the kind skip_ratio."
         )
     count, seed = chosen["images"], chosen["seed"]
     rows = shard_rows(len(given.images), 0, count, seed, shard_size=count)[: chosen["shown"]]

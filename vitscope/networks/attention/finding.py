@@ -4,7 +4,7 @@ Attention is a softmax behind a product of queries and keys, both of which depen
 A pass on shapes alone tells where in the image each of them is from.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -19,6 +19,7 @@ from vitscope.networks.finding.capture import capturing
 from vitscope.networks.finding.cut_points import CutPoint, OperationId
 from vitscope.networks.finding.dataflow import Dataflow, Operation, Value, record
 from vitscope.networks.finding.operations import (
+    CONVOLUTIONS,
     MOVES,
     PRODUCTS,
     SOFTMAXES,
@@ -28,6 +29,7 @@ from vitscope.networks.finding.operations import (
 from vitscope.networks.finding.positions import DIGITS, Tracer
 from vitscope.networks.finding.shapes import Run, on_shapes
 
+NO_SOFTMAX = "what weighs its values is no softmax of products that can be read"
 CHANNELS_ATTEND = "channels attend to channels there, and not positions to positions"
 
 
@@ -107,19 +109,46 @@ class _AttentionFinder:
     def find(self) -> FoundAttention:
         found: list[Attention] = []
         refused: dict[str, str] = {}
+        read: set[int] = set()
         for index, operation in enumerate(self._flow.operations):
             if index not in self._needed:
                 continue
             factors = self._factors(index, operation)
             if factors is None:
                 continue
+            read.add(index)
             place = self._softmaxes[operation.which]
             name = _unique(factors.module, [*(each.name for each in found), *refused])
             try:
                 found.append(self._attention(name, place, index, factors))
             except _RefusedError as reason:
                 refused[name] = str(reason)
+        for module in self._unread(read):
+            refused[_unique(module, [*(each.name for each in found), *refused])] = NO_SOFTMAX
         return FoundAttention(found, refused)
+
+    def _unread(self, read: set[int]) -> Iterator[str]:
+        """Yield the modules of products of two values that weigh a third, and are no softmax's."""
+        for index, operation in enumerate(self._flow.operations):
+            if index in self._needed and self._multiplies(index):
+                behind = self._behind(index)
+                if any(map(self._multiplies, behind)) and not behind & read:
+                    yield operation.module
+
+    def _multiplies(self, index: int) -> bool:
+        operation = self._flow.operations[index]
+        return operation.name in PRODUCTS and len(factors_of(operation)) == 2
+
+    def _behind(self, product: int) -> set[int]:
+        """Return what is computed of a product, up to the next layers or products."""
+        waiting, seen = [product], set[int]()
+        while waiting:
+            for user in self._users.get(waiting.pop(), []):
+                if user not in seen and user in self._needed:
+                    seen.add(user)
+                    if self._flow.operations[user].name not in PRODUCTS | CONVOLUTIONS:
+                        waiting.append(user)
+        return seen
 
     def _factors(self, index: int, operation: Operation) -> "_Factors | None":
         """Return what an operation is the attention of, or None."""

@@ -6,12 +6,11 @@ from typing import Any
 
 import torch
 from torch import nn
-from torch.func import functional_call
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from vitscope.errors import VitscopeError
 from vitscope.networks.finding.dataflow import Constant, Dataflow, record
-from vitscope.networks.finding.shapes import blank_images
+from vitscope.networks.finding.shapes import blank_images, own_tensors, running_on, without_values
 
 
 def record_with_values(model: nn.Module, network: Mapping[str, Any]) -> Dataflow:
@@ -33,12 +32,10 @@ def record_with_values(model: nn.Module, network: Mapping[str, Any]) -> Dataflow
 
 
 def _on_shapes(model: nn.Module, network: Mapping[str, Any]) -> Dataflow:
-    named = dict([*model.named_parameters(), *model.named_buffers()])
-    values = {name: tensor.detach() for name, tensor in named.items()}
-    empty = {name: tensor.to("meta") for name, tensor in values.items()}
-    pairs = [(empty[name], values[name]) for name in values]
+    empty = without_values(model)
+    pairs = [(empty[name], tensor.detach()) for name, tensor in own_tensors(model).items()]
     images = blank_images(model, network, "meta")
-    return record(model, images, lambda batch: functional_call(model, empty, batch), pairs)
+    return record(model, images, running_on(model, empty), pairs)
 
 
 def name_of(model: nn.Module, constant: Constant) -> str | None:

@@ -6,7 +6,7 @@ other devices it may be one operation that keeps less in memory.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import pandas as pd
 import torch
@@ -16,6 +16,7 @@ from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import FlopCounterMode
 
 from vitscope.errors import VitscopeError
+from vitscope.files.tables import warning_metadata
 from vitscope.networks.building.compiler import uncompiled
 from vitscope.networks.building.failing import explain_failure
 from vitscope.networks.finding.block_table import Part
@@ -33,18 +34,20 @@ Shape = tuple[int, ...]
 class Blocks(NamedTuple):
     """The block table of a network, its cut points, and what of it these do not cover.
 
-    `head` is what the part behind the last cut point costs.
+    `head` is what the part behind the last cut point costs; `warnings` say what cannot be followed.
     """
 
     table: pd.DataFrame
     head: Part
     points: list[CutPoint]
     uncovered: list[str]
+    warnings: list[str]
 
     def metadata(self) -> dict[str, str]:
         """Return what the metadata of the block table say."""
         head = {f"head_{cost}": str(value) for cost, value in self.head._asdict().items()}
         found = {"uncovered": "; ".join(self.uncovered)}
+        found |= warning_metadata(self.warnings)
         return head | found | {"cut_points": write_points(self.points)}
 
 
@@ -64,9 +67,13 @@ def list_blocks(
     def count_parts(run: Run, images: Tensor) -> Blocks:
         found = find_cut_points(model, images, run, points, norms)
         _check_outputs(found.outputs, network.get("classes"))
-        shapes, parts = _measure(model, run, found.points, images[:1])
-        table = _table(name, found.points, shapes, parts[:-1])
-        return Blocks(table, parts[-1], found.points, found.uncovered)
+        shapes, parts, unread = _measure(model, run, found.points, images[:1])
+        table = _table(name, found.points, shapes, parts[:-1], found.lost)
+        uncovered = [*found.uncovered]
+        if unread:
+            uncovered.append(f"{unread} parameters that no operation reads")
+        warnings = [f"models.{name}: {warning}." for warning in found.warnings]
+        return Blocks(table, parts[-1], found.points, uncovered, warnings)
 
     try:
         return on_shapes(model.eval(), network, count_parts)
@@ -88,9 +95,14 @@ def _check_outputs(outputs: tuple[int, ...], classes: int | None) -> None:
 
 
 def _table(
-    name: str, points: Sequence[CutPoint], shapes: Sequence[Shape], parts: Sequence[Part]
+    name: str,
+    points: Sequence[CutPoint],
+    shapes: Sequence[Shape],
+    parts: Sequence[Part],
+    lost: int,
 ) -> pd.DataFrame:
-    last = max(len(points) - 1, 1)
+    # The points that were found are not all of a network whose rest was lost.
+    last = max(len(points) - 1 + lost, 1)
     return pd.DataFrame(
         {
             "model": name,
@@ -109,11 +121,14 @@ def _table(
 
 def _measure(
     model: nn.Module, run: Run, cut_points: Sequence[CutPoint], image: Tensor
-) -> tuple[list[Shape], list[Part]]:
-    """Return the shapes at the cut points, and the parts that they cut the network into."""
+) -> tuple[list[Shape], list[Part], int]:
+    """Return the shapes at the cut points, and the parts that they cut the network into.
+
+    And how many parameters are in none of them.
+    """
     shapes: list[Shape] = []
     parts: list[Part] = []
-    weights = _ParameterCounter()
+    weights = _ParameterCounter(model)
     operations, activations = FlopCounterMode(display=False), ActivationCounter()
 
     def end_part() -> None:
@@ -127,37 +142,61 @@ def _measure(
         end_part()
 
     # What reads comes first, so that an operation is counted before it is read.
-    with torch.no_grad(), uncompiled(), capturing(model, cut_points, cut):
-        # Registered after the cut points: what their modules own comes after the cut.
-        hooks = [module.register_forward_pre_hook(weights.count) for module in model.modules()]
-        try:
-            with operations, activations:
-                run(image)
-        finally:
-            for hook in hooks:
-                hook.remove()
+    reading = capturing(model, cut_points, cut)
+    with torch.no_grad(), uncompiled(), reading, operations, activations, weights:
+        run(image)
     end_part()
-    return shapes, parts
+    return shapes, parts, weights.unread()
 
 
-class _ParameterCounter:
-    """Counts the parameters of modules that run, each parameter once."""
+class _ParameterCounter(OperationMode):
+    """Counts the parameters that operations read, each once."""
 
-    def __init__(self) -> None:
-        self._seen: set[int] = set()
+    def __init__(self, model: nn.Module) -> None:
+        super().__init__()
+        self._model = model
+        self._names: dict[int, str] = {}
+        self._unread = dict[str, int]()
         self._count = 0
 
-    def count(self, module: nn.Module, _: object) -> None:
-        """Count the parameters that a module itself owns."""
-        for parameter in module.parameters(recurse=False):
-            if id(parameter) not in self._seen:
-                self._seen.add(id(parameter))
-                self._count += parameter.numel()
+    def __enter__(self) -> Self:
+        """Learn what the parameters are: in a pass on shapes, others stand for them."""
+        super().__enter__()
+        self._learn()
+        self._blocks[-1].callback(self._model.register_forward_pre_hook(self._learn).remove)
+        return self
+
+    def _learn(self, *_: object) -> None:
+        for name, parameter in self._model.named_parameters():
+            self._names[id(parameter)] = name
+            self._unread.setdefault(name, parameter.numel())
+
+    def run(self, function: Any, args: Args, kwargs: Kwargs) -> Any:
+        """Run an operation, and count what it reads for the first time."""
+        for leaf in tree_leaves((args, dict(kwargs))):
+            self._read(leaf)
+        return function(*args, **kwargs)
+
+    def empty(self, tensor: Tensor) -> Tensor:
+        """Return a tensor without its values, which was read."""
+        self._read(tensor)
+        return super().empty(tensor)
+
+    def _read(self, leaf: object) -> None:
+        name = self._names.get(id(leaf))
+        if name in self._unread:
+            count = self._unread[name]
+            self._unread[name] = 0
+            self._count += count
 
     def take(self) -> int:
         """Return the count, and start another."""
         count, self._count = self._count, 0
         return count
+
+    def unread(self) -> int:
+        """Return how many parameters no operation has read."""
+        return sum(self._unread.values())
 
 
 class ActivationCounter(OperationMode):

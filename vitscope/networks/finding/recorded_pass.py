@@ -204,6 +204,10 @@ class RecordedPass:
         works = any(multiplies(self.operations[i].name) for i in others - attending)
         return "parallel" if attending and works else kind
 
+    def holds_many(self, index: int) -> bool:
+        """Tell whether a value has more of an image than one vector, such as tokens."""
+        return sum(size > 1 for size in self.operations[index].shape[1:]) > 1
+
     def unread_meeting(self, index: int) -> bool:
         """Tell whether a stream meets a branch there in another operation than a sum."""
         operation, start = self.operations[index], self.before(index)

@@ -7,7 +7,7 @@ it was subsampled on the way. A stretch without joins is cut where the activatio
 a concatenation or a pooling ends. Or else a study names the points.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,12 +31,15 @@ ADDITIONS_OF_STREAMS = 10
 class FoundPoints:
     """The cut points of a network, and what of it they do not cover, in words.
 
-    `outputs` is the shape of the network's output for one image.
+    `outputs` is the shape of the network's output for one image, `lost` how many sums lie behind
+    the last point and cannot be read, and `warnings` are sentences that name modules.
     """
 
     points: list[CutPoint]
     uncovered: list[str]
     outputs: tuple[int, ...]
+    lost: int = 0
+    warnings: tuple[str, ...] = ()
 
 
 def find_cut_points(
@@ -67,7 +70,10 @@ def find_cut_points(
     cuts = CutFinder(recorded, norms).find()
     found = describe_cuts(recorded, cuts)
     _refuse_streams(recorded, cuts, found)
-    return FoundPoints(found, _name_uncovered(recorded, cuts), outputs)
+    lost = _lost(recorded, cuts)
+    behind = sum(index > cuts[-1].index for index in lost)
+    said = (*_say_lost(recorded, cuts, lost), *_say_unread(recorded, cuts, found))
+    return FoundPoints(found, _name_uncovered(recorded, cuts), outputs, behind, said)
 
 
 def _refuse_streams(
@@ -104,3 +110,53 @@ def _name_uncovered(recorded: RecordedPass, cuts: Sequence[Cut]) -> list[str]:
     if lost:
         said.append(f"{len(lost)} additions of values that are no maps")
     return said
+
+
+def _lost(recorded: RecordedPass, cuts: Sequence[Cut]) -> list[int]:
+    """Return the sums of many tokens or pixels of which nobody can tell where they are."""
+    joined = {cut.end for cut in cuts}
+    return [
+        d
+        for d in recorded.dominators
+        if d not in joined
+        and recorded.joins(d)
+        and recorded.maps.layout(d) is None
+        and recorded.holds_many(d)
+    ]
+
+
+def _say_lost(recorded: RecordedPass, cuts: Sequence[Cut], lost: Sequence[int]) -> Iterator[str]:
+    """Say where the stream was lost, before the first of some sums."""
+    if not lost:
+        return
+    last = max((cut.index for cut in cuts if cut.index < lost[0]), default=0)
+    way = [d for d in recorded.dominators if last < d <= lost[0]]
+    first = next((d for d in way if recorded.maps.layout(d) is None), lost[0])
+    operation = recorded.operations[first]
+    yield (
+        f"in {quoted(operation.module or 'the network')} the places of tokens are lost "
+        f"({operation.name}): {len(lost)} sums are in no figure, from "
+        f"{quoted(recorded.operations[lost[0]].module)} to "
+        f"{quoted(recorded.operations[lost[-1]].module)}"
+    )
+
+
+def _say_unread(
+    recorded: RecordedPass, cuts: Sequence[Cut], points: Sequence[CutPoint]
+) -> Iterator[str]:
+    """Say which branches are not silenced, and where a stream goes on by something else."""
+    for cut, point in zip(cuts, points, strict=True):
+        if cut.how == "join" and point.join is None:
+            yield (
+                f"at {quoted(point.name)} nobody can tell which side of the sum is the shortcut: "
+                f"it has no lesion and no ratio of the two"
+            )
+        elif point.join is not None and point.join.layout is None:
+            yield f"at {quoted(point.name)} the sides of the sum are not read one by one: no ratio"
+    for index in recorded.dominators[1:]:
+        if recorded.unread_meeting(index) and recorded.holds_many(index):
+            operation = recorded.operations[index]
+            yield (
+                f"in {quoted(operation.module or 'the network')} stream and branch meet in "
+                f"{quoted(operation.name)}, which is read as no sum: its branch is in no figure"
+            )

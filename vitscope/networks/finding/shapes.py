@@ -88,18 +88,34 @@ def _keeping_attributes(model: nn.Module) -> Iterator[None]:
 
 
 def _without_values(model: nn.Module) -> Run:
-    """Return what runs a network on shapes without values.
+    """Return what runs a network on shapes without values."""
+    return running_on(model, without_values(model))
 
-    Each tensor of each module stands once, by the first name of its module: torch would not give
-    back a tensor that it had replaced twice. One that several modules share stays shared.
-    """
+
+def running_on(model: nn.Module, tensors: Mapping[str, Tensor]) -> Run:
+    """Return what runs a network with other tensors in place of its own, by `own_tensors`."""
+    return partial(functional_call, model, dict(tensors), tie_weights=False)
+
+
+def without_values(model: nn.Module) -> dict[str, Tensor]:
+    """Return the tensors of a network without values; one that modules share stays shared."""
     empty: dict[int, Tensor] = {}
-    tensors = {
-        f"{prefix}.{name}".lstrip("."): empty.setdefault(id(tensor), tensor.detach().to("meta"))
+    return {
+        name: empty.setdefault(id(tensor), tensor.detach().to("meta"))
+        for name, tensor in own_tensors(model).items()
+    }
+
+
+def own_tensors(model: nn.Module) -> dict[str, Tensor]:
+    """Return what each module of a network owns, by the first name of the module.
+
+    So each tensor of each stands once: torch does not give back what it has replaced twice.
+    """
+    return {
+        f"{prefix}.{name}".lstrip("."): tensor
         for prefix, module in model.named_modules()
         for name, tensor in (
             *module.named_parameters(recurse=False, remove_duplicate=False),
             *module.named_buffers(recurse=False, remove_duplicate=False),
         )
     }
-    return partial(functional_call, model, tensors, tie_weights=False)

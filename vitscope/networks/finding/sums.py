@@ -174,13 +174,15 @@ class Ways:
         if end not in arriving:
             return None
         sums: list[Sum] = []
-        unchanged, waiting, seen = True, [end], {end}
+        unchanged = direct = True
+        waiting, seen = [end], {end}
         while waiting:
             index = waiting.pop()
             parts, leaves = self.addends(index), taken(self.flow.operations[index])
             way = [p for p in parts.added if self._is_on(leaves[p], stream, arriving)]
             others = [p for p in parts.added if p not in way]
             name = self.flow.operations[index].name
+            direct &= name != "where"
             unchanged &= all(parts.added[p] for p in way) and (len(way) == 1 or name in _PARTIAL)
             if others or parts.computed:
                 sums.append(Sum(index, tuple(way), (*others, *parts.computed)))
@@ -192,7 +194,7 @@ class Ways:
         if not sums:
             return None
         sums.sort()
-        return Way(stream, tuple(sums), unchanged, self._direct(sums))
+        return Way(stream, tuple(sums), unchanged, direct and self._direct(sums))
 
     def _arriving(self, stream: int, end: int) -> set[int]:
         """Return the operations up to one at which a stream arrives, as one of what they add."""
@@ -218,8 +220,7 @@ class Ways:
             value = leaves[after.stream[0]]
             while self.flow.operations[value.operation].name in COPIES:
                 (value,) = self.flow.operations[value.operation].operands()
-            plain = all(parts.added.get(place, True) for place in (*after.stream, *after.branch))
-            if value != Value(before.operation) or not plain:
+            if value != Value(before.operation) or not parts.added[after.stream[0]]:
                 return False
         return True
 

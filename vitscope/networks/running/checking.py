@@ -63,6 +63,7 @@ class Checked:
             said.append(f"read {side} the norms of sums")
         if self.blocks.uncovered:
             said.append("not covered: " + ", ".join(self.blocks.uncovered))
+        said += [warning.rstrip(".") for warning in self.blocks.warnings]
         return "; ".join(said)
 
     def _attention(self) -> Iterator[str]:
