@@ -179,4 +179,5 @@ class Attend(nn.Module):
                 pixels = pixels.roll((-1, -1), (0, 1))
             queries = keys = self._windows(pixels[None]).numpy()
         seen = self.how not in UNREAD
-        board.note(Attended(self.path, weights, queries, keys, seen), board.attended)
+        softmax = seen and self.how not in ("exp", "log_softmax")
+        board.note(Attended(self.path, weights, queries, keys, seen, softmax), board.attended)

@@ -32,8 +32,8 @@ class Attended:
     """What an attention attends to: weights (images, windows, heads, queries, keys), and where.
 
     `queries` and `keys` are the places of one window or of each, in pixels, NaN for what has none.
-    `others` are other weights that are as right, and `seen` whether it has a softmax of products of
-    positions at all.
+    `seen` says whether it is to be read, `softmax` whether torch computes it by a softmax of
+    products: one that has none may be refused by these words.
     """
 
     module: str
@@ -41,6 +41,7 @@ class Attended:
     queries: Places
     keys: Places
     seen: bool = True
+    softmax: bool = True
 
 
 @dataclass

@@ -259,7 +259,7 @@ def _of_attention(scope: Any, truth: Truth) -> Any:
         # Of a network that attends: what none of it can be read says where.
         rows = []
         for each in truth.attended:
-            if each.seen and f"'{each.module}" not in str(error):
+            if each.softmax and f"'{each.module}" not in str(error):
                 text = f"{each.module}: refused without its name: {error}"
                 yield Difference("attention missing", each.module, text)
         return

@@ -8,11 +8,14 @@ class Spec:
     """What is printed without what is as by default."""
 
     def __repr__(self) -> str:
-        given = (
-            f"{field.name}={getattr(self, field.name)!r}"
-            for field in fields(self)  # type: ignore[arg-type]
-            if getattr(self, field.name) != field.default
-        )
+        given = [
+            # What a spec is mainly of stands first, without a name.
+            repr(value)
+            if field.name in ("what", "units", "terms", "how") and not place
+            else f"{field.name}={value!r}"
+            for place, field in enumerate(fields(self))  # type: ignore[arg-type]
+            if (value := getattr(self, field.name)) != field.default
+        ]
         return f"{type(self).__name__}({', '.join(given)})"
 
 
