@@ -205,7 +205,7 @@ def test_a_join_that_takes_the_branch_for_the_stream_is_found_wrong() -> None:
         block.name, "conv", 1, block.module, block.at, block.layout, block.operation, swapped
     )
     assert prove(model, [stem, wrong], images).wrong == [
-        f"without the branch of {block.name} the stream changes"
+        f"without the branch of '{block.name}' the stream is another than before it"
     ]
 
 

@@ -74,5 +74,5 @@ def _list_refused(found: FoundAttention) -> str:
     """Name all that cannot be read, by what the reason is."""
     names: dict[str, list[str]] = {}
     for name, why in found.refused.items():
-        names.setdefault(why, []).append(quoted(name))
+        names.setdefault(why, []).append(quoted(name or "the network"))
     return "; ".join(f"{', '.join(those)} ({why})" for why, those in names.items())

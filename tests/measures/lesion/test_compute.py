@@ -30,6 +30,7 @@ from vitscope.measures.lesion.compute import (
 )
 from vitscope.networks.building.timm_import import import_timm
 from vitscope.networks.finding.blocks import list_blocks
+from vitscope.networks.finding.capture import Silencing
 from vitscope.networks.finding.cut_point_columns import CUT_POINT
 from vitscope.networks.finding.cut_points import Addition, Join
 from vitscope.networks.finding.dataflow import Value, record
@@ -220,6 +221,51 @@ HABITS = [
     branch_twice,
     pair_written_over,
 ]
+
+
+class Keeping(nn.Module):
+    """Leaves what it returns in a list, too."""
+
+    def __init__(self, kept: list[Tensor]) -> None:
+        super().__init__()
+        self.layer, self.kept = nn.Conv2d(4, 4, 1), kept
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = self.layer(x)
+        self.kept.append(y)
+        return y
+
+
+class Stacked(nn.Module):
+    """A U-shaped network, whose first blocks leave in a list what the last take from it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.kept: list[Tensor] = []
+        self.stem = nn.Conv2d(3, 4, 2, 2)
+        self.down = nn.ModuleList(Keeping(self.kept) for _ in range(2))
+        self.up = nn.ModuleList(nn.Conv2d(4, 4, 1) for _ in range(2))
+        self.head = nn.Linear(4, 3)
+
+    def forward(self, images: Tensor) -> Tensor:
+        x = self.stem(images)
+        for each in self.down:
+            x = x + each(x)
+        for each in self.up:
+            x = x + each(x * self.kept.pop())
+        logits: Tensor = self.head(x.mean((2, 3)))
+        return logits
+
+
+def test_modules_that_fill_a_list_run_in_every_lesion() -> None:
+    torch.manual_seed(0)
+    model, images = Stacked().eval(), torch.randn(4, 3, 8, 8)
+    joins = list(joins_of("net", list_blocks("net", model, described(8)).points).values())
+    assert len(joins) == 4
+    _, without = lesioned(model, joins, images)
+    for join, logits in zip(joins, without, strict=True):
+        with torch.no_grad(), Silencing(model, join.names, join):
+            assert torch.equal(model(images), logits)
 
 
 def joins_after(model: nn.Module, images: Tensor, branches: Sequence[str]) -> list[Join]:

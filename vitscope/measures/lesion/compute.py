@@ -27,6 +27,7 @@ from vitscope.networks.building.plain_attention import without_fast_path
 from vitscope.networks.finding.capture import Silencing
 from vitscope.networks.finding.cut_point_columns import CUT_POINT
 from vitscope.networks.finding.cut_points import Alike, CutPoint, Join, OperationId
+from vitscope.networks.finding.proofs import PROVED, refuse_unproven
 
 
 def joins_of(name: str, cut_points: Sequence[CutPoint]) -> dict[int, Join]:
@@ -179,7 +180,14 @@ def lesioned(
         # uses are freed after it.
         for join in reversed(joins):
             silencing, answers = clean.take(join)
-            with _doing(answers):
+            try:
+                with _doing(answers):
+                    without.append(_logits(model, images, silencing))
+            except VitscopeError:
+                raise
+            except Exception:
+                # A module may do more than return something, as fill a list that others empty.
+                silencing = Silencing(model, clean.names, join)
                 without.append(_logits(model, images, silencing))
             silencing.check()
     return clean.logits, without[::-1]
@@ -233,8 +241,10 @@ def measure(
     rows = rows_to_classify(given.images, chosen["images"], chosen["seed"])
     labels = known_labels(given.images, rows)
     joins = joins_of(given.model, given.cut_points)
+    network, (first, *_) = given.network.eval().to(given.device), given.batches(rows[:PROVED])
+    refuse_unproven(f"models.{given.model}", network, given.cut_points, first.to(given.device))
     named = {given.cut_points[index].name: join for index, join in joins.items()}
-    clean, without = correctness(given.network, named, given.batches(rows), labels, given.device)
+    clean, without = correctness(network, named, given.batches(rows), labels, given.device)
     changes = accuracy_changes(clean, without, **bootstrap)
     changes = changes.assign(index=list(joins), images=len(clean))
     return given.blocks[[*CUT_POINT]].merge(changes, on="index", validate="one_to_one")

@@ -17,6 +17,7 @@ from vitscope.networks.building.plain_attention import without_fast_path
 from vitscope.networks.finding.capture import JoinReader
 from vitscope.networks.finding.cut_point_columns import CUT_POINT
 from vitscope.networks.finding.cut_points import CutPoint, Layout
+from vitscope.networks.finding.proofs import PROVED, refuse_unproven
 
 # From a cut point and a kind of token to a logarithm for each image, (N,).
 Logs = dict[tuple[int, str], Array]
@@ -91,5 +92,7 @@ def measure(
         )
     count, seed = chosen["images"], chosen["seed"]
     rows = shard_rows(len(given.images), 0, count, seed, shard_size=count)[: chosen["shown"]]
-    logs = read_ratios(given.network, given.cut_points, given.batches(rows), given.device)
+    network, (first, *_) = given.network.eval().to(given.device), given.batches(rows[:PROVED])
+    refuse_unproven(f"models.{given.model}", network, given.cut_points, first.to(given.device))
+    logs = read_ratios(network, given.cut_points, given.batches(rows), given.device)
     return ratio_table(logs, given.blocks, bootstrap)

@@ -179,10 +179,10 @@ class _AtJoins(ModuleMode):  # type: ignore[no-untyped-call]
 
 
 class Silencing(_AtJoins):  # type: ignore[no-untyped-call]
-    """Lets one join return the stream that it was to add a branch to."""
+    """Lets joins return the stream that they were to add a branch to."""
 
-    def __init__(self, model: nn.Module, names: Set[str], join: Join | None = None) -> None:
-        super().__init__(model, names, [join] if join else [])
+    def __init__(self, model: nn.Module, names: Set[str], *joins: Join) -> None:
+        super().__init__(model, names, joins)
 
     def add(self, addition: Addition, function: Any, args: Args, kwargs: Kwargs) -> Any:
         """Add zeros in place of the branch."""

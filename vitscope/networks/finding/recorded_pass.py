@@ -188,21 +188,22 @@ class RecordedPass:
 
     def kind(self, start: int, end: int) -> Kind:
         """Return the kind of what lies between two operations, all of it taken for one branch."""
+        return self._kind_of(self.indices(start, end), end)
+
+    def _kind_of(self, indices: Sequence[int], end: int) -> Kind:
         size = self.maps.size(end) or (1, 1)
-        return self.branches.kind(self.indices(start, end), self.maps.channels(end), size)
+        return self.branches.kind(indices, self.maps.channels(end), size)
 
     def kind_of_join(self, start: int, end: int) -> Kind:
         """Return the kind of what a join adds: branches that attend and others are parallel."""
-        kind, way = self.kind(start, end), self.way(end)
-        if kind != "msa" or way is None:
-            return kind
+        way = self.way(end)
         attending, others = set[int](), set[int]()
-        for part in self.ways.branches(way, start):
+        for part in self.ways.branches(way, start) if way else ():
             behind = self.ways.ancestors(part, start)
-            attends = any(self.branches.attends(self.operations[i]) for i in behind)
+            attends = self._kind_of(sorted(behind), end) == "msa"
             (attending if attends else others).update(behind)
         works = any(multiplies(self.operations[i].name) for i in others - attending)
-        return "parallel" if attending and works else kind
+        return "parallel" if attending and works else self.kind(start, end)
 
     def holds_many(self, index: int) -> bool:
         """Tell whether a value has more of an image than one vector, such as tokens."""

@@ -80,6 +80,12 @@ def _refuse_streams(
     recorded: RecordedPass, cuts: Sequence[Cut], points: Sequence[CutPoint]
 ) -> None:
     """Refuse a network of which only part was found."""
+    lost = [*_say_lost(recorded, cuts, _lost(recorded, cuts))]
+    if lost and not cuts:
+        raise VitscopeError(
+            f"no cut point was found in the network: {lost[0]}; name the points to read, as "
+            f"`points`."
+        )
     if not cuts:
         raise VitscopeError(
             "no cut point was found in the network: nowhere do all paths from the images meet in "
