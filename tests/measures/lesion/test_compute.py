@@ -237,22 +237,20 @@ class Keeping(nn.Module):
 
 
 class Stacked(nn.Module):
-    """A U-shaped network, whose first blocks leave in a list what the last take from it."""
+    """A network that takes the branches of its blocks from a list."""
 
     def __init__(self) -> None:
         super().__init__()
         self.kept: list[Tensor] = []
         self.stem = nn.Conv2d(3, 4, 2, 2)
-        self.down = nn.ModuleList(Keeping(self.kept) for _ in range(2))
-        self.up = nn.ModuleList(nn.Conv2d(4, 4, 1) for _ in range(2))
+        self.layers = nn.ModuleList(Keeping(self.kept) for _ in range(3))
         self.head = nn.Linear(4, 3)
 
     def forward(self, images: Tensor) -> Tensor:
         x = self.stem(images)
-        for each in self.down:
-            x = x + each(x)
-        for each in self.up:
-            x = x + each(x * self.kept.pop())
+        for each in self.layers:
+            each(x)
+            x = x + self.kept.pop()
         logits: Tensor = self.head(x.mean((2, 3)))
         return logits
 
@@ -261,7 +259,7 @@ def test_modules_that_fill_a_list_run_in_every_lesion() -> None:
     torch.manual_seed(0)
     model, images = Stacked().eval(), torch.randn(4, 3, 8, 8)
     joins = list(joins_of("net", list_blocks("net", model, described(8)).points).values())
-    assert len(joins) == 4
+    assert len(joins) == 3
     _, without = lesioned(model, joins, images)
     for join, logits in zip(joins, without, strict=True):
         with torch.no_grad(), Silencing(model, join.names, join):
@@ -359,7 +357,7 @@ def test_a_failure_leaves_the_model_as_it_was() -> None:
 
     def fail_later(*_: object) -> None:
         calls.append(1)
-        if len(calls) == 3:
+        if len(calls) >= 3:
             raise KeyError
 
     handle = model.head.register_forward_hook(fail_later)
