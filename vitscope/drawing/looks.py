@@ -105,6 +105,8 @@ KIND_COLORS = {
     "conv": "#1f77b4",
     "msa": "#d62728",
     "mlp": "#c9a227",
+    "parallel": "#9467bd",
+    "ssm": "#8c564b",
     "pool": "#2f7d5b",
     "head": GRAY,
 }

@@ -16,7 +16,7 @@ _HEIGHT = 3.0
 _MARK = (-0.075, 0.05)
 # Of more cut points than this, only every second, third, ... has its name.
 _NAMES = 44
-_ORDER = ("stem", "conv", "msa", "mlp", "pool")
+_ORDER = ("stem", "conv", "msa", "mlp", "parallel", "ssm", "pool")
 
 
 def plot(blocks: pd.DataFrame, label: str) -> Figure:

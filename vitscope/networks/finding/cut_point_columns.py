@@ -6,7 +6,7 @@ CUT_POINT: Columns = {
     "model": ("string", "model, as the study names it"),
     "index": ("int32", "position of the cut point, 0 for the stem"),
     "name": ("string", "name of the cut point in the model"),
-    "kind": ("string", "stem, conv, msa, mlp, pool or head"),
+    "kind": ("string", "stem, conv, msa, mlp, parallel, ssm, pool or head"),
     "stage": ("int32", "stage of the model, 0 for the stem"),
     "depth": ("float64", "normalized depth: index over the largest index"),
     "channels": ("int32", "channels of the feature map"),

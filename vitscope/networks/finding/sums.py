@@ -7,7 +7,6 @@ what these add to it is the branch. So `(x + a) + b`, `x + (a + b)` and `b + (x 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from math import inf
 from typing import Any, NamedTuple
 
 from torch.utils._pytree import tree_leaves
@@ -249,25 +248,20 @@ class Ways:
                     waiting.append(leaves[place])
 
     def shortcut(self, end: int, origin: int) -> Value | None:
-        """Return which part of a sum changes the stream least, where none is the stream itself.
+        """Return the part of a sum that is the shortcut, where none is the stream itself.
 
-        That is one that takes each position by itself, or else one without nonlinearities; None if
-        nobody can tell.
+        It alone is linear and takes each position by itself, or pools; None if nobody can tell.
         """
-        parts = [*self.parts(Value(end), origin)]
-        ranks = [self._rank(part, origin) for part in parts]
-        least = min(ranks)
-        return parts[ranks.index(least)] if least < inf and ranks.count(least) == 1 else None
+        plain = [part for part in self.parts(Value(end), origin) if self._is_plain(part, origin)]
+        return plain[0] if len(plain) == 1 else None
 
-    def _rank(self, value: Value, origin: int) -> float:
-        rank = 0.0
-        for index in self.ancestors(value, origin):
-            operation = self.flow.operations[index]
-            if _is_nonlinear(operation):
-                return inf
-            if operation.name in CONVOLUTIONS and max(_kernel(self.flow, operation)[2:]) > 1:
-                rank = 1.0
-        return rank
+    def _is_plain(self, value: Value, origin: int) -> bool:
+        behind = [self.flow.operations[index] for index in self.ancestors(value, origin)]
+        return not any(
+            _is_nonlinear(operation)
+            or (operation.name in CONVOLUTIONS and max(_kernel(self.flow, operation)[2:]) > 1)
+            for operation in behind
+        )
 
     def ancestors(self, value: Value, origin: int) -> set[int]:
         """Return the operations behind another that a value comes from."""
