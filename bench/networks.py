@@ -17,10 +17,10 @@ from vitscope.networks.finding.blocks import Blocks, list_blocks
 
 DOCUMENT = Path(__file__).parents[1] / "docs" / "networks.md"
 HEADER = (
-    "| module | model | stem | conv | msa | mlp | pool | stages | how found | not covered | "
-    "attention read |"
+    "| module | model | stem | conv | msa | mlp | parallel | ssm | pool | stages | how found | "
+    "not covered | attention read |"
 )
-KINDS = ("stem", "conv", "msa", "mlp", "pool")
+KINDS = ("stem", "conv", "msa", "mlp", "parallel", "ssm", "pool")
 
 
 def models() -> dict[str, str]:
@@ -65,7 +65,10 @@ def row(module: str, model: str) -> str:
     other = Counter(p.how for p in blocks.points if p.how not in ("stem", "join"))
     how = ", ".join(f"{count} {name}" for name, count in other.items()) or "joins"
     stages = max(point.stage for point in blocks.points)
-    cells = [module, f"`{model}`", counts, str(stages), how, "; ".join(blocks.uncovered)]
+    # As long as a cell can be: the first of the warnings, and how many there are.
+    told = [each.removeprefix(f"models.{model}: ") for each in blocks.warnings]
+    said = [*blocks.uncovered, *told[:1], *([f"{len(told) - 1} more"] if told[1:] else [])]
+    cells = [module, f"`{model}`", counts, str(stages), how, "; ".join(said)]
     return f"| {' | '.join([*cells, attention(attentions)])} |"
 
 
