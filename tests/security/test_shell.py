@@ -50,7 +50,7 @@ def test_no_text_of_a_study_reaches_a_shell(workflow: Workflow) -> None:
             settings["description"] = f"{PAGE}\n{SHELL}"
             local, remote = settings["models"]["resnet"], settings["models"]["vit"]
             local |= {"label": PAGE, "checkpoint": {"path": str(strange / "resnet.pth.tar")}}
-            url = f"{site.root}/vit.pth?token={SECRET}&;touch%20ran"
+            url = f"{site.root}/vit.pth?token={SECRET}=&;touch%20ran"
             remote |= {"label": FORMULA, "checkpoint": {"url": url}}
             settings["figures"]["fig9"].pop("published")
 
