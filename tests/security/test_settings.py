@@ -73,6 +73,20 @@ GREEDY = {
 }
 
 
+OF_PAGES = ("</script><script>alert(1)", "<!--<script>", "exe.\u202egnp", "a\u2066b", "\u200fa")
+
+
+@pytest.mark.parametrize("text", OF_PAGES)
+@pytest.mark.parametrize("place", ["title", "description", "label"])
+def test_what_a_page_cannot_show_is_refused(tmp_path: Path, text: str, place: str) -> None:
+    study = deepcopy(STUDY)
+    (study["models"]["vit"] if place == "label" else study)[place] = text
+    path = tmp_path / "own.yaml"
+    path.write_text(yaml.safe_dump(study), encoding="utf-8")
+    with pytest.raises(VitscopeError, match=r"line \d+: found '.*', which no page can show"):
+        load_study(path)
+
+
 @pytest.mark.parametrize("name", GREEDY)
 def test_what_no_setting_is(tmp_path: Path, name: str) -> None:
     path = tmp_path / "own.yaml"

@@ -25,6 +25,9 @@ INTEGER, FLOAT = "tag:yaml.org,2002:int", "tag:yaml.org,2002:float"
 LONGEST_INTEGER = 19
 # Control characters, halves of characters, and line ends that only some programs know.
 NO_TEXT = frozenset({"Cc", "Cs", "Zl", "Zp"})
+# What ends or hides the scripts of a page, into which Snakemake puts texts of a study as they are;
+# and marks of direction, by which a text shows other words than it has.
+_UNSAFE = re.compile("</|<!--|[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 SCALARS = {
     "null": (r"~|null|Null|NULL|", ["~", "n", "N", ""]),
     "bool": (r"true|True|TRUE|false|False|FALSE", list("tTfF")),
@@ -143,6 +146,8 @@ def _check_scalar(node: yaml.ScalarNode) -> None:
     for character in node.value:
         if category(character) in NO_TEXT and character not in "\t\n":
             raise _refusal(node, f"found the character U+{ord(character):04X}, which is no text")
+    if found := _UNSAFE.search(node.value):
+        raise _refusal(node, f"found {found[0]!a}, which no page can show: leave it out")
 
 
 def _check_keys(keys: Iterable[yaml.Node]) -> None:
