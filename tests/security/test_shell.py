@@ -12,7 +12,10 @@ from tests.security.test_secrets import SECRET
 from vitscope.networks.building.family import find_family
 
 SHELL = "$(touch ran) `touch ran` ; touch ran | touch ran & 'touch ran' \"touch ran\" > ran"
-PAGE = "<script>alert(1)<img src=x onerror=alert(1)> {{ 7 * 7 }} .. raw:: html %(x)s {model} {wildcards.model} \\ * _ |"
+PAGE = (
+    "<script>alert(1)<img src=x onerror=alert(1)> {{ 7 * 7 }} .. raw:: html %(x)s {model} "
+    "{wildcards.model} \\ * _ |"
+)
 FORMULA = r"$\frac$ Ω漢 \input{/etc/passwd}"
 
 
