@@ -37,7 +37,9 @@ def find_entry(lock: Path, url: str) -> Entry | None:
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise VitscopeError(f"Cannot read {lock} ({error.strerror}): make it readable.") from error
+        raise VitscopeError(
+            f"Cannot read {lock} ({error.strerror}): make it readable, where files can be locked."
+        ) from error
 
 
 def record(lock: Path, url: str, entry: Entry) -> None:
@@ -53,7 +55,8 @@ def record(lock: Path, url: str, entry: Entry) -> None:
                 _append(file, text, url, entry)
     except OSError as error:
         raise VitscopeError(
-            f"Cannot write {lock} ({error.strerror}): make it writable, or give the study the "
+            f"Cannot write {lock} ({error.strerror}): make it writable, where files can be "
+            f"locked, or give the study the "
             f"sha256 of {url}, which is {entry.sha256}."
         ) from error
     if there is not None and there != entry:
