@@ -55,6 +55,7 @@ GREEDY = {
     "merges of merges": laughs(12, merged=True),
     "an alias of itself": "a: &a [*a]",
     "a merge of itself": "a: &a {<<: *a}",
+    "two merges": "a: &a {x: 1}\nb: &b {x: 2}\nc: {<<: *a, <<: *b}",
     "lists in lists": "a: " + "[" * 100_000,
     "keys in keys": "".join(" " * n + "a:\n" for n in range(2000)),
     "braces in braces": "a: " + "{a: " * 20_000,

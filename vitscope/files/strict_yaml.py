@@ -73,7 +73,7 @@ for _name, (_pattern, _first) in SCALARS.items():
 def load_yaml(path: Path) -> dict[str, Any]:
     """Read a YAML file whose top level is a mapping."""
     try:
-        value = _parse(path.read_text(encoding="utf-8-sig"))
+        value = parse_yaml(path.read_text(encoding="utf-8-sig"))
     except OSError as error:
         raise VitscopeError(f"Cannot read {path}: {error.strerror}.") from error
     except UnicodeDecodeError as error:
@@ -93,7 +93,7 @@ def load_yaml(path: Path) -> dict[str, Any]:
     return value
 
 
-def _parse(text: str) -> Any:
+def parse_yaml(text: str) -> Any:
     """Return the value of a text; what is wrong with it is said by the parser in Python."""
     if yaml.__with_libyaml__:
         with suppress(yaml.YAMLError):
@@ -153,11 +153,9 @@ def _check_scalar(node: yaml.ScalarNode) -> None:
 def _check_keys(keys: Iterable[yaml.Node]) -> None:
     lines: dict[str, int] = {}
     for key in keys:
-        if key.tag == MERGE:
-            continue
         if not isinstance(key, yaml.ScalarNode):
             raise _refusal(key, "found a list or a mapping as a key, allowed: text")
-        if key.tag != TEXT:
+        if key.tag not in (TEXT, MERGE):
             raise _refusal(key, f"found the key {key.value}, allowed: text, so put it in quotes")
         if key.value in lines:
             raise _refusal(

@@ -13,6 +13,7 @@ from typing import BinaryIO
 import yaml
 
 from vitscope.errors import VitscopeError
+from vitscope.files.strict_yaml import parse_yaml
 
 HEADER = """\
 # What the downloads of this study hashed to when they were first made. Later ones must match.
@@ -84,9 +85,9 @@ def _append(file: BinaryIO, before: bytes, url: str, entry: Entry) -> None:
 
 def _entries(lock: Path, text: bytes) -> dict[str, Entry]:
     try:
-        loaded = yaml.safe_load(text) or {}
+        loaded = parse_yaml(text.decode()) or {}
         return {url: Entry(str(e["sha256"]), int(e["bytes"])) for url, e in loaded.items()}
-    except (yaml.YAMLError, AttributeError, KeyError, TypeError, ValueError, RecursionError):
+    except (yaml.YAMLError, AttributeError, LookupError, RuntimeError, TypeError, ValueError):
         raise VitscopeError(
             f"{lock} is damaged: restore it, or delete it to record all digests anew."
         ) from None
