@@ -1,5 +1,6 @@
 """What every script does around its own few lines: threads, a GPU, the log, and clear failures."""
 
+import errno
 import fcntl
 import gc
 import os
@@ -53,6 +54,8 @@ def _lock(log: TextIO) -> None:
     except BlockingIOError:
         print(f"vitscope: waiting for a job of a killed run, whose log is {log.name}", flush=True)
         fcntl.flock(log, fcntl.LOCK_EX)
+    except OSError:
+        pass  # This file system has no locks.
 
 
 def _gpus_here() -> list[str]:
@@ -73,10 +76,29 @@ def _take_gpu() -> None:
     if len(gpus) < 2:
         return
     folder = Path(tempfile.gettempdir(), f"vitscope-gpus-{os.getuid()}")
-    folder.mkdir(exist_ok=True)
+    try:
+        _lock_one_of(gpus, _private(folder))
+    except OSError as error:
+        # Whatever is there, the job can do without.
+        why = f"{folder} cannot be used ({error.strerror})"
+        print(f"vitscope: this job takes no GPU of its own, since {why}", flush=True)
+
+
+def _private(folder: Path) -> int:
+    """Open a folder to which no other user can write; neither a link nor another's will do."""
+    folder.mkdir(mode=0o700, exist_ok=True)
+    opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    if os.fstat(opened).st_uid != os.getuid():
+        raise PermissionError(errno.EACCES, "it is another user's")
+    os.fchmod(opened, 0o700)
+    return opened
+
+
+def _lock_one_of(gpus: list[str], folder: int) -> None:
+    flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW
     for turn in count():
         for gpu in gpus:
-            lock = os.open(folder / f"{gpu}.{turn}", os.O_RDWR | os.O_CREAT)
+            lock = os.open(f"{gpu}.{turn}", flags, 0o600, dir_fd=folder)
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:

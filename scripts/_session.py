@@ -33,9 +33,14 @@ def claim_folder(records: Path) -> int:
     The lock belongs to the process: unlike a file that is there or not, it does not outlive a run
     that is killed. What the file says is for those who are refused. Return what keeps it open.
     """
-    lock = os.open(records / "run.lock", os.O_RDWR | os.O_CREAT)
+    now = time.strftime("%Y-%m-%d %H:%M:%S")
+    mine = f"process {os.getpid()} on {socket.gethostname()}, since {now}".encode()
+    path = records / "run.lock"
     try:
+        lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        os.ftruncate(lock, 0)
+        os.pwrite(lock, mine, 0)
     except BlockingIOError:
         holder = os.pread(lock, 200, 0).decode(errors="replace") or "which has just begun"
         raise VitscopeError(
@@ -43,11 +48,9 @@ def claim_folder(records: Path) -> int:
         ) from None
     except OSError as error:
         raise VitscopeError(
-            f"this file system has no locks ({error}): mount it with flock."
+            f"{path} cannot be written and locked ({error.strerror}): make room, let this user "
+            f"write to it, and mount its file system with flock."
         ) from error
-    os.ftruncate(lock, 0)
-    now = time.strftime("%Y-%m-%d %H:%M:%S")
-    os.pwrite(lock, f"process {os.getpid()} on {socket.gethostname()}, since {now}".encode(), 0)
     return lock
 
 

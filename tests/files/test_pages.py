@@ -3,7 +3,7 @@ from html.parser import HTMLParser
 from vitscope.files.pages import Section, as_html, as_latex, as_markdown, text_as_html
 
 SECTIONS = [
-    Section("One", "", ("a", "b"), [("1", "2"), ("x|y", "<b>&")]),
+    Section("One", "", ("a", "b"), [("1", "2"), ("x|y", "<b>&\nz")]),
     Section("Two", "How to read it.", ("c",), [("3",)]),
 ]
 
@@ -17,7 +17,7 @@ What it is.
 | a | b |
 | --- | --- |
 | 1 | 2 |
-| x\\|y | <b>& |
+| x\\|y | &lt;b&gt;&amp; z |
 
 ## Two
 
@@ -59,7 +59,7 @@ def test_latex_says_the_same() -> None:
     text = as_latex("Title", SECTIONS)
     assert text.count(r"\begin{longtable}") == text.count(r"\end{longtable}") == len(SECTIONS)
     rows = [line.removesuffix(r" \\").split(" & ") for line in text.splitlines() if " & " in line]
-    assert rows[1:] == [["1", "2"], ["x|y", r"$<$b$>$\&"]]
+    assert rows[1:] == [["1", "2"], ["x|y", r"$<$b$>$\& z"]]
     assert rows[0][0].endswith(r"\toprule a")
     signs = as_latex("", [Section(r"50 % of {a_b} \ #1", "", ("c",), [])])
     assert r"\caption{50 \% of \{a\_b\} \textbackslash{} \#1}" in signs
@@ -69,7 +69,7 @@ def test_html_says_the_same() -> None:
     reader = Reader(as_html("Title", "What it is.", SECTIONS))
     assert reader.open == []
     said = [text for tag, text in reader.texts if tag != "style"]
-    words = ["Title", "Title", "What it is.", "One", "a", "b", "1", "2", "x|y", "<b>&"]
+    words = ["Title", "Title", "What it is.", "One", "a", "b", "1", "2", "x|y", "<b>&\nz"]
     assert said == [*words, "Two", "How to read it.", "c", "3"]
     assert {tag for tag, _ in reader.texts} >= {"title", "h1", "h2", "p", "th", "td"}
 

@@ -32,6 +32,14 @@ def test_csv_keeps_all_digits_and_lists(tmp_path: Path) -> None:
     assert "\r" not in (tmp_path / "table.csv").read_bytes().decode()
 
 
+def test_no_text_is_a_formula_of_a_spreadsheet(tmp_path: Path) -> None:
+    names = ["=cmd|'/c calc'!A0", "+1", "-1", "@SUM(1)", "\t=1", "a=b"]
+    write_csv(pd.DataFrame({"name": names, "value": -1.5}), tmp_path / "table.csv")
+    back = pd.read_csv(tmp_path / "table.csv")
+    assert back["name"].tolist() == [f"'{name}" for name in names[:-1]] + ["a=b"]
+    assert back["value"].tolist() == [-1.5] * 6
+
+
 @pytest.mark.parametrize("name", tables())
 def test_every_table_comes_back(tmp_path: Path, name: str) -> None:
     samples = {

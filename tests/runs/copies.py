@@ -75,6 +75,8 @@ SETTINGS: dict[str, Any] = {
 # A study of some kinds of figures, and one of every kind. `make regenerate` makes every kind with
 # every change, so that tests of runs need no more than one for every kind of file and every rule.
 TINY, EVERYTHING = "tiny", "everything"
+# A description that a page must show as it is.
+MARKED_UP = "<script>alert(1)<img src=x onerror=alert(1)> & {{ 7 * 7 }}"
 SOME_KINDS = ("feature_variance", "fourier", "spectrum", "cka", "landscape", "reliability")
 # What tests look at of the first, and of a study that keeps no latents.
 SHOWN = (
@@ -119,6 +121,7 @@ def add_figures(settings: dict[str, Any], weights: dict[str, Path], kinds: Itera
 
     And a video, where attention is.
     """
+    settings["description"] = MARKED_UP
     for name, model in settings["models"].items():
         model["checkpoint"] = {"path": str(weights[name])}
     moments = {name: {"path": str(weights[name])} for name in MOMENTS if name != "end"}

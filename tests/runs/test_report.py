@@ -1,11 +1,13 @@
 """The report of a small study, opened in a browser and used as a reader uses it."""
 
+from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
+from snakemake.report import html_reporter
 
-from tests.runs.browser import browser, visit
-from tests.runs.copies import TINY, Workflow
+from tests.runs.browser import visit
+from tests.runs.copies import MARKED_UP, TINY, Workflow
 
 # What each link of the first page leads to, one after another from the first page.
 FOLLOW_LINKS = """
@@ -61,9 +63,30 @@ READ_PAGE = """
 @pytest.fixture(scope="module")
 def report(finished: Workflow) -> Path:
     """The report of the study that tests of runs share."""
-    browser()
     finished.make("--cores", "1", "--report", "report.html", default=TINY)
     return finished.root / "report.html"
+
+
+class Elements(HTMLParser):
+    """Collects the elements that a reader of a page sees in it."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.found: list[str] = []
+        self.feed(page)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: object) -> None:
+        self.found.append(tag)
+
+
+def test_no_text_of_a_study_is_an_element_of_the_page(report: Path) -> None:
+    page = report.read_text(encoding="utf-8")
+    assert MARKED_UP in page
+    template = Path(html_reporter.__file__).parent / "template" / "index.html.jinja2"
+    elements = Elements(page).found
+    assert elements.count("script") == template.read_text(encoding="utf-8").count("<script")
+    assert "img" not in elements
 
 
 def test_the_front_page_shows_the_study(report: Path) -> None:

@@ -1,6 +1,7 @@
 """What every script does around its own lines, in processes of their own as Snakemake runs them."""
 
 import fcntl
+import os
 import re
 import signal
 import subprocess
@@ -209,6 +210,60 @@ def test_jobs_at_once_take_the_gpus_in_turn(
     for job in jobs:
         job.communicate()
     assert found == [*taken, taken[1]]
+
+
+def taken_gpu(folder: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Return what a job prints that sees two GPUs and may take one of them, and which it is."""
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,1")
+    monkeypatch.setenv("TMPDIR", str(folder))
+    body = "print(os.environ['CUDA_VISIBLE_DEVICES'])"
+    with start(folder / "log.txt", body, device="auto") as job:
+        assert job.stdout is not None
+        printed = job.stdout.read()
+    assert job.returncode == 0
+    return printed
+
+
+OTHER_USER = 12345
+
+
+@pytest.mark.parametrize("first", ["a link in it", "a link to a folder", "a file", "another's"])
+def test_no_lock_of_a_gpu_is_written_through_what_another_user_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, first: str
+) -> None:
+    locks, outside = tmp_path / f"vitscope-gpus-{os.getuid()}", tmp_path / "outside"
+    outside.mkdir()
+    if first == "a link to a folder":
+        locks.symlink_to(outside)
+    elif first == "a file":
+        locks.touch()
+    else:
+        locks.mkdir()
+    if first == "a link in it":
+        (locks / "0.0").symlink_to(outside / "made")
+    if first == "another's":
+        if os.getuid():
+            pytest.skip("needs the right to give a folder away")
+        os.chown(locks, OTHER_USER, OTHER_USER)
+    said, gpus = taken_gpu(tmp_path, monkeypatch).splitlines()
+    assert said.startswith(f"vitscope: this job takes no GPU of its own, since {locks} cannot be")
+    assert gpus == "0,1"
+    assert [*outside.iterdir()] == []
+
+
+def test_the_folder_of_locks_is_this_users_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    locks = tmp_path / f"vitscope-gpus-{os.getuid()}"
+    locks.mkdir(mode=0o777)
+    assert taken_gpu(tmp_path, monkeypatch) == "0\n"
+    assert [each.stat().st_mode & 0o777 for each in (locks, locks / "0.0")] == [0o700, 0o600]
+
+
+def test_a_job_runs_where_nothing_can_be_locked(tmp_path: Path) -> None:
+    body = "def no_locks(*_): raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))"
+    imports = f"os, errno, fcntl\n{body}\nfcntl.flock = no_locks"
+    assert run(tmp_path / "log.txt", "print('done')", imports).stdout == "done\n"
 
 
 @pytest.mark.parametrize(("by_force", "how"), [(False, signal.SIGTERM), (True, signal.SIGKILL)])

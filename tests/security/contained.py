@@ -11,6 +11,8 @@ from pathlib import Path
 from vitscope.errors import VitscopeError
 
 MEMORY = 1 << 30
+# What protects the machine from a reader that takes more.
+LIMIT = 4 * MEMORY
 SECONDS = 60
 
 
@@ -24,17 +26,18 @@ def refusal_of(function: Callable[[], object]) -> str:
 def refusal_or_none(function: Callable[[], object]) -> str | None:
     """Return the sentence in which a reader refuses a file, or None if it reads it.
 
-    It has a GiB of memory more than this process, and a minute.
+    It may take a GiB of memory more than this process has, and a minute.
     """
     receiver, sender = multiprocessing.Pipe(duplex=False)
     process = multiprocessing.get_context("fork").Process(target=_run, args=(function, sender))
     process.start()
     sender.close()
     try:
-        kind, text = receiver.recv()
+        kind, text, taken = receiver.recv()
     except EOFError:
-        kind, text = "died", ""
+        kind, text, taken = "died", "", 0
     process.join()
+    assert taken < MEMORY, f"{taken >> 20} MiB were taken: {kind} {text}"
     assert process.exitcode == 0, f"{kind} {text} exit code {process.exitcode}"
     assert kind in {"refused", "read"}, f"{kind}: {text}"
     return check_sentence(text) if kind == "refused" else None
@@ -50,13 +53,20 @@ def check_sentence(text: str) -> str:
 
 def _run(function: Callable[[], object], sender: Connection) -> None:
     pages = int(Path("/proc/self/statm").read_text().split()[0])
-    limit = pages * os.sysconf("SC_PAGE_SIZE") + MEMORY
+    limit = pages * os.sysconf("SC_PAGE_SIZE") + LIMIT
     resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
     signal.alarm(SECONDS)
+    before = _peak()
     try:
         function()
-        sender.send(("read", ""))
+        kind, text = "read", ""
     except VitscopeError as error:
-        sender.send(("refused", str(error)))
+        kind, text = "refused", str(error)
     except BaseException as error:
-        sender.send((type(error).__name__, str(error)[:500]))
+        kind, text = type(error).__name__, str(error)[:500]
+    sender.send((kind, text, _peak() - before))
+
+
+def _peak() -> int:
+    """Return the most memory that this process has had."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10

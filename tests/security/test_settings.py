@@ -55,6 +55,7 @@ GREEDY = {
     "merges of merges": laughs(12, merged=True),
     "an alias of itself": "a: &a [*a]",
     "a merge of itself": "a: &a {<<: *a}",
+    "two merges": "a: &a {x: 1}\nb: &b {x: 2}\nc: {<<: *a, <<: *b}",
     "lists in lists": "a: " + "[" * 100_000,
     "keys in keys": "".join(" " * n + "a:\n" for n in range(2000)),
     "braces in braces": "a: " + "{a: " * 20_000,
@@ -71,6 +72,20 @@ GREEDY = {
     "a line end of Unicode": 'a: "\\L"',
     "UTF-16": "a: b".encode("utf-16").decode("latin-1"),
 }
+
+
+OF_PAGES = ("</script><script>alert(1)", "<!--<script>", "exe.\u202egnp", "a\u2066b", "\u200fa")
+
+
+@pytest.mark.parametrize("text", OF_PAGES)
+@pytest.mark.parametrize("place", ["title", "description", "label"])
+def test_what_a_page_cannot_show_is_refused(tmp_path: Path, text: str, place: str) -> None:
+    study = deepcopy(STUDY)
+    (study["models"]["vit"] if place == "label" else study)[place] = text
+    path = tmp_path / "own.yaml"
+    path.write_text(yaml.safe_dump(study), encoding="utf-8")
+    with pytest.raises(VitscopeError, match=r"line \d+: found '.*', which no page can show"):
+        load_study(path)
 
 
 @pytest.mark.parametrize("name", GREEDY)

@@ -13,7 +13,8 @@ from vitscope.networks.building.family import find_family
 
 SHELL = "$(touch ran) `touch ran` ; touch ran | touch ran & 'touch ran' \"touch ran\" > ran"
 PAGE = (
-    "<script>alert(1)</script> {{ 7 * 7 }} .. raw:: html %(x)s {model} {wildcards.model} \\ * _ |"
+    "<script>alert(1)<img src=x onerror=alert(1)> {{ 7 * 7 }} .. raw:: html %(x)s {model} "
+    "{wildcards.model} \\ * _ |"
 )
 FORMULA = r"$\frac$ Ω漢 \input{/etc/passwd}"
 
@@ -50,7 +51,7 @@ def test_no_text_of_a_study_reaches_a_shell(workflow: Workflow) -> None:
             settings["description"] = f"{PAGE}\n{SHELL}"
             local, remote = settings["models"]["resnet"], settings["models"]["vit"]
             local |= {"label": PAGE, "checkpoint": {"path": str(strange / "resnet.pth.tar")}}
-            url = f"{site.root}/vit.pth?token={SECRET}&;touch%20ran"
+            url = f"{site.root}/vit.pth?token={SECRET}=&;touch%20ran"
             remote |= {"label": FORMULA, "checkpoint": {"url": url}}
             settings["figures"]["fig9"].pop("published")
 

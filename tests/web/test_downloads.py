@@ -33,6 +33,7 @@ from tests.helpers.web import (
     whole,
 )
 from vitscope.errors import VitscopeError
+from vitscope.web import downloads
 from vitscope.web.downloads import fetch
 
 DATA = random.Random(0).randbytes(300_000)
@@ -74,7 +75,8 @@ def failure(get: Callable[..., str], target: Path, url: str, **options: object) 
 
 
 FETCH = """
-import sys; from vitscope.web.downloads import fetch
+import sys; from vitscope.web import downloads
+from vitscope.web.downloads import fetch
 fetch(sys.argv[1], sys.argv[2], label='ResNet')
 """
 
@@ -105,6 +107,28 @@ def endless(handler: Handler) -> None:
     handler.begin(200)
     while True:
         handler.wfile.write(DATA)
+
+
+def drip(handler: Handler, letter: bytes) -> None:
+    """Send a byte before a client's patience ends, and again."""
+    for _ in range(100):
+        handler.wfile.write(letter)
+        handler.wfile.flush()
+        if handler.server.released.wait(0.05):
+            return
+
+
+def dripping(handler: Handler) -> None:
+    handler.begin(200, Content_Length=len(DATA))
+    drip(handler, b"x")
+
+
+def dripping_headers(handler: Handler) -> None:
+    handler.wfile.write(b"HTTP/1.1 200 OK\r\nX: ")
+    drip(handler, b"x")
+
+
+NOT_FOLLOWED = "leads on to an address that is not followed"
 
 
 def leads_to(place: str) -> Answer:
@@ -140,6 +164,19 @@ FAULTS: dict[str, tuple[Answer, str, int, Known]] = {
         1,
         {"sha256": SHA256},
     ),
+    "has an answer in XML": (
+        whole(b'\xef\xbb\xbf<?xml version="1.0"?><Error><Code>AccessDenied</Code></Error>'),
+        PAGE,
+        1,
+        {},
+    ),
+    "has a page after a remark": (whole(b"<!-- moved --><html></html>"), PAGE, 1, {}),
+    "has an answer in JSON": (whole(b'{"error": "denied"}'), "gives an answer in JSON", 1, {}),
+    "leads to a password": (leads_to("http://u:hunter2@127.0.0.1/w"), NOT_FOLLOWED, 1, {}),
+    "leads to no port": (leads_to("http://127.0.0.1:x/w"), NOT_FOLLOWED, 1, {}),
+    "leads to no host": (leads_to("//[::1"), NOT_FOLLOWED, 1, {}),
+    "drips": (dripping, "sends less than 100 bytes a second", 1, {"attempts": 1}),
+    "drips headers": (dripping_headers, "less than 100 bytes a second", 1, {"attempts": 1}),
     "has a pointer": (whole(POINTER), "gives a Git LFS pointer and not the file", 1, {}),
     "has nothing": (whole(b""), "is empty: correct the address", 1, {}),
     "has another digest": (whole(OTHER), OTHER_DIGEST, 1, {"sha256": SHA256}),
@@ -159,10 +196,28 @@ FAULTS: dict[str, tuple[Answer, str, int, Known]] = {
 def test_a_fault_of_a_server_ends_in_one_sentence(site, get, target, name):
     answer, says, times, known = FAULTS[name]
     url = site.at("/w", answer)
-    waits = {"timeout": 0.2} if answer is silent or name == "stalls" else {}
+    waits = {"timeout": 0.2} if name in {"silent", "stalls", "drips", "drips headers"} else {}
     sentence = failure(get, target, url, **known, **waits)
     assert says.replace("{url}", url) in sentence
+    assert "hunter2" not in sentence
     assert len(site.asked("/w")) == times
+
+
+@pytest.mark.parametrize("length", ["\xb2", "9" * 5000, "-1", "1e3", "\u0663"])
+def test_an_odd_length_is_none(site, get, target, length):
+    def odd(handler: Handler) -> None:
+        handler.wfile.write(f"HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n".encode())
+        handler.wfile.write(DATA)
+
+    assert get(site.at("/w", odd)) == SHA256
+    assert list(target.parent.iterdir()) == [target]
+
+
+def test_an_unknown_failure_leaves_nothing(site, get, target, monkeypatch):
+    monkeypatch.setattr(downloads, "disguise_of", lambda path: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        get(site.at("/w", whole(DATA)))
+    assert list(target.parent.iterdir()) == []
 
 
 def test_redirects_in_a_circle_are_refused(site, get, target):
@@ -290,6 +345,18 @@ def rest_of(data: bytes, first: int, end: int, etag: str) -> Answer:
     return answer
 
 
+def longer(data: bytes, etag: str, said: object = 2 * len(DATA)) -> Answer:
+    """Send more than the rest, as if it had been asked for."""
+
+    def answer(handler: Handler) -> None:
+        body = data[100_000:] + data
+        content_range = f"bytes 100000-{100_000 + len(body) - 1}/{said}"
+        handler.begin(206, Content_Length=len(body), Content_Range=content_range, ETag=etag)
+        handler.wfile.write(body)
+
+    return answer
+
+
 FROM, LAST = "bytes=100000-", len(DATA)
 HALF, HALF_OF_OTHER = (broken(data, 100_000, ETag='"one"') for data in (DATA, OTHER))
 # What a server does at one attempt after the other, and which part it is asked for.
@@ -318,6 +385,26 @@ BROKEN_OFF: dict[str, tuple[list[Answer], list[str | None]]] = {
     "the server stalls": ([stalling(DATA, 1000), whole(DATA)], [None, None]),
     "the server sends no size": ([chunked(DATA)], [None]),
     "a senseless pause is asked for": ([status(503, Retry_After="soon"), whole(DATA)], [None] * 2),
+    "a pause of odd digits is asked for": (
+        [status(503, Retry_After="\xb2"), whole(DATA)],
+        [None] * 2,
+    ),
+    "a pause beyond all calendars is asked for": (
+        [status(503, Retry_After=f"Mon, {'9' * 30} Jan 2026 00:00:00 GMT"), whole(DATA)],
+        [None] * 2,
+    ),
+    "the rest is of a longer file": (
+        [HALF, longer(DATA, '"one"'), whole(DATA)],
+        [None, FROM, None],
+    ),
+    "the rest is of a file of any length": (
+        [HALF, longer(DATA, '"one"', "*"), whole(DATA)],
+        [None, FROM, None],
+    ),
+    "the rest does not say which it is": (
+        [HALF, lambda handler: handler.begin(206, Content_Length=0, ETag='"one"'), whole(DATA)],
+        [None, FROM, None],
+    ),
 }
 
 
@@ -345,7 +432,7 @@ def test_what_a_killed_download_left_is_not_used(site, get, target, name):
     url = site.at("/w", ranged(DATA, "one"))
     target.parent.mkdir(parents=True)
     target.with_name(f".{target.name}.partial").write_bytes(data)
-    note = json.dumps({"url": f"{site.root}{place}", "etag": "one"}) if place else "{"
+    note = json.dumps({"url": f"{site.root}{place}", "etag": "one", "size": LAST}) if place else "{"
     target.with_name(f".{target.name}.partial.json").write_text(note)
     assert get(url, sha256=SHA256) == SHA256
     assert [("Range" in headers) for headers in site.asked("/w")] == asked

@@ -1,6 +1,9 @@
 """The lock file: what is recorded, by whom, and what is refused."""
 
+import errno
+import fcntl
 import multiprocessing
+import os
 import resource
 import signal
 from pathlib import Path
@@ -58,7 +61,15 @@ def test_entries_of_a_user_without_a_last_newline_stay(tmp_path):
 
 @pytest.mark.parametrize(
     "text",
-    ["{", "- a", "https://host/a: 1", "https://host/a: {sha256: b}", "a: {bytes: x}", "\xff"],
+    [
+        *("{", "- a", "https://host/a: 1", "https://host/a: {sha256: b}", "a: {bytes: x}", "\xff"),
+        *(f"https://host/a: {{sha256: b, bytes: {size}}}" for size in (".inf", "1e999", "9" * 30)),
+        # A few hundred bytes that stand for millions of entries.
+        "\n".join(
+            ["a0: &a0 {x: {sha256: b, bytes: 1}}"]
+            + [f"a{n}: &a{n} {{<<: [{', '.join([f'*a{n - 1}'] * 10)}]}}" for n in range(1, 11)]
+        ),
+    ],
 )
 def test_a_damaged_lock_file_is_refused_and_left_alone(tmp_path, text):
     lock = tmp_path / "paper.lock.yaml"
@@ -77,6 +88,19 @@ def test_a_lock_file_that_cannot_be_opened_is_refused(tmp_path):
         find_entry(tmp_path, "https://host/a")
     with pytest.raises(VitscopeError, match="or give the study the sha256 of https://host/a"):
         record(tmp_path, "https://host/a", A)
+
+
+def test_where_nothing_can_be_locked_the_sentence_says_so(tmp_path, monkeypatch):
+    lock = tmp_path / "paper.lock.yaml"
+    record(lock, "https://host/a", A)
+
+    def refuse(*_):
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    for attempt in (lambda: find_entry(lock, "https://host/a"), lambda: record(lock, "b", A)):
+        with pytest.raises(VitscopeError, match=r"\(No locks available\): .* files can be locked"):
+            attempt()
 
 
 def test_a_full_disk_leaves_the_older_entries(tmp_path):

@@ -9,6 +9,7 @@ import importlib
 import pkgutil
 import sys
 from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -17,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from vitscope.data import sources
 from vitscope.errors import VitscopeError, nearest
+from vitscope.files.bounded import bounded_memory
 
 if TYPE_CHECKING:
     from vitscope.data.source import Glance, Source
@@ -62,9 +64,9 @@ def declared(kind: str) -> Declaration:
 def open_source(source: Mapping[str, Any], split: str, download: Path | None = None) -> "Source":
     """Open a split of a source; `download` is its archive, if the study names no path."""
     _check(source["kind"])
-    opened: Source = _module(source["kind"]).open_split(
-        source, split, local_path(source, split) or download
-    )
+    module, path = _module(source["kind"]), local_path(source, split) or download
+    with bounded_memory(path) if path else nullcontext():
+        opened: Source = module.open_split(source, split, path)
     return opened
 
 

@@ -1,18 +1,23 @@
-"""Web pages and pointers that servers and clones give in place of a file."""
+"""Web pages, answers and pointers that servers and clones give in place of a file."""
 
+import re
 from pathlib import Path
 
 DISGUISES = {
-    b"<!doctype html": "a web page",
-    b"<html": "a web page",
-    b"<head": "a web page",
-    b"<script": "a web page",
+    b"<": "a web page",
+    b"{": "an answer in JSON",
+    b"[": "an answer in JSON",
     b"version https://git-lfs.github.com/spec/": "a Git LFS pointer",
 }
+# What no text has, and the first bytes of every file of numbers.
+_NO_TEXT = re.compile(rb"[\0-\x08\x0e-\x1f]")
 
 
 def disguise_of(path: Path) -> str | None:
     """Return what a file is instead of data, by how it begins; None if it may be data."""
     with path.open("rb") as file:
-        start = file.read(512).lstrip().lower()
-    return next((name for mark, name in DISGUISES.items() if start.startswith(mark)), None)
+        start = file.read(512)
+    if _NO_TEXT.search(start):
+        return None
+    text = start.removeprefix(b"\xef\xbb\xbf").lstrip()
+    return next((name for mark, name in DISGUISES.items() if text.startswith(mark)), None)

@@ -31,15 +31,21 @@ class Section:
 
 def as_markdown(title: str, text: str, sections: Iterable[Section]) -> str:
     """Return a title, a paragraph and sections as Markdown."""
-    blocks = [f"# {title}", text]
+    blocks = [f"# {_in_markdown(title)}", _in_markdown(text)]
     for section in sections:
         cells = (section.header, ["---"] * len(section.header), *section.rows)
-        blocks += [f"## {section.heading}", section.text, "\n".join(map(_markdown_row, cells))]
+        rows = "\n".join(map(_markdown_row, cells))
+        blocks += [f"## {_in_markdown(section.heading)}", _in_markdown(section.text), rows]
     return "\n\n".join(block for block in blocks if block) + "\n"
 
 
 def _markdown_row(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
+    return f"| {' | '.join(_in_markdown(cell).replace('|', chr(92) + '|') for cell in cells)} |"
+
+
+def _in_markdown(text: str) -> str:
+    """Return a text on one line, in which no reader of Markdown sees elements of HTML."""
+    return escape(" ".join(text.splitlines()), quote=False)
 
 
 def as_html(title: str, text: str, sections: Iterable[Section]) -> str:
@@ -75,7 +81,7 @@ def as_latex(title: str, sections: Iterable[Section]) -> str:
 
 
 def _in_latex(text: str) -> str:
-    return text.translate(_LATEX)
+    return " ".join(text.splitlines()).translate(_LATEX)
 
 
 def as_fragment(title: str, paragraphs: Iterable[str], pictures: Mapping[str, bytes]) -> str:

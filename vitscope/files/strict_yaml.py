@@ -25,6 +25,9 @@ INTEGER, FLOAT = "tag:yaml.org,2002:int", "tag:yaml.org,2002:float"
 LONGEST_INTEGER = 19
 # Control characters, halves of characters, and line ends that only some programs know.
 NO_TEXT = frozenset({"Cc", "Cs", "Zl", "Zp"})
+# What ends or hides the scripts of a page, into which Snakemake puts texts of a study as they are;
+# and marks of direction, by which a text shows other words than it has.
+_UNSAFE = re.compile("</|<!--|[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 SCALARS = {
     "null": (r"~|null|Null|NULL|", ["~", "n", "N", ""]),
     "bool": (r"true|True|TRUE|false|False|FALSE", list("tTfF")),
@@ -70,7 +73,7 @@ for _name, (_pattern, _first) in SCALARS.items():
 def load_yaml(path: Path) -> dict[str, Any]:
     """Read a YAML file whose top level is a mapping."""
     try:
-        value = _parse(path.read_text(encoding="utf-8-sig"))
+        value = parse_yaml(path.read_text(encoding="utf-8-sig"))
     except OSError as error:
         raise VitscopeError(f"Cannot read {path}: {error.strerror}.") from error
     except UnicodeDecodeError as error:
@@ -90,7 +93,7 @@ def load_yaml(path: Path) -> dict[str, Any]:
     return value
 
 
-def _parse(text: str) -> Any:
+def parse_yaml(text: str) -> Any:
     """Return the value of a text; what is wrong with it is said by the parser in Python."""
     if yaml.__with_libyaml__:
         with suppress(yaml.YAMLError):
@@ -143,16 +146,16 @@ def _check_scalar(node: yaml.ScalarNode) -> None:
     for character in node.value:
         if category(character) in NO_TEXT and character not in "\t\n":
             raise _refusal(node, f"found the character U+{ord(character):04X}, which is no text")
+    if found := _UNSAFE.search(node.value):
+        raise _refusal(node, f"found {found[0]!a}, which no page can show: leave it out")
 
 
 def _check_keys(keys: Iterable[yaml.Node]) -> None:
     lines: dict[str, int] = {}
     for key in keys:
-        if key.tag == MERGE:
-            continue
         if not isinstance(key, yaml.ScalarNode):
             raise _refusal(key, "found a list or a mapping as a key, allowed: text")
-        if key.tag != TEXT:
+        if key.tag not in (TEXT, MERGE):
             raise _refusal(key, f"found the key {key.value}, allowed: text, so put it in quotes")
         if key.value in lines:
             raise _refusal(

@@ -182,7 +182,10 @@ def read_frame(path: Path | str) -> "pd.DataFrame":
 
 
 def write_csv(frame: "pd.DataFrame", path: Path | str) -> None:
-    """Write a frame as CSV, with all digits; a list in a cell is in JSON, a picture in Base64."""
+    """Write a frame as CSV, with all digits; a list in a cell is in JSON, a picture in Base64.
+
+    A text that a spreadsheet would compute as a formula gets a `'` before it.
+    """
     cells = frame.astype(object).map(_in_text)
     with atomic_path(path) as partial:
         cells.to_csv(partial, index=False, lineterminator="\n")
@@ -191,6 +194,8 @@ def write_csv(frame: "pd.DataFrame", path: Path | str) -> None:
 def _in_text(cell: Any) -> Any:
     if isinstance(cell, bytes):
         return b64encode(cell).decode()
+    if isinstance(cell, str) and cell.startswith(("=", "+", "-", "@", "\t", "\r")):
+        return f"'{cell}"
     return json.dumps(cell.tolist()) if getattr(cell, "ndim", 0) else cell
 
 

@@ -8,20 +8,37 @@ failed for good, both are removed.
 
 import contextlib
 import fcntl
+import io
 import json
 import os
 import random
+import re
+import socket
 import ssl
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
-from http.client import HTTPException, HTTPMessage, HTTPResponse, IncompleteRead, InvalidURL
+from http.client import (
+    HTTPConnection,
+    HTTPException,
+    HTTPMessage,
+    HTTPResponse,
+    HTTPSConnection,
+    IncompleteRead,
+    InvalidURL,
+)
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 from urllib.error import HTTPError, URLError
 from urllib.parse import urlsplit
-from urllib.request import HTTPRedirectHandler, Request, build_opener
+from urllib.request import (
+    HTTPHandler,
+    HTTPRedirectHandler,
+    HTTPSHandler,
+    Request,
+    build_opener,
+)
 
 from vitscope import __version__
 from vitscope.errors import VitscopeError
@@ -32,6 +49,8 @@ from vitscope.web.redaction import redact
 
 CHUNK = 1 << 20
 LONGEST_PAUSE = 120.0
+# In bytes a second: a tenth of what the slowest modems brought.
+LEAST_SPEED = 100
 TEMPORARY = frozenset({408, 425, 429, 500, 502, 503, 504})
 FORBIDDEN = frozenset({401, 403, 407, 451})
 GONE = frozenset({404, 410})
@@ -86,13 +105,78 @@ def _megabytes(count: int) -> str:
     return f"{count / 1e6:.1f} MB"
 
 
+class _TooSlowError(TimeoutError):
+    """A server keeps the connection alive, and would take for ever."""
+
+
+class _Paced(io.RawIOBase):
+    """What a server sends, headers too, while it comes fast enough to end some day."""
+
+    def __init__(self, raw: io.RawIOBase, patience: float) -> None:
+        self._raw, self._patience = raw, patience
+        self._waited, self._came = 0.0, 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any, /) -> int | None:
+        begun = time.monotonic()
+        count = self._raw.readinto(buffer)
+        self._waited += time.monotonic() - begun
+        self._came += count or 0
+        if self._waited > self._patience:
+            if self._came < LEAST_SPEED * self._waited:
+                raise _TooSlowError
+            self._waited, self._came = 0.0, 0
+        return count
+
+    def close(self) -> None:
+        self._raw.close()
+        super().close()
+
+
+class _Response(HTTPResponse):
+    def __init__(self, sock: socket.socket, *arguments: Any, **options: Any) -> None:
+        super().__init__(sock, *arguments, **options)
+        self.fp = io.BufferedReader(_Paced(self.fp.detach(), 2 * (sock.gettimeout() or 0)))
+
+
+class _Connection(HTTPConnection):
+    response_class = _Response
+
+
+class _SecureConnection(HTTPSConnection):
+    response_class = _Response
+
+
+class _Web(HTTPSHandler, HTTPHandler):
+    """Opens addresses by connections that end where a server is too slow."""
+
+    def http_open(self, req: Request) -> HTTPResponse:
+        return self.do_open(_Connection, req)
+
+    def https_open(self, req: Request) -> HTTPResponse:
+        return self.do_open(_SecureConnection, req)
+
+
 class _Redirects(HTTPRedirectHandler):
     """Follow a redirect to the web only, and never from https to http."""
+
+    def http_error_302(
+        self, req: Request, fp: IO[bytes], code: int, msg: str, headers: HTTPMessage
+    ) -> HTTPResponse | None:
+        try:
+            return super().http_error_302(req, fp, code, msg, headers)
+        except (ValueError, InvalidURL) as error:  # It is no address to which it leads.
+            raise HTTPError(req.full_url, code, msg, headers, fp) from error
+
+    http_error_301 = http_error_303 = http_error_307 = http_error_308 = http_error_302
 
     def redirect_request(
         self, req: Request, fp: IO[bytes], code: int, msg: str, headers: HTTPMessage, newurl: str
     ) -> Request | None:
-        if urlsplit(newurl).scheme not in {"https", req.type}:
+        place = urlsplit(newurl)
+        if place.scheme not in {"https", req.type} or "@" in place.netloc:
             raise HTTPError(req.full_url, code, msg, headers, fp)
         return super().redirect_request(req, fp, code, msg, headers, newurl)
 
@@ -102,10 +186,10 @@ def _read_retry_after(retry_after: str | None) -> float | None:
     if not retry_after:
         return None
     try:
-        if retry_after.strip().isdigit():
+        if retry_after.isascii() and retry_after.strip().isdigit():
             return float(retry_after)
         return max(0.0, parsedate_to_datetime(retry_after).timestamp() - time.time())
-    except ValueError:
+    except (ValueError, TypeError, OverflowError):
         return None
 
 
@@ -141,6 +225,8 @@ def _explain_silence(source: _Source, reason: object) -> Exception:
             f"has a certificate that is not valid ({reason.verify_message.rstrip('.')})",
             "check the address and the clock of this machine",
         )
+    if isinstance(reason, _TooSlowError):
+        return source.try_again(f"sends less than {LEAST_SPEED} bytes a second")
     if isinstance(reason, TimeoutError):
         return source.try_again(f"sent nothing for {source.timeout:g} s")
     words = getattr(reason, "strerror", None) or str(reason) or type(reason).__name__
@@ -153,10 +239,10 @@ def _ask(source: _Source, headers: Mapping[str, str]) -> Iterator[HTTPResponse]:
     try:
         asked = {"Accept-Encoding": "identity", "User-Agent": f"vitscope/{__version__}", **headers}
         request = Request(source.url, headers=asked)
-        response = build_opener(_Redirects).open(request, timeout=source.timeout)
+        response = build_opener(_Redirects, _Web).open(request, timeout=source.timeout)
     except HTTPError as error:
-        with error:
-            raise _explain_status(source, error) from error
+        error.close()
+        raise _explain_status(source, error) from error
     except URLError as error:
         raise _explain_silence(source, error.reason) from error
     except (InvalidURL, ValueError) as error:
@@ -194,10 +280,10 @@ def _strong_etag(response: HTTPResponse) -> str | None:
 def _whole_size(response: HTTPResponse) -> int | None:
     """Return the size of the whole file, if the server says it."""
     if response.status == 206:
-        size = response.headers["Content-Range"].rpartition("/")[2]
+        size = (response.headers["Content-Range"] or "").rpartition("/")[2]
     else:
         size = response.headers["Content-Length"] or ""
-    return int(size) if size.isdigit() else None
+    return int(size) if re.fullmatch(r"[0-9]{1,18}", size) else None
 
 
 def _chunks(source: _Source, response: HTTPResponse) -> Iterator[bytes]:
@@ -230,25 +316,26 @@ class _Partial:
         except OSError:
             return True  # This file system has no locks.
 
-    def resumable(self, url: str) -> tuple[int, str]:
-        """Return how many bytes are there and the ETag of their version, or 0 bytes."""
+    def resumable(self, url: str) -> tuple[int, str, int]:
+        """Return how many bytes are there, and the ETag and the size of their version; or none."""
         size = self.file.seek(0, os.SEEK_END)
         try:
             note = json.loads(self._note.read_text(encoding="utf-8"))
-            return (size, str(note["etag"])) if note["url"] == url else (0, "")
+            return (size, str(note["etag"]), note["size"]) if note["url"] == url else (0, "", 0)
         except (OSError, ValueError, KeyError, TypeError):
-            return 0, ""
+            return 0, "", 0
 
     def empty(self) -> None:
         """Forget all bytes and where they came from."""
         self._note.unlink(missing_ok=True)
         self.file.truncate(0)
 
-    def begin(self, url: str, etag: str | None) -> None:
-        """Forget all bytes, and note which version comes next, if it has an ETag."""
+    def begin(self, url: str, etag: str | None, size: int | None) -> None:
+        """Forget all bytes, and note which version comes next, if it has an ETag and a size."""
         self.empty()
-        if etag is not None:
-            self._note.write_text(json.dumps({"url": url, "etag": etag}), encoding="utf-8")
+        if None not in (etag, size):
+            note = json.dumps({"url": url, "etag": etag, "size": size})
+            self._note.write_text(note, encoding="utf-8")
 
     def remove(self) -> None:
         self._note.unlink(missing_ok=True)
@@ -261,20 +348,20 @@ class _Partial:
 
 def _transfer(source: _Source, partial: _Partial, say: Say) -> bool:
     """Fill the partial file; return whether its first bytes are from an earlier attempt."""
-    offset, etag = partial.resumable(redact(source.url))
+    offset, etag, size = partial.resumable(redact(source.url))
     asked = {"Range": f"bytes={offset}-", "If-Range": etag} if offset else {}
     with _ask(source, asked) as response:
         resumed = response.status == 206
-        span = response.headers["Content-Range"] or ""
-        if resumed and not (span.startswith(f"bytes {offset}-") and _strong_etag(response) == etag):
+        span, total = response.headers["Content-Range"] or "", _whole_size(response)
+        version = (span.startswith(f"bytes {offset}-"), _strong_etag(response), total)
+        if resumed and version != (True, etag, size):
             raise source.start_afresh("changed during the download")
-        total = _whole_size(response)
         # What cannot be the file is refused before its bytes are read.
         if response.headers.get_content_type() == "text/html":
             raise source.disguise_error("a web page")
         source.check_size(total)
         if not resumed:
-            partial.begin(redact(source.url), _strong_etag(response))
+            partial.begin(redact(source.url), _strong_etag(response), total)
         done = partial.file.seek(offset if resumed else 0)
         clock = Clock()
         for data in _chunks(source, response):
@@ -371,7 +458,7 @@ def fetch(
             try:
                 digest = _retry(source, partial, attempts, pause, say)
                 partial.become(target)
-            except (VitscopeError, OSError):
+            except Exception:
                 partial.remove()
                 raise
     except OSError as error:

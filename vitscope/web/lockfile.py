@@ -13,6 +13,7 @@ from typing import BinaryIO
 import yaml
 
 from vitscope.errors import VitscopeError
+from vitscope.files.strict_yaml import parse_yaml
 
 HEADER = """\
 # What the downloads of this study hashed to when they were first made. Later ones must match.
@@ -37,7 +38,9 @@ def find_entry(lock: Path, url: str) -> Entry | None:
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise VitscopeError(f"Cannot read {lock} ({error.strerror}): make it readable.") from error
+        raise VitscopeError(
+            f"Cannot read {lock} ({error.strerror}): make it readable, where files can be locked."
+        ) from error
 
 
 def record(lock: Path, url: str, entry: Entry) -> None:
@@ -53,7 +56,8 @@ def record(lock: Path, url: str, entry: Entry) -> None:
                 _append(file, text, url, entry)
     except OSError as error:
         raise VitscopeError(
-            f"Cannot write {lock} ({error.strerror}): make it writable, or give the study the "
+            f"Cannot write {lock} ({error.strerror}): make it writable, where files can be "
+            f"locked, or give the study the "
             f"sha256 of {url}, which is {entry.sha256}."
         ) from error
     if there is not None and there != entry:
@@ -81,9 +85,9 @@ def _append(file: BinaryIO, before: bytes, url: str, entry: Entry) -> None:
 
 def _entries(lock: Path, text: bytes) -> dict[str, Entry]:
     try:
-        loaded = yaml.safe_load(text) or {}
+        loaded = parse_yaml(text.decode()) or {}
         return {url: Entry(str(e["sha256"]), int(e["bytes"])) for url, e in loaded.items()}
-    except (yaml.YAMLError, AttributeError, KeyError, TypeError, ValueError, RecursionError):
+    except (yaml.YAMLError, AttributeError, LookupError, RuntimeError, TypeError, ValueError):
         raise VitscopeError(
             f"{lock} is damaged: restore it, or delete it to record all digests anew."
         ) from None

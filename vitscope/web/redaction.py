@@ -5,20 +5,30 @@ from hashlib import sha256
 
 DIGITS = 8
 _USER = re.compile(r"(?<=//)[^/?#]*@")
-_HIDDEN = re.compile(rf"~[0-9a-f]{{{DIGITS}}}")
+# In a path, what follows the sign of a parameter, as it is or escaped, and what stands before an @.
+_PARAMETERS = re.compile(r"([;=&]|%3[bd]|%26)[^/]+|[^/]+(?=@)", re.IGNORECASE)
+_PLAIN_NAME = re.compile(r"[A-Za-z_.-]{1,32}")
 
 
 def redact(address: str) -> str:
-    """Return an address without user, password and values of its query.
+    """Return an address without user, password, parameters of its path and values of its query.
 
     Each value is replaced by the start of its digest, so that addresses that differ stay different.
     """
     place, mark, query = _USER.sub("", address.partition("#")[0]).partition("?")
-    return place + mark + "&".join(map(_hidden, query.split("&")))
+    place = _PARAMETERS.sub(lambda found: (found[1] or "") + _digest(found[0]), place)
+    return place + mark + "".join(map(_hidden, re.split(r"([&;])", query)))
 
 
 def _hidden(part: str) -> str:
-    name, equals, value = part.rpartition("=")
-    if not value or _HIDDEN.fullmatch(value):
+    """Return a part of a query without its value, and without a name that may be a token itself."""
+    if part in {"", "&", ";"}:
         return part
-    return f"{name}{equals}~{sha256(value.encode()).hexdigest()[:DIGITS]}"
+    name, _, value = part.partition("=")
+    # What ends in `=` may be a token alone.
+    shown = _PLAIN_NAME.fullmatch(name) and value.strip("=")
+    return f"{name}={_digest(value)}" if shown else _digest(part)
+
+
+def _digest(value: str) -> str:
+    return f"~{sha256(value.encode()).hexdigest()[:DIGITS]}"

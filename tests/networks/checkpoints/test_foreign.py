@@ -286,6 +286,7 @@ def test_an_empty_file_is_refused(tmp_path):
     ("text", "message"),
     [
         ("<!DOCTYPE html><title>Not Found</title>", "is a web page and not a checkpoint"),
+        ('{"weights": [1, 2, 3]}', "is an answer in JSON and not a checkpoint"),
         ("version https://git-lfs.github.com/spec/v1\n", "is a Git LFS pointer and not"),
     ],
 )
@@ -320,7 +321,6 @@ def test_truncated_files_are_refused(tmp_path):
 def test_files_of_another_kind_are_refused(tmp_path):
     (tmp_path / "text").write_text("weights: none\n")
     (tmp_path / "random").write_bytes(np.random.default_rng(0).bytes(10_000))
-    (tmp_path / "json").write_text('{"weights": [1, 2, 3]}')
     np.savez(tmp_path / "numpy.npz", weight=np.ones(3))
     with zipfile.ZipFile(tmp_path / "zip", "w") as archive:
         archive.writestr("a.txt", "weights")

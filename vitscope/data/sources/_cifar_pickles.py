@@ -10,6 +10,9 @@ import numpy as np
 
 from vitscope.data.sources._cifar import PIXELS, Content, Pixels
 
+# Some times as many as official batches have.
+MOST_OPCODES = 1_000_000
+
 
 class _Array:
     """Stands in for a pickled array: it keeps the bytes, and nothing of NumPy is called."""
@@ -56,7 +59,9 @@ class _Unpickler(pickle.Unpickler):
 
 def _check_memo(data: bytes) -> None:
     """Refuse a memo of more entries than there are bytes: memory is taken for all of them."""
-    for opcode, argument, _ in pickletools.genops(data):
+    for number, (opcode, argument, _) in enumerate(pickletools.genops(data)):
+        if number > MOST_OPCODES:
+            raise pickle.UnpicklingError("it has more parts than an official batch")
         if "PUT" in opcode.name and not 0 <= int(argument or 0) <= len(data):
             raise pickle.UnpicklingError(f"it fills place {argument} of its memo")
 

@@ -14,12 +14,16 @@ LARGEST_MEMBER = 200_000_000
 LARGEST_ARCHIVE = 400_000_000
 
 
+def _too_large() -> ValueError:
+    return ValueError(f"it holds more than {LARGEST_ARCHIVE} bytes, as no official one does")
+
+
 class _Bounded(gzip.GzipFile):
     """A compressed archive that is refused once it expands to more than an official one."""
 
     def _check(self, end: int) -> None:
         if end > LARGEST_ARCHIVE:
-            raise ValueError(f"it holds more than {LARGEST_ARCHIVE} bytes, as no official one does")
+            raise _too_large()
 
     def read(self, size: int | None = -1) -> bytes:
         # No size, or one below 0, asks for all.
@@ -53,8 +57,12 @@ def opened_tar(path: Path) -> Iterator[tarfile.TarFile]:
 
 def members_of(tar: tarfile.TarFile, path: Path) -> Iterator[tarfile.TarInfo]:
     """Yield the members of an archive, each of which was checked."""
+    total = 0
     for member in tar:
         _check_member(path, member)
+        total += member.size
+        if total > LARGEST_ARCHIVE:
+            raise _too_large()
         yield member
 
 
@@ -67,10 +75,12 @@ def content_of(tar: tarfile.TarFile, member: tarfile.TarInfo) -> bytes:
 def _check_member(path: Path, member: tarfile.TarInfo) -> None:
     """Refuse a member that no official archive has, or that could reach out of its folder."""
     inside = PurePosixPath(member.name)
-    if inside.is_absolute() or ".." in inside.parts or not (member.isfile() or member.isdir()):
+    # The holes of a sparse file are in no archive, and would be zeros in memory.
+    plain = (member.isfile() or member.isdir()) and not member.issparse()
+    if inside.is_absolute() or ".." in inside.parts or not plain:
         raise VitscopeError(
-            f"{path} holds {quoted(member.name)}, which is a link or leaves the folder of the "
-            f"archive: do not use it, and get the official archive."
+            f"{path} holds {quoted(member.name)}, which is a link, has holes or leaves the folder "
+            f"of the archive: do not use it, and get the official archive."
         )
     if not 0 <= member.size <= LARGEST_MEMBER:
         raise VitscopeError(

@@ -54,8 +54,11 @@ class Npz:
                         f"{path} has no array 'images'; it has {', '.join(names[:20]) or 'none'}."
                         f"{nearest('images', names)}"
                     )
-                with archive.open(_sound(archive, IMAGES)) as file:
+                images = _sound(archive, IMAGES)
+                with archive.open(images) as file:
                     self._shape = _image_shape(file)
+                if prod(self._shape) > images.file_size:
+                    raise ValueError(f"{images.file_size} bytes for images {self._shape}")
                 labels = _sound(archive, LABELS) if "labels" in names else None
                 self._labels = _labels(archive, labels, self._shape[0])
         except VitscopeError:

@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 from vitscope.data.source import Sample
 from vitscope.data.split import UNKNOWN_LABEL
 from vitscope.errors import VitscopeError, nearest
+from vitscope.files.bounded import bounded_steps
 from vitscope.files.images import decode_image
 from vitscope.files.whole import sha256_of
 
@@ -106,14 +107,20 @@ class Parquet:
     def _read_group(
         self, path: Path, file: pq.ParquetFile, group: int, rows: Integers, first: int
     ) -> Iterator[Sample]:
+        for entries in bounded_steps(path, self._entries(path, file, group, rows, first)):
+            for entry in entries:
+                yield self._sample(entry, path)
+
+    def _entries(
+        self, path: Path, file: pq.ParquetFile, group: int, rows: Integers, first: int
+    ) -> Iterator[list[dict[str, Any]]]:
         columns = [self._image, self._label]
         try:
             for batch in file.iter_batches(ROWS_PER_READ, row_groups=[group], columns=columns):
                 inside = rows[(rows >= first) & (rows < first + len(batch))] - first
-                for entry in batch.take(pa.array(inside)).to_pylist():
-                    yield self._sample(entry, path)
+                yield batch.take(pa.array(inside)).to_pylist()
                 first += len(batch)
-        except VitscopeError:
+        except MemoryError:
             raise
         except Exception as error:  # Damaged bytes fail in every way there is.
             raise VitscopeError(f"{path} is a damaged parquet file: get it again.") from error

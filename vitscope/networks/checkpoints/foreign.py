@@ -15,6 +15,7 @@ import torch
 from safetensors import SafetensorError
 
 from vitscope.errors import VitscopeError, first_of, quoted
+from vitscope.files.bounded import bounded_memory
 from vitscope.files.disguises import disguise_of
 from vitscope.files.tensors import CHECKSUMS, TensorFile
 from vitscope.files.whole import sha256_of
@@ -29,6 +30,9 @@ from vitscope.networks.checkpoints.entries import (
 PREFIXES = ("module.", "_orig_mod.")
 # Weights do not compress, and torch.save does not try.
 LARGEST_EXPANSION = 4
+# A hundred times as many as large networks have.
+MOST_TENSORS = 50_000
+LONGEST_HEADER = 200 * MOST_TENSORS
 # Besides tensors and plain values. Many codes save their options, a bare namespace, with the model.
 HARMLESS: list[Any] = [argparse.Namespace]
 LONGEST_NAME = 500
@@ -82,7 +86,8 @@ def read_foreign(
             f"{label}: {path} has the SHA-256 {digest} where the study says {sha256}: it is "
             f"another file or a damaged one, so get it again or correct the digest."
         )
-    loaded = _load_safetensors(path, label) if _is_safetensors(path) else _load_torch(path, label)
+    with bounded_memory(path):
+        loaded = _load(path, label)
     where = f"{label}: {path}"
     found = find_weights(loaded, key, where)
     _check_patterns(ignore, found, where)
@@ -92,6 +97,7 @@ def read_foreign(
         # Only the first place is sure to be used: a fault of another one refuses no file.
         with suppress(VitscopeError) if places else nullcontext():
             _check_plain(kept, where)
+            _check_amount(kept, path, where)
             places.append(Place(place, *_without_prefixes(kept)))
     return Foreign(tuple(places), digest, tuple(entries_with_weights(loaded)))
 
@@ -112,9 +118,14 @@ def _check_readable(path: Path, label: str) -> None:
         raise VitscopeError(f"{label}: {path} is {disguise} and not a checkpoint: get it again.")
 
 
-def _is_safetensors(path: Path) -> bool:
+def _load(path: Path, label: str) -> object:
     with path.open("rb") as file:
-        return file.read(9)[8:] == b"{"
+        start = file.read(9)
+    if start[8:] != b"{":
+        return _load_torch(path, label, zipped=start.startswith(b"PK\x03\x04"))
+    if int.from_bytes(start[:8], "little") > LONGEST_HEADER:
+        raise _damage_error(path, label)
+    return _load_safetensors(path, label)
 
 
 def _damage_error(path: Path, label: str) -> VitscopeError:
@@ -140,9 +151,9 @@ def _check_expansion(path: Path, label: str) -> None:
     try:
         with zipfile.ZipFile(path) as archive:
             size = sum(member.file_size for member in archive.infolist())
-    except Exception:
-        # The reader of torch says what is wrong with a damaged archive.
-        return
+    except Exception as error:
+        # What Python does not list, torch might read.
+        raise _damage_error(path, label) from error
     if size > LARGEST_EXPANSION * path.stat().st_size:
         raise VitscopeError(
             f"{label}: {path} would expand to {size} bytes, which no weights do: do not use it, "
@@ -150,8 +161,9 @@ def _check_expansion(path: Path, label: str) -> None:
         )
 
 
-def _load_torch(path: Path, label: str) -> object:
-    _check_expansion(path, label)
+def _load_torch(path: Path, label: str, zipped: bool) -> object:
+    if zipped:
+        _check_expansion(path, label)
     try:
         with torch.serialization.safe_globals(HARMLESS):
             return torch.load(path, map_location="cpu", weights_only=True)
@@ -196,6 +208,16 @@ def _check_plain(weights: StateDict, what: str) -> None:
                 f"{what} holds {quoted(name)} as a {shape} tensor of {tensor.dtype}, which no "
                 f"weights of a network are: save the state dict in float32."
             )
+
+
+def _check_amount(weights: StateDict, path: Path, where: str) -> None:
+    """Refuse tensors that have more values than the file holds, or more names than any network."""
+    size = sum(tensor.nbytes for tensor in weights.values())
+    if size > LARGEST_EXPANSION * path.stat().st_size or len(weights) > MOST_TENSORS:
+        raise VitscopeError(
+            f"{where} holds {len(weights)} tensors of {size} bytes in all, more than a file of its "
+            f"size or any network can have: do not use it, and get it again."
+        )
 
 
 def _without_prefixes(weights: StateDict) -> tuple[StateDict, str]:

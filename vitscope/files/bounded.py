@@ -1,0 +1,61 @@
+"""A limit on the memory that reading the files of others takes, which no header can talk round."""
+
+import resource
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TypeVar
+
+from vitscope.errors import VitscopeError
+
+# What any file may take, and how many times its size besides.
+LEAST = 512 << 20
+TIMES = 4
+
+T = TypeVar("T")
+
+
+@contextmanager
+def bounded_memory(path: Path) -> Iterator[None]:
+    """Refuse a file when reading it takes more memory than a file of its size can need.
+
+    The limit is that of the whole process, on what it may write to, and is lifted afterwards. A
+    folder, whose size says nothing, has no limit; neither has any file where Linux is not.
+    """
+    before = resource.getrlimit(resource.RLIMIT_DATA)
+    most = _most(path)
+    if most is None or 0 <= before[0] < most:
+        yield
+        return
+    resource.setrlimit(resource.RLIMIT_DATA, (most, before[1]))
+    try:
+        yield
+    except MemoryError as error:
+        raise VitscopeError(
+            f"{path} takes more memory to read than any file of {path.stat().st_size} bytes "
+            f"should: do not use it, and get it again from where it was published."
+        ) from error
+    finally:
+        resource.setrlimit(resource.RLIMIT_DATA, before)
+
+
+def bounded_steps(path: Path, steps: Iterable[T]) -> Iterator[T]:
+    """Yield what is read of a file step by step; each step has its own limit."""
+    iterator, end = iter(steps), object()
+    while True:
+        with bounded_memory(path):
+            step = next(iterator, end)
+        if step is end:
+            return
+        yield step  # type: ignore[misc]
+
+
+def _most(path: Path) -> int | None:
+    """Return how much memory this process may have while it reads a file."""
+    try:
+        pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[5])
+    except OSError:
+        return None
+    if not path.is_file():
+        return None
+    return pages * resource.getpagesize() + LEAST + TIMES * path.stat().st_size
