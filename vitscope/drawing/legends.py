@@ -93,6 +93,11 @@ def percent(share: float, form: str = ".0f") -> str:
     return f"{100 * share:{form}} %"
 
 
+def minus(text: str) -> str:
+    """Return a number with the sign that axes have."""
+    return text.replace("-", "\N{MINUS SIGN}")
+
+
 def another_model(curves: Iterable[Published]) -> bool:
     """Return whether any published curve is of another model than the measured one."""
     return any(not curve.same_model for curve in curves)

@@ -13,7 +13,14 @@ from matplotlib.patches import Patch
 from vitscope.claims.published import Published
 from vitscope.drawing.axes import axes_of_published, axis_above, draw_interval_of
 from vitscope.drawing.figure import Member, rows_of
-from vitscope.drawing.legends import INTERVAL, Legend, another_model, percent, published_label
+from vitscope.drawing.legends import (
+    INTERVAL,
+    Legend,
+    another_model,
+    minus,
+    percent,
+    published_label,
+)
 from vitscope.drawing.looks import (
     BAR_ALPHA,
     CUE_COLORS,
@@ -204,7 +211,7 @@ def _draw_histogram(panel: Panel) -> None:
 def _in_words(scores: pd.Series) -> str:
     accuracy, ece = (percent(scores[name], ".1f") for name in ("accuracy", "ece"))
     signed = percent(scores["signed_ece"], "+.1f")
-    return f"accuracy {accuracy}, ECE {ece} ({signed})".replace("-", "\N{MINUS SIGN}")
+    return minus(f"accuracy {accuracy}, ECE {ece} ({signed})")
 
 
 def _write_above(axes: Axes, text: str) -> None:

@@ -8,6 +8,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure, SubFigure
 from matplotlib.lines import Line2D
+from matplotlib.scale import SymmetricalLogTransform
 from matplotlib.ticker import (
     FixedLocator,
     LogFormatterMathtext,
@@ -19,12 +20,13 @@ from matplotlib.ticker import (
 from vitscope.claims.published import Published
 from vitscope.drawing.axes import axis_behind, draw_interval_of
 from vitscope.drawing.figure import Member, rows_of
-from vitscope.drawing.legends import INTERVAL, percent, published_label
+from vitscope.drawing.legends import INTERVAL, minus, percent, published_label
 from vitscope.drawing.looks import (
     DASHED,
     DOTTED,
     FOOT_MARK,
     GRAY,
+    HAIR,
     INTERVAL_WIDTH,
     RANGE_ALPHA,
     ZERO,
@@ -116,7 +118,7 @@ def _label_magnitudes(axes: Axes, sign: int, low: float, high: float) -> None:
     if all(log10(each).is_integer() for each in shown):
         axes.xaxis.set_major_formatter(LogFormatterMathtext())
     else:
-        axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}".replace("-", "\N{MINUS SIGN}"))
+        axes.xaxis.set_major_formatter(lambda value, _: minus(f"{value:g}"))
 
 
 def _prepare(axes: Axes, panel: str, reach: Range | None) -> None:
@@ -236,36 +238,47 @@ def plot(
     return figure
 
 
-# The kernel that smooths a density, over the range of the eigenvalues, and how far an axis reaches
-# beyond them, over the kernel.
-SHARE_OF_RANGE = 0.01
-_KERNELS_BEYOND = 5
-_NODES = 1500
-# How many decades below the peak an axis ends.
-_DECADES = 7
+# The width of a bar of the density: decades, where its axis is logarithmic.
+_BAR = 0.1
+# How far the axis of the density reaches below the smallest share and above the largest.
+_BELOW, _ABOVE = 0.5, 3
 
 
-def smoothed(nodes: Array, weights: Array, width: float, at: Array) -> Array:
-    """Return the density at some eigenvalues of a quadrature whose weights add up to 1."""
-    kernels = np.exp(-np.square((at[:, None] - nodes) / width) / 2) / (np.sqrt(2 * np.pi) * width)
-    density: Array = kernels @ weights
-    return density
+def shares_of_bars(nodes: Array, weights: Array) -> tuple[Array, Array, float]:
+    """Return the share of all eigenvalues in each bar, where bars end, and where an axis is linear.
+
+    Weights of the quadrature add up to 1. Bars are as wide on an axis that is linear near zero and
+    logarithmic beyond, and reach from the lowest node to the highest: nothing lies outside.
+    """
+    linear = _linear_below(pd.Series(nodes))
+    scale = SymmetricalLogTransform(10, linear, 1)
+    lowest, highest = nodes.min(), nodes.max()
+    low, high = scale.transform(np.array([lowest, highest]))
+    count = max(1, ceil((high - low) / (_BAR * linear)))
+    ends = scale.inverted().transform(np.linspace(low, high, count + 1))
+    ends[[0, -1]] = lowest, highest
+    return np.histogram(nodes, ends, weights=weights)[0], ends, linear
 
 
 def _draw_whole_density(axes: Axes, rows: pd.DataFrame, color: str) -> None:
-    nodes = rows["node"].to_numpy()
     quadratures = len(rows[["batch", "probe"]].drop_duplicates())
-    width = SHARE_OF_RANGE * (np.ptp(nodes) or 1.0)
-    at = np.linspace(
-        nodes.min() - _KERNELS_BEYOND * width, nodes.max() + _KERNELS_BEYOND * width, _NODES
-    )
-    density = smoothed(nodes, rows["weight"].to_numpy() / quadratures, width, at)
+    weights = rows["weight"].to_numpy() / quadratures
+    shares, ends, linear = shares_of_bars(rows["node"].to_numpy(), weights)
+    axes.set_xscale("symlog", linthresh=linear)
+    axes.xaxis.set_major_locator(_powers(linear))
     axes.set_yscale("log")
-    axes.set_ylim(density.max() / 10**_DECADES, 3 * density.max())
-    axes.set_xlim(at[0], at[-1])
-    axes.plot(at, density, color=color)
-    axes.fill_between(at, density, axes.get_ylim()[0], color=color, alpha=RANGE_ALPHA, lw=0)
+    lowest = _BELOW * shares[shares > 0].min()
+    axes.stairs(shares, ends, baseline=lowest, fill=True, color=color, ec=color, lw=HAIR)
+    axes.set_ylim(lowest, _ABOVE * shares.max())
+    axes.yaxis.set_minor_formatter(NullFormatter())
     axes.axvline(0, **ZERO, zorder=1)
+
+
+def _powers(linear: float) -> SymmetricalLogLocator:
+    """Return where an axis of both signs has its labels: so few that these have room."""
+    powers = SymmetricalLogLocator(base=10, linthresh=linear)
+    powers.set_params(numticks=_TICKS)
+    return powers
 
 
 def plot_hessian_density(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
@@ -276,11 +289,12 @@ def plot_hessian_density(table: pd.DataFrame, members: Sequence[Member]) -> Figu
         for axes, member in zip(panels.axes, members, strict=True):
             own = rows_of(table, member.model, snapshot=snapshot)
             _draw_whole_density(axes, own, look_of(member.family).color)
-            axes.set_title(f"{member.label}, {snapshot}")
+            low, high = (minus(f"{own['node'].agg(end):.4g}") for end in ("min", "max"))
+            axes.set_title(f"{member.label}, {snapshot}\nfrom {low} to {high}")
         last = panels is rows[-1]
-        panels.label("Eigenvalue of the Hessian" if last else "", "Density")
+        panels.label("Eigenvalue of the Hessian" if last else "", "Share of eigenvalues")
     lines = len(snapshots) * ceil(len(members) / rows[0].columns)
-    rows[0].resize(height=1.7 * lines + 0.2)
+    rows[0].resize(height=1.85 * lines + 0.2)
     return rows[0].figure
 
 
@@ -393,10 +407,8 @@ def plot_curvature_by_layer(table: pd.DataFrame, members: Sequence[Member]) -> F
     left.set_xscale("log")
     means = rows["gauss_newton_trace"] / rows["parameters"]
     linear = _linear_below(means)
-    powers = SymmetricalLogLocator(base=10, linthresh=linear)
-    powers.set_params(numticks=_TICKS)
     right.set_xscale("symlog", linthresh=linear)
-    right.xaxis.set_major_locator(powers)
+    right.xaxis.set_major_locator(_powers(linear))
     right.axvline(0, **ZERO, zorder=0.5)
     panels.label("", "")
     left.set_xlabel(_LARGEST)
