@@ -73,8 +73,8 @@ END_OF_WARMUP["markeredgewidth"] = THIN
 # Maps: of shares, of similarity, of positions, of both signs, and of the loss.
 MAP_COLORS, SIMILARITY_COLORS, POSITION_COLORS = "inferno", "magma", "viridis"
 SIGNED_COLORS, LOSS_COLORS = "RdBu_r", "plasma"
-# How much a map covers the picture that it lies over.
-OVERLAY_ALPHA = 0.55
+# How much a map covers the picture below it: its highest value in figures, and all of it in videos.
+MOST_OPAQUE, OVERLAY_ALPHA = 0.9, 0.55
 # On maps: a query, the trained weights, where a stage begins, and squares around most of it.
 CROSS: dict[str, Any] = {"marker": "x", "markersize": 4, "markeredgewidth": 1.2}
 QUERY_COLORS = ("#4cc9f0", "#f72585", "#b5e48c", "#ffd166")

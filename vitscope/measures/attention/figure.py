@@ -209,7 +209,7 @@ def plot_attention_rollout(
     shown = [rows_of(table, each.model, ["image"]) for each in members]
     rows = max(map(len, shown))
     text = int(table["class_name"].notna().any())
-    groups = groups_of_panels(len(members), rows, 3, text)
+    groups = groups_of_panels(len(members), rows, 3, text, one_scale=True)
     for images, grid in zip(shown, groups.grids, strict=True):
         for (_, image), (left, middle, right) in zip(images.iterrows(), grid, strict=False):
             pixels = read_picture(image["picture"])
@@ -225,5 +225,5 @@ def plot_attention_rollout(
         f"{member.label} ({of['of'].iloc[0]})" for member, of in zip(members, shown, strict=True)
     ]
     groups.titles(titles)
-    groups.bars([_SCALE] * len(members), "Rollout")
+    groups.bar(_SCALE, "Rollout, over its largest value")
     return groups.figure
