@@ -7,6 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
+from vitscope.drawing.axes import begin_at_zero
 from vitscope.drawing.looks import GRAY, KIND_COLORS, THREAD
 
 # Inches: what one cut point takes, and all of them at least and at most.
@@ -38,7 +39,7 @@ def plot(blocks: pd.DataFrame, label: str) -> Figure:
         transform=bars.get_xaxis_transform(),
         clip_on=False,
     )
-    bars.set_ylim(bottom=0)
+    begin_at_zero(bars)
     bars.set_ylabel("Multiply-adds of an image (millions)")
     every = -(-len(points) // _NAMES)
     shown = points.iloc[::every]

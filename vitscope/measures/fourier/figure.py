@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, MultipleLocator, PercentFormatter
 
 from vitscope.claims.published import Published
-from vitscope.drawing.axes import depth_bar, share_scale
+from vitscope.drawing.axes import begin_at_zero, depth_bar, share_scale
 from vitscope.drawing.figure import Member, rows_of
 from vitscope.drawing.looks import (
     DIAGONAL,
@@ -165,7 +165,7 @@ def plot_averaging(
         for panel in replace(panels, axes=[axes]).of_models_together(members, table, [x]):
             panel.draw_points(panel.rows, y, x, **panel.look.curve)
         axes.set(xlabel=below, ylabel=beside, xlim=(0, 1))
-    panels.axes[0].set_ylim(bottom=0)
+    begin_at_zero(panels.axes[0])
     panels.axes[2].plot([0, 1], [0, 1], **DIAGONAL)
     panels.axes[2].set_ylim(0, 1)
     legend.add_line("calibrated", DIAGONAL)

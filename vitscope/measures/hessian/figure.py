@@ -18,7 +18,7 @@ from matplotlib.ticker import (
 )
 
 from vitscope.claims.published import Published
-from vitscope.drawing.axes import axis_behind, draw_interval_of
+from vitscope.drawing.axes import axis_behind, begin_at_zero, draw_interval_of
 from vitscope.drawing.figure import Member, rows_of
 from vitscope.drawing.legends import INTERVAL, minus, percent, published_label
 from vitscope.drawing.looks import (
@@ -168,7 +168,7 @@ def _draw_published(
         if member.model in published:
             curve = _curve_of(published[member.model], panel)
             back.plot(*curve, **look.stroke | DOTTED, zorder=2.5)
-    back.set_ylim(bottom=0)
+    begin_at_zero(back)
     back.yaxis.set_major_locator(_ticks())
 
 
@@ -191,7 +191,7 @@ def _draw_row(
         at = _SIGNS[panel] * np.geomspace(*reach, _POINTS)
         for nth, (own, look) in enumerate(zip(rows, looks_of(members), strict=True)):
             _draw(axes, own["eigenvalue"].to_numpy(), at, look, nth)
-        axes.set_ylim(bottom=0)
+        begin_at_zero(axes)
         if published:
             _draw_published(axes, panel, members, published)
 

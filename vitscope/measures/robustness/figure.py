@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from vitscope.claims.chance import known_share_interval
 from vitscope.claims.published import Published
 from vitscope.corruptions import CLEAN, CORRUPTIONS, GROUPS, MEAN
-from vitscope.drawing.axes import ticks
+from vitscope.drawing.axes import begin_at_zero, ticks
 from vitscope.drawing.figure import Member, rows_of
 from vitscope.drawing.legends import INTERVAL, another_model, published_label
 from vitscope.drawing.looks import EVERY_SECOND, GRAY, HAIR, INTERVAL_BAR, RANGE, Look, looks_of
@@ -107,7 +107,7 @@ def plot(
     for axes, (_, label, _) in zip(scores, SCORES, strict=True):
         axes.set_ylabel(label)
     for axes in scores[1:]:
-        axes.set_ylim(bottom=0)
+        begin_at_zero(axes)
     scores[-1].set_xticks(sorted(table["severity"].unique()))
     scores[-1].set_xlabel("Severity (0: no corruption)")
     panels.figure.align_ylabels(scores)

@@ -9,7 +9,7 @@ from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
-from vitscope.drawing.axes import color_bar
+from vitscope.drawing.axes import begin_at_zero, color_bar
 from vitscope.drawing.figure import Member
 from vitscope.drawing.looks import GRAY, MAP_COLORS, QUARTILES_ALPHA, RANGE_ALPHA
 from vitscope.drawing.panels import Panel, make_square_panels, stack_panels
@@ -31,7 +31,7 @@ def _draw_norms(panel: Panel) -> None:
         ends = points[low], points[high]
         panel.axes.fill_between(points["depth"], *ends, color=color, alpha=alpha, lw=0)
     panel.draw_curve(points["depth"], points["median"])
-    panel.axes.set_ylim(bottom=0)
+    begin_at_zero(panel.axes)
 
 
 def _draw_outliers(panel: Panel) -> None:
