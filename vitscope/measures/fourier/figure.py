@@ -108,13 +108,14 @@ def plot_curves(
 ) -> Figure:
     """Draw one panel per model, and below it, if there are any, one of the published curves.
 
-    All panels have the same scale and colours.
+    All panels have the same colours; measured and published curves of a model have one scale.
     """
     rows = stack_panels(len(members), 2 if published else 1)
     for panel in rows[0].of_models(members, *curves_of(table)):
         draw_curves(panel.axes, panel.rows)
     drawn = list(rows[0].axes)
-    for axes, member in zip(rows[1].axes if published else (), members, strict=bool(published)):
+    below = rows[1].axes if published else ()
+    for above, axes, member in zip(rows[0].axes, below, members, strict=bool(published)):
         theirs = published.get(member.model)
         if theirs is None:
             axes.remove()
@@ -123,8 +124,8 @@ def plot_curves(
         draw_curves(axes, points.assign(depth=points["index"] / points["index"].max()))
         same = "" if theirs.same_model else "\n(another model)"
         axes.set_title(f"Published: {theirs.series}{same}")
+        share_scale([above, axes])
         drawn.append(axes)
-    share_scale(drawn)
     depth_bar(drawn)
     for row in rows:
         row.label("Frequency", AMPLITUDE)
