@@ -51,7 +51,6 @@ BEHIND = [
     "fourier_depth",
     "frequency_noise",
     "lesion",
-    "hessian",
     "fit_by_window",
     "attention_distance",
     "attention_nmi",
@@ -73,7 +72,6 @@ TOGETHER = [
     "frequency_noise",
     "landscape_slices",
     "trajectory",
-    "hessian",
     "robustness",
     "occlusion",
     "shuffling",
@@ -257,9 +255,8 @@ def test_six_models_that_look_alike_are_told_apart_in_the_panel_as_in_the_legend
     assert [look for look in shown if look in named] == named
 
 
-@pytest.mark.parametrize("kind", ["frequency_noise", "hessian"])
-def test_published_curves_of_six_models_are_told_apart(kind):
-    axes = axes_of(draw(kind, 6, tuple(range(6))))[-1]
+def test_published_curves_of_six_models_are_told_apart():
+    axes = axes_of(draw("frequency_noise", 6, tuple(range(6))))[-1]
     published = [look_of(line) for line in axes.lines if line.get_linestyle() == ":"]
     assert len(set(published)) == len(published) == 6
 

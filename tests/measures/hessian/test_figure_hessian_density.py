@@ -38,11 +38,12 @@ def test_bars_have_the_share_of_the_nodes_within_them(drawn_from) -> None:
     tables = {"hessian_density": TABLE}
     figure = drawn_from("hessian_density", tables, MEMBERS, {}, ("end", "warmup"))
     shown = [(member, snapshot) for snapshot in ("end", "warmup") for member in MEMBERS]
+    moments = {"end": "end of training", "warmup": "end of warm-up"}
     for axes, (member, snapshot) in zip(figure.axes, shown, strict=True):
         rows = TABLE.query(f"model == '{member.model}' and snapshot == '{snapshot}'")
         low, high = rows["node"].min(), rows["node"].max()
         said = f"from {low:.4g} to {high:.4g}".replace("-", "\N{MINUS SIGN}")
-        assert axes.get_title() == f"{member.label}, {snapshot}\n{said}"
+        assert axes.get_title() == f"{member.label}, {moments[snapshot]}\n{said}"
         shares, ends, _ = axes.patches[0].get_data()
         assert shares.sum() == pytest.approx(1)
         for share, left, right in zip(shares[:-1], ends[:-2], ends[1:-1], strict=True):
