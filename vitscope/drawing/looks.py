@@ -186,6 +186,7 @@ class Look:
 _LOOKS = {
     "resnet": Look("#1f77b4", "D"),
     "timm_resnet": Look("#1f77b4", "D"),
+    "preresnet": Look("#1f77b4", "D"),
     "vit": Look("#d62728", "o"),
     "pit": Look("#c27800", "^", 1.15),
     "swin": Look("#00866b", "s"),
@@ -216,9 +217,10 @@ _DASHES: tuple[Any, ...] = (
 _DEPTH_COLORS = matplotlib.colormaps["plasma"](np.linspace(0, 0.76, 256))
 
 
-def look_of(family: str) -> Look:
-    """Return the look of a family; one that is not known here has one by its name."""
-    return _LOOKS.get(family) or _OTHER_LOOKS[crc32(family.encode()) % len(_OTHER_LOOKS)]
+def look_of(member: Member) -> Look:
+    """Return the look of the family of a model; one that is not known here has one by its name."""
+    number = crc32(member.family.encode()) + member.nth
+    return _LOOKS.get(member.family) or _OTHER_LOOKS[number % len(_OTHER_LOOKS)]
 
 
 def _mixed(color: str, share: float) -> str:
@@ -246,7 +248,7 @@ def looks_of(members: Sequence[Member]) -> list[Look]:
     seen: Counter[Look] = Counter()
     looks = []
     for member in members:
-        look = look_of(member.family)
+        look = look_of(member)
         looks.append(_variant(look, seen[look]))
         seen[look] += 1
     return looks

@@ -83,7 +83,7 @@ def plot_fit(
     for axes, (metric, label) in zip(panels.axes, LABELS.items(), strict=True):
         back = axis_above(axes) if above else axes
         for position, member in enumerate(ordered):
-            look = look_of(member.family)
+            look = look_of(member)
             back.axhline(position, **ROW, zorder=0)
             ends = rows[member.model].loc[metric, ["ci_low", "value", "ci_high"]]
             draw_interval_of(axes, position, ends, look.line)
@@ -107,7 +107,7 @@ def _draw_points(axes: Axes, rows: pd.DataFrame, members: Sequence[Member]) -> N
     """Draw what was measured of the models, from left to right."""
     axes.plot(range(len(members)), rows["value"], **JOINED, zorder=2)
     for place, member in enumerate(members):
-        row, look = rows.iloc[place], look_of(member.family)
+        row, look = rows.iloc[place], look_of(member)
         ends: dict[str, Any] = {"color": look.color, "linewidth": INTERVAL_WIDTH}
         axes.vlines(place, row["ci_low"], row["ci_high"], **ends)
         axes.plot(place, row["value"], linestyle="", **look.line, zorder=3)
@@ -124,7 +124,7 @@ def _draw_published_points(
     }
     axes.plot([*points], [*points.values()], **JOINED, linestyle=":", zorder=2)
     for place, value in points.items():
-        look = look_of(members[int(place)].family)
+        look = look_of(members[int(place)])
         axes.plot(place, value, linestyle="", **look.hollow, zorder=2.5)
 
 
@@ -304,10 +304,10 @@ def plot_shape_texture(
     for height, member in enumerate(members):
         whole, classes = _split_rows(table, member.model)
         _draw_decisions(decisions, whole, height)
-        _draw_bias(bias, whole, classes, height, look_of(member.family))
+        _draw_bias(bias, whole, classes, height, look_of(member))
         for axes in beside:
             ends = whole[["consistency_low", "consistency", "consistency_high"]]
-            draw_interval_of(axes, height, ends, look_of(member.family).line, clip_on=False)
+            draw_interval_of(axes, height, ends, look_of(member).line, clip_on=False)
     for name, color in CUE_COLORS.items():
         panels.legend.add_shade(name, color, 1)
     all_images = {"color": GRAY, "marker": "o", "linewidth": INTERVAL_WIDTH}

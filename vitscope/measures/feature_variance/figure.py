@@ -104,7 +104,7 @@ def _draw_epochs(
     for panels, (shares, table) in zip(lower, counted, strict=True):
         for axes, moments in zip(panels.axes, models, strict=True):
             rows = [rows_of(table, member.model) for member in moments]
-            panel = Panel(axes, look_of(moments[0].family), legend, pd.concat(rows))
+            panel = Panel(axes, look_of(moments[0]), legend, pd.concat(rows))
             _draw_shares(panel, shares, rows, [float(member.epoch or 0) for member in moments])
         panels.label("", shares.label)
     return lower[-1].finish("Epoch", shares.label)
@@ -127,7 +127,7 @@ def _draw_curves(
     for number, member in enumerate(moments):
         points = rows_of(table, member.model, ["index"])
         axes.plot(points["depth"], points[value], **PLAIN, color=colors(number))
-    Panel(axes, look_of(member.family), legend, points).draw_bands(points)
+    Panel(axes, look_of(member), legend, points).draw_bands(points)
 
 
 def _epoch_bar(axes: Axes, moments: Sequence[Member]) -> None:

@@ -177,7 +177,7 @@ def _draw_model(
     Published densities are of the same unit, and so on the same scale.
     """
     pair[0].set_title(_label(member, rows), loc="left", fontsize="medium", pad=2)
-    color = look_of(member.family).color
+    color = look_of(member).color
     for axes, (panel, reach) in zip(pair, ranges.items(), strict=True):
         _prepare(axes, panel, reach)
         if reach is None:
@@ -281,7 +281,7 @@ def plot_hessian_density(table: pd.DataFrame, members: Sequence[Member]) -> Figu
     for panels, snapshot in zip(rows, snapshots, strict=True):
         for axes, member in zip(panels.axes, members, strict=True):
             own = rows_of(table, member.model, snapshot=snapshot)
-            _draw_whole_density(axes, own, look_of(member.family).color)
+            _draw_whole_density(axes, own, look_of(member).color)
             low, high = (minus(f"{own['node'].agg(end):.4g}") for end in ("min", "max"))
             axes.set_title(f"{member.label}, {moment(snapshot)}\nfrom {low} to {high}")
         last = panels is rows[-1]
