@@ -9,6 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, MultipleLocator, PercentFormatter
 
+from vitscope.claims.chance import known_share_interval
 from vitscope.claims.published import Published
 from vitscope.drawing.axes import begin_at_zero, depth_bar, share_scale
 from vitscope.drawing.figure import Member, rows_of
@@ -156,7 +157,7 @@ def plot_averaging(
     legend = panels.legend
     legend.add_models(members)
     component = _ends_of_each(fourier, members)
-    filled = reliability[reliability["images"] > 0]
+    filled = _with_intervals(reliability[reliability["images"] >= _FEWEST])
     drawn = (
         (variance, "depth", "variance", "Normalized depth", "Feature map variance"),
         (component, "depth", "delta_log_amplitude", "Normalized depth", COMPONENT),
@@ -172,6 +173,20 @@ def plot_averaging(
     legend.add_line("calibrated", DIAGONAL)
     legend.draw(panels.figure)
     return panels.figure
+
+
+# A bin of confidence of fewer images says nothing, and has no point.
+_FEWEST = 10
+
+
+def _with_intervals(bins: pd.DataFrame) -> pd.DataFrame:
+    """Add the intervals of the accuracy of bins."""
+    found = [
+        known_share_interval(share, int(images))
+        for share, images in zip(bins["accuracy"], bins["images"], strict=True)
+    ]
+    low, high = zip(*found, strict=True) if found else ((), ())
+    return bins.assign(ci_low=list(low), ci_high=list(high))
 
 
 def _ends_of_each(table: pd.DataFrame, members: Sequence[Member]) -> pd.DataFrame:
