@@ -99,25 +99,31 @@ VERDICT_COLORS = {
     "no, without an interval": "#efb9ac",
 }
 
-# What cut points are.
-KIND_COLORS = {
-    "stem": "#bdbdbd",
-    "conv": "#1f77b4",
-    "msa": "#d62728",
-    "mlp": "#c9a227",
-    "pool": "#2f7d5b",
-    "head": GRAY,
-}
-
 # Depth bands, and how they look behind a curve; marks of them along an axis are opaque.
 BAND_COLORS = {"msa": "#7f7f7f", "subsampling": "#1f77b4"}
 BAND_LABELS = {"msa": "MSA", "subsampling": "subsampling"}
 BEHIND_CURVES: dict[str, Any] = {"alpha": 0.18, "lw": 0}
 
+# What cut points are: in the colours of depth bands, which leave Convs white, as the paper does.
+KIND_COLORS = {
+    "stem": "#303030",
+    "conv": "white",
+    **BAND_COLORS,
+    "mlp": "#c9a227",
+    "pool": "#2f7d5b",
+}
+KIND_EDGE: dict[str, Any] = {"edgecolor": GRAY, "linewidth": THREAD}
+KIND_MARK: dict[str, Any] = {"marker": "s", "markersize": 4, "markeredgecolor": GRAY}
+KIND_MARK |= {"markeredgewidth": THREAD, "linestyle": "", "clip_on": False}
+
 # Shares of blocks of a kind.
 SHARE_STYLES: dict[str, dict[str, Any]] = {
-    kind: {"color": KIND_COLORS[kind], "marker": marker, "markersize": 3.5}
-    for kind, marker in {"msa": "o", "mlp": "v", "conv": "D"}.items()
+    kind: {"color": color, "marker": marker, "markersize": 3.5}
+    for kind, color, marker in (
+        ("msa", BAND_COLORS["msa"], "o"),
+        ("mlp", KIND_COLORS["mlp"], "v"),
+        ("conv", "#009e73", "D"),
+    )
 }
 
 # What probes read classes from, and what they read of tokens.
