@@ -219,6 +219,30 @@ def test_the_axes_of_a_figure_say_what_they_show(kind):
     assert any(axes.get_ylabel() or axes.get_yticklabels() for axes in axes_of(figure))
 
 
+@pytest.mark.parametrize(
+    ("kind", "word"),
+    [
+        ("variance_by_epoch", "Share of blocks\n(high frequencies)"),
+        ("share_by_epoch", "Share of blocks\n(share within images)"),
+        ("shape_texture", "Share of images decided by"),
+        ("effective_rank", "largest possible of tokens"),
+        ("effective_rank", "means of images"),
+        (
+            "receptive_field",
+            "50 % of all contributions; above a map, how much of the image it takes",
+        ),
+        ("attention_nmi", "Normalized mutual\ninformation"),
+        ("attention_low_pass", "High frequencies,\noutput over values"),
+        ("class_maps", "Value of a map, over its largest value"),
+        ("hessian", "end of warm-up"),
+        ("hessian_density", "Model 0, end of training"),
+    ],
+)
+def test_words_beside_a_picture_need_no_caption(kind, word):
+    figure = draw(kind, 2)
+    assert any(text.startswith(word) for text, _ in boxes_of(figure))
+
+
 @pytest.mark.parametrize("kind", kinds())
 def test_the_legend_says_what_all_panels_show(kind):
     figure = draw(kind, 2, (0, 1) if kind in PUBLISHED else ())

@@ -56,6 +56,17 @@ def plot_distance(
     )
 
 
+def plot_entropy(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
+    """Draw the entropy of each head, and the largest there can be: attention to all keys alike."""
+    return by_head.plot(
+        table.assign(largest=np.log(table["keys"])),
+        members,
+        value="entropy",
+        label="Entropy (nats)",
+        reference="largest",
+    )
+
+
 @dataclass(frozen=True)
 class Manner:
     """How maps are drawn: over the image or alone; on a scale of their own, or one of the model.

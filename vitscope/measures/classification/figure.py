@@ -17,7 +17,6 @@ from vitscope.drawing.legends import (
     INTERVAL,
     Legend,
     another_model,
-    minus,
     percent,
     published_label,
 )
@@ -175,7 +174,7 @@ def plot_fit_by_window(
 
 
 # Points: the scores stand between the title and the diagram.
-_TITLE_PAD = 15
+_TITLE_PAD = 24
 _SCORES_PAD = 5
 
 
@@ -210,8 +209,9 @@ def _draw_histogram(panel: Panel) -> None:
 
 def _in_words(scores: pd.Series) -> str:
     accuracy, ece = (percent(scores[name], ".1f") for name in ("accuracy", "ece"))
-    signed = percent(scores["signed_ece"], "+.1f")
-    return minus(f"accuracy {accuracy}, ECE {ece} ({signed})")
+    signed = scores["signed_ece"]
+    sure = "overconfident" if signed > 0 else "underconfident"
+    return f"accuracy {accuracy}, ECE {ece}\n{sure} by {percent(abs(signed), '.1f')}"
 
 
 def _write_above(axes: Axes, text: str) -> None:
@@ -315,7 +315,7 @@ def plot_shape_texture(
     panels.legend.add_line("images of one shape", {"color": GRAY, **TICK})
     for height, theirs in enumerate(published.values(), len(members)):
         _draw_published_decisions(panels, theirs, height)
-    decisions.set(xlim=(0, 1), xlabel="Share of images told by")
+    decisions.set(xlim=(0, 1), xlabel="Share of images decided by")
     bias.set(xlim=(0, 1), xlabel="Shape bias")
     for axes in beside:
         axes.axvline(0, **REFERENCE)

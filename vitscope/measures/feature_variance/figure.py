@@ -45,11 +45,11 @@ class _Shares(NamedTuple):
     value: str
 
 
-_OF_VARIANCE = _Shares("Share, by variance", OF_VARIANCE["feature_variance"], "variance")
+_OF_VARIANCE = _Shares("Share of blocks\n(variance)", OF_VARIANCE["feature_variance"], "variance")
 _OF_FREQUENCY = _Shares(
-    "Share, by high frequencies", OF_FREQUENCY["fourier_depth"], "high_frequency"
+    "Share of blocks\n(high frequencies)", OF_FREQUENCY["fourier_depth"], "high_frequency"
 )
-_OF_SHARE = _Shares("Share of blocks", OF_SHARE["spatial_share"], "share")
+_OF_SHARE = _Shares("Share of blocks\n(share within images)", OF_SHARE["spatial_share"], "share")
 # Epochs are wide apart at the end of a training and close at its begin, and there is an epoch 0.
 _SCALE: dict[str, Any] = {"value": "symlog", "linthresh": 1, "linscale": 0.5}
 

@@ -54,8 +54,8 @@ def _draw_rank(panel: Panel, tokens: pd.DataFrame, images: pd.DataFrame) -> None
         images["depth"], images["effective_rank"], **look.hollow, lw=THIN, clip_on=False
     )
     panel.legend.add_marker("tokens of an image", look.line, look)
-    panel.legend.add_marker("pooled images", look.hollow, look)
-    panel.legend.add_line("most for tokens", _MOST)
+    panel.legend.add_marker("means of images", look.hollow, look)
+    panel.legend.add_line("largest possible of tokens", _MOST)
     panel.draw_points(tokens, "effective_rank")
 
 

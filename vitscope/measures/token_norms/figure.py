@@ -93,4 +93,4 @@ def _draw_positions(axes: Axes, row: pd.Series) -> None:
     scale = Normalize(0, positions.max())
     cells = axes.imshow(positions, cmap=MAP_COLORS, norm=scale, interpolation="nearest")
     bar = color_bar([axes], cells, _THERE, shrink=0.9, ticks=MaxNLocator(4))
-    bar.ax.yaxis.set_major_formatter(PercentFormatter(1, symbol=" %"))
+    bar.ax.yaxis.set_major_formatter(lambda share, _: percent(share, ".3g"))
