@@ -209,12 +209,21 @@ def _draw_queries(queries: pd.DataFrame, line: Array, manner: Manner, side: floa
             each.plot(query["query_column"] - 0.5, query["query_row"] - 0.5, color=color, **CROSS)
 
 
-# One scale for all: each rollout is over its largest value.
+# One scale for all: each rollout is over its largest value, or a lower one.
 _SCALE = Normalize(0, 1)
+# The share of positions, the highest ones, that are as bright as can be.
+_CLIP = 0.02
+
+
+def clipped(rollout: npt.ArrayLike, clip: float) -> Array:
+    """Return a rollout over the value that a share of its positions is above, and there 1."""
+    values = np.asarray(rollout, np.float64)
+    top = float(np.quantile(values, 1 - clip)) or values.max() or 1.0
+    return np.minimum(values / top, 1)
 
 
 def plot_attention_rollout(
-    table: pd.DataFrame, members: Sequence[Member], *, product: bool = False
+    table: pd.DataFrame, members: Sequence[Member], *, product: bool = False, clip: float = _CLIP
 ) -> Figure:
     """Draw for each model a row for each image: image, rollout, and both, or their product."""
     shown = [rows_of(table, each.model, ["image"]) for each in members]
@@ -227,14 +236,25 @@ def plot_attention_rollout(
             place = (image["height"], image["width"])
             draw_picture(left, pixels)
             name_picture(left, image, groups.side)
-            draw_map(middle, image["rollout"], place, _SCALE, pixels.shape[:2])
+            values = clipped(image["rollout"], clip)
+            draw_map(middle, values, place, _SCALE, pixels.shape[:2])
             if product:
-                draw_product(right, image["rollout"], place, pixels)
+                draw_product(right, values, place, pixels)
             else:
-                draw_map(right, image["rollout"], place, _SCALE, pixels.shape[:2], pixels)
-    titles = [
-        f"{member.label} ({of['of'].iloc[0]})" for member, of in zip(members, shown, strict=True)
-    ]
-    groups.titles(titles)
-    groups.bar(_SCALE, "Rollout, over its largest value")
+                draw_map(right, values, place, _SCALE, pixels.shape[:2], pixels)
+        for axes, head in zip(
+            grid[0, 1:], ("rollout", "image × rollout" if product else "over it"), strict=True
+        ):
+            axes.set_title(head, fontsize="small", pad=2)
+    firsts = [images.iloc[0] for images in shown]
+    groups.titles(
+        [
+            f"{member.label} ({first['of']}; heads: {first['fusion']})"
+            for member, first in zip(members, firsts, strict=True)
+        ]
+    )
+    top = (
+        f"the value that {100 * clip:g} % of its positions exceed" if clip else "its largest value"
+    )
+    groups.bar(_SCALE, f"Rollout, over {top}")
     return groups.figure
