@@ -181,7 +181,7 @@ def _below(corners: Array, cut: float) -> Array:
 
 def _draw_surface(axes: Axes3D, surface: AboveMinimum, cut: float, colors: ScalarMappable) -> None:
     drawn = faces(surface, cut)
-    shade = colors.to_rgba([each[:, 2].mean() for each in drawn])
+    shade = colors.to_rgba(np.array([each[:, 2].mean() for each in drawn]))
     axes.add_collection3d(
         Poly3DCollection(drawn, facecolors=shade, edgecolors="white", linewidths=THREAD)
     )
