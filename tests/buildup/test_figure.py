@@ -48,7 +48,7 @@ def test_what_is_rejected_is_open_and_not_joined() -> None:
     assert list(way.get_xdata()) == [0, 1, 3]
     assert list(way.get_ydata()) == pytest.approx([50, 55, 60])
     names = [label.get_text() for label in axes.get_xticklabels()]
-    assert names == ["0", "c4: 1", "c3: 2", "c2: 2"]
+    assert names == ["none (0)", "c4 (1)", "c3 (2)", "c2 (2)"]
     (intervals,) = axes.collections
     low, high = intervals.get_segments()[0][:, 1]
     assert (low, high) == pytest.approx((43.13, 56.87), abs=0.01)
@@ -62,8 +62,17 @@ def test_published_steps_stand_beside_the_measured_ones() -> None:
     filled = [(x, y) for x, y, good in marks(right) if good]
     assert [y for _, y in filled] == pytest.approx([82.48, 83.45, 83.66, 83.77, 84.02])
     names = [label.get_text() for label in right.get_xticklabels()]
-    assert [names[int(x)] for x, _ in filled] == ["0", "c4: 1", "c4: 2", "c3: 3", "c2: 4"]
-    assert names == ["0", "c4: 1", "c4: 2", "c3: 3", "c3: 4", "c3: 5", "c2: 4", "c2: 5", "c1: 5"]
+    assert [names[int(x)] for x, _ in filled] == [
+        "none (0)",
+        "c4 (1)",
+        "c4 (2)",
+        "c3 (3)",
+        "c2 (4)",
+    ]
+    assert names == [
+        "none (0)",
+        *["c4 (1)", "c4 (2)", "c3 (3)", "c3 (4)", "c3 (5)", "c2 (4)", "c2 (5)", "c1 (5)"],
+    ]
 
 
 def test_another_file_of_points_is_refused() -> None:

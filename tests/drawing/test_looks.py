@@ -7,14 +7,20 @@ from matplotlib.colors import to_rgb
 from matplotlib.lines import Line2D
 
 from vitscope.drawing.figure import Member
-from vitscope.drawing.looks import look_of, looks_of
+from vitscope.drawing.looks import Look, look_of, looks_of
 from vitscope.drawing.saving import style
 from vitscope.package_data import STYLE
 
 FAMILIES = ["resnet", "vit", "pit", "swin", "alternet", "mixer", "convnext"]
+
+
+def look(family: str, nth: int = 0) -> Look:
+    return look_of(Member("model", "Model", family, nth=nth))
+
+
 # Names that stand for all looks of families that are not known.
 OTHERS = [f"family{i}" for i in range(40)]
-OTHER_LOOKS = {look_of(name): name for name in OTHERS}
+OTHER_LOOKS = {look(name): name for name in OTHERS}
 
 
 def members_of(*families: str) -> list[Member]:
@@ -23,21 +29,25 @@ def members_of(*families: str) -> list[Member]:
 
 def test_the_first_of_each_look_has_it_as_it_is():
     families = [*FAMILIES, *OTHER_LOOKS.values()]
-    assert looks_of(members_of(*families)) == [look_of(name) for name in families]
+    assert looks_of(members_of(*families)) == [look(name) for name in families]
 
 
 def test_models_of_one_look_share_its_marker_and_nothing_else_that_tells_them_apart():
     families = [name for name in [*FAMILIES, *OTHER_LOOKS.values()] for _ in range(6)]
     looks = looks_of(members_of(*families))
-    assert [look.marker for look in looks] == [look_of(name).marker for name in families]
+    assert [look.marker for look in looks] == [look(name).marker for name in families]
     assert len({look.color for look in looks}) == len(looks)
     for first in range(0, len(looks), 6):
         assert len({look.dashes for look in looks[first : first + 6]}) == 6
 
 
+def test_networks_of_a_family_that_says_nothing_of_them_differ():
+    assert len({look("python", nth) for nth in range(4)}) == 4
+
+
 def test_families_that_look_alike_count_as_one():
-    assert look_of("resnet") == look_of("timm_resnet")
-    twins = [name for name in OTHERS if look_of(name) == look_of(OTHERS[0])][:6]
+    assert look("resnet") == look("timm_resnet") == look("preresnet")
+    twins = [name for name in OTHERS if look(name) == look(OTHERS[0])][:6]
     for families in (["resnet", "timm_resnet"] * 3, twins):
         assert len(set(families)) > 1
         looks = looks_of(members_of(*families))

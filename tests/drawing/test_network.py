@@ -4,10 +4,13 @@ from itertools import pairwise
 
 import pandas as pd
 import pytest
+from matplotlib.axes import Axes
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
-from vitscope.drawing.looks import KIND_COLORS
+from tests.helpers.shown import legend_labels
+from vitscope.drawing.looks import BAND_COLORS, KIND_COLORS
 from vitscope.drawing.network import plot
 from vitscope.drawing.saving import style
 from vitscope.package_data import STYLE
@@ -41,12 +44,23 @@ def drawn(table: pd.DataFrame) -> Figure:
     return figure
 
 
-def test_bars_are_operations_in_the_colours_of_kinds() -> None:
-    (axes,) = drawn(blocks().sample(frac=1, random_state=0)).axes
-    bars, marks = axes.containers
+def marks_of(axes: Axes) -> list[Line2D]:
+    return [line for line in axes.lines if line.get_marker() == "s"]
+
+
+def test_bars_are_operations_in_the_colours_of_depth_bands() -> None:
+    figure = drawn(blocks().sample(frac=1, random_state=0))
+    (axes,) = figure.axes
+    (bars,) = axes.containers
     assert [bar.get_height() for bar in bars] == pytest.approx([3, 5, 7, 1, 2, 4])
-    for container in (bars, marks):
-        assert [to_hex(bar.get_facecolor()) for bar in container] == [KIND_COLORS[k] for k in KINDS]
+    # The pool makes the map smaller: it has the colour of the blue bands, an MSA of the gray ones.
+    shown = ["stem", "conv", "conv", "subsampling", "msa", "mlp"]
+    expected = [to_hex(KIND_COLORS[kind]) for kind in shown]
+    assert [to_hex(bar.get_facecolor()) for bar in bars] == expected
+    assert [to_hex(mark.get_color()) for mark in marks_of(axes)] == expected
+    assert KIND_COLORS["msa"] == BAND_COLORS["msa"]
+    assert KIND_COLORS["subsampling"] == BAND_COLORS["subsampling"]
+    assert legend_labels(figure) == ["stem", "conv", "MSA", "subsampling", "MLP"]
     assert [label.get_text() for label in axes.get_xticklabels()] == list(blocks()["name"])
 
 
@@ -54,18 +68,22 @@ def test_stages_are_labelled_with_their_size_and_a_line_between() -> None:
     (axes,) = drawn(blocks()).axes
     labels = {text.get_text(): text.xy[0] for text in axes.texts if text.get_text()}
     assert labels == {"8\n16×12": 1.5, "16\n8×6": 4.0}
-    lines = [line.get_xdata()[0] for line in axes.lines]
+    lines = [line.get_xdata()[0] for line in axes.lines if line not in marks_of(axes)]
     assert lines == [0.5, 2.5]
 
 
+@pytest.mark.parametrize("named", ["blocks.{}.part", "l{}", "a.very.long.name.of.a.module.{}"])
 @pytest.mark.parametrize("repeated", [1, 12, 60])
-def test_names_do_not_overlap_and_nothing_is_cut_off(repeated: int) -> None:
-    figure = drawn(blocks(repeated))
+def test_names_do_not_overlap_and_nothing_is_cut_off(repeated: int, named: str) -> None:
+    table = blocks(repeated)
+    figure = drawn(table.assign(name=[named.format(number) for number in table["index"]]))
     (axes,) = figure.axes
     boxes = sorted(
         (label.get_window_extent() for label in axes.get_xticklabels()), key=lambda box: box.x0
     )
     assert all(one.x1 <= other.x0 for one, other in pairwise(boxes))
+    lowest = min(mark.get_window_extent().y0 for mark in marks_of(axes))
+    assert all(box.y1 <= lowest for box in boxes)
     width, height = figure.bbox.size
     for box in [*boxes, axes.title.get_window_extent(), axes.yaxis.label.get_window_extent()]:
         assert box.x0 >= 0

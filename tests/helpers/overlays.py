@@ -6,12 +6,13 @@ import numpy as np
 import numpy.typing as npt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from PIL import Image
 
 from vitscope.files.pictures import as_picture
 
 SIDE = 8
-# The title of a group, its panels row by row, and its colour bar.
-Group = tuple[str, list[Axes], Axes]
+# The title of a group, and its panels row by row.
+Group = tuple[str, list[Axes]]
 
 
 def pixels_of(image: int, grey: bool = False) -> npt.NDArray[np.uint8]:
@@ -27,20 +28,32 @@ def picture(image: int, grey: bool = False) -> bytes:
     return written.getvalue()
 
 
+def grey_of(image: int) -> npt.NDArray[np.uint8]:
+    """Return that image without its colours."""
+    return np.asarray(Image.fromarray(pixels_of(image)).convert("L"))
+
+
 def groups_of(figure: Figure) -> list[Group]:
-    """Return the groups of a figure."""
-    found = []
-    for part in figure.subfigs:
-        if part.axes:
-            *panels, bar = part.axes
-            found.append((part.get_suptitle(), panels, bar))
-    return found
+    """Return the groups of a figure, which have a title."""
+    parts = [part for part in figure.subfigs if part.get_suptitle() and part.axes]
+    return [
+        (part.get_suptitle(), [each for each in part.axes if not _is_bar(each)]) for part in parts
+    ]
+
+
+def bars_of(figure: Figure) -> list[Axes]:
+    """Return the colour bars of a figure."""
+    return [each for part in figure.subfigs for each in part.axes if _is_bar(each)]
+
+
+def _is_bar(axes: Axes) -> bool:
+    return hasattr(axes, "_colorbar")
 
 
 def square_panels(figure: Figure) -> None:
     """Check that no picture is squeezed, and that all are as large."""
     sizes = set()
-    for _, panels, _ in groups_of(figure):
+    for _, panels in groups_of(figure):
         for axes in panels:
             if axes.images:
                 assert axes.get_aspect() == 1

@@ -6,6 +6,7 @@ import pytest
 from docutils.core import publish_parts
 from jinja2 import Environment, StrictUndefined
 
+from vitscope.drawing.looks import FREQUENCY_BANDS, PROBE_STYLES, SHARE_STYLES
 from vitscope.errors import VitscopeError
 from vitscope.measures import captions, registry
 from vitscope.measures.captions import caption_of, in_markdown, title_of
@@ -29,6 +30,47 @@ def rendered(name: str, **snakemake: object) -> str:
     settings = {"halt_level": 2, "report_level": 2}
     parts = publish_parts(text, writer="html", settings_overrides=settings)
     return str(parts["html_body"])
+
+
+WORDS = {
+    "#0072b2": "blue",
+    "#009e73": "green",
+    "#d55e00": "vermilion",
+    "#c9a227": "ochre",
+    "#7f7f7f": "gray",
+}
+MARKS = {"o": "circles", "s": "squares", "^": "triangles", "v": "triangles", "D": "diamonds"}
+STYLES = {
+    "spectrum": FREQUENCY_BANDS,
+    "probe": {name: PROBE_STYLES[name] for name in ("mean token", "prefix token", "single token")},
+    "probe_tokens": {name: PROBE_STYLES[name] for name in ("position", "pixels")},
+    "variance_by_epoch": SHARE_STYLES,
+    "share_by_epoch": SHARE_STYLES,
+}
+
+
+@pytest.mark.parametrize("kind", STYLES)
+def test_a_caption_calls_colours_and_markers_what_they_are(kind: str) -> None:
+    said = caption_of(kinds()[kind]).lower()
+    for style in STYLES[kind].values():
+        assert f"{WORDS[style['color']]} {MARKS[style['marker']]}" in said
+    assert not re.search(r"\bred\b", said)
+
+
+@pytest.mark.parametrize(
+    ("kind", "shown"),
+    [
+        ("averaging", "where none does"),
+        ("averaging", "a bin of fewer than ten images"),
+        ("feature_variance", "trainings of one network with other seeds"),
+        ("feature_variance", "*No point*: the map has one position"),
+        ("spatial_share", "*No point*: the map has one position"),
+        ("shape_texture", "*Third panel*, which is there only for images that people"),
+        ("attention_entropy", "*Dashed*: the largest possible entropy"),
+    ],
+)
+def test_a_caption_says_what_is_shown(kind: str, shown: str) -> None:
+    assert shown in " ".join(caption_of(kinds()[kind]).split())
 
 
 def given(**values: object) -> SimpleNamespace:

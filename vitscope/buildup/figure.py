@@ -77,7 +77,7 @@ def _draw(axes: Axes, steps: pd.DataFrame, title: str, shown: int) -> None:
         axes.plot(step, percent, **look, markerfacecolor=face, zorder=3)
     axes.set_title(title)
     msas = zip(stages, steps["msas"], strict=True)
-    names = [f"{stage}: {count}" if stage else "0" for stage, count in msas]
+    names = [f"{stage or 'none'} ({count})" for stage, count in msas]
     axes.set_xticks(steps.index, names, rotation=45, ha="right", rotation_mode="anchor")
     axes.margins(x=0.06, y=0.1)
 
@@ -97,7 +97,7 @@ def plot(
     if published is not None:
         _draw(panels.axes[1], published, f"published: {SERIES}", shown or len(published))
     for axes in panels.axes:
-        axes.set(xlabel="Stage that got an MSA: MSAs in all", ylabel="Accuracy (%)")
+        axes.set(xlabel="Stage that got an MSA (MSAs so far)", ylabel="Accuracy (%)")
     legend = panels.legend
     for color in (_color(f"c{stage}") for stage in range(1, _STAGES + 1)):
         legend.add_marker("kept", {**STEP, "color": color}, color)

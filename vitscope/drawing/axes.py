@@ -76,6 +76,12 @@ def share_scale(panels: Sequence[Axes]) -> None:
             axes.set_ylim(low - room, high + room)
 
 
+def begin_at_zero(*several: Axes) -> None:
+    """Let y axes begin at zero; one that is made logarithmic later begins at what is drawn."""
+    for axes in several:
+        axes.set_ylim(bottom=0, auto=True)
+
+
 def share_zero(axes: Collection[Axes], room: Callable[[float], float]) -> None:
     """Let axes that lie over each other have their zeros at one height, near their tops.
 

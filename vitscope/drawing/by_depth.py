@@ -1,13 +1,16 @@
-"""A value by depth, a panel per model: the curve, its interval, and the depth bands."""
+"""A value by depth, a panel per model or one for all: curves, intervals, and the depth bands."""
 
 from collections.abc import Mapping, Sequence
 
 import pandas as pd
 from matplotlib.figure import Figure
 
+from vitscope.claims.depth_bands import bands
 from vitscope.claims.published import Published
+from vitscope.drawing.axes import begin_at_zero
 from vitscope.drawing.figure import Member
 from vitscope.drawing.panels import Panels, make_panels
+from vitscope.errors import VitscopeError
 
 
 def plot(
@@ -18,12 +21,22 @@ def plot(
     value: str,
     label: str,
     from_zero: bool = True,
+    together: bool = False,
 ) -> Figure:
-    """Draw a column of a table by normalized depth, one panel per model.
+    """Draw a column of a table by normalized depth: one panel per model, or all models `together`.
 
     `label` is what the column is called. A published curve of another model has an axis of its own
     on the right: only its shape compares.
     """
+    if together:
+        if published:
+            raise VitscopeError(
+                "Published curves stand in panels of their models: leave `published` out of the "
+                "figure, or `together`."
+            )
+        panels = make_panels(1)
+        _draw_together(panels, table, members, value, from_zero)
+        return panels.finish("Normalized depth", label)
     panels = make_panels(len(members))
     draw(panels, table, members, published, value=value, from_zero=from_zero)
     return panels.finish("Normalized depth", label)
@@ -46,5 +59,19 @@ def draw(
             panel.draw_published(back, theirs, theirs.points["depth"], theirs.points[value])
         panel.draw_points(points, value)
         if from_zero:
-            panel.axes.set_ylim(bottom=0)
-            back.set_ylim(bottom=0)
+            begin_at_zero(panel.axes, back)
+
+
+def _draw_together(
+    panels: Panels, table: pd.DataFrame, members: Sequence[Member], value: str, from_zero: bool
+) -> None:
+    """Draw a curve for each model in one panel, and the depth bands if all have the same."""
+    panels.legend.add_models(members)
+    shown = [*panels.of_models_together(members, table, ["index"])]
+    if all(bands(each.rows) == bands(shown[0].rows) for each in shown):
+        shown[0].draw_bands(shown[0].rows)
+    for panel in shown:
+        panel.draw_points(panel.rows, value, **panel.look.curve)
+        panel.axes.set_xlim(0, 1)
+        if from_zero:
+            begin_at_zero(panel.axes)

@@ -6,6 +6,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from vitscope.claims.published import Published
+from vitscope.drawing.axes import begin_at_zero
 from vitscope.drawing.figure import Member
 from vitscope.drawing.looks import GRAY, HEAD, HEAD_ALPHA, REFERENCE
 from vitscope.drawing.panels import Panel, make_panels
@@ -55,7 +56,7 @@ def plot(
             # Published blocks stand where the measured attentions of the same numbers are.
             depths = theirs.points["block"].map(means.set_index("attention")["depth"])
             panel.draw_published(back, theirs, depths, theirs.points[column], "mean of heads")
-            back.set_ylim(bottom=0)
+            begin_at_zero(back)
         panel.axes.set(xlim=(0, 1))
-        panel.axes.set_ylim(bottom=0)
+        begin_at_zero(panel.axes)
     return panels.finish("Normalized depth", label)

@@ -24,13 +24,15 @@ if TYPE_CHECKING:
 class Member:
     """A model of a figure: its name in the tables, what to call it, and its family.
 
-    `epoch` is after how many epochs of training it is shown, in a figure that is about that.
+    `epoch` is after how many epochs of training it is shown, in a figure that is about that. `nth`
+    numbers the architectures of a study that have one family, where that says nothing of them.
     """
 
     model: str
     label: str
     family: str
     epoch: int | None = None
+    nth: int = 0
 
 
 def literal(text: str) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
+from matplotlib.figure import Figure, SubFigure
 from matplotlib.legend_handler import HandlerTuple
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
@@ -14,8 +14,10 @@ from matplotlib.patches import Patch
 from vitscope.claims.published import Published
 from vitscope.drawing.figure import Member
 from vitscope.drawing.looks import BAND_COLORS, BAND_LABELS, looks_of
+from vitscope.settings.snapshots import END
 
 INTERVAL = "95 % interval"
+_MOMENTS = {"init": "before training", "warmup": "end of warm-up", END: "end of training"}
 # So many rows of a legend have their place in a figure; each further one makes it taller (inches).
 _ROWS, _ROW_HEIGHT = 2, 0.2
 
@@ -61,7 +63,7 @@ class Legend:
         labels += [label for label in last if label in self._entries]
         return {label: tuple(self._entries[label].values()) for label in labels}
 
-    def draw(self, figure: Figure, inside: Axes | None = None) -> None:
+    def draw(self, figure: Figure | SubFigure, inside: Axes | None = None) -> None:
         """Draw one legend for all panels below them, in as few rows as it has room in.
 
         Where these are many, the figure grows, not to take from its panels. In axes of another
@@ -85,12 +87,23 @@ class Legend:
             if rows == len(entries) or drawn.get_window_extent().width <= figure.bbox.width:
                 break
             drawn.remove()
-        figure.set_figheight(figure.get_figheight() + _ROW_HEIGHT * max(0, rows - _ROWS))
+        whole = figure.figure
+        whole.set_figheight(whole.get_figheight() + _ROW_HEIGHT * max(0, rows - _ROWS))
 
 
 def percent(share: float, form: str = ".0f") -> str:
     """Return a share in percent."""
     return f"{100 * share:{form}} %"
+
+
+def moment(snapshot: str) -> str:
+    """Return what to call a moment of training: a study calls some by a short name."""
+    return _MOMENTS.get(snapshot, snapshot)
+
+
+def minus(text: str) -> str:
+    """Return a number with the sign that axes have."""
+    return text.replace("-", "\N{MINUS SIGN}")
 
 
 def another_model(curves: Iterable[Published]) -> bool:

@@ -73,8 +73,8 @@ END_OF_WARMUP["markeredgewidth"] = THIN
 # Maps: of shares, of similarity, of positions, of both signs, and of the loss.
 MAP_COLORS, SIMILARITY_COLORS, POSITION_COLORS = "inferno", "magma", "viridis"
 SIGNED_COLORS, LOSS_COLORS = "RdBu_r", "plasma"
-# How much a map covers the picture that it lies over.
-OVERLAY_ALPHA = 0.55
+# How much a map covers the picture below it: its highest value in figures, and all of it in videos.
+MOST_OPAQUE, OVERLAY_ALPHA = 0.9, 0.55
 # On maps: a query, the trained weights, where a stage begins, and squares around most of it.
 CROSS: dict[str, Any] = {"marker": "x", "markersize": 4, "markeredgewidth": 1.2}
 QUERY_COLORS = ("#4cc9f0", "#f72585", "#b5e48c", "#ffd166")
@@ -99,27 +99,33 @@ VERDICT_COLORS = {
     "no, without an interval": "#efb9ac",
 }
 
-# What cut points are.
-KIND_COLORS = {
-    "stem": "#bdbdbd",
-    "conv": "#1f77b4",
-    "msa": "#d62728",
-    "mlp": "#c9a227",
-    "parallel": "#9467bd",
-    "ssm": "#8c564b",
-    "pool": "#2f7d5b",
-    "head": GRAY,
-}
-
 # Depth bands, and how they look behind a curve; marks of them along an axis are opaque.
 BAND_COLORS = {"msa": "#7f7f7f", "subsampling": "#1f77b4"}
 BAND_LABELS = {"msa": "MSA", "subsampling": "subsampling"}
 BEHIND_CURVES: dict[str, Any] = {"alpha": 0.18, "lw": 0}
 
+# What cut points are: in the colours of depth bands, which leave Convs white, as the paper does.
+KIND_COLORS = {
+    "stem": "#303030",
+    "conv": "white",
+    **BAND_COLORS,
+    "mlp": "#c9a227",
+    "parallel": "#9467bd",
+    "ssm": "#8c564b",
+    "pool": "#2f7d5b",
+}
+KIND_EDGE: dict[str, Any] = {"edgecolor": GRAY, "linewidth": THREAD}
+KIND_MARK: dict[str, Any] = {"marker": "s", "markersize": 4, "markeredgecolor": GRAY}
+KIND_MARK |= {"markeredgewidth": THREAD, "linestyle": "", "clip_on": False}
+
 # Shares of blocks of a kind.
 SHARE_STYLES: dict[str, dict[str, Any]] = {
-    kind: {"color": KIND_COLORS[kind], "marker": marker, "markersize": 3.5}
-    for kind, marker in {"msa": "o", "mlp": "v", "conv": "D"}.items()
+    kind: {"color": color, "marker": marker, "markersize": 3.5}
+    for kind, color, marker in (
+        ("msa", BAND_COLORS["msa"], "o"),
+        ("mlp", KIND_COLORS["mlp"], "v"),
+        ("conv", "#009e73", "D"),
+    )
 }
 
 # What probes read classes from, and what they read of tokens.
@@ -188,6 +194,7 @@ class Look:
 _LOOKS = {
     "resnet": Look("#1f77b4", "D"),
     "timm_resnet": Look("#1f77b4", "D"),
+    "preresnet": Look("#1f77b4", "D"),
     "vit": Look("#d62728", "o"),
     "pit": Look("#c27800", "^", 1.15),
     "swin": Look("#00866b", "s"),
@@ -218,9 +225,10 @@ _DASHES: tuple[Any, ...] = (
 _DEPTH_COLORS = matplotlib.colormaps["plasma"](np.linspace(0, 0.76, 256))
 
 
-def look_of(family: str) -> Look:
-    """Return the look of a family; one that is not known here has one by its name."""
-    return _LOOKS.get(family) or _OTHER_LOOKS[crc32(family.encode()) % len(_OTHER_LOOKS)]
+def look_of(member: Member) -> Look:
+    """Return the look of the family of a model; one that is not known here has one by its name."""
+    number = crc32(member.family.encode()) + member.nth
+    return _LOOKS.get(member.family) or _OTHER_LOOKS[number % len(_OTHER_LOOKS)]
 
 
 def _mixed(color: str, share: float) -> str:
@@ -248,7 +256,7 @@ def looks_of(members: Sequence[Member]) -> list[Look]:
     seen: Counter[Look] = Counter()
     looks = []
     for member in members:
-        look = look_of(member.family)
+        look = look_of(member)
         looks.append(_variant(look, seen[look]))
         seen[look] += 1
     return looks

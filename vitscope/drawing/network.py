@@ -6,51 +6,72 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
+from matplotlib.transforms import offset_copy
 
-from vitscope.drawing.looks import GRAY, KIND_COLORS, THREAD
+from vitscope.claims.depth_bands import subsamples
+from vitscope.drawing.axes import begin_at_zero
+from vitscope.drawing.looks import (
+    BAND_LABELS,
+    GRAY,
+    KIND_COLORS,
+    KIND_EDGE,
+    KIND_MARK,
+    THREAD,
+)
 
 # Inches: what one cut point takes, and all of them at least and at most.
 _STEP, _LEAST, _MOST = 0.16, 3.25, 7.0
-_HEIGHT = 3.0
-# Of the height of the axes: where the mark of a kind begins, below them, and how high it is.
-_MARK = (-0.075, 0.05)
+# Without names, and of each letter of the longest.
+_HEIGHT, _LETTER = 2.3, 0.05
+# Points below the axes: the middle of the mark of a kind, and where names begin.
+_MARK_AT, _NAMES_AT = 4.5, 9
 # Of more cut points than this, only every second, third, ... has its name.
 _NAMES = 44
-_ORDER = ("stem", "conv", "msa", "mlp", "parallel", "ssm", "pool")
+# What the legend calls each kind, in its order.
+_LABELS = {
+    **{"stem": "stem", "conv": "conv"},
+    **BAND_LABELS,
+    **{"mlp": "MLP", "parallel": "MSA and others", "ssm": "recurrence", "pool": "pool"},
+}
 
 
 def plot(blocks: pd.DataFrame, label: str) -> Figure:
     """Draw the multiply-adds that lead to each cut point, its kind, its stage and its size."""
     points = blocks.sort_values("index").reset_index(drop=True)
     width = min(max(_LEAST, _STEP * len(points) + 1), _MOST)
-    figure = Figure(figsize=(width, _HEIGHT))
+    height = _HEIGHT + _LETTER * points["name"].str.len().max()
+    figure = Figure(figsize=(width, height))
     bars = figure.add_subplot()
-    colors = [KIND_COLORS[kind] for kind in points["kind"]]
-    bars.bar(points.index, points["operations"] / 1e6, width=0.8, color=colors, lw=0)
+    kinds = kinds_of(points)
+    colors = [KIND_COLORS[kind] for kind in kinds]
+    bars.bar(points.index, points["operations"] / 1e6, width=0.8, color=colors, **KIND_EDGE)
     bars.set_xlim(-0.6, len(points) - 0.4)
-    bars.bar(
-        points.index,
-        _MARK[1],
-        bottom=_MARK[0],
-        width=0.8,
-        color=colors,
-        lw=0,
-        transform=bars.get_xaxis_transform(),
-        clip_on=False,
-    )
-    bars.set_ylim(bottom=0)
+    # In points, so that no name lies over them, however high the axes are.
+    below = offset_copy(bars.get_xaxis_transform(), figure, y=-_MARK_AT, units="points")
+    for place, color in enumerate(colors):
+        bars.plot(place, 0, **KIND_MARK, color=color, transform=below)
+    begin_at_zero(bars)
     bars.set_ylabel("Multiply-adds of an image (millions)")
     every = -(-len(points) // _NAMES)
     shown = points.iloc[::every]
-    bars.set_xticks(shown.index, shown["name"], rotation=90, fontsize="x-small")
-    bars.tick_params(axis="x", length=0, pad=9)
+    bars.set_xticks(shown.index, shown["name"], rotation=90, fontsize="small")
+    bars.tick_params(axis="x", length=0, pad=_NAMES_AT)
     bars.set_xlabel("Cut point")
     bars.set_title(label, pad=16)
     _mark_stages(bars, points)
-    there = set(points["kind"])
-    handles = [Patch(color=KIND_COLORS[kind], label=kind) for kind in _ORDER if kind in there]
+    handles = [
+        Patch(facecolor=KIND_COLORS[kind], **KIND_EDGE, label=label)
+        for kind, label in _LABELS.items()
+        if kind in set(kinds)
+    ]
     figure.legend(handles=handles, loc="outside lower center", ncols=len(handles))
     return figure
+
+
+def kinds_of(points: pd.DataFrame) -> list[str]:
+    """Return what each cut point is: a block that shrinks the map subsamples, as in depth bands."""
+    shrinks = subsamples(points) & (points["kind"] != "msa")
+    return points["kind"].mask(shrinks, "subsampling").tolist()
 
 
 def _mark_stages(bars: Axes, points: pd.DataFrame) -> None:

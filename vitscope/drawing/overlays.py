@@ -1,16 +1,23 @@
-"""Pictures, and maps that lie over them: panels without axes, as wide as they are high."""
+"""Pictures, and maps that lie over them: panels without axes, as wide as they are high.
+
+Each position of a map is drawn as the cell that it is: what lies between positions is not known,
+and smooth maps of few positions show spots that are not there.
+"""
 
 import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil
+from textwrap import fill
+from typing import Any
 
+import matplotlib
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
-from matplotlib.colors import Normalize
+from matplotlib.colors import Colormap, ListedColormap, Normalize
 from matplotlib.figure import Figure, SubFigure
 from matplotlib.image import AxesImage
 from matplotlib.ticker import MaxNLocator, StrMethodFormatter
@@ -18,20 +25,24 @@ from PIL import Image
 
 from vitscope.drawing.axes import color_bar
 from vitscope.drawing.figure import literal
-from vitscope.drawing.looks import MAP_COLORS, OVERLAY_ALPHA
+from vitscope.drawing.looks import GRAY, MAP_COLORS, MOST_OPAQUE
 from vitscope.drawing.panels import find_given_axes
 from vitscope.errors import VitscopeError
 from vitscope.files.arrays import Array
-from vitscope.files.pictures import as_pixels
+from vitscope.files.pictures import as_picture, as_pixels
 
 # Inches: the width of a page, the title above a group, its colour bar, and the largest panel.
 _WIDTH, _TITLE, _BAR, _LARGEST = 7.0, 0.28, 0.5, 1.5
 # Inches that a colour bar has at least if a label stands beside it.
 _LABELLED = 0.8
+# Inches of a letter beside a bar.
+_LETTER = 0.065
 # Inches of a character above a picture.
 _CHARACTER = 0.045
 # Inches of a line of text above a row of panels.
 _LINE = 0.12
+# Inches of a colour bar below all groups, with its numbers and its label; and where it is in them.
+_STRIP, _BAR_BELOW = 0.5, (0.3, 0.7, 0.4, 0.2)
 # So many columns of panels leave room for another group.
 MOST_BESIDE = 5
 
@@ -50,6 +61,8 @@ class Groups:
     grids: list[Array]
     # Of a panel, in inches.
     side: float
+    # Below all groups, where they share the scale of their colours.
+    strip: SubFigure | None = None
 
     def titles(self, titles: Sequence[str]) -> None:
         """Put a title above each group, where its panels begin."""
@@ -59,43 +72,76 @@ class Groups:
     def bars(self, scales: Sequence[Normalize], label: str, unit: str = "") -> None:
         """Put the scale of the colours of each group to the right of it.
 
-        Its numbers have their unit; what they are stands beside it, where there is room.
+        Its numbers have their unit; what they are stands beside it, where there is room, in lines
+        no longer than it.
         """
         for part, grid, scale in zip(self.parts, self.grids, scales, strict=True):
             axes = [each for each in grid.ravel() if each in part.axes]
             colors = ScalarMappable(scale, MAP_COLORS)
-            high = len(grid) * self.side >= _LABELLED
+            inches = len(grid) * self.side
+            high = inches >= _LABELLED
+            said = fill(label, int(inches / _LETTER)) if high else ""
             shape = {"aspect": 12 * len(grid), "pad": 0.01}
-            bar = color_bar(axes, colors, label if high else "", **shape)
+            bar = color_bar(axes, colors, said, **shape)
             bar.locator = MaxNLocator(nbins=4 if high else 2)
             bar.formatter = StrMethodFormatter(f"{{x:g}}{unit}")
             bar.update_ticks()
 
+    def bar(self, scale: Normalize, label: str, over: bool = False) -> None:
+        """Put the scale of the colours of all groups below them; `over` a picture, or alone."""
+        assert self.strip is not None, "groups have a bar each"
+        axes = self.strip.add_axes(_BAR_BELOW)
+        colors = ScalarMappable(scale, colors_over() if over else MAP_COLORS)
+        color_bar([axes], colors, label, cax=axes, orientation="horizontal", ticks=[0, 0.5, 1])
+        axes.set_facecolor(GRAY)
 
-def groups_of_panels(groups: int, rows: int, columns: int, lines: int = 0) -> Groups:
+
+def groups_of_panels(
+    groups: int, rows: int, columns: int, lines: int = 0, one_scale: bool = False
+) -> Groups:
     """Return groups of square panels without axes, two side by side where they are narrow.
 
-    There is room for `lines` of text above each panel.
+    There is room for `lines` of text above each panel, and for colour bars: one for each group or,
+    of `one_scale`, one below all.
     """
     if find_given_axes(groups * rows * columns) is not None:
         raise VitscopeError("This figure is laid out as a whole: leave ax out.")
     beside = 2 if groups > 1 and columns <= MOST_BESIDE else 1
-    side = min(_WIDTH / beside - _BAR, _LARGEST * columns) / columns
+    bar, below = (0, _STRIP) if one_scale else (_BAR, 0)
+    side = min(_WIDTH / beside - bar, _LARGEST * columns) / columns
     down = ceil(groups / beside)
-    size = beside * (side * columns + _BAR), down * (rows * (side + lines * _LINE) + _TITLE)
-    figure = Figure(figsize=size)
-    parts = np.ravel(figure.subfigures(down, beside, squeeze=False)).tolist()[:groups]
+    high = rows * (side + lines * _LINE) + _TITLE
+    figure = Figure(figsize=(beside * (side * columns + bar), down * high + below))
+    heights = [high] * down + [below] * one_scale
+    grid = figure.add_gridspec(len(heights), beside, height_ratios=heights)
+    places = [divmod(group, beside) for group in range(groups)]
+    parts = [figure.add_subfigure(grid[place]) for place in places]
     grids = [part.subplots(rows, columns, squeeze=False) for part in parts]
     for axes in np.ravel(grids):
         axes.set(xticks=[], yticks=[])
         axes.spines[:].set_visible(False)
-    return Groups(figure, parts, grids, side)
+    strip = figure.add_subfigure(grid[-1, :]) if one_scale else None
+    return Groups(figure, parts, grids, side, strip)
+
+
+def colors_over() -> Colormap:
+    """Return the colours of a map over a picture: the higher a value, the more it covers."""
+    shades = matplotlib.colormaps[MAP_COLORS](np.linspace(0, 1, 256))
+    shades[:, 3] = np.linspace(0, MOST_OPAQUE, len(shades))
+    return ListedColormap(shades)
+
+
+def _in_grey(pixels: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
+    """Return a picture without its colours, which those of a map would mix with."""
+    return as_pixels(as_picture(pixels).convert("L"))
 
 
 def draw_picture(axes: Axes, pixels: npt.NDArray[np.uint8]) -> None:
     """Draw a picture, in colour or grey."""
     grey = pixels.shape[2] == 1
-    axes.imshow(pixels[..., 0] if grey else pixels, cmap="gray" if grey else None)
+    # Grey goes from black to white, whatever a picture has of it.
+    how: dict[str, Any] = {"cmap": "gray", "vmin": 0, "vmax": 255} if grey else {}
+    axes.imshow(pixels[..., 0] if grey else pixels, **how)
 
 
 def name_picture(axes: Axes, row: pd.Series, side: float) -> None:
@@ -122,7 +168,8 @@ def draw_product(
 ) -> None:
     """Draw a picture that is as bright as a map of values from 0 to 1 is there."""
     height, width = pixels.shape[:2]
-    bright = smooth(np.reshape(values, grid), (width, height))[..., None]
+    plane = Image.fromarray(np.reshape(values, grid).astype(np.float32))
+    bright = np.asarray(plane.resize((width, height), Image.Resampling.NEAREST))[..., None]
     draw_picture(axes, (bright * pixels).astype(np.uint8))
 
 
@@ -134,15 +181,14 @@ def draw_map(
     size: tuple[int, int],
     over: npt.NDArray[np.uint8] | None = None,
 ) -> AxesImage:
-    """Draw a map as large as its picture, of `size` pixels, or over that picture."""
+    """Draw a map as large as its picture, of `size` pixels, or over that picture in grey."""
     height, width = size
     if over is not None:
-        draw_picture(axes, over)
+        draw_picture(axes, _in_grey(over))
     return axes.imshow(
         np.reshape(values, grid),
-        cmap=MAP_COLORS,
+        cmap=MAP_COLORS if over is None else colors_over(),
         norm=scale,
         extent=(-0.5, width - 0.5, height - 0.5, -0.5),
-        interpolation="bilinear",
-        alpha=None if over is None else OVERLAY_ALPHA,
+        interpolation="nearest",
     )

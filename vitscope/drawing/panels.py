@@ -132,7 +132,7 @@ class Panels:
         for axes, member in zip(self.axes, members, strict=True):
             if self.titled:
                 axes.set_title(member.label)
-            rows, look = rows_of(table, member.model, order), look_of(member.family)
+            rows, look = rows_of(table, member.model, order), look_of(member)
             theirs = (published or {}).get(member.model)
             yield Panel(axes, look, self.legend, rows, theirs)
 

@@ -11,7 +11,7 @@ from matplotlib.patches import Patch, Rectangle
 
 from vitscope.claims.chance import Verdict
 from vitscope.claims.report import distinct
-from vitscope.drawing.legends import Legend
+from vitscope.drawing.legends import Legend, moment
 from vitscope.drawing.looks import GRAY, VERDICT_COLORS
 
 _MEANINGS: dict[Verdict, str] = {
@@ -74,7 +74,7 @@ def _add_legend(figure: Figure, shown: Collection[Any], published: bool) -> floa
 
 
 def _statement(row: Mapping[Hashable, Any]) -> str:
-    at = "" if pd.isna(row["snapshot"]) else f" ({row['snapshot']})"
+    at = "" if pd.isna(row["snapshot"]) else f" ({moment(row['snapshot'])})"
     return f"{row['statement']}{at}"
 
 

@@ -23,12 +23,30 @@ def labels(study: Study) -> dict[str, str]:
 
 
 def members(study: Study, figure: str) -> list[Values]:
-    """Return the models of a figure: their names, labels, families and epochs of training."""
-    entries = {name: study.models[name] for name in study.figures[figure].models}
-    return [
-        {"model": name, "label": entry.label, "family": entry.family, "epoch": entry.epoch}
-        for name, entry in entries.items()
-    ]
+    """Return the models of a figure, as it is drawn of them."""
+    return [member(study, name) for name in study.figures[figure].models]
+
+
+# Families that say nothing of how a network is built.
+_ANY = ("python", "timm")
+
+
+def member(study: Study, name: str) -> Values:
+    """Return what figures take of a model: name, label, family, epoch, and which of its family.
+
+    An AlterNet without attention is the ResNet that it was built from.
+    """
+    entry = study.models[name]
+    built = [each.arch for each in study.models.values() if each.family == entry.family]
+    distinct = [arch for place, arch in enumerate(built) if arch not in built[:place]]
+    convolutions = entry.family == "alternet" and not any(entry.arch.get("attention", (1,)))
+    return {
+        "model": name,
+        "label": entry.label,
+        "family": "preresnet" if convolutions else entry.family,
+        "epoch": entry.epoch,
+        "nth": distinct.index(entry.arch) if entry.family in _ANY else 0,
+    }
 
 
 def data(study: Study, name: str) -> str:

@@ -11,7 +11,7 @@ from math import ceil
 from typing import TYPE_CHECKING, Any, Literal
 
 from vitscope.errors import VitscopeError, unknown
-from vitscope.settings.section import schema_of
+from vitscope.settings.section import optional, schema_of
 from vitscope.settings.snapshots import END
 
 if TYPE_CHECKING:
@@ -40,6 +40,17 @@ Given = dict[str, Any]
 Section = tuple[str, type]
 # The columns of published points that are drawn by depth.
 BY_DEPTH = frozenset({"index", "normalized_depth", "kind", "subsampling"})
+
+
+@dataclass(frozen=True)
+class ByDepth:
+    """How a value by depth is drawn."""
+
+    together: bool | None = optional(
+        "For `feature_variance`, `spatial_share`, `token_similarity`, `mean_token` and measures of "
+        "your own: whether all models share one panel, as for several trainings of one network; if "
+        "left out, each has its own."
+    )
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ import yaml
 from vitscope.claims.published import Published, read_published_of
 from vitscope.drawing.figure import Member, literal
 from vitscope.errors import VitscopeError, nearest
+from vitscope.jobs import describing
 from vitscope.jobs.tables import find_table
 from vitscope.measures import registry
 from vitscope.package_data import PUBLISHED_POINTS
@@ -36,7 +37,7 @@ class Made(Tables):
         self.study = study
         self._folder = folder
         self.members = [
-            Member(name, literal(model.label), model.family, model.epoch)
+            Member(**(describing.member(study, name) | {"label": literal(model.label)}))
             for name, model in study.models.items()
             if name in study.models_of()
         ]

@@ -22,7 +22,7 @@ from tests.measures.attention.test_numbers import ALL, NOWHERE, attention, grid,
 from vitscope.data.split import Split
 from vitscope.measures.attention.compute_attention_rollout import measure
 from vitscope.measures.attention.measure_attention_rollout import TABLE
-from vitscope.measures.attention.rolling import Rollout
+from vitscope.measures.attention.rolling import Rollout, without_lowest
 
 Array = npt.NDArray[np.float64]
 
@@ -85,6 +85,18 @@ def rolled_by_hand(attentions: Sequence[Seen], fuse: str) -> Array:
     row = joint[0] if attentions[0].prefix else joint.mean(0)
     shown = row[attentions[0].prefix :]
     return shown / shown.max()
+
+
+def test_the_lowest_weights_are_discarded() -> None:
+    """As vit-explain does before it adds the identity, of all queries and keys together."""
+    weights = torch.tensor([[[0.1, 0.2, 0.7], [0.5, 0.4, 0.1], [0.3, 0.3, 0.4]]])
+    kept = without_lowest(weights, 0.5)
+    # Of nine, the four lowest: two of 0.1, 0.2, and the first of 0.3.
+    expected = [[[0.0, 0.0, 0.7], [0.5, 0.4, 0.0], [0.0, 0.3, 0.4]]]
+    torch.testing.assert_close(kept, torch.tensor(expected))
+    torch.testing.assert_close(without_lowest(weights, 0.0), weights)
+    # The weights of the network are as they were.
+    assert weights.min() > 0
 
 
 CASES = ["swin_ti mean", "swin_ti max", "swin_ti min", "pit_ti mean"]
@@ -190,7 +202,7 @@ def test_the_table(images: Split, tmp_path: Path) -> None:
     model, points = mini("pit")
     given = on_model(sharpened(model), images, cut_points=points)
     chosen = {"shown": 3, "images": 10, "seed": 4}
-    table = measure(given, "mean", chosen)
+    table = measure(given, "mean", 0.0, chosen)
     TABLE.write(table, tmp_path / "table.parquet")
     back = TABLE.read(tmp_path / "table.parquet")
     rows = np.sort(np.random.default_rng(4).permutation(20)[:10])[:3]
@@ -203,4 +215,10 @@ def test_the_table(images: Split, tmp_path: Path) -> None:
         shown = np.asarray(Image.open(io.BytesIO(picture)))
         np.testing.assert_array_equal(shown.transpose(2, 0, 1), images.images([row])[0])
     assert len({tuple(rollout) for rollout in back["rollout"]}) == 3
-    assert tuple(measure(given, "max", chosen)["rollout"][0]) != tuple(table["rollout"][0])
+    assert table["fusion"].unique() == ["mean"]
+    one = {**chosen, "shown": 1}
+    largest, fewer = measure(given, "max", 0.0, one), measure(given, "mean", 0.9, one)
+    for other in (largest, fewer):
+        assert tuple(other["rollout"][0]) != tuple(table["rollout"][0])
+    # A table says what was left out of it.
+    assert fewer["fusion"].unique() == ["mean, lowest 90 % discarded"]

@@ -34,6 +34,7 @@ def table() -> pd.DataFrame:
             for head, of_head in [*enumerate(values), (None, values.mean(0))]:
                 row: dict[str, Any] = {"model": model, "attention": number, "head": head}
                 row |= {"depth": (2 * number + 1) / 24, "distance_uniform": 20.0 + number % 2}
+                row["keys"] = 65 if number < 6 else 17
                 for name, value in zip(VALUES, of_head, strict=True):
                     row |= {name: value, f"{name}_low": 0.9 * value, f"{name}_high": 1.2 * value}
                 rows.append(row)
@@ -61,6 +62,9 @@ def test_heads_and_their_mean(kind: str, table: pd.DataFrame, drawn_from: Any) -
         assert tuple(limits) == (means[f"{column}_low"].min(), means[f"{column}_high"].max())
         if kind == "attention_distance":
             np.testing.assert_array_equal(uniform[0].get_ydata(), means["distance_uniform"])
+        elif kind == "attention_entropy":
+            # The ceiling that the caption speaks of.
+            np.testing.assert_allclose(uniform[0].get_ydata(), np.log(means["keys"]))
         else:
             assert not uniform
         assert axes.get_ylim()[0] == 0

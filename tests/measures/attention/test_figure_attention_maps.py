@@ -10,7 +10,15 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from tests.helpers.drawing import SWIN, VIT
-from tests.helpers.overlays import SIDE, groups_of, picture, pixels_of, square_panels
+from tests.helpers.overlays import (
+    SIDE,
+    bars_of,
+    grey_of,
+    groups_of,
+    picture,
+    pixels_of,
+    square_panels,
+)
 from tests.helpers.shown import flaws
 from vitscope.measures.attention.figure import mask_of
 
@@ -54,6 +62,8 @@ def lines_of(panels: Sequence[Axes], columns: int) -> list[Sequence[Axes]]:
 def shows(axes: Axes, expected: np.ndarray) -> bool:
     """Tell whether a panel has this map, in percent, as large as the picture."""
     (image,) = axes.images
+    # Between positions nothing is known: a map of 2 x 2 has no round spots.
+    assert image.get_interpolation() == "nearest"
     np.testing.assert_allclose(image.get_array().ravel(), 100 * expected)
     return [*image.get_extent()] == [-0.5, SIDE - 0.5, SIDE - 0.5, -0.5]
 
@@ -61,7 +71,7 @@ def shows(axes: Axes, expected: np.ndarray) -> bool:
 def test_every_head_has_a_map(laid_out):
     table = maps()
     figure: Figure = laid_out("attention_heads", {"attention_maps": table}, (VIT, SWIN))
-    for (title, panels, _), member in zip(groups_of(figure), (VIT, SWIN), strict=True):
+    for (title, panels), member in zip(groups_of(figure), (VIT, SWIN), strict=True):
         assert title == f"{member.label}: {member.model}.attn (class token)"
         heads = HEADS[member.model]
         # What a model with fewer heads has no use for is gone.
@@ -85,26 +95,38 @@ def test_heads_lie_over_the_image_on_scales_of_their_own(laid_out):
     table = maps()
     drawn = {"attention_maps": table}
     figure: Figure = laid_out("attention_heads", drawn, (VIT, SWIN), over=True, own_scales=True)
-    for (_, panels, bar), member in zip(groups_of(figure), (VIT, SWIN), strict=True):
+    groups, bars = groups_of(figure), bars_of(figure)
+    for (_, panels), bar, member in zip(groups, bars, (VIT, SWIN), strict=True):
         heads = HEADS[member.model]
         for line, image in zip(lines_of(panels, 1 + heads), (2, 7), strict=True):
             assert line[0].get_title() == "toucan, 98 %"
             for head, axes in enumerate(line[1:]):
                 below, over = axes.images
-                np.testing.assert_array_equal(below.get_array(), pixels_of(image))
+                np.testing.assert_array_equal(below.get_array(), grey_of(image))
                 expected = map_of(member.model, image, head)
                 expected /= expected.max()
                 np.testing.assert_allclose(over.get_array().ravel(), expected)
                 assert over.get_clim() == (0, 1)
-                assert 0 < over.get_alpha() < 1
-        assert bar.get_ylabel() in ("Attention over its largest", "")
+                assert over.get_interpolation() == "nearest"
+        assert bar.get_ylabel() in ("Attention over its\nlargest", "")
+    assert not flaws(figure)
+
+
+def test_the_label_of_a_bar_is_whole_where_heads_have_one_row(laid_out):
+    table = maps({"vit": 6})
+    one = {"attention_maps": table[table["image"] == 2]}
+    figure = laid_out("attention_heads", one, (VIT,), own_scales=True)
+    (bar,) = bars_of(figure)
+    assert bar.get_ylabel().split() == ["Attention", "over", "its", "largest"]
+    label, panel = bar.yaxis.label.get_window_extent(), bar.get_window_extent()
+    assert label.height <= panel.height
     assert not flaws(figure)
 
 
 def test_the_query_of_all_heads_is_marked(laid_out):
     table = maps(of="query")
     figure: Figure = laid_out("attention_heads", {"attention_maps": table}, (VIT,))
-    ((title, panels, _),) = groups_of(figure)
+    ((title, panels),) = groups_of(figure)
     assert title == "ViT-Ti: vit.attn (query)"
     for line in lines_of(panels, 4):
         (cross,) = line[0].lines
@@ -117,7 +139,7 @@ def test_many_heads_stand_in_lines(laid_out):
     heads = 12
     table = maps({"vit": heads})
     figure: Figure = laid_out("attention_heads", {"attention_maps": table}, (VIT,))
-    ((_, panels, _),) = groups_of(figure)
+    ((_, panels),) = groups_of(figure)
     drawn = [axes for axes in panels if axes.get_title().startswith("head")]
     assert [axes.get_title() for axes in drawn] == [f"head {head}" for head in range(heads)] * 2
     expected = [(image, head) for image in (2, 7) for head in range(heads)]
@@ -132,7 +154,7 @@ def test_many_heads_stand_in_lines(laid_out):
 def test_what_queries_look_at(laid_out):
     table = maps()
     figure: Figure = laid_out("attention_query", {"attention_maps": table}, (VIT, SWIN))
-    for (title, panels, _), member in zip(groups_of(figure), (VIT, SWIN), strict=True):
+    for (title, panels), member in zip(groups_of(figure), (VIT, SWIN), strict=True):
         assert title == f"{member.label}: {member.model}.attn, head 1"
         assert len(panels) == 2 * 4
         for line, image in zip(lines_of(panels, 4), (2, 7), strict=True):
@@ -176,7 +198,7 @@ def test_a_line_is_around_what_holds_the_mass(laid_out):
     square[0] = 0.2
     table["weights"] = [square] * len(table)
     figure = laid_out("attention_heads", {"attention_maps": table}, (VIT,))
-    ((_, panels, _),) = groups_of(figure)
+    ((_, panels),) = groups_of(figure)
     line = panels[1].collections[0]
     vertices = np.concatenate([path.vertices for path in line.get_paths()])
     # Of 3 x 4 positions over 8 x 8 pixels: the middle row, the second and the third column.

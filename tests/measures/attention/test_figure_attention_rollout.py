@@ -8,8 +8,9 @@ from matplotlib.figure import Figure
 from torch.nn.functional import interpolate
 
 from tests.helpers.drawing import SWIN, VIT
-from tests.helpers.overlays import groups_of, picture, pixels_of
+from tests.helpers.overlays import bars_of, grey_of, groups_of, picture, pixels_of
 from tests.helpers.shown import flaws
+from vitscope.measures.attention.figure import clipped
 
 
 @pytest.fixture
@@ -39,31 +40,33 @@ def table() -> pd.DataFrame:
 
 def test_images_rollouts_and_both(table, laid_out):
     figure: Figure = laid_out("attention_rollout", {"attention_rollout": table}, (VIT, SWIN))
-    for (title, panels, _), member in zip(groups_of(figure), (VIT, SWIN), strict=True):
+    for (title, panels), member in zip(groups_of(figure), (VIT, SWIN), strict=True):
         rows = table[table["model"] == member.model].sort_values("image")
-        assert title == f"{member.label} ({rows['of'].iloc[0]})"
+        assert title == f"{member.label} ({rows['of'].iloc[0]}; heads: mean)"
         assert len(panels) == 2 * 3
         for line, row in zip(zip(*[iter(panels)] * 3, strict=True), rows.itertuples(), strict=True):
             left, middle, right = line
             (image,) = left.images
             np.testing.assert_array_equal(image.get_array(), pixels_of(row.image))
-            values = np.reshape(row.rollout, (row.height, row.width))
+            values = np.minimum(row.rollout / np.quantile(row.rollout, 0.98), 1)
+            values = np.reshape(values, (row.height, row.width))
             (alone,) = middle.images
             below, over = right.images
-            np.testing.assert_array_equal(below.get_array(), image.get_array())
+            np.testing.assert_array_equal(below.get_array(), grey_of(row.image))
             for map_ in (alone, over):
-                np.testing.assert_array_equal(map_.get_array(), values)
+                np.testing.assert_allclose(map_.get_array(), values)
                 assert map_.get_clim() == (0, 1)
                 # As large as the picture, whose pixels are around whole numbers.
                 assert [*map_.get_extent()] == [*image.get_extent()] == [-0.5, 7.5, 7.5, -0.5]
-            assert 0 < over.get_alpha() < 1
+                assert map_.get_interpolation() == "nearest"
 
 
 def test_what_an_image_is_taken_for_stands_above_it(table, laid_out):
     figure: Figure = laid_out("attention_rollout", {"attention_rollout": table}, (VIT, SWIN))
-    (_, vit, _), (_, swin, _) = groups_of(figure)
-    assert [axes.get_title() for axes in vit] == [r"\$1 toucan, 98 %", "", ""] * 2
-    assert not any(axes.get_title() for axes in swin)
+    (_, vit), (_, swin) = groups_of(figure)
+    named, heads = r"\$1 toucan, 98 %", ["rollout", "over it"]
+    assert [axes.get_title() for axes in vit] == [named, *heads, named, "", ""]
+    assert [axes.get_title() for axes in swin] == ["", *heads, "", "", ""]
     long = table.assign(class_name="Appenzeller mountain dog of the Alps", confidence=1.0)
     figure = laid_out("attention_rollout", {"attention_rollout": long}, (VIT, SWIN))
     title = groups_of(figure)[0][1][0].get_title()
@@ -75,23 +78,51 @@ def test_what_an_image_is_taken_for_stands_above_it(table, laid_out):
 def test_the_image_times_the_rollout(table, laid_out):
     """As torch enlarges the map, and NumPy multiplies it."""
     tables = {"attention_rollout": table}
-    figure: Figure = laid_out("attention_rollout", tables, (VIT, SWIN), product=True)
-    for (_, panels, _), member in zip(groups_of(figure), (VIT, SWIN), strict=True):
+    figure: Figure = laid_out("attention_rollout", tables, (VIT, SWIN), product=True, clip=0.0)
+    for (_, panels), member in zip(groups_of(figure), (VIT, SWIN), strict=True):
         rows = table[table["model"] == member.model].sort_values("image")
         for axes, row in zip(panels[2::3], rows.itertuples(), strict=True):
             pixels = pixels_of(row.image)
             values = np.reshape(row.rollout, (row.height, row.width))
             plane = torch.from_numpy(values)[None, None]
-            large = interpolate(plane, pixels.shape[:2], mode="bilinear")[0, 0].numpy()
+            large = interpolate(plane, pixels.shape[:2], mode="nearest-exact")[0, 0].numpy()
             (drawn,) = axes.images
             found = drawn.get_array().astype(int)
             assert abs(found - (large[..., None] * pixels)).max() < 1
 
 
+@pytest.mark.parametrize("clip", [0.02, 0.1])
+def test_one_bright_token_leaves_the_others_visible(clip):
+    """As of a large network, where one of 196 positions has 50 times what the others have."""
+    rollout = np.r_[1.0, np.linspace(0.005, 0.02, 195)]
+    shown = clipped(rollout, clip)
+    assert shown[0] == 1
+    assert (shown == 1).mean() == pytest.approx(clip, abs=1 / 196)
+    assert np.median(shown) > 0.5
+    np.testing.assert_array_equal(clipped(rollout, 0.0), rollout)
+
+
+def test_maps_that_are_nearly_all_zero_go_up_to_their_largest():
+    assert clipped([0.0] * 99 + [0.5], 0.02).tolist() == [0.0] * 99 + [1.0]
+    assert clipped([0.0] * 4, 0.02).tolist() == [0.0] * 4
+
+
+@pytest.mark.parametrize(("clip", "said"), [(0.02, "2 % of its positions exceed"), (0, "largest")])
+def test_the_bar_says_where_colours_end(table, laid_out, clip, said):
+    one = table[(table["model"] == "vit") & (table["image"] == 2)]
+    discarded = one.assign(fusion="mean, lowest 90 % discarded")
+    figure = laid_out("attention_rollout", {"attention_rollout": discarded}, (VIT,), clip=clip)
+    ((title, _),) = groups_of(figure)
+    assert title == "ViT-Ti (class token; heads: mean, lowest 90 % discarded)"
+    (bar,) = bars_of(figure)
+    assert said in bar.get_xlabel()
+    assert not flaws(figure)
+
+
 def test_a_model_of_fewer_images_leaves_panels_empty(table, laid_out):
     one = table[(table["model"] == "vit") | (table["image"] == 2)]
     figure = laid_out("attention_rollout", {"attention_rollout": one}, (VIT, SWIN))
-    _, panels, _ = groups_of(figure)[1]
+    _, panels = groups_of(figure)[1]
     assert [len(axes.images) for axes in panels] == [1, 1, 2, 0, 0, 0]
     assert not flaws(figure)
 

@@ -5,8 +5,9 @@ import pandas as pd
 import pytest
 
 from tests.helpers.drawing import RESNET, VIT
-from tests.helpers.overlays import groups_of, picture, pixels_of
+from tests.helpers.overlays import bars_of, grey_of, groups_of, picture, pixels_of
 from tests.helpers.shown import flaws
+from vitscope.drawing.looks import MOST_OPAQUE
 
 PLACES = {"grad_cam": (2, 2), "gradient_rollout": (3, 4), "rollout": (3, 4)}
 
@@ -40,7 +41,7 @@ def maps() -> pd.DataFrame:
 def test_maps_of_all_methods_lie_over_their_image(maps, laid_out):
     figure = laid_out("class_maps", {"class_maps": maps}, (VIT, RESNET))
     named = {"vit": ["Grad-CAM", "gradient rollout", "rollout"], "resnet": ["Grad-CAM"]}
-    for (title, panels, _), member in zip(groups_of(figure), (VIT, RESNET), strict=True):
+    for (title, panels), member in zip(groups_of(figure), (VIT, RESNET), strict=True):
         assert title == f"{member.label} (Grad-CAM of layer4.1)"
         methods = [*PLACES][: len(named[member.model])]
         rows = maps[maps["model"] == member.model].set_index(["image", "method"])
@@ -54,15 +55,25 @@ def test_maps_of_all_methods_lie_over_their_image(maps, laid_out):
             assert [axes.get_title() for axes in line[1:]] == names
             for axes, method in zip(line[1:], methods, strict=True):
                 below, over = axes.images
-                np.testing.assert_array_equal(below.get_array(), alone.get_array())
+                np.testing.assert_array_equal(below.get_array(), grey_of(image))
                 values = np.reshape(rows.loc[(image, method), "values"], PLACES[method])
                 np.testing.assert_array_equal(over.get_array(), values)
                 assert over.get_clim() == (0, 1)
-                assert 0 < over.get_alpha() < 1
+                assert over.get_interpolation() == "nearest"
+    (bar,) = bars_of(figure)
+    assert bar.get_xlabel() == "Value of a map, over its largest value"
     assert not flaws(figure)
+
+
+def test_a_map_covers_its_picture_only_where_it_is_high(maps, laid_out):
+    """Where a map is 0, the picture is as it is; where it is 1, its colour is that of the bar."""
+    figure = laid_out("class_maps", {"class_maps": maps}, (VIT, RESNET))
+    _, over = groups_of(figure)[0][1][1].images
+    low, middle, high = over.to_rgba(np.array([0.0, 0.5, 1.0]))[:, 3]
+    assert (low, middle, high) == pytest.approx((0, MOST_OPAQUE / 2, MOST_OPAQUE), abs=0.01)
 
 
 def test_networks_without_attention_have_no_empty_columns(maps, laid_out):
     figure = laid_out("class_maps", {"class_maps": maps[maps["model"] == "resnet"]}, (RESNET,))
-    ((_, panels, _),) = groups_of(figure)
+    ((_, panels),) = groups_of(figure)
     assert len(panels) == 4

@@ -56,7 +56,7 @@ def test_marks_and_intervals_show_the_table(drawn_from, kind, order):
     indexed = TABLE.set_index(["model", "metric"])
     for axes, metric in zip(figure.axes, METRICS, strict=True):
         for place, (mark, model) in enumerate(zip(marks(axes, "filled"), order, strict=True)):
-            row, look = indexed.loc[(model, metric)], look_of(model)
+            row, look = indexed.loc[(model, metric)], look_of(Member(model, model, model))
             assert mark.get_xydata().tolist() == [placed(kind, place, row["value"])]
             assert (mark.get_color(), mark.get_marker()) == (look.color, look.marker)
             (segment,) = axes.collections[place].get_segments()

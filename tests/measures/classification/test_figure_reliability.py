@@ -86,5 +86,7 @@ def test_scores_are_written_out(drawn):
     scores = TABLES["classification"].set_index("model")
     for axes, member in zip(drawn()[0], MEMBERS, strict=True):
         accuracy, ece, signed = 100 * scores.loc[member.model, ["accuracy", "ece", "signed_ece"]]
-        expected = f"accuracy {accuracy:.1f} %, ECE {ece:.1f} % ({signed:+.1f} %)"
-        assert axes.texts[0].get_text() == expected.replace("-", "\N{MINUS SIGN}")
+        # One is made to be less confident than right, the other more.
+        sure = "underconfident" if member is RESNET else "overconfident"
+        expected = f"accuracy {accuracy:.1f} %, ECE {ece:.1f} %\n{sure} by {abs(signed):.1f} %"
+        assert axes.texts[0].get_text() == expected

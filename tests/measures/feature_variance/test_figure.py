@@ -3,8 +3,10 @@ import pandas as pd
 import pytest
 
 from tests.helpers.drawing import RESNET, VIT
-from tests.helpers.shown import spans
+from tests.helpers.shown import legend_labels, spans
 from vitscope.claims.published import read_published
+from vitscope.drawing.figure import Member
+from vitscope.errors import VitscopeError
 from vitscope.measures.registry import kinds
 
 MEMBERS = (RESNET, VIT)
@@ -23,6 +25,44 @@ def test_panels_show_the_table_in_order(drawn_from, table, kind):
         np.testing.assert_array_equal(line.get_xydata(), rows[["depth", "variance"]])
         low, high = axes.collections[0].get_datalim(axes.transData).intervaly
         assert (low, high) == (rows["ci_low"].min(), rows["ci_high"].max())
+
+
+def test_models_together_share_a_panel_and_its_scale(drawn_from, table):
+    """Trainings of one network, whose spread is what is asked for."""
+    seeds = [Member(f"vit_{seed}", f"ViT, seed {seed}", "vit") for seed in range(3)]
+    rows = table[table["model"] == "vit"]
+    trained = pd.concat([rows.assign(model=each.model) for each in seeds])
+    figure = drawn_from("feature_variance", {"feature_variance": trained}, seeds, together=True)
+    (axes,) = figure.axes
+    assert len({(line.get_color(), line.get_linestyle()) for line in axes.lines}) == 3
+    assert {"ViT, seed 0", "ViT, seed 2", "95 % interval", "MSA"} <= {*legend_labels(figure)}
+    assert len(spans(axes)) == (rows["kind"] == "msa").sum()
+    assert axes.get_ylim()[0] == 0
+
+
+def test_bands_that_differ_are_left_out(drawn_from, table):
+    figure = drawn_from("feature_variance", {"feature_variance": table}, MEMBERS, together=True)
+    (axes,) = figure.axes
+    assert len(axes.lines) == 2
+    assert not spans(axes)
+
+
+def test_published_curves_are_refused_where_models_are_together(drawn_from, table, points_file):
+    theirs = read_published(points_file, kinds()["feature_variance"].published, SERIES)
+    with pytest.raises(VitscopeError, match="leave `published` out of the figure, or `together`"):
+        drawn_from("feature_variance", {"feature_variance": table}, MEMBERS, theirs, together=True)
+
+
+def test_a_figure_that_begins_at_zero_can_be_made_logarithmic(drawn_from, table):
+    figure = drawn_from("feature_variance", {"feature_variance": table}, MEMBERS)
+    for axes in figure.axes:
+        assert axes.get_ylim()[0] == 0
+        axes.set_yscale("log")
+        figure.draw_without_rendering()
+        low, high = axes.get_ylim()
+        lowest, highest = axes.dataLim.intervaly
+        assert lowest / 10 < low < lowest
+        assert highest < high < 10 * highest
 
 
 def test_bands_lie_where_the_paper_has_them(drawn_from, table, points_file):

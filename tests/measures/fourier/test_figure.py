@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from matplotlib.colors import to_hex, to_rgb
+from scipy.stats import binomtest
 
 from tests.helpers.drawing import RESNET, SWIN, VIT
 from tests.helpers.shown import legend_labels, spans
@@ -112,10 +113,12 @@ def test_the_curves_of_all_cut_points_in_the_colours_of_their_depth(drawn, fouri
     for axes, model in zip(shown, ["resnet", "vit"], strict=True):
         rows = rows_of(fourier, model)
         check_curves(axes, rows, depths(rows))
-    assert len({axes.get_ylim() for axes in shown}) == 1
-    low, high = shown[0].get_ylim()
-    assert low < rows_of(fourier, "resnet")[VALUE].min()
-    assert high > 0
+    # Each fills its panel: on one scale, the curves of one lie in a corner.
+    for axes, model in zip(shown, ["resnet", "vit"], strict=True):
+        low, high = axes.get_ylim()
+        values = rows_of(fourier, model)[VALUE]
+        assert low < values.min() < low + 0.1 * (high - low)
+        assert high > 0
 
 
 def test_colours_of_depth_can_be_told_apart_on_white():
@@ -133,7 +136,9 @@ def test_published_curves_have_panels_of_their_own(drawn, fourier, points_of):
     shown = panels(drawn(CURVES, published=theirs))
     titles = ["ResNet-50", "ViT-Ti", "Published: ResNet", "Published: ViT"]
     assert [axes.get_title() for axes in shown] == titles
-    assert len({axes.get_ylim() for axes in shown}) == 1
+    limits = [axes.get_ylim() for axes in shown]
+    assert limits[:2] == limits[2:]
+    assert limits[0] != limits[1]
     for axes, model, last in zip(shown[2:], series, [16, 24], strict=True):
         check_curves(axes, theirs[model].points, {i: i / last for i in range(last + 1)})
 
@@ -224,10 +229,11 @@ def test_panels_show_the_shares_of_the_table(drawn_from, spectrum):
 
 
 def test_models_that_average_are_beside_each_other(fourier, table, drawn_from):
-    models, rows = ["resnet", "vit"], {"accuracy": [0.2, 0.9, None], "images": [3, 7, 0]}
+    models, rows = ["resnet", "vit"], {"accuracy": [0.0, 0.2, 0.9, None], "images": [4, 30, 70, 0]}
     variance = table.assign(variance=table["depth"] + 1, ci_low=0.5, ci_high=2.5)
     reliability = pd.concat(
-        pd.DataFrame({"model": model, "confidence": [0.3, 0.8, None], **rows}) for model in models
+        pd.DataFrame({"model": model, "confidence": [0.1, 0.3, 0.8, None], **rows})
+        for model in models
     )
     tables = {"fourier": fourier, "feature_variance": variance, "reliability": reliability}
     figure = drawn_from("averaging", tables, (RESNET, VIT))
@@ -239,5 +245,14 @@ def test_models_that_average_are_beside_each_other(fourier, table, drawn_from):
         np.testing.assert_array_equal(lines[0], points[["depth", "variance"]])
         shown = lines[1][~np.isnan(lines[1][:, 1])]
         np.testing.assert_array_equal(shown, ends(fourier, model)[["depth", VALUE]])
+        # Four images say nothing.
         np.testing.assert_array_equal(lines[2], [[0.3, 0.2], [0.8, 0.9]])
+        shade = figure.axes[2].collections[number].get_paths()[0].vertices
+        wilson = [
+            binomtest(*counts).proportion_ci(method="wilson") for counts in ((6, 30), (63, 70))
+        ]
+        ends_drawn = sorted({round(up, 9) for _, up in shade})
+        assert ends_drawn == sorted(
+            round(end, 9) for each in wilson for end in (each.low, each.high)
+        )
     assert {RESNET.label, VIT.label, "calibrated"} <= {*legend_labels(figure)}

@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 
 from tests.helpers.drawing import RESNET, VIT
+from vitscope.drawing.legends import moment
 
 MEMBERS = (RESNET, VIT)
 BLOCKS = pd.DataFrame(
@@ -65,7 +66,7 @@ def test_curves_are_the_means_of_blocks_in_their_bands(drawn_from, snapshots) ->
             np.testing.assert_allclose(curve[:, 0], [0, 0.25, 0.75])
             np.testing.assert_allclose(curve[:, 1], expected[name])
         if row == 0:
-            several = f"{member.label}, {snapshot}"
+            several = f"{member.label}, {moment(snapshot)}"
             assert axes.get_title() == (several if len(snapshots) > 1 else member.label)
 
 

@@ -40,7 +40,7 @@ def test_each_map_is_scaled_to_its_largest(drawn):
         np.testing.assert_allclose(image.get_array(), logs / logs.max())
         assert image.get_clim() == (0, 1)
         where = "stem" if row["index"] == 0 else f"depth {row['depth']:.2f}"
-        assert axes.get_title() == f"{where}\n50 %: 14.1 %"
+        assert axes.get_title() == f"{where}\nhalf in 14.1 %"
 
 
 def test_squares_are_around_the_central_pixel(drawn):

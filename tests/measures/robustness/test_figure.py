@@ -1,6 +1,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.colors import to_hex
 from scipy.stats import binomtest
 
 from vitscope.claims.published import read_published
@@ -108,3 +109,10 @@ def test_models_stand_at_their_accuracy_and_robustness(drawn_from, same_models):
     np.testing.assert_allclose(across[:, 0], [100 * wilson.low, 100 * wilson.high])
     ends = 100 * (1 - tables[0].iloc[-1][["ci_high", "ci_low"]].astype(float))
     np.testing.assert_allclose(upwards[:, 1], ends)
+    assert [axes.get_title() for axes in figure.axes] == ["measured", "published"]
+    # Intervals lie behind all points, and have none of their colours.
+    front = min(line.get_zorder() for line in figure.axes[0].lines)
+    colors = {line.get_color() for line in figure.axes[0].lines}
+    for interval in figure.axes[0].collections:
+        assert interval.get_zorder() < front
+        assert to_hex(interval.get_color()[0]) not in colors

@@ -45,6 +45,13 @@ def test_a_network_without_outliers_has_a_scale(norms, drawn_from):
 
 
 def test_where_outliers_lie(norms, drawn_from):
+    # A hundredth as many, which one scale for both would draw black.
+    few = norms["model"] == "resnet"
+    norms.loc[few, "outliers"] /= 100
+    norms["positions"] = [
+        [value / 100 for value in each] if rare else each
+        for each, rare in zip(norms["positions"], few, strict=True)
+    ]
     figure = drawn_from("token_outliers", {"token_norms": norms}, BOTH)
     for axes, member in zip(figure.axes, BOTH, strict=False):
         rows = norms[norms["model"] == member.model]
@@ -52,6 +59,20 @@ def test_where_outliers_lie(norms, drawn_from):
         (image,) = axes.images
         shape = (most["height"], most["width"])
         np.testing.assert_array_equal(image.get_array(), np.reshape(most["positions"], shape))
-        assert axes.get_title() == f"{member.label}\n{most['name']}: 5.0 % of tokens"
-    # One scale for all.
-    assert len({axes.images[0].get_clim() for axes in figure.axes[:2]}) == 1
+        share = "0.05" if member is RESNET else "5"
+        assert axes.get_title() == f"{member.label}\n{most['name']}: {share} % of tokens"
+        assert image.get_clim() == (0, max(most["positions"]))
+
+
+def test_a_network_without_outliers_is_no_black_map(norms, drawn_from):
+    none = norms["model"] == "resnet"
+    norms.loc[none, "outliers"] = 0.0
+    figure = drawn_from("token_outliers", {"token_norms": norms}, BOTH)
+    resnet = next(axes for axes in figure.axes if axes.get_title().startswith("ResNet-50"))
+    assert resnet.get_title() == "ResNet-50\nno outliers"
+    assert not resnet.images
+
+
+def test_the_axis_of_outliers_says_what_is_counted(norms, drawn_from):
+    figure = drawn_from("token_norms", {"token_norms": norms}, (VIT,))
+    assert figure.axes[1].get_ylabel() == "Tokens of norm > 3 × median"

@@ -56,6 +56,17 @@ def plot_distance(
     )
 
 
+def plot_entropy(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
+    """Draw the entropy of each head, and the largest there can be: attention to all keys alike."""
+    return by_head.plot(
+        table.assign(largest=np.log(table["keys"])),
+        members,
+        value="entropy",
+        label="Entropy (nats)",
+        reference="largest",
+    )
+
+
 @dataclass(frozen=True)
 class Manner:
     """How maps are drawn: over the image or alone; on a scale of their own, or one of the model.
@@ -198,32 +209,52 @@ def _draw_queries(queries: pd.DataFrame, line: Array, manner: Manner, side: floa
             each.plot(query["query_column"] - 0.5, query["query_row"] - 0.5, color=color, **CROSS)
 
 
-# One scale for all: each rollout is over its largest value.
+# One scale for all: each rollout is over its largest value, or a lower one.
 _SCALE = Normalize(0, 1)
+# The share of positions, the highest ones, that are as bright as can be.
+_CLIP = 0.02
+
+
+def clipped(rollout: npt.ArrayLike, clip: float) -> Array:
+    """Return a rollout over the value that a share of its positions is above, and there 1."""
+    values = np.asarray(rollout, np.float64)
+    top = float(np.quantile(values, 1 - clip)) or values.max() or 1.0
+    return np.minimum(values / top, 1)
 
 
 def plot_attention_rollout(
-    table: pd.DataFrame, members: Sequence[Member], *, product: bool = False
+    table: pd.DataFrame, members: Sequence[Member], *, product: bool = False, clip: float = _CLIP
 ) -> Figure:
     """Draw for each model a row for each image: image, rollout, and both, or their product."""
     shown = [rows_of(table, each.model, ["image"]) for each in members]
     rows = max(map(len, shown))
     text = int(table["class_name"].notna().any())
-    groups = groups_of_panels(len(members), rows, 3, text)
+    groups = groups_of_panels(len(members), rows, 3, text, one_scale=True)
     for images, grid in zip(shown, groups.grids, strict=True):
         for (_, image), (left, middle, right) in zip(images.iterrows(), grid, strict=False):
             pixels = read_picture(image["picture"])
             place = (image["height"], image["width"])
             draw_picture(left, pixels)
             name_picture(left, image, groups.side)
-            draw_map(middle, image["rollout"], place, _SCALE, pixels.shape[:2])
+            values = clipped(image["rollout"], clip)
+            draw_map(middle, values, place, _SCALE, pixels.shape[:2])
             if product:
-                draw_product(right, image["rollout"], place, pixels)
+                draw_product(right, values, place, pixels)
             else:
-                draw_map(right, image["rollout"], place, _SCALE, pixels.shape[:2], pixels)
-    titles = [
-        f"{member.label} ({of['of'].iloc[0]})" for member, of in zip(members, shown, strict=True)
-    ]
-    groups.titles(titles)
-    groups.bars([_SCALE] * len(members), "Rollout")
+                draw_map(right, values, place, _SCALE, pixels.shape[:2], pixels)
+        for axes, head in zip(
+            grid[0, 1:], ("rollout", "image × rollout" if product else "over it"), strict=True
+        ):
+            axes.set_title(head, fontsize="small", pad=2)
+    firsts = [images.iloc[0] for images in shown]
+    groups.titles(
+        [
+            f"{member.label} ({first['of']}; heads: {first['fusion']})"
+            for member, first in zip(members, firsts, strict=True)
+        ]
+    )
+    top = (
+        f"the value that {100 * clip:g} % of its positions exceed" if clip else "its largest value"
+    )
+    groups.bar(_SCALE, f"Rollout, over {top}")
     return groups.figure

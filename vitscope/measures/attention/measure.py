@@ -37,16 +37,16 @@ MEASURE = Measure(
             published=frozenset({"block", "attention_distance_px"}),
             options=Options,
         ),
-        "attention_entropy": FigureKind(
-            "entropy",
-            drawn_by="by_head",
-            values={"value": "entropy", "label": "Entropy (nats)"},
-        ),
+        "attention_entropy": FigureKind("entropy"),
         "attention_nmi": FigureKind(
             "nmi",
             published=frozenset({"block", "attention_nmi"}),
             drawn_by="by_head",
-            values={"value": "nmi", "label": "Mutual information", "column": "attention_nmi"},
+            values={
+                "value": "nmi",
+                "label": "Normalized mutual\ninformation",
+                "column": "attention_nmi",
+            },
         ),
     },
     arguments=selection,

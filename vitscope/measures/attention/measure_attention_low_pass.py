@@ -79,7 +79,7 @@ MEASURE = Measure(
             drawn_by="by_head",
             values={
                 "value": "let_through",
-                "label": "High frequencies passed",
+                "label": "High frequencies,\noutput over values",
                 "reference": "bound",
                 "named": "bound, mean of heads",
             },

@@ -11,6 +11,14 @@ from vitscope.measures.tokens import Tokens, over_heads, pooling, tokens_of, who
 from vitscope.networks.attention.reading import Attention, Weights, attending
 
 
+def without_lowest(weights: Tensor, share: float) -> Tensor:
+    """Return weights whose lowest share is zero."""
+    kept = weights.flatten().clone()
+    order = kept.argsort(stable=True)
+    kept[order[: int(share * len(order))]] = 0
+    return kept.view_as(weights)
+
+
 class Rollout:
     """What the tokens of the stream are of those that the first attention is of, in a pass.
 
@@ -42,14 +50,15 @@ class Rollout:
         # What is there without any attention.
         self._own = self._joint.clone() if self.of_relevance else None
 
-    def run(self, network: nn.Module, image: Tensor, heads: str) -> Any:
+    def run(self, network: nn.Module, image: Tensor, heads: str, discard: float = 0.0) -> Any:
         """Go through all attention of one image, as the network takes it; return what it returns.
 
-        `heads` says how they are put together.
+        `heads` says how they are put together, and `discard` which share of the weights of each
+        attention, the lowest ones, is then left out.
         """
 
         def read(position: int, weights: Weights) -> None:
-            self.add(position, over_heads(weights, heads)[0])
+            self.add(position, without_lowest(over_heads(weights, heads)[0], discard))
 
         self.begin()
         with attending(network, self._attentions, read), torch.inference_mode():

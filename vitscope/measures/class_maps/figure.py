@@ -30,7 +30,7 @@ def plot(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
     shown = [rows_of(table, each.model, ["image"]) for each in members]
     rows = max(of_model["image"].nunique() for of_model in shown)
     methods = [method for method in METHODS if method in set(table["method"])]
-    groups = groups_of_panels(len(members), rows, 1 + len(methods), 2)
+    groups = groups_of_panels(len(members), rows, 1 + len(methods), 2, one_scale=True)
     for of_model, grid in zip(shown, groups.grids, strict=True):
         unused = {*grid.ravel()}
         for (_, maps), line in zip(of_model.groupby("image"), grid, strict=False):
@@ -43,7 +43,7 @@ def plot(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
     groups.titles(
         [f"{member.label} (Grad-CAM of {at})" for member, at in zip(members, points, strict=True)]
     )
-    groups.bars([_SCALE] * len(members), "Map over its largest")
+    groups.bar(_SCALE, "Value of a map, over its largest value", over=True)
     return groups.figure
 
 

@@ -13,7 +13,13 @@ from matplotlib.patches import Patch
 from vitscope.claims.published import Published
 from vitscope.drawing.axes import axes_of_published, axis_above, draw_interval_of
 from vitscope.drawing.figure import Member, rows_of
-from vitscope.drawing.legends import INTERVAL, Legend, another_model, percent, published_label
+from vitscope.drawing.legends import (
+    INTERVAL,
+    Legend,
+    another_model,
+    percent,
+    published_label,
+)
 from vitscope.drawing.looks import (
     BAR_ALPHA,
     CUE_COLORS,
@@ -76,7 +82,7 @@ def plot_fit(
     for axes, (metric, label) in zip(panels.axes, LABELS.items(), strict=True):
         back = axis_above(axes) if above else axes
         for position, member in enumerate(ordered):
-            look = look_of(member.family)
+            look = look_of(member)
             back.axhline(position, **ROW, zorder=0)
             ends = rows[member.model].loc[metric, ["ci_low", "value", "ci_high"]]
             draw_interval_of(axes, position, ends, look.line)
@@ -100,7 +106,7 @@ def _draw_points(axes: Axes, rows: pd.DataFrame, members: Sequence[Member]) -> N
     """Draw what was measured of the models, from left to right."""
     axes.plot(range(len(members)), rows["value"], **JOINED, zorder=2)
     for place, member in enumerate(members):
-        row, look = rows.iloc[place], look_of(member.family)
+        row, look = rows.iloc[place], look_of(member)
         ends: dict[str, Any] = {"color": look.color, "linewidth": INTERVAL_WIDTH}
         axes.vlines(place, row["ci_low"], row["ci_high"], **ends)
         axes.plot(place, row["value"], linestyle="", **look.line, zorder=3)
@@ -117,7 +123,7 @@ def _draw_published_points(
     }
     axes.plot([*points], [*points.values()], **JOINED, linestyle=":", zorder=2)
     for place, value in points.items():
-        look = look_of(members[int(place)].family)
+        look = look_of(members[int(place)])
         axes.plot(place, value, linestyle="", **look.hollow, zorder=2.5)
 
 
@@ -168,7 +174,7 @@ def plot_fit_by_window(
 
 
 # Points: the scores stand between the title and the diagram.
-_TITLE_PAD = 15
+_TITLE_PAD = 24
 _SCORES_PAD = 5
 
 
@@ -203,8 +209,9 @@ def _draw_histogram(panel: Panel) -> None:
 
 def _in_words(scores: pd.Series) -> str:
     accuracy, ece = (percent(scores[name], ".1f") for name in ("accuracy", "ece"))
-    signed = percent(scores["signed_ece"], "+.1f")
-    return f"accuracy {accuracy}, ECE {ece} ({signed})".replace("-", "\N{MINUS SIGN}")
+    signed = scores["signed_ece"]
+    sure = "overconfident" if signed > 0 else "underconfident"
+    return f"accuracy {accuracy}, ECE {ece}\n{sure} by {percent(abs(signed), '.1f')}"
 
 
 def _write_above(axes: Axes, text: str) -> None:
@@ -297,10 +304,10 @@ def plot_shape_texture(
     for height, member in enumerate(members):
         whole, classes = _split_rows(table, member.model)
         _draw_decisions(decisions, whole, height)
-        _draw_bias(bias, whole, classes, height, look_of(member.family))
+        _draw_bias(bias, whole, classes, height, look_of(member))
         for axes in beside:
             ends = whole[["consistency_low", "consistency", "consistency_high"]]
-            draw_interval_of(axes, height, ends, look_of(member.family).line, clip_on=False)
+            draw_interval_of(axes, height, ends, look_of(member).line, clip_on=False)
     for name, color in CUE_COLORS.items():
         panels.legend.add_shade(name, color, 1)
     all_images = {"color": GRAY, "marker": "o", "linewidth": INTERVAL_WIDTH}
@@ -308,7 +315,7 @@ def plot_shape_texture(
     panels.legend.add_line("images of one shape", {"color": GRAY, **TICK})
     for height, theirs in enumerate(published.values(), len(members)):
         _draw_published_decisions(panels, theirs, height)
-    decisions.set(xlim=(0, 1), xlabel="Share of images told by")
+    decisions.set(xlim=(0, 1), xlabel="Share of images decided by")
     bias.set(xlim=(0, 1), xlabel="Shape bias")
     for axes in beside:
         axes.axvline(0, **REFERENCE)

@@ -45,11 +45,11 @@ class _Shares(NamedTuple):
     value: str
 
 
-_OF_VARIANCE = _Shares("Share, by variance", OF_VARIANCE["feature_variance"], "variance")
+_OF_VARIANCE = _Shares("Share of blocks\n(variance)", OF_VARIANCE["feature_variance"], "variance")
 _OF_FREQUENCY = _Shares(
-    "Share, by high frequencies", OF_FREQUENCY["fourier_depth"], "high_frequency"
+    "Share of blocks\n(high frequencies)", OF_FREQUENCY["fourier_depth"], "high_frequency"
 )
-_OF_SHARE = _Shares("Share of blocks", OF_SHARE["spatial_share"], "share")
+_OF_SHARE = _Shares("Share of blocks\n(share within images)", OF_SHARE["spatial_share"], "share")
 # Epochs are wide apart at the end of a training and close at its begin, and there is an epoch 0.
 _SCALE: dict[str, Any] = {"value": "symlog", "linthresh": 1, "linscale": 0.5}
 
@@ -104,7 +104,7 @@ def _draw_epochs(
     for panels, (shares, table) in zip(lower, counted, strict=True):
         for axes, moments in zip(panels.axes, models, strict=True):
             rows = [rows_of(table, member.model) for member in moments]
-            panel = Panel(axes, look_of(moments[0].family), legend, pd.concat(rows))
+            panel = Panel(axes, look_of(moments[0]), legend, pd.concat(rows))
             _draw_shares(panel, shares, rows, [float(member.epoch or 0) for member in moments])
         panels.label("", shares.label)
     return lower[-1].finish("Epoch", shares.label)
@@ -127,7 +127,7 @@ def _draw_curves(
     for number, member in enumerate(moments):
         points = rows_of(table, member.model, ["index"])
         axes.plot(points["depth"], points[value], **PLAIN, color=colors(number))
-    Panel(axes, look_of(member.family), legend, points).draw_bands(points)
+    Panel(axes, look_of(member), legend, points).draw_bands(points)
 
 
 def _epoch_bar(axes: Axes, moments: Sequence[Member]) -> None:

@@ -13,7 +13,7 @@ A part has one row per cut point and image of a shard.
 
 from vitscope.files.tables import Table
 from vitscope.measures.columns import mean_columns, per_image_columns
-from vitscope.measures.measure import BY_DEPTH, FigureKind, Measure, mean_over_images
+from vitscope.measures.measure import BY_DEPTH, ByDepth, FigureKind, Measure, mean_over_images
 
 TABLE = Table(
     "feature_variance",
@@ -32,6 +32,7 @@ MEASURE = Measure(
             published=BY_DEPTH | {"variance"},
             drawn_by="by_depth",
             values={"value": "variance", "label": "Feature map variance"},
+            options=ByDepth,
         ),
         "variance_by_epoch": FigureKind("by_epoch", beside=("fourier",), by_epoch=True),
     },

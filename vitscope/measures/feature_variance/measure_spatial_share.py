@@ -14,7 +14,7 @@ channels parts take 640 MB, before compression.
 
 from vitscope.files.tables import Table
 from vitscope.measures.columns import AT_CUT_POINT, OF_IMAGE, interval_columns
-from vitscope.measures.measure import BY_DEPTH, FigureKind, Measure, Merge, bootstrap
+from vitscope.measures.measure import BY_DEPTH, ByDepth, FigureKind, Measure, Merge, bootstrap
 
 TABLE = Table(
     "spatial_share",
@@ -41,7 +41,9 @@ MEASURE = Measure(
     question="What blocks do to feature maps",
     figures={
         "spatial_share": FigureKind(
-            drawn_by="by_depth", values={"value": "share", "label": _LABEL, "from_zero": False}
+            drawn_by="by_depth",
+            values={"value": "share", "label": _LABEL, "from_zero": False},
+            options=ByDepth,
         ),
         "variance_and_share": FigureKind(
             "and_variance", beside=("feature_variance",), published=BY_DEPTH | {"variance"}

@@ -9,8 +9,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, MultipleLocator, PercentFormatter
 
+from vitscope.claims.chance import known_share_interval
 from vitscope.claims.published import Published
-from vitscope.drawing.axes import depth_bar, share_scale
+from vitscope.drawing.axes import begin_at_zero, depth_bar, share_scale
 from vitscope.drawing.figure import Member, rows_of
 from vitscope.drawing.looks import (
     DIAGONAL,
@@ -108,13 +109,14 @@ def plot_curves(
 ) -> Figure:
     """Draw one panel per model, and below it, if there are any, one of the published curves.
 
-    All panels have the same scale and colours.
+    All panels have the same colours; measured and published curves of a model have one scale.
     """
     rows = stack_panels(len(members), 2 if published else 1)
     for panel in rows[0].of_models(members, *curves_of(table)):
         draw_curves(panel.axes, panel.rows)
     drawn = list(rows[0].axes)
-    for axes, member in zip(rows[1].axes if published else (), members, strict=bool(published)):
+    below = rows[1].axes if published else ()
+    for above, axes, member in zip(rows[0].axes, below, members, strict=bool(published)):
         theirs = published.get(member.model)
         if theirs is None:
             axes.remove()
@@ -123,8 +125,8 @@ def plot_curves(
         draw_curves(axes, points.assign(depth=points["index"] / points["index"].max()))
         same = "" if theirs.same_model else "\n(another model)"
         axes.set_title(f"Published: {theirs.series}{same}")
+        share_scale([above, axes])
         drawn.append(axes)
-    share_scale(drawn)
     depth_bar(drawn)
     for row in rows:
         row.label("Frequency", AMPLITUDE)
@@ -155,7 +157,7 @@ def plot_averaging(
     legend = panels.legend
     legend.add_models(members)
     component = _ends_of_each(fourier, members)
-    filled = reliability[reliability["images"] > 0]
+    filled = _with_intervals(reliability[reliability["images"] >= _FEWEST])
     drawn = (
         (variance, "depth", "variance", "Normalized depth", "Feature map variance"),
         (component, "depth", "delta_log_amplitude", "Normalized depth", COMPONENT),
@@ -165,12 +167,26 @@ def plot_averaging(
         for panel in replace(panels, axes=[axes]).of_models_together(members, table, [x]):
             panel.draw_points(panel.rows, y, x, **panel.look.curve)
         axes.set(xlabel=below, ylabel=beside, xlim=(0, 1))
-    panels.axes[0].set_ylim(bottom=0)
+    begin_at_zero(panels.axes[0])
     panels.axes[2].plot([0, 1], [0, 1], **DIAGONAL)
     panels.axes[2].set_ylim(0, 1)
     legend.add_line("calibrated", DIAGONAL)
     legend.draw(panels.figure)
     return panels.figure
+
+
+# A bin of confidence of fewer images says nothing, and has no point.
+_FEWEST = 10
+
+
+def _with_intervals(bins: pd.DataFrame) -> pd.DataFrame:
+    """Add the intervals of the accuracy of bins."""
+    found = [
+        known_share_interval(share, int(images))
+        for share, images in zip(bins["accuracy"], bins["images"], strict=True)
+    ]
+    low, high = zip(*found, strict=True) if found else ((), ())
+    return bins.assign(ci_low=list(low), ci_high=list(high))
 
 
 def _ends_of_each(table: pd.DataFrame, members: Sequence[Member]) -> pd.DataFrame:

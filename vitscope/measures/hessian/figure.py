@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure, SubFigure
-from matplotlib.lines import Line2D
+from matplotlib.scale import SymmetricalLogTransform
 from matplotlib.ticker import (
     FixedLocator,
     LogFormatterMathtext,
@@ -17,18 +17,18 @@ from matplotlib.ticker import (
 )
 
 from vitscope.claims.published import Published
-from vitscope.drawing.axes import axis_behind, draw_interval_of
+from vitscope.drawing.axes import draw_interval_of
 from vitscope.drawing.figure import Member, rows_of
-from vitscope.drawing.legends import INTERVAL, percent, published_label
+from vitscope.drawing.legends import INTERVAL, Legend, minus, moment, percent, published_label
 from vitscope.drawing.looks import (
     DASHED,
     DOTTED,
     FOOT_MARK,
     GRAY,
+    HAIR,
     INTERVAL_WIDTH,
     RANGE_ALPHA,
     ZERO,
-    Look,
     look_of,
     looks_of,
 )
@@ -46,13 +46,16 @@ _POINTS = 400
 
 _SIGNS = {"negative": -1, "positive": 1}
 _WIDTHS = (1.0, 1.35)
-# Inches, as in the other figures of two panels.
-_WIDTH, _PANEL_HEIGHT, _LEGEND_HEIGHT = 5.5, 1.6, 0.15
+# Inches, as in the other figures of two panels: the width; of a moment, what its title and labels
+# take and what each model does; and of the legend.
+_WIDTH, _PART_HEIGHT, _MODEL_HEIGHT, _LEGEND_HEIGHT = 5.5, 0.5, 0.68, 0.2
+# Magnitudes that are written as they are, and not as powers of ten.
+_PLAIN = (0.01, 10_000)
 
 # An axis need not reach to where a published curve is below this share of its peak.
 _NEGLIGIBLE_SHARE = 0.02
-# Of the height of a panel, by how much the marks of a model are above the marks of another.
-_FOOT = 0.035
+# Of the height of a panel, where its marks are.
+_FOOT = 0.06
 
 
 def density_per_decade(eigenvalues: Array, at: Array) -> Array:
@@ -97,7 +100,7 @@ def _range(table: pd.DataFrame, published: Mapping[str, Published], panel: str) 
 
 
 def _ticks() -> MaxNLocator:
-    return MaxNLocator(nbins=4, steps=[1, 2, 5, 10])
+    return MaxNLocator(nbins=2, steps=[1, 2, 5, 10])
 
 
 def _labelled(low: float, high: float) -> list[float]:
@@ -113,18 +116,22 @@ def _label_magnitudes(axes: Axes, sign: int, low: float, high: float) -> None:
     shown = _labelled(low, high)
     axes.xaxis.set_major_locator(FixedLocator(sorted(sign * each for each in shown)))
     axes.xaxis.set_minor_formatter(NullFormatter())
-    if all(log10(each).is_integer() for each in shown):
-        axes.xaxis.set_major_formatter(LogFormatterMathtext())
+    if _PLAIN[0] <= min(shown) and max(shown) <= _PLAIN[1]:
+        axes.xaxis.set_major_formatter(lambda value, _: minus(f"{value:g}"))
     else:
-        axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}".replace("-", "\N{MINUS SIGN}"))
+        axes.xaxis.set_major_formatter(LogFormatterMathtext())
+
+
+def _say_none(axes: Axes) -> None:
+    axes.text(0.5, 0.5, "none", transform=axes.transAxes, ha="center", va="center")
 
 
 def _prepare(axes: Axes, panel: str, reach: Range | None) -> None:
     """Give an axis of one sign a logarithmic scale, or say that it has nothing to show."""
     axes.yaxis.set_major_locator(_ticks())
     if reach is None:
-        axes.set(xticks=[], yticks=[])
-        axes.text(0.5, 0.5, "none", transform=axes.transAxes, ha="center", va="center")
+        axes.set(xticks=[])
+        _say_none(axes)
         return
     low, high = reach
     if _SIGNS[panel] > 0:
@@ -137,135 +144,134 @@ def _prepare(axes: Axes, panel: str, reach: Range | None) -> None:
     _label_magnitudes(axes, _SIGNS[panel], low, high)
 
 
-def _draw(axes: Axes, eigenvalues: Array, at: Array, look: Look, nth: int) -> None:
+def _draw(axes: Axes, eigenvalues: Array, panel: str, reach: Range, color: str) -> None:
     """Draw a density, and a mark for every eigenvalue at the foot of the panel."""
+    at = _SIGNS[panel] * np.geomspace(*reach, _POINTS)
     density = density_per_decade(eigenvalues, at)
-    axes.plot(at, density, **look.stroke, zorder=3)
-    axes.fill_between(at, density, color=look.color, alpha=RANGE_ALPHA, lw=0)
-    same = eigenvalues[np.sign(eigenvalues) == np.sign(at[0])]
-    foot = np.full(len(same), _FOOT * (nth + 1))
-    axes.plot(
-        same, foot, **FOOT_MARK, color=look.color, zorder=4, transform=axes.get_xaxis_transform()
-    )
+    axes.plot(at, density, color=color, zorder=3)
+    axes.fill_between(at, density, color=color, alpha=RANGE_ALPHA, lw=0)
+    same = eigenvalues[np.sign(eigenvalues) == _SIGNS[panel]]
+    foot = np.full(len(same), _FOOT)
+    axes.plot(same, foot, **FOOT_MARK, color=color, zorder=4, transform=axes.get_xaxis_transform())
+    if not len(same):
+        _say_none(axes)
 
 
 def _label(member: Member, rows: pd.DataFrame) -> str:
-    """Return what the legend says of a model."""
+    """Return what stands above a model."""
     share = (rows["eigenvalue"] < 0).mean()
     failed = int((~rows["converged"]).sum())
     doubt = f" ({failed} of {len(rows)} not converged)" if failed else ""
     return f"{member.label}: {percent(share)} negative{doubt}"
 
 
-def _draw_published(
-    axes: Axes, panel: str, members: Sequence[Member], published: Mapping[str, Published]
-) -> None:
-    """Draw the published curves behind ours, on an axis of their own."""
-    back = axis_behind(axes, "Published density")
-    for member, look in zip(members, looks_of(members), strict=True):
-        if member.model in published:
-            curve = _curve_of(published[member.model], panel)
-            back.plot(*curve, **look.stroke | DOTTED, zorder=2.5)
-    back.set_ylim(bottom=0)
-    back.yaxis.set_major_locator(_ticks())
-
-
-def _draw_row(
-    figure: SubFigure,
-    rows: Sequence[pd.DataFrame],
-    members: Sequence[Member],
-    published: Mapping[str, Published],
+def _draw_model(
+    pair: Sequence[Axes],
+    member: Member,
+    rows: pd.DataFrame,
+    theirs: Published | None,
     ranges: Mapping[str, Range | None],
 ) -> None:
-    """Draw the spectra of all models at one moment: the negative part, and the positive one."""
-    pair = figure.subplots(1, 2, width_ratios=_WIDTHS)
-    # Between the two stands the label of an axis behind, if there is one.
-    for axes in pair if published else pair[:1]:
-        axes.set_ylabel("Density per decade")
+    """Draw the spectrum of a model: the negative part and the positive one, beside what is known.
+
+    Published densities are of the same unit, and so on the same scale.
+    """
+    pair[0].set_title(_label(member, rows), loc="left", fontsize="medium", pad=2)
+    color = look_of(member).color
     for axes, (panel, reach) in zip(pair, ranges.items(), strict=True):
         _prepare(axes, panel, reach)
         if reach is None:
             continue
-        at = _SIGNS[panel] * np.geomspace(*reach, _POINTS)
-        for nth, (own, look) in enumerate(zip(rows, looks_of(members), strict=True)):
-            _draw(axes, own["eigenvalue"].to_numpy(), at, look, nth)
-        axes.set_ylim(bottom=0)
-        if published:
-            _draw_published(axes, panel, members, published)
-
-
-def _legend(
-    figure: SubFigure,
-    snapshot: str,
-    rows: Sequence[pd.DataFrame],
-    members: Sequence[Member],
-    published: Mapping[str, Published],
-) -> None:
-    entries = {
-        _label(member, own): Line2D([], [], **look.stroke)
-        for member, own, look in zip(members, rows, looks_of(members), strict=True)
-    }
-    if published:
-        label = published_label(published.values(), always_own_axis=True)
-        entries[label] = Line2D([], [], color=GRAY, **DOTTED)
-    figure.legend(
-        list(entries.values()),
-        list(entries),
-        title=snapshot,
-        loc="outside upper center",
-        ncols=min(len(entries), 2),
-    )
+        _draw(axes, rows["eigenvalue"].to_numpy(), panel, reach, color)
+        if theirs:
+            axes.plot(*_curve_of(theirs, panel), color=color, **DOTTED, zorder=2.5)
 
 
 def plot(
     table: pd.DataFrame, members: Sequence[Member], published: Mapping[str, Published]
 ) -> Figure:
-    """Draw a row per snapshot: the densities of the negative and of the positive eigenvalues."""
+    """Draw a row for each snapshot and model: the densities of negative and positive eigenvalues.
+
+    All are on one scale, so that their areas compare.
+    """
     snapshots = list(dict.fromkeys(table["snapshot"]))
     shown = table[table["model"].isin([member.model for member in members])]
     ranges = {panel: _range(shown, published, panel) for panel in _SIGNS}
-    lines = ceil((len(members) + bool(published)) / 2)
-    height = _PANEL_HEIGHT + (1 + lines) * _LEGEND_HEIGHT
-    figure = Figure(figsize=(_WIDTH, height * len(snapshots)))
+    height = _PART_HEIGHT + _MODEL_HEIGHT * len(members)
+    below = _LEGEND_HEIGHT * bool(published)
+    figure = Figure(figsize=(_WIDTH, height * len(snapshots) + below))
     parts = figure.subfigures(len(snapshots), 1, squeeze=False)[:, 0]
+    drawn = []
     for part, snapshot in zip(parts, snapshots, strict=True):
-        rows = [rows_of(table, m.model, snapshot=snapshot) for m in members]
-        _draw_row(part, rows, members, published, ranges)
-        _legend(part, snapshot, rows, members, published)
-    parts[-1].supxlabel("Hessian max eigenvalue")
+        part.suptitle(moment(snapshot))
+        part.supylabel("Density per decade")
+        grid = part.subplots(
+            len(members), 2, sharex="col", sharey=True, squeeze=False, width_ratios=_WIDTHS
+        )
+        for pair, member in zip(grid, members, strict=True):
+            rows = rows_of(table, member.model, snapshot=snapshot)
+            _draw_model(pair, member, rows, published.get(member.model), ranges)
+        drawn += grid.ravel().tolist()
+    for axes, panel in zip(drawn[-2:], ranges, strict=True):
+        axes.set_xlabel(f"Hessian max eigenvalue ({panel})")
+    highest = max(axes.dataLim.y1 for axes in drawn)
+    for axes in drawn:
+        axes.set_ylim(0, 1.05 * highest)
+    _add_legend(parts[-1], published)
     return figure
 
 
-# The kernel that smooths a density, over the range of the eigenvalues, and how far an axis reaches
-# beyond them, over the kernel.
-SHARE_OF_RANGE = 0.01
-_KERNELS_BEYOND = 5
-_NODES = 1500
-# How many decades below the peak an axis ends.
-_DECADES = 7
+def _add_legend(part: SubFigure, published: Mapping[str, Published]) -> None:
+    """Tell published curves from measured ones, where there are any."""
+    if published:
+        legend = Legend()
+        legend.add_line("measured", {"color": GRAY})
+        named = published_label(published.values(), axis="same scale")
+        legend.add_line(named, {"color": GRAY, **DOTTED})
+        legend.draw(part)
 
 
-def smoothed(nodes: Array, weights: Array, width: float, at: Array) -> Array:
-    """Return the density at some eigenvalues of a quadrature whose weights add up to 1."""
-    kernels = np.exp(-np.square((at[:, None] - nodes) / width) / 2) / (np.sqrt(2 * np.pi) * width)
-    density: Array = kernels @ weights
-    return density
+# The width of a bar of the density: decades, where its axis is logarithmic.
+_BAR = 0.1
+# How far the axis of the density reaches below the smallest share and above the largest.
+_BELOW, _ABOVE = 0.5, 3
+
+
+def shares_of_bars(nodes: Array, weights: Array) -> tuple[Array, Array, float]:
+    """Return the share of all eigenvalues in each bar, where bars end, and where an axis is linear.
+
+    Weights of the quadrature add up to 1. Bars are as wide on an axis that is linear near zero and
+    logarithmic beyond, and reach from the lowest node to the highest: nothing lies outside.
+    """
+    linear = _linear_below(pd.Series(nodes))
+    scale = SymmetricalLogTransform(10, linear, 1)
+    lowest, highest = nodes.min(), nodes.max()
+    low, high = scale.transform(np.array([lowest, highest]))
+    count = max(1, ceil((high - low) / (_BAR * linear)))
+    ends = scale.inverted().transform(np.linspace(low, high, count + 1))
+    ends[[0, -1]] = lowest, highest
+    return np.histogram(nodes, ends, weights=weights)[0], ends, linear
 
 
 def _draw_whole_density(axes: Axes, rows: pd.DataFrame, color: str) -> None:
-    nodes = rows["node"].to_numpy()
     quadratures = len(rows[["batch", "probe"]].drop_duplicates())
-    width = SHARE_OF_RANGE * (np.ptp(nodes) or 1.0)
-    at = np.linspace(
-        nodes.min() - _KERNELS_BEYOND * width, nodes.max() + _KERNELS_BEYOND * width, _NODES
-    )
-    density = smoothed(nodes, rows["weight"].to_numpy() / quadratures, width, at)
+    weights = rows["weight"].to_numpy() / quadratures
+    shares, ends, linear = shares_of_bars(rows["node"].to_numpy(), weights)
+    axes.set_xscale("symlog", linthresh=linear)
+    axes.xaxis.set_major_locator(_powers(linear))
     axes.set_yscale("log")
-    axes.set_ylim(density.max() / 10**_DECADES, 3 * density.max())
-    axes.set_xlim(at[0], at[-1])
-    axes.plot(at, density, color=color)
-    axes.fill_between(at, density, axes.get_ylim()[0], color=color, alpha=RANGE_ALPHA, lw=0)
+    lowest = _BELOW * shares[shares > 0].min()
+    axes.stairs(shares, ends, baseline=lowest, fill=True, color=color, ec=color, lw=HAIR)
+    axes.set_ylim(lowest, _ABOVE * shares.max())
+    axes.yaxis.set_minor_formatter(NullFormatter())
     axes.axvline(0, **ZERO, zorder=1)
+
+
+def _powers(linear: float) -> SymmetricalLogLocator:
+    """Return where an axis of both signs has its labels: so few that these have room."""
+    powers = SymmetricalLogLocator(base=10, linthresh=linear)
+    powers.set_params(numticks=_TICKS)
+    return powers
 
 
 def plot_hessian_density(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
@@ -275,12 +281,13 @@ def plot_hessian_density(table: pd.DataFrame, members: Sequence[Member]) -> Figu
     for panels, snapshot in zip(rows, snapshots, strict=True):
         for axes, member in zip(panels.axes, members, strict=True):
             own = rows_of(table, member.model, snapshot=snapshot)
-            _draw_whole_density(axes, own, look_of(member.family).color)
-            axes.set_title(f"{member.label}, {snapshot}")
+            _draw_whole_density(axes, own, look_of(member).color)
+            low, high = (minus(f"{own['node'].agg(end):.4g}") for end in ("min", "max"))
+            axes.set_title(f"{member.label}, {moment(snapshot)}\nfrom {low} to {high}")
         last = panels is rows[-1]
-        panels.label("Eigenvalue of the Hessian" if last else "", "Density")
+        panels.label("Eigenvalue of the Hessian" if last else "", "Share of eigenvalues")
     lines = len(snapshots) * ceil(len(members) / rows[0].columns)
-    rows[0].resize(height=1.7 * lines + 0.2)
+    rows[0].resize(height=1.85 * lines + 0.2)
     return rows[0].figure
 
 
@@ -356,7 +363,7 @@ def plot_curvature(table: pd.DataFrame, blocks: pd.DataFrame, members: Sequence[
                 _draw_blocks(panel, depth, {name: drawn[name] for name in names})
             below.axes.axhline(0, **ZERO, zorder=0.5)
             if len(snapshots) > 1:
-                above.axes.set_title(f"{member.label}, {snapshot}")
+                above.axes.set_title(f"{member.label}, {moment(snapshot)}")
         upper.label("", _LARGEST)
         lower.label("", _MEAN)
     return panels[-1].finish("Normalized depth", _MEAN)
@@ -370,7 +377,9 @@ def plot_curvature_by_layer(table: pd.DataFrame, members: Sequence[Member]) -> F
     order = rows.sort_values("index").sort_values("of", ascending=False, kind="stable")
     parts = list(dict.fromkeys(order["part"]))
     several = len(snapshots) > 1
-    labels = [f"{part}, {each}" if several else part for each in snapshots for part in parts]
+    labels = [
+        f"{part}, {moment(each)}" if several else part for each in snapshots for part in parts
+    ]
     panels = make_row_panels(labels, _ROW, 0.3)
     left, right = panels.axes
     offsets = np.linspace(-_APART / 2, _APART / 2, len(members)) if len(members) > 1 else [0.0]
@@ -393,10 +402,8 @@ def plot_curvature_by_layer(table: pd.DataFrame, members: Sequence[Member]) -> F
     left.set_xscale("log")
     means = rows["gauss_newton_trace"] / rows["parameters"]
     linear = _linear_below(means)
-    powers = SymmetricalLogLocator(base=10, linthresh=linear)
-    powers.set_params(numticks=_TICKS)
     right.set_xscale("symlog", linthresh=linear)
-    right.xaxis.set_major_locator(powers)
+    right.xaxis.set_major_locator(_powers(linear))
     right.axvline(0, **ZERO, zorder=0.5)
     panels.label("", "")
     left.set_xlabel(_LARGEST)

@@ -22,6 +22,7 @@ from mpl_toolkits.mplot3d.axes3d import Axes3D
 
 from vitscope.drawing.axes import color_bar
 from vitscope.drawing.figure import Member
+from vitscope.drawing.legends import percent
 from vitscope.drawing.looks import CENTRE, DOTTED, LOSS_COLORS, THREAD, UNDEFINED, looks_of
 from vitscope.drawing.panels import Panels, make_panels, make_square_panels
 from vitscope.errors import VitscopeError
@@ -41,9 +42,9 @@ class AboveMinimum:
     y: Array
     loss: Array
 
-    def below(self, cut: float) -> Array:
-        """Return the loss, NaN where it is above the cut."""
-        return np.where(self.loss <= cut, self.loss, np.nan)
+    def share_above(self, cut: float) -> float:
+        """Return the share of points that are above the cut, or not finite."""
+        return 1 - float((self.loss <= cut).mean())
 
 
 @dataclass(frozen=True)
@@ -56,8 +57,13 @@ class Landscapes:
     @property
     def cut_label(self) -> str:
         """Where landscapes are cut, if any of them is."""
-        above = any(np.isnan(each.below(self.cut)).any() for each in self.surfaces)
+        above = any(each.share_above(self.cut) for each in self.surfaces)
         return f"cut at {self.cut:.3g}" if above else ""
+
+    def title(self, member: Member, surface: AboveMinimum) -> str:
+        """Return what stands above a landscape: also how much of it is not shown, if any."""
+        share = surface.share_above(self.cut)
+        return f"{member.label}\n{percent(share)} of points cut" if share else member.label
 
 
 def points_of(table: pd.DataFrame, member: Member) -> pd.DataFrame:
@@ -113,7 +119,7 @@ _BOX = (4 / 0.8, 4 / 0.8, 3 / 22 * 42)
 _ZOOM = 1.25
 
 # Inches. What is drawn fills its space: there are no axes that would need any.
-_WIDTH, _WIDEST, _SHAPE, _TITLE = 2.4, 7.0, 2.1 / 2.4, 0.2
+_WIDTH, _WIDEST, _SHAPE, _TITLE = 2.4, 7.0, 2.1 / 2.4, 0.3
 _BAR_SPACE, _BAR_WIDTH, _BAR_HEIGHT = 0.75, 0.09, 1.3
 # There is nothing in the lower corners of the box.
 _SINK = 0.12
@@ -149,24 +155,35 @@ def _draw_bar(figure: Figure, colors: ScalarMappable, title: str) -> None:
     axes.set_title(title, fontsize=matplotlib.rcParams["ytick.labelsize"], loc="left")
 
 
-def faces(surface: AboveMinimum, cut: float) -> tuple[Array, Array]:
-    """Return the corners of the faces whose four points are all below the cut, and their mean.
+def faces(surface: AboveMinimum, cut: float) -> list[Array]:
+    """Return the corners of each face, as much of it as is below the cut.
 
-    A face beside a point that is cut, or whose loss is not finite, is absent.
+    Along its edges the loss is interpolated. A face beside a point whose loss is not finite is
+    absent.
     """
-    z = surface.below(cut)
     x, y = np.meshgrid(surface.x, surface.y)
-    points = np.stack([x, y, z], axis=-1)
+    points = np.stack([x, y, surface.loss], axis=-1)
     corners = np.stack([points[:-1, :-1], points[:-1, 1:], points[1:, 1:], points[1:, :-1]], axis=2)
-    whole = corners[np.isfinite(corners).all(axis=(2, 3))]
-    return whole, whole[:, :, 2].mean(axis=1)
+    finite = corners[np.isfinite(corners).all(axis=(2, 3))]
+    return [below for each in finite if len(below := _below(each, cut))]
+
+
+def _below(corners: Array, cut: float) -> Array:
+    """Return the corners of what of a face is below the cut: none where nothing is."""
+    found = []
+    for one, other in zip(corners, np.roll(corners, -1, axis=0), strict=True):
+        if one[2] <= cut:
+            found.append(one)
+        if (one[2] <= cut) != (other[2] <= cut):
+            found.append(one + (cut - one[2]) / (other[2] - one[2]) * (other - one))
+    return np.array(found)
 
 
 def _draw_surface(axes: Axes3D, surface: AboveMinimum, cut: float, colors: ScalarMappable) -> None:
-    corners, middle = faces(surface, cut)
-    shade = colors.to_rgba(middle)
+    drawn = faces(surface, cut)
+    shade = colors.to_rgba(np.array([each[:, 2].mean() for each in drawn]))
     axes.add_collection3d(
-        Poly3DCollection(corners, facecolors=shade, edgecolors="white", linewidths=THREAD)
+        Poly3DCollection(drawn, facecolors=shade, edgecolors="white", linewidths=THREAD)
     )
     axes.set(xlim=surface.x[[0, -1]], ylim=surface.y[[0, -1]], zlim=(0, cut))
     axes.set_box_aspect(_BOX, zoom=_ZOOM)
@@ -182,7 +199,7 @@ def plot(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
     colors = ScalarMappable(Normalize(0, landscapes.cut), LOSS_COLORS)
     for axes, member, surface in zip(panels.axes, members, landscapes.surfaces, strict=True):
         _draw_surface(axes, surface, landscapes.cut, colors)
-        axes.set_title(member.label, y=1, pad=14)
+        axes.set_title(landscapes.title(member, surface), y=1, pad=14)
     _draw_bar(panels.figure, colors, landscapes.cut_label)
     panels.add_note(note)
     return panels.figure
@@ -195,11 +212,10 @@ def _levels(cut: float) -> Array:
 
 
 def _draw_map(axes: Axes, surface: AboveMinimum, levels: Array) -> QuadContourSet:
-    below = np.ma.masked_invalid(surface.below(levels[-1]))
-    if below.mask.any():
+    if surface.share_above(levels[-1]):
         axes.patch.set(**UNDEFINED)
-    plane = (surface.x, surface.y, below)
-    # A face beside a point that is cut is absent, as it is in the surface.
+    plane = (surface.x, surface.y, np.ma.masked_invalid(surface.loss))
+    # A face beside a point that is not finite is absent, as it is in the surface.
     bands = axes.contourf(*plane, levels, cmap=LOSS_COLORS, corner_mask=False)
     bands.set_edgecolor("face")
     axes.contour(*plane, levels[1:-1], corner_mask=False, colors="white", linewidths=THREAD)
@@ -216,7 +232,7 @@ def plot_contour(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
     levels = _levels(landscapes.cut)
     for axes, member, surface in zip(panels.axes, members, landscapes.surfaces, strict=True):
         bands = _draw_map(axes, surface, levels)
-        axes.set(title=member.label, aspect="equal")
+        axes.set(title=landscapes.title(member, surface), aspect="equal")
         axes.set(xlim=surface.x[[0, -1]], ylim=surface.y[[0, -1]])
         axes.xaxis.set_major_locator(MaxNLocator(4))
         axes.yaxis.set_major_locator(MaxNLocator(4))

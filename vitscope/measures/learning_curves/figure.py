@@ -6,6 +6,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 
+from vitscope.drawing.axes import begin_at_zero
 from vitscope.drawing.figure import Member
 from vitscope.drawing.looks import DASHED, GRAY, MOMENT, PLAIN
 from vitscope.drawing.panels import Panel, stack_panels
@@ -36,7 +37,7 @@ def plot(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
         for panel in panels.of_models(members, table, ["epoch"]):
             _draw(panel, columns)
             if label != "Loss":
-                panel.axes.set_ylim(bottom=0)
+                begin_at_zero(panel.axes)
             if label == "Accuracy":
                 panel.axes.yaxis.set_major_formatter(PercentFormatter(1, symbol=" %"))
         panels.label("", label)

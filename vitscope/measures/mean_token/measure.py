@@ -12,7 +12,7 @@ A part has one row per cut point and image of a shard.
 
 from vitscope.files.tables import Table
 from vitscope.measures.columns import mean_columns, per_image_columns
-from vitscope.measures.measure import FigureKind, Measure, mean_over_images
+from vitscope.measures.measure import ByDepth, FigureKind, Measure, mean_over_images
 
 _MEANING = "share of the energy of all tokens that their mean has"
 TABLE = Table("mean_token", mean_columns("share", f"{_MEANING}, mean over images"))
@@ -23,7 +23,9 @@ MEASURE = Measure(
     question="What becomes of tokens",
     figures={
         "mean_token": FigureKind(
-            drawn_by="by_depth", values={"value": "share", "label": "Share of the mean token"}
+            drawn_by="by_depth",
+            values={"value": "share", "label": "Share of the mean token"},
+            options=ByDepth,
         )
     },
     merge=mean_over_images("share"),

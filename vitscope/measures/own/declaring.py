@@ -15,7 +15,14 @@ from vitscope.errors import VitscopeError, quoted
 from vitscope.files.tables import Columns, Table
 from vitscope.measures import registry
 from vitscope.measures.columns import mean_columns, per_image_columns
-from vitscope.measures.measure import FigureKind, Measure, Merge, bootstrap, mean_over_images
+from vitscope.measures.measure import (
+    ByDepth,
+    FigureKind,
+    Measure,
+    Merge,
+    bootstrap,
+    mean_over_images,
+)
 from vitscope.measures.registry import OwnMeasure
 from vitscope.networks.building.own_code import OwnCode, check_call, digest_of, locate, shown
 
@@ -57,7 +64,7 @@ def declare_own(name: str, entry: Mapping[str, Any], folder: Path, where: str) -
     kind = FigureKind(measure=name, text=defined.caption(name), values=runs)
     if "plot" not in defined.names:
         by_depth = {"value": "value", "label": _label(name), "from_zero": False}
-        kind = replace(kind, drawn_by="by_depth", values=by_depth)
+        kind = replace(kind, drawn_by="by_depth", values=by_depth, options=ByDepth)
     if "TABLE" in defined.names and "plot" not in defined.names:
         raise VitscopeError(
             f"{where}: {shown(code.file)} has a `TABLE` and no function `plot` that draws it: add "

@@ -17,7 +17,8 @@ from vitscope.drawing.looks import INNER_SQUARE, MAP_COLORS, OUTER_SQUARE, SHADO
 
 _LABEL = "log₁₀(1 + G), over its largest"
 # The squares that are drawn, by their share of all contributions.
-_SQUARES = {50: INNER_SQUARE, 99: OUTER_SQUARE}
+_HALF = 50
+_SQUARES = {_HALF: INNER_SQUARE, 99: OUTER_SQUARE}
 # Inches: what the colour bar and the names of models take of the width, what the titles of a map
 # take of the height, and the largest side of a map.
 _AROUND, _TEXT_HEIGHT, _LEGEND_HEIGHT, _LARGEST = 1.35, 0.32, 0.25, 1.6
@@ -38,7 +39,9 @@ def _draw(axes: Axes, row: pd.Series) -> None:
     axes.set(xticks=[], yticks=[], xlim=(-0.5, width - 0.5), ylim=(height - 0.5, -0.5))
     where = "stem" if row["kind"] == "stem" else f"depth {row['depth']:.2f}"
     area = row["area_50"]
-    axes.set_title(where if pd.isna(area) else f"{where}\n50 %: {percent(area, '.1f')}", fontsize=6)
+    axes.set_title(
+        where if pd.isna(area) else f"{where}\nhalf in {percent(area, '.1f')}", fontsize=6
+    )
 
 
 def plot(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
@@ -66,6 +69,7 @@ def plot(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
     for share, look in _SQUARES.items():
         # White on a map is gray on a page.
         color = SHADOW if look["color"] == "white" else look["color"]
-        legend.add_line(f"{share} % of all contributions", {**look, "color": color})
+        above = "; above a map, how much of the image it takes" if share == _HALF else ""
+        legend.add_line(f"{share} % of all contributions{above}", {**look, "color": color})
     legend.draw(figure)
     return figure

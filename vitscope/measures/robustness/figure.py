@@ -11,10 +11,19 @@ from matplotlib.figure import Figure
 from vitscope.claims.chance import known_share_interval
 from vitscope.claims.published import Published
 from vitscope.corruptions import CLEAN, CORRUPTIONS, GROUPS, MEAN
-from vitscope.drawing.axes import ticks
+from vitscope.drawing.axes import begin_at_zero, ticks
 from vitscope.drawing.figure import Member, rows_of
 from vitscope.drawing.legends import INTERVAL, another_model, published_label
-from vitscope.drawing.looks import EVERY_SECOND, GRAY, HAIR, INTERVAL_BAR, RANGE, Look, looks_of
+from vitscope.drawing.looks import (
+    EVERY_SECOND,
+    GRAY,
+    HAIR,
+    INTERVAL_BAR,
+    PALE,
+    RANGE,
+    Look,
+    looks_of,
+)
 from vitscope.drawing.panels import Panels, make_panels
 
 # What is drawn by severity: the column, its label and its scale.
@@ -107,7 +116,7 @@ def plot(
     for axes, (_, label, _) in zip(scores, SCORES, strict=True):
         axes.set_ylabel(label)
     for axes in scores[1:]:
-        axes.set_ylim(bottom=0)
+        begin_at_zero(axes)
     scores[-1].set_xticks(sorted(table["severity"].unique()))
     scores[-1].set_xlabel("Severity (0: no corruption)")
     panels.figure.align_ylabels(scores)
@@ -119,10 +128,10 @@ def plot(
 
 
 def _draw_model(axes: Axes, row: pd.Series, look: Look) -> None:
-    """Draw the accuracy of a model and its robustness, both with their intervals."""
+    """Draw the accuracy of a model and its robustness, and behind all models their intervals."""
     accuracy, robustness = 1 - row["clean_error"], 1 - row["error"]
     ends = known_share_interval(accuracy, int(row["images"]))
-    line: dict[str, Any] = {"color": look.color, "linewidth": HAIR, "zorder": 2}
+    line: dict[str, Any] = {"color": PALE, "linewidth": HAIR, "zorder": 1}
     axes.hlines(100 * robustness, 100 * ends[0], 100 * ends[1], **line)
     axes.vlines(100 * accuracy, 100 * (1 - row["ci_high"]), 100 * (1 - row["ci_low"]), **line)
     axes.plot(100 * accuracy, 100 * robustness, **look.line, linestyle="", zorder=3)
@@ -138,7 +147,7 @@ def plot_corruption_error(
     apart = another_model(published.values())
     panels = make_panels(2 if apart else 1)
     panels.legend.add_models(members)
-    panels.legend.add_marker(INTERVAL, {**INTERVAL_BAR, "color": GRAY})
+    panels.legend.add_marker(INTERVAL, {**INTERVAL_BAR, "color": PALE})
     for member, look in zip(members, looks_of(members), strict=True):
         rows = rows_of(table, member.model)
         _draw_model(panels.axes[0], rows[rows["corruption"] == MEAN].iloc[0], look)
@@ -146,6 +155,9 @@ def plot_corruption_error(
             points = published[member.model].points
             style = {**look.hollow, "linestyle": ""}
             panels.axes[-1].plot(points["accuracy"], points["robustness"], **style, zorder=2.5)
+    if apart:
+        for axes, title in zip(panels.axes, ("measured", "published"), strict=True):
+            axes.set_title(title)
     if published:
         label = published_label(published.values(), others="other models", axis="right")
         panels.legend.add_marker(label, Look(GRAY, "o").hollow)

@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from vitscope.drawing.axes import depth_bar, share_scale
+from vitscope.drawing.axes import begin_at_zero, depth_bar, share_scale
 from vitscope.drawing.figure import Member
 from vitscope.drawing.looks import DOTTED, GRAY, THIN, curve_of_depth
 from vitscope.drawing.panels import Panel, make_panels, stack_panels
@@ -54,8 +54,8 @@ def _draw_rank(panel: Panel, tokens: pd.DataFrame, images: pd.DataFrame) -> None
         images["depth"], images["effective_rank"], **look.hollow, lw=THIN, clip_on=False
     )
     panel.legend.add_marker("tokens of an image", look.line, look)
-    panel.legend.add_marker("pooled images", look.hollow, look)
-    panel.legend.add_line("most for tokens", _MOST)
+    panel.legend.add_marker("means of images", look.hollow, look)
+    panel.legend.add_line("largest possible of tokens", _MOST)
     panel.draw_points(tokens, "effective_rank")
 
 
@@ -66,5 +66,5 @@ def plot_rank(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
         rows = panel.rows
         tokens, images = (rows[rows["of"] == of].reset_index(drop=True) for of in (TOKENS, IMAGES))
         _draw_rank(panel, tokens, images)
-        panel.axes.set_ylim(bottom=0)
+        begin_at_zero(panel.axes)
     return panels.finish("Normalized depth", "Effective rank")

@@ -4,13 +4,14 @@ from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
-from matplotlib.cm import ScalarMappable
+from matplotlib.axes import Axes
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
-from matplotlib.ticker import PercentFormatter
+from matplotlib.ticker import MaxNLocator, PercentFormatter
 
-from vitscope.drawing.axes import color_bar
+from vitscope.drawing.axes import begin_at_zero, color_bar
 from vitscope.drawing.figure import Member
+from vitscope.drawing.legends import percent
 from vitscope.drawing.looks import GRAY, MAP_COLORS, QUARTILES_ALPHA, RANGE_ALPHA
 from vitscope.drawing.panels import Panel, make_square_panels, stack_panels
 
@@ -31,7 +32,7 @@ def _draw_norms(panel: Panel) -> None:
         ends = points[low], points[high]
         panel.axes.fill_between(points["depth"], *ends, color=color, alpha=alpha, lw=0)
     panel.draw_curve(points["depth"], points["median"])
-    panel.axes.set_ylim(bottom=0)
+    begin_at_zero(panel.axes)
 
 
 def _draw_outliers(panel: Panel) -> None:
@@ -53,27 +54,43 @@ def plot(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
         _draw_outliers(panel)
     (threshold,) = table["threshold"].unique()
     upper.label("", "Norm of a token")
-    return lower.finish("Normalized depth", f"Above {threshold:g} medians")
+    return lower.finish("Normalized depth", f"Tokens of norm > {threshold:g} × median")
 
 
-# Inches: what the colour bar takes of the width, and what titles take of the height.
+# Inches: what the colour bar of a panel takes of the width, and what titles take of the height.
 _BAR_WIDTH, _TEXT_HEIGHT = 0.6, 0.35
+_THERE = "Images with an outlier there"
 
 
 def plot_outliers(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
-    """Draw a map per model, at its cut point of the most outliers: how often a position has one."""
-    panels = make_square_panels(len(members), _BAR_WIDTH, _TEXT_HEIGHT)
-    # One scale for all, which a network without outliers has, too.
-    scale = Normalize(0, 0.01)
+    """Draw a map per model, at its cut point of the most outliers: how often a position has one.
+
+    Each has a scale of its own: outliers of one model may be a hundred times as many as another's.
+    """
+    across = 2 if len(members) == 4 else min(len(members), 3)
+    panels = make_square_panels(len(members), across * _BAR_WIDTH, _TEXT_HEIGHT)
     for panel, member in zip(panels.of_models(members, table), members, strict=True):
         row = panel.rows.iloc[int(panel.rows["outliers"].argmax())]
-        positions = np.reshape(row["positions"], (row["height"], row["width"]))
-        scale.vmax = max(scale.vmax or 0, positions.max())
-        panel.axes.imshow(positions, cmap=MAP_COLORS, norm=scale)
-        share = f"{100 * row['outliers']:.1f} % of tokens"
-        panel.axes.set_title(f"{member.label}\n{row['name']}: {share}")
         panel.axes.set(xticks=[], yticks=[])
-    colors = ScalarMappable(scale, MAP_COLORS)
-    bar = color_bar(panels.axes, colors, "Images with an outlier there")
-    bar.ax.yaxis.set_major_formatter(PercentFormatter(1, symbol=" %"))
+        panel.axes.set_title(f"{member.label}\n{_in_words(row)}")
+        if row["outliers"] > 0:
+            _draw_positions(panel.axes, row)
+        else:
+            panel.axes.set(box_aspect=row["height"] / row["width"])
+            panel.axes.spines[:].set_visible(True)
     return panels.figure
+
+
+def _in_words(row: pd.Series) -> str:
+    """Return where most outliers are, and how many, to two digits."""
+    if row["outliers"] == 0:
+        return "no outliers"
+    return f"{row['name']}: {percent(row['outliers'], '.2g')} of tokens"
+
+
+def _draw_positions(axes: Axes, row: pd.Series) -> None:
+    positions = np.reshape(row["positions"], (row["height"], row["width"]))
+    scale = Normalize(0, positions.max())
+    cells = axes.imshow(positions, cmap=MAP_COLORS, norm=scale, interpolation="nearest")
+    bar = color_bar([axes], cells, _THERE, shrink=0.9, ticks=MaxNLocator(4))
+    bar.ax.yaxis.set_major_formatter(lambda share, _: percent(share, ".3g"))

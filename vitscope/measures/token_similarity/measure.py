@@ -12,7 +12,7 @@ A part has one row per cut point and image of a shard.
 
 from vitscope.files.tables import Table
 from vitscope.measures.columns import mean_columns, per_image_columns
-from vitscope.measures.measure import FigureKind, Measure, mean_over_images
+from vitscope.measures.measure import ByDepth, FigureKind, Measure, mean_over_images
 
 TABLE = Table(
     "token_similarity",
@@ -35,6 +35,7 @@ MEASURE = Measure(
                 "label": "Cosine similarity of tokens",
                 "from_zero": False,
             },
+            options=ByDepth,
         )
     },
     merge=mean_over_images("similarity"),
