@@ -125,14 +125,17 @@ def bundled_outputs(study):
 
     Weights in other folders than that of their model are of a build-up.
     """
-    models = STUDIES[study].models if study in STUDIES else {}
-    return [
-        f"<results>/{study}/training/{name}/{Path(entry['bundled']).name}"
-        for name in models
-        if name in STUDIES[study].own_models
-        for entry in models[name].files().values()
-        if "bundled" in entry and Path(entry["bundled"]).parent.name == name
-    ]
+
+    def paths(wildcards):
+        found = exit_on_user_error(ALL_STUDIES.__getitem__, study)
+        return [
+            f"<results>/{study}/training/{name}/{Path(entry['bundled']).name}"
+            for name in found.own_models
+            for entry in found.models[name].files().values()
+            if "bundled" in entry and Path(entry["bundled"]).parent.name == name
+        ]
+
+    return paths
 
 
 # Latents
