@@ -14,7 +14,7 @@ from vitscope.files.tables import read_metadata
 from vitscope.jobs.job import Request, find_job
 from vitscope.jobs.tables import find_table
 from vitscope.planning.costs import network_of
-from vitscope.studies.loading import BUNDLED_STUDIES, load_study
+from vitscope.studies.loading import load_study
 
 WHOLE = "results/whole/feature_variance/vit.parquet"
 FOLDERS = """
@@ -125,9 +125,9 @@ def test_examples_of_the_slurm_profile_are_accepted(fresh: Workflow) -> None:
     assert "measure_pass" in plan
 
 
-def test_weights_of_a_study_are_trained_whichever_study_is_the_default(fresh):
-    study = load_study(BUNDLED_STUDIES / "mini.yaml")
-    files = [study.models[name].files().values() for name in study.own_models]
-    bundled = [any("bundled" in entry for entry in each) for each in files]
+@pytest.mark.nightly
+def test_bundled_models_are_trained_whichever_study_is_the_default(fresh):
+    bundled = fresh.root / "resources/checkpoints/mini"
+    models = [path for path in bundled.glob("*/") if path.name != "buildup"]
     planned = fresh.plan("train_mini", default="paper")
-    assert planned["train_model"] == sum(bundled) > 10
+    assert planned["train_model"] == len(models) > 10

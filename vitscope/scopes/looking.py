@@ -5,7 +5,7 @@ from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -33,14 +33,10 @@ from vitscope.scopes.images import Stored, Wanted, store
 from vitscope.scopes.lending import device_of, lend
 from vitscope.scopes.making import Maker
 from vitscope.scopes.saving import save
-from vitscope.scopes.scope import OTHERS, Tables, draw_in
+from vitscope.scopes.scope import OTHERS, Tables
 from vitscope.scopes.study import check_size, describe_study, describe_video
 from vitscope.settings.snapshots import END
 from vitscope.settings.study import Study
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 
 class Scope(Tables):
@@ -55,8 +51,8 @@ class Scope(Tables):
         # The folder is removed with what holds it.
         self._folder = folder
         self._network = network
-        # The tables of functions of the user's own.
-        self._own: dict[str, pd.DataFrame] = {}
+        # Of functions of the user's own, how they were called and their tables.
+        self._own: dict[str, tuple[Any, pd.DataFrame]] = {}
         self._maker = Maker(study, network, stored.split, device, Path(folder.name))
         kinds = set(BLOCKS.read(self._maker.make("blocks"))["kind"])
         self.members = [Member(self.name, model.label, _alike(kinds))]
@@ -104,26 +100,19 @@ class Scope(Tables):
         ]
         points = BLOCKS.read(self._maker.make("blocks"))[[*CUT_POINT]]
         bootstrap = asdict(self.study.analysis.bootstrap)
-        self._own[name] = merge(Parts(self.name, iter(parts), points), "value", **bootstrap)
-        return self._own[name]
+        table = merge(Parts(self.name, iter(parts), points), "value", **bootstrap)
+        # The code of a function is the same where a cell that defines it is run again.
+        self._own[name] = ((getattr(function, "__code__", function), keywords), table)
+        return table
 
-    def plot(self, kind: str, ax: "Axes | None" = None, **options: Any) -> "Figure":
-        """Draw a figure of a kind, as the workflow does, and save nothing.
-
-        With `ax` it is drawn there, if it has a single panel. `options` are keys of the kind, as
-        `over=True` for `attention_heads`.
-        """
-        if kind not in self._own:
-            return super().plot(kind, ax, **options)
-        from vitscope.drawing.by_depth import plot
-
-        by_depth = partial(plot, value="value", label=kind, from_zero=False)
-        return draw_in(kind, ax, lambda: by_depth(self._own[kind], self.members))
+    def own(self) -> dict[str, Any]:
+        """Return what was measured by functions of the user, by their names: the calls of them."""
+        return {name: call for name, (call, _) in self._own.items()}
 
     def table(self, name: str) -> pd.DataFrame:
         """Return a table by its name, as the workflow has it, and measure it if it is new."""
         if name in self._own:
-            return self._own[name]
+            return self._own[name][1]
         missing = self._maker.why_not(name)
         if missing:
             raise VitscopeError(missing)
@@ -131,7 +120,8 @@ class Scope(Tables):
 
     def available(self) -> list[str]:
         """Return the names of the tables that exist or can be made."""
-        return [name for name in (*OTHERS, *registry.names()) if not self._maker.why_not(name)]
+        there = [name for name in (*OTHERS, *registry.names()) if not self._maker.why_not(name)]
+        return [*there, *self._own]
 
     @property
     def warnings(self) -> list[str]:
@@ -183,7 +173,8 @@ class Scope(Tables):
         `keywords`. It is not needed for a network of timm, or a class without arguments.
         """
         images = self._maker.images
-        return save(self.study, self.kinds(), self._network, images, Path(folder), make, keywords)
+        kinds = [kind for kind in self.kinds() if kind not in self._own]
+        return save(self.study, kinds, self._network, images, Path(folder), make, keywords)
 
     def _snapshots(self, kind: str) -> list[str]:
         return [END] if registry.kinds()[kind].snapshots else []
