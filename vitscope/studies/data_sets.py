@@ -109,7 +109,7 @@ def _check_split(study: Study, name: str, split: str) -> None:
     if seen is None:
         return
     where = f"{study.path}: data.{name}.splits.{split}"
-    numbering(where, seen.classes, _entry(dataset))
+    numbering(where, seen.classes, _entry(dataset), seen.empty)
     check_taken(where, declared, seen.images)
     if declared is None:
         at = f"{study.path}: analysis.images"
