@@ -57,6 +57,7 @@ include: "rules/provenance.smk"
 
 onstart:
     start_alone()
+    check_storage()
     weigh_jobs_when_one_ends()
     check_places()
 

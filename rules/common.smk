@@ -56,6 +56,8 @@ def studies_asked_for():
     files they use. What is wrong with another study is said when a target asks for it.
     """
     words = set(re.findall(r"[\w-]+", " ".join(sys.argv)))
+    # Rules have names of studies in theirs, as `train_mini` has.
+    words |= {part for word in words for part in word.split("_")}
     everywhere = workflow.basedir != str(package_data.ROOT)
     pending = [name for name in ALL_STUDIES if everywhere or name in words]
     found = {DEFAULT: exit_on_user_error(ALL_STUDIES.__getitem__, DEFAULT)}

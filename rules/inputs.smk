@@ -50,7 +50,7 @@ def source_files(wildcards):
         # A plan may be made before there are images; it says so.
         return []
     where = f"{study.path}: data.{wildcards.dataset}.source"
-    return list(map(local, exit_on_user_error(local_files, where, source, wildcards.split)))
+    return list(map(local, exit_on_user_error(local_files, where, source, wildcards.split, study.path)))
 
 
 def of_model(output, **names):
@@ -96,7 +96,7 @@ def named_file(wildcards, key, entry, download=None):
     if made_by_training(entry.get("path", "")):
         return entry["path"]
     where = f"{study_of(wildcards).path}: models.{wildcards.model}.{key}"
-    there = exit_on_user_error(local_file, where, entry, ROOT)
+    there = exit_on_user_error(local_file, where, entry, ROOT, study_of(wildcards).path)
     return download if there is None else local(str(there))
 
 
@@ -125,14 +125,17 @@ def bundled_outputs(study):
 
     Weights in other folders than that of their model are of a build-up.
     """
-    models = STUDIES[study].models if study in STUDIES else {}
-    return [
-        f"<results>/{study}/training/{name}/{Path(entry['bundled']).name}"
-        for name in models
-        if name in STUDIES[study].own_models
-        for entry in models[name].files().values()
-        if "bundled" in entry and Path(entry["bundled"]).parent.name == name
-    ]
+
+    def paths(wildcards):
+        found = exit_on_user_error(ALL_STUDIES.__getitem__, study)
+        return [
+            f"<results>/{study}/training/{name}/{Path(entry['bundled']).name}"
+            for name in found.own_models
+            for entry in found.models[name].files().values()
+            if "bundled" in entry and Path(entry["bundled"]).parent.name == name
+        ]
+
+    return paths
 
 
 # Latents
@@ -160,7 +163,9 @@ def given_file(study, key, path):
     where = f"{study.path}: {key}"
     if path is None:
         return []
-    return local(exit_on_user_error(require_existing, where, Path(path).expanduser()))
+    return local(
+        exit_on_user_error(require_existing, where, Path(path).expanduser(), study.path)
+    )
 
 
 def official_corrupted(wildcards):

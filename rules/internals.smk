@@ -3,6 +3,8 @@
 tests/runs (test_refusals, test_failures, test_rebuilds, test_module) and tests/faults fail where one breaks.
 """
 
+from shutil import which
+
 from snakemake.cli import get_argument_parser
 from snakemake.dag import DAG
 
@@ -103,6 +105,15 @@ def start_alone():
     exit_on_user_error(session.claim_folder, records)
     exit_on_user_error(session.refuse_jobs_left_in_slurm, records)
     session.end_on_sigterm()
+
+
+def check_storage():
+    """Stop before the first job if Snakemake's storage of files lacks the program that it runs."""
+    if workflow.storage_settings.default_storage_provider == "fs" and not which("rsync"):
+        sys.exit(
+            "vitscope: --default-storage-provider fs copies by rsync, which is not on the PATH: "
+            "install it, or leave the storage out."
+        )
 
 
 def weigh_jobs_when_one_ends():

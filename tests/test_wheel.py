@@ -1,5 +1,6 @@
 """vitscope as a library: from a wheel, without the clone, with what it needs and nothing else."""
 
+import json
 import os
 import re
 import shutil
@@ -12,7 +13,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from importlib.metadata import distribution
 from pathlib import Path
-from sysconfig import get_path
 from zipfile import ZipFile
 
 import pytest
@@ -55,11 +55,12 @@ class Installed:
 def link_packages(names: Iterable[str], place: Path) -> None:
     """Put packages that are installed here into a folder of packages, without copying them."""
     for name in names:
-        tops = {file.parts[0] for file in distribution(name).files or ()}
+        found = distribution(name)
+        tops = {file.parts[0] for file in found.files or ()}
         for top in tops - {"..", "__pycache__"}:
             # Several packages may share a folder.
             if not (place / top).exists():
-                (place / top).symlink_to(Path(get_path("purelib"), top))
+                (place / top).symlink_to(found.locate_file(top))
 
 
 @pytest.fixture(scope="module")
@@ -79,6 +80,28 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Installed:
     link_packages(needed_by(PROJECT["dependencies"]), packages)
     work.mkdir()
     return Installed(environment / "bin" / "python", work)
+
+
+@pytest.mark.parametrize("there", ["torch and torchvision", "torch alone"])
+def test_the_torch_that_is_there_is_kept(installed: Installed, tmp_path: Path, there: str) -> None:
+    """As docs/installation.md says, torchvision has to be there: another brings another torch."""
+    packages = needed_by(PROJECT["dependencies"])
+    assert {"torch", "torchvision"} <= packages
+    if there == "torch alone":
+        packages -= {"torchvision"}
+    venv.create(tmp_path)
+    link_packages(["pip", *packages], next(tmp_path.glob("lib/python*/site-packages")))
+    (wheel,) = installed.folder.parent.glob("*.whl")
+    # Isolated: what pip would take from an index is missing here.
+    options = ("--isolated", "install", "--dry-run", "--no-index", "--report", "report.json")
+    command = [tmp_path / "bin" / "python", "-m", "pip", *options, wheel]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    if there == "torch alone":
+        assert done.returncode != 0
+        assert re.search(r"timm \S+ depends on torchvision", done.stdout + done.stderr)
+    else:
+        installing = json.loads((tmp_path / "report.json").read_text())["install"]
+        assert [each["metadata"]["name"] for each in installing] == ["vitscope"]
 
 
 def test_the_wheel_holds_the_package_and_nothing_else(installed: Installed) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
+from pathlib import Path
 
 LONGEST = 2000
 
@@ -48,6 +49,22 @@ def unknown(where: object, key: str, found: object, allowed: Iterable[str]) -> V
     return VitscopeError(
         f"{where}: {key}: found {quoted(found)}, allowed: {listed(allowed)}."
         f"{nearest(str(found), allowed)}"
+    )
+
+
+def not_there(where: str, what: str, path: Path, study: Path) -> VitscopeError:
+    """Return the error that a study names a file which is not there.
+
+    Such paths start at the working directory, where a study may lie elsewhere with its files.
+    """
+    beside = study.absolute().parent / path
+    found = (
+        f"{beside} is there, but the path starts at the working directory: "
+        if (beside.exists())
+        else ""
+    )
+    return VitscopeError(
+        f"{where}: there is no {what} {path.absolute()}: {found}put one there or correct the path."
     )
 
 

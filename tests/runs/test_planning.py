@@ -123,3 +123,11 @@ def test_examples_of_the_slurm_profile_are_accepted(fresh: Workflow) -> None:
         # Values that rules of a group do not share would end even a dry run.
         plan = fresh.make("-n", "--workflow-profile", "profiles/slurm", WHOLE)
     assert "measure_pass" in plan
+
+
+@pytest.mark.nightly
+def test_bundled_models_are_trained_whichever_study_is_the_default(fresh):
+    bundled = fresh.root / "resources/checkpoints/mini"
+    models = [path for path in bundled.glob("*/") if path.name != "buildup"]
+    planned = fresh.plan("train_mini", default="paper")
+    assert planned["train_model"] == len(models) > 10

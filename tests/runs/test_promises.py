@@ -96,7 +96,7 @@ def test_one_shard_and_two_give_the_same_values(made):
     table = find_table("variance_per_image")
     shards = sorted((results / TINY / "feature_variance/vit").glob("*.parquet"))
     assert len(shards) == 2
-    one = read_part(table, results / "whole/passes/vit/0.parquet", "feature_variance")
+    one, _ = read_part(table, results / "whole/passes/vit/0.parquet", "feature_variance")
     by_image = one.set_index(["image", "index"])["variance"]
     found = [table.read(shard).set_index(["image", "index"])["variance"] for shard in shards]
     for values in found:

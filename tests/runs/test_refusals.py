@@ -63,8 +63,9 @@ FAULTS = {
         "results/own/checkpoints/resnet.safetensors",
     ),
     "a video that is not there": Fault(
-        "{place}/own.yaml: videos.walk.source.path: there is no file or folder walk.gif: put "
-        "the data there or correct the path.",
+        "{place}/own.yaml: videos.walk.source.path: there is no file or folder "
+        "{root}/walk.gif: {place}/walk.gif is there, but the path starts at the working directory: "
+        "put one there or correct the path.",
         "figures/own/walk.webp",
         lambda settings: settings.update(
             videos={"walk": {"model": "vit", "source": {"path": "walk.gif"}}}
@@ -85,6 +86,7 @@ def write_own(folder: Path, change: Change) -> None:
         with_path(settings)
         change(settings)
 
+    (folder / "walk.gif").touch()
     write_study(folder / "own.yaml", changed)
     write_study(folder / "other.yaml", with_path)
 
@@ -94,7 +96,7 @@ def test_a_run_ends_in_one_sentence(fresh: Workflow, tmp_path: Path, name: str) 
     fault = FAULTS[name]
     write_own(tmp_path, fault.change)
     says = refusal(Workflow(fresh.root, tmp_path), fault.target, default=fault.default)
-    assert says == fault.says.format(place=tmp_path)
+    assert says == fault.says.format(place=tmp_path, root=fresh.root)
 
 
 def refusal(workflow: Workflow, target: str, default: str = "mini") -> str:

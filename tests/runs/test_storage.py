@@ -1,7 +1,9 @@
 """Results in a storage of Snakemake's: by its plugin of file systems, which needs rsync."""
 
+import subprocess
 from functools import partial
 from pathlib import Path
+from shutil import which
 
 import pytest
 
@@ -17,6 +19,24 @@ def in_storage(folder: Path) -> tuple[str, ...]:
 def test_the_jobs_are_the_same(fresh: Workflow, tmp_path: Path) -> None:
     planned = partial(fresh.plan, default=EVERYTHING)
     assert planned("all", *in_storage(tmp_path)) == planned("all")
+
+
+@pytest.mark.others
+def test_without_rsync_no_job_starts(fresh: Workflow, tmp_path: Path) -> None:
+    place = tmp_path / "programs"
+    place.mkdir()
+    for program in ("bash", "which"):
+        (place / program).symlink_to(which(program))
+    target, stored = f"results/{TINY}/checkpoints/vit.safetensors", in_storage(tmp_path / "stored")
+    extra = {"PATH": str(place)}
+    process = fresh.start(target, "--cores", "1", *stored, extra=extra, stdout=subprocess.PIPE)
+    output, _ = process.communicate(timeout=600)
+    assert process.returncode == 1
+    assert output.splitlines()[-1] == (
+        "vitscope: --default-storage-provider fs copies by rsync, which is not on the PATH: "
+        "install it, or leave the storage out."
+    )
+    assert not (tmp_path / "stored").exists()
 
 
 @pytest.mark.others

@@ -62,6 +62,11 @@ def test_images_are_some_of_the_test_split() -> None:
     assert given["labels"].tolist() == drawn.labels[rows].tolist()
 
 
+def test_they_have_their_name_unless_another_is_given() -> None:
+    given = bundled("vit", 1)
+    assert [look(**given).name, look(**given, name="mine").name] == ["vit", "mine"]
+
+
 def test_what_is_not_there_is_told() -> None:
     with pytest.raises(VitscopeError, match=r"network 'vti'\. Did you mean 'vit'\? There are resn"):
         bundled("vti")

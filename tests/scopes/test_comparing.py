@@ -1,6 +1,9 @@
 """Networks side by side."""
 
+from typing import Any
+
 import numpy as np
+import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 
@@ -49,6 +52,37 @@ def test_a_kind_that_not_all_have_is_drawn_of_the_others(
     assert set(both.claims("attention_distance", "feature_variance")["model"]) == {"mine", "theirs"}
     with pytest.raises(VitscopeError, match="has no relative position bias"):
         both.plot("position_bias")
+
+
+def largest(maps: Any, factor: float = 1) -> Any:
+    return factor * maps.max((1, 2, 3))
+
+
+def test_what_a_function_of_your_own_measured_is_compared(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    mine, theirs = (
+        vitscope.look(network(kind), pixels(), labels(), 0.5, 0.25, name="net")
+        for kind in (Transformer, Convolutions)
+    )
+    compared = vitscope.compare({"mine": mine, "theirs": theirs})
+    tables = [mine.measure(largest)]
+    assert [axes.get_title() for axes in compared.plot("largest").axes] == ["mine"]
+    assert "largest is left out for theirs" in capsys.readouterr().out
+    tables.append(theirs.measure(largest, factor=2))
+    with pytest.raises(VitscopeError, match="was not measured of theirs by the function and with"):
+        compared.plot("largest")
+    tables[1] = theirs.measure(largest)
+    assert "largest" in compared.kinds()
+    panels = compared.plot("largest").axes
+    assert [axes.get_title() for axes in panels] == ["mine", "theirs"]
+    for axes, table in zip(panels, tables, strict=True):
+        drawn = np.concatenate([line.get_ydata() for line in axes.lines])
+        assert {*table["value"]} <= {*drawn}
+    rows = compared.largest
+    assert rows["value"].tolist() == pd.concat(tables)["value"].tolist()
+    assert rows["model"].unique().tolist() == ["mine", "theirs"]
+    assert compared.claims("largest").empty
 
 
 def test_figures_call_the_networks_by_their_names(both: Comparison) -> None:

@@ -190,6 +190,40 @@ def test_a_folder(tmp_path: Path, expected: pd.DataFrame) -> None:
     assert scope.table("predictions")["label"].tolist() == sorted(labels().tolist())
 
 
+def test_a_folder_is_asked_about_once(tmp_path: Path) -> None:
+    """All that is missing is asked for in one sentence; a size that all have is taken."""
+    for number in range(CLASSES - 1):
+        (tmp_path / f"class {number}").mkdir()
+        Image.new("RGB", (SIZE, SIZE)).save(tmp_path / f"class {number}" / "a.png")
+    (tmp_path / "nobody").mkdir()
+    names = (
+        "class_names=, the names of all 5 classes in the order of the outputs, since there are "
+        "folders of 4 and nobody without an image"
+    )
+    scaling = "mean= and std=, of pixels from 0 to 1 (mean=0, std=1 leaves them)"
+    start = f"{tmp_path}: nothing says how the network takes these images: give "
+    with pytest.raises(VitscopeError) as caught:
+        vitscope.look(network(), tmp_path)
+    assert str(caught.value) == f"{start}{scaling}; {names}."
+    given = {"class_names": [*(f"class {number}" for number in range(4)), "nobody"]}
+    scope = vitscope.look(network(), tmp_path, mean=MEAN, std=STD, **given)
+    assert scope.study.data["images"].image_size == SIZE
+    assert scope.notes == []
+
+    Image.new("RGB", (SIZE, SIZE + 1)).save(tmp_path / "class 0" / "b.png")
+    with pytest.raises(VitscopeError) as caught:
+        vitscope.look(network(), tmp_path)
+    size = "image_size=, to which they are cut, since not all have one size"
+    assert str(caught.value) == (
+        f"{start}{scaling}; {size}; class_names=, the names of all classes in the order of the "
+        "outputs, if these are not 4, of which there are folders and nobody without an image."
+    )
+    with pytest.raises(
+        VitscopeError, match=r"these images: give image_size=, to which they are cu"
+    ):
+        vitscope.look(network(), tmp_path, mean=MEAN, std=STD, **given)
+
+
 def test_pictures_of_other_sizes_are_cut() -> None:
     pictures = [Image.new("RGB", (40 + index, 30), (index, 0, 0)) for index in range(4)]
     scope = vitscope.look(network(), pictures, mean=MEAN, std=STD, image_size=SIZE)
@@ -229,7 +263,7 @@ WRONG: dict[str, tuple[Callable[[], Any], dict[str, Any], str]] = {
         r"entries x \(int\), allowed: one of image",
     ),
     "no folder": (lambda: "nowhere", {"mean": 0, "std": 1, "image_size": 16}, "is not a folder"),
-    "a folder of any size": (lambda: "nowhere", {"mean": 0, "std": 1}, "give image_size="),
+    "no folder, and nothing else": (lambda: "nowhere", {}, "^nowhere is not a folder"),
     "no deviation": (pixels, {"mean": 0, "std": 0}, "std is .* allowed: numbers above 0"),
     "two means": (pixels, {"mean": [0, 0], "std": 1}, "mean has 2 numbers, allowed: 3"),
     "two kinds": (

@@ -142,6 +142,11 @@ def test_pictures_and_folders_have_their_own_size(tmp_path: Path) -> None:
 
 
 def test_a_saved_study_has_both_sides(scopes: dict[str, Scope], tmp_path: Path) -> None:
-    study = load_study(scopes["cnn"].save(tmp_path / "saved"))
+    file = scopes["cnn"].save(tmp_path / "saved")
+    study = load_study(file)
+    (model,) = study.models.values()
+    assert model.checkpoint["path"] == str(tmp_path / "saved/weights.safetensors")
+    assert {each.name for each in tmp_path.rglob("*")} >= {"images.npz", "weights.safetensors"}
+    assert [*tmp_path.iterdir()] == [file.parent]
     assert study.data["images"].image_size == [16, 24]
     assert study.data["images"].pixels == 16 * 24

@@ -1,6 +1,7 @@
 """What a scope shows of itself, where it draws, and what it takes of memory and time."""
 
 import os
+import pickle
 import pty
 import subprocess
 import sys
@@ -10,12 +11,13 @@ from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from torch import nn
 
 import vitscope
-from tests.scopes.networks import Convolutions, labels, network, pixels
+from tests.scopes.networks import Convolutions, Transformer, labels, network, pixels
 from vitscope.errors import VitscopeError
 from vitscope.scopes.looking import Scope
 
@@ -70,6 +72,36 @@ def test_a_function_of_your_own_is_a_measure(scope: Scope) -> None:
         scope.measure(cka)
     with pytest.raises(VitscopeError, match="largest returned values of the shape"):
         scope.measure(largest, factor=[[1], [2]])
+
+
+def brightest(maps, factor=1):
+    return factor * maps.max(axis=(1, 2, 3))
+
+
+def test_pickled_it_is_the_same(scope: Scope) -> None:
+    scope.measure(brightest, factor=2)
+    measured = scope.feature_variance
+    again = pickle.loads(pickle.dumps(scope))
+    assert again._folder.name != scope._folder.name
+    # What was measured came along, and what was not is measured from the same images.
+    assert again._maker.path("feature_variance").is_file()
+    for name in ("feature_variance", "brightest", "token_similarity"):
+        pd.testing.assert_frame_equal(again.table(name), scope.table(name), check_exact=True)
+    assert (again.name, again.notes) == ("mine", scope.notes)
+    assert vitscope.compare({"a": scope, "b": again}).brightest["model"].nunique() == 2
+    assert len(again.feature_variance) == len(measured)
+
+
+def test_what_is_not_saved_leaves_nothing(scope: Scope, tmp_path: Path) -> None:
+    kept = tmp_path / "study" / "network.txt"
+    kept.parent.mkdir()
+    kept.write_text("mine")
+    with pytest.raises(VitscopeError, match="The network cannot be built again as"):
+        scope.save(kept.parent, Transformer, depth=1)
+    nowhere = eval("lambda: None", {"__name__": "builtins"})
+    with pytest.raises(VitscopeError, match="is defined in no file and no notebook"):
+        scope.save(tmp_path / "new" / "study", nowhere)
+    assert [*tmp_path.rglob("*")] == [kept.parent, kept]
 
 
 def test_points_that_are_named() -> None:

@@ -134,3 +134,12 @@ def test_the_examples_of_the_manual(tmp_path: Path) -> None:
     assert named_classes(study.data["folder"], "test") == {309: "bee", 310: "ant", 340: "zebra"}
     data = read(classes=3, **grey).data["folder"]
     assert (data.mean, data.std, data.channels) == ((0.286,), (0.353,), 1)
+
+
+def test_a_class_without_an_image_is_named(tmp_path: Path, folder: Path) -> None:
+    (folder / "wasp").mkdir()
+    listed = ", ".join(sorted(CLASSES))
+    assert refusal(tmp_path, **changes(folder, classes=len(CLASSES) + 1)).startswith(
+        f"data.folder.splits.test: the source has {len(CLASSES)} classes ({listed}, and no image "
+        f"in the folder wasp) and the study says {len(CLASSES) + 1}: correct"
+    )

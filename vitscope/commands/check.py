@@ -57,7 +57,7 @@ def _missing_data(study: "Study") -> dict[str, tuple[str, str]]:
         source = study.data[dataset].source
         try:
             if not archive_needed(source):
-                local_files(f"data.{dataset}.source", source, split)
+                local_files(f"data.{dataset}.source", source, split, study.path)
         except VitscopeError as error:
             wrong[f"data.{dataset}"] = ("wrong", str(error))
     return wrong
@@ -81,11 +81,10 @@ def _check(study: "Study", name: str, trainings: Path) -> tuple[str, str]:
     from vitscope.networks.running.checking import check_model
 
     entry = study.models[name]
-    where = f"{study.path}: models.{name}"
     try:
         seed = _training_seed(study, name, trainings)
         checked = check_model(
-            name, study.network(name), entry.read_at(), entry.checkpoint, where, ROOT, seed
+            name, study.network(name), entry.read_at(), entry.checkpoint, study.path, ROOT, seed
         )
     except VitscopeError as error:
         # The line begins with the name of the model.

@@ -51,7 +51,7 @@ def build(
     where = f"data.{name}.splits.{split}"
     outputs = _outputs(where, source, dataset)
     ours = Numbering([*source.classes], None) if outputs else None
-    classes = ours or numbering(where, source.classes, dataset)
+    classes = ours or numbering(where, source.classes, dataset, getattr(source, "empty", ()))
     check_taken(where, settings["images"], len(source))
     rows = select(len(source), settings["images"], settings["seed"])
     metadata = _metadata(name, dataset, split, source, classes)

@@ -30,10 +30,13 @@ class Numbering(NamedTuple):
     numbers: list[int] | None
 
 
-def numbering(where: str, found: Sequence[str], dataset: Mapping[str, Any]) -> Numbering:
+def numbering(
+    where: str, found: Sequence[str], dataset: Mapping[str, Any], empty: Sequence[str] = ()
+) -> Numbering:
     """Return which class has which number; `found` are the names that a source has, if it has any.
 
-    `dataset` is the entry of a study, `class_names` a list by now.
+    `dataset` is the entry of a study, `class_names` a list by now; `empty` are folders of the
+    source that hold no image.
     """
     classes = dataset["classes"]
     if classes is None:
@@ -49,9 +52,10 @@ def numbering(where: str, found: Sequence[str], dataset: Mapping[str, Any]) -> N
             ", say in `class_index` which number each has, or put all images in one folder, "
             "without labels"
         )
+        without = f", and no image in the folder {first_of(empty, NAMED)}" if empty else ""
         raise VitscopeError(
-            f"{where}: the source has {len(found)} classes ({first_of(found, NAMED)}) and the "
-            f"study says {classes}: correct `classes` of the data "
+            f"{where}: the source has {len(found)} classes ({first_of(found, NAMED)}{without}) and "
+            f"the study says {classes}: correct `classes` of the data "
             f"set{fewer if len(found) < classes else ''}."
         )
     return Numbering([*found] or numbered_names(classes), None)

@@ -1,6 +1,6 @@
 """What every source of images offers."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -23,10 +23,14 @@ class Sample(NamedTuple):
 
 
 class Glance(NamedTuple):
-    """What the names of files alone tell of a split: its classes, and how many images there are."""
+    """What the names of files alone tell of a split: its classes, and how many images there are.
+
+    `empty` are the folders that would be classes and hold no image.
+    """
 
     classes: list[str]
     images: int
+    empty: Sequence[str] = ()
 
 
 class Source(Protocol):

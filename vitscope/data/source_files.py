@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from vitscope.data.opening import declared, local_path
-from vitscope.errors import VitscopeError
+from vitscope.errors import VitscopeError, not_there
 
 
 def archive_needed(source: Mapping[str, Any]) -> bool:
@@ -22,18 +22,16 @@ def there_already(source: Mapping[str, Any], split: str) -> bool:
     return path is None or path.exists()
 
 
-def local_files(where: str, source: Mapping[str, Any], split: str) -> list[str]:
+def local_files(where: str, source: Mapping[str, Any], split: str, study: Path) -> list[str]:
     """Return the file or folder that a split is read from, if there is one, in a list."""
     path = local_path(source, split)
-    return [] if path is None else [require_existing(f"{where}.path", path)]
+    return [] if path is None else [require_existing(f"{where}.path", path, study)]
 
 
-def require_existing(where: str, path: Path) -> str:
-    """Return the path of a file or folder that a study names."""
+def require_existing(where: str, path: Path, study: Path) -> str:
+    """Return the path of a file or folder that the file of a study names."""
     if not path.exists():
-        raise VitscopeError(
-            f"{where}: there is no file or folder {path}: put the data there or correct the path."
-        )
+        raise not_there(where, "file or folder", path, study)
     return str(path)
 
 

@@ -6,6 +6,7 @@ readers do not look.
 """
 
 import json
+import os
 import zlib
 from base64 import b64encode
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -60,8 +61,10 @@ class Table:
         with atomic_path(path) as partial:
             partial.write_bytes(data)
 
-    def to_bytes(self, frame: "pd.DataFrame", metadata: Mapping[str, str] | None = None) -> bytes:
-        """Return a frame as the file of it."""
+    def to_bytes(
+        self, frame: "pd.DataFrame", metadata: Mapping[str, str] | None = None, **layout: Any
+    ) -> bytes:
+        """Return a frame as the file of it; `layout` is how parquet lays out its pages."""
         import pyarrow as pa
         import pyarrow.parquet as pq
 
@@ -73,19 +76,25 @@ class Table:
         table = pa.Table.from_pandas(frame[schema.names], schema=schema, preserve_index=False)
         facts = {**(metadata or {}), "table": self.name, SEALED: "crc32"}
         written = pa.BufferOutputStream()
-        pq.write_table(table.replace_schema_metadata(facts), written)
+        pq.write_table(table.replace_schema_metadata(facts), written, **layout)
         return _add_seal(written.getvalue().to_pybytes())
 
-    def read(self, path: Path | str, data: bytes | None = None) -> "pd.DataFrame":
-        """Read the table, checking its columns and types; its file may be in memory as `data`."""
+    def read(self, path: Path | str) -> "pd.DataFrame":
+        """Read the table, checking its columns and types."""
+        return self.read_with_facts(path)[0]
+
+    def read_with_facts(
+        self, path: Path | str, data: "pa.Buffer | None" = None
+    ) -> "tuple[pd.DataFrame, dict[str, str]]":
+        """Read the table and what was written with it; its file may be in memory as `data`."""
         with _open(path, data) as file:
-            table = file.read(use_threads=False)
-        if table.schema.remove_metadata() != self.schema:
+            table, facts = file.read(use_threads=False), _facts_of(file)
+        name = facts.get("table", self.name)
+        if name != self.name or table.schema.remove_metadata() != self.schema:
             raise VitscopeError(
                 f"{path} is not a {self.name} table of this version: delete it and run again."
             )
-        frame: pd.DataFrame = table.to_pandas(use_threads=False)
-        return frame
+        return table.to_pandas(use_threads=False), facts
 
     def empty(self) -> "pd.DataFrame":
         """Return the table without rows."""
@@ -104,19 +113,48 @@ PARTS = Table(
 )
 
 
+def write_parts(parts: Mapping[str, bytes], path: Path | str) -> None:
+    """Write the parts of several measures, each the bytes of its table, to one file."""
+    import pandas as pd
+
+    frame = pd.DataFrame({"measure": [*parts], "part": [*parts.values()]})
+    # Each part is read alone; it is compressed already, and large.
+    layout = {"compression": "none", "use_dictionary": False, "write_statistics": False}
+    with atomic_path(path) as partial:
+        partial.write_bytes(PARTS.to_bytes(frame, row_group_size=1, **layout))
+
+
 def has_part(path: Path, measure: str) -> bool:
     """Tell whether there is a file of parts, and one of a measure in it."""
-    return path.is_file() and measure in set(PARTS.read(path)["measure"])
+    if not path.is_file():
+        return False
+    with _open_unread(path) as file:
+        return measure in _measures_in(file)
 
 
-def read_part(table: Table, path: Path | str, measure: str) -> "pd.DataFrame":
-    """Read the part of a measure, from its own file or from one of several measures."""
-    if read_metadata(path).get("table") != PARTS.name:
-        return table.read(path)
-    parts = PARTS.read(path).set_index("measure")["part"]
-    if measure not in parts:
-        raise VitscopeError(f"{path} has no part of {measure}: delete it and run again.")
-    return table.read(path, parts[measure])
+def read_part(
+    table: Table, path: Path | str, measure: str
+) -> "tuple[pd.DataFrame, dict[str, str]]":
+    """Read the part of a measure, and what was written with it.
+
+    It is in its own file or in one of several measures, whose other parts are not read: then its
+    own seal is what is checked, and not that of the file.
+    """
+    data = None
+    with _open_unread(path) as file:
+        if _facts_of(file).get("table") == PARTS.name:
+            measures = _measures_in(file)
+            if measure not in measures:
+                raise VitscopeError(f"{path} has no part of {measure}: delete it and run again.")
+            row = file.read_row_group(measures.index(measure), ["part"], use_threads=False)
+            data = row["part"][0].as_buffer()
+    return table.read_with_facts(path, data)
+
+
+def _measures_in(parts: "pq.ParquetFile") -> list[str]:
+    """Return the measures of a file of parts, of which each has a row group."""
+    groups = range(parts.num_row_groups)
+    return [parts.read_row_group(each, ["measure"])["measure"][0].as_py() for each in groups]
 
 
 def _arrow_type(name: str) -> "pa.DataType":
@@ -126,7 +164,7 @@ def _arrow_type(name: str) -> "pa.DataType":
     return pa.type_for_alias(item) if item == name else pa.list_(_arrow_type(item))
 
 
-def _footer(data: bytes) -> int:
+def _footer(data: bytes | memoryview) -> int:
     """Return where the footer of a parquet file begins."""
     return len(data) - 8 - int.from_bytes(data[-8:-4], "little")
 
@@ -137,24 +175,25 @@ def _add_seal(data: bytes) -> bytes:
     return data[:footer] + SEAL + zlib.crc32(data).to_bytes(4, "little") + data[footer:]
 
 
-def _seal_holds(data: bytes) -> bool | None:
+def _seal_holds(data: memoryview) -> bool | None:
     """Return whether the seal of a parquet file is right; None if it has none."""
     footer = _footer(data)
     start = footer - SEAL_BYTES
-    if start < 0 or not data.startswith(SEAL, start):
+    if start < 0 or data[start : start + len(SEAL)] != SEAL:
         return None
     found = zlib.crc32(data[footer:], zlib.crc32(data[:start]))
     return found.to_bytes(4, "little") == data[footer - 4 : footer]
 
 
 @contextmanager
-def _open(path: Path | str, data: bytes | None = None) -> "Iterator[pq.ParquetFile]":
+def _open(path: Path | str, data: "pa.Buffer | None" = None) -> "Iterator[pq.ParquetFile]":
+    """Open a table, all of which is read and held against its seal."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    try:
-        data = Path(path).read_bytes() if data is None else data
-        holds = _seal_holds(data)
+    with _refusing(path):
+        data = pa.py_buffer(Path(path).read_bytes()) if data is None else data
+        holds = _seal_holds(memoryview(data).cast("B"))
         if holds is not False:
             # From memory and in this thread: Arrow's own threads, when they read a file of Python,
             # may still be reading when the interpreter ends, and abort it.
@@ -165,10 +204,30 @@ def _open(path: Path | str, data: bytes | None = None) -> "Iterator[pq.ParquetFi
                 f"{path} is damaged: it is not what was written; delete it and run again."
             )
         yield file
-    except (OSError, pa.ArrowException, UnicodeDecodeError) as error:
+
+
+@contextmanager
+def _open_unread(path: Path | str) -> "Iterator[pq.ParquetFile]":
+    """Open a table of which no more is read than is asked for, so that its seal is not checked."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    with _refusing(path), pa.OSFile(str(path)) as file:
+        yield pq.ParquetFile(file)
+
+
+@contextmanager
+def _refusing(path: Path | str) -> Iterator[None]:
+    """Say in a sentence why a file cannot be read; one that is damaged may lack columns or rows."""
+    import pyarrow as pa
+
+    try:
+        yield
+    except (OSError, pa.ArrowException, UnicodeDecodeError, LookupError) as error:
         # Arrow reports damaged pages by an OSError without a number.
-        if isinstance(error, OSError) and error.strerror:
-            raise VitscopeError(f"Cannot read the table {path}: {error.strerror}.") from error
+        if isinstance(error, OSError) and error.errno:
+            reason = os.strerror(error.errno)
+            raise VitscopeError(f"Cannot read the table {path}: {reason}.") from error
         raise VitscopeError(
             f"{path} is not a readable parquet table: delete it and run again."
         ) from error
@@ -202,7 +261,11 @@ def _in_text(cell: Any) -> Any:
 def read_metadata(path: Path | str) -> dict[str, str]:
     """Return the text that was written with a table."""
     with _open(path) as file:
-        metadata = file.schema_arrow.metadata or {}
+        return _facts_of(file)
+
+
+def _facts_of(file: "pq.ParquetFile") -> dict[str, str]:
+    metadata = file.schema_arrow.metadata or {}
     facts = {key.decode(): value.decode() for key, value in metadata.items()}
     return {key: value for key, value in facts.items() if key != SEALED}
 
@@ -210,6 +273,12 @@ def read_metadata(path: Path | str) -> dict[str, str]:
 def warning_metadata(warnings: Sequence[str]) -> dict[str, str]:
     """Return the metadata of a table with reasons to doubt its values, if there are any."""
     return {WARNINGS: json.dumps(warnings)} if warnings else {}
+
+
+def add_warnings(metadata: Mapping[str, str], warnings: Sequence[str]) -> dict[str, str]:
+    """Return metadata of a table with further reasons to doubt its values."""
+    known = json.loads(metadata.get(WARNINGS, "[]"))
+    return {**metadata, **warning_metadata([*dict.fromkeys([*known, *warnings])])}
 
 
 def read_warnings(paths: Iterable[Path | str]) -> list[str]:

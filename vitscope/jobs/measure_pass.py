@@ -80,7 +80,7 @@ def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> 
 
     import pandas as pd
 
-    from vitscope.files.tables import PARTS, Table
+    from vitscope.files.tables import Table, write_parts
     from vitscope.jobs.opening import open_device, open_images, open_network, origin_of
     from vitscope.measures.given import OnLatents
     from vitscope.networks.running.held import HeldMaps, hold_shard
@@ -106,6 +106,9 @@ def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> 
         **values["pass"],
     )
     tables = {name: pd.concat(part, ignore_index=True) for name, part in parts.items()}
-    files = [Table(**measures[name]["columns"]).to_bytes(each) for name, each in tables.items()]
     origin = {"data_sha256": images.digest, **origin_of(inputs["checkpoint"])}
-    PARTS.write(pd.DataFrame({"measure": [*tables], "part": files}), outputs["parts"], origin)
+    written = {
+        name: Table(**measures[name]["columns"]).to_bytes(table, origin)
+        for name, table in tables.items()
+    }
+    write_parts(written, outputs["parts"])

@@ -31,33 +31,29 @@ JOB = Job(values=_values)
 
 def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
     """Merge the parts; inputs of the other model of a pair have names that say so."""
-    from functools import partial
+    from collections.abc import Iterator
     from importlib import import_module
 
     import pandas as pd
 
-    from vitscope.files.tables import (
-        Table,
-        read_metadata,
-        read_part,
-        read_warnings,
-        warning_metadata,
-    )
+    from vitscope.files.tables import Table, add_warnings, read_part, read_warnings
     from vitscope.measures.given import Parts
     from vitscope.networks.finding.cut_point_columns import BLOCKS, CUT_POINT
 
-    read = partial(read_part, Table(**values["part_columns"]), measure=values["measured"])
+    columns, origin = Table(**values["part_columns"]), dict[str, str]()
+
+    def read(prefix: str) -> Iterator[pd.DataFrame]:
+        for path in inputs[f"{prefix}parts"]:
+            table, facts = read_part(columns, path, values["measured"])
+            # Parts may be of several snapshots, and each says of which.
+            origin.update({f"{prefix}{key}": value for key, value in facts.items()})
+            yield table
+
     measured: list[Parts] = []
-    doubted: list[str] = []
-    origin: dict[str, str] = {}
     for prefix, model in values["models"].items():
-        paths, blocks = inputs[f"{prefix}parts"], inputs.get(f"{prefix}blocks")
+        blocks = inputs.get(f"{prefix}blocks")
         cut_points = BLOCKS.read(blocks)[[*CUT_POINT]] if blocks else pd.DataFrame()
-        measured.append(Parts(model, map(read, paths), cut_points))
-        doubted += [*paths, *([blocks] if blocks else [])]
-        # Parts may be of several snapshots, and each says of which.
-        facts = [fact for path in paths for fact in read_metadata(path).items()]
-        origin |= {f"{prefix}{key}": value for key, value in facts}
+        measured.append(Parts(model, read(prefix), cut_points))
     if values["modules"]:
         (module,) = values["modules"]
         table = import_module(module).merge(*measured, **values["settings"])
@@ -65,4 +61,6 @@ def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> 
         (parts,) = measured
         table = pd.concat(parts.tables, ignore_index=True)
     origin |= warning_metadata(read_warnings(doubted))
+    listed = (inputs.get(f"{prefix}blocks") for prefix in values["models"])
+    origin = add_warnings(origin, read_warnings(filter(None, listed)))
     Table(**values["columns"]).write(table, outputs["table"], origin)

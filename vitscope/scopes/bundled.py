@@ -36,14 +36,16 @@ def bundled(name: str, images: int | None = None) -> dict[str, Any]:
     network = study.network(name)
     weights = safetensors.torch.load_file(BUNDLED_MODELS / f"{name}.safetensors")
     pixels, labels = _images(study, name, images)
+    model = fill(empty_network(network), weights)
+    # No key of what is returned, so that `look` may be given another one.
+    model.called = name
     return {
-        "model": fill(empty_network(network), weights),
+        "model": model,
         "images": pixels,
         "labels": labels,
         "mean": network["mean"],
         "std": network["std"],
         "class_names": list(shapes32.CLASSES),
-        "name": name,
     }
 
 

@@ -35,6 +35,15 @@ class Comparison(Tables):
 
     def table(self, name: str) -> pd.DataFrame:
         """Return a table by its name, with the rows of all networks; `model` names the network."""
+        calls = [each.scope.own().get(name) for each in self._networks]
+        unlike = [
+            e.member.label for e, c in zip(self._networks, calls, strict=True) if c != calls[0]
+        ]
+        if unlike:
+            raise VitscopeError(
+                f"'{name}' was not measured of {', '.join(unlike)} by the function and with the "
+                f"keywords of {self._networks[0].member.label}: measure all in the same way."
+            )
         if name in registry.names() and registry.declared(name).of_pairs:
             tables = [self._between(name, *pair) for pair in combinations(self._networks, 2)]
         else:
@@ -44,7 +53,9 @@ class Comparison(Tables):
     def kinds(self) -> list[str]:
         """Return the kinds of figures that can be drawn, of some of the networks at least."""
         there = {*super().kinds()}.union(*(each.scope.kinds() for each in self._networks))
-        return [kind for kind in registry.kinds() if kind in there]
+        return [
+            kind for kind in dict.fromkeys((*registry.kinds(), *sorted(there))) if kind in there
+        ]
 
     def plot(self, kind: str, ax: "Axes | None" = None, **options: Any) -> "Figure":
         """Draw a figure of a kind, of the networks that have it, and name those that have not.
@@ -76,7 +87,13 @@ class Comparison(Tables):
             for name in registry.names()
             if registry.declared(name).of_pairs and in_memory and len(self._networks) > 1
         }
-        return [name for name in (*OTHERS, *registry.names()) if name in shared | of_pairs]
+        there = [name for name in (*OTHERS, *registry.names()) if name in shared | of_pairs]
+        return [*there, *self.own()]
+
+    def own(self) -> dict[str, Any]:
+        """Return what was measured of all networks by functions of the user of the same names."""
+        first, *others = (each.scope.own() for each in self._networks)
+        return {name: call for name, call in first.items() if all(name in each for each in others)}
 
     def _between(self, name: str, one: _Of, other: _Of) -> pd.DataFrame:
         if not (isinstance(one.scope, Scope) and isinstance(other.scope, Scope)):

@@ -10,16 +10,18 @@ from dataclasses import dataclass, field
 from itertools import chain
 from math import prod
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
 from vitscope.data.building import COVER, build, numbers_of, preprocess, write_split
-from vitscope.data.class_numbers import numbering
+from vitscope.data.class_numbers import NAMED, numbering
+from vitscope.data.opening import open_source
+from vitscope.data.sources._image_files import ImageFiles
 from vitscope.data.split import UNKNOWN_LABEL, Split
-from vitscope.errors import VitscopeError
+from vitscope.errors import VitscopeError, first_of
 from vitscope.files.tensors import row_sums
 from vitscope.image_size import ImageSize, height_and_width, in_short
 
@@ -63,9 +65,14 @@ class Stored:
     notes: list[str]
 
 
+def place_in(folder: Path) -> Path:
+    """Return where the images of a scope lie in its folder."""
+    return folder / "data" / DATASET / f"{SPLIT}.safetensors"
+
+
 def store(images: Any, labels: Any, wanted: Wanted, outputs: Outputs, folder: Path) -> Stored:
     """Write images to a file in a folder, as a split of a data set."""
-    path = folder / "data" / DATASET / f"{SPLIT}.safetensors"
+    path = place_in(folder)
     if isinstance(images, str | Path):
         return _of_folder(Path(images), wanted, outputs, path)
     pieces = _pieces(images, wanted)
@@ -88,12 +95,16 @@ def store(images: Any, labels: Any, wanted: Wanted, outputs: Outputs, folder: Pa
 
 def _of_folder(folder: Path, wanted: Wanted, outputs: Outputs, path: Path) -> Stored:
     """Read a folder of image files as the source of that kind does."""
+    source = {"kind": "folder", "path": str(folder)}
+    opened = cast(ImageFiles, open_source(source, SPLIT))
+    own = opened.one_size()
+    size = _size(wanted, in_short(*own) if own else None)
+    classes = outputs((3, *height_and_width(size))) if size else None
+    _ask_for_what_is_missing(wanted, size, classes, opened, folder)
     mean, std, notes = _scaling_of_pixels(wanted, 3, "images of a folder")
-    size = _size(wanted, f"the images of {folder}")
-    height, width = height_and_width(size)
-    classes = outputs((len(mean), height, width))
+    height, width = height_and_width(size or 0)
     dataset = {
-        "source": {"kind": "folder", "path": str(folder)},
+        "source": source,
         "classes": classes,
         "class_names": wanted.class_names,
         "class_index": None,
@@ -104,19 +115,42 @@ def _of_folder(folder: Path, wanted: Wanted, outputs: Outputs, path: Path) -> St
         "splits": {SPLIT: {"images": None, "seed": None}},
     }
     build(DATASET, dataset, SPLIT, path)
-    notes.append(f"images: resized to cover {height}x{width} pixels, the centre is cut out")
+    if (height, width) != own:
+        notes.append(f"images: resized to cover {height}x{width} pixels, the centre is cut out")
     return Stored(Split(path), classes, mean, std, notes)
 
 
-def _size(wanted: Wanted, what: str, own: ImageSize | None = None) -> ImageSize:
+def _ask_for_what_is_missing(
+    wanted: Wanted, size: ImageSize | None, classes: int | None, folder: ImageFiles, path: Path
+) -> None:
+    """Refuse images of a folder of which nobody has said all that the network needs, at once."""
+    missing = []
+    if _said_scaling(wanted) is None:
+        missing.append("mean= and std=, of pixels from 0 to 1 (mean=0, std=1 leaves them)")
+    if size is None:
+        missing.append("image_size=, to which they are cut, since not all have one size")
+    found = len(folder.classes)
+    known = size is not None and classes in (None, found)
+    if found and wanted.class_names is None and not known:
+        empty = f" and {first_of(folder.empty, NAMED)} without an image" if folder.empty else ""
+        count, reason = (
+            (f"{classes} classes", f"since there are folders of {found}{empty}")
+            if classes
+            else ("classes", f"if these are not {found}, of which there are folders{empty}")
+        )
+        missing.append(
+            f"class_names=, the names of all {count} in the order of the outputs, {reason}"
+        )
+    if missing:
+        raise VitscopeError(
+            f"{path}: nothing says how the network takes these images: give {'; '.join(missing)}."
+        )
+
+
+def _size(wanted: Wanted, own: ImageSize | None) -> ImageSize | None:
     """Return the height and width to which pictures are cut: if nothing says it, their `own`."""
     size = wanted.size or wanted.of_network.get("input_size", ())[1:] or own
-    if size is None:
-        raise VitscopeError(
-            f"Nothing says to which size {what} are to be cut: give image_size=, the side of the "
-            f"square that the network takes, or its height and width."
-        )
-    return in_short(*height_and_width(size))
+    return None if size is None else in_short(*height_and_width(size))
 
 
 # Pieces: images of one kind, as many as are in memory at once.
@@ -221,7 +255,7 @@ def _picture(image: Any, wanted: Wanted) -> Array:
     if not isinstance(image, Image.Image):
         return _as_array(image)
     own = in_short(image.height, image.width)
-    size = _size(wanted, "pictures", own)
+    size = _size(wanted, own) or own
     dataset = {
         "channels": 1 if image.mode == "L" else 3,
         "image_size": size,
@@ -317,20 +351,26 @@ def _refuse_bare_pixels(images: Array) -> None:
         )
 
 
+def _said_scaling(wanted: Wanted) -> tuple[Any, Any] | None:
+    """Return mean and std of pixels as the caller says them, or else the network, if any does."""
+    if wanted.mean is None and wanted.std is None and "mean" in wanted.of_network:
+        return wanted.of_network["mean"], wanted.of_network["std"]
+    return None if wanted.mean is None or wanted.std is None else (wanted.mean, wanted.std)
+
+
 def _scaling_of_pixels(
     wanted: Wanted, channels: int, what: str
 ) -> tuple[list[float], list[float], list[str]]:
     """Return mean and std of each channel; the network's own where the caller gives none."""
-    given = (wanted.mean, wanted.std)
-    notes = []
-    if given == (None, None) and "mean" in wanted.of_network:
-        given = (wanted.of_network["mean"], wanted.of_network["std"])
-        notes.append(f"images: mean {given[0]} and std {given[1]}, as the network was trained")
-    if None in given:
+    given = _said_scaling(wanted)
+    if given is None:
         raise VitscopeError(
             f"Nothing says how the network takes {what}: give mean= and std=, of pixels from 0 to "
             f"1; mean=0, std=1 leaves them as they are."
         )
+    notes = []
+    if wanted.mean is None:
+        notes.append(f"images: mean {given[0]} and std {given[1]}, as the network was trained")
     mean, std = (_by_channel(value, channels) for value in given)
     for name, values in (("mean", mean), ("std", std)):
         if len(values) != channels:

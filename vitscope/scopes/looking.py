@@ -1,11 +1,13 @@
 """Look at a network in memory."""
 
+import pickle
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, Literal
+from types import CodeType
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +16,7 @@ import torch
 from torch import nn
 
 from vitscope.data.class_numbers import IMAGENET, name_imagenet
+from vitscope.data.split import Split
 from vitscope.drawing.figure import Member
 from vitscope.errors import VitscopeError, quoted
 from vitscope.files.pairs import PREFIXES, pair_name
@@ -22,44 +25,63 @@ from vitscope.jobs.job import Resources, find_work
 from vitscope.jobs.tables import find_table
 from vitscope.measures import registry
 from vitscope.measures.given import Parts
-from vitscope.measures.own.compute import measure_maps, read_maps
+from vitscope.measures.own.compute import measure_maps, place_of, read_maps
 from vitscope.measures.per_image import merge
 from vitscope.networks.building import failing
 from vitscope.networks.building.compiler import original
 from vitscope.networks.building.outputs import Output, logits_of, own_type
 from vitscope.networks.finding.cut_point_columns import BLOCKS, CUT_POINT
 from vitscope.networks.finding.cut_points import Side
-from vitscope.scopes.images import Stored, Wanted, store
+from vitscope.scopes.images import Wanted, place_in, store
 from vitscope.scopes.lending import device_of, lend
 from vitscope.scopes.making import Maker
 from vitscope.scopes.saving import save
-from vitscope.scopes.scope import OTHERS, Tables, draw_in
+from vitscope.scopes.scope import OTHERS, Tables
 from vitscope.scopes.study import check_size, describe_study, describe_video
 from vitscope.settings.snapshots import END
 from vitscope.settings.study import Study
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 
 class Scope(Tables):
     """A network and images: every measure is a table, made when it is first asked for."""
 
     def __init__(
-        self, study: Study, network: nn.Module, stored: Stored, device: Any, folder: Any
+        self,
+        study: Study,
+        network: nn.Module,
+        images: Split,
+        notes: list[str],
+        device: Any,
+        folder: "TemporaryDirectory[str]",
     ) -> None:
         ((self.name, model),) = study.models.items()
         self.study = study
-        self.notes = stored.notes
+        self.notes = notes
         # The folder is removed with what holds it.
         self._folder = folder
         self._network = network
-        # The tables of functions of the user's own.
-        self._own: dict[str, pd.DataFrame] = {}
-        self._maker = Maker(study, network, stored.split, device, Path(folder.name))
+        # Of functions of the user's own, how they were called and their tables.
+        self._own: dict[str, tuple[Any, pd.DataFrame]] = {}
+        self._device = device
+        self._maker = Maker(study, network, images, device, Path(folder.name))
         kinds = set(BLOCKS.read(self._maker.make("blocks"))["kind"])
         self.members = [Member(self.name, model.label, _alike(kinds))]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle the network, the images, and all that was measured."""
+        folder = Path(self._folder.name)
+        state = {
+            "study": self.study,
+            "network": self._network,
+            "notes": self.notes,
+            "device": self._device,
+        }
+        paths = [path for path in folder.rglob("*") if path.is_file()]
+        return _again, (
+            state,
+            self._own,
+            {str(p.relative_to(folder)): p.read_bytes() for p in paths},
+        )
 
     def maps(self) -> Iterator[tuple[str, npt.NDArray[Any]]]:
         """Yield each cut point by its name, with the feature maps of all images there.
@@ -104,26 +126,18 @@ class Scope(Tables):
         ]
         points = BLOCKS.read(self._maker.make("blocks"))[[*CUT_POINT]]
         bootstrap = asdict(self.study.analysis.bootstrap)
-        self._own[name] = merge(Parts(self.name, iter(parts), points), "value", **bootstrap)
-        return self._own[name]
+        table = merge(Parts(self.name, iter(parts), points), "value", **bootstrap)
+        self._own[name] = (_call_of(function, keywords), table)
+        return table
 
-    def plot(self, kind: str, ax: "Axes | None" = None, **options: Any) -> "Figure":
-        """Draw a figure of a kind, as the workflow does, and save nothing.
-
-        With `ax` it is drawn there, if it has a single panel. `options` are keys of the kind, as
-        `over=True` for `attention_heads`.
-        """
-        if kind not in self._own:
-            return super().plot(kind, ax, **options)
-        from vitscope.drawing.by_depth import plot
-
-        by_depth = partial(plot, value="value", label=kind, from_zero=False)
-        return draw_in(kind, ax, lambda: by_depth(self._own[kind], self.members))
+    def own(self) -> dict[str, Any]:
+        """Return what was measured by functions of the user, by their names: the calls of them."""
+        return {name: call for name, (call, _) in self._own.items()}
 
     def table(self, name: str) -> pd.DataFrame:
         """Return a table by its name, as the workflow has it, and measure it if it is new."""
         if name in self._own:
-            return self._own[name]
+            return self._own[name][1]
         missing = self._maker.why_not(name)
         if missing:
             raise VitscopeError(missing)
@@ -131,7 +145,8 @@ class Scope(Tables):
 
     def available(self) -> list[str]:
         """Return the names of the tables that exist or can be made."""
-        return [name for name in (*OTHERS, *registry.names()) if not self._maker.why_not(name)]
+        there = [name for name in (*OTHERS, *registry.names()) if not self._maker.why_not(name)]
+        return [*there, *self._own]
 
     @property
     def warnings(self) -> list[str]:
@@ -183,10 +198,31 @@ class Scope(Tables):
         `keywords`. It is not needed for a network of timm, or a class without arguments.
         """
         images = self._maker.images
-        return save(self.study, self.kinds(), self._network, images, Path(folder), make, keywords)
+        kinds = [kind for kind in self.kinds() if kind not in self._own]
+        return save(self.study, kinds, self._network, images, Path(folder), make, keywords)
 
     def _snapshots(self, kind: str) -> list[str]:
         return [END] if registry.kinds()[kind].snapshots else []
+
+
+def _call_of(function: Callable[..., Any], keywords: Mapping[str, Any]) -> tuple[Any, ...]:
+    """Return what tells how a function is called: the same where its cell is run again."""
+    code = getattr(function, "__code__", None)
+    plain = [each for each in code.co_consts if not isinstance(each, CodeType)] if code else []
+    said = (code.co_code, code.co_names, repr(plain)) if code else ()
+    return place_of(function), said, pickle.dumps(keywords)
+
+
+def _again(state: Mapping[str, Any], own: dict[str, Any], files: Mapping[str, bytes]) -> Scope:
+    """Return a scope that was pickled, with the files of its images and of what was measured."""
+    folder = TemporaryDirectory(prefix="vitscope-")
+    for name, data in files.items():
+        path = Path(folder.name) / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+    scope = Scope(images=Split(place_in(Path(folder.name))), folder=folder, **state)
+    scope._own = own
+    return scope
 
 
 def _alike(kinds: set[str]) -> str:
@@ -266,7 +302,7 @@ def look(
         wanted = Wanted(mean, std, check_size(image_size), named, _own_settings(model))
         stored = store(images, labels, wanted, partial(_classes, model, output), Path(folder.name))
         study = describe_study(
-            name or type(model).__name__,
+            name or getattr(model, "called", type(model).__name__),
             stored,
             points=points,
             norms=norms,
@@ -274,7 +310,7 @@ def look(
             loss=loss,
             analysis=analysis,
         )
-        scope = Scope(study, model, stored, place, folder)
+        scope = Scope(study, model, stored.split, stored.notes, place, folder)
     except BaseException:
         folder.cleanup()
         raise

@@ -1,6 +1,7 @@
 """Save what was looked at as a study, from which the workflow makes the same, on any machine."""
 
 import ast
+import filecmp
 import shutil
 import subprocess
 import sys
@@ -18,7 +19,7 @@ from torch import Tensor, nn
 from vitscope.data.split import Split
 from vitscope.errors import VitscopeError
 from vitscope.files.arrays import Array
-from vitscope.files.whole import atomic_path, write_text
+from vitscope.files.whole import write_text
 from vitscope.networks.building.outputs import tensors_of, widened
 from vitscope.networks.building.own_code import INSTALLED, OwnCode
 from vitscope.scopes.lending import device_of, lend
@@ -48,25 +49,39 @@ def save(
     """Write a study with its images and weights to a folder; return the file of the study.
 
     `make` returns a network like this one when it is called with `keywords`; one of timm needs
-    none. What is written is built and compared with the network.
+    none. What is written is built and compared with the network, and lies beside the folder until
+    that holds.
     """
     if not images.has_pixels:
         raise VitscopeError(
             "The images are no pixels of 8 bits, which a study is made of: look at images from 0 "
             "to 255, or from 0 to 1 as they have them, and give mean= and std=."
         )
-    folder.mkdir(parents=True, exist_ok=True)
-    family, arch = _arch(network, folder, make, keywords)
-    _write_images(images, folder / IMAGES)
-    with atomic_path(folder / WEIGHTS) as path:
+    there = next(each for each in (folder, *folder.absolute().parents) if each.is_dir())
+    with TemporaryDirectory(prefix=".saving-", dir=there) as place:
+        beside = Path(place)
+        family, arch = _arch(network, beside, make, keywords)
+        _write_images(images, beside / IMAGES)
         weights = {name: each.detach().cpu() for name, each in network.state_dict().items()}
         copies = {name: each.clone().contiguous() for name, each in weights.items()}
-        safetensors.torch.save_file(copies, path)
-    file = folder / f"{folder.resolve().name}.yaml"
-    settings = _settings(study, kinds, folder, family, arch)
-    write_text(file, _heading(folder) + yaml.safe_dump(settings, sort_keys=False))
-    _prove(file, study, network, _first(images, study), arch)
-    return file
+        safetensors.torch.save_file(copies, beside / WEIGHTS)
+        file = beside / f"{folder.resolve().name}.yaml"
+        for lies_in in (beside, folder):
+            settings = _settings(study, kinds, lies_in, family, arch)
+            write_text(file, _heading(folder) + yaml.safe_dump(settings, sort_keys=False))
+            if lies_in == beside:
+                _prove(file, study, network, _first(images, study), arch)
+        _move(beside, folder)
+    return folder / file.name
+
+
+def _move(source: Path, target: Path) -> None:
+    """Move all files below a folder, but for those that are there already, as code may be."""
+    for file in [each for each in source.rglob("*") if each.is_file()]:
+        place = target / file.relative_to(source)
+        if not (place.is_file() and filecmp.cmp(file, place, shallow=False)):
+            place.parent.mkdir(parents=True, exist_ok=True)
+            file.replace(place)
 
 
 def _heading(folder: Path) -> str:
@@ -100,8 +115,7 @@ def _write_images(images: Split, path: Path) -> None:
     arrays: dict[str, Any] = {"images": np.ascontiguousarray(pixels)}
     if (images.labels >= 0).all():
         arrays["labels"] = images.labels
-    with atomic_path(path) as partial, partial.open("wb") as file:
-        np.savez(file, **arrays)
+    np.savez(path, **arrays)
 
 
 # How the network is built again.
@@ -128,8 +142,7 @@ def _arch(
     for path in own.files().values():
         target = folder / path.relative_to(own.root)
         target.parent.mkdir(parents=True, exist_ok=True)
-        if not (target.exists() and target.samefile(path)):
-            shutil.copyfile(path, target)
+        shutil.copyfile(path, target)
     return "python", {"file": str(own.file.relative_to(own.root)), **named}
 
 

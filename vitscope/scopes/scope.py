@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from html import escape
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
@@ -43,11 +44,15 @@ class Tables:
         """Return the names of the tables that exist or can be made."""
         raise NotImplementedError
 
+    def own(self) -> dict[str, Any]:
+        """Return what was measured by functions of the user, by their names: the calls of them."""
+        return {}
+
     def __getattr__(self, name: str) -> pd.DataFrame:
         # What begins so is looked for by copy, pickle, pandas and notebooks.
         if name.startswith("_") or "members" not in vars(self):
             raise AttributeError(name)
-        if name not in (*registry.names(), *OTHERS):
+        if name not in (*registry.names(), *OTHERS, *self.own()):
             raise AttributeError(
                 f"there is no table '{name}'; there are {', '.join(self.available())}."
                 f"{nearest(name, self.available())}"
@@ -61,11 +66,12 @@ class Tables:
         """Return the kinds of figures that can be drawn."""
         there = set(self.available())
         trained = any(member.epoch is not None for member in self.members)
-        return [
+        found = [
             name
             for name, kind in registry.kinds().items()
             if there >= {*kind.tables} and (trained or not kind.by_epoch)
         ]
+        return [*found, *self.own()]
 
     def plot(self, kind: str, ax: "Axes | None" = None, **options: Any) -> "Figure":
         """Draw a figure of a kind, as the workflow does, and save nothing.
@@ -73,13 +79,18 @@ class Tables:
         With `ax` it is drawn there, if it has a single panel. `options` are keys of the kind, as
         `over=True` for `attention_heads`.
         """
-        known = _kind(kind).option_keys
+        known = () if kind in self.own() else _kind(kind).option_keys
         for name in options:
             if name not in known:
                 raise VitscopeError(
                     f"Figures of the kind '{kind}' have no option '{name}', but "
                     f"{', '.join(known) or 'none'}.{nearest(name, known)}"
                 )
+        if kind in self.own():
+            from vitscope.drawing.by_depth import plot
+
+            by_depth = partial(plot, value="value", label=kind, from_zero=False)
+            return draw_in(kind, ax, lambda: by_depth(self.table(kind), self.members))
         tables = {name: self.table(name) for name in _kind(kind).tables}
         return drawn(kind, tables, self.members, {}, self._snapshots(kind), ax, options)
 
@@ -101,12 +112,14 @@ class Tables:
 
     def _quick_kinds(self) -> list[str]:
         """Return the kinds whose claims cost no more than a few passes of the images."""
-        measures = {
-            kind: registry.declared(registry.kinds()[kind].measure) for kind in self.kinds()
-        }
+        known = registry.kinds()
+        there = [kind for kind in self.kinds() if kind in known]
+        measures = {kind: registry.declared(known[kind].measure) for kind in there}
         return [kind for kind, measure in measures.items() if measure.needs != "loss"]
 
     def _counted(self, kind: str) -> pd.DataFrame | None:
+        if kind in self.own():
+            return None
         evidence = registry.claims_of(_kind(kind).measure).get(kind)
         if evidence is None:
             return None

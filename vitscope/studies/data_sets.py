@@ -14,7 +14,7 @@ from vitscope.data.class_numbers import (
     read_names,
 )
 from vitscope.data.counts import check_measured, check_taken
-from vitscope.errors import VitscopeError, quoted
+from vitscope.errors import VitscopeError, not_there, quoted
 from vitscope.measures import registry
 from vitscope.settings.keys import Dataset, Settings
 from vitscope.settings.study import TRAINING_SPLITS, Study
@@ -22,10 +22,10 @@ from vitscope.settings.study import TRAINING_SPLITS, Study
 
 def read_class_names(path: Path, data: Mapping[str, Settings]) -> dict[str, Settings]:
     """Return the data sets of a study, names of classes that lie in a file read from it."""
-    return {name: _read_names(f"{path}: data.{name}", entry) for name, entry in data.items()}
+    return {name: _read_names(path, f"{path}: data.{name}", entry) for name, entry in data.items()}
 
 
-def _read_names(where: str, entry: Settings) -> Settings:
+def _read_names(path: Path, where: str, entry: Settings) -> Settings:
     names = entry["class_names"]
     for key in ("class_names", "class_index"):
         if entry["classes"] is None and entry[key] is not None:
@@ -41,7 +41,10 @@ def _read_names(where: str, entry: Settings) -> Settings:
     if names == IMAGENET:
         names = name_imagenet()
     elif isinstance(names, str):
-        names = read_names(f"{where}.class_names", Path(names).expanduser())
+        file = Path(names).expanduser()
+        if not file.exists():
+            raise not_there(f"{where}.class_names", "file", file, path)
+        names = read_names(f"{where}.class_names", file)
     return entry | {"class_names": names}
 
 
@@ -109,7 +112,7 @@ def _check_split(study: Study, name: str, split: str) -> None:
     if seen is None:
         return
     where = f"{study.path}: data.{name}.splits.{split}"
-    numbering(where, seen.classes, _entry(dataset))
+    numbering(where, seen.classes, _entry(dataset), seen.empty)
     check_taken(where, declared, seen.images)
     if declared is None:
         at = f"{study.path}: analysis.images"

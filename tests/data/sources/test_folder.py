@@ -33,6 +33,7 @@ def test_classes_are_folders_in_the_order_of_their_names(tmp_path: Path) -> None
     image(tmp_path / ".thumbnails" / "a.png", 40)
     folder = open_path("folder", tmp_path)
     assert folder.classes == ["ant", "zebra"]
+    assert folder.empty == ["empty"]
     assert values(folder) == [(20, 0), (30, 0), (10, 1)]
 
 
@@ -72,11 +73,11 @@ def test_a_glance_opens_no_file_and_counts_no_more_than_it_must(tmp_path: Path) 
         (tmp_path / "own" / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "own" / name).touch()
     source = {"kind": "folder", "path": f"{tmp_path}/{{split}}"}
-    assert glance(source, "own", 9) == (["ant", "zebra"], 3)
-    assert glance(source, "own", 2) == (["ant", "zebra"], 2)
+    assert glance(source, "own", 9) == (["ant", "zebra"], 3, ["empty"])
+    assert glance(source, "own", 2) == (["ant", "zebra"], 2, ["empty"])
     (tmp_path / "flat").mkdir()
     (tmp_path / "flat" / "a.png").touch()
-    assert glance(source, "flat", 9) == ([], 1)
+    assert glance(source, "flat", 9) == ([], 1, [])
     # What is not there yet, and what cannot be seen at a glance.
     assert glance(source, "nowhere", 9) is None
     assert glance({"kind": "npz", "path": str(tmp_path)}, "own", 9) is None

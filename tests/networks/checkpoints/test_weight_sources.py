@@ -30,25 +30,40 @@ def fetch(checkpoint: dict[str, str], folder: Path, said: list[str]) -> Path:
     return target
 
 
+STUDY = Path("my.yaml")
+
+
 def test_files_of_this_machine(tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.chdir(tmp_path)
     (tmp_path / "some").mkdir()
     file = tmp_path / "some" / "a.pth"
     file.touch()
-    assert local_file("here", {"bundled": "some/a.pth"}, tmp_path) == file
-    assert local_file("here", {"path": "some/a.pth"}, tmp_path) == Path("some/a.pth")
-    assert local_file("here", {"path": "~/some/a.pth"}, tmp_path) == file
-    assert local_file("here", {"url": "https://host/a"}, tmp_path) is None
-    assert local_file("here", {"timm": "resnet50.a1_in1k"}, tmp_path) is None
+    assert local_file("here", {"bundled": "some/a.pth"}, tmp_path, STUDY) == file
+    assert local_file("here", {"path": "some/a.pth"}, tmp_path, STUDY) == Path("some/a.pth")
+    assert local_file("here", {"path": "~/some/a.pth"}, tmp_path, STUDY) == file
+    assert local_file("here", {"url": "https://host/a"}, tmp_path, STUDY) is None
+    assert local_file("here", {"timm": "resnet50.a1_in1k"}, tmp_path, STUDY) is None
 
 
 def test_a_file_of_this_machine_must_exist(tmp_path):
     where = "my.yaml: models.vit.checkpoint"
     with pytest.raises(VitscopeError, match=r"^my.yaml: models.vit.checkpoint.path: there is no"):
-        local_file(where, {"path": str(tmp_path / "a.pth")}, tmp_path)
+        local_file(where, {"path": str(tmp_path / "a.pth")}, tmp_path, STUDY)
     with pytest.raises(VitscopeError, match=rf"bundled: there is no file {tmp_path}/a.pth"):
-        local_file(where, {"bundled": "a.pth"}, tmp_path)
+        local_file(where, {"bundled": "a.pth"}, tmp_path, STUDY)
+
+
+def test_a_file_beside_the_study_is_told(tmp_path, monkeypatch):
+    (tmp_path / "studies").mkdir()
+    (tmp_path / "studies" / "a.pth").touch()
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(VitscopeError) as caught:
+        local_file("here", {"path": "a.pth"}, tmp_path, Path("studies/my.yaml"))
+    assert str(caught.value) == (
+        f"here.path: there is no file {tmp_path}/a.pth: {tmp_path}/studies/a.pth is there, but the "
+        f"path starts at the working directory: put one there or correct the path."
+    )
 
 
 def test_descriptions_name_no_folder_of_this_machine():

@@ -24,7 +24,7 @@ SUFFIXES = frozenset({".bmp", ".jpeg", ".jpg", ".png", ".ppm", ".tif", ".tiff", 
 
 def open_split(source: Mapping[str, Any], split: str, file: Path) -> ImageFiles:
     """Open the images of a folder; those that lie in it directly have no labels."""
-    classes = _classes(file)
+    classes, empty = _classes(file)
     files = [(image, UNKNOWN_LABEL) for image in sorted(_images_in(file))]
     for label, each in enumerate(classes):
         files += [(image, label) for image in sorted(_images_in(each))]
@@ -32,27 +32,32 @@ def open_split(source: Mapping[str, Any], split: str, file: Path) -> ImageFiles:
     lines = (f"{image.relative_to(file)} {image.stat().st_size}" for image, _ in files)
     listing = hashlib.sha256(os.fsencode("\n".join(lines))).hexdigest()
     provenance = {"source": file.name, "source_listing_sha256": listing}
-    return ImageFiles(files, [each.name for each in classes], provenance)
+    return ImageFiles(files, [each.name for each in classes], provenance, empty)
 
 
 def glance(folder: Path, most: int) -> Glance:
     """Return the names of the classes, and how many images there are, counted up to `most`."""
     try:
-        classes = _classes(folder)
+        classes, empty = _classes(folder)
         images = chain.from_iterable(map(_images_in, [folder, *classes]))
-        return Glance([each.name for each in classes], sum(1 for _ in islice(images, most)))
+        count = sum(1 for _ in islice(images, most))
+        return Glance([each.name for each in classes], count, empty)
     except OSError as error:
         raise VitscopeError(
             f"{folder} cannot be read ({error.strerror}, {error.filename}): make it readable."
         ) from error
 
 
-def _classes(folder: Path) -> list[Path]:
-    """Return the sub-folders that hold images, in the order of their names, but for hidden ones."""
+def _classes(folder: Path) -> tuple[list[Path], list[str]]:
+    """Return the sub-folders with images, in the order of their names, and names of those without.
+
+    Hidden ones are left out.
+    """
     if not folder.is_dir():
         raise VitscopeError(f"{folder} is not a folder: correct the path of the data set.")
-    named = (each for each in sorted(folder.iterdir()) if not each.name.startswith("."))
-    classes = [each for each in named if each.is_dir() and _holds_images(each)]
+    named = [each for each in sorted(folder.iterdir()) if not each.name.startswith(".")]
+    folders = [each for each in named if each.is_dir()]
+    classes = [each for each in folders if _holds_images(each)]
     loose = _holds_images(folder)
     if loose and classes:
         raise VitscopeError(
@@ -65,7 +70,7 @@ def _classes(folder: Path) -> list[Path]:
             f"{folder} holds no images ({', '.join(sorted(SUFFIXES))}): correct the path of the "
             f"data set."
         )
-    return classes
+    return classes, [each.name for each in folders if each not in classes]
 
 
 def _holds_images(folder: Path) -> bool:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from vitscope.errors import VitscopeError, nearest
+from vitscope.errors import VitscopeError, nearest, not_there
 from vitscope.web import locked
 from vitscope.web.redaction import redact
 
@@ -33,10 +33,10 @@ def _place(checkpoint: Mapping[str, Any]) -> str:
     return named[0]
 
 
-def local_file(where: str, checkpoint: Mapping[str, Any], root: Path) -> Path | None:
+def local_file(where: str, checkpoint: Mapping[str, Any], root: Path, study: Path) -> Path | None:
     """Return the file of a checkpoint on this machine; `root` is where bundled ones start.
 
-    `where` is the place of the entry in the study.
+    `where` is the place of the entry in the file of the study.
     """
     place = _place(checkpoint)
     if place not in ("bundled", "path"):
@@ -44,9 +44,7 @@ def local_file(where: str, checkpoint: Mapping[str, Any], root: Path) -> Path | 
     named = Path(checkpoint[place])
     path = root / named if place == "bundled" else named.expanduser()
     if not path.is_file():
-        raise VitscopeError(
-            f"{where}.{place}: there is no file {path}: put one there or correct the path."
-        )
+        raise not_there(f"{where}.{place}", "file", path, study)
     return path
 
 

@@ -88,17 +88,17 @@ def check_model(
     network: Network,
     read_at: Mapping[str, Any],
     checkpoint: Mapping[str, Any],
-    where: str,
+    study: Path,
     root: Path,
     seed: int | None = None,
 ) -> Checked:
     """Build a network, find or take its cut points, and prove them with the weights it is given.
 
-    `read_at` says where it is read, `where` is the place of the model in its study, and bundled
-    files begin at `root`. `seed` is that of its training if its weights are still to be trained.
+    `read_at` says where it is read, `study` is the file that has the model, and bundled files
+    begin at `root`. `seed` is that of its training if its weights are still to be trained.
     """
     blocks = list_blocks(name, empty_network(network), network, **read_at)
-    with _with_weights(name, network, checkpoint, where, root, seed) as (model, weights):
+    with _with_weights(name, network, checkpoint, study, root, seed) as (model, weights):
         shape = (IMAGES, len(network["mean"]), *height_and_width(network["image_size"]))
         images = torch.randn(shape, generator=torch.Generator().manual_seed(0))
         proofs = prove(model, blocks.points, images)
@@ -112,7 +112,7 @@ def _with_weights(
     name: str,
     network: Network,
     checkpoint: Mapping[str, Any],
-    where: str,
+    study: Path,
     root: Path,
     seed: int | None,
 ) -> Iterator[tuple[nn.Module, str]]:
@@ -127,7 +127,8 @@ def _with_weights(
         if "made" in checkpoint:
             convert_made(network, target, label=name, origin=origin)
         else:
-            source = weight_sources.local_file(f"{where}.checkpoint", checkpoint, root)
+            where = f"{study}: models.{name}.checkpoint"
+            source = weight_sources.local_file(where, checkpoint, root, study)
             if source is None:
                 yield (
                     drawn_network(network).eval(),
