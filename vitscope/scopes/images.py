@@ -18,7 +18,7 @@ from PIL import Image
 
 from vitscope.data.building import COVER, build, numbers_of, preprocess, write_split
 from vitscope.data.class_numbers import numbering
-from vitscope.data.split import UNKNOWN_LABEL, Split
+from vitscope.data.split import UNKNOWN_LABEL, Split, check_scaling
 from vitscope.errors import VitscopeError
 from vitscope.files.tensors import row_sums
 from vitscope.image_size import ImageSize, height_and_width, in_short
@@ -338,6 +338,7 @@ def _scaling_of_pixels(
                 f"{name} has {len(values)} numbers, allowed: {channels}, one for each channel of "
                 f"the images, or a single number."
             )
+        check_scaling(name, values)
     if min(std) <= 0:
         raise VitscopeError(f"std is {std}, allowed: numbers above 0.")
     return mean, std, notes
