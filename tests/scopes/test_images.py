@@ -231,7 +231,11 @@ WRONG: dict[str, tuple[Callable[[], Any], dict[str, Any], str]] = {
     "no folder": (lambda: "nowhere", {"mean": 0, "std": 1, "image_size": 16}, "is not a folder"),
     "a folder of any size": (lambda: "nowhere", {"mean": 0, "std": 1}, "give image_size="),
     "no deviation": (pixels, {"mean": 0, "std": 0}, "std is .* allowed: numbers above 0"),
-    "means up to 255": (pixels, {"mean": [123, 116, 103], "std": 1}, r"^mean: found .* by 255, mean"),
+    "means up to 255": (
+        pixels,
+        {"mean": [123, 116, 103], "std": 1},
+        r"^mean: found .* by 255, mean",
+    ),
     "deviations up to 255": (pixels, {"mean": 0.5, "std": [58, 57, 57]}, r"^std: found .* by 255"),
     "two means": (pixels, {"mean": [0, 0], "std": 1}, "mean has 2 numbers, allowed: 3"),
     "two kinds": (

@@ -20,6 +20,7 @@ from vitscope.data.building import COVER, build, numbers_of, preprocess, write_s
 from vitscope.data.class_numbers import numbering
 from vitscope.data.split import UNKNOWN_LABEL, Split, check_scaling
 from vitscope.errors import VitscopeError
+from vitscope.files.images import in_rgb
 from vitscope.files.tensors import row_sums
 from vitscope.image_size import ImageSize, height_and_width, in_short
 
@@ -223,12 +224,12 @@ def _picture(image: Any, wanted: Wanted) -> Array:
     own = in_short(image.height, image.width)
     size = _size(wanted, "pictures", own)
     dataset = {
-        "channels": 1 if image.mode == "L" else 3,
+        "channels": 1 if Image.getmodebase(image.mode) == "L" else 3,
         "image_size": size,
         "resize": None if size == own else COVER,
         "interpolation": "bicubic",
     }
-    return preprocess(image, dataset, "images")
+    return preprocess(in_rgb(image, "A picture of `images`"), dataset, "images")
 
 
 def _as_array(values: Any) -> Array:
