@@ -165,6 +165,58 @@ def test_a_network_that_returns_several_tensors(kind: str) -> None:
         looked_at(model, images, output="logit")
 
 
+def headless(kind: type[nn.Module] = Transformer) -> nn.Module:
+    model = network(kind)
+    model.head = nn.Identity()
+    return model
+
+
+HEADLESS = {
+    "a head that does nothing": (headless, {}, "head is nn.Identity"),
+    "of timm": (
+        lambda: import_timm().create_model("resnet10t", num_classes=0),
+        {},
+        "num_classes is 0",
+    ),
+    "as it is said": (partial(network, Transformer), {"classes": None}, "no logits"),
+}
+
+
+@pytest.mark.parametrize("kind", HEADLESS)
+def test_features_are_not_taken_for_logits(kind: str) -> None:
+    build, more, why = HEADLESS[kind]
+    scope = looked_at(build(), nn.functional.interpolate(pixels(2), 64), **more)
+    assert scope.study.models[scope.name].classes is None
+    assert not {"predictions", "classification", "lesion"} & {*scope.available()}
+    with pytest.raises(VitscopeError, match=f"^predictions needs a network that tells.*{why}"):
+        scope.table("predictions")
+    if kind != "of timm":
+        assert scope.attention_maps[["class_name", "confidence"]].isna().all(axis=None)
+
+
+def test_how_many_classes_there_are_may_be_said() -> None:
+    model = headless()
+    scope = vitscope.look(model, pixels(2), mean=0, std=1, classes=CHANNELS)
+    assert scope.predictions["prediction"].between(0, CHANNELS - 1).all()
+    sentence = (
+        f"classes: found 7, allowed: {CHANNELS}, as the network returns a tensor 2x{CHANNELS}"
+    )
+    with pytest.raises(VitscopeError, match=sentence):
+        vitscope.look(model, pixels(2), mean=0, std=1, classes=7)
+
+
+def test_a_study_that_takes_features_for_logits_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "brought.py"
+    file.write_text("from tests.scopes.test_foreign_outputs import headless\n")
+    arch = prepare("python", {"file": str(file), "make": "headless"}, tmp_path, "arch")
+    asked = {"family": "python", "arch": arch, "image_size": 16, "mean": [0.5] * 3}
+    with pytest.raises(
+        VitscopeError, match=r"no classifier \(head is nn.Identity\), and the study"
+    ):
+        empty_network({**asked, "classes": CHANNELS})
+    assert empty_network({**asked, "classes": None}).state_dict()
+
+
 def compiled_within() -> nn.Module:
     model = network(Convolutions)
     model.branches[0] = torch.compile(model.branches[0])

@@ -76,7 +76,7 @@ class Family:
         which tensor of several its logits are.
         """
         # Imported here: a family is known without torch.
-        from vitscope.networks.building.outputs import adapt
+        from vitscope.networks.building.outputs import adapt, why_no_classifier
 
         try:
             network = self.network(arch, num_classes or 0, image_size, channels)
@@ -90,6 +90,11 @@ class Family:
                 f"No network can be built from arch {dict(arch)} for {classes} classes and "
                 f"{height}x{width} images{hint}: {reason}."
             ) from error
+        if num_classes and (why := why_no_classifier(network)):
+            raise VitscopeError(
+                f"The network has no classifier ({why}), and the study says {num_classes} classes: "
+                f"give `classes: null` to the model."
+            )
         adapt(network, logits=bool(num_classes), output=output)
         return network
 
