@@ -44,7 +44,9 @@ def why_no_classifier(network: nn.Module) -> str | None:
     if getattr(network, "num_classes", None) == 0:
         return "num_classes is 0"
     name, last = [*network.named_modules()][-1]
-    empty = isinstance(last, nn.Identity) and not HEADS.isdisjoint(name.split("."))
+    # An entry of a list is called as the list is.
+    called = [part for part in name.split(".") if not part.isdecimal()]
+    empty = isinstance(last, nn.Identity) and not HEADS.isdisjoint(called[-1:])
     return f"{name} is nn.Identity" if empty else None
 
 
