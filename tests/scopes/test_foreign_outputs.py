@@ -28,6 +28,7 @@ from tests.scopes.networks import (
 from vitscope.errors import VitscopeError
 from vitscope.networks.building.empty import empty_network
 from vitscope.networks.building.family import prepare
+from vitscope.networks.building.outputs import why_no_classifier
 from vitscope.networks.building.timm_import import import_timm
 from vitscope.networks.finding.blocks import list_blocks
 from vitscope.networks.running.checking import check_model
@@ -192,6 +193,16 @@ def test_features_are_not_taken_for_logits(kind: str) -> None:
         scope.table("predictions")
     if kind != "of timm":
         assert scope.attention_maps[["class_name", "confidence"]].isna().all(axis=None)
+
+
+def test_the_head_is_the_last_module_or_the_last_of_its_list() -> None:
+    model = nn.Sequential()
+    model.classifier = nn.Sequential(nn.Dropout(), nn.Identity())
+    assert why_no_classifier(model) == "classifier.1 is nn.Identity"
+    model.classifier = nn.Sequential(nn.Linear(2, 2))
+    model.classifier.flatten = nn.Identity()
+    assert why_no_classifier(model) is None
+    assert why_no_classifier(nn.Identity()) is None
 
 
 def test_how_many_classes_there_are_may_be_said() -> None:
