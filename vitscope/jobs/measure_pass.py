@@ -5,7 +5,7 @@ from math import lcm
 
 from vitscope.jobs.extract_latents import latents_bytes, work_of_shard
 from vitscope.jobs.job import Files, Job, Names, Request, Resources, Study, Takes, Values
-from vitscope.jobs.measuring import values_of_measure, with_network
+from vitscope.jobs.measuring import name_images, values_of_measure, with_network
 from vitscope.jobs.merge import measure_of_parts
 from vitscope.measures import registry
 from vitscope.measures.measure import Measure, Work
@@ -80,6 +80,7 @@ def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> 
 
     import pandas as pd
 
+    from vitscope.data.image_rows import shard_rows
     from vitscope.files.tables import PARTS, Table
     from vitscope.jobs.opening import open_device, open_images, open_network, origin_of
     from vitscope.measures.given import OnLatents
@@ -105,7 +106,12 @@ def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> 
         device=open_device(values["device"]),
         **values["pass"],
     )
-    tables = {name: pd.concat(part, ignore_index=True) for name, part in parts.items()}
-    files = [Table(**measures[name]["columns"]).to_bytes(each) for name, each in tables.items()]
+    run, files = values["pass"], []
+    rows = shard_rows(len(images), run["shard"], **run["selection"])
+    for name, part in parts.items():
+        table = Table(**measures[name]["columns"])
+        whole = pd.concat(part, ignore_index=True)
+        named = name_images(whole, table.columns, rows, values["first_image"])
+        files.append(table.to_bytes(named))
     origin = {"data_sha256": images.digest, **origin_of(inputs["checkpoint"])}
-    PARTS.write(pd.DataFrame({"measure": [*tables], "part": files}), outputs["parts"], origin)
+    PARTS.write(pd.DataFrame({"measure": [*parts], "part": files}), outputs["parts"], origin)
