@@ -1,9 +1,15 @@
 """Models that are alike but for one thing: which are paired, by what a study says of them."""
 
+from pathlib import Path
+
 import pytest
 
+from tests.helpers.studies import mini, mini_with
 from vitscope.claims import alike
 from vitscope.claims.claim import Traits
+from vitscope.jobs.count_claims import traits_of
+from vitscope.networks.building.empty import empty_network
+from vitscope.networks.building.family import complete
 from vitscope.settings.study import Study
 from vitscope.studies.loading import BUNDLED_STUDIES, load_study
 
@@ -13,7 +19,7 @@ MINI = load_study(BUNDLED_STUDIES / "mini.yaml")
 def pairs_in(figure: str, choose, study: Study = MINI) -> list[tuple[str, ...]]:
     """Pair the models of a figure of a study, all of which have MSAs."""
     models = study.figures[figure].models
-    return choose({name: Traits({"msa"}, study.traits_of(name)) for name in models})
+    return choose({name: Traits({"msa"}, traits_of(study, name)) for name in models})
 
 
 def test_the_models_of_the_default_study_are_paired_as_its_figures_mean_them() -> None:
@@ -35,6 +41,39 @@ def test_patches_are_paired_by_size() -> None:
     patches = load_study(BUNDLED_STUDIES / "patches.yaml")
     found = pairs_in("hessian", alike.small_against_large_patches, patches)
     assert found == [("patch_2", "patch_4"), ("patch_2", "patch_8"), ("patch_4", "patch_8")]
+
+
+WITHOUT = {"attention": [0, 0, 0, 0]}
+
+
+@pytest.mark.parametrize(
+    ("cnn", "paired"),
+    [
+        ({"depth": 50} | WITHOUT, True),
+        ({"block": "bottleneck", "blocks": [3, 4, 6, 4]} | WITHOUT, True),
+        ({"block": "bottleneck", "blocks": [3, 4, 6, 4], "width": 64} | WITHOUT, True),
+        ({"depth": 101} | WITHOUT, False),
+        ({"depth": 50, "width": 32} | WITHOUT, False),
+    ],
+)
+def test_an_alternet_of_a_published_depth_is_paired_by_what_is_built(
+    tmp_path: Path, cnn: dict[str, object], paired: bool
+) -> None:
+    models = mini()["models"]
+    models["cnn"]["arch"], models["cnn_with_msas"]["arch"] = cnn, {"depth": 50}
+    study = load_study(mini_with(tmp_path, models=models, buildups=None))
+    found = pairs_in("fig12b", alike.alternet_against_its_cnn, study)
+    assert found == ([("cnn_with_msas", "cnn")] if paired else [])
+
+
+@pytest.mark.parametrize("family", ["alternet", "resnet"])
+def test_what_is_completed_builds_the_same_network(family: str) -> None:
+    said = {"family": family, "classes": 10, "image_size": 64, "mean": [0, 0, 0]}
+    arch = {"depth": 34, "width": 8}
+    whole = complete(family, arch)
+    assert "depth" not in whole
+    names = [{*empty_network({**said, "arch": each}).state_dict()} for each in (arch, whole)]
+    assert names[0] == names[1]
 
 
 GLOBAL = {"family": "vit", "arch.depth": 4, "training.epochs": 20, "training.seed": 0}

@@ -129,3 +129,15 @@ def test_the_style_ends_with_the_block():
     with style(STYLE):
         assert matplotlib.rcParams["font.size"] == 7
     assert matplotlib.rcParams["font.size"] == before
+
+
+def test_a_layout_that_did_not_fit_is_refused(tmp_path: Path) -> None:
+    with style(STYLE):
+        figure = Figure(figsize=(1, 1))
+        for axes in figure.subplots(1, 5):
+            axes.set_ylabel("a label")
+        with pytest.raises(
+            VitscopeError, match=r"its panels and their text do not fit into 1x1 inch"
+        ):
+            save(figure, tmp_path / "a.png", "a", {})
+    assert not [*tmp_path.iterdir()]

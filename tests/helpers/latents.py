@@ -1,5 +1,6 @@
 """Latents as a job reads them: of maps that a test makes up, or of the golden networks."""
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +12,7 @@ import pandas as pd
 import torch
 
 from tests.helpers.golden import ARCHS, Golden
+from vitscope.data.image_rows import ROWS
 from vitscope.files.tensors import TensorFile, TensorWriter
 from vitscope.networks.checkpoints.conversion import convert
 from vitscope.networks.checkpoints.loading import load_model
@@ -25,7 +27,8 @@ def written(path: Path, maps: Maps, dtype: str = "F32") -> TensorFile:
     """Write maps (N, C, H, W) by their names, or as map0, map1 and so on."""
     named = maps if isinstance(maps, Mapping) else {f"map{i}": each for i, each in enumerate(maps)}
     tensors = {name: (dtype, values.shape) for name, values in named.items()}
-    with TensorWriter(path, tensors, {}) as writer:
+    rows = [*range(len(next(iter(named.values()))))]
+    with TensorWriter(path, tensors, {ROWS: json.dumps(rows)}) as writer:
         for name, values in named.items():
             writer.write(name, 0, np.ascontiguousarray(values))
     return TensorFile(path)

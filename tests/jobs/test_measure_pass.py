@@ -12,8 +12,8 @@ import torch
 
 from tests.helpers.networks import mini
 from vitscope.data.building import build
-from vitscope.data.split import Split
-from vitscope.files.tables import Table, read_part
+from vitscope.data.split import Split, select
+from vitscope.files.tables import Table, read_metadata, read_part
 from vitscope.files.tensors import TensorFile
 from vitscope.jobs.job import Resources, find_work
 from vitscope.jobs.measure_pass import measures_of_pass
@@ -111,6 +111,31 @@ def test_a_pass_measures_what_latents_do(
     assert {"feature_variance", "fourier", "cka", "cka_between", "spatial_share"} <= {*ours}
     for name, table in theirs.items():
         pd.testing.assert_frame_equal(ours[name], table, check_exact=True)
+
+
+def test_parts_name_images_by_their_rows_in_the_split(split: Split, tmp_path: Path) -> None:
+    """As predictions name them: the second shard of eight of forty images."""
+    study = load_study(BUNDLED_STUDIES / "mini.yaml")
+    chosen = replace(study.analysis, images=8, shard_size=4, seed=3)
+    runs = Runs(
+        replace(study, analysis=chosen, figures={"fig9": study.figures["fig9"]}), split, tmp_path
+    )
+    rows = select(IMAGES, 8, 3)[4:].tolist()
+    path, latents = tmp_path / "pass.parquet", {"latents": tmp_path / "1.safetensors"}
+    runs.run("measure_pass", runs.inputs, {"parts": path}, part="1")
+    runs.run("extract_latents", runs.inputs, latents, part="1")
+    parts = {"feature_variance": path}
+    for job, measure, inputs, output in (
+        ("measure_latents", "fourier", latents, "part"),
+        ("measure_model", "attention", runs.inputs, "table"),
+        ("measure_model", "probe", runs.inputs, "table"),
+    ):
+        parts[measure] = tmp_path / f"{measure}.parquet"
+        runs.run(job, inputs, {output: parts[measure]}, part="1", measure=measure)
+        assert "rows" not in read_metadata(parts[measure])
+    for measure, file in parts.items():
+        found = read_part(Table(**registry.part_columns_of(measure)), file, measure)["image"]
+        assert found.unique().tolist() == rows, measure
 
 
 def test_maps_that_lie_on_a_gpu_are_measured_there(

@@ -29,6 +29,16 @@ def test_blocks_are_the_network(name: str) -> None:
             assert torch.equal(run(blocks, images), network(images))
 
 
+def test_images_may_be_an_array_and_no_pixels() -> None:
+    network, _ = mini("vit")
+    blocks = vitscope.blocks(network, IMAGES.numpy())
+    with torch.no_grad():
+        assert torch.equal(run(blocks, IMAGES), network(IMAGES))
+    for wrong in ((255 * IMAGES).byte(), IMAGES[0], IMAGES[:1]):
+        with pytest.raises(VitscopeError, match=r"allowed: two images or more, \(N, C, H, W\)"):
+            vitscope.blocks(network, wrong)
+
+
 # Networks of timm, and the side of their images.
 OTHERS = [("efficientnet_b0", 64), ("pvt_v2_b0", 64)]
 MORE = [

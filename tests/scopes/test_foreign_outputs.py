@@ -28,6 +28,7 @@ from tests.scopes.networks import (
 from vitscope.errors import VitscopeError
 from vitscope.networks.building.empty import empty_network
 from vitscope.networks.building.family import prepare
+from vitscope.networks.building.outputs import why_no_classifier
 from vitscope.networks.building.timm_import import import_timm
 from vitscope.networks.finding.blocks import list_blocks
 from vitscope.networks.running.checking import check_model
@@ -163,6 +164,68 @@ def test_a_network_that_returns_several_tensors(kind: str) -> None:
         assert chosen.predictions["prediction"].tolist() == returned.argmax(1).tolist()
     with pytest.raises(VitscopeError, match=f"without a tensor 'logit'; there are .*{proposed}"):
         looked_at(model, images, output="logit")
+
+
+def headless(kind: type[nn.Module] = Transformer) -> nn.Module:
+    model = network(kind)
+    model.head = nn.Identity()
+    return model
+
+
+HEADLESS = {
+    "a head that does nothing": (headless, {}, "head is nn.Identity"),
+    "of timm": (
+        lambda: import_timm().create_model("resnet10t", num_classes=0),
+        {},
+        "num_classes is 0",
+    ),
+    "as it is said": (partial(network, Transformer), {"classes": None}, "no logits"),
+}
+
+
+@pytest.mark.parametrize("kind", HEADLESS)
+def test_features_are_not_taken_for_logits(kind: str) -> None:
+    build, more, why = HEADLESS[kind]
+    scope = looked_at(build(), nn.functional.interpolate(pixels(2), 64), **more)
+    assert scope.study.models[scope.name].classes is None
+    assert not {"predictions", "classification", "lesion"} & {*scope.available()}
+    with pytest.raises(VitscopeError, match=f"^predictions needs a network that tells.*{why}"):
+        scope.table("predictions")
+    if kind != "of timm":
+        assert scope.attention_maps[["class_name", "confidence"]].isna().all(axis=None)
+
+
+def test_the_head_is_the_last_module_or_the_last_of_its_list() -> None:
+    model = nn.Sequential()
+    model.classifier = nn.Sequential(nn.Dropout(), nn.Identity())
+    assert why_no_classifier(model) == "classifier.1 is nn.Identity"
+    model.classifier = nn.Sequential(nn.Linear(2, 2))
+    model.classifier.flatten = nn.Identity()
+    assert why_no_classifier(model) is None
+    assert why_no_classifier(nn.Identity()) is None
+
+
+def test_how_many_classes_there_are_may_be_said() -> None:
+    model = headless()
+    scope = vitscope.look(model, pixels(2), mean=0, std=1, classes=CHANNELS)
+    assert scope.predictions["prediction"].between(0, CHANNELS - 1).all()
+    sentence = (
+        f"classes: found 7, allowed: {CHANNELS}, as the network returns a tensor 2x{CHANNELS}"
+    )
+    with pytest.raises(VitscopeError, match=sentence):
+        vitscope.look(model, pixels(2), mean=0, std=1, classes=7)
+
+
+def test_a_study_that_takes_features_for_logits_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "brought.py"
+    file.write_text("from tests.scopes.test_foreign_outputs import headless\n")
+    arch = prepare("python", {"file": str(file), "make": "headless"}, tmp_path, "arch")
+    asked = {"family": "python", "arch": arch, "image_size": 16, "mean": [0.5] * 3}
+    with pytest.raises(
+        VitscopeError, match=r"no classifier \(head is nn.Identity\), and the study"
+    ):
+        empty_network({**asked, "classes": CHANNELS})
+    assert empty_network({**asked, "classes": None}).state_dict()
 
 
 def compiled_within() -> nn.Module:

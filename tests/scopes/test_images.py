@@ -265,6 +265,12 @@ WRONG: dict[str, tuple[Callable[[], Any], dict[str, Any], str]] = {
     "no folder": (lambda: "nowhere", {"mean": 0, "std": 1, "image_size": 16}, "is not a folder"),
     "no folder, and nothing else": (lambda: "nowhere", {}, "^nowhere is not a folder"),
     "no deviation": (pixels, {"mean": 0, "std": 0}, "std is .* allowed: numbers above 0"),
+    "means up to 255": (
+        pixels,
+        {"mean": [123, 116, 103], "std": 1},
+        r"^mean: found .* by 255, mean",
+    ),
+    "deviations up to 255": (pixels, {"mean": 0.5, "std": [58, 57, 57]}, r"^std: found .* by 255"),
     "two means": (pixels, {"mean": [0, 0], "std": 1}, "mean has 2 numbers, allowed: 3"),
     "two kinds": (
         lambda: iter([pixels(), pixels().float()]),

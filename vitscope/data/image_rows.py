@@ -1,6 +1,7 @@
 """Which images of a split a network is shown, and their labels."""
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -8,6 +9,9 @@ import numpy.typing as npt
 from vitscope.data.counts import check_measured
 from vitscope.data.split import Split, select
 from vitscope.errors import VitscopeError
+
+# The key in the metadata of latents that has the rows of their images.
+ROWS = "rows"
 
 
 def shard_rows(
@@ -18,6 +22,12 @@ def shard_rows(
     first = shard * shard_size
     rows: list[int] = select(available, images, seed)[first : first + shard_size].tolist()
     return rows
+
+
+def parted(metadata: Mapping[str, str]) -> tuple[dict[str, str], list[int]]:
+    """Return where latents come from, and the rows of their images in the split."""
+    origin = {key: value for key, value in metadata.items() if key != ROWS}
+    return origin, json.loads(metadata[ROWS])
 
 
 def rows_to_classify(images: Split, wanted: int | None, seed: int | None) -> list[int]:

@@ -66,6 +66,23 @@ def has_axis_behind(axes: Axes) -> bool:
     return any(twin.yaxis.get_label_position() == "right" for twin in twins)
 
 
+def say_if_empty(axes: Axes) -> None:
+    """Write into axes that they show no values, if all of these are null.
+
+    Lines without a point are removed: unclipped, they would stand at the corner of the figure, for
+    which it would make room.
+    """
+    for line in [*axes.lines]:
+        if not np.isfinite(np.asarray(line.get_xydata(), float)).all(axis=1).any():
+            line.remove()
+    # Neither what lies behind curves, as depth bands do, nor lines along an axis are values.
+    patches = [each for each in axes.patches if each.get_zorder() > 0]
+    lines = [each for each in axes.lines if each.get_transform() == axes.transData]
+    if axes.axison and not [*lines, *patches, *axes.collections, *axes.images]:
+        axes.set_yticks([])
+        axes.text(0.5, 0.5, "no values", transform=axes.transAxes, ha="center", va="center")
+
+
 def share_scale(panels: Sequence[Axes]) -> None:
     """Give panels one scale, so that their curves compare."""
     boxes = [axes.dataLim for axes in panels if axes.lines]

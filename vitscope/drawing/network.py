@@ -29,9 +29,13 @@ _MARK_AT, _NAMES_AT = 4.5, 9
 _NAMES = 44
 # What the legend calls each kind, in its order.
 _LABELS = {
-    **{"stem": "stem", "conv": "conv"},
+    "stem": "stem",
+    "conv": "conv",
     **BAND_LABELS,
-    **{"mlp": "MLP", "parallel": "MSA and others", "ssm": "recurrence", "pool": "pool"},
+    "mlp": "MLP",
+    "parallel": "MSA and others",
+    "ssm": "recurrence",
+    "pool": "pool",
 }
 
 

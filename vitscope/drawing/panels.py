@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 
 from vitscope.claims.depth_bands import bands
 from vitscope.claims.published import Published
-from vitscope.drawing.axes import axes_of_published, has_axis_behind, ticks
+from vitscope.drawing.axes import axes_of_published, has_axis_behind, say_if_empty, ticks
 from vitscope.drawing.figure import Member, rows_of
 from vitscope.drawing.legends import INTERVAL, Legend, published_label
 from vitscope.drawing.looks import (
@@ -152,8 +152,11 @@ class Panels:
     def label(self, x: str, y: str) -> None:
         """Label the x axis below each column and the y axis left of each row.
 
-        A panel has its own label where the label of an axis behind stands to the left.
+        A panel has its own label where the label of an axis behind stands to the left. What is
+        drawn in panels is drawn before: one without values says so.
         """
+        for axes in self.axes:
+            say_if_empty(axes)
         labelled = set()
         for position, axes in enumerate(self.axes):
             if axes not in self.figure.axes:

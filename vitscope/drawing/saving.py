@@ -1,5 +1,6 @@
 """How figures are saved: the style, the formats, and what a file says about its origin."""
 
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from io import BytesIO
@@ -52,6 +53,16 @@ def save(figure: Figure, path: Path | str, title: str, facts: Mapping[str, str])
         raise VitscopeError(f"Cannot save {path}: a figure is one of {', '.join(FORMATS)}.")
     # In memory first: where the disk is full, matplotlib ends in an error of its own.
     drawn = BytesIO()
-    figure.savefig(drawn, format=suffix, metadata=_metadata(suffix, title, facts))
+    with warnings.catch_warnings():
+        # Else matplotlib says so in passing, and puts panels and text over each other.
+        warnings.filterwarnings("error", ".*layout not applied", UserWarning)
+        try:
+            figure.savefig(drawn, format=suffix, metadata=_metadata(suffix, title, facts))
+        except UserWarning as error:
+            width, height = figure.get_size_inches()
+            raise VitscopeError(
+                f"Cannot save {path}: its panels and their text do not fit into {width:g}x"
+                f"{height:g} inches: draw fewer models in it, or give them shorter labels."
+            ) from error
     with atomic_path(path) as partial:
         partial.write_bytes(drawn.getvalue())

@@ -5,7 +5,9 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 from PIL import Image
 
 from vitscope.errors import VitscopeError
@@ -14,12 +16,18 @@ from vitscope.errors import VitscopeError
 FORMATS = ("BMP", "GIF", "JPEG", "PNG", "PPM", "TIFF", "WEBP")
 # The number of pixels from which Pillow takes an image for a bomb.
 LARGEST_IMAGE = 2 * (Image.MAX_IMAGE_PIXELS or 0)
+# What Pillow calls pictures of 8 bits or fewer, which it turns into RGB as they are shown.
+OF_8_BITS = frozenset({"1", "L", "LA", "P", "PA", "RGB", "RGBA", "RGBX", "CMYK", "YCbCr"})
+# Formats whose grey values of more than 8 bits go up to 65535, which older Pillows call "I".
+OF_16_BITS = ("PNG", "PPM")
+# Tags of TIFF: how many bits a value has, and whether 0 is black.
+BITS, SHADE, BLACK_IS_ZERO = 258, 262, 1
 
 
 def decode_image(file: Path | io.BytesIO, name: str) -> Image.Image:
-    """Decode an image in RGB; `name` is what messages call it."""
+    """Decode an image in RGB of 8 bits; `name` is what messages call it."""
     with _opened(file, name) as image:
-        return image.convert("RGB")
+        return in_rgb(image, name)
 
 
 def size_of(file: Path) -> tuple[int, int]:
@@ -35,6 +43,31 @@ def _opened(file: Path | io.BytesIO, name: str) -> Iterator[Image.Image]:
             warnings.simplefilter("ignore", Image.DecompressionBombWarning)
             with Image.open(file, formats=FORMATS) as image:
                 yield image
+    except VitscopeError:
+        raise
     except Exception as error:
         # Damaged bytes make the decoders fail in every way there is.
         raise VitscopeError(f"{name} is not a readable image: repair or remove it.") from error
+
+
+def in_rgb(image: Image.Image, name: str) -> Image.Image:
+    """Return a picture in RGB of 8 bits, as torchvision reads it, but for grey of 16 bits.
+
+    That is scaled, where Pillow would make white of it.
+    """
+    if image.mode in OF_8_BITS:
+        return image.convert("RGB")
+    if not _is_grey_of_16_bits(image):
+        raise VitscopeError(
+            f"{name} has pixels of the mode {image.mode}, of which nothing says what is white: "
+            f"save it with 8 bits, or grey with 16."
+        )
+    values = np.asarray(image).astype(np.uint32)
+    return Image.fromarray(((values + 128) // 257).astype(np.uint8)).convert("RGB")
+
+
+def _is_grey_of_16_bits(image: Image.Image) -> bool:
+    tags: Any = getattr(image, "tag_v2", {BITS: (16,), SHADE: BLACK_IS_ZERO})
+    if tags.get(BITS) != (16,) or tags.get(SHADE) != BLACK_IS_ZERO:
+        return False
+    return image.mode.startswith("I;16") or (image.mode == "I" and image.format in OF_16_BITS)

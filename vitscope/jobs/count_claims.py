@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from vitscope.jobs import describing
 from vitscope.jobs.job import Files, Job, Names, Resources, Study, Values
 from vitscope.measures import registry
+from vitscope.networks.building.family import complete
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -47,11 +48,19 @@ def _values(study: Study, names: Names) -> Values:
         "study": describing.title(study),
         "figures": figures,
         "columns": _columns(study, figures),
-        "traits_of": {name: study.traits_of(name) for name in study.models_of()},
+        "traits_of": {name: traits_of(study, name) for name in study.models_of()},
         "labels": describing.labels(study),
         "repeats": study.repeats(),
         "modules": sorted({figure["module"] for figure in figures.values()}),
     }
+
+
+def traits_of(study: Study, model: str) -> Values:
+    """Return what tells a model from others, its network as its family builds it."""
+    entry, said = study.models[model], study.traits_of(model)
+    others = {key: value for key, value in said.items() if not key.startswith("arch.")}
+    arch = complete(entry.family, entry.arch)
+    return others | {f"arch.{key}": value for key, value in arch.items()}
 
 
 JOB = Job(values=_values)

@@ -33,6 +33,7 @@ def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> 
 
     import numpy as np
 
+    from vitscope.data.image_rows import parted
     from vitscope.data.split import select
     from vitscope.files.exported import Exported, write
     from vitscope.files.tensors import TensorFile
@@ -46,7 +47,8 @@ def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> 
     about = {"images": rows, "labels": np.asarray(images.labels)[rows]}
     about |= {key: np.array(blocks[key].tolist()) for key in ("name", "kind", "stage", "depth")}
     arrays |= {key: Exported.of(array) for key, array in about.items()}
-    facts = {**shards[0].metadata, "study": values["study"], "model": values["model"]}
+    origin, _ = parted(shards[0].metadata)
+    facts = {**origin, "study": values["study"], "model": values["model"]}
     write(Path(outputs["latents"]), values["format"], arrays, facts)
 
 

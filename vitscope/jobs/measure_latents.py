@@ -22,9 +22,10 @@ JOB = Job(values=_values, takes=Takes(seconds=_seconds), batches=batch_setting_o
 
 def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
     """Measure the shard, and write its part."""
+    from vitscope.data.image_rows import parted
     from vitscope.files.tensors import TensorFile
     from vitscope.measures.given import OnLatents
 
     latents = TensorFile(inputs["latents"])
     given = OnLatents(latents, values["first_image"], resources.threads)
-    write_measured(values, given, outputs["part"], latents.metadata)
+    write_measured(values, given, outputs["part"], *parted(latents.metadata))

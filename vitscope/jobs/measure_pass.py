@@ -5,7 +5,7 @@ from math import lcm
 
 from vitscope.jobs.extract_latents import latents_bytes, work_of_shard
 from vitscope.jobs.job import Files, Job, Names, Request, Resources, Study, Takes, Values
-from vitscope.jobs.measuring import values_of_measure, with_network
+from vitscope.jobs.measuring import name_images, values_of_measure, with_network
 from vitscope.jobs.merge import measure_of_parts
 from vitscope.measures import registry
 from vitscope.measures.measure import Measure, Work
@@ -80,6 +80,7 @@ def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> 
 
     import pandas as pd
 
+    from vitscope.data.image_rows import shard_rows
     from vitscope.files.tables import Table, write_parts
     from vitscope.jobs.opening import open_device, open_images, open_network, origin_of
     from vitscope.measures.given import OnLatents
@@ -105,10 +106,13 @@ def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> 
         device=open_device(values["device"]),
         **values["pass"],
     )
-    tables = {name: pd.concat(part, ignore_index=True) for name, part in parts.items()}
+    run = values["pass"]
+    rows = shard_rows(len(images), run["shard"], **run["selection"])
     origin = {"data_sha256": images.digest, **origin_of(inputs["checkpoint"])}
-    written = {
-        name: Table(**measures[name]["columns"]).to_bytes(table, origin)
-        for name, table in tables.items()
-    }
+    written = {}
+    for name, part in parts.items():
+        table = Table(**measures[name]["columns"])
+        whole = pd.concat(part, ignore_index=True)
+        named = name_images(whole, table.columns, rows, values["first_image"])
+        written[name] = table.to_bytes(named, origin)
     write_parts(written, outputs["parts"])

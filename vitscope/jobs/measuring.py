@@ -1,12 +1,18 @@
 """What the jobs of networks and measures depend on, and how a measure is made."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from vitscope.jobs.job import Names, Study, Values
 from vitscope.measures import registry
+from vitscope.measures.columns import OF_IMAGE
 from vitscope.networks.building.family import module_of
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from vitscope.files.tables import Columns
 
 
 def with_network(study: Study, model: str) -> Values:
@@ -37,10 +43,30 @@ def batch_setting_of(names: Names) -> str | None:
     return registry.declared(measure).batch_setting if measure in registry.names() else None
 
 
-def write_measured(values: Values, given: object, output: Any, origin: Mapping[str, str]) -> None:
-    """Measure what is given, and write the table."""
+def name_images(
+    table: "pd.DataFrame", columns: "Columns", rows: Sequence[int], first: int
+) -> "pd.DataFrame":
+    """Return a part of maps that calls images by their rows in the split, as predictions do.
+
+    Measured, an image has its position among all; that of the first of these rows is `first`.
+    """
+    if "image" not in columns or columns["image"][1] != OF_IMAGE["image"][1]:
+        return table
+    return table.assign(image=[rows[position - first] for position in table["image"]])
+
+
+def write_measured(
+    values: Values,
+    given: object,
+    output: Any,
+    origin: Mapping[str, str],
+    rows: Sequence[int] | None = None,
+) -> None:
+    """Measure what is given, and write the table; `rows` are those of latents in their split."""
     from vitscope.files.tables import Table
 
     compute, *_ = values["modules"]
     table = import_module(compute).measure(given, **values["settings"])
+    if rows is not None:
+        table = name_images(table, values["columns"]["columns"], rows, values["first_image"])
     Table(**values["columns"]).write(table, output, origin)

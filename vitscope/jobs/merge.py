@@ -60,7 +60,6 @@ def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> 
     else:
         (parts,) = measured
         table = pd.concat(parts.tables, ignore_index=True)
-    origin |= warning_metadata(read_warnings(doubted))
     listed = (inputs.get(f"{prefix}blocks") for prefix in values["models"])
     origin = add_warnings(origin, read_warnings(filter(None, listed)))
     Table(**values["columns"]).write(table, outputs["table"], origin)

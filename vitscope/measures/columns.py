@@ -7,7 +7,7 @@ from vitscope.networks.finding.cut_point_columns import CUT_POINT
 AT_CUT_POINT: Columns = {**CUT_POINT, "images": ("int64", "number of images")}
 OF_IMAGE: Columns = {
     "index": ("int32", "position of the cut point, 0 for the stem"),
-    "image": ("int64", "position of the image among those that are measured"),
+    "image": ("int64", "row of the image in its split"),
 }
 
 

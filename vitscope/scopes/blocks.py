@@ -3,7 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
+import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
@@ -50,13 +52,16 @@ class Block:
 
 
 def blocks(
-    model: nn.Module, images: Tensor, points: Points | None = None, norms: Side = "after"
+    model: nn.Module,
+    images: Tensor | npt.NDArray[Any],
+    points: Points | None = None,
+    norms: Side = "after",
 ) -> list[Block]:
     """Return the blocks of a network, each of which can be called.
 
-    `images` are a batch as the network takes it, of two images or more; `points` are the modules to
-    read, in place of the cut points that are found; `norms` says whether these lie "after" the
-    norms of sums of stream and branch, or "before". So that
+    `images` are a batch as the network takes it, a tensor or an array of two images or more;
+    `points` are the modules to read, in place of the cut points that are found; `norms` says
+    whether these lie "after" the norms of sums of stream and branch, or "before". So that
 
         for block in vitscope.blocks(network, images):
             x = block(x)
@@ -66,7 +71,7 @@ def blocks(
     The network is in evaluation mode meanwhile, and its own weights are used later on.
     """
     model = original(model)
-    images = images.to(device_of(model), own_type(model))
+    images = _checked(images).to(device_of(model), own_type(model))
     size = tuple(images.shape[-2:])
     network = {"mean": [0.0] * images.shape[1], "image_size": size, "classes": None}
     with lend(model), torch.no_grad():
@@ -86,6 +91,17 @@ def blocks(
     why_not = None if None in of_head else of_head[0]
     head = Block("head", "head", made[-1].stage, 1.0, why_not, len(made), None, replay)
     return [*made, head]
+
+
+def _checked(images: Tensor | npt.NDArray[Any]) -> Tensor:
+    batch = torch.as_tensor(images)
+    if batch.ndim != 4 or len(batch) < 2 or not batch.is_floating_point():
+        raise VitscopeError(
+            f"`images` are {str(batch.dtype).removeprefix('torch.')} of the shape "
+            f"{tuple(batch.shape)}, allowed: two images or more, (N, C, H, W), normalized as the "
+            f"network takes them."
+        )
+    return batch
 
 
 def _read(

@@ -20,8 +20,9 @@ from vitscope.data.building import COVER, build, numbers_of, preprocess, write_s
 from vitscope.data.class_numbers import NAMED, numbering
 from vitscope.data.opening import open_source
 from vitscope.data.sources._image_files import ImageFiles
-from vitscope.data.split import UNKNOWN_LABEL, Split
+from vitscope.data.split import UNKNOWN_LABEL, Split, check_scaling
 from vitscope.errors import VitscopeError, first_of
+from vitscope.files.images import in_rgb
 from vitscope.files.tensors import row_sums
 from vitscope.image_size import ImageSize, height_and_width, in_short
 
@@ -257,12 +258,12 @@ def _picture(image: Any, wanted: Wanted) -> Array:
     own = in_short(image.height, image.width)
     size = _size(wanted, own) or own
     dataset = {
-        "channels": 1 if image.mode == "L" else 3,
+        "channels": 1 if Image.getmodebase(image.mode) == "L" else 3,
         "image_size": size,
         "resize": None if size == own else COVER,
         "interpolation": "bicubic",
     }
-    return preprocess(image, dataset, "images")
+    return preprocess(in_rgb(image, "A picture of `images`"), dataset, "images")
 
 
 def _as_array(values: Any) -> Array:
@@ -378,6 +379,7 @@ def _scaling_of_pixels(
                 f"{name} has {len(values)} numbers, allowed: {channels}, one for each channel of "
                 f"the images, or a single number."
             )
+        check_scaling(name, values)
     if min(std) <= 0:
         raise VitscopeError(f"std is {std}, allowed: numbers above 0.")
     return mean, std, notes

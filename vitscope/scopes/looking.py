@@ -29,7 +29,7 @@ from vitscope.measures.own.compute import measure_maps, place_of, read_maps
 from vitscope.measures.per_image import merge
 from vitscope.networks.building import failing
 from vitscope.networks.building.compiler import original
-from vitscope.networks.building.outputs import Output, logits_of, own_type
+from vitscope.networks.building.outputs import Output, logits_of, own_type, why_no_classifier
 from vitscope.networks.finding.cut_point_columns import BLOCKS, CUT_POINT
 from vitscope.networks.finding.cut_points import Side
 from vitscope.scopes.images import Wanted, place_in, store
@@ -269,6 +269,7 @@ def look(
     *,
     name: str | None = None,
     image_size: int | Sequence[int] | None = None,
+    classes: int | Literal["found"] | None = "found",
     class_names: Sequence[str] | Literal["imagenet"] | None = None,
     output: Output = None,
     norms: Side = "after",
@@ -283,11 +284,13 @@ def look(
 
     `points` are the modules to read, in place of the cut points that are found. `name` is the name
     of the network in tables and figures, `image_size` the side to which pictures are cropped, or
-    height and width, `class_names` the names of all classes, or "imagenet", by which predictions
-    are called, `output` the name or number of the tensor that holds the logits, where the network
-    returns several, `norms` whether networks that normalize the sums of stream and branch are read
-    "after" these norms or "before" them, `loss` the weight decay and the augmentation of its
-    training, and `analysis` the settings of measures; the last two are written as in a study.
+    height and width, `classes` how many it tells apart, None if it returns features, which is found
+    where its `num_classes` is 0 or its last module is a head of `nn.Identity`, `class_names` the
+    names of all classes, or "imagenet", by which predictions are called, `output` the name or
+    number of the tensor that holds the logits, where the network returns several, `norms` whether
+    networks that normalize the sums of stream and branch are read "after" these norms or "before"
+    them, `loss` the weight decay and the augmentation of its training, and `analysis` the settings
+    of measures; the last two are written as in a study.
 
     The network is borrowed for each measurement, and unchanged afterwards.
     """
@@ -300,7 +303,12 @@ def look(
         names = name_imagenet() if class_names == IMAGENET else class_names
         named = None if names is None else [*names]
         wanted = Wanted(mean, std, check_size(image_size), named, _own_settings(model))
-        stored = store(images, labels, wanted, partial(_classes, model, output), Path(folder.name))
+        found = partial(_classes, model, output, classes)
+        stored = store(images, labels, wanted, found, Path(folder.name))
+        if classes == "found" and (why := why_no_classifier(model)):
+            stored.notes.append(
+                f"network: {why}, so that it returns features: give classes= if not"
+            )
         study = describe_study(
             name or getattr(model, "called", type(model).__name__),
             stored,
@@ -325,7 +333,12 @@ def _own_settings(model: nn.Module) -> Mapping[str, Any]:
     return found if isinstance(found, Mapping) else {}
 
 
-def _classes(model: nn.Module, chosen: Output, shape: tuple[int, ...]) -> int | None:
+def _classes(
+    model: nn.Module,
+    chosen: Output,
+    said: int | Literal["found"] | None,
+    shape: tuple[int, ...],
+) -> int | None:
     """Return how many classes a network tells apart, None if what it returns are no logits."""
     images = torch.zeros(2, *shape, dtype=own_type(model), device=device_of(model))
     with lend(model) as network, torch.inference_mode():
@@ -342,7 +355,13 @@ def _classes(model: nn.Module, chosen: Output, shape: tuple[int, ...]) -> int | 
     try:
         logits = logits_of(output, chosen)
     except VitscopeError:
-        if chosen is not None:
+        if chosen is not None or isinstance(said, int):
             raise
         return None
-    return logits.shape[1] if logits.ndim == 2 and logits.shape[1] > 1 else None
+    found = logits.shape[1] if logits.ndim == 2 and logits.shape[1] > 1 else None
+    if isinstance(said, int) and said != found:
+        raise VitscopeError(
+            f"classes: found {said}, allowed: {quoted(found)}, as the network returns a tensor "
+            f"{'x'.join(map(str, logits.shape))} for {len(images)} images."
+        )
+    return None if said is None or (said == "found" and why_no_classifier(model)) else found

@@ -27,6 +27,7 @@ from vitscope.measures import registry
 from vitscope.measures.attending import explain_none
 from vitscope.measures.measure import Measure
 from vitscope.networks.attention.finding import find_attention
+from vitscope.networks.building.outputs import why_no_classifier
 from vitscope.networks.finding.block_table import read_cut_points
 from vitscope.networks.finding.cut_point_columns import BLOCKS
 from vitscope.scopes.bars import bar
@@ -132,6 +133,8 @@ class Maker:
     @cached_property
     def _without_logits(self) -> str:
         """Say why what the network returns are no logits."""
+        if why := why_no_classifier(self._network):
+            return f"this one says that it does not ({why})."
         images = self.images.normalize(slice(2), self._settings["mean"], self._settings["std"])
         try:
             with lend(self._network, logits=True) as network, torch.inference_mode():

@@ -14,9 +14,10 @@ from vitscope.data.class_numbers import (
     read_names,
 )
 from vitscope.data.counts import check_measured, check_taken
+from vitscope.data.split import check_scaling
 from vitscope.errors import VitscopeError, not_there, quoted
 from vitscope.measures import registry
-from vitscope.settings.keys import Dataset, Settings
+from vitscope.settings.keys import Dataset, Model, Settings
 from vitscope.settings.study import TRAINING_SPLITS, Study
 
 
@@ -63,11 +64,17 @@ def check_data(study: Study) -> None:
 def _check_channels(where: str, dataset: Dataset) -> None:
     if len(dataset.std) != len(dataset.mean):
         raise _length_error(where, len(dataset.mean), len(dataset.std))
+    _check_scaling(where, dataset)
     if dataset.corrupted is not None and dataset.channels != 3:
         raise VitscopeError(
             f"{where}.corrupted: found {quoted(dataset.corrupted)}, allowed: null where `mean` is "
             f"of one channel: the official images have three; vitscope corrupts grey ones itself."
         )
+
+
+def _check_scaling(where: str, entry: Dataset | Model) -> None:
+    check_scaling(f"{where}.mean", entry.mean)
+    check_scaling(f"{where}.std", entry.std)
 
 
 def _length_error(where: str, mean: int, std: int) -> VitscopeError:
@@ -88,6 +95,7 @@ def _check_model(study: Study, name: str) -> None:
         )
     if len(model.std) != channels:
         raise _length_error(where, channels, len(model.std))
+    _check_scaling(where, model)
 
 
 def _check_classes(where: str, dataset: Dataset) -> None:

@@ -12,7 +12,7 @@ from PIL import Image
 from vitscope.data.sources import shapes32
 from vitscope.data.sources.folder import SUFFIXES
 from vitscope.errors import VitscopeError
-from vitscope.files.images import FORMATS, decode_image
+from vitscope.files.images import FORMATS, decode_image, in_rgb
 from vitscope.video import ffmpeg
 from vitscope.video.frames import SECONDS, BrokenOffError, Frame, Video
 
@@ -69,7 +69,7 @@ def _read_folder(folder: Path) -> Generator[Frame]:
         try:
             picture = decode_image(file, str(file))
         except VitscopeError as error:
-            raise BrokenOffError(f"{file} is not a readable image") from error
+            raise BrokenOffError(str(error).rpartition(": ")[0]) from error
         yield Frame(picture, SECONDS)
 
 
@@ -103,7 +103,7 @@ def _read_animation(path: Path) -> Generator[Frame]:
             # What a PNG shows where animations are not known may be no frame of it.
             first = int(bool(image.info.get("default_image")))
             while _seek(image, first + read):
-                picture = image.convert("RGB")
+                picture = in_rgb(image, str(path))
                 yield Frame(picture, _duration(image.info.get("duration", 0)))
                 read += 1
             if not _is_whole(path, image, first + read):

@@ -132,7 +132,7 @@ def test_it_is_of_the_rows_that_a_study_selects(images: Split) -> None:
     for number, read in enumerate(weights):
         logs = torch.where(read > 0, read, 1).log()
         expected = -(read * logs).sum(-1).mean(-1)[0, 0]
-        found = rows[(rows["attention"] == number) & (rows["image"] == 5)]["entropy"]
+        found = rows[(rows["attention"] == number) & (rows["image"] == chosen[5])]["entropy"]
         np.testing.assert_allclose(found, expected, rtol=1e-5)
 
 

@@ -1,6 +1,6 @@
 """Numbers of attention, of each image and head: read while the network runs, and never stored."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -37,16 +37,15 @@ def measure(given: OnModel, shard: int, selection: Mapping[str, Any]) -> pd.Data
         for batch in given.batches(rows):
             network(batch.to(given.device))
             first += len(batch)
-    first_image = shard * selection["shard_size"]
     tables = [
-        _table(position, each, numbers[position], values[position], first_image)
+        _table(position, each, numbers[position], values[position], rows)
         for position, each in enumerate(attentions)
     ]
     return pd.concat(tables, ignore_index=True)
 
 
 def _table(
-    position: int, attention: Attention, numbers: Numbers, values: Array, first_image: int
+    position: int, attention: Attention, numbers: Numbers, values: Array, rows: Sequence[int]
 ) -> pd.DataFrame:
     images, heads = values.shape[:2]
     image, head = np.divmod(np.arange(images * heads), heads)
@@ -61,7 +60,7 @@ def _table(
             "keys": attention.keys.shape[1],
             "distance_uniform": numbers.uniform,
             "distance_anywhere": numbers.anywhere,
-            "image": first_image + image,
+            "image": np.asarray(rows)[image],
             "head": head,
             **columns,
         }

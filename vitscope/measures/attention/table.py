@@ -69,7 +69,7 @@ PART = Table(
     {
         **_ATTENTION,
         "index": ("int32", "cut point after it, or the number of cut points if there is none"),
-        "image": ("int64", "position of the image among those measured, from 0"),
+        "image": ("int64", "row of the image in its split"),
         "head": ("int32", "head, 0 for the first"),
         **{name: ("float64", meaning) for name, meaning in _MEANINGS.items()},
     },

@@ -31,8 +31,8 @@ def plot(table: pd.DataFrame, blocks: pd.DataFrame, members: Sequence[Member]) -
     for panel, member in zip(panels.of_models(members, blocks), members, strict=True):
         values = _matrix_of(table, member.model, len(panel.rows))
         maps.append(SimilarityMap(values, panel.rows))
-    panels.label("Normalized depth", "Normalized depth")
     draw_maps(panels, maps, "CKA")
+    panels.label("Normalized depth", "Normalized depth")
     return panels.figure
 
 

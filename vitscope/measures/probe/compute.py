@@ -114,7 +114,7 @@ def measure(given: OnModel, shard: int, selection: Mapping[str, Any], tokens: in
     rows = shard_rows(len(given.images), shard, **selection)
     first = shard * selection["shard_size"]
     known = {
-        "image": np.arange(first, first + len(rows)),
+        "image": rows,
         "label": labels_of(given.images, rows),
         "predicted": np.full(len(rows), -1),
     }
@@ -129,5 +129,5 @@ def measure(given: OnModel, shard: int, selection: Mapping[str, Any], tokens: in
                 predicted += logits.argmax(1).tolist()
     table = pd.concat(vectors.tables, ignore_index=True)
     if predicted:
-        table["predicted"] = np.asarray(predicted)[table["image"] - first]
+        table["predicted"] = np.asarray(predicted)[np.searchsorted(rows, table["image"])]
     return table

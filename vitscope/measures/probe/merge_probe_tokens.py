@@ -50,8 +50,8 @@ def _of_target(rows: pd.DataFrame, targets: Array, outlier: Array) -> tuple[dict
 
     And what is known of them together.
     """
-    image = rows["image"].to_numpy()
-    images = int(image.max()) + 1
+    numbers, image = np.unique(rows["image"], return_inverse=True)
+    images = len(numbers)
     # Layers normalize tokens, too: what is read of a longer one would be as far off as it is long.
     vectors = unit(np.stack(rows["vector"].to_list()))
     found = read_linearly(vectors, targets, folds_of(images)[image], _negative_error)

@@ -76,7 +76,7 @@ class Family:
         which tensor of several its logits are.
         """
         # Imported here: a family is known without torch.
-        from vitscope.networks.building.outputs import adapt
+        from vitscope.networks.building.outputs import adapt, why_no_classifier
 
         try:
             network = self.network(arch, num_classes or 0, image_size, channels)
@@ -90,6 +90,11 @@ class Family:
                 f"No network can be built from arch {dict(arch)} for {classes} classes and "
                 f"{height}x{width} images{hint}: {reason}."
             ) from error
+        if num_classes and (why := why_no_classifier(network)):
+            raise VitscopeError(
+                f"The network has no classifier ({why}), and the study says {num_classes} classes: "
+                f"give `classes: null` to the model."
+            )
         adapt(network, logits=bool(num_classes), output=output)
         return network
 
@@ -132,6 +137,18 @@ def prepare(name: str, arch: Mapping[str, Any], folder: Path, where: str) -> dic
     return found
 
 
+def complete(name: str, arch: Mapping[str, Any]) -> dict[str, Any]:
+    """Return `arch` with what the family builds where it says nothing: `DEPTHS` and `DEFAULTS`.
+
+    A published depth is the blocks that it stands for.
+    """
+    depths = _literal(name, "DEPTHS") or {}
+    published = depths[arch["depth"]] if depths and "depth" in arch else {}
+    given = {key: value for key, value in arch.items() if key != "depth" or not depths}
+    full = {**(_literal(name, "DEFAULTS") or {}), **published, **given}
+    return {key: list(each) if isinstance(each, tuple) else each for key, each in full.items()}
+
+
 @cache
 def _literal(family: str, name: str) -> Any:
     """Return what a name is in the source of a family, without running it; None if it is not."""
@@ -140,8 +157,9 @@ def _literal(family: str, name: str) -> Any:
     if spec is None or spec.origin is None:
         raise VitscopeError(f"The source of the model family '{family}' cannot be found.")
     for node in ast.parse(Path(spec.origin).read_text(encoding="utf-8")).body:
-        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == name:
-            return ast.literal_eval(node.value)
+        targets = getattr(node, "targets", None) or [getattr(node, "target", None)]
+        if isinstance(node, ast.Assign | ast.AnnAssign) and ast.unparse(targets[0]) == name:
+            return ast.literal_eval(node.value) if node.value else None
     return None
 
 

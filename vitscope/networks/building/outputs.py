@@ -14,6 +14,8 @@ from vitscope.errors import VitscopeError, nearest, quoted
 
 # Which tensor of several the logits are: its name, or its number from 0.
 Output = int | str | None
+# How networks call the module that their logits come from.
+HEADS = frozenset({"head", "heads", "fc", "classifier", "last_linear"})
 
 
 def adapt(network: nn.Module, *, logits: bool, output: Output = None) -> list[RemovableHandle]:
@@ -32,6 +34,20 @@ def own_type(network: nn.Module) -> torch.dtype:
     tensors = chain(network.parameters(), network.buffers())
     types = (tensor.dtype for tensor in tensors if tensor.is_floating_point())
     return next(types, torch.float32)
+
+
+def why_no_classifier(network: nn.Module) -> str | None:
+    """Return by what a network says that it has no classifier, if it says so.
+
+    It has 0 classes, as in timm, or its last module is a head that does nothing.
+    """
+    if getattr(network, "num_classes", None) == 0:
+        return "num_classes is 0"
+    name, last = [*network.named_modules()][-1]
+    # An entry of a list is called as the list is.
+    called = [part for part in name.split(".") if not part.isdecimal()]
+    empty = isinstance(last, nn.Identity) and not HEADS.isdisjoint(called[-1:])
+    return f"{name} is nn.Identity" if empty else None
 
 
 def widened(tensor: Tensor) -> Tensor:

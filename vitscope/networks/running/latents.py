@@ -1,5 +1,6 @@
 """Extract the feature maps of all cut points, in one forward pass, to one file per shard."""
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
@@ -8,7 +9,7 @@ from typing import Any, Self
 import torch
 from torch import Tensor, nn
 
-from vitscope.data.image_rows import shard_rows
+from vitscope.data.image_rows import ROWS, shard_rows
 from vitscope.data.split import Split
 from vitscope.files.arrays import Array
 from vitscope.files.tensors import TensorWriter
@@ -145,5 +146,5 @@ def extract_shard(
         path,
         dtype=dtype,
         device=device,
-        metadata={"data_sha256": images.digest, **metadata},
+        metadata={"data_sha256": images.digest, ROWS: json.dumps(rows), **metadata},
     )

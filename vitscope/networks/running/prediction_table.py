@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 PREDICTIONS = Table(
     "predictions",
     {
-        "image": ("int64", "row of the image in the artefact of its split"),
+        "image": ("int64", "row of the image in its split"),
         "label": ("int32", "class of the image; null, as all that goes by it, if it is unknown"),
         "prediction": ("int32", "class with the highest probability"),
         "class_name": ("string", "name of that class"),

@@ -27,7 +27,7 @@ ARCH = {
     "required": ["depth"],
 }
 # Convolutions of each stage, and channels of each in those of the first.
-DEPTHS = {11: (1, 1, 2, 2, 2), 13: (2,) * 5, 16: (2, 2, 3, 3, 3), 19: (2, 2, 4, 4, 4)}
+LAYERS = {11: (1, 1, 2, 2, 2), 13: (2,) * 5, 16: (2, 2, 3, 3, 3), 19: (2, 2, 4, 4, 4)}
 WIDTHS = (1, 2, 4, 8, 8)
 
 
@@ -71,7 +71,7 @@ def network(
 ) -> nn.Module:
     """Build a network of a published depth, with the module names of its authors."""
     model, width, preactivation = nn.Sequential(), arch.get("width", 64), arch.get("preactivation")
-    for stage, (times, depth) in enumerate(zip(WIDTHS, DEPTHS[arch["depth"]], strict=True)):
+    for stage, (times, depth) in enumerate(zip(WIDTHS, LAYERS[arch["depth"]], strict=True)):
         layers: list[nn.Module] = [nn.MaxPool2d(2)] if stage else []
         for _ in range(depth):
             layers.append(Block(channels, width * times, bool(preactivation)))
