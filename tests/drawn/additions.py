@@ -64,7 +64,7 @@ WEIGHTED = {
     "x = torch.stack([x, a]).mean(0)": ("0.5 * x", "0.5 * a"),
     "x = torch.addcmul(x, a, w)": ("x", "a * w"),
     "x = torch.addcmul(x, a, x.new_ones(()))": ("x", "a"),
-    "x = torch.where(m, x + a, x)": ("x", "torch.where(m, a, 0.0 * a)"),
+    "x = torch.where(m, x + a, x)": ("x", "a"),
     "x = x.index_add(1, torch.arange(x.shape[1], device=x.device), a)": ("x", "a"),
     "x[:, 1:] += a[:, 1:]": ("x", "torch.cat([0.0 * a[:, :1], a[:, 1:]], 1)"),
     "x = torch.cat([x[:, :1], x[:, 1:] + a[:, 1:]], 1)": (

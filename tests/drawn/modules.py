@@ -154,6 +154,8 @@ class BlockModule(nn.Module):
         if spec.how == "shared":
             for unit in units[1:]:
                 unit.branches = units[0].branches
+        if spec.how == "residual":
+            self.last = nn.Linear(units[0].before.channels, units[0].before.channels)
         if spec.how == "hyper":
             self.mix = nn.Parameter(torch.rand(len(units), 2))
         if spec.how == "twice":
@@ -184,7 +186,7 @@ class BlockModule(nn.Module):
         board, place = self.board, self.units[0].before
         off = board.active and board.is_off()
         with board.within():
-            made = self._run(x.clone())
+            made = place.from_tokens(self.last(place.to_tokens(self._run(x.clone()))))
         y = x if off else x + made
         if board.active and board.off is None and not board.muted:
             parts = (place.to_tokens(each).clone() for each in (x, made, y))
