@@ -1,7 +1,7 @@
 """How a stream and its branches are added: code, and what the sum has of each by hand.
 
-Names are the stream `x`, the branches `a`, `b` and `c`, a weight `w` of each channel, and a mask
-`m` of tokens.
+Names are the stream `x`, the branches `a`, `b` and `c`, a weight `w` of each channel, a matrix `W`
+of channels, a gate `g` that depends on the images, and a mask `m` of tokens.
 """
 
 from functools import cache
@@ -25,6 +25,12 @@ PLAIN = (
     "x[:] += a",
     "x = torch._foreach_add([x], [a])[0]",
     "x = torch.einsum('knlc->nlc', torch.stack([x, a]))",
+    "x = (x.double() + a.double()).float()",
+    "x = torch.nan_to_num(x) + a",
+    "x = x + torch.zeros_like(x) + a",
+    "x = torch.cat([x[None], a[None]]).sum(0)",
+    "x = torch.nn.quantized.FloatFunctional().add(x, a)",
+    "x = x.scatter_add(1, torch.arange(x.shape[1])[:, None].expand(x.shape), a)",
     "x = (x + a) + b",
     "x = (a + b) + x",
     "x = x + (a + b)",
@@ -58,13 +64,25 @@ WEIGHTED = {
     "x = torch.stack([x, a]).mean(0)": ("0.5 * x", "0.5 * a"),
     "x = torch.addcmul(x, a, w)": ("x", "a * w"),
     "x = torch.addcmul(x, a, x.new_ones(()))": ("x", "a"),
-    "x = torch.where(m, x + a, x)": ("x", "torch.where(m, a, 0.0 * a)"),
+    "x = torch.where(m, x + a, x)": ("x", "a"),
     "x = x.index_add(1, torch.arange(x.shape[1], device=x.device), a)": ("x", "a"),
     "x[:, 1:] += a[:, 1:]": ("x", "torch.cat([0.0 * a[:, :1], a[:, 1:]], 1)"),
     "x = torch.cat([x[:, :1], x[:, 1:] + a[:, 1:]], 1)": (
         "x",
         "torch.cat([0.0 * a[:, :1], a[:, 1:]], 1)",
     ),
+    "x = torch.lerp(a, x, 0.6)": ("0.6 * x", "0.4 * a"),
+    "x = torch.addcdiv(x, a, w)": ("x", "a / w"),
+    "x = torch.sub(x, a, alpha=0.5)": ("x", "-0.5 * a"),
+    "x = (1 - g) * x + g * a": ("(1 - g) * x", "g * a"),
+    "x = g * a + x": ("x", "g * a"),
+    "x = torch.baddbmm(x, a, W.expand(len(x), -1, -1))": ("x", "a @ W"),
+    "x = torch.addmm(x.flatten(0, 1), a.flatten(0, 1), W).unflatten(0, x.shape[:2])": (
+        "x",
+        "a @ W",
+    ),
+    "x = x + 0.5 * a + 0.5 * b": ("x", "0.5 * a + 0.5 * b"),
+    "x = (1 - g) * x + g * a + b": ("(1 - g) * x", "g * a + b"),
     "x = (x + a) - b": ("x", "a - b"),
     "x = torch.add(x + a, b, alpha=0.5)": ("x", "a + 0.5 * b"),
     "x = 0.9 * x + a + b": ("0.9 * x", "a + b"),
@@ -84,7 +102,7 @@ def count_terms(text: str) -> int:
 
 def needs_tokens(text: str) -> bool:
     """Tell whether a spelling takes tensors (images, tokens, channels) alone."""
-    return any(word in text for word in ("where", "index_add", "1:]", "knlc", " w)"))
+    return any(word in text for word in ("where", "_add(1", "1:]", "knlc", " w)", "W", "g *"))
 
 
 def needs_front(text: str) -> bool:

@@ -26,10 +26,22 @@ OF_TOKENS = (
     "linear",
     "channel",
     "transposed",
+    "talking",
+    "normed",
+    "cosine",
+    "one key head",
+    "masked",
+    "sdpa masked",
+    "float64",
+    "permuted",
+    "mixed keys",
+    "latents",
 )
-OF_POSITIONS = ("windows", "shifted", "sdpa windows", "pooled")
-# They have no softmax of products of positions: what they attend to is not read, and that is told.
-UNREAD = ("sigmoid", "linear", "channel")
+WINDOWED = ("windows", "shifted", "sdpa windows", "grid", "rows")
+OF_POSITIONS = (*WINDOWED, "pooled")
+# They have no softmax of products of positions, or of keys that have no place: what they attend to
+# is not read, or without distances, and that is told.
+UNREAD = ("sigmoid", "linear", "channel", "mixed keys")
 HEADS = 2
 
 
@@ -50,6 +62,19 @@ class Attend(nn.Module):
             self.none = nn.Parameter(torch.randn(2, HEADS, 1, channels // HEADS))
         if how == "relative":
             self.bias = nn.Parameter(torch.randn(HEADS, place.tokens, place.tokens))
+        if how == "talking":
+            self.talk = nn.Parameter(torch.randn(HEADS, HEADS))
+        if how == "normed":
+            self.norms = nn.ModuleList(nn.LayerNorm(channels // HEADS) for _ in "qk")
+        if how in ("masked", "sdpa masked"):
+            mask = torch.rand(place.tokens, place.tokens) < 0.7
+            self.register_buffer("mask", mask | torch.eye(place.tokens, dtype=torch.bool))
+        if how == "permuted":
+            self.register_buffer("order", torch.randperm(place.tokens))
+        if how == "mixed keys":
+            self.mix = nn.Parameter(torch.randn(place.tokens, place.tokens))
+        if how == "latents":
+            self.latents = nn.Parameter(torch.randn(3, channels))
         if how == "rotary":
             angles = torch.randn(place.tokens, channels // HEADS // 2)
             self.register_buffer("cos", angles.cos().repeat(1, 2))
@@ -62,11 +87,26 @@ class Attend(nn.Module):
         if self.how in OF_POSITIONS:
             positions = self.place.split(h)[1]
             return self.place.around(h, self._of_positions(positions))
+        if self.how == "permuted":
+            h = h[:, self.order]
         q, k, v = self._heads(self.qkv(h))
-        if self.how == "rotary":
+        if self.how == "latents":
+            # Latents attend to tokens, and tokens to latents.
+            latents = self.latents.unflatten(1, (HEADS, -1)).transpose(0, 1)
+            k = v = (latents @ k.transpose(-2, -1)).softmax(-1) @ v
+        elif self.how == "rotary":
             q, k = self._rotate(q), self._rotate(k)
+        elif self.how == "normed":
+            q, k = self.norms[0](q), self.norms[1](k)
+        elif self.how == "cosine":
+            q, k = 4 * F.normalize(q, dim=-1), 4 * F.normalize(k, dim=-1)
+        elif self.how == "one key head":
+            k, v = k[:, :1], v[:, :1]
+        elif self.how == "mixed keys":
+            k = self.mix @ k
         self._note(q, k)
-        return self.project(self._attend(q, k, v).transpose(1, 2).flatten(2))
+        out = self.project(self._attend(q, k, v).transpose(1, 2).flatten(2))
+        return out[:, self.order.argsort()] if self.how == "permuted" else out
 
     def _heads(self, qkv: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         q, k, v = qkv.unflatten(-1, (3, HEADS, -1)).permute(2, 0, 3, 1, 4).unbind(0)
@@ -81,6 +121,8 @@ class Attend(nn.Module):
         how = self.how
         if how == "sdpa":
             return F.scaled_dot_product_attention(q, k, v)
+        if how == "sdpa masked":
+            return F.scaled_dot_product_attention(q, k, v, attn_mask=self.mask)
         if how == "einsum":
             scores = torch.einsum("nhqd,nhkd->nhqk", q * scale, k)
             return torch.einsum("nhqk,nhkd->nhqd", scores.softmax(-1), v)
@@ -100,6 +142,13 @@ class Attend(nn.Module):
         scores = q @ k.transpose(-2, -1) * scale
         if how == "relative":
             scores = scores + self.bias
+        if how == "masked":
+            scores = scores.masked_fill(~self.mask, float("-inf"))
+        if how == "talking":
+            weights = torch.einsum("nhqk,hg->ngqk", scores.softmax(-1), self.talk)
+            return weights @ v
+        if how == "float64":
+            return scores.double().softmax(-1).to(v.dtype) @ v
         if how == "exp":
             raised = (scores - scores.amax(-1, keepdim=True)).exp()
             return raised / raised.sum(-1, keepdim=True) @ v
@@ -127,7 +176,7 @@ class Attend(nn.Module):
             q, (k, v) = self._heads(self.qkv(h))[0], self._heads(self.qkv(pooled))[1:]
             self._note(q, k)
             return self.project(self._attend(q, k, v).transpose(1, 2).flatten(2))
-        grid = h.unflatten(1, (self.place.height, self.place.width))
+        grid = self.place.to_map(h).permute(0, 2, 3, 1)
         if self.how == "shifted":
             grid = grid.roll((-1, -1), (1, 2))
         windows = self._windows(grid)
@@ -136,25 +185,38 @@ class Attend(nn.Module):
         fused = self.how.startswith("sdpa")
         out = F.scaled_dot_product_attention(q, k, v) if fused else self._attend(q, k, v)
         out = self.project(out.transpose(1, 2).flatten(2))
-        side = self.place.height // 2, self.place.width // 2
-        out = out.unflatten(0, (len(h), 2, 2)).unflatten(3, side).permute(0, 1, 3, 2, 4, 5)
-        out = out.flatten(3, 4).flatten(1, 2)
+        out = self._together(out, len(h))
         if self.how == "shifted":
             out = out.roll((1, 1), (1, 2))
-        return out.flatten(1, 2)
+        return self.place.from_map(out.permute(0, 3, 1, 2))
 
     def _windows(self, grid: Tensor) -> Tensor:
-        """Return the four windows of a map, as images."""
+        """Return the windows of a map (images, height, width, channels), as images."""
+        if self.how == "rows":
+            return grid.flatten(0, 1)
         rows, columns = self.place.height // 2, self.place.width // 2
+        if self.how == "grid":
+            # Each window has every second row and column.
+            windows = grid.unflatten(2, (columns, 2)).unflatten(1, (rows, 2))
+            return windows.permute(0, 2, 4, 1, 3, 5).flatten(3, 4).flatten(0, 2)
         windows = grid.unflatten(2, (2, columns)).unflatten(1, (2, rows))
         return windows.permute(0, 1, 3, 2, 4, 5).flatten(3, 4).flatten(0, 2)
+
+    def _together(self, windows: Tensor, images: int) -> Tensor:
+        """Return the map of its windows."""
+        if self.how == "rows":
+            return windows.unflatten(0, (images, -1))
+        side = self.place.height // 2, self.place.width // 2
+        apart = windows.unflatten(0, (images, 2, 2)).unflatten(3, side)
+        order = (0, 3, 1, 4, 2, 5) if self.how == "grid" else (0, 1, 3, 2, 4, 5)
+        return apart.permute(order).flatten(3, 4).flatten(1, 2)
 
     def _note(self, q: Tensor, k: Tensor) -> None:
         """Take down what is attended to, computed by hand, and where."""
         board = self.board
         if not board.active:
             return
-        scores = torch.einsum("nhqd,nhkd->nhqk", q, k) * q.shape[-1] ** -0.5
+        scores = q @ k.mT * q.shape[-1] ** -0.5
         queries = keys = self.place.pixels_of_tokens()
         if self.how == "relative":
             scores = scores + self.bias
@@ -164,17 +226,24 @@ class Attend(nn.Module):
         if self.how == "null":
             none = torch.einsum("nhqd,hkd->nhqk", q, self.none[0]) * q.shape[-1] ** -0.5
             scores = torch.cat([scores, none], -1)
+        if self.how in ("masked", "sdpa masked"):
+            scores = scores.masked_fill(~self.mask, float("-inf"))
+        if self.how == "permuted":
+            queries = keys = queries[self.order.numpy()]
+        if self.how == "latents":
+            keys = np.full((3, 2), np.nan)
         if self.how in ("sink", "null"):
             keys = np.concatenate([keys, np.full((1, 2), np.nan)])
         weights = scores.softmax(-1)[:, None]
         if self.how in OF_POSITIONS:
             queries = keys = self.place.pixels()
         if self.how == "pooled":
-            shape = self.place.height // 2, 2, self.place.width // 2, 2, 2
-            keys = keys.reshape(shape).mean((1, 3)).reshape(-1, 2)
+            pixels = self.place.to_map(torch.from_numpy(keys)[None])
+            keys = F.avg_pool2d(pixels, 2).flatten(2)[0].T.numpy()
         elif self.how in OF_POSITIONS:
-            weights = weights[:, 0].unflatten(0, (-1, 4))
-            pixels = torch.from_numpy(queries).unflatten(0, (self.place.height, self.place.width))
+            count = self.place.height if self.how == "rows" else 4
+            weights = weights[:, 0].unflatten(0, (-1, count))
+            pixels = self.place.to_map(torch.from_numpy(queries)[None]).permute(0, 2, 3, 1)[0]
             if self.how == "shifted":
                 pixels = pixels.roll((-1, -1), (0, 1))
             queries = keys = self._windows(pixels[None]).numpy()

@@ -54,6 +54,7 @@ class Board:
     attended: list[Attended] = field(default_factory=list)
     entries: list[tuple[str, Tensor]] = field(default_factory=list)
     count: int = 0
+    muted: int = 0
 
     @contextmanager
     def watching(self, off: int | None = None) -> Iterator["Board"]:
@@ -65,8 +66,17 @@ class Board:
         finally:
             self.active, self.off = False, None
 
+    @contextmanager
+    def within(self) -> Iterator[None]:
+        """Count no sums meanwhile: they lie within a branch."""
+        self.muted += 1
+        yield
+        self.muted -= 1
+
     def is_off(self) -> bool:
         """Count a sum, and tell whether its branches are left out."""
+        if self.muted:
+            return False
         self.count += 1
         return self.count - 1 == self.off
 

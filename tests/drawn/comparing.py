@@ -13,7 +13,15 @@ from torch import Tensor, nn
 import vitscope
 from tests.drawn.modules import Drawn
 from tests.drawn.specs import Network
-from tests.drawn.truth import Truth, build, numbers_of, ratios_of, truth_of, variance_of
+from tests.drawn.truth import (
+    Truth,
+    build,
+    logits_of,
+    numbers_of,
+    ratios_of,
+    truth_of,
+    variance_of,
+)
 from vitscope.errors import VitscopeError
 from vitscope.files.tables import read_metadata
 from vitscope.networks.finding.block_table import head_of
@@ -43,6 +51,7 @@ class Outcome:
     verdict: str
     why: str = ""
     differences: list[Difference] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
 
     def __str__(self) -> str:
         said = [f"{each.what}: {each.text}" for each in self.differences]
@@ -68,7 +77,14 @@ def compare(spec: Network) -> Outcome:
         outcome = Outcome(spec, REFUSED, str(error))
     except Exception:
         outcome = Outcome(spec, RAW, traceback.format_exc())
-    changed = _changed(network, images, *kept, truth.logits)
+    for what, module in truth.unclear:
+        if outcome.verdict not in (REFUSED, RAW):
+            text = f"{what} in {module}, which nothing says"
+            unclear = Difference(what, module, text)
+            told = _is_told(unclear, outcome.warnings, network, truth)
+            outcome.verdict = TOLD if told and outcome.verdict != WRONG else WRONG
+            outcome.differences += [] if told else [unclear]
+    changed = _changed(network, images, *kept, truth.logits, _is_random(truth))
     if changed:
         outcome.verdict = WRONG
         outcome.differences.append(Difference("changed", "", changed))
@@ -76,7 +92,12 @@ def compare(spec: Network) -> Outcome:
 
 
 def _changed(
-    network: nn.Module, images: Tensor, before: Tensor, weights: dict[str, Tensor], logits: Tensor
+    network: nn.Module,
+    images: Tensor,
+    before: Tensor,
+    weights: dict[str, Tensor],
+    logits: Tensor,
+    random: bool,
 ) -> str:
     """Tell what of a network or its images is no longer as it was."""
     if not torch.equal(images, before):
@@ -85,21 +106,31 @@ def _changed(
         if value.is_meta or not torch.equal(value, weights[name]):
             return f"{name} was changed"
     with torch.no_grad():
-        if not torch.allclose(network(images), logits, rtol=1e-4, atol=1e-4):
+        again = logits_of(network(images))
+        if not random and not torch.allclose(again, logits, rtol=1e-4, atol=1e-4):
             return "the network computes something else"
     return ""
+
+
+def _is_random(truth: Truth) -> bool:
+    """Tell whether two passes of a network differ."""
+    return any(what == "random" for what, _ in truth.unclear)
 
 
 def _measured(
     spec: Network, network: Drawn, images: Tensor, labels: Tensor, truth: Truth
 ) -> Outcome:
     scope = vitscope.look(network, images.clone(), labels, analysis=ANALYSIS)
+    if _is_random(truth):
+        # Its numbers are of one pass among many.
+        scope.table("predictions")
+        return Outcome(spec, RIGHT, warnings=scope.warnings)
     found = list(_differences(scope, truth, labels))
-    if not found:
-        return Outcome(spec, RIGHT)
     warnings = scope.warnings
+    if not found:
+        return Outcome(spec, RIGHT, warnings=warnings)
     silent = [each for each in found if not _is_told(each, warnings, network, truth)]
-    return Outcome(spec, WRONG if silent else TOLD, "\n".join(warnings), silent or found)
+    return Outcome(spec, WRONG if silent else TOLD, "\n".join(warnings), silent or found, warnings)
 
 
 def _is_told(difference: Difference, warnings: list[str], network: nn.Module, truth: Truth) -> bool:
@@ -166,7 +197,13 @@ def _paired(scope: Any, blocks: pd.DataFrame, truth: Truth) -> tuple[dict[int, i
         return dict(enumerate(joined)), others
     variances = scope.table("feature_variance").set_index("index")["variance"]
     true = [variance_of(each.result, each.place) for each in truth.sums]
-    return _aligned([variances[index] for index in joined], joined, true), others
+    pairs = _aligned([variances[index] for index in joined], joined, true)
+    for number, index in pairs.items():
+        if index is None:
+            # A cut point all the same, of which nobody can tell the branch.
+            alike = [row for row in others if _close(variances[row], true[number])]
+            pairs[number] = alike[0] if alike else None
+    return pairs, [index for index in others if index not in pairs.values()]
 
 
 def _lesions(scope: Any) -> pd.DataFrame:
@@ -214,6 +251,9 @@ def _of_sums(
         if index is None:
             yield Difference("missing", each.unit, f"{each.unit}: the sum is not found")
             continue
+        if index not in lesions.index:
+            yield Difference("no branch", each.unit, f"{each.unit}: a sum without a branch")
+            continue
         kind = rows["kind"][index]
         if kind not in each.kinds:
             yield Difference("kind", each.unit, f"{each.unit}: {kind}, true {[*each.kinds]}")
@@ -227,6 +267,8 @@ def _of_sums(
             yield Difference("lesion", each.unit, f"{each.unit}: without {got}, true {accuracy}")
         for tokens, true in ratios_of(each).items():
             got = ratios["ratio"].get((index, tokens), "none")
+            # What is not told of a token to which nothing is added is as right as null.
+            got = np.nan if got == "none" and np.isnan(true) else got
             if got == "none" or not _close(got, true):
                 text = f"{each.unit}: skip ratio of {tokens} {got}, true {true}"
                 yield Difference("skip_ratio", each.unit, text)
@@ -246,6 +288,9 @@ def _of_entries(scope: Any, blocks: pd.DataFrame, others: list[int], truth: Trut
             yield Difference("entry", name, f"the stem is {rows['kind'][index]}")
     for extra in {*others} - {*pairs.values()}:
         name = str(rows["name"][extra]).partition("#")[0]
+        if any(name == between or name.startswith(f"{between}.") for between in truth.between):
+            # Layers of what has no residual may be cut points.
+            continue
         yield Difference("extra", name, f"{rows['name'][extra]}: a cut point that is none")
 
 
@@ -263,6 +308,12 @@ def _of_attention(scope: Any, truth: Truth) -> Any:
                 text = f"{each.module}: refused without its name: {error}"
                 yield Difference("attention missing", each.module, text)
         return
+    unseen = [each.module for each in truth.attended if not each.seen]
+    for row in rows:
+        if row.name in unseen and np.isfinite(row.distance):
+            text = f"{row.name}: distance {row.distance}, and there is none"
+            yield Difference("distance", row.name, text)
+    rows = [row for row in rows if row.name not in unseen]
     expected = [each for each in truth.attended if each.seen]
     true = [numbers_of(each) for each in expected]
     if len(rows) == len(true):
@@ -281,6 +332,7 @@ def _of_attention(scope: Any, truth: Truth) -> Any:
             got = getattr(rows[place], what)
             if not _close(got, value):
                 yield Difference(what, name, f"{name}: {what} {got}, true {value}")
+    read = {*table["name"]}
     for each in truth.attended:
-        if not each.seen:
+        if not each.seen and each.module not in read:
             yield Difference("attention missing", each.module, f"{each.module}: not to be read")

@@ -40,9 +40,15 @@ def each() -> Iterator[Network]:
         for between in BETWEENS:
             middle = Between(between)
             blocks = Block((plain,)), middle, Block((plain,)), Block((plain,))
-            yield Network(stream=stream, size=32, blocks=blocks)
+            if between != "prune" or stream == "tokens":
+                yield Network(stream=stream, size=32, blocks=blocks)
         for inside in ("sequence", "channels") if stream == "tokens" else ("channels",):
             yield of(Unit(norm=norm, inside=inside))
+    for stream in STREAMS:
+        yield Network(stream=stream, unused=True)
+        yield Network(stream=stream, returns="dict")
+    for what in WHAT:
+        yield Network(columns=True, blocks=(Block((Unit((Term(what),)), Unit())),))
     for front in Tokens.COUNTS:
         for unit in (Unit(), Unit((Term("attend mha"),)), Unit(inside="sequence")):
             yield Network(front=front, blocks=(Block((unit,)), Block((unit,))))

@@ -1,5 +1,6 @@
 """The modules of a drawn network, whose own code leaves branches out where its board says so."""
 
+from dataclasses import replace
 from typing import ClassVar
 
 import torch
@@ -8,12 +9,15 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from tests.drawn import additions
+from tests.drawn.attention import Attend
 from tests.drawn.board import Board, Sum
 from tests.drawn.places import Place
 from tests.drawn.specs import Between, Block, Network, Unit
-from tests.drawn.terms import Branch, kinds_of
+from tests.drawn.terms import Branch, OnMap, kinds_of, kinds_within
 
 PATCH = 4
+# What stands between blocks and makes the map half as high and wide.
+HALVING = ("conv", "avg pool", "max pool", "merge", "resize")
 
 
 class Norm(nn.Module):
@@ -87,6 +91,10 @@ class UnitModule(nn.Module):
         self.branches = nn.ModuleList([Branch(t, before, after, board) for t in spec.terms])
         if spec.shortcut:
             self.shortcut = _shortcut(spec.shortcut, before, after)
+        if "g *" in spec.add:
+            self.gate = nn.Linear(after.channels, after.channels)
+        if "W" in spec.add:
+            self.W = nn.Parameter(torch.randn(after.channels, after.channels))
         if " w)" in spec.add:
             self.w = nn.Parameter(0.5 + torch.rand(after.channels))
         if "where" in spec.add:
@@ -95,22 +103,24 @@ class UnitModule(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """Return the sum; without its branches, if the board says so."""
         board, text = self.board, self.spec.add
-        others = {name: getattr(self, name) for name in "wm" if hasattr(self, name)}
+        others = {name: getattr(self, name) for name in "wWm" if hasattr(self, name)}
         off = board.active and board.is_off()
         h = self.norm(x) if self.where in ("pre", "both") else x
         if self.spec.shortcut:
             x = self.shortcut(x)
         terms = [self._branch(branch(h)) for branch in self.branches]
+        if "g *" in text:
+            others["g"] = self.gate(terms[0]).sigmoid()
         x, *terms = (self._inside(each) for each in (x, *terms))
         stream = branch = x
         if board.active:
             stream, branch = (self._inside(p) for p in additions.parts(text, x, terms, **others))
         y = self._inside(additions.add(text, x, terms, **others))
         y = self._ended(stream if off else y)
-        if board.active and board.off is None:
+        if board.active and board.off is None and not board.muted:
             parts = (self.after.to_tokens(each).clone() for each in (stream, branch, y))
             norm = "after" if self.where == "post" else ""
-            kinds = kinds_of(self.spec.terms)
+            kinds = kinds_of([each.term for each in self.branches])
             board.sums.append(Sum(self.path, *parts, self.after, norm, kinds))
         return y
 
@@ -135,9 +145,19 @@ class UnitModule(nn.Module):
 class BlockModule(nn.Module):
     """Runs units, one after another."""
 
-    def __init__(self, spec: Block, units: list[UnitModule]) -> None:
+    def __init__(self, spec: Block, units: list[UnitModule], board: Board) -> None:
         super().__init__()
-        self.how = spec.how
+        self.how, self.board, self.path = spec.how, board, ""
+        # Streams beside each other: there is none that a branch joins.
+        self.unclear = "streams" if spec.how == "hyper" else ""
+        self.kinds = kinds_within([kinds_of(unit.terms) for unit in spec.units])
+        if spec.how == "shared":
+            for unit in units[1:]:
+                unit.branches = units[0].branches
+        if spec.how == "residual":
+            self.last = nn.Linear(units[0].before.channels, units[0].before.channels)
+        if spec.how == "hyper":
+            self.mix = nn.Parameter(torch.rand(len(units), 2))
         if spec.how == "twice":
             units = [each for unit in units for each in (unit, unit)]
         self.units = nn.ModuleList(units)
@@ -146,12 +166,42 @@ class BlockModule(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Return what the units make of a stream."""
+        if self.how == "hyper":
+            return self._beside(x)
+        if self.how == "residual":
+            return self._around(x)
+        return self._run(x)
+
+    def _beside(self, x: Tensor) -> Tensor:
+        """Return the sum of two streams, to both of which each unit adds."""
+        streams = torch.stack([x, 0.5 * x])
+        for unit, mix in zip(self.units, self.mix, strict=True):
+            with self.board.within():
+                made = unit((streams * mix.reshape(2, *[1] * x.ndim)).sum(0))
+            streams = streams + made
+        return streams.sum(0)
+
+    def _around(self, x: Tensor) -> Tensor:
+        """Return the sum of a stream and what all units make of it."""
+        board, place = self.board, self.units[0].before
+        off = board.active and board.is_off()
+        with board.within():
+            made = place.from_tokens(self.last(place.to_tokens(self._run(x.clone()))))
+        y = x if off else x + made
+        if board.active and board.off is None and not board.muted:
+            parts = (place.to_tokens(each).clone() for each in (x, made, y))
+            board.sums.append(Sum(self.path, *parts, place, "", self.kinds))
+        return y
+
+    def _run(self, x: Tensor) -> Tensor:
         for _ in range(2 if self.how == "loop" else 1):
             for unit in self.units:
                 if self.how == "inline":
                     x = unit.forward(x)
                 elif self.how == "checkpoint":
                     x = checkpoint(unit, x, use_reentrant=False)
+                elif self.how == "tuple":
+                    x, _ = unit(x), None
                 else:
                     x = unit(x)
         return x
@@ -172,6 +222,23 @@ class BetweenModule(nn.Module):
             self.do = nn.Sequential(pool, nn.Conv2d(c, more, 1))
         elif self.how == "merge":
             self.do = nn.Linear(4 * c, more)
+        elif self.how == "mlp":
+            self.do = nn.Sequential(nn.Linear(c, 2 * c), nn.GELU(), nn.Linear(2 * c, more))
+        elif self.how == "attend":
+            self.do = Attend(before, "hand", board)
+        elif self.how == "convs":
+            self.do = nn.Sequential(
+                nn.Conv2d(c, more, 3, padding=1),
+                nn.BatchNorm2d(more),
+                nn.ReLU(),
+                nn.Conv2d(more, more, 1),
+            )
+        elif self.how == "dense":
+            self.grow, self.do = nn.Conv2d(c, c, 3, padding=1), nn.Conv2d(2 * c, more, 1)
+        elif self.how == "filter":
+            self.do = OnMap(before, "fft", 1, more)
+        elif self.how == "resize":
+            self.do = nn.Upsample(scale_factor=0.5, mode="bilinear")
         elif self.how == "mixer":
             self.do = nn.Linear(before.tokens, after.tokens)
 
@@ -185,11 +252,21 @@ class BetweenModule(nn.Module):
     def _do(self, tokens: Tensor) -> Tensor:
         if self.how == "mixer":
             return self.do(tokens.transpose(1, 2)).transpose(1, 2)
+        if self.how in ("mlp", "attend"):
+            return self.do(tokens)
+        if self.how == "prune":
+            best = tokens.norm(dim=-1).topk(self.after.tokens).indices.sort().values
+            return tokens.gather(1, best[..., None].expand(-1, -1, tokens.shape[-1]))
+        return self.after.from_map(self._of_map(tokens))
+
+    def _of_map(self, tokens: Tensor) -> Tensor:
         grid = self.before.to_map(tokens)
         if self.how == "merge":
             corners = [grid[..., i::2, j::2] for i in (0, 1) for j in (0, 1)]
-            return self.do(torch.cat(corners, 1).flatten(2).transpose(1, 2))
-        return self.do(grid).flatten(2).transpose(1, 2)
+            return self.do(torch.cat(corners, 1).movedim(1, 3)).movedim(3, 1)
+        if self.how == "dense":
+            grid = torch.cat([grid, self.grow(grid).relu()], 1)
+        return self.do(grid)
 
 
 class Stem(nn.Module):
@@ -213,6 +290,12 @@ class Stem(nn.Module):
             self.do = nn.Sequential(
                 nn.Conv2d(3, channels, 3, 2, 1), nn.ReLU(), nn.MaxPool2d(3, 2, 1)
             )
+        elif how == "focus":
+            self.do = nn.Conv2d(12, channels, 2, 2)
+        elif how == "pixel_unshuffle":
+            self.do = nn.Conv2d(3 * PATCH**2, channels, 1)
+        elif how == "shifted":
+            self.do = nn.Linear(15 * PATCH**2, channels)
         else:
             self.unfold = nn.Unfold(PATCH, stride=PATCH) if how == "unfold" else nn.Identity()
             self.do = nn.Linear(3 * PATCH**2, channels)
@@ -223,7 +306,16 @@ class Stem(nn.Module):
             return self.do(self.unfold(images).transpose(1, 2))
         if self.how == "f.unfold":
             return self.do(F.unfold(images, PATCH, stride=PATCH).transpose(1, 2))
-        if self.how == "reshape":
+        if self.how == "focus":
+            images = torch.cat([images[..., i::2, j::2] for j in (0, 1) for i in (0, 1)], 1)
+        elif self.how == "pixel_unshuffle":
+            images = F.pixel_unshuffle(images, PATCH)
+        elif self.how == "shifted":
+            # The image beside four copies of itself, moved by half a patch (Lee et al. 2021).
+            half = PATCH // 2
+            moves = [(a, -a, b, -b) for a in (half, -half) for b in (half, -half)]
+            images = torch.cat([images, *(F.pad(images, move) for move in moves)], 1)
+        if self.how in ("reshape", "shifted"):
             patches = images.unflatten(3, (-1, PATCH)).unflatten(2, (-1, PATCH))
             return self.do(patches.permute(0, 2, 4, 1, 3, 5).flatten(3).flatten(1, 2))
         return self.do(images)
@@ -268,6 +360,10 @@ class Head(nn.Module):
             self.norm = Norm(place, "layer")
         flat = place.positions if "flat" in how else 1
         self.linear = nn.Linear(flat * place.channels, classes)
+        if "hidden" in how:
+            self.hidden = nn.Linear(place.channels, place.channels)
+        if "query" in how:
+            self.query = nn.Parameter(torch.randn(place.channels, 1))
 
     def forward(self, x: Tensor) -> Tensor:
         """Return the logits."""
@@ -282,6 +378,13 @@ class Head(nn.Module):
             return self.linear(self.place.split(tokens)[1].flatten(1))
         if "positions" in self.how:
             tokens = self.place.split(tokens)[1]
+        if "max" in self.how:
+            return self.linear(tokens.amax(1))
+        if "query" in self.how:
+            weights = (tokens @ self.query).softmax(1)
+            return self.linear((weights * tokens).sum(1))
+        if "hidden" in self.how:
+            return self.linear(self.hidden(tokens.mean(1)).tanh())
         return self.linear(tokens.mean(1))
 
 
@@ -293,7 +396,7 @@ class Drawn(nn.Module):
         self.spec, self.board = spec, Board()
         side = spec.size // PATCH
         front, back = (Tokens.COUNTS[each] for each in (spec.front, spec.back))
-        place = Place(spec.stream, side, side, spec.width, front, back, PATCH)
+        place = Place(spec.stream, side, side, spec.width, front, back, PATCH, spec.columns)
         self.stem = Stem(spec.stem, spec.width)
         self.first = place
         if spec.stream == "tokens":
@@ -302,13 +405,17 @@ class Drawn(nn.Module):
         for each in spec.blocks:
             place = self._add(each, place)
         self.head = Head(spec.head, place, spec.classes)
+        if spec.unused:
+            self.unused = nn.Linear(7, 7)
         for name, module in self.named_modules():
             if hasattr(module, "path"):
                 module.path = name
 
     def _add(self, spec: Block | Between, place: Place) -> Place:
         if isinstance(spec, Between):
-            after = place if spec.how == "mixer" else smaller(place)
+            after = smaller(place) if spec.how in HALVING else place
+            if spec.how == "prune":
+                after = replace(place, height=place.height // 2)
             self.blocks.append(BetweenModule(spec, place, after, self.board))
             return after
         units = []
@@ -316,7 +423,7 @@ class Drawn(nn.Module):
             after = smaller(place) if unit.stride > 1 else place
             units.append(UnitModule(unit, place, after, self.board))
             place = after
-        self.blocks.append(BlockModule(spec, units))
+        self.blocks.append(BlockModule(spec, units, self.board))
         return place
 
     def forward(self, images: Tensor) -> Tensor:
@@ -324,7 +431,9 @@ class Drawn(nn.Module):
         x = self.stem(images)
         place = self.first
         if place.stream == "tokens":
-            x = self.tokens(x if x.ndim == 3 else x.flatten(2).transpose(1, 2))
+            if x.ndim == 3 and place.columns:
+                x = x.unflatten(1, (place.height, place.width)).permute(0, 3, 1, 2)
+            x = self.tokens(x if x.ndim == 3 else place.from_map(x))
         elif x.ndim == 3:
             x = place.from_tokens(x)
         elif place.stream == "nhwc":
@@ -332,10 +441,11 @@ class Drawn(nn.Module):
         self.board.note(("stem", place.to_tokens(x).clone(), place), self.board.entries)
         for block in self.blocks:
             x = block(x)
-        return self.head(x)
+        logits = self.head(x)
+        return {"logits": logits, "stream": x} if self.spec.returns == "dict" else logits
 
 
 def smaller(place: Place) -> Place:
     """Return the place of a map of half the height and width."""
-    sides = place.height // 2, place.width // 2
-    return Place(place.stream, *sides, place.channels, place.front, place.back, 2 * place.pixel)
+    half = replace(place, height=place.height // 2, width=place.width // 2)
+    return replace(half, pixel=2 * place.pixel)

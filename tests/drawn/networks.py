@@ -3,25 +3,48 @@
 import random
 
 from tests.drawn.additions import SPELLINGS, count_terms, needs_front, needs_tokens
-from tests.drawn.modules import PATCH, Tokens
+from tests.drawn.modules import HALVING, PATCH, Tokens
 from tests.drawn.specs import Between, Block, Network, Term, Unit
 from tests.drawn.terms import ATTENTIONS, MLPS, ON_MAPS, ON_TOKENS, SCALES, STRIDING
 
-STEMS = ("conv", "overlap", "convs", "conv pool", "unfold", "f.unfold", "reshape")
+STEMS = (
+    "conv",
+    "overlap",
+    "convs",
+    "conv pool",
+    "unfold",
+    "f.unfold",
+    "reshape",
+    "focus",
+    "pixel_unshuffle",
+    "shifted",
+)
 NORMS = {
     "tokens": ("layer", "rms", "by hand", "batch", "instance"),
     "nhwc": ("layer", "rms", "by hand", "batch", "instance"),
     "nchw": ("batch", "layer", "group", "instance", "rms"),
 }
 HEADS = {
-    "tokens": ("mean", "norm mean", "positions", "flat"),
+    "tokens": ("mean", "norm mean", "positions", "flat", "max", "hidden", "query"),
     "nhwc": ("mean", "norm mean", "flat"),
     "nchw": ("mean", "adaptive", "norm adaptive", "flat"),
 }
 SHORTCUTS = ("conv", "pool conv", "long", "pool")
 PLACEMENTS = ("pre", "post", "none", "both", "branch")
-WAYS = ("", "inline", "loop", "twice", "alias", "checkpoint")
-BETWEENS = ("conv", "avg pool", "max pool", "merge", "mixer")
+WAYS = (
+    "",
+    "inline",
+    "loop",
+    "twice",
+    "alias",
+    "checkpoint",
+    "shared",
+    "residual",
+    "tuple",
+    "hyper",
+)
+SAME = ("mixer", "mlp", "attend", "convs", "dense", "filter", "prune")
+BETWEENS = (*HALVING, *SAME)
 
 
 def draw(seed: int) -> Network:
@@ -59,8 +82,12 @@ class _Drawing:
         for position in range(chance.randint(2, 4)):
             if position and not blocks_end(blocks) and self._often(0.3):
                 how = chance.choice(BETWEENS)
-                if how == "mixer" or (side > 4 and not self.front and not self.back):
-                    side //= 1 if how == "mixer" else 2
+                plain = not self.front and not self.back
+                if how in ("mixer", "mlp", "attend") or (how in SAME and plain):
+                    if how != "prune" or (self.stream == "tokens" and Between(how) not in blocks):
+                        blocks.append(Between(how))
+                elif side > 4 and plain:
+                    side //= 2
                     blocks.append(Between(how))
             block, side = self._block(side)
             blocks.append(block)
@@ -76,6 +103,9 @@ class _Drawing:
             back=self.back,
             blocks=tuple(blocks),
             head=chance.choice(heads),
+            columns=self.stream == "tokens" and self._often(0.1),
+            unused=self._often(0.1),
+            returns=self._either("", "dict", rare=0.1),
         )
 
     def _block(self, side: int) -> tuple[Block, int]:
@@ -88,7 +118,7 @@ class _Drawing:
                 side //= 2
             else:
                 units.append(self._unit(1))
-        return Block(tuple(units), how), side
+        return Block((units[0],) * len(units) if how == "shared" else tuple(units), how), side
 
     def _unit(self, stride: int) -> Unit:
         chance = self._chance

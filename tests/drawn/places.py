@@ -13,7 +13,8 @@ class Place:
     """The layout of a stream (tokens, nchw, nhwc), its map, and its tokens that are no positions.
 
     `front` and `back` say how many of these stand before and behind the positions; `pixel` is how
-    many pixels of the image lie between two positions.
+    many pixels of the image lie between two positions; `columns` that tokens stand column by
+    column.
     """
 
     stream: str
@@ -23,6 +24,7 @@ class Place:
     front: int
     back: int
     pixel: int
+    columns: bool = False
 
     @property
     def positions(self) -> int:
@@ -55,7 +57,14 @@ class Place:
 
     def to_map(self, positions: Tensor) -> Tensor:
         """Return positions (images, positions, channels) as (images, channels, height, width)."""
-        return positions.transpose(1, 2).reshape(len(positions), -1, self.height, self.width)
+        channels = positions.transpose(1, 2)
+        if self.columns:
+            return channels.unflatten(2, (self.width, self.height)).transpose(2, 3)
+        return channels.reshape(len(positions), -1, self.height, self.width)
+
+    def from_map(self, x: Tensor) -> Tensor:
+        """Return a map (images, channels, height, width) as positions."""
+        return (x.transpose(2, 3) if self.columns else x).flatten(2).transpose(1, 2)
 
     def around(self, tokens: Tensor, positions: Tensor) -> Tensor:
         """Return positions between the tokens in front and behind."""
@@ -68,6 +77,8 @@ class Place:
     def pixels(self) -> npt.NDArray[np.float64]:
         """Return the place of each position in pixels: (positions, 2)."""
         rows, columns = np.mgrid[: self.height, : self.width]
+        if self.columns:
+            rows, columns = rows.T, columns.T
         return (np.stack([rows.ravel(), columns.ravel()], 1) + 0.5) * self.pixel
 
     def pixels_of_tokens(self) -> npt.NDArray[np.float64]:

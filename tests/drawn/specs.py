@@ -60,7 +60,10 @@ class Between(Spec):
 
 @dataclass(frozen=True, repr=False)
 class Network(Spec):
-    """A network: `stream` is its layout, `front` and `back` are tokens that are no positions."""
+    """A network: `stream` is its layout, `front` and `back` are tokens that are no positions.
+
+    `columns` has its tokens stand column by column; `unused` has weights that nothing reads.
+    """
 
     seed: int = 0
     size: int = 16
@@ -72,6 +75,9 @@ class Network(Spec):
     back: str = ""
     blocks: tuple[Block | Between, ...] = (Block(), Block())
     head: str = "mean"
+    columns: bool = False
+    unused: bool = False
+    returns: str = ""
 
     def units(self) -> Iterator[Unit]:
         """Yield the units of all blocks, each once."""

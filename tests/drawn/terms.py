@@ -45,7 +45,7 @@ class Mlp(nn.Module):
             return self.second(F.silu(gate) * h)
         if self.how == "mlp depthwise":
             _, positions, _ = self.place.split(h)
-            mixed = self.between(self.place.to_map(positions)).flatten(2).transpose(1, 2)
+            mixed = self.place.from_map(self.between(self.place.to_map(positions)))
             h = self.place.around(h, mixed)
         if self.how == "mlp residual":
             h = h + self.inner(h).relu()
@@ -160,7 +160,7 @@ ON_MAPS = (*STRIDING, "pointwise", "pool", "fft")
 ON_TOKENS = ("mixer", "squeeze", "conv1d", *SCANS)
 ATTENTIONS = (*OF_TOKENS, *OF_POSITIONS)
 WHAT = (*MLPS, *ON_MAPS, *ON_TOKENS, *(f"attend {how}" for how in ATTENTIONS))
-SCALES = ("", "layer", "rezero", "gate", "squeeze", "drop path", "project")
+SCALES = ("", "layer", "rezero", "gate", "squeeze", "drop path", "project", "dropout")
 
 
 def kind_of(what: str) -> str:
@@ -186,12 +186,21 @@ def kinds_of(terms: Sequence[Term]) -> frozenset[str]:
     return frozenset({next(kind for kind in ("ssm", "conv", "mlp", "pool") if kind in found)})
 
 
+def kinds_within(units: Sequence[frozenset[str]]) -> frozenset[str]:
+    """Return the kinds of a branch in which there are sums of these kinds."""
+    found = frozenset[str]().union(*units)
+    if found & {"msa", "parallel"}:
+        return frozenset({"msa"})
+    return frozenset({next(kind for kind in ("ssm", "conv", "mlp", "pool") if kind in found)})
+
+
 class Branch(nn.Module):
     """A branch of a stream: takes what is laid out as the stream, and returns it so."""
 
     def __init__(self, term: Term, before: Place, after: Place, board: Board) -> None:
         super().__init__()
         self.term, self.before, self.after = term, before, after
+        self.path, self.unclear = "", "random" if term.scale == "dropout" else ""
         what = term.what
         if what.startswith("attend "):
             self.do: nn.Module = Attend(before, what.removeprefix("attend "), board)
@@ -228,7 +237,7 @@ class Branch(nn.Module):
         tokens = self.before.to_tokens(h)
         if self.term.what in ON_MAPS:
             _, positions, _ = self.before.split(tokens)
-            made = self.do(self.before.to_map(positions)).flatten(2).transpose(1, 2)
+            made = self.before.from_map(self.do(self.before.to_map(positions)))
             made = self.before.around(tokens, made)
         else:
             made = self.do(tokens)
@@ -244,6 +253,9 @@ class Branch(nn.Module):
             return f * self.squeeze(f.mean(1, keepdim=True))
         if scale == "project":
             return self.project(f)
+        if scale == "dropout":
+            # As people forget it: in evaluation too.
+            return F.dropout(f, 0.2)
         return self.drop(f) if scale == "drop path" else f
 
 

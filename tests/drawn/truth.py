@@ -1,6 +1,7 @@
 """What is true of a drawn network, by its own switches."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -9,7 +10,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
 from tests.drawn.board import Attended, Sum
-from tests.drawn.modules import Drawn
+from tests.drawn.modules import BetweenModule, Drawn
 from tests.drawn.places import Place
 from tests.drawn.specs import Network
 
@@ -20,7 +21,9 @@ IMAGES = 48
 class Truth:
     """What is true: logits, and without each sum's branches; the sums, and what stands before.
 
-    `entries` are the stem and what makes the map smaller: a name, the stream, and its place.
+    `entries` are the stem and what makes the map smaller: a name, the stream, and its place;
+    `between` are modules without residuals; `unclear` is what cannot be measured, and where: it is
+    to be told.
     """
 
     logits: Tensor
@@ -30,6 +33,14 @@ class Truth:
     attended: list[Attended]
     parameters: int
     operations: int
+    unclear: list[tuple[str, str]]
+    between: list[str]
+
+
+def logits_of(output: Any) -> Tensor:
+    """Return the logits in what a network returns."""
+    logits: Tensor = output["logits"] if isinstance(output, dict) else output
+    return logits
 
 
 def build(spec: Network) -> tuple[Drawn, Tensor, Tensor]:
@@ -49,10 +60,10 @@ def build(spec: Network) -> tuple[Drawn, Tensor, Tensor]:
                 module.running_var.uniform_(0.5, 1.5)
         # Every class is found of some images.
         head = network.head.linear
-        head.weight.div_(network(images).std(0)[:, None] + 1e-6)
+        head.weight.div_(logits_of(network(images)).std(0)[:, None] + 1e-6)
         head.bias.zero_()
-        head.bias.sub_(network(images).mean(0))
-        labels = network(images).argmax(1)
+        head.bias.sub_(logits_of(network(images)).mean(0))
+        labels = logits_of(network(images)).argmax(1)
     flipped = torch.rand(IMAGES) < 0.25
     return network, images, labels.where(~flipped, torch.randint(spec.classes, (IMAGES,)))
 
@@ -64,19 +75,23 @@ def truth_of(network: Drawn, images: Tensor) -> Truth:
     torch.backends.mha.set_fastpath_enabled(False)
     try:
         with network.board.watching() as board:
-            logits = network(images)
+            logits = logits_of(network(images))
             sums, entries, attended = board.sums, board.entries, board.attended
         without = []
         for index in range(len(sums)):
             with network.board.watching(index):
-                without.append(network(images))
+                without.append(logits_of(network(images)))
         with FlopCounterMode(display=False) as counter, sdpa_kernel(SDPBackend.MATH):
             network(images[:1])
     finally:
         torch.backends.mha.set_fastpath_enabled(fast)
-    parameters = sum(each.numel() for each in network.parameters())
+    parameters = sum(
+        each.numel() for name, each in network.named_parameters() if "unused" not in name
+    )
+    between = [m.path for m in network.modules() if isinstance(m, BetweenModule)]
+    unclear = [(m.unclear, m.path) for m in network.modules() if getattr(m, "unclear", "")]
     operations = counter.get_total_flops() // 2
-    return Truth(logits, sums, without, entries, attended, parameters, operations)
+    return Truth(logits, sums, without, entries, attended, parameters, operations, unclear, between)
 
 
 def variance_of(tokens: Tensor, place: Place) -> float:
@@ -111,6 +126,8 @@ def numbers_of(attended: Attended) -> tuple[float, float]:
     distances = torch.cdist(queries, keys)
     placed = ~queries[..., 0].isnan()
     distances = distances.nan_to_num(0.0)
+    if keys[..., 0].isnan().all() or not placed.any():
+        return np.nan, float(entropy)
     while distances.ndim < 4:
         distances = distances[None]
     # (images, windows, heads, queries): windows are in dimension 1, heads share their places.
