@@ -149,7 +149,7 @@ def _measure(
     return shapes, parts, weights.unread()
 
 
-class _ParameterCounter(OperationMode):
+class _ParameterCounter(OperationMode):  # type: ignore[no-untyped-call]
     """Counts the parameters that operations read, each once."""
 
     def __init__(self, model: nn.Module) -> None:

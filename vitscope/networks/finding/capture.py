@@ -227,12 +227,10 @@ def _sides(addition: Addition, function: Any, args: Args, kwargs: Kwargs) -> tup
     leaves, spec = tree_flatten((args, dict(kwargs)))
     name = plain_name(function)
     if name in ("add", "stack") and kwargs.get("alpha", 1) == 1:
-        shape = torch.broadcast_shapes(*(leaves[p].shape for p in _operands(addition)))
-        sides = [
-            [leaves[p].expand(shape) for p in places]
-            for places in (addition.stream, addition.branch)
-        ]
-        return sum(sides[0][1:], sides[0][0]), sum(sides[1][1:], sides[1][0])
+        places = (*addition.stream, *addition.branch)
+        each = dict(zip(places, torch.broadcast_tensors(*(leaves[p] for p in places)), strict=True))
+        stream, branch = ([each[p] for p in side] for side in (addition.stream, addition.branch))
+        return sum(stream[1:], stream[0]), sum(branch[1:], branch[0])
     found = []
     for other in (addition.branch, addition.stream):
         kept = [leaf.clone() if isinstance(leaf, Tensor) else leaf for leaf in leaves]
@@ -240,7 +238,3 @@ def _sides(addition: Addition, function: Any, args: Args, kwargs: Kwargs) -> tup
             kept[place].zero_()
         found.append(function(*tree_unflatten(kept, spec)[0], **tree_unflatten(kept, spec)[1]))
     return found[0], found[1]
-
-
-def _operands(addition: Addition) -> tuple[int, ...]:
-    return (*addition.stream, *addition.branch)

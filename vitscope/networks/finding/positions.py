@@ -235,10 +235,10 @@ class Tracer:
         if operation.name in MOVES:
             known = bool(deciding) and all(each is not None for each in deciding)
             return self._move_all(operation, value.output) if known else None
-        known = [each for each in deciding if each is not None]
-        if not known:
+        told = [each for each in deciding if each is not None]
+        if not told:
             return None
-        first = next(filter(_has_places, known), known[0])
+        first = next(filter(_has_places, told), told[0])
         if operation.name in PRODUCTS:
             return first.each(lambda t: t.nanmean(-1, keepdim=True))
         if operation.name in REDUCTIONS:
