@@ -119,7 +119,11 @@ def write_parts(parts: Mapping[str, bytes], path: Path | str) -> None:
 
     frame = pd.DataFrame({"measure": [*parts], "part": [*parts.values()]})
     # Each part is read alone; it is compressed already, and large.
-    layout = {"compression": "none", "use_dictionary": False, "write_statistics": False}
+    layout: dict[str, Any] = {
+        "compression": "none",
+        "use_dictionary": False,
+        "write_statistics": False,
+    }
     with atomic_path(path) as partial:
         partial.write_bytes(PARTS.to_bytes(frame, row_group_size=1, **layout))
 

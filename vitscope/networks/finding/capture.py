@@ -227,9 +227,12 @@ def _sides(addition: Addition, function: Any, args: Args, kwargs: Kwargs) -> tup
     leaves, spec = tree_flatten((args, dict(kwargs)))
     name = plain_name(function)
     if name in ("add", "stack") and kwargs.get("alpha", 1) == 1:
-        places = (*addition.stream, *addition.branch)
-        each = dict(zip(places, torch.broadcast_tensors(*(leaves[p] for p in places)), strict=True))
-        stream, branch = ([each[p] for p in side] for side in (addition.stream, addition.branch))
+        shapes = [leaves[place].shape for place in (*addition.stream, *addition.branch)]
+        shape = torch.broadcast_shapes(*shapes)  # type: ignore[no-untyped-call]
+        stream, branch = (
+            [leaves[place].expand(shape) for place in side]
+            for side in (addition.stream, addition.branch)
+        )
         return sum(stream[1:], stream[0]), sum(branch[1:], branch[0])
     found = []
     for other in (addition.branch, addition.stream):

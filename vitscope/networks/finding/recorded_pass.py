@@ -72,7 +72,9 @@ class RecordedPass:
         self.branches = Branches(flow)
         self._found_ways: dict[int, Way | None] = {}
         self.order = flow.needed()
-        self.dominators = flow.dominators()
+        # A stack that is summed up again is part of its sum.
+        stacks = self.ways.summed_stacks()
+        self.dominators = [index for index in flow.dominators() if index not in stacks]
 
     def joins(self, index: int) -> bool:
         """Tell whether an operation adds values that both depend on the images."""
@@ -87,8 +89,17 @@ class RecordedPass:
 
     def _way_of_stream(self, index: int) -> Way | None:
         if index not in self._found_ways:
-            self._found_ways[index] = self.ways.way(self.before(index), index)
+            way = None if self._appends(index) else self.ways.way(self.before(index), index)
+            self._found_ways[index] = way
         return self._found_ways[index]
+
+    def _appends(self, index: int) -> bool:
+        """Tell whether an operation appends channels to others, which is no sum of two maps."""
+        operation, channel = self.operations[index], self.maps.channel(index)
+        if operation.name != "cat" or channel is None:
+            return False
+        along = [*operation.args[1:2], operation.kwargs.get("dim", 0)][0]
+        return bool(along % len(operation.shape) == channel)
 
     def way(self, index: int) -> Way | None:
         """Return the way of the stream to a join; None if nobody can tell which side it is."""

@@ -159,6 +159,14 @@ class Ways:
             self._addends[index] = addends(self.flow, self.flow.operations[index])
         return self._addends[index]
 
+    def summed_stacks(self) -> set[int]:
+        """Return the operations that stack what is summed up next."""
+        return {
+            operation.operands()[0].operation
+            for operation in self.flow.operations
+            if operation.name in ("sum", "mean") and _undoes_stack(self.flow, operation)
+        }
+
     def adds(self, index: int) -> bool:
         """Tell whether an operation adds several values, each of which depends on the images."""
         name = self.flow.operations[index].name
