@@ -147,7 +147,9 @@ def _worth_keeping(model: nn.Module, joins: Sequence[Join]) -> list[nn.Module]:
     parts = [module.split(".") if module else [] for module in modules]
     on_the_ways = {".".join(path[:end]) for path in parts for end in range(len(path) + 1)}
     beside = {module for name in on_the_ways for module in model.get_submodule(name).children()}
-    return [m for m in beside if any(p.ndim > 1 for p in m.parameters())]
+    # Torch lets nothing stand for a scripted module.
+    own = [module for module in beside if not isinstance(module, torch.jit.ScriptModule)]
+    return [m for m in own if any(p.ndim > 1 for p in m.parameters())]
 
 
 @contextmanager

@@ -226,6 +226,8 @@ class _AttentionFinder:
         while waiting:
             for user in self._users.get(waiting.pop(), []):
                 operation = self._flow.operations[user]
+                if user not in self._needed:
+                    continue
                 if operation.name in MOVES or operation.name == "native_dropout":
                     waiting.append(user)
                 elif operation.name not in PRODUCTS or len(factors_of(operation)) < 2:

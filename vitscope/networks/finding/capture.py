@@ -13,7 +13,7 @@ from vitscope.errors import VitscopeError, quoted
 from vitscope.networks.building.plain_attention import without_fast_path
 from vitscope.networks.finding.cut_points import Addition, CutPoint, Join, OperationId
 from vitscope.networks.finding.modes import Args, Kwargs, ModuleMode, first_tensor, is_bias
-from vitscope.networks.finding.operations import plain_name
+from vitscope.networks.finding.operations import STACKS, plain_name
 
 Sink = Callable[[int, Tensor], None]
 
@@ -226,7 +226,7 @@ def _sides(addition: Addition, function: Any, args: Args, kwargs: Kwargs) -> tup
     """Return what an addition adds up: the stream, and all others together."""
     leaves, spec = tree_flatten((args, dict(kwargs)))
     name = plain_name(function)
-    if name in ("add", "stack") and kwargs.get("alpha", 1) == 1:
+    if name in ("add", *STACKS) and kwargs.get("alpha", 1) == 1:
         shapes = [leaves[place].shape for place in (*addition.stream, *addition.branch)]
         shape = torch.broadcast_shapes(*shapes)  # type: ignore[no-untyped-call]
         stream, branch = (

@@ -13,9 +13,11 @@ from functools import partial
 from typing import Any, Self
 
 from torch import Tensor, nn
+from torch.jit import ScriptModule
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map
 
+from vitscope.errors import VitscopeError
 from vitscope.networks.building.compiler import uncompiled
 from vitscope.networks.finding.cut_points import Alike, OperationId
 from vitscope.networks.finding.operations import is_composite, run_composite
@@ -97,9 +99,16 @@ class ModuleMode(OperationMode):  # type: ignore[no-untyped-call]
 
     def __enter__(self) -> Self:
         """Follow which module runs, and see every operation."""
+        if isinstance(self.model, ScriptModule):
+            raise VitscopeError(
+                "the network is scripted by torch.jit, which shows no modules while it runs: give "
+                "the network that was scripted."
+            )
         super().__enter__()
         remove_later = self._blocks[-1].callback
         for name, module in self.model.named_modules():
+            if isinstance(module, ScriptModule):
+                continue
             enter, leave = partial(self._enter_module, name), partial(self._leave_module, name)
             hook = module.register_forward_pre_hook(enter, with_kwargs=True)
             remove_later(hook.remove)

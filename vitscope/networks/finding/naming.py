@@ -9,7 +9,7 @@ from math import prod
 from vitscope.networks.finding.cut_points import Addition, CutPoint, Join, Layout, Side
 from vitscope.networks.finding.cuts import Cut
 from vitscope.networks.finding.dataflow import Passage, Value
-from vitscope.networks.finding.operations import inside, multiplies
+from vitscope.networks.finding.operations import STACKS, inside, multiplies
 from vitscope.networks.finding.recorded_pass import RecordedPass
 from vitscope.networks.finding.sums import Way
 
@@ -136,5 +136,5 @@ class _Namer:
     def _layout_of_sides(self, way: Way, end: int) -> Layout | None:
         """Return how the two sides of a sum lie, if they can be read."""
         last = way.sums[-1].operation
-        stacked = self._pass.operations[last].name == "stack"
+        stacked = self._pass.operations[last].name in STACKS
         return self._pass.maps.layout(end if stacked else last) if way.direct else None

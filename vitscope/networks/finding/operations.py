@@ -54,6 +54,11 @@ MOVES = (
         pixel_unshuffle index gather"""
     )
 )
+# What these put together may be summed up again.
+STACKS = _names("stack cat")
+# These take values by their numbers, and these put values there.
+CHOICES = _names("index index_select gather")
+SCATTERS = _names("index_put scatter index_copy masked_scatter grid_sampler_2d grid_sampler")
 # These move values by what the values are: where to cannot be told.
 SORTS = _names("sort")
 # What norms are made of.

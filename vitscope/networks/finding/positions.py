@@ -12,16 +12,18 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
-from torch.utils._pytree import tree_map
+from torch.utils._pytree import tree_leaves, tree_map
 
 from vitscope.networks.finding.dataflow import Constant, Dataflow, Operation, Value
 from vitscope.networks.finding.operations import (
+    CHOICES,
     CONVOLUTIONS,
     COPIES,
     MAPS,
     MOVES,
     PRODUCTS,
     REDUCTIONS,
+    SCATTERS,
     SORTS,
     STRIDED_POOLINGS,
     UNFOLDING,
@@ -167,6 +169,14 @@ def _in_a_row(positions: Positions | None) -> bool:
     return len(varying[0] | varying[1]) == 1 and bool(varying[0] & varying[1])
 
 
+def _scatters(operation: Operation) -> bool:
+    """Tell whether an operation puts values of the images elsewhere, and does not add them."""
+    if operation.name not in SCATTERS:
+        return False
+    adds = operation.name == "index_put" and operation.args[-1] is True
+    return not adds and any(isinstance(leaf, Value) for leaf in tree_leaves(operation.args[1:]))
+
+
 def _shifts(operation: Operation) -> bool:
     """Tell whether an operation shifts a map, and pads as much as it cuts off."""
     if operation.name != "constant_pad_nd":
@@ -211,7 +221,7 @@ class Tracer:
             return operands
         if operation.name in PRODUCTS | REDUCTIONS | MAPS | UNFOLDING or _shifts(operation):
             return operands[:1]
-        if operation.name in SORTS:
+        if operation.name in SORTS or _scatters(operation):
             return []
         same = [v for v in operands if self._flow.shape_of(v) == operation.shape]
         # The earliest is the stream itself where there is a shortcut, and the nearest to follow,
@@ -240,7 +250,10 @@ class Tracer:
             return None
         first = next(filter(_has_places, told), told[0])
         if operation.name in PRODUCTS:
-            return first.each(lambda t: t.nanmean(-1, keepdim=True))
+            factor = operation.args[1 if operation.name in ("addmm", "baddbmm") else 0]
+            # A value is multiplied along its last dimension, or behind a matrix along that before.
+            along = -2 if isinstance(factor, Constant) else -1
+            return self._mean(first, [along])
         if operation.name in REDUCTIONS:
             return self._reduce(operation, first)
         return first
@@ -296,12 +309,15 @@ class Tracer:
             return None
         keep = len(operation.shape) == first.row.ndim
         dims = operation.args[1]
-        reduced = first.each(lambda t: t.nanmean(dims, keepdim=keep))
-        if _has_places(first) and not _has_places(reduced):
-            # What is of all positions is at none.
-            row, column = (torch.full_like(t, nan) for t in (reduced.row, reduced.column))
-            return Positions(reduced.image, row, column)
-        return reduced
+        return self._mean(first, dims, keep)
+
+    def _mean(self, positions: Positions, dims: Any, keep: bool = True) -> Positions:
+        """Return the positions of means along dimensions: what is of all positions is at none."""
+        mean = positions.each(lambda t: t.nanmean(dims, keepdim=keep))
+        if _has_places(positions) and not _has_places(mean):
+            row, column = (torch.full_like(t, nan) for t in (mean.row, mean.column))
+            return Positions(mean.image, row, column)
+        return mean
 
     def _move_all(self, operation: Operation, output: int) -> Positions | None:
         try:
@@ -326,7 +342,10 @@ class Tracer:
                 tensor: Tensor = getattr(known, name)
                 return tensor.expand(self._flow.shape_of(leaf))
             if isinstance(leaf, Constant):
-                return torch.full((), nan).expand(leaf.shape)
+                numbers = not leaf.tensor.is_meta and not leaf.tensor.is_floating_point()
+                # Which tokens are taken; other constants are put beside them, and have no place.
+                chooses = numbers and operation.name in CHOICES
+                return leaf.tensor if chooses else torch.full((), nan).expand(leaf.shape)
             return leaf
 
         args, kwargs = tree_map(coordinates, (operation.args, dict(operation.kwargs)))

@@ -73,7 +73,7 @@ class RecordedPass:
         self._found_ways: dict[int, Way | None] = {}
         self.order = flow.needed()
         # A stack that is summed up again is part of its sum.
-        stacks = self.ways.summed_stacks()
+        stacks = self.ways.summed_stacks
         self.dominators = [index for index in flow.dominators() if index not in stacks]
 
     def joins(self, index: int) -> bool:

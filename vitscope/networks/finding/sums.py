@@ -6,6 +6,7 @@ what these add to it is the branch. So `(x + a) + b`, `x + (a + b)` and `b + (x 
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -21,6 +22,7 @@ from vitscope.networks.finding.operations import (
     NORMALIZATIONS,
     PRODUCTS,
     SOFTMAXES,
+    STACKS,
     is_fused_attention,
 )
 
@@ -137,10 +139,12 @@ def _undoes_stack(flow: Dataflow, operation: Operation) -> bool:
     """Tell whether a sum is over the dimension along which its operand was stacked."""
     (operand,) = operation.operands()[:1]
     before = flow.operations[operand.operation]
-    if before.name != "stack" or len(operation.args) < 2:
+    if before.name not in STACKS or len(operation.args) < 2:
         return False
     count = len(before.shape)
     along = [*before.args[1:2], before.kwargs.get("dim", 0)][0] % count
+    if before.name == "cat" and any(flow.shape_of(v)[along] != 1 for v in before.operands()):
+        return False
     dims = operation.args[1]
     over = [dims] if isinstance(dims, int) else [*(dims or [])]
     return [each % count for each in over] == [along]
@@ -159,8 +163,13 @@ class Ways:
             self._addends[index] = addends(self.flow, self.flow.operations[index])
         return self._addends[index]
 
+    def _is_partial(self, index: int) -> bool:
+        """Tell whether an operation takes some of its result from each operand."""
+        return self.flow.operations[index].name in _PARTIAL and index not in self.summed_stacks
+
+    @cached_property
     def summed_stacks(self) -> set[int]:
-        """Return the operations that stack what is summed up next."""
+        """The operations that stack what is summed up next."""
         return {
             operation.operands()[0].operation
             for operation in self.flow.operations
@@ -170,7 +179,7 @@ class Ways:
     def adds(self, index: int) -> bool:
         """Tell whether an operation adds several values, each of which depends on the images."""
         name = self.flow.operations[index].name
-        if name in MOVES or name in _PARTIAL or name == "copy":
+        if name in MOVES or name in _PARTIAL | {"copy"}:
             return False
         parts, leaves = self.addends(index), taken(self.flow.operations[index])
         return len({leaves[place] for place in (*parts.added, *parts.computed)}) > 1
@@ -190,7 +199,8 @@ class Ways:
             others = [p for p in parts.added if p not in way]
             name = self.flow.operations[index].name
             direct &= name != "where"
-            unchanged &= all(parts.added[p] for p in way) and (len(way) == 1 or name in _PARTIAL)
+            whole = len(way) == 1 or self._is_partial(index)
+            unchanged &= whole and all(parts.added[place] for place in way)
             if others or parts.computed:
                 sums.append(Sum(index, tuple(way), (*others, *parts.computed)))
             for place in way:
@@ -209,8 +219,7 @@ class Ways:
         for index in range(stream + 1, end + 1):
             parts, leaves = self.addends(index), taken(self.flow.operations[index])
             on = [self._is_on(leaves[place], stream, arriving) for place in parts.added]
-            partial = self.flow.operations[index].name in _PARTIAL
-            if on and (all(on) and not parts.computed if partial else any(on)):
+            if all(on) and on if self._is_partial(index) else any(on):
                 arriving.add(index)
         return arriving
 
@@ -243,13 +252,12 @@ class Ways:
         waiting, seen = [value], {value}
         while waiting:
             value = waiting.pop()
-            operation = self.flow.operations[value.operation]
             parts = self.addends(value.operation) if value.operation > origin else NOTHING
             within = [*parts.added, *parts.computed]
-            if not within or operation.name in _PARTIAL or parts.computed == (*within,):
+            if not within or self._is_partial(value.operation) or parts.computed == (*within,):
                 yield value
                 continue
-            leaves = taken(operation)
+            leaves = taken(self.flow.operations[value.operation])
             for place in within:
                 if leaves[place] not in seen:
                     seen.add(leaves[place])
