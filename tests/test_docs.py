@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import yaml
+from PIL import Image
 from scipy.stats import kurtosis
 
 import vitscope
@@ -23,7 +24,7 @@ from vitscope.manual.python_api import RETURNED, describe
 from vitscope.measures import registry
 from vitscope.networks.building.family import arch_schema, family_names
 from vitscope.package_data import ROOT
-from vitscope.studies.loading import find_studies, study_schema
+from vitscope.studies.loading import BUNDLED_STUDIES, find_studies, load_study, study_schema
 
 SETTINGS = ROOT / "config" / "README.md"
 PAGES = [
@@ -131,6 +132,50 @@ def test_the_example_of_a_study_is_one(tmp_path: Path) -> None:
     study = find_studies({"study": "own", "studies_dir": str(tmp_path)}, "settings")["own"]
     assert study.images("ours") == 500
     assert study.models_of() == ["ours", "theirs"]
+
+
+def test_the_example_of_a_build_up_is_a_study(tmp_path: Path) -> None:
+    """With its data, its title and a recipe, which the page leaves out."""
+    page = (ROOT / "docs" / "buildup.md").read_text()
+    (code,) = re.findall(r"\n\n(    buildups:\n.*?)\n\n    snakemake", page, re.DOTALL)
+    mini = yaml.safe_load((BUNDLED_STUDIES / "mini.yaml").read_text())
+    more = {
+        "title": "own",
+        "data": {"mine": mini["data"]["shapes32"]},
+        "training": mini["training"],
+    }
+    (tmp_path / "own.yaml").write_text(yaml.safe_dump(more) + textwrap.dedent(code))
+    study = load_study(tmp_path / "own.yaml")
+    assert [*study.buildups] == ["grown"]
+    assert [*study.figures] == ["fig9"]
+
+
+def test_the_table_of_the_paper_names_the_figures_of_the_default_study() -> None:
+    page = (ROOT / "docs" / "figures.md").read_text()
+    rows = page.partition("## Every figure of the paper")[2].partition("\n## ")[0]
+    named = {*re.findall(r"`(fig[0-9A-Z]\w*)`", rows)}
+    study = load_study(BUNDLED_STUDIES / "mini.yaml")
+    there = {name for name in (*study.figures, *study.buildups) if name.startswith("fig")}
+    assert named <= there
+    # The share within images is not in the paper.
+    assert there - named == {"fig9_share", "figD1_share"}
+    # What the page says of the study `paper`.
+    said = rows.partition("[the study `paper`]")[2].partition("of the published")[0]
+    of_paper = {re.sub(r"[.]", "", each) for each in re.findall(r"\b[CD]?\.?\d+[abc]?\b", said)}
+    figures = load_study(BUNDLED_STUDIES / "paper.yaml").figures
+    assert {f"fig{each}" for each in of_paper} == {*figures} & {
+        name for name in there if "_" not in name
+    }
+
+
+def test_pictures_in_pages_are_of_studies_that_there_are() -> None:
+    named = {
+        path.name: Image.open(path).info.get("Study", "").partition(" (")[0]
+        for path in (ROOT / "docs" / "images").glob("*.png")
+    }
+    studies = {path.stem for path in BUNDLED_STUDIES.glob("*.yaml")}
+    assert {each for each in named.values() if each} <= studies
+    assert named["fig9.png"] == "cifar100"
 
 
 @pytest.mark.parametrize("page", ["README.md", "docs/own-measures.md"])

@@ -38,7 +38,7 @@ def bundled(name: str, images: int | None = None) -> dict[str, Any]:
     pixels, labels = _images(study, name, images)
     model = fill(empty_network(network), weights)
     # No key of what is returned, so that `look` may be given another one.
-    model.called = name  # type: ignore[assignment]
+    vars(model)["bundled_as"] = name
     return {
         "model": model,
         "images": pixels,

@@ -310,7 +310,7 @@ def look(
                 f"network: {why}, so that it returns features: give classes= if not"
             )
         study = describe_study(
-            name or str(getattr(model, "called", type(model).__name__)),
+            name or str(getattr(model, "bundled_as", type(model).__name__)),
             stored,
             points=points,
             norms=norms,
