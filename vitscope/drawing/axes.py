@@ -67,7 +67,7 @@ def has_axis_behind(axes: Axes) -> bool:
 
 
 def say_if_empty(axes: Axes) -> None:
-    """Write into axes that they show no values, if all of these are null.
+    """Write into axes that they show no values, if all of these are null and no text says why.
 
     Lines without a point are removed: unclipped, they would stand at the corner of the figure, for
     which it would make room.
@@ -78,7 +78,7 @@ def say_if_empty(axes: Axes) -> None:
     # Neither what lies behind curves, as depth bands do, nor lines along an axis are values.
     patches = [each for each in axes.patches if each.get_zorder() > 0]
     lines = [each for each in axes.lines if each.get_transform() == axes.transData]
-    if axes.axison and not [*lines, *patches, *axes.collections, *axes.images]:
+    if axes.axison and not [*lines, *patches, *axes.collections, *axes.images, *axes.texts]:
         axes.set_yticks([])
         axes.text(0.5, 0.5, "no values", transform=axes.transAxes, ha="center", va="center")
 

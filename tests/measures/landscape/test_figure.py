@@ -13,8 +13,15 @@ from mpl_toolkits.mplot3d.art3d import Poly3DCollection
 
 from tests.helpers.drawing import RESNET, VIT
 from tests.helpers.shown import legend_labels
+from vitscope.drawing.figure import Member
 from vitscope.errors import VitscopeError
-from vitscope.measures.landscape.figure import caveats, points_of, read_landscapes
+from vitscope.measures.landscape.figure import (
+    above_minimum,
+    caveats,
+    faces,
+    points_of,
+    read_landscapes,
+)
 
 KINDS = ("landscape", "landscape_contour", "landscape_slices")
 STEPS = np.linspace(-1, 1, 9)
@@ -115,11 +122,10 @@ def test_the_published_grids_are_cut_as_in_the_paper(shared, drawn):
         below = grid_of(table, model) <= 42
         whole = below[:-1, :-1] & below[:-1, 1:] & below[1:, :-1] & below[1:, 1:]
         # The paper leaves the others out; here they are cut.
-        drawn_whole = [
-            len(each) == 4 and each[:, 2].max() < 42 and (np.ptp(each, axis=0)[:2] > 0.09).all()
-            for each in corners_of(faces_of(axes))
-        ]
-        assert sum(drawn_whole) == whole.sum() == count
+        shown = faces(above_minimum(table, Member(model, model, model)), 42)
+        squares = [len(each) == 4 and np.ptp(each, axis=0)[:2].min() > 0.099 for each in shown]
+        assert sum(squares) == whole.sum() == count
+        assert len(corners_of(faces_of(axes))) >= len(shown)
 
 
 # The surface
@@ -137,12 +143,12 @@ def corners_by_hand(heights: np.ndarray, row: int, column: int, cut: float) -> s
     return found
 
 
-def test_faces_are_the_table_and_end_at_the_cut(drawn, table):
-    figure, cut = drawn("landscape"), cut_of(table)
-    for axes, model in zip(maps_of(figure), ("resnet", "vit"), strict=True):
-        heights = grid_of(table, model)
-        faces = corners_of(faces_of(axes))
-        found = [sorted(map(tuple, face)) for face in faces]
+def test_faces_are_the_table_and_end_at_the_cut(table):
+    cut = cut_of(table)
+    for member in (RESNET, VIT):
+        heights = grid_of(table, member.model)
+        shown = faces(above_minimum(table, member), cut)
+        found = [sorted(map(tuple, face)) for face in shown]
         expected = [
             sorted(corners_by_hand(heights, row, column, cut))
             for row, column in np.ndindex(8, 8)
@@ -153,9 +159,24 @@ def test_faces_are_the_table_and_end_at_the_cut(drawn, table):
         for one, other in zip(found, expected, strict=True):
             np.testing.assert_allclose(one, other)
         # No shards: the rim is flat, where the loss goes on beyond the cut.
-        assert max(face[:, 2].max() for face in faces) <= cut * (1 + 1e-12)
-        # In the colour of the mean of their corners.
-        shade = matplotlib.colormaps["plasma"]([face[:, 2].mean() / cut for face in faces])
+        assert max(face[:, 2].max() for face in shown) <= cut * (1 + 1e-12)
+
+
+def area_of(corners: np.ndarray) -> float:
+    """The area of a face seen from above."""
+    x, y = corners[:, 0], corners[:, 1]
+    return abs(np.dot(x, np.roll(y, 1)) - np.dot(y, np.roll(x, 1))) / 2
+
+
+def test_bands_of_faces_have_the_colour_of_their_loss(drawn, table):
+    figure, cut = drawn("landscape"), cut_of(table)
+    for axes, member in zip(maps_of(figure), (RESNET, VIT), strict=True):
+        shown = corners_of(faces_of(axes))
+        whole = faces(above_minimum(table, member), cut)
+        assert sum(map(area_of, shown)) == pytest.approx(sum(map(area_of, whole)))
+        # However steep a wall is, no band of it has a colour that is far from its loss.
+        assert max(np.ptp(each[:, 2]) for each in shown) < cut / 8
+        shade = matplotlib.colormaps["plasma"]([each[:, 2].mean() / cut for each in shown])
         np.testing.assert_allclose(faces_of(axes)._facecolor3d, shade, atol=1e-12)
 
 

@@ -71,6 +71,7 @@ def test_a_network_without_outliers_is_no_black_map(norms, drawn_from):
     resnet = next(axes for axes in figure.axes if axes.get_title().startswith("ResNet-50"))
     assert resnet.get_title() == "ResNet-50\nno outliers"
     assert not resnet.images
+    assert [text.get_text() for text in resnet.texts] == ["none"]
 
 
 def test_the_axis_of_outliers_says_what_is_counted(norms, drawn_from):

@@ -243,7 +243,9 @@ def plot_attention_rollout(
             else:
                 draw_map(right, values, place, _SCALE, pixels.shape[:2], pixels)
         for axes, head in zip(
-            grid[0, 1:], ("rollout", "image × rollout" if product else "over it"), strict=True
+            grid[0, 1:],
+            ("rollout", "image × rollout" if product else "over the image"),
+            strict=True,
         ):
             axes.set_title(head, fontsize="small", pad=2)
     firsts = [images.iloc[0] for images in shown]

@@ -3,8 +3,9 @@
 The surface is Fig. 1a and Fig. C.4a of the paper.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from math import ceil
 
 import matplotlib
@@ -165,22 +166,32 @@ def faces(surface: AboveMinimum, cut: float) -> list[Array]:
     points = np.stack([x, y, surface.loss], axis=-1)
     corners = np.stack([points[:-1, :-1], points[:-1, 1:], points[1:, 1:], points[1:, :-1]], axis=2)
     finite = corners[np.isfinite(corners).all(axis=(2, 3))]
-    return [below for each in finite if len(below := _below(each, cut))]
+    return [below for each in finite if len(below := _kept(each, cut - each[:, 2])) > 2]
 
 
-def _below(corners: Array, cut: float) -> Array:
-    """Return the corners of what of a face is below the cut: none where nothing is."""
+def _kept(corners: Array, room: Array) -> Array:
+    """Return the corners of what of a face has room, which changes evenly along its edges."""
     found = []
-    for one, other in zip(corners, np.roll(corners, -1, axis=0), strict=True):
-        if one[2] <= cut:
+    for place, (one, here) in enumerate(zip(corners, room, strict=True), 1 - len(room)):
+        other, there = corners[place], room[place]
+        if here >= 0:
             found.append(one)
-        if (one[2] <= cut) != (other[2] <= cut):
-            found.append(one + (cut - one[2]) / (other[2] - one[2]) * (other - one))
+        if (here >= 0) != (there >= 0):
+            found.append(one + here / (here - there) * (other - one))
     return np.array(found)
 
 
+def bands(face: Array, levels: Array) -> Iterator[Array]:
+    """Yield what of a face lies between each two levels, so that its colours follow the loss."""
+    for low, high in pairwise(levels):
+        below = _kept(face, high - face[:, 2])
+        band = _kept(below, below[:, 2] - low) if len(below) else below
+        if len(band) > 2:
+            yield band
+
+
 def _draw_surface(axes: Axes3D, surface: AboveMinimum, cut: float, colors: ScalarMappable) -> None:
-    drawn = faces(surface, cut)
+    drawn = [band for face in faces(surface, cut) for band in bands(face, _levels(cut))]
     shade = colors.to_rgba(np.array([each[:, 2].mean() for each in drawn]))
     axes.add_collection3d(
         Poly3DCollection(drawn, facecolors=shade, edgecolors="white", linewidths=THREAD)

@@ -76,6 +76,7 @@ def plot_outliers(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
         if row["outliers"] > 0:
             _draw_positions(panel.axes, row)
         else:
+            panel.axes.text(0.5, 0.5, "none", transform=panel.axes.transAxes, ha="center")
             panel.axes.set(box_aspect=row["height"] / row["width"])
             panel.axes.spines[:].set_visible(True)
     return panels.figure
