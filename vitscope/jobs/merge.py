@@ -36,7 +36,7 @@ def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> 
 
     import pandas as pd
 
-    from vitscope.files.tables import Table, read_metadata, read_part
+    from vitscope.files.tables import OF, Table, check_of, read_metadata, read_part
     from vitscope.measures.given import Parts
     from vitscope.networks.finding.cut_point_columns import BLOCKS, CUT_POINT
 
@@ -46,6 +46,10 @@ def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> 
     for prefix, model in values["models"].items():
         paths, blocks = inputs[f"{prefix}parts"], inputs.get(f"{prefix}blocks")
         cut_points = BLOCKS.read(blocks)[[*CUT_POINT]] if blocks else pd.DataFrame()
+        for name in cut_points["model"].unique() if blocks else ():
+            check_of(blocks, name, model)
+        for path in paths:
+            check_of(path, read_metadata(path).get(OF), model)
         measured.append(Parts(model, map(read, paths), cut_points))
         # Parts may be of several snapshots, and each says of which.
         facts = [fact for path in paths for fact in read_metadata(path).items()]
