@@ -1,6 +1,7 @@
 """Disks that are full or may not be written to."""
 
 import os
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -82,7 +83,7 @@ def test_a_disk_that_is_full_before_the_first_job(tmp_path: Path, studies: Path,
     records = workflow.root / ".snakemake"
     mount(records, "-t", "tmpfs", "-o", "size=1m", "tmpfs")
     full = os.open(records / "full", os.O_WRONLY | os.O_CREAT)
-    with pytest.raises(OSError, match="No space left"):
+    with suppress(OSError):
         while True:
             os.write(full, bytes(4096))
     os.close(full)
