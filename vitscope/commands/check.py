@@ -83,27 +83,22 @@ def _training_seed(study: "Study", name: str, trainings: Path) -> int | None:
 
 
 def _look(study: "Study", name: str, trainings: Path) -> tuple[str, str]:
-    """Return what is known of a model whose code is not run: it was read as text, with the study.
-
-    What is in its checkpoint is looked at, where that is on this machine.
-    """
+    """Return what is known of a model whose code is not run, and look into its checkpoint."""
     from vitscope.networks.checkpoints import weight_sources
     from vitscope.networks.checkpoints.foreign import read_foreign
 
     checkpoint, code = study.models[name].checkpoint, study.models[name].arch
-    text = f"{code.get('file', code.get('module'))} is read as text alone"
+    where = f"{study.path}: models.{name}.checkpoint"
+    said = f"{code.get('file', code.get('module'))} is read as text alone"
+    if "made" in checkpoint or _training_seed(study, name, trainings) is not None:
+        return "not run", said
     try:
-        where = f"{study.path}: models.{name}.checkpoint"
-        source = None
-        if "made" not in checkpoint and _training_seed(study, name, trainings) is None:
-            source = weight_sources.local_file(where, checkpoint, ROOT)
-        if source is None:
-            return "not run", text
-        key, ignore = checkpoint.get("key"), checkpoint.get("ignore", ())
-        weights = read_foreign(source, name, key=key, ignore=ignore).places[0].weights
+        source = weight_sources.local_file(where, checkpoint, ROOT)
+        places = read_foreign(source, name, key=checkpoint.get("key")).places if source else ()
     except VitscopeError as error:
         return "wrong", str(error)
-    return "not run", f"{text}; its checkpoint has {len(weights)} weights"
+    weights = [f"its checkpoint has {len(place.weights)} weights" for place in places[:1]]
+    return "not run", "; ".join([said, *weights])
 
 
 def _check(study: "Study", name: str, trainings: Path) -> tuple[str, str]:
