@@ -1,8 +1,12 @@
+import logging
+
 from snakemake.utils import min_version
 
 from vitscope import package_data
 
 min_version("9.20")
+# Where the disk is full, a sentence says so, and not a traceback for each line of Snakemake's log.
+logging.raiseExceptions = False
 
 
 configfile: f"{package_data.ROOT}/config/config.yaml"

@@ -8,6 +8,7 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
+from scripts import _session as session
 from vitscope import package_data
 from vitscope.errors import VitscopeError
 from vitscope.files import imports
@@ -41,8 +42,10 @@ def exit_on_user_error(function, *arguments):
     try:
         return function(*arguments)
     except VitscopeError as error:
-        # Snakemake adds a traceback to errors of its own kind and none to this.
-        sys.exit(f"vitscope: {error}")
+        # Snakemake adds a traceback to errors of its own kind and none to this. What is wrong while
+        # it plans jobs it puts among much else.
+        session.print_at_exit([f"{session.TOLD}{error}"])
+        sys.exit(1)
 
 
 ALL_STUDIES = exit_on_user_error(find_studies, config, "config/config.yaml or --config")

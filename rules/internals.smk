@@ -8,8 +8,6 @@ from shutil import which
 from snakemake.cli import get_argument_parser
 from snakemake.dag import DAG
 
-from scripts import _session as session
-
 # Whether another workflow takes this one as a module: targets and files of settings are its own then,
 # and Snakemake leaves out what is to be done at the start and at the end of a run.
 IS_MODULE = workflow.modifier.parent_modifier is not None
@@ -104,7 +102,7 @@ def start_alone():
     records = Path(".snakemake")
     exit_on_user_error(session.claim_folder, records)
     exit_on_user_error(session.refuse_jobs_left_in_slurm, records)
-    session.end_on_sigterm()
+    session.end_when_told()
 
 
 def check_storage():

@@ -22,6 +22,8 @@ from vitscope.errors import VitscopeError
 # How every sentence begins that tells of a failure, and where Snakemake puts scripts to run them.
 TOLD = "vitscope: "
 SCRIPTS = "/.snakemake/scripts/"
+_AT_EXIT = set[str]()
+_ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 # The name of a job of Slurm: what the profile puts before the name of the run, and that name.
 _JOB_NAME = re.compile(r"(\w+_)?\w{8}(-\w{4}){3}-\w{12}")
@@ -90,19 +92,25 @@ def refuse_places_without_access(files: list[Path]) -> None:
             raise VitscopeError(f"{folder} may not be written: make it writable.")
 
 
-def end_on_sigterm() -> None:
-    """End this run and its jobs at once when it is sent SIGTERM.
+def end_when_told() -> None:
+    """End this run and its jobs at once when it is told to: by Ctrl-C, SIGTERM, a closed terminal.
 
     Snakemake would wait for jobs, of which one that was just starting has not got the signal; and
-    its own handler takes a lock that the code which it interrupts may hold.
+    its own handler takes a lock that the code which it interrupts may hold. What `nohup` ignores
+    stays ignored.
     """
-    signal.signal(signal.SIGTERM, _end)
+    for each in _ENDING:
+        if signal.getsignal(each) is not signal.SIG_IGN:
+            signal.signal(each, _end)
 
 
-def _end(*_: object) -> None:
+def _end(number: int, _: object) -> None:
+    for each in _ENDING:
+        signal.signal(each, signal.SIG_IGN)
     Thread(target=_end_jobs, daemon=True).start()
+    told = signal.Signals(number).name
     print_at_exit(
-        [f"{TOLD}the run was told to end (SIGTERM): the same command goes on where it was."]
+        [f"{TOLD}the run was told to end ({told}): the same command goes on where it was."]
     )
     # The scheduler catches this, and cancels what it has submitted to a cluster.
     sys.exit(1)
@@ -138,8 +146,10 @@ def _jobs_here() -> Iterable[psutil.Process]:
 
 
 def print_at_exit(sentences: list[str]) -> None:
-    """Print sentences when this process has said everything else."""
-    for sentence in reversed(sentences):
+    """Print sentences when this process has said everything else, each once."""
+    new = [sentence for sentence in sentences if sentence not in _AT_EXIT]
+    _AT_EXIT.update(new)
+    for sentence in reversed(new):
         atexit.register(print, sentence, file=sys.stderr, flush=True)
 
 

@@ -1,5 +1,10 @@
 """Do the job that the rule names: the script of every rule."""
 
-from scripts._job import run_job
+import signal
+
+# Ctrl-C reaches jobs too, and the run says what there is to say of it.
+signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+from scripts._job import run_job  # noqa: E402
 
 run_job(snakemake)

@@ -134,6 +134,34 @@ def test_every_model_ends_in_a_line(check: Check) -> None:
     ]
 
 
+def test_no_code_of_a_study_runs_without_need(check: Check, place: Path) -> None:
+    canary = f"\nopen({str(place / 'ran')!r}, 'w').close()\n"
+    (place / "loud.py").write_text(MY_NET + canary)
+    loud = OWN | {"arch": OWN["arch"] | {"file": "loud.py"}}
+    models = {
+        "mine": loud | {"checkpoint": {"path": "my_net.pth"}},
+        "made": loud | {"checkpoint": {"made": True}},
+        "lost": loud | {"checkpoint": {"path": "lost.pth"}},
+        "hub": STUDY["models"]["hub"],
+    }
+    study = STUDY | {"models": models}
+    (place / "loud.yaml").write_text(yaml.safe_dump(study, sort_keys=False))
+    code, lines = check("loud.yaml", "mine", "made", "hub", "--without-code")
+    assert code == 0
+    said = "not run: loud.py is read as text alone"
+    weights = len(my_network().state_dict())
+    assert f"mine: {said}; its checkpoint has {weights} weights" in lines
+    assert f"made: {said}" in lines
+    assert any(line.startswith("hub: right: ") for line in lines)
+    code, lines = check("loud.yaml", "lost", "--without-code")
+    assert code == 1
+    assert "there is no file lost.pth" in lines[-1]
+    assert not (place / "ran").exists()
+    # The danger is real.
+    check("loud.yaml", "mine")
+    assert (place / "ran").exists()
+
+
 def test_images_that_are_not_there(check: Check, place: Path) -> None:
     study = {**STUDY, "data": {"mine": {**STUDY["data"]["mine"]}}}
     study["data"]["mine"]["source"] = {"kind": "folder", "path": "images"}

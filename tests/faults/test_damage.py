@@ -166,3 +166,35 @@ def test_a_run_names_what_is_damaged_and_makes_it_again(victim: Workflow) -> Non
     # By name: Snakemake leaves out what no target needs any more.
     victim.make(*sorted(before), default=TINY)
     assert victim.digests("results", "figures") == before
+
+
+@pytest.mark.nightly
+def test_a_part_of_another_model_in_its_place_is_refused(victim: Workflow) -> None:
+    folder = victim.root / "results" / TINY / "feature_variance"
+    part, table = folder / "vit" / "0.parquet", folder / "vit.parquet"
+    part.write_bytes((folder / "resnet" / "0.parquet").read_bytes())
+    table.unlink()
+    name = table.relative_to(victim.root)
+    code, output = victim.run(str(name), "--rerun-triggers", "mtime", default=TINY)
+    assert code != 0
+    assert f"{part.relative_to(victim.root)} is of resnet and not of vit: delete it" in output
+    part.unlink()
+    victim.make(str(name), default=TINY)
+
+
+@pytest.mark.nightly
+def test_a_damaged_table_that_a_plan_reads_is_named_at_the_end(victim: Workflow) -> None:
+    results = victim.root / "results" / TINY
+    blocks = results / "blocks" / "vit.parquet"
+    flip(blocks)
+    part = results / "latents" / "vit" / "1.safetensors"
+    part.unlink()
+    target = str(part.relative_to(victim.root))
+    code, output = victim.run(target, "--rerun-triggers", "mtime", default=TINY)
+    assert code != 0
+    name = blocks.relative_to(victim.root)
+    sentence = f"vitscope: {name} is damaged: it is not what was written; delete it and run again."
+    assert output.endswith(f"{sentence}\n")
+    assert output.count(sentence) == 1
+    blocks.unlink()
+    victim.make(target, default=TINY)

@@ -1,5 +1,7 @@
 """Disks that are full or may not be written to."""
 
+import os
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -74,3 +76,20 @@ def test_results_that_may_not_be_written(victim: Workflow, mount) -> None:
     assert output.endswith(f"vitscope: results/{TINY}/cka may not be written: make it writable.\n")
     victim.make("figures/landscape.pdf", "--forcerun", "draw_figure", default=TINY)
     assert victim.digests("results", "figures") == before
+
+
+def test_a_disk_that_is_full_before_the_first_job(tmp_path: Path, studies: Path, mount) -> None:
+    workflow = copy_workflow(tmp_path / "copy", studies)
+    records = workflow.root / ".snakemake"
+    mount(records, "-t", "tmpfs", "-o", "size=1m", "tmpfs")
+    full = os.open(records / "full", os.O_WRONLY | os.O_CREAT)
+    with suppress(OSError):
+        while True:
+            os.write(full, bytes(4096))
+    os.close(full)
+    code, output = workflow.run(f"results/{TINY}/blocks/vit.parquet", default=TINY)
+    assert code != 0
+    assert "Traceback" not in output
+    assert "vitscope: .snakemake/run.lock cannot be written and locked (No space left on" in output
+    (records / "full").unlink()
+    workflow.make(f"results/{TINY}/blocks/vit.parquet", default=TINY)

@@ -23,23 +23,33 @@ def asleep(job: Path) -> AbstractContextManager[None]:
     return edited(job, lambda text: f"import time\n{text}    time.sleep(600)\n")
 
 
-def ended(run: subprocess.Popen[str], how: Callable[[int, int], None]) -> float:
+def ended(
+    run: subprocess.Popen[str], how: Callable[[int, int], None], told: signal.Signals
+) -> float:
     """Tell a run to end; return how many seconds it took, when no process of it is left."""
     begun = time.monotonic()
-    how(run.pid, signal.SIGTERM)
+    how(run.pid, told)
     output, _ = run.communicate(timeout=60)
     took = time.monotonic() - begun
     assert run.returncode != 0
-    assert output.endswith("(SIGTERM): the same command goes on where it was.\n")
+    assert output.endswith(f"({told.name}): the same command goes on where it was.\n")
     assert "Traceback" not in output
     with pytest.raises(ProcessLookupError):
         os.killpg(run.pid, 0)
     return took
 
 
-@pytest.mark.parametrize("how", [os.kill, pytest.param(os.killpg, marks=pytest.mark.nightly)])
+@pytest.mark.parametrize(
+    ("how", "told"),
+    [
+        (os.kill, signal.SIGTERM),
+        (os.killpg, signal.SIGINT),
+        pytest.param(os.killpg, signal.SIGTERM, marks=pytest.mark.nightly),
+        pytest.param(os.kill, signal.SIGHUP, marks=pytest.mark.nightly),
+    ],
+)
 def test_a_run_refuses_a_second_one_and_ends_with_its_jobs(
-    tmp_path: Path, studies: Path, how: Callable[[int, int], None]
+    tmp_path: Path, studies: Path, how: Callable[[int, int], None], told: signal.Signals
 ) -> None:
     """A signal that is sent to the run alone is as for a job that was just starting."""
     workflow = copy_workflow(tmp_path / "copy", studies)
@@ -52,7 +62,7 @@ def test_a_run_refuses_a_second_one_and_ends_with_its_jobs(
         assert f"another run is at work in this folder (process {run.pid} on " in output
         assert output.endswith("): wait for it to end, or end it.\n")
         assert run.poll() is None
-        assert ended(run, how) < 10
+        assert ended(run, how, told) < 10
 
 
 @pytest.mark.nightly

@@ -1,5 +1,6 @@
 """Parts are merged to a table that says where all of them come from."""
 
+import re
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,8 @@ import pandas as pd
 import pytest
 
 from tests.helpers.latents import written
-from vitscope.files.tables import Table, read_metadata, write_parts
+from vitscope.errors import VitscopeError
+from vitscope.files.tables import OF, Table, read_metadata, write_parts
 from vitscope.jobs.job import Resources
 from vitscope.jobs.merge import run
 from vitscope.measures import registry
@@ -17,6 +19,9 @@ from vitscope.measures.cka import measure_cka_between as between
 from vitscope.measures.cka.compute_cka_between import measure
 from vitscope.measures.given import OnLatents
 from vitscope.measures.hessian.measure import TABLE
+from vitscope.networks.finding.cut_point_columns import BLOCKS
+
+ROOT = Path(__file__).parents[2]
 
 
 def merging_of(measure: str) -> dict[str, Any]:
@@ -49,6 +54,35 @@ def test_parts_of_several_snapshots_are_merged(tmp_path: Path) -> None:
         "snapshot warmup_sha256": "digest of warmup",
         "checkpoint_sha256": "digest of end",
     }
+
+
+def write_part(path: Path, of: str | None) -> Path:
+    row = dict.fromkeys(TABLE.columns, 1) | {"model": "vit", "snapshot": "end", "converged": True}
+    TABLE.write(pd.DataFrame([row]), path, {"data_sha256": "d"} | ({OF: of} if of else {}))
+    return path
+
+
+@pytest.mark.parametrize("of", ["resnet", "resnet, snapshot init", "vit2"])
+def test_a_part_of_another_model_is_refused(tmp_path: Path, of: str) -> None:
+    paths = [
+        write_part(tmp_path / str(n), each)
+        for n, each in enumerate(["vit", None, "vit, snapshot init", of])
+    ]
+    target = tmp_path / "hessian.parquet"
+    values = {"models": {"": "vit"}, "settings": {}, **merging_of("hessian")}
+    run({"parts": paths[:3]}, {"table": target}, values, Resources())
+    sentence = f"{paths[3]} is of {of} and not of vit: delete it and run again."
+    with pytest.raises(VitscopeError, match=re.escape(sentence)):
+        run({"parts": paths}, {"table": target}, values, Resources())
+
+
+def test_a_block_table_of_another_model_is_refused(tmp_path: Path) -> None:
+    known = pd.read_csv(ROOT / "tests" / "expected" / "blocks.csv").query("model == 'resnet'")
+    BLOCKS.write(known.reindex(columns=[*BLOCKS.columns]).assign(norm=None), tmp_path / "blocks")
+    values = {"models": {"": "vit"}, "settings": {}, **merging_of("feature_variance")}
+    inputs = {"parts": [], "blocks": tmp_path / "blocks"}
+    with pytest.raises(VitscopeError, match="blocks is of resnet and not of vit: delete it"):
+        run(inputs, {"table": tmp_path / "table"}, values, Resources())
 
 
 def test_parts_of_both_models_of_a_pair_are_merged(tmp_path: Path) -> None:

@@ -60,6 +60,7 @@ class Reading:
 
         self._target, self._folder = TARGETS[name], folder
         self.seeds = self._target.seeds()
+        self.bases = [*self.seeds, *self._target.bombs()]
         self.counts = {"read": 0, "refused": 0}
 
     def __call__(self, data: bytes) -> None:
@@ -82,7 +83,7 @@ def by_seed(reading: Reading, runs: int, seed: int) -> None:
     for data in reading.seeds:
         reading(data)
     while sum(reading.counts.values()) < runs:
-        reading(damaged(chance, reading.seeds))
+        reading(damaged(chance, reading.bases))
 
 
 def by_coverage(reading: Reading, runs: int, seed: int) -> None:
@@ -91,7 +92,7 @@ def by_coverage(reading: Reading, runs: int, seed: int) -> None:
 
     corpus = Path("corpus")
     corpus.mkdir()
-    for number, data in enumerate(reading.seeds):
+    for number, data in enumerate(reading.bases):
         (corpus / str(number)).write_bytes(data)
 
     def once(data: bytes) -> None:
@@ -104,7 +105,7 @@ def by_coverage(reading: Reading, runs: int, seed: int) -> None:
     def mutate(data: bytes, most: int, number: int) -> bytes:
         chance = random.Random(number)
         found = chance.random() < 0.5 and data
-        return damaged(chance, [bytes(data)] if found else reading.seeds)[:most]
+        return damaged(chance, [bytes(data)] if found else reading.bases)[:most]
 
     lengths = ["-len_control=0", "-max_len=65536"]
     limits = [f"-timeout={SECONDS_PER_FILE}", "-rss_limit_mb=0"]

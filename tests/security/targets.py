@@ -3,10 +3,14 @@
 import io
 import json
 import pickle
+import socket
+import threading
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
+from html.parser import HTMLParser
 from itertools import islice
 from pathlib import Path
 
@@ -22,27 +26,33 @@ from tests.helpers.archives import tar_of
 from tests.helpers.networks import FAMILIES, build_empty_mini
 from tests.helpers.sources import open_path
 from tests.runs.copies import SETTINGS
+from tests.security import bombs
 from vitscope.corruptions import official
 from vitscope.data.source import Source
-from vitscope.data.sources.npz import Npz
-from vitscope.data.sources.parquet import Parquet
 from vitscope.errors import VitscopeError
+from vitscope.files.pages import Section, as_html, as_markdown
 from vitscope.files.tensors import TensorFile, TensorWriter
 from vitscope.networks.checkpoints.foreign import read_foreign
 from vitscope.networks.checkpoints.translation import translate
+from vitscope.progress import Say
 from vitscope.studies.loading import load_study
 from vitscope.video.frames import BrokenOffError
 from vitscope.video.reading import open_animation
 from vitscope.web import lockfile
+from vitscope.web.downloads import fetch
 
 
 @dataclass(frozen=True)
 class Target:
-    """A reader: the name that its file must have, whole files, and the reader itself."""
+    """A reader: the name that its file must have, whole files, and the reader itself.
+
+    `bombs` are files that it refuses, and that are damaged as whole ones are.
+    """
 
     file: str
     seeds: Callable[[], list[bytes]]
     read: Callable[[Path], object]
+    bombs: Callable[[], list[bytes]] = list
 
     def run(self, folder: Path, data: bytes) -> None:
         """Read a file of these bytes."""
@@ -207,6 +217,91 @@ def _keys() -> list[bytes]:
     return [*own, foreign + b"\nstages.0.0.pwconv1.weight\nhead.weight"]
 
 
+def _written(*writers: Callable[[Path], None]) -> list[bytes]:
+    """Return what bombs write."""
+    path, found = Path("bomb"), []
+    for write in writers:
+        write(path)
+        found.append(path.read_bytes())
+        path.unlink()
+    return found
+
+
+def _texts() -> list[bytes]:
+    return [
+        b"How vision transformers work",
+        b"<script>alert(1)<img src=x onerror=alert(1)>",
+        b"a | b\\ [c](d) `e` =1+1",
+        "Ω漢 naïve (5 %)".encode(),
+    ]
+
+
+class _Elements(HTMLParser):
+    """Refuses elements that only a text of a study could have brought."""
+
+    def handle_starttag(self, tag: str, attrs: object) -> None:
+        assert tag not in {"script", "img", "a", "iframe"}, tag
+
+
+def _read_text(path: Path) -> None:
+    """Take a text for the title and the label of a study, and show it as pages show it."""
+    study = json.loads(json.dumps(SETTINGS))
+    text = path.read_bytes().decode("utf-8", "replace")
+    study["title"] = study["models"]["vit"]["label"] = text
+    for model in study["models"].values():
+        model["checkpoint"] = {"path": "a.pth"}
+    path.write_text(yaml.safe_dump(study), encoding="utf-8")
+    label = load_study(path).models["vit"].label
+    section = Section(label, label, (label,), [(label,)])
+    pages = [show(label, label, [section]) for show in (as_html, as_markdown)]
+    for page in pages:
+        parser = _Elements()
+        parser.feed(page)
+        parser.close()
+    assert len(pages[1].splitlines()) == 11 or not label.strip()
+    # Snakemake puts it into a script of its report, as it is.
+    assert not {"</", "<!--"} & {label[n : n + size] for n in range(len(label)) for size in (2, 4)}
+
+
+ANSWERS = (
+    '200 OK\r\nContent-Length: 7\r\nETag: "one"\r\n\r\nweights',
+    "200 OK\r\nTransfer-Encoding: chunked\r\n\r\n7\r\nweights\r\n0\r\n\r\n",
+    "200 OK\r\nContent-Type: application/zip\r\n\r\nweights",
+)
+ODD_ANSWERS = (
+    "503 Busy\r\nRetry-After: Mon, 99999999999 Jan 2026 00:00:00 GMT\r\n\r\n",
+    '206 Partial Content\r\nContent-Range: bytes 0-6/*\r\nETag: "one"\r\n\r\nweights',
+    '200 OK\r\nContent-Length: \xb2\r\n\r\n{"error": 1}',
+    "302 Found\r\nLocation: //[::1\r\n\r\n",
+)
+
+
+def _answers(texts: Iterable[str]) -> list[bytes]:
+    return [f"HTTP/1.1 {text}".encode("latin-1") for text in texts]
+
+
+def _read_answer(path: Path) -> None:
+    """Download from a server that gives these bytes as its whole answer."""
+    answer, target = path.read_bytes(), path.with_name("target")
+
+    def serve(server: socket.socket) -> None:
+        with suppress(OSError), server.accept()[0] as connection:
+            connection.recv(4096)
+            connection.sendall(answer)
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        thread = threading.Thread(target=serve, args=[server], daemon=True)
+        thread.start()
+        url = f"http://127.0.0.1:{server.getsockname()[1]}/w"
+        quiet: Say = lambda _: None  # noqa: E731
+        try:
+            fetch(url, target, label="ViT", attempts=1, timeout=1.0, say=quiet)
+        finally:
+            thread.join()
+            assert {each.name for each in path.parent.iterdir()} <= {path.name, target.name}
+            target.unlink(missing_ok=True)
+
+
 def _lock() -> list[bytes]:
     entry = {"sha256": "a" * 64, "bytes": 10}
     return [yaml.safe_dump({"https://host/a": entry, "https://host/b": entry}).encode()]
@@ -214,26 +309,51 @@ def _lock() -> list[bytes]:
 
 TARGETS: dict[str, Target] = {
     "study": Target("own.yaml", _studies, load_study),
+    "text of a study": Target(
+        "text/own.yaml", _texts, _read_text, lambda: [b"</script><script>", "\u202egnp".encode()]
+    ),
     "lock file": Target(
-        "own.lock.yaml", _lock, lambda path: lockfile.find_entry(path, "https://host/a")
+        "own.lock.yaml",
+        _lock,
+        lambda path: lockfile.find_entry(path, "https://host/a"),
+        lambda: [
+            b"a0: &a {x: {sha256: b, bytes: .inf}}\na1: &b {<<: [*a, *a]}\na2: {<<: [*b, *b]}"
+        ],
+    ),
+    "answer of a server": Target(
+        "answer/a", lambda: _answers(ANSWERS), _read_answer, lambda: _answers(ODD_ANSWERS)
     ),
     "CIFAR archive": Target(
         "a.tar.gz",
         lambda: [_cifar(_batch(), "w"), _cifar(_batch(), "w:gz")],
         lambda path: _all(open_path("cifar100", path, "test")),
+        lambda: [bombs.sparse(["cifar-100-python/meta", "cifar-100-python/test"])],
     ),
     "CIFAR pickle": Target("batch", lambda: [_batch()], _read_cifar_batch),
     "CIFAR-C archive": Target(
         "a.tar", _official, lambda path: official._map_member(path, "fog.npy").sum()
     ),
-    "npz": Target("a.npz", _npz, lambda path: _all(Npz(path))),
-    "parquet": Target("a.parquet", _parquet, lambda path: _all(Parquet(path, None, None))),
+    "npz": Target(
+        "a.npz",
+        _npz,
+        lambda path: _all(open_path("npz", path)),
+        lambda: _written(bombs.lying_npz),
+    ),
+    "parquet": Target(
+        "a.parquet",
+        _parquet,
+        lambda path: _all(open_path("parquet", path)),
+        lambda: _written(partial(bombs.lying_parquet, size=1 << 20)),
+    ),
     "picture": Target(
         "pictures/a.png", _pictures, lambda path: _all(open_path("folder", path.parent))
     ),
     "animated picture": Target("a", _animations, _read_animation),
     "checkpoint, zip": Target(
-        "a.pth", lambda: _torch(zipped=True), lambda path: read_foreign(path, "ViT")
+        "a.pth",
+        lambda: _torch(zipped=True),
+        lambda path: read_foreign(path, "ViT"),
+        lambda: _written(bombs.strides, partial(bombs.unlisted_zip, size=1000)),
     ),
     "checkpoint, pickle in a zip": Target("a.pth", _torch_pickle, _read_torch_pickle),
     "checkpoint, legacy": Target(
@@ -243,6 +363,7 @@ TARGETS: dict[str, Target] = {
         "a.safetensors",
         lambda: [safetensors.torch.save(_weights(), {"key": "value"})],
         lambda path: read_foreign(path, "ViT"),
+        lambda: _written(partial(bombs.many_names, count=1000)),
     ),
     "converted file": Target("a.safetensors", _tensorfile, _read_tensorfile),
     "keys of every family": Target("keys", _keys, _read_keys),

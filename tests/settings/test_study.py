@@ -370,7 +370,7 @@ def test_the_name_of_a_study_must_fit_a_path(tmp_path: Path) -> None:
         load_study(path)
     assert str(caught.value) == (
         f"{path}: name of the file: found '{path.stem}', allowed: letters, digits, '-' and '_', "
-        "the first a letter or a digit."
+        "the first a letter or a digit, and no end that repeats."
     )
 
 

@@ -32,6 +32,8 @@ SEAL, SEAL_BYTES = b"vitscope", 12
 SEALED = "sealed"
 # Reasons to doubt the values of a table, in its metadata.
 WARNINGS = "warnings"
+# Which model a file is of, in its metadata: its name, and the moment of training after a comma.
+OF = "of"
 # The sentence of a column, in the metadata of its field.
 DESCRIPTION = "description"
 
@@ -272,6 +274,12 @@ def _facts_of(file: "pq.ParquetFile") -> dict[str, str]:
     metadata = file.schema_arrow.metadata or {}
     facts = {key.decode(): value.decode() for key, value in metadata.items()}
     return {key: value for key, value in facts.items() if key != SEALED}
+
+
+def check_of(path: Path | str, found: str | None, model: str) -> None:
+    """Refuse a file that says that it is of another model; what is in memory says nothing."""
+    if found and found.partition(",")[0] != model:
+        raise VitscopeError(f"{path} is of {found} and not of {model}: delete it and run again.")
 
 
 def warning_metadata(warnings: Sequence[str]) -> dict[str, str]:

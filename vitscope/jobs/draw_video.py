@@ -96,8 +96,8 @@ def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> 
         taking=values["taking"],
         device=open_device(values["device"]),
     )
-    digests = origin_of(inputs["checkpoint"]).values()
-    facts = values["facts"] | {f"Checkpoint SHA-256 of {subject.label}": each for each in digests}
+    digest = origin_of(inputs["checkpoint"]).get("checkpoint_sha256")
+    facts = values["facts"] | ({f"Checkpoint SHA-256 of {subject.label}": digest} if digest else {})
     path = Path(inputs["source"]) if inputs["source"] else None
     if path and "url" in settings["source"]:
         confirm(settings["source"], path, Path(resources.lock), label=values["where"])

@@ -38,7 +38,7 @@ def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> 
     part = import_module(compute).measure(given, **values["settings"])
     snapshot = values["named"]["snapshot"]
     what = "checkpoint" if snapshot == END else f"snapshot {snapshot}"
-    origin = {f"{what}_sha256": digest for digest in origin_of(checkpoint).values()}
+    origin = {key.replace("checkpoint", what): fact for key, fact in origin_of(checkpoint).items()}
     table = Table(**values["columns"])
     named = {key: name for key, name in values["named"].items() if key in table.columns}
     origin = {"data_sha256": images.metadata["data_sha256"], **origin}

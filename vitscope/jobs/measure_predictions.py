@@ -14,13 +14,14 @@ JOB = Job(values=_values)
 
 
 def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
-    from vitscope.files.tables import read_metadata
+    from vitscope.files.tables import OF, check_of, read_metadata
     from vitscope.jobs.opening import open_images
     from vitscope.measures.given import OnPredictions
     from vitscope.networks.running.prediction_table import PREDICTIONS, read_labelled
 
     predictions, images = inputs["predictions"], open_images(inputs["images"])
-    by_label = values["by_label"]
+    origin, by_label = read_metadata(predictions), values["by_label"]
+    check_of(predictions, origin.get(OF), values["model"])
     found = read_labelled(predictions, images) if by_label else PREDICTIONS.read(predictions)
     given = OnPredictions(values["model"], found, images)
-    write_measured(values, given, outputs["table"], read_metadata(predictions))
+    write_measured(values, given, outputs["table"], origin)

@@ -36,15 +36,16 @@ def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> 
 
     import pandas as pd
 
-    from vitscope.files.tables import Table, add_warnings, read_part, read_warnings
+    from vitscope.files.tables import OF, Table, add_warnings, check_of, read_part, read_warnings
     from vitscope.measures.given import Parts
     from vitscope.networks.finding.cut_point_columns import BLOCKS, CUT_POINT
 
     columns, origin = Table(**values["part_columns"]), dict[str, str]()
 
-    def read(prefix: str) -> Iterator[pd.DataFrame]:
+    def read(prefix: str, model: str) -> Iterator[pd.DataFrame]:
         for path in inputs[f"{prefix}parts"]:
             table, facts = read_part(columns, path, values["measured"])
+            check_of(path, facts.get(OF), model)
             # Parts may be of several snapshots, and each says of which.
             origin.update({f"{prefix}{key}": value for key, value in facts.items()})
             yield table
@@ -53,7 +54,9 @@ def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> 
     for prefix, model in values["models"].items():
         blocks = inputs.get(f"{prefix}blocks")
         cut_points = BLOCKS.read(blocks)[[*CUT_POINT]] if blocks else pd.DataFrame()
-        measured.append(Parts(model, read(prefix), cut_points))
+        for name in cut_points["model"].unique() if blocks else ():
+            check_of(blocks, name, model)
+        measured.append(Parts(model, read(prefix, model), cut_points))
     if values["modules"]:
         (module,) = values["modules"]
         table = import_module(module).merge(*measured, **values["settings"])

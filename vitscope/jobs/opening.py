@@ -35,12 +35,14 @@ def open_network(
 
 
 def origin_of(checkpoint: Any) -> dict[str, str]:
-    """Return the digest of the file that a checkpoint was converted from; nothing in memory."""
+    """Return what a checkpoint is of, and the digest of its file; nothing where it is in memory."""
     if not isinstance(checkpoint, str):
         return {}
+    from vitscope.files.tables import OF
     from vitscope.networks.checkpoints.loading import read_origin
 
-    return {"checkpoint_sha256": read_origin(Path(checkpoint))["source_sha256"]}
+    origin = read_origin(Path(checkpoint))
+    return {"checkpoint_sha256": origin["source_sha256"], OF: origin.get(OF, "")}
 
 
 def open_images(images: Any) -> Split:

@@ -20,9 +20,10 @@ Channels = tuple[float, ...]
 # Rules of text. A `$` alone would let a line end pass.
 NAME: Settings = {
     "type": "string",
-    "pattern": r"^[A-Za-z0-9][A-Za-z0-9_-]*$(?!\n)",
+    # Snakemake takes a name that ends in one part twenty times for the work of an endless rule.
+    "pattern": r"^(?!.*(.{1,3})\1{19}$)[A-Za-z0-9][A-Za-z0-9_-]*$(?!\n)",
     "maxLength": 64,
-    "title": "letters, digits, '-' and '_', the first a letter or a digit",
+    "title": "letters, digits, '-' and '_', the first a letter or a digit, and no end that repeats",
 }
 ONE_LINE: Settings = {
     "pattern": r"^[^\n\t]*$(?!\n)",
@@ -86,10 +87,10 @@ SOURCE_KEYS: dict[str, Settings] = {
 class Folders:
     """Folders to write to, in place of the defaults."""
 
-    results: str | None = optional("Intermediates and tables; `results`.", minLength=1)
-    figures: str | None = optional("Figures; `figures`.", minLength=1)
-    logs: str | None = optional("One log per job; `logs`.", minLength=1)
-    benchmarks: str | None = optional("Time and memory of every job; `benchmarks`.", minLength=1)
+    results: str | None = optional("Intermediates and tables; `results`.", **FILE)
+    figures: str | None = optional("Figures; `figures`.", **FILE)
+    logs: str | None = optional("One log per job; `logs`.", **FILE)
+    benchmarks: str | None = optional("Time and memory of every job; `benchmarks`.", **FILE)
 
 
 @dataclass(frozen=True, kw_only=True)

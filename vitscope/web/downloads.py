@@ -19,26 +19,12 @@ import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
-from http.client import (
-    HTTPConnection,
-    HTTPException,
-    HTTPMessage,
-    HTTPResponse,
-    HTTPSConnection,
-    IncompleteRead,
-    InvalidURL,
-)
+from http.client import HTTPException, HTTPMessage, HTTPResponse, IncompleteRead, InvalidURL
 from pathlib import Path
 from typing import IO, Any
 from urllib.error import HTTPError, URLError
 from urllib.parse import urlsplit
-from urllib.request import (
-    HTTPHandler,
-    HTTPRedirectHandler,
-    HTTPSHandler,
-    Request,
-    build_opener,
-)
+from urllib.request import HTTPHandler, HTTPRedirectHandler, HTTPSHandler, Request, build_opener
 
 from vitscope import __version__
 from vitscope.errors import VitscopeError
@@ -141,22 +127,12 @@ class _Response(HTTPResponse):
         self.fp = io.BufferedReader(_Paced(self.fp.detach(), 2 * (sock.gettimeout() or 0)))
 
 
-class _Connection(HTTPConnection):
-    response_class = _Response
-
-
-class _SecureConnection(HTTPSConnection):
-    response_class = _Response
-
-
 class _Web(HTTPSHandler, HTTPHandler):
     """Opens addresses by connections that end where a server is too slow."""
 
-    def http_open(self, req: Request) -> HTTPResponse:
-        return self.do_open(_Connection, req)
-
-    def https_open(self, req: Request) -> HTTPResponse:
-        return self.do_open(_SecureConnection, req)
+    def do_open(self, http_class: Any, req: Request, **options: Any) -> HTTPResponse:
+        paced = type("Paced", (http_class,), {"response_class": _Response})
+        return super().do_open(paced, req, **options)
 
 
 class _Redirects(HTTPRedirectHandler):

@@ -18,7 +18,9 @@ from tests.helpers.golden import ARCHS
 from tests.helpers.networks import build_empty
 from tests.helpers.web import running_site, whole
 from vitscope.errors import VitscopeError
+from vitscope.files.tables import OF
 from vitscope.files.tensors import TensorFile
+from vitscope.jobs.opening import origin_of
 from vitscope.networks.building.family import find_family
 from vitscope.networks.checkpoints import weight_download, weight_sources
 from vitscope.networks.checkpoints.conversion import convert
@@ -50,11 +52,13 @@ def test_a_conversion_keeps_every_value_and_says_where_it_is_from(converted, tmp
         "classes": "10",
         "family": "resnet",
         "image_size": "32",
+        "of": "ResNet",
         "parameters": str(sum(parameter.numel() for parameter in model.parameters())),
         "source": "https://host/source.pth",
         "source_sha256": hashlib.sha256((tmp_path / "source.pth").read_bytes()).hexdigest(),
         "weights": "state_dict",
     }
+    assert origin_of(str(converted))[OF] == "ResNet"
     assert list(converted.parent.iterdir()) == [converted]
 
 

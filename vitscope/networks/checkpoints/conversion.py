@@ -8,6 +8,7 @@ import torch
 from torch import nn
 
 from vitscope.errors import VitscopeError, first_of, quoted
+from vitscope.files.tables import OF
 from vitscope.networks.building.empty import Network, drawn_network, empty_network
 from vitscope.networks.checkpoints.entries import StateDict
 from vitscope.networks.checkpoints.foreign import Foreign, Place, read_foreign
@@ -39,7 +40,7 @@ def convert(
     where = f"{label}: {source}"
     _tell(place, foreign, translated, where)
     fitted = _fit(place, foreign, translated, network, model, where)
-    metadata = _about(network, model) | {"source": origin, "source_sha256": foreign.sha256}
+    metadata = _about(network, model, label, origin, foreign.sha256)
     if place.key:
         metadata["weights"] = place.key
     if translated.by:
@@ -55,13 +56,17 @@ def convert_made(network: Network, target: Path, *, label: str, origin: str) -> 
     model = drawn_network(network)
     weights = {name: tensor.detach().cpu() for name, tensor in model.state_dict().items()}
     _check_finite(weights, label)
-    metadata = _about(network, model) | {"source": origin, "source_sha256": sha256_of(weights)}
-    write_weights(target, weights, metadata)
+    write_weights(target, weights, _about(network, model, label, origin, sha256_of(weights)))
 
 
-def _about(network: Network, model: nn.Module) -> dict[str, str]:
-    """Return what the metadata of a checkpoint say of its network."""
+def _about(
+    network: Network, model: nn.Module, label: str, origin: str, sha256: str
+) -> dict[str, str]:
+    """Return what the metadata of a checkpoint say of its network and its file."""
     return {
+        OF: label,
+        "source": origin,
+        "source_sha256": sha256,
         "arch": json.dumps(network["arch"], sort_keys=True),
         "classes": json.dumps(network["classes"]),
         "family": str(network["family"]),
