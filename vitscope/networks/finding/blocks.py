@@ -26,7 +26,7 @@ from vitscope.networks.finding.modes import Args, Kwargs, OperationMode
 from vitscope.networks.finding.named_points import Points
 from vitscope.networks.finding.operations import FLEX_ATTENTION, plain_name
 from vitscope.networks.finding.search import find_cut_points
-from vitscope.networks.finding.shapes import Run, on_shapes
+from vitscope.networks.finding.shapes import Run, keeping_attributes, on_shapes
 
 Shape = tuple[int, ...]
 
@@ -65,7 +65,9 @@ def list_blocks(
     """
 
     def count_parts(run: Run, images: Tensor) -> Blocks:
-        found = find_cut_points(model, images, run, points, norms)
+        # What modules keep of a pass, as biases that they look up once, is read in the next, too.
+        with keeping_attributes(model):
+            found = find_cut_points(model, images, run, points, norms)
         _check_outputs(found.outputs, network.get("classes"))
         shapes, parts, unread = _measure(model, run, found.points, images[:1])
         table = _table(name, found.points, shapes, parts[:-1], found.lost)

@@ -279,7 +279,8 @@ class Tracer:
             return _map(before.image, lines, operation.shape)
         # Tokens in a row are no map, though a layer for maps may take them.
         if 1 in shape[2:] and _in_a_row(before):
-            return None
+            averages = operation.name == "avg_pool2d"
+            return self._move_all(operation, 0) if averages else None
         return _whole(operation.shape) if operation.shape[0] == self._flow.images else None
 
     def _unfold(self, operation: Operation) -> Positions | None:

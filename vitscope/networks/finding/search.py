@@ -153,10 +153,13 @@ def _say_unread(
     """Say which branches are not silenced, and where a stream goes on by something else."""
     for cut, point in zip(cuts, points, strict=True):
         if cut.how == "join" and point.join is None:
-            yield (
-                f"at {quoted(point.name)} nobody can tell which side of the sum is the shortcut: "
-                f"it has no lesion and no ratio of the two"
+            partial = recorded.operations[cut.end].name in ("cat", "write")
+            why = (
+                "the stream is added to some of the channels alone"
+                if partial
+                else "nobody can tell which side of the sum is the shortcut"
             )
+            yield f"at {quoted(point.name)} {why}: it has no lesion and no ratio of the two"
         elif point.join is not None and point.join.layout is None:
             yield f"at {quoted(point.name)} the sides of the sum are not read one by one: no ratio"
     for index in recorded.dominators[1:]:

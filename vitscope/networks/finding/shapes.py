@@ -36,7 +36,7 @@ def on_shapes(
     Nothing is computed where the network can run on shapes alone; else it runs on a CPU.
     """
     try:
-        with _keeping_attributes(model):
+        with keeping_attributes(model):
             return make(_without_values(model), blank_images(model, network, "meta"))
     except VitscopeError:
         raise
@@ -64,7 +64,7 @@ def _refuse_choices(model: nn.Module, network: Mapping[str, Any]) -> None:
 
 
 @contextmanager
-def _keeping_attributes(model: nn.Module) -> Iterator[None]:
+def keeping_attributes(model: nn.Module) -> Iterator[None]:
     """Give modules back what they had of their own: what they keep of shapes has no values."""
     of_torch = vars(nn.Module()).keys()
     modules = [vars(module) for module in model.modules()]
