@@ -46,8 +46,8 @@ def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> 
     for prefix, model in values["models"].items():
         paths, blocks = inputs[f"{prefix}parts"], inputs.get(f"{prefix}blocks")
         cut_points = BLOCKS.read(blocks)[[*CUT_POINT]] if blocks else pd.DataFrame()
-        for name in cut_points["model"].unique() if blocks else ():
-            check_of(blocks, name, model)
+        for name in cut_points.get("model", pd.Series()).unique():
+            check_of(str(blocks), name, model)
         for path in paths:
             check_of(path, read_metadata(path).get(OF), model)
         measured.append(Parts(model, map(read, paths), cut_points))
