@@ -264,9 +264,9 @@ def _read_text(path: Path) -> None:
 
 
 ANSWERS = (
-    '200 OK\r\nContent-Length: 7\r\nETag: "one"\r\n\r\nweights',
-    "200 OK\r\nTransfer-Encoding: chunked\r\n\r\n7\r\nweights\r\n0\r\n\r\n",
-    "200 OK\r\nContent-Type: application/zip\r\n\r\nweights",
+    '200 OK\r\nContent-Length: 8\r\nETag: "one"\r\n\r\n\0weights',
+    "200 OK\r\nTransfer-Encoding: chunked\r\n\r\n8\r\n\0weights\r\n0\r\n\r\n",
+    "200 OK\r\nContent-Type: application/zip\r\n\r\n\0weights",
 )
 ODD_ANSWERS = (
     "503 Busy\r\nRetry-After: Mon, 99999999999 Jan 2026 00:00:00 GMT\r\n\r\n",

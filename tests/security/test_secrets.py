@@ -55,13 +55,13 @@ def test_addresses_stay_apart_and_keep_what_is_no_secret() -> None:
 
 
 def test_a_download_with_a_token_leaves_no_trace_of_it(site: Site, tmp_path: Path) -> None:
-    site.at("/a.pth", whole(b"weights", ETag='"1"'))
+    site.at("/a.pth", whole(b"\0weights", ETag='"1"'))
     entry = {"url": f"{site.root}/a.pth{QUERY}"}
     said: list[str] = []
     lock, target = tmp_path / "own.lock.yaml", tmp_path / "a.checkpoint"
     for _ in range(2):
         weight_download.download(entry, target, lock, label="ViT", say=said.append)
-    assert target.read_bytes() == b"weights"
+    assert target.read_bytes() == b"\0weights"
     assert "a.pth?X-Signature=~" in lock.read_text()
     texts = [*said, lock.read_text(), weight_sources.describe_source(entry)]
     assert not [text for text in texts if SECRET in text]

@@ -172,6 +172,7 @@ FAULTS: dict[str, tuple[Answer, str, int, Known]] = {
     ),
     "has a page after a remark": (whole(b"<!-- moved --><html></html>"), PAGE, 1, {}),
     "has an answer in JSON": (whole(b'{"error": "denied"}'), "gives an answer in JSON", 1, {}),
+    "has a text": (whole(b"Access denied"), "{url} gives a text and not the file", 1, {}),
     "leads to a password": (leads_to("http://u:hunter2@127.0.0.1/w"), NOT_FOLLOWED, 1, {}),
     "leads to no port": (leads_to("http://127.0.0.1:x/w"), NOT_FOLLOWED, 1, {}),
     "leads to no host": (leads_to("//[::1"), NOT_FOLLOWED, 1, {}),
@@ -211,6 +212,11 @@ def test_an_odd_length_is_none(site, get, target, length):
 
     assert get(site.at("/w", odd)) == SHA256
     assert list(target.parent.iterdir()) == [target]
+
+
+def test_a_picture_in_digits_is_a_file(site, get, target):
+    get(site.at("/w", whole(b"P3 1 1 255 0 0 0\n")))
+    assert target.exists()
 
 
 def test_an_unknown_failure_leaves_nothing(site, get, target, monkeypatch):

@@ -11,6 +11,8 @@ DISGUISES = {
 }
 # What no text has, and the first bytes of every file of numbers.
 _NO_TEXT = re.compile(rb"[\0-\x08\x0e-\x1f]")
+# Pictures in digits.
+_PICTURE = re.compile(rb"P[1-3]\s")
 
 
 def disguise_of(path: Path) -> str | None:
@@ -20,4 +22,5 @@ def disguise_of(path: Path) -> str | None:
     if _NO_TEXT.search(start):
         return None
     text = start.removeprefix(b"\xef\xbb\xbf").lstrip()
-    return next((name for mark, name in DISGUISES.items() if text.startswith(mark)), None)
+    named = (name for mark, name in DISGUISES.items() if text.startswith(mark))
+    return next(named, None if not text or _PICTURE.match(text) else "a text")

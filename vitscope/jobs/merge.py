@@ -54,8 +54,8 @@ def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> 
     for prefix, model in values["models"].items():
         blocks = inputs.get(f"{prefix}blocks")
         cut_points = BLOCKS.read(blocks)[[*CUT_POINT]] if blocks else pd.DataFrame()
-        for name in cut_points["model"].unique() if blocks else ():
-            check_of(blocks, name, model)
+        for name in cut_points.get("model", pd.Series()).unique():
+            check_of(str(blocks), name, model)
         measured.append(Parts(model, read(prefix, model), cut_points))
     if values["modules"]:
         (module,) = values["modules"]

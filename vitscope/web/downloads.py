@@ -131,7 +131,7 @@ class _Web(HTTPSHandler, HTTPHandler):
     """Opens addresses by connections that end where a server is too slow."""
 
     def do_open(self, http_class: Any, req: Request, **options: Any) -> HTTPResponse:
-        paced = type("Paced", (http_class,), {"response_class": _Response})
+        paced: Any = type("Paced", (http_class,), {"response_class": _Response})
         return super().do_open(paced, req, **options)
 
 

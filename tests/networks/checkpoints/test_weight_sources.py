@@ -18,7 +18,7 @@ from vitscope.networks.checkpoints.weight_sources import (
 )
 from vitscope.web.lockfile import Entry, find_entry
 
-DATA, OTHER = b"weights" * 1000, b"others!" * 1000
+DATA, OTHER = b"\0weights" * 1000, b"\0others!" * 1000
 SHA256 = hashlib.sha256(DATA).hexdigest()
 ROOT = Path(__file__).parents[3]
 
