@@ -134,8 +134,8 @@ def test_parts_name_images_by_their_rows_in_the_split(split: Split, tmp_path: Pa
         runs.run(job, inputs, {output: parts[measure]}, part="1", measure=measure)
         assert "rows" not in read_metadata(parts[measure])
     for measure, file in parts.items():
-        found = read_part(Table(**registry.part_columns_of(measure)), file, measure)["image"]
-        assert found.unique().tolist() == rows, measure
+        found, _ = read_part(Table(**registry.part_columns_of(measure)), file, measure)
+        assert found["image"].unique().tolist() == rows, measure
 
 
 def test_maps_that_lie_on_a_gpu_are_measured_there(
