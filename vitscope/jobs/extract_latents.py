@@ -56,8 +56,10 @@ def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> 
     from vitscope.jobs.opening import open_device, open_images, open_network, origin_of
     from vitscope.networks.running.latents import extract_shard
 
+    device = open_device(values["device"])
+    proved_on = None if values["shard"] else device
     extract_shard(
-        open_network(inputs["checkpoint"], values["network"], resources.count),
+        open_network(inputs["checkpoint"], values["network"], resources.count, proved_on),
         inputs["blocks"],
         open_images(inputs["images"]),
         outputs["latents"],
@@ -66,6 +68,6 @@ def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> 
         settings=values["network"],
         batch_size=values["batch_size"],
         dtype=values["dtype"],
-        device=open_device(values["device"]),
+        device=device,
         metadata=origin_of(inputs["checkpoint"]),
     )

@@ -10,6 +10,7 @@ def _values(study: Study, names: Names) -> Values:
     return {
         **values_with_network(study, names),
         "named": {"model": names["model"], "snapshot": names["snapshot"]},
+        "part": int(names.get("part", 0)),
         "device": study.device,
     }
 
@@ -28,10 +29,11 @@ def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> 
 
     compute, _ = values["modules"]
     checkpoint, images = inputs["checkpoint"], Augmented(inputs["images"])
+    device = open_device(values["device"])
     given = OnLoss(
-        open_network(checkpoint, values["network"]),
+        open_network(checkpoint, values["network"], proved_on=None if values["part"] else device),
         images,
-        open_device(values["device"]),
+        device,
         read_cut_points(inputs["blocks"]),
         resources.say_of_it,
     )

@@ -11,6 +11,7 @@ def _values(study: Study, names: Names) -> Values:
         **values_with_network(study, names),
         "model": names["model"],
         "batch_size": study.analysis.batch_size,
+        "part": int(names.get("part", 0)),
         "device": study.device,
     }
 
@@ -46,12 +47,14 @@ def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> 
     compute, _ = values["modules"]
     checkpoint, images = inputs["checkpoint"], open_images(inputs["images"])
     predictions, alike = inputs.get("predictions"), inputs.get("alike")
+    device = open_device(values["device"])
+    proved_on = None if values["part"] else device
     given = OnModel(
         model=values["model"],
-        network=open_network(checkpoint, values["network"], resources.count),
+        network=open_network(checkpoint, values["network"], resources.count, proved_on),
         cut_points=read_cut_points(inputs["blocks"]),
         images=images,
-        device=open_device(values["device"]),
+        device=device,
         settings=values["network"],
         batch_size=values["batch_size"],
         blocks=BLOCKS.read(inputs["blocks"]),

@@ -95,18 +95,19 @@ def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> 
             (compute,) = measures[name]["modules"]
             part.append(import_module(compute).measure(given, **measures[name]["settings"]))
 
+    device, run = open_device(values["device"]), values["pass"]
+    proved_on = None if run["shard"] else device
     hold_shard(
-        open_network(inputs["checkpoint"], values["network"], resources.count),
+        open_network(inputs["checkpoint"], values["network"], resources.count, proved_on),
         inputs["blocks"],
         images,
         measure,
         label=resources.label or "the network",
         settings=values["network"],
         together=values["together"],
-        device=open_device(values["device"]),
-        **values["pass"],
+        device=device,
+        **run,
     )
-    run = values["pass"]
     rows = shard_rows(len(images), run["shard"], **run["selection"])
     origin = {"data_sha256": images.digest, **origin_of(inputs["checkpoint"])}
     written = {}

@@ -16,10 +16,12 @@ def open_network(
     checkpoint: Any,
     network: Mapping[str, Any],
     counted: Callable[[int], object] | None = None,
+    proved_on: "torch.device | None" = None,
 ) -> "nn.Module":
     """Return the network with the weights of a converted checkpoint, or the one that is given.
 
-    Where it is opened, `counted` is told of each batch how many images it has.
+    Where it is opened, `counted` is told of each batch how many images it has, and one two of whose
+    passes differ is refused, if it is to be `proved_on` a device.
     """
     if not isinstance(checkpoint, str):
         given: nn.Module = checkpoint
@@ -27,8 +29,11 @@ def open_network(
     # Imported here: what opens no network takes no torch.
     from vitscope.networks.checkpoints.loading import load_model
     from vitscope.networks.running.counting import count_images
+    from vitscope.networks.running.repeating import refuse_unrepeatable
 
     opened = load_model(Path(checkpoint), network)
+    if proved_on:
+        refuse_unrepeatable(opened, network, proved_on)
     if counted:
         count_images(opened, counted)
     return opened

@@ -53,8 +53,8 @@ def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> 
     rows = rows_to_classify(images, **values["selection"])
     labels = labels_of(images, rows)
     batches = images.batches(rows, values["batch_size"], settings["mean"], settings["std"])
-    network = open_network(checkpoint, settings, resources.count)
     device = open_device(values["device"])
+    network = open_network(checkpoint, settings, resources.count, device)
     predictions = predict(network, batches, labels, device, images.outputs)
     # Where labels are no truth, or unknown, predictions that differ tell nothing.
     are_truth = values["labels_are_truth"] and (labels >= 0).all()

@@ -17,7 +17,7 @@ from vitscope.networks.finding.capture import reading
 from vitscope.networks.finding.cut_points import CutPoint, Layout, Side
 from vitscope.networks.finding.named_points import Points
 from vitscope.networks.finding.replay import Replay
-from vitscope.scopes.lending import device_of, lend
+from vitscope.scopes.lending import device_of, find_place, lend
 
 
 @dataclass(frozen=True)
@@ -71,6 +71,7 @@ def blocks(
     The network is in evaluation mode meanwhile, and its own weights are used later on.
     """
     model = original(model)
+    find_place(model, None)
     images = _checked(images).to(device_of(model), own_type(model))
     size = tuple(images.shape[-2:])
     network = {"mean": [0.0] * images.shape[1], "image_size": size, "classes": None}

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from vitscope.errors import VitscopeError, quoted
 from vitscope.networks.building.compiler import is_compiled, uncompiled
 from vitscope.networks.building.outputs import Output, adapt
 from vitscope.networks.building.plain_attention import without_fast_path
@@ -47,6 +48,29 @@ def _give_back(modes: Any, parameters: Any, buffers: Any) -> None:
         owner[name] = buffer
     for module, training in modes.items():
         module.training = training
+
+
+def find_place(network: nn.Module, wanted: torch.device | str | None) -> torch.device:
+    """Return the device to measure a network on, by default its own; refuse one that is not there.
+
+    A network without values is refused.
+    """
+    if any(each.is_meta for each in chain(network.parameters(), network.buffers())):
+        raise VitscopeError(
+            "The network has tensors on torch's meta device, which have no values: load its "
+            "weights."
+        )
+    if wanted is None:
+        return device_of(network)
+    try:
+        device = torch.device(wanted)
+        torch.ones(1, device=device).cpu()
+    except Exception as error:  # Every backend has errors of its own.
+        raise VitscopeError(
+            f"device: found {quoted(str(wanted))}, which this machine or its torch does not have, "
+            f"allowed: 'cpu', or a device of torch that is there, such as 'cuda'."
+        ) from error
+    return device
 
 
 def device_of(network: nn.Module) -> torch.device:

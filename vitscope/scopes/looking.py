@@ -33,7 +33,7 @@ from vitscope.networks.building.outputs import Output, logits_of, own_type, why_
 from vitscope.networks.finding.cut_point_columns import BLOCKS, CUT_POINT
 from vitscope.networks.finding.cut_points import Side
 from vitscope.scopes.images import Wanted, place_in, store
-from vitscope.scopes.lending import device_of, lend
+from vitscope.scopes.lending import device_of, find_place, lend
 from vitscope.scopes.making import Maker
 from vitscope.scopes.saving import save
 from vitscope.scopes.scope import OTHERS, Tables
@@ -297,7 +297,7 @@ def look(
     if not isinstance(model, nn.Module):
         raise VitscopeError(f"`model` is a {type(model).__name__}, allowed: a torch.nn.Module.")
     model = original(model)
-    place = device_of(model) if device is None else torch.device(device)
+    place = find_place(model, device)
     folder = TemporaryDirectory(prefix="vitscope-")
     try:
         names = name_imagenet() if class_names == IMAGENET else class_names
@@ -324,6 +324,8 @@ def look(
         raise
     for note in stored.notes:
         print(f"vitscope: {note}")
+    for warning in scope.warnings:
+        print(f"vitscope: warning: {warning}")
     return scope
 
 

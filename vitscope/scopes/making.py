@@ -30,6 +30,7 @@ from vitscope.networks.attention.finding import find_attention
 from vitscope.networks.building.outputs import why_no_classifier
 from vitscope.networks.finding.block_table import read_cut_points
 from vitscope.networks.finding.cut_point_columns import BLOCKS
+from vitscope.networks.running.repeating import why_unrepeatable
 from vitscope.scopes.bars import bar
 from vitscope.scopes.lending import device_of, lend
 from vitscope.settings.keys import Video
@@ -321,8 +322,17 @@ class Maker:
             self._run("draw_video", inputs, {"video": out}, names, study, where="video")
 
     def warnings(self) -> list[str]:
-        """Return what makes values of the tables that there are doubtful."""
-        return read_warnings(sorted(self._folder.glob(f"*/{self.model}.parquet")))
+        """Return what makes the network doubtful, and values of the tables that there are."""
+        of_tables = read_warnings(sorted(self._folder.glob(f"*/{self.model}.parquet")))
+        return [*self._doubts, *of_tables]
+
+    @cached_property
+    def _doubts(self) -> list[str]:
+        """Return why two passes of the first image differ, if they do."""
+        image = self.images.normalize(slice(1), self._settings["mean"], self._settings["std"])
+        with lend(self._network) as network:
+            why = why_unrepeatable(network, image.to(device_of(network)))
+        return [why] if why else []
 
 
 def _refused(measure: Measure, study: Study) -> str | None:

@@ -8,7 +8,9 @@ import torch
 from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from vitscope.errors import VitscopeError
 from vitscope.networks.building.failing import explain_failure
+from vitscope.networks.finding.blocks import list_blocks
 from vitscope.package_data import ROOT
 
 
@@ -91,3 +93,20 @@ def test_what_fails_elsewhere_is_not_explained() -> None:
     network.register_forward_hook(run_by_vitscope("1 / 0"))
     # Our own mistakes are shown in full, wherever they happen.
     assert explain_failure(failure(network, torch.zeros(1))) is None
+
+
+def test_torch_alone_may_fail_in_a_network_that_vitscope_runs() -> None:
+    ask = run_by_vitscope("network(1)", network=nn.Sequential(nn.Linear(2, 3)))
+    sentence = explain_failure(failure(ask))
+    assert sentence is not None
+    assert sentence.startswith("the module '0' (Linear) of the network fails: TypeError: ")
+
+
+def test_a_network_that_takes_other_images() -> None:
+    """Recorded: what is then between the network and torch is none of its code."""
+    network = nn.Sequential(nn.Conv2d(1, 2, 3))
+    described = {"mean": [0.5] * 3, "image_size": 8, "classes": None}
+    with pytest.raises(
+        VitscopeError, match=r"^models\.net: the module '0' \(Conv2d\) of the network"
+    ):
+        list_blocks("net", network, described)

@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
+from vitscope.errors import VitscopeError
 from vitscope.networks.finding.dataflow import Dataflow, Value, record
 
 IMAGES = torch.randn(2, 3, 4, 4, generator=torch.Generator().manual_seed(0))
@@ -120,7 +121,7 @@ def test_a_result_without_images() -> None:
         def forward(self, images: Tensor) -> Tensor:
             return torch.ones(2, 5)
 
-    with pytest.raises(ValueError, match="does not depend on the images"):
+    with pytest.raises(VitscopeError, match="does not depend on its images by operations of torch"):
         record(Fixed(), IMAGES)
 
 

@@ -1,6 +1,7 @@
 """Measure with a user's own function: feature maps, or whatever its file says that it needs."""
 
 from collections.abc import Callable, Mapping
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -80,8 +81,17 @@ def values_of(
     Only a map of a single position may have none, NaN.
     """
     shape = maps.shape
-    result = function(maps, **(keywords or {}))
     where = f"{place_of(function)}: {function.__name__}"
+    try:
+        signature(function).bind(maps, **(keywords or {}))
+    except TypeError as error:
+        given = ", ".join(["feature maps", *(keywords or {})])
+        raise VitscopeError(
+            f"{where} is called with {given}, and does not take them: {error}."
+        ) from error
+    except ValueError:  # A builtin does not say what it takes.
+        pass
+    result = function(maps, **(keywords or {}))
     at = f"at the cut point '{name}', whose maps have the shape {shape}"
     try:
         values = np.asarray(result, np.float64)

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils._pytree import tree_leaves, tree_map
 
+from vitscope.errors import VitscopeError
 from vitscope.networks.building.outputs import ends_of
 from vitscope.networks.building.plain_attention import without_fast_path
 from vitscope.networks.finding.cut_points import At, OperationId
@@ -255,7 +256,10 @@ class _Recorder(ModuleMode):  # type: ignore[no-untyped-call]
         """Return what was recorded; of several tensors, up to the end of the longest way."""
         results = [self._values[id(each)] for each in returned if id(each) in self._values]
         if not results:
-            raise ValueError("the result does not depend on the images")
+            raise VitscopeError(
+                "what the network returns does not depend on its images by operations of torch: "
+                "compute with torch what it computes with NumPy, or with values detached from them."
+            )
         recorded = (
             Dataflow(self._images, self._operations, result, self._passages, self._calls)
             for result in results

@@ -20,6 +20,7 @@ from vitscope.networks.checkpoints.conversion import convert, convert_made
 from vitscope.networks.checkpoints.loading import load_model
 from vitscope.networks.finding.blocks import Blocks, list_blocks
 from vitscope.networks.finding.proofs import Proofs, prove
+from vitscope.networks.running.repeating import why_unrepeatable
 
 IMAGES = 2
 
@@ -104,6 +105,9 @@ def check_model(
         proofs = prove(model, blocks.points, images)
         attention = find_attention(model, network, blocks.points)
         proofs.wrong.extend(unlike(model, attention.attentions, images))
+        # Where one pass is unlike another, no proof holds: that is why.
+        if why := why_unrepeatable(model, images[:1]):
+            proofs.wrong[:] = [why]
         return Checked(blocks, weights, proofs, attention)
 
 
