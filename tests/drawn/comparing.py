@@ -32,6 +32,8 @@ NEAR = 1e-4
 ANALYSIS = {"bootstrap": {"resamples": 100}}
 RIGHT, REFUSED, TOLD, WRONG, RAW = "right", "refused", "told", "WRONG", "RAW"
 FAILED = (WRONG, RAW)
+# What is not there may be told of; what is there is right.
+MISSING = ("missing", "no branch", "entry", "attention missing", "streams", "random")
 
 
 @dataclass(frozen=True)
@@ -135,6 +137,8 @@ def _measured(
 
 def _is_told(difference: Difference, warnings: list[str], network: nn.Module, truth: Truth) -> bool:
     """Tell whether a sentence names the module of a difference, or one beside it."""
+    if difference.what not in MISSING:
+        return False
     modules = {name for name, _ in network.named_modules() if name}
     named = {
         name

@@ -168,7 +168,9 @@ class _Drawing:
         return Term(chance.choice(families[family]), self._scale())
 
     def _scale(self) -> str:
-        return self._either(SCALES[0], *SCALES[1:], rare=0.3)
+        if self._often(0.01):
+            return "dropout"
+        return self._either(*[each for each in SCALES if each != "dropout"], rare=0.3)
 
 
 def blocks_end(blocks: list[Block | Between]) -> bool:
