@@ -93,7 +93,7 @@ def _look(study: "Study", name: str, trainings: Path) -> tuple[str, str]:
     if "made" in checkpoint or _training_seed(study, name, trainings) is not None:
         return "not run", said
     try:
-        source = weight_sources.local_file(where, checkpoint, ROOT)
+        source = weight_sources.local_file(where, checkpoint, ROOT, study.path)
         places = read_foreign(source, name, key=checkpoint.get("key")).places if source else ()
     except VitscopeError as error:
         return "wrong", str(error)
