@@ -33,7 +33,7 @@ ANALYSIS = {"bootstrap": {"resamples": 100}}
 RIGHT, REFUSED, TOLD, WRONG, RAW = "right", "refused", "told", "WRONG", "RAW"
 FAILED = (WRONG, RAW)
 # What is not there may be told of; what is there is right.
-MISSING = ("missing", "no branch", "entry", "attention missing", "streams", "random")
+MISSING = ("missing", "no branch", "entry", "no ratio", "attention missing", "streams", "random")
 
 
 @dataclass(frozen=True)
@@ -275,7 +275,7 @@ def _of_sums(
             got = np.nan if got == "none" and np.isnan(true) else got
             if got == "none" or not _close(got, true):
                 text = f"{each.unit}: skip ratio of {tokens} {got}, true {true}"
-                yield Difference("skip_ratio", each.unit, text)
+                yield Difference("no ratio" if got == "none" else "skip_ratio", each.unit, text)
 
 
 def _of_entries(scope: Any, blocks: pd.DataFrame, others: list[int], truth: Truth) -> Any:

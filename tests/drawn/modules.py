@@ -414,6 +414,8 @@ class Drawn(nn.Module):
     def _add(self, spec: Block | Between, place: Place) -> Place:
         if isinstance(spec, Between):
             after = smaller(place) if spec.how in HALVING else place
+            if spec.how in ("mixer", "filter", "prune"):
+                after = replace(after, known=False)
             if spec.how == "prune":
                 after = replace(place, height=place.height // 2)
             self.blocks.append(BetweenModule(spec, place, after, self.board))
