@@ -41,6 +41,10 @@ KEPT = (
     "Network(blocks=(Block((Unit(add='x = torch.cat([x[None], a[None]]).sum(0)'),)), Block()))",
     "Network(blocks=(Block((Unit(add='x = torch.where(m, x + a, x)'),)), Block()))",
     "Network(blocks=(Block((Unit(add='x[:] += a'),)), Block()))",
+    "Network(blocks=(Block((Unit((Term('fft'), Term('attend hand')), 'x = (x + a) - b'),)),))",
+    "Network(stream='nchw', blocks=(Block(), "
+    "Block((Unit(add='x = torch.stack([x, a]).sum(0)', shortcut='conv'),))))",
+    "Network(stream='nchw', blocks=(Block((Unit(act='relu'),)),))",
     "Network(front='class', blocks=(Block((Unit(add='x[:, 1:] += a[:, 1:]'),)), Block()))",
     "Network(blocks=(Block((Unit(add='x = (1 - g) * x + g * a'),)), Block()))",
 )
