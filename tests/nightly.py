@@ -40,6 +40,11 @@ STEPS = (
     Step("Slurm: dead nodes, killed runs, too little memory", 20, "tests/slurm"),
     Step("the study of the paper, with golden weights", 20, "tests/runs/test_golden_study.py"),
     Step("damage, full disks, clocks, caches", 60, "tests/faults"),
+    Step(
+        "2,000 networks that nobody wrote",
+        45,
+        module=("tests.drawn", "--seed", "today", "--count", "2000"),
+    ),
     Step("damaged files for every reader", 30, module=("tests.security.fuzz", "--seed", "today")),
     Step("runs that are killed 20 times", 120, "tests/faults/test_kills.py"),
 )

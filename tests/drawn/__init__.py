@@ -2,8 +2,8 @@
 
     from tests.drawn import draw, build, truth_of, compare
 
-`python -m tests.drawn 0 200` compares those of the seeds 0 to 199; `python -m tests.drawn SPEC`
-one, by its printed spec.
+`python -m tests.drawn --seed 0 --count 200` compares those of the seeds 0 to 199, `python -m
+tests.drawn SPEC` one, by its printed spec.
 """
 
 from tests.drawn.comparing import compare

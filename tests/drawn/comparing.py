@@ -33,7 +33,7 @@ ANALYSIS = {"bootstrap": {"resamples": 100}}
 RIGHT, REFUSED, TOLD, WRONG, RAW = "right", "refused", "told", "WRONG", "RAW"
 FAILED = (WRONG, RAW)
 # What is not there may be told of; what is there is right.
-MISSING = ("missing", "no branch", "entry", "attention missing", "streams", "random")
+MISSING = ("missing", "no branch", "entry", "no ratio", "attention missing", "streams", "random")
 
 
 @dataclass(frozen=True)
@@ -136,24 +136,32 @@ def _measured(
 
 
 def _is_told(difference: Difference, warnings: list[str], network: nn.Module, truth: Truth) -> bool:
-    """Tell whether a sentence names the module of a difference, or one beside it."""
+    """Tell whether a sentence names the module of a difference, or one beside or around it."""
     if difference.what not in MISSING:
         return False
-    modules = {name for name, _ in network.named_modules() if name}
-    named = {
-        name
-        for warning in warnings
-        for quoted in re.findall(r"'([^']+)'", warning)
-        if (name := quoted.partition("#")[0]) in modules
-    }
-    return any(
-        f"{one}.".startswith(f"{other}.") or f"{other}.".startswith(f"{one}.")
-        for one in named
-        for other in _beside(difference, truth)
-    )
+    modules = [name for name, _ in network.named_modules() if name]
+    beside = _beside(difference, truth)
+    for warning in warnings:
+        quoted = [name.partition("#")[0] for name in re.findall(r"'([^']+)'", warning)]
+        named = [name for name in quoted if name in modules]
+        if difference.what == "random" and named:
+            # Where passes differ is seen behind the branch.
+            return True
+        if re.search(r"from '[^']+' to '[^']+'", warning):
+            first, last = sorted(modules.index(name) for name in named[-2:])
+            named += modules[first : last + 1]
+        if any(_around(one, other) for one in named for other in beside):
+            return True
+    return False
+
+
+def _around(one: str, other: str) -> bool:
+    """Tell whether a module is another, or one lies in the other."""
+    return f"{one}.".startswith(f"{other}.") or f"{other}.".startswith(f"{one}.")
 
 
 def _beside(difference: Difference, truth: Truth) -> set[str]:
+    """Return the module of a difference; of a sum that is missing, those of the sums beside it."""
     names = [each.unit for each in truth.sums]
     found = {difference.module} - {""}
     for index, name in enumerate(names):
@@ -167,7 +175,9 @@ def _differences(scope: Any, truth: Truth, labels: Tensor) -> Any:
     yield from _of_predictions(scope, truth, labels)
     pairs, entries = _paired(scope, blocks, truth)
     yield from _of_sums(scope, blocks, pairs, truth, labels)
-    yield from _of_entries(scope, blocks, entries, truth)
+    if any(index is not None for index in pairs.values()):
+        # Where no sum is found, layers may be cut points.
+        yield from _of_entries(scope, blocks, entries, truth)
     head = head_of(read_metadata(scope._maker.path("blocks")))
     for what in ("parameters", "operations"):
         got, true = int(blocks[what].sum()) + getattr(head, what), getattr(truth, what)
@@ -275,7 +285,7 @@ def _of_sums(
             got = np.nan if got == "none" and np.isnan(true) else got
             if got == "none" or not _close(got, true):
                 text = f"{each.unit}: skip ratio of {tokens} {got}, true {true}"
-                yield Difference("skip_ratio", each.unit, text)
+                yield Difference("no ratio" if got == "none" else "skip_ratio", each.unit, text)
 
 
 def _of_entries(scope: Any, blocks: pd.DataFrame, others: list[int], truth: Truth) -> Any:

@@ -1,3 +1,50 @@
 """Networks that failed once, each reduced to the smallest: every run repeats them."""
 
-KEPT: tuple[str, ...] = ()
+KEPT = (
+    "Network(blocks=(Block(how='alias'),))",
+    "Network(blocks=(Block(how='twice'), Block()))",
+    "Network(blocks=(Block((Unit(), Unit()), how='shared'),))",
+    "Network(blocks=(Block(how='hyper'), Block()))",
+    "Network(blocks=(Block((Unit((Term('scan'),)),)),))",
+    "Network(blocks=(Block((Unit((Term('cumsum'),)),)),))",
+    "Network(blocks=(Block((Unit((Term('doubling'),)),)),))",
+    "Network(blocks=(Block((Unit((Term('mlp raw'),)),)),))",
+    "Network(blocks=(Block((Unit((Term('attend mha weights'),)),)),))",
+    "Network(blocks=(Block((Unit((Term('attend sink'),)), Unit((Term('attend hand'),)))),))",
+    "Network(blocks=(Block((Unit((Term('attend exp'),)), Unit((Term('attend hand'),)))),))",
+    "Network(blocks=(Block((Unit((Term('attend latents'),)),)),), columns=True)",
+    "Network(blocks=(Block((Unit((Term('attend mixed keys'),)),)),))",
+    "Network(blocks=(Block((Unit((Term(scale='dropout'),)),)),))",
+    "Network(blocks=(Block((Unit(norm='post rms'),)), Block((Unit(norm='post rms'),))))",
+    "Network(blocks=(Block((Unit(norm='post batch'),)), Block((Unit(norm='post batch'),))))",
+    "Network(stream='nchw', blocks=(Block((Unit(norm='post layer'),)),))",
+    "Network(stream='nhwc', blocks=(Block((Unit(norm='post instance'),)),))",
+    "Network(size=32, blocks=(Block(), Between('mixer'), Block((Unit((Term('attend hand'),)),))))",
+    "Network(stem='f.unfold', stream='nchw', blocks=(Block((Unit((Term('pool'),)),)),))",
+    "Network(stem='unfold')",
+    "Network(front='mean')",
+    "Network(front='empty')",
+    "Network(front='class', blocks=(Block((Unit(inside='sequence'),)),))",
+    "Network(stream='nchw', blocks=(Block((Unit(norm='pre batch'),)), "
+    "Block((Unit((Term('conv 1'),), norm='pre batch', shortcut='long'),))))",
+    "Network(size=32, stream='nchw', blocks=(Block((Unit((Term('conv 1'), Term('bottleneck')), "
+    "'x = b + (x + a)', norm='post batch', shortcut='pool', stride=2),)),))",
+    "Network(blocks=(Block((Unit((Term('mixer'),), 'x = a + 0.9 * x'), "
+    "Unit((Term('attend hand'),)))),))",
+    "Network(blocks=(Block((Unit((Term('attend hand'), Term()), 'x = (x + a) + b'),)),))",
+    "Network(blocks=(Block((Unit((Term('attend hand'), Term()), 'x = b + (x + a)'),)),))",
+    "Network(blocks=(Block((Unit((Term('attend hand'), Term()), 'x = (x + a) - b'),)),))",
+    "Network(blocks=(Block((Unit(add='x = torch.add(x, a, alpha=0.5)'),)), Block()))",
+    "Network(blocks=(Block((Unit(add='x = x - a'),)), Block()))",
+    "Network(blocks=(Block((Unit(add='x = torch.lerp(x, a, 0.4)'),)), Block()))",
+    "Network(blocks=(Block((Unit(add='x = torch.stack([x, a]).mean(0)'),)), Block()))",
+    "Network(blocks=(Block((Unit(add='x = torch.cat([x[None], a[None]]).sum(0)'),)), Block()))",
+    "Network(blocks=(Block((Unit(add='x = torch.where(m, x + a, x)'),)), Block()))",
+    "Network(blocks=(Block((Unit(add='x[:] += a'),)), Block()))",
+    "Network(blocks=(Block((Unit((Term('fft'), Term('attend hand')), 'x = (x + a) - b'),)),))",
+    "Network(stream='nchw', blocks=(Block(), "
+    "Block((Unit(add='x = torch.stack([x, a]).sum(0)', shortcut='conv'),))))",
+    "Network(stream='nchw', blocks=(Block((Unit(act='relu'),)),))",
+    "Network(front='class', blocks=(Block((Unit(add='x[:, 1:] += a[:, 1:]'),)), Block()))",
+    "Network(blocks=(Block((Unit(add='x = (1 - g) * x + g * a'),)), Block()))",
+)

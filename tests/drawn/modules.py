@@ -213,6 +213,7 @@ class BetweenModule(nn.Module):
     def __init__(self, spec: Between, before: Place, after: Place, board: Board) -> None:
         super().__init__()
         self.how, self.before, self.after, self.board = spec.how, before, after, board
+        self.unclear = ""
         c, more = before.channels, after.channels
         self.path = ""
         if self.how == "conv":
@@ -414,6 +415,8 @@ class Drawn(nn.Module):
     def _add(self, spec: Block | Between, place: Place) -> Place:
         if isinstance(spec, Between):
             after = smaller(place) if spec.how in HALVING else place
+            if spec.how in ("mixer", "filter", "prune"):
+                after = replace(after, known=False)
             if spec.how == "prune":
                 after = replace(place, height=place.height // 2)
             self.blocks.append(BetweenModule(spec, place, after, self.board))
@@ -438,8 +441,10 @@ class Drawn(nn.Module):
             x = place.from_tokens(x)
         elif place.stream == "nhwc":
             x = x.permute(0, 2, 3, 1)
-        self.board.note(("stem", place.to_tokens(x).clone(), place), self.board.entries)
+        first = next((each for each in self.blocks if not each.unclear), None)
         for block in self.blocks:
+            if block is first:
+                self.board.note(("stem", place.to_tokens(x).clone(), place), self.board.entries)
             x = block(x)
         logits = self.head(x)
         return {"logits": logits, "stream": x} if self.spec.returns == "dict" else logits

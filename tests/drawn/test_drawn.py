@@ -1,47 +1,57 @@
 """Networks that a seed draws are measured right, or refused or told by name."""
 
-from collections import Counter
-from datetime import UTC, datetime
-
 import pytest
 
 from tests.drawn import draw, read
-from tests.drawn.comparing import FAILED, compare
+from tests.drawn.comparing import FAILED, RIGHT, compare
+from tests.drawn.each import each
 from tests.drawn.kept import KEPT
-from tests.drawn.shrinking import shrink_outcome
-from tests.drawn.specs import Network
+from tests.drawn.shrinking import shrink_outcome, simpler
+from tests.drawn.specs import Block, Network, Term, Unit
 
-# How many are drawn at every change, in batches of which each is a test; and how many at night.
-BATCH, BATCHES, AT_NIGHT = 5, 12, 2000
+# How many are drawn at every change, in batches of which each is a test.
+BATCH, BATCHES = 4, 15
 
 
-def check(specs: list[Network]) -> Counter[str]:
-    """Compare networks; fail with the smallest that fails as the first of them does."""
-    counts: Counter[str] = Counter()
-    for spec in specs:
-        outcome = compare(spec)
-        counts[outcome.verdict] += 1
-        if outcome.verdict in FAILED:
-            smallest = shrink_outcome(outcome)
-            pytest.fail(f"python -m tests.drawn {str(smallest.spec)!r}\n{smallest}", pytrace=False)
-    return counts
+def check(spec: Network) -> str:
+    """Compare a network, and return the verdict; fail with the smallest that fails alike."""
+    outcome = compare(spec)
+    if outcome.verdict in FAILED:
+        smallest = shrink_outcome(outcome)
+        pytest.fail(f"python -m tests.drawn {str(smallest.spec)!r}\n{smallest}", pytrace=False)
+    return outcome.verdict
 
 
 @pytest.mark.parametrize("batch", range(BATCHES))
 def test_drawn_networks_are_right_or_refused(batch: int) -> None:
-    check([draw(seed) for seed in range(batch * BATCH, (batch + 1) * BATCH)])
+    for seed in range(batch * BATCH, (batch + 1) * BATCH):
+        check(draw(seed))
 
 
 @pytest.mark.parametrize("text", KEPT)
 def test_what_was_wrong_once_is_right_or_refused(text: str) -> None:
-    check([read(text)])
+    check(read(text))
 
 
 @pytest.mark.nightly
-def test_networks_of_the_night() -> None:
-    first = AT_NIGHT * datetime.now(UTC).toordinal()
-    print(f"seeds from {first} on")
-    counts: Counter[str] = Counter()
-    for seed in range(first, first + AT_NIGHT):
-        counts += check([draw(seed)])
-    print(dict(counts))
+def test_each_word_alone_is_right_or_refused() -> None:
+    verdicts = [check(spec) for spec in dict.fromkeys(each())]
+    assert verdicts.count(RIGHT) > 0.8 * len(verdicts)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_network_is_printed_as_what_it_is_read_from(seed: int) -> None:
+    assert read(repr(draw(seed))) == draw(seed)
+
+
+def test_a_plain_network_has_the_numbers_of_its_own_switches() -> None:
+    units = Unit((Term("attend hand"),)), Unit((Term(), Term("conv 1")), "x = (x + a) + b")
+    assert compare(Network(blocks=(Block(units),))).verdict == RIGHT
+
+
+def test_what_is_simpler_ends_at_the_smallest_network() -> None:
+    spec, steps = draw(3), 0
+    while smaller := next(simpler(spec), None):
+        spec, steps = smaller, steps + 1
+    assert steps > 5
+    assert spec == Network(seed=3, blocks=(Block(),))
