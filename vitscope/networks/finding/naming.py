@@ -9,7 +9,7 @@ from math import prod
 from vitscope.networks.finding.cut_points import Addition, CutPoint, Join, Layout, Side
 from vitscope.networks.finding.cuts import Cut
 from vitscope.networks.finding.dataflow import Passage, Value
-from vitscope.networks.finding.operations import STACKS, inside, multiplies
+from vitscope.networks.finding.operations import MOVES, POOLINGS, STACKS, inside, multiplies
 from vitscope.networks.finding.recorded_pass import RecordedPass
 from vitscope.networks.finding.sums import Way
 
@@ -128,10 +128,19 @@ class _Namer:
             Addition(operations[each.operation].which, each.stream, each.branch)
             for each in way.sums
         )
-        unchanged = cut.index == cut.end or operations[cut.index].name == "relu"
+        unchanged = cut.index == cut.end or (
+            operations[cut.index].name == "relu" and self._is_positive(before)
+        )
         arrives = self._pass.moved_from(Value(way.start), before)
         identity = unchanged and way.unchanged and arrives
         return Join(additions, identity, self._layout_of_sides(way, cut.end))
+
+    def _is_positive(self, index: int) -> bool:
+        """Tell whether a value is of a ReLU, which another leaves as it is."""
+        operation = self._pass.operations[index]
+        while operation.name in POOLINGS | MOVES and len(operation.operands()) == 1:
+            operation = self._pass.operations[operation.operands()[0].operation]
+        return operation.name == "relu"
 
     def _layout_of_sides(self, way: Way, end: int) -> Layout | None:
         """Return how the two sides of a sum lie, if they can be read."""

@@ -127,6 +127,11 @@ def is_fused_attention(name: str) -> bool:
     return "scaled_dot_product" in name or name == FLEX_ATTENTION
 
 
+def is_fourier(name: str) -> bool:
+    """Tell whether an operation is a Fourier transform, which mixes all positions."""
+    return name.startswith("_fft")
+
+
 def multiplies(name: str) -> bool:
     """Tell whether an operation multiplies by a matrix, pools or attends."""
     return name in PRODUCTS | CONVOLUTIONS | POOLINGS or is_fused_attention(name)

@@ -17,6 +17,7 @@ from vitscope.networks.finding.operations import (
     PARTS_OF_NORMS,
     REDUCTIONS,
     inside,
+    is_fourier,
     multiplies,
 )
 from vitscope.networks.finding.positions import Tracer
@@ -106,7 +107,9 @@ class RecordedPass:
         way = self._way_of_stream(index)
         if way is None and self.ways.adds(index):
             shortcut = self.ways.shortcut(index, self.before(index))
-            return None if shortcut is None else self.ways.way(shortcut.operation, index)
+            if shortcut is None or self.maps.layout(shortcut.operation) is None:
+                return None
+            return self.ways.way(shortcut.operation, index)
         return way
 
     def _adds(self, index: int) -> bool:
@@ -213,7 +216,8 @@ class RecordedPass:
             behind = self.ways.ancestors(part, start)
             attends = self._kind_of(sorted(behind), end) == "msa"
             (attending if attends else others).update(behind)
-        works = any(multiplies(self.operations[i].name) for i in others - attending)
+        names = {self.operations[i].name for i in others - attending}
+        works = any(multiplies(name) or is_fourier(name) for name in names)
         return "parallel" if attending and works else self.kind(start, end)
 
     def holds_many(self, index: int) -> bool:

@@ -23,6 +23,7 @@ from vitscope.networks.finding.operations import (
     PRODUCTS,
     SOFTMAXES,
     STACKS,
+    is_fourier,
     is_fused_attention,
 )
 
@@ -137,6 +138,8 @@ def _by_batch(operation: Operation) -> bool:
 
 def _undoes_stack(flow: Dataflow, operation: Operation) -> bool:
     """Tell whether a sum is over the dimension along which its operand was stacked."""
+    if operation.name not in ("sum", "mean"):
+        return False
     (operand,) = operation.operands()[:1]
     before = flow.operations[operand.operation]
     if before.name not in STACKS or len(operation.args) < 2:
@@ -173,7 +176,7 @@ class Ways:
         return {
             operation.operands()[0].operation
             for operation in self.flow.operations
-            if operation.name in ("sum", "mean") and _undoes_stack(self.flow, operation)
+            if _undoes_stack(self.flow, operation)
         }
 
     def adds(self, index: int) -> bool:
@@ -181,6 +184,8 @@ class Ways:
         name = self.flow.operations[index].name
         if name in MOVES or name in _PARTIAL | {"copy"}:
             return False
+        if _undoes_stack(self.flow, self.flow.operations[index]):
+            index = self.flow.operations[index].operands()[0].operation
         parts, leaves = self.addends(index), taken(self.flow.operations[index])
         return len({leaves[place] for place in (*parts.added, *parts.computed)}) > 1
 
@@ -275,6 +280,7 @@ class Ways:
         behind = [self.flow.operations[index] for index in self.ancestors(value, origin)]
         return not any(
             _is_nonlinear(operation)
+            or is_fourier(operation.name)
             or (operation.name in CONVOLUTIONS and max(_kernel(self.flow, operation)[2:]) > 1)
             for operation in behind
         )
