@@ -164,6 +164,9 @@ def _beside(difference: Difference, truth: Truth) -> set[str]:
     """Return the module of a difference; of a sum that is missing, those of the sums beside it."""
     names = [each.unit for each in truth.sums]
     found = {difference.module} - {""}
+    if difference.module == "stem":
+        # It is the input of the first sum that is found.
+        found |= {*names[:1]}
     for index, name in enumerate(names):
         if name == difference.module and difference.what == "missing":
             found |= {*names[max(index - 1, 0) : index + 2]}

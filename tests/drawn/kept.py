@@ -39,6 +39,11 @@ KEPT = (
     "Network(blocks=(Block((Unit(add='x = torch.lerp(x, a, 0.4)'),)), Block()))",
     "Network(blocks=(Block((Unit(add='x = torch.stack([x, a]).mean(0)'),)), Block()))",
     "Network(blocks=(Block((Unit(add='x = torch.cat([x[None], a[None]]).sum(0)'),)), Block()))",
+    "Network(stem='shifted', classes=6, seed=1051, head='query', "
+    "blocks=(Block((Unit(add='x = torch.cat([x[None], a[None]]).sum(0)'),)),))",
+    "Network(blocks=(Block((Unit(add='x = (x.double() + a.double()).float()', act='relu'),)),))",
+    "Network(blocks=(Block((Unit((Term('fft'), Term('attend sink')), 'x = a + (b + x)'),)),))",
+    "Network(blocks=(Block((Unit(norm='post batch'),), how='twice'),))",
     "Network(blocks=(Block((Unit(add='x = torch.where(m, x + a, x)'),)), Block()))",
     "Network(blocks=(Block((Unit(add='x[:] += a'),)), Block()))",
     "Network(blocks=(Block((Unit((Term('fft'), Term('attend hand')), 'x = (x + a) - b'),)),))",

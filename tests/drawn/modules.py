@@ -415,7 +415,7 @@ class Drawn(nn.Module):
     def _add(self, spec: Block | Between, place: Place) -> Place:
         if isinstance(spec, Between):
             after = smaller(place) if spec.how in HALVING else place
-            if spec.how in ("mixer", "filter", "prune"):
+            if spec.how in ("mixer", "prune"):
                 after = replace(after, known=False)
             if spec.how == "prune":
                 after = replace(place, height=place.height // 2)
