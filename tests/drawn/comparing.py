@@ -27,7 +27,7 @@ from vitscope.files.tables import read_metadata
 from vitscope.networks.finding.block_table import head_of
 
 # Of sums in float32 in another order; a lesion may differ where two logits are as near.
-CLOSE = 2e-3
+CLOSE = 1e-4
 NEAR = 1e-4
 ANALYSIS = {"bootstrap": {"resamples": 100}}
 RIGHT, REFUSED, TOLD, WRONG, RAW = "right", "refused", "told", "WRONG", "RAW"
@@ -178,8 +178,8 @@ def _differences(scope: Any, truth: Truth, labels: Tensor) -> Any:
     yield from _of_predictions(scope, truth, labels)
     pairs, entries = _paired(scope, blocks, truth)
     yield from _of_sums(scope, blocks, pairs, truth, labels)
-    if any(index is not None for index in pairs.values()):
-        # Where no sum is found, layers may be cut points.
+    if not truth.unclear and any(index is not None for index in pairs.values()):
+        # Where no sum is found, layers may be cut points; what joins streams may be one too.
         yield from _of_entries(scope, blocks, entries, truth)
     head = head_of(read_metadata(scope._maker.path("blocks")))
     for what in ("parameters", "operations"):
