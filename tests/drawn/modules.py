@@ -13,7 +13,7 @@ from tests.drawn.attention import Attend
 from tests.drawn.board import Board, Sum
 from tests.drawn.places import Place
 from tests.drawn.specs import Between, Block, Network, Unit
-from tests.drawn.terms import Branch, OnMap, kinds_of, kinds_within
+from tests.drawn.terms import ON_MAPS, Branch, OnMap, kinds_of, kinds_within
 
 PATCH = 4
 # What stands between blocks and makes the map half as high and wide.
@@ -425,7 +425,9 @@ class Drawn(nn.Module):
         for unit in spec.units:
             after = smaller(place) if unit.stride > 1 else place
             units.append(UnitModule(unit, place, after, self.board))
-            place = after
+            # Behind a convolution tokens are a map again, whatever mixed them before.
+            convolved = any(term.what in ON_MAPS for term in unit.terms)
+            place = replace(after, known=after.known or convolved)
         self.blocks.append(BlockModule(spec, units, self.board))
         return place
 
