@@ -188,7 +188,8 @@ def _draw_diagram(panel: Panel) -> None:
         "align": "edge",
     }
     gap = filled["confidence"] - filled["accuracy"]
-    style: dict[str, Any] = {"color": color, "alpha": BAR_ALPHA, "lw": 0}
+    # Where bars end does not jump with a layout that differs by less than a pixel.
+    style: dict[str, Any] = {"color": color, "alpha": BAR_ALPHA, "lw": 0, "snap": False}
     axes.bar(height=filled["accuracy"], **style, **across)
     axes.bar(height=gap, bottom=filled["accuracy"], edgecolor=color, **HATCHED, **across)
     axes.plot([0, 1], [0, 1], **DIAGONAL)
@@ -203,7 +204,7 @@ def _draw_histogram(panel: Panel) -> None:
     bins = panel.rows
     share = bins["images"] / bins["images"].sum()
     width = bins["high"] - bins["low"]
-    panel.axes.bar(bins["low"], share, width, align="edge", linewidth=0, color=PALE)
+    panel.axes.bar(bins["low"], share, width, align="edge", linewidth=0, color=PALE, snap=False)
     panel.legend.add_shade("share of images", PALE, 1)
 
 

@@ -143,9 +143,10 @@ def _measure(
         shapes.append(tuple(latent.shape[1:]))
         end_part()
 
-    # What reads comes first, so that an operation is counted before it is read.
+    # What reads comes last: it sees each operation first, before a counter takes it apart, and reads
+    # its result when all have counted it.
     reading = capturing(model, cut_points, cut)
-    with torch.no_grad(), uncompiled(), reading, operations, activations, weights:
+    with torch.no_grad(), uncompiled(), operations, activations, weights, reading:
         run(image)
     end_part()
     return shapes, parts, weights.unread()

@@ -226,6 +226,10 @@ def _sides(addition: Addition, function: Any, args: Args, kwargs: Kwargs) -> tup
     """Return what an addition adds up: the stream, and all others together."""
     leaves, spec = tree_flatten((args, dict(kwargs)))
     name = plain_name(function)
+    if name == "cat":
+        # Along a dimension of one, over which it is summed up again.
+        along = [*args[1:2], kwargs.get("dim", 0)][0]
+        leaves = [leaf.squeeze(along) if isinstance(leaf, Tensor) else leaf for leaf in leaves]
     if name in ("add", *STACKS) and kwargs.get("alpha", 1) == 1:
         shapes = [leaves[place].shape for place in (*addition.stream, *addition.branch)]
         shape = torch.broadcast_shapes(*shapes)  # type: ignore[no-untyped-call]

@@ -12,6 +12,7 @@ from vitscope.networks.finding.cut_points import Kind, Layout
 from vitscope.networks.finding.dataflow import Dataflow, Operation, Value
 from vitscope.networks.finding.operations import (
     ADDITIONS,
+    COPIES,
     MOVES,
     NORMALIZATIONS,
     PARTS_OF_NORMS,
@@ -145,14 +146,20 @@ class RecordedPass:
 
     def followed_by(self, end: int, names: Set[str]) -> int | None:
         """Return the operation of the same module that takes a sum and nothing else, if any."""
-        after = bisect_right(self.dominators, end)
-        if after == len(self.dominators):
-            return None
-        index = self.dominators[after]
-        following = self.operations[index]
-        within = inside(following.module, self.operations[end].module)
-        takes = following.name in names and following.operands()[:1] == [Value(end)]
-        return index if within and takes else None
+        last = end
+        for index in self.dominators[bisect_right(self.dominators, end) :]:
+            following = self.operations[index]
+            if following.operands()[:1] != [Value(last)]:
+                return None
+            if not inside(following.module, self.operations[end].module):
+                return None
+            if following.name in names:
+                return index
+            if following.name not in COPIES:
+                return None
+            # The sum in another type is the sum.
+            last = index
+        return None
 
     def _norm_behind(self, end: int) -> int | None:
         """Return where the norm of a sum ends, of one operation or of several, in the same block.
