@@ -50,7 +50,9 @@ def source_files(wildcards):
         # A plan may be made before there are images; it says so.
         return []
     where = f"{study.path}: data.{wildcards.dataset}.source"
-    return list(map(local, exit_on_user_error(local_files, where, source, wildcards.split, study.path)))
+    return list(
+        map(local, exit_on_user_error(local_files, where, source, wildcards.split, study.path))
+    )
 
 
 def of_model(output, **names):
@@ -163,9 +165,7 @@ def given_file(study, key, path):
     where = f"{study.path}: {key}"
     if path is None:
         return []
-    return local(
-        exit_on_user_error(require_existing, where, Path(path).expanduser(), study.path)
-    )
+    return local(exit_on_user_error(require_existing, where, Path(path).expanduser(), study.path))
 
 
 def official_corrupted(wildcards):
