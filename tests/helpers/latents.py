@@ -59,7 +59,7 @@ def golden_latents(golden: Golden, name: str, folder: Path) -> GoldenLatents:
     network = {"family": family, "arch": arch, **data}
     convert(source, network, converted, label=name, origin="golden")
     model = load_model(converted, network)
-    blocks, _, cut_points, _ = list_blocks(name, model, network)
+    blocks, _, cut_points, *_ = list_blocks(name, model, network)
     shapes = list(blocks[["channels", "height", "width"]].itertuples(index=False, name=None))
     images, _ = golden.images(16)
     shards = []

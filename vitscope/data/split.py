@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from vitscope.errors import VitscopeError, quoted
+from vitscope.errors import VitscopeError
 from vitscope.files.tensors import TensorFile, row_sums
 
 if TYPE_CHECKING:
@@ -141,15 +141,6 @@ def normalize(images: npt.NDArray[Any], mean: Sequence[float], std: Sequence[flo
 
     center, spread = (torch.tensor(value).view(-1, 1, 1) for value in (mean, std))
     return standardize(torch.tensor(np.array(images)), center, spread)
-
-
-def check_scaling(where: str, values: Sequence[float]) -> None:
-    """Refuse means and deviations of pixels from 0 to 255."""
-    if not all(abs(value) <= 1 for value in values):
-        raise VitscopeError(
-            f"{where}: found {quoted([*values])}, allowed: numbers up to 1, as pixels are from 0 "
-            f"to 1: divide by 255, mean and std alike."
-        )
 
 
 def standardize(images: "Tensor", center: "Tensor", spread: "Tensor") -> "Tensor":

@@ -18,9 +18,10 @@ from PIL import Image
 
 from vitscope.data.building import COVER, build, numbers_of, preprocess, write_split
 from vitscope.data.class_numbers import NAMED, numbering
+from vitscope.data.counts import check_scaling
 from vitscope.data.opening import open_source
 from vitscope.data.sources._image_files import ImageFiles
-from vitscope.data.split import UNKNOWN_LABEL, Split, check_scaling
+from vitscope.data.split import UNKNOWN_LABEL, Split
 from vitscope.errors import VitscopeError, first_of
 from vitscope.files.images import in_rgb
 from vitscope.files.tensors import row_sums

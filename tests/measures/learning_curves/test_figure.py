@@ -43,8 +43,10 @@ def test_curves_show_the_table_in_order(drawn):
     panels = np.array(figure.axes).reshape(3, 2)
     for column, table in enumerate(curves):
         for axes, names in zip(panels[:, column], COLUMNS, strict=True):
-            lines = axes.lines[-len(names) :]
-            for line, name in zip(lines, names, strict=True):
+            # A line without values is not drawn.
+            there = [name for name in names if table[name].notna().any()]
+            lines = axes.lines[-len(there) :]
+            for line, name in zip(lines, there, strict=True):
                 expected = table[["epoch", name]].to_numpy(np.float64)
                 np.testing.assert_array_equal(line.get_xydata(), expected)
 

@@ -186,10 +186,11 @@ def _draw_diagram(panel: Panel) -> None:
         "x": filled["low"],
         "width": filled["high"] - filled["low"],
         "align": "edge",
+        # Where bars end does not jump with a layout that differs by less than a pixel.
+        "snap": False,
     }
     gap = filled["confidence"] - filled["accuracy"]
-    # Where bars end does not jump with a layout that differs by less than a pixel.
-    style: dict[str, Any] = {"color": color, "alpha": BAR_ALPHA, "lw": 0, "snap": False}
+    style: dict[str, Any] = {"color": color, "alpha": BAR_ALPHA, "lw": 0}
     axes.bar(height=filled["accuracy"], **style, **across)
     axes.bar(height=gap, bottom=filled["accuracy"], edgecolor=color, **HATCHED, **across)
     axes.plot([0, 1], [0, 1], **DIAGONAL)

@@ -143,8 +143,8 @@ def _measure(
         shapes.append(tuple(latent.shape[1:]))
         end_part()
 
-    # What reads comes last: it sees each operation first, before a counter takes it apart, and reads
-    # its result when all have counted it.
+    # What reads comes last: it sees each operation before a counter takes it apart, and reads its
+    # result when all have counted it.
     reading = capturing(model, cut_points, cut)
     with torch.no_grad(), uncompiled(), operations, activations, weights, reading:
         run(image)

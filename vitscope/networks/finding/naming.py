@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from math import prod
 
+from vitscope.errors import VitscopeError, quoted
 from vitscope.networks.finding.cut_points import Addition, CutPoint, Join, Layout, Side
 from vitscope.networks.finding.cuts import Cut
 from vitscope.networks.finding.dataflow import Passage, Value
@@ -64,7 +65,10 @@ class _Namer:
     def _point(self, name: str, cut: Cut, stage: int, before: int) -> CutPoint:
         layout = self._pass.maps.layout(cut.index)
         if layout is None:
-            raise ValueError(f"'{name}' is no feature map")
+            raise VitscopeError(
+                f"nobody can tell where in the image the values of {quoted(name)} lie, as where a "
+                f"network has several streams; name the points to read, as `points`."
+            )
         point = CutPoint(
             name,
             cut.kind,
