@@ -174,7 +174,7 @@ def plot_fit_by_window(
 
 
 # Points: the scores stand between the title and the diagram.
-_TITLE_PAD = 24
+_TITLE_PAD = 23.5
 _SCORES_PAD = 5
 
 
@@ -186,8 +186,6 @@ def _draw_diagram(panel: Panel) -> None:
         "x": filled["low"],
         "width": filled["high"] - filled["low"],
         "align": "edge",
-        # Where bars end does not jump with a layout that differs by less than a pixel.
-        "snap": False,
     }
     gap = filled["confidence"] - filled["accuracy"]
     style: dict[str, Any] = {"color": color, "alpha": BAR_ALPHA, "lw": 0}
@@ -205,7 +203,7 @@ def _draw_histogram(panel: Panel) -> None:
     bins = panel.rows
     share = bins["images"] / bins["images"].sum()
     width = bins["high"] - bins["low"]
-    panel.axes.bar(bins["low"], share, width, align="edge", linewidth=0, color=PALE, snap=False)
+    panel.axes.bar(bins["low"], share, width, align="edge", linewidth=0, color=PALE)
     panel.legend.add_shade("share of images", PALE, 1)
 
 
