@@ -123,8 +123,9 @@ def test_every_link_of_the_front_page_leads_somewhere(report: Path) -> None:
 def test_the_caption_is_read(report: Path) -> None:
     text = visit(report, READ_CAPTION)
     assert "Each point is the state of the network after one block" in text
-    assert "Models: ResNet, ViT." in " ".join(text.split())
-    assert "How to read it. One panel per model or, with together: true, one for all" in " ".join(text.split())
+    words = " ".join(text.split())
+    assert "Models: ResNet, ViT." in words
+    assert "How to read it. One panel per model or, with together: true, one for all" in words
     assert "Checkpoint of ViT: " in text
     assert "*" not in text.partition("DESCRIPTION")[2].partition("SIZE")[0]
 
