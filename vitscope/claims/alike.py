@@ -7,9 +7,7 @@ from collections.abc import Callable, Mapping
 from itertools import product
 from typing import Any
 
-import pandas as pd
-
-from vitscope.claims.claim import Find, Finding, Models, Subject, attending, share
+from vitscope.claims.claim import Models, Subject, attending
 
 # Settings that make no difference between models which are compared.
 _INDIFFERENT = ("training.seed", "training.trajectory", "training.snapshot")
@@ -64,19 +62,6 @@ AVERAGED = (
 
 # Models that average, with those of which they average.
 averaging = named_in("averages")
-
-
-def lower_at_cut_points(value: str) -> Find:
-    """Count the cut points at which the first of two models, of as many, has the lower value."""
-
-    def find(ours: pd.DataFrame, theirs: pd.DataFrame) -> Finding | None:
-        if len(ours) != len(theirs):
-            return None
-        first, second = (points.set_index("index")[value].sort_index() for points in (ours, theirs))
-        known = first.notna() & second.notna()
-        return share((first < second)[known])
-
-    return find
 
 
 def _without(settings: Mapping[str, Any], keys: tuple[str, ...]) -> dict[str, Any]:

@@ -1,20 +1,27 @@
-"""What chance could say of a claim: intervals of shares, and verdicts that know them."""
+"""What chance could say of a claim: intervals over images, batches and trainings, and verdicts."""
 
-from math import atanh, hypot, isclose, sqrt, tanh
+from math import isfinite, sqrt
 from typing import Literal
 
-Verdict = Literal["yes", "no", "undecided", "yes, without an interval", "no, without an interval"]
-Interval = tuple[float, float]
-# A value, and its interval.
-Estimate = tuple[float, Interval]
+import numpy as np
 
-CONFIDENCE = 0.95
-# Of fewer points, the interval of a rank correlation is not what it says.
-LEAST_POINTS = 10
+from vitscope.files.arrays import Array
+from vitscope.measures.intervals import CONFIDENCE, TAILS
+
+# What a value says of one network, or of a recipe: is it above a number, or could chance decide?
+Says = Literal["yes", "no", "open"]
+# Without an interval, nobody knows what chance could say.
+OfNetwork = Literal[Says, "yes, without an interval", "no, without an interval"]
+Interval = tuple[float, float]
+
+# A mean over fewer batches has no interval: their distribution is too skewed to be known by it.
+LEAST_BATCHES = 20
+# Seeds that a verdict on a recipe takes.
+LEAST_TRAININGS = 3
 
 
 def share_interval(count: int, total: int) -> Interval:
-    """Return the 95 % interval of a share that is counted (Wilson 1927)."""
+    """Return the 95 % interval of a share of images (Wilson 1927)."""
     from scipy.stats import binomtest
 
     found = binomtest(count, total).proportion_ci(CONFIDENCE, method="wilson")
@@ -22,50 +29,57 @@ def share_interval(count: int, total: int) -> Interval:
 
 
 def known_share_interval(share: float, total: int) -> Interval:
-    """Return the 95 % interval of a share of so many, where that is known and not the count."""
+    """Return the same where the share of so many images is known, and not the count."""
     return share_interval(round(share * total), total)
 
 
-def with_width(interval: Interval, count: int, total: int) -> Interval:
-    """Return the interval of a share by bootstrap, or Wilson's where all resamples are equal.
-
-    They are where all or none of the few that are counted are in favour, by chance or not.
-    """
-    return share_interval(count, total) if interval[0] == interval[1] else interval
-
-
-def difference_interval(more: Estimate, less: Estimate) -> Interval:
-    """Return the 95 % interval of the difference of two values that have one each (Newcombe 1998).
-
-    It is for independent values. Where both are of the same images, which models find hard alike,
-    it is too wide rather than too narrow.
-    """
-    (a, (a_low, a_high)), (b, (b_low, b_high)) = more, less
-    return a - b - hypot(a - a_low, b_high - b), a - b + hypot(a_high - a, b - b_low)
-
-
-def correlation_interval(correlation: float, points: int) -> Interval | None:
-    """Return the 95 % interval of a rank correlation (Spearman), by Fisher's z.
-
-    The variance of z is that of Bonett and Wright (2000). Few points have no interval, nor have
-    ranks in perfect order, whose z is infinite.
-    """
-    from scipy.stats import norm
-
-    if points < LEAST_POINTS or isclose(abs(correlation), 1):
+def resampled_interval(resampled: Array) -> Interval | None:
+    """Return the 95 % interval of a value from its values in resamples; None if one has none."""
+    if not np.isfinite(resampled).all():
         return None
-    deviation = sqrt((1 + correlation**2 / 2) / (points - 3))
-    width = float(norm.ppf((1 + CONFIDENCE) / 2)) * deviation
-    return tanh(atanh(correlation) - width), tanh(atanh(correlation) + width)
+    low, high = np.percentile(resampled, TAILS)
+    return float(low), float(high)
 
 
-def verdict(value: float, above: float, interval: Interval | None) -> Verdict:
-    """Tell whether a value is above a number, or undecided if its interval contains that number.
+def mean_interval(values: Array) -> Interval | None:
+    """Return Student's 95 % interval of the mean of values; None where they do not differ."""
+    from scipy.stats import t
 
-    Of a value without an interval, nobody knows what chance could say: its verdict says so.
-    """
-    if interval is None:
-        return "yes, without an interval" if value > above else "no, without an interval"
-    if interval[0] <= above <= interval[1]:
-        return "undecided"
+    spread = float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
+    if not (isfinite(spread) and spread):
+        return None
+    half = float(t.ppf((1 + CONFIDENCE) / 2, len(values) - 1)) * spread / sqrt(len(values))
+    mean = float(np.mean(values))
+    return mean - half, mean + half
+
+
+def resampled_chance(resampled: Array, above: float) -> float:
+    """Return the probability, two-sided, that resamples give to the other side of a number."""
+    beyond = min(np.sum(resampled <= above), np.sum(resampled >= above))
+    return min(1.0, float(2 * (1 + beyond) / (1 + len(resampled))))
+
+
+def mean_chance(values: Array, above: float) -> float:
+    """Return the same of the mean of values, by Student's test."""
+    from scipy.stats import ttest_1samp
+
+    return float(ttest_1samp(values, above).pvalue)
+
+
+def decide(value: float, above: float, interval: Interval | None) -> Says:
+    """Tell whether a value is above a number; it is open if its interval contains that number."""
+    if interval is None or interval[0] <= above <= interval[1]:
+        return "open"
     return "yes" if value > above else "no"
+
+
+def false_discovery_rates(chances: Array) -> Array:
+    """Return for each of several tests the rate of false ones among those as sure (Benjamini and
+    Hochberg 1995); NaN stays where nothing was tested.
+    """
+    from scipy.stats import false_discovery_control
+
+    found, tested = np.full(len(chances), np.nan), np.isfinite(chances)
+    if tested.any():
+        found[tested] = false_discovery_control(chances[tested], method="bh")
+    return found

@@ -7,7 +7,10 @@ from typing import Any
 
 import pandas as pd
 
-from vitscope.claims.chance import correlation_interval, share_interval
+from vitscope.claims.depth_bands import subsamples
+from vitscope.claims.points import Points
+from vitscope.claims.statistics import Found, Statistic
+from vitscope.measures.columns import RESAMPLED
 
 
 @dataclass(frozen=True)
@@ -27,71 +30,34 @@ Models = Mapping[str, Traits]
 # What a claim is about: a model, or a model and the one that it is compared with.
 Subject = tuple[str, ...]
 
-# More than this share must do as claimed.
-HALF = 0.5
-
-
-@dataclass(frozen=True)
-class Finding:
-    """What the points say of a claim: a share of what is counted, or a difference of two models.
-
-    A share has a `count` of a `total`. A difference of two shares has the count and total of the
-    first model, and as `versus` the count and total of the second. `interval` is the 95 % interval
-    of the value: that of a share is Wilson's, that of a difference of two values that have one
-    Newcombe's, that of a rank correlation by Fisher's z.
-    """
-
-    value: float
-    count: int | None = None
-    total: int | None = None
-    versus: tuple[int, int] | None = None
-    interval: tuple[float, float] | None = None
-
-
-Find = Callable[..., Finding | None]
 # Makes the points of one model from its rows in a table and its rows in the block table.
 Measured = Callable[[pd.DataFrame, pd.DataFrame], pd.DataFrame]
 
 
 @dataclass(frozen=True)
 class Claim:
-    """A sentence of the paper, `statement`, and how it is counted.
+    """What somebody says of networks, and how it is counted.
 
-    `source` is where the paper says it, `measure` is what its values are, and `rule` explains to
-    readers how they are found. `about` chooses models, or pairs of models, by their traits; `find`
-    takes the points of the model, or of both, and returns None where there is nothing to count.
+    `source` is where it is said, `about` chooses models, or pairs of models, by their traits, and
+    `why` tells readers what was found there, and what else they must know. The rest of the rule
+    they read is that of the statistic, which takes the points of the model, or of both.
     """
 
     name: str
     statement: str
     source: str
-    measure: str
-    rule: str
     about: Callable[[Models], list[Subject]]
-    find: Find
-    holds_above: float = HALF
+    statistic: Statistic
+    why: str = ""
 
+    @property
+    def rule(self) -> str:
+        """How the claim is counted, in words."""
+        return " ".join(filter(None, (self.why, self.statistic.rule, self.statistic.bound)))
 
-def claim(
-    statement: str,
-    source: str,
-    measure: str,
-    about: Callable[[Models], list[Subject]],
-    *,
-    rule: str = "",
-    more: str = "",
-    holds_above: float = HALF,
-) -> Callable[[Find], Claim]:
-    """Make a claim of the function that finds it, whose name it has.
-
-    The rule is the docstring, and what `more` adds to it, unless several claims share a `rule`.
-    """
-
-    def make(find: Find) -> Claim:
-        said = rule or " ".join(f"{find.__doc__} {more}".split())
-        return Claim(find.__name__, statement, source, measure, said, about, find, holds_above)
-
-    return make
+    def find(self, *points: Points) -> Found | None:
+        """Find what points say; None where there is nothing to count."""
+        return self.statistic.find(*points)
 
 
 @dataclass(frozen=True)
@@ -108,8 +74,9 @@ class Evidence:
     """Claims, and the points that they are counted on: the same columns, measured or published.
 
     `measured` makes the points of one model from its rows in the table of the name `table` and its
-    rows in the block table; `published` makes them from its published points. With `curve`, the
-    measured points are scored against the published ones.
+    rows in the block table; `published` makes them from its published points. A column of the
+    table that was resampled may have its resamples beside it. With `curve`, the measured points are
+    scored against the published ones.
     """
 
     table: str
@@ -119,40 +86,28 @@ class Evidence:
     curve: Curve | None = None
 
 
-def share(in_favour: pd.Series) -> Finding | None:
-    """Find the share in favour; None where there is nothing to count."""
-    count, total = int(in_favour.sum()), len(in_favour)
-    if not total:
-        return None
-    return Finding(count / total, count, total, interval=share_interval(count, total))
+def with_subsampling(points: pd.DataFrame) -> pd.DataFrame:
+    """Add to the points of one model, in order, whether the block before each subsamples."""
+    return points.assign(subsampling=subsamples(points))
 
 
-def rank_correlation(
-    x: pd.Series, y: pd.Series, sign: int = 1, independent: int | None = None
-) -> Finding | None:
-    """Find the rank correlation (Spearman) of two columns, times a sign; None where it has none.
+def in_order(rows: pd.DataFrame, _blocks: pd.DataFrame) -> pd.DataFrame:
+    """Return the points of one model from a table of one row per cut point."""
+    return with_subsampling(rows.sort_values("index", ignore_index=True))
 
-    `independent` is how many of the points are, if not all: as many the interval is of.
+
+def value_in_row(value: str, column: str, name: str) -> Measured:
+    """Return how to find the point of a model in one row of its table, by a name in a column.
+
+    Its measure is the column that has the value.
     """
-    from scipy.stats import spearmanr
 
-    if len(x) < 3 or x.nunique() == 1 or y.nunique() == 1:
-        return None
-    value = sign * float(spearmanr(x, y).statistic)
-    points = len(x) if independent is None else independent
-    return Finding(value, interval=correlation_interval(value, points))
+    def measured(rows: pd.DataFrame, _blocks: pd.DataFrame) -> pd.DataFrame:
+        row = rows[rows[column] == name]
+        resampled = row.get(f"{value}{RESAMPLED}")
+        return row.assign(measure=value, value=row[value], **{f"value{RESAMPLED}": resampled})
 
-
-def mean_excess(pairs: pd.DataFrame, value: str, alike: str) -> Finding | None:
-    """Find by how much a value of pairs that are `alike` exceeds others at the same distance.
-
-    Pairs that are near each other are similar anyway: only equal distances compare.
-    """
-    means = pairs.groupby(["distance", alike])[value].mean().unstack()
-    if not {True, False} <= {*means.columns}:
-        return None
-    differences = (means[True] - means[False]).dropna()
-    return Finding(float(differences.mean())) if len(differences) else None
+    return measured
 
 
 def every_model(models: Models) -> list[Subject]:

@@ -6,16 +6,14 @@ The claims of a kind of figure are declared in `claims.py` of the measure that i
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-import numpy as np
 import pandas as pd
-from scipy.stats import spearmanr
 
-from vitscope.claims.chance import verdict
-from vitscope.claims.claim import Claim, Curve, Evidence, Finding, Models, Subject, Traits
+from vitscope.claims.claim import Claim, Evidence, Models, Subject, Traits
+from vitscope.claims.points import Points
 from vitscope.claims.published import Published
 from vitscope.claims.snapshots import at_snapshots
-from vitscope.claims.tables import AGREEMENT, CLAIMS
-from vitscope.files.arrays import Array
+from vitscope.claims.statistics import Found
+from vitscope.claims.tables import COUNTED
 from vitscope.files.tables import Table
 from vitscope.networks.finding.cut_point_columns import CUT_POINT, NORM
 
@@ -50,7 +48,7 @@ def count_claims(
         for snapshot, shown in _by_snapshot(tables, evidence.table)
         for row in _rows(evidence, shown, subjects, published)
     ]
-    return pd.DataFrame(rows, columns=list(CLAIMS.columns))
+    return pd.DataFrame(rows, columns=list(COUNTED))
 
 
 def _side_of(blocks: pd.DataFrame, model: str) -> str | None:
@@ -64,65 +62,6 @@ def _say(row: Mapping[str, Any], sides: Mapping[str, str | None]) -> str:
     models = (row[key] for key in ("model", "versus") if row.get(key))
     said = [f"{model} is read {side} its norms" for model in models if (side := sides.get(model))]
     return f"{row['statement']} ({', '.join(said)})" if said else str(row["statement"])
-
-
-def score_agreement(
-    figure: str, evidence: Evidence, tables: Tables, published: Mapping[str, Published]
-) -> pd.DataFrame:
-    """Score the curves of one figure against the published ones of the same checkpoints."""
-    rows = []
-    for model, curve in published.items():
-        if not (curve.same_model and evidence.curve):
-            continue
-        ours, theirs = _measured(evidence, tables, model), evidence.published(curve.points)
-        correlation, rmse = _score(ours, theirs, evidence.curve)
-        rows.append(
-            {
-                "figure": figure,
-                "model": model,
-                "published_series": curve.series,
-                "published_points": len(theirs),
-                "measured_points": len(ours),
-                "rank_correlation": correlation,
-                "normalized_rmse": rmse,
-            }
-        )
-    return pd.DataFrame(rows, columns=list(AGREEMENT.columns))
-
-
-def _score(
-    ours: pd.DataFrame, theirs: pd.DataFrame, curve: Curve
-) -> tuple[float | None, float | None]:
-    """Return rank correlation and normalized error; None where a constant curve has none."""
-    found, wanted = _interpolated(ours, theirs, curve), theirs[curve.y].to_numpy()
-    span = np.ptp(wanted)
-    if span == 0 or not np.isfinite(found).all():
-        return None, None
-    rmse = float(np.sqrt(np.mean((found - wanted) ** 2)) / span)
-    if np.ptp(found) == 0:
-        return None, rmse
-    return float(spearmanr(found, wanted).statistic), rmse
-
-
-def _at(x: pd.Series, ours: pd.DataFrame, curve: Curve) -> Array:
-    """Return our curve, interpolated at some depths or frequencies; NaN outside its ends."""
-    if ours.empty:
-        return np.full(len(x), np.nan)
-    # Published depths have six decimals. Where both curves have a point, its very value is wanted:
-    # one interpolated beside it would break ties between ranks.
-    ends = {"left": np.nan, "right": np.nan}
-    found: Array = np.interp(x.round(6), ours[curve.x].round(6), ours[curve.y], **ends)
-    return found
-
-
-def _interpolated(ours: pd.DataFrame, theirs: pd.DataFrame, curve: Curve) -> Array:
-    """Return our value for each of their points, from our curve of the same cut point."""
-    if curve.by is None:
-        return _at(theirs[curve.x], ours, curve)
-    found = np.full(len(theirs), np.nan)
-    for key, where in theirs.reset_index(drop=True).groupby(curve.by).indices.items():
-        found[where] = _at(theirs[curve.x].iloc[where], ours[ours[curve.by] == key], curve)
-    return found
 
 
 def joined(table: Table, frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
@@ -144,7 +83,7 @@ def _of_model(table: pd.DataFrame, model: str) -> pd.DataFrame:
     return table[table["model"] == model]
 
 
-def _measured(evidence: Evidence, tables: Tables, model: str) -> pd.DataFrame:
+def measured_points(evidence: Evidence, tables: Tables, model: str) -> pd.DataFrame:
     """Return the measured points of a model."""
     rows, blocks = (_of_model(tables[name], model) for name in (evidence.table, "blocks"))
     return evidence.measured(rows, blocks)
@@ -165,44 +104,49 @@ def _rows(
 ) -> Iterator[dict[str, Any]]:
     """Yield the claims at one snapshot, or of a figure that is about none."""
     shown = dict.fromkeys(model for subject, _ in subjects for model in subject)
-    ours = {model: _measured(evidence, tables, model) for model in shown}
-    theirs = {model: evidence.published(curve.points) for model, curve in published.items()}
+    ours = {model: Points(measured_points(evidence, tables, model)) for model in shown}
+    theirs = {model: Points(evidence.published(curve.points)) for model, curve in published.items()}
     for subject, claim in subjects:
         measured = claim.find(*(ours[model] for model in subject))
         known = all(model in theirs for model in subject)
         found = claim.find(*(theirs[model] for model in subject)) if known else None
+        # A comparison is asked for by name: it has a row even where there is nothing to compare.
         if measured or found or len(subject) > 1:
             series = ", ".join(published[model].series for model in subject) if found else None
             yield {"published_series": series, **_row(claim, subject, measured, found)}
 
 
 def _row(
-    claim: Claim, subject: Subject, measured: Finding | None, published: Finding | None
+    claim: Claim, subject: Subject, measured: Found | None, published: Found | None
 ) -> dict[str, Any]:
-    versus = (measured.versus if measured else None) or (None, None)
-    interval = measured.interval if measured else None
-    low, high = interval or (None, None)
+    above = claim.statistic.above
     return {
         "model": subject[0],
         "versus": subject[1] if len(subject) > 1 else None,
         "claim": claim.name,
         "statement": claim.statement,
         "source": claim.source,
-        "measure": claim.measure,
-        **_side("published", published),
-        **_side("measured", measured),
-        "versus_count": versus[0],
-        "versus_total": versus[1],
-        "ci_low": low,
-        "ci_high": high,
-        "holds_above": claim.holds_above,
-        "holds": verdict(measured.value, claim.holds_above, interval) if measured else None,
+        "measure": claim.statistic.measure,
+        "percent": claim.statistic.percent,
+        "holds_above": above,
+        **_side("published", published, above),
+        **_side("measured", measured, above),
+        "certain": measured.certain if measured else None,
+        "margin": None if measured is None else measured.margin,
+        "p": measured.chance(above) if measured else None,
     }
 
 
-def _side(side: str, finding: Finding | None) -> dict[str, Any]:
+def _side(side: str, found: Found | None, above: float) -> dict[str, Any]:
+    low, high = (found.interval if found else None) or (None, None)
+    verdict = found.verdict(above) if found else None
+    # What is read off a curve is shown, and not judged.
+    judged = side == "measured" or low is not None
     return {
-        f"{side}_count": finding.count if finding else None,
-        f"{side}_total": finding.total if finding else None,
-        f"{side}_value": finding.value if finding else None,
+        f"{side}_count": found.count if found else None,
+        f"{side}_total": found.total if found else None,
+        f"{side}_value": found.value if found else None,
+        f"{side}_low": low,
+        f"{side}_high": high,
+        f"{side}_verdict": verdict if judged else None,
     }

@@ -1,34 +1,69 @@
 """The tables of claims, and of how well measured curves agree with published ones."""
 
-from vitscope.files.tables import Table
+from vitscope.files.tables import Columns, Table
 
+# What is counted of each figure.
+COUNTED: Columns = {
+    "figure": ("string", "figure that the claim is about"),
+    "model": ("string", "model, as the study names it"),
+    "versus": ("string", "model that it is compared with; null where the claim is of one"),
+    "snapshot": ("string", "moment of training; null where the figure is about none"),
+    "claim": ("string", "name of the claim"),
+    "statement": ("string", "the claim in words"),
+    "source": ("string", "where it is made"),
+    "measure": ("string", "what the values are: the share of what, or which difference"),
+    "percent": ("bool", "whether the values are shares, shown in percent"),
+    "holds_above": ("float64", "the claim holds where the value is above this"),
+    "published_series": ("string", "published curve, or curves, of the figure; or null"),
+    "published_count": ("int32", "on the published points: how many do as claimed"),
+    "published_total": ("int32", "of how many; null where nothing is counted"),
+    "published_value": ("float64", "their share, or the value; null if unknown"),
+    "published_low": ("float64", "lower end of its 95 % interval over images, if it is known"),
+    "published_high": ("float64", "upper end of its 95 % interval over images, if it is known"),
+    "published_verdict": (
+        "string",
+        "what is published of this network: yes, no or open; null where it has no interval, as "
+        "what is read off a curve",
+    ),
+    "measured_count": ("int32", "as measured: how many do as claimed"),
+    "measured_total": ("int32", "of how many; null where nothing is counted"),
+    "measured_value": ("float64", "their share, or the value; null if undefined"),
+    "measured_low": ("float64", "lower end of the 95 % interval of measured_value over images"),
+    "measured_high": ("float64", "upper end of the 95 % interval of measured_value over images"),
+    "measured_verdict": (
+        "string",
+        "of this network: yes, no, or open where the interval contains holds_above; yes or no, "
+        "without an interval, where there is none; null where measured_value is",
+    ),
+    "certain": ("int32", "how many of measured_total have a sign that is certain over images"),
+    "margin": ("float64", "by how much cases are in favour, on average; null if not counted"),
+    "p": ("float64", "chance of the other side of holds_above over images; null if untested"),
+}
 CLAIMS = Table(
     "claims",
     {
-        "figure": ("string", "figure that the claim is about"),
-        "model": ("string", "model, as the study names it"),
-        "versus": ("string", "model that it is compared with; null where the claim is of one"),
-        "snapshot": ("string", "moment of training; null where the figure is about none"),
-        "claim": ("string", "name of the claim"),
-        "statement": ("string", "the claim in words"),
-        "source": ("string", "where in the paper it is made"),
-        "measure": ("string", "what the values are: the share of what, or which difference"),
-        "published_series": ("string", "published curve, or curves, of the figure; or null"),
-        "published_count": ("int32", "on the published points: how many do as claimed"),
-        "published_total": ("int32", "of how many; null where a difference is taken"),
-        "published_value": ("float64", "their share, or the difference; null if unknown"),
-        "measured_count": ("int32", "as measured: how many do as claimed"),
-        "measured_total": ("int32", "of how many; null where a difference of values is taken"),
-        "measured_value": ("float64", "their share, or the difference; null if undefined"),
-        "versus_count": ("int32", "measured_count of the other model, where shares differ"),
-        "versus_total": ("int32", "measured_total of the other model, where shares differ"),
-        "ci_low": ("float64", "lower end of the 95 % interval of measured_value, or null"),
-        "ci_high": ("float64", "upper end of the 95 % interval of measured_value; or null"),
-        "holds_above": ("float64", "the claim holds where measured_value is above this"),
+        **COUNTED,
+        "trainings": ("int32", "networks of the recipe that were trained with other seeds"),
+        "values": ("list of float64", "measured_count of each, or measured_value; null of one"),
+        "recipe_low": (
+            "float64",
+            "lower end of Student's 95 % interval over trainings, of margin or measured_value",
+        ),
+        "recipe_high": (
+            "float64",
+            "upper end of Student's 95 % interval over trainings, of margin or measured_value",
+        ),
+        "recipe_verdict": ("string", "of the recipe: yes, no, open, or one training"),
+        "q": (
+            "float64",
+            "rate of false verdicts among the rows of the study that are as sure (Benjamini and "
+            "Hochberg), of p",
+        ),
         "holds": (
             "string",
-            "yes, no, or undecided where the interval contains holds_above; yes or no, without an "
-            "interval, where there is none; null where measured_value is",
+            "of the recipe: yes, no or open; with fewer than three trainings what is known of this "
+            "network: yes, in this network; no, in this network; open; yes, without an interval; "
+            "no, without an interval; null where measured_value is",
         ),
     },
 )

@@ -92,11 +92,13 @@ FREQUENCY_BANDS: dict[str, dict[str, Any]] = {
 }
 CUE_COLORS = {"shape": "#2f4858", "texture": "#e0b050", "neither": "#e8e8e8"}
 VERDICT_COLORS = {
-    "yes": "#2f7d5b",
-    "no": "#c8553d",
-    "undecided": "#d9d9d9",
-    "yes, without an interval": "#a9d2bf",
-    "no, without an interval": "#efb9ac",
+    "yes": "#1b5e43",
+    "no": "#9c3a25",
+    "open": "#d9d9d9",
+    "yes, in this network": "#5fa587",
+    "no, in this network": "#dd8a76",
+    "yes, without an interval": "#c9e4d8",
+    "no, without an interval": "#f6d9d2",
 }
 
 # Depth bands, and how they look behind a curve; marks of them along an axis are opaque.

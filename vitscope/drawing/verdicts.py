@@ -9,18 +9,21 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch, Rectangle
 
-from vitscope.claims.chance import Verdict
-from vitscope.claims.report import distinct
+from vitscope.claims.recipes import distinct
 from vitscope.drawing.legends import Legend, moment
 from vitscope.drawing.looks import GRAY, VERDICT_COLORS
 
-_MEANINGS: dict[Verdict, str] = {
-    "yes": "holds",
-    "no": "fails",
-    "undecided": "undecided",
+_MEANINGS = {
+    "yes": "holds, of the recipe",
+    "no": "fails, of the recipe",
+    "open": "open",
+    "yes, in this network": "holds in this network",
+    "no, in this network": "fails in this network",
     "yes, without an interval": "holds, without an interval",
     "no, without an interval": "fails, without an interval",
 }
+# What is published is of one network each.
+_OF_PUBLISHED = {"yes": "yes, in this network", "no": "no, in this network"}
 # Inches: a row, a column, the statements to the left, labels above, and around the legend below.
 _ROW, _COLUMN, _TEXT, _ABOVE, _AROUND = 0.25, 0.36, 2.3, 0.9, 0.15
 # Of a cell: half of its width, and half of its height.
@@ -35,6 +38,7 @@ def plot(claims: pd.DataFrame, labels: Mapping[str, str]) -> Figure:
     Where published points say something of any claim, each cell has a half for it.
     """
     once = distinct(claims)
+    once = once.assign(published=once["published_verdict"].replace(_OF_PUBLISHED))
     found = once.to_dict("records")
     statements = [_statement(row) for row in found]
     models = [_models(row, labels) for row in found]

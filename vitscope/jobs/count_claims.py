@@ -69,6 +69,7 @@ JOB = Job(values=_values)
 def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
     """Write the claims and agreements as tables, and all of it as a page."""
     from vitscope.claims.counting import joined
+    from vitscope.claims.recipes import add_recipes, trainings
     from vitscope.claims.report import introduction, list_warnings, sections
     from vitscope.claims.tables import AGREEMENT, CLAIMS
     from vitscope.files.pages import as_html, as_latex, as_markdown
@@ -83,13 +84,15 @@ def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> 
         _count(name, values["figures"][name], found, tables, inputs["published"], traits_of)
         for name, found in evidence.items()
     ]
-    claims = joined(CLAIMS, [each for each, _ in counted])
+    seeds = {model: traits.get("training.seed") for model, traits in traits_of.items()}
+    every = joined(CLAIMS, [each for each, _ in counted])
+    claims = add_recipes(every, trainings(values["repeats"], seeds)) if len(every) else every
     agreement = joined(AGREEMENT, [each for _, each in counted])
     CLAIMS.write(claims, outputs["claims"])
     AGREEMENT.write(agreement, outputs["agreement"])
     measured = [path for name in inputs.keys() - {"published"} for path in _paths(inputs[name])]
     title = f"Claims of the paper: {values['study']}"
-    found = sections(claims, agreement, values["labels"], evidence.values(), values["repeats"])
+    found = sections(claims, agreement, values["labels"], evidence.values())
     page = (title, introduction(claims), list_warnings(read_warnings(measured)) + found)
     write_text(outputs["text"], as_markdown(*page))
     write_text(outputs["page"], as_html(*page))
@@ -135,7 +138,8 @@ def _count(
     traits_of: Values,
 ) -> "tuple[pd.DataFrame, pd.DataFrame]":
     """Return the claims of a figure, and how well it agrees with the published one."""
-    from vitscope.claims.counting import count_claims, score_agreement
+    from vitscope.claims.agreement import score_agreement
+    from vitscope.claims.counting import count_claims
     from vitscope.claims.published import read_published_of
     from vitscope.claims.snapshots import at_snapshots
 

@@ -133,7 +133,9 @@ def _describe_claims(measure: str) -> str:
     """Describe the claims that figures of a measure show."""
     lines = []
     for kind, evidence in registry.claims_of(measure).items():
-        rows = ((f"`{c.name}`", c.statement, c.source, c.measure) for c in evidence.claims)
+        rows = (
+            (f"`{c.name}`", c.statement, c.source, c.statistic.measure) for c in evidence.claims
+        )
         table = _format_table(("claim", "statement", "source", "what is counted"), rows)
         rules = "\n\n".join(dict.fromkeys(claim.rule for claim in evidence.claims))
         lines.append(f"\n### {kind}\n\n{table}\n{rules}\n")
@@ -144,13 +146,18 @@ def _list_verdicts() -> str:
     """List the paper's claims: how many of their rows hold, published and in the default study."""
     import pandas as pd
 
-    from vitscope.claims.report import distinct, tally
+    from vitscope.claims.recipes import distinct
+    from vitscope.claims.report import tally
 
     def in_words(verdicts: pd.Series) -> str:
         counts = tally(verdicts)
         return ", ".join(f"{count} {does}" for does, count in counts.items() if count) or "–"
 
     rows = distinct(pd.read_csv(CLAIMS_OF_MINI))
+    # Trainings of one recipe have one verdict.
+    trained = rows["trainings"] > 1
+    once = rows[trained].drop_duplicates(["claim", "snapshot", "values"])
+    rows = pd.concat([rows[~trained], once]).sort_index()
     found = dict(iter(rows.groupby("claim")))
     # Kinds that show one measure in several ways make the same claims.
     cells = {
@@ -158,7 +165,10 @@ def _list_verdicts() -> str:
             claim.statement,
             claim.source,
             f"[{kind}](claims.md#{kind})",
-            *(in_words(found.get(claim.name, rows[:0])[side]) for side in ("published", "holds")),
+            *(
+                in_words(found.get(claim.name, rows[:0])[side])
+                for side in ("published_verdict", "holds")
+            ),
         )
         for measure in registry.names()
         for kind, evidence in registry.claims_of(measure).items()

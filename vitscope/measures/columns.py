@@ -3,6 +3,10 @@
 from vitscope.files.tables import Columns
 from vitscope.networks.finding.cut_point_columns import CUT_POINT
 
+# Tables keep a value in the first resamples of the images, for the intervals of what is claimed of
+# it: a list in the column with this ending. Models of as many images are resampled alike.
+KEPT, RESAMPLED = 400, "_resampled"
+
 # Of means over images at a cut point, and of parts: a row for each cut point and image.
 AT_CUT_POINT: Columns = {**CUT_POINT, "images": ("int64", "number of images")}
 OF_IMAGE: Columns = {
@@ -19,11 +23,17 @@ def interval_columns(of: str = "over images", name: str = "ci") -> Columns:
     }
 
 
+def resampled_column(column: str) -> Columns:
+    """Return the column that has the value of another in each resample of the images."""
+    return {f"{column}{RESAMPLED}": ("list of float32", f"{column} in each of {KEPT} resamples")}
+
+
 CHANGE: Columns = {
     "clean_accuracy": ("float64", "share of the images whose class is found, undisturbed"),
     "accuracy": ("float64", "share of the images whose class is found, disturbed"),
     "change": ("float64", "accuracy minus clean_accuracy, in percentage points"),
     **interval_columns("of the change over images"),
+    **resampled_column("change"),
 }
 
 SCORES: Columns = {
@@ -43,7 +53,12 @@ SCORES: Columns = {
 
 def mean_columns(column: str, meaning: str) -> Columns:
     """Return the columns of a mean over images with its interval, a row for each cut point."""
-    return {**AT_CUT_POINT, column: ("float64", meaning), **interval_columns()}
+    return {
+        **AT_CUT_POINT,
+        column: ("float64", meaning),
+        **interval_columns(),
+        **resampled_column(column),
+    }
 
 
 def per_image_columns(column: str, meaning: str) -> Columns:

@@ -1,14 +1,31 @@
 """Intervals: how far a mean over images may lie from that over all images of their kind."""
 
 from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from vitscope.files.arrays import Array
+from vitscope.measures.columns import KEPT, RESAMPLED
 
+CONFIDENCE = 0.95
 RESAMPLES_AT_ONCE = 64
 TAILS = (2.5, 97.5)
+
+
+class Spread(NamedTuple):
+    """How far columns may lie from what they are over all images: (columns) and (kept, columns)."""
+
+    low: Array
+    high: Array
+    resampled: Array | None
+
+    def columns(self, column: str, name: str = "ci") -> dict[str, Any]:
+        """Return what a table has of it: the interval, and its value in each resample."""
+        kept = self.resampled
+        lists = [None] * len(self.low) if kept is None else [*kept.T.astype(np.float32)]
+        return {f"{name}_low": self.low, f"{name}_high": self.high, f"{column}{RESAMPLED}": lists}
 
 
 def bootstrap_means(values: Array, resamples: int, seed: int) -> Array:
@@ -23,19 +40,20 @@ def bootstrap_means(values: Array, resamples: int, seed: int) -> Array:
     return np.concatenate(means)
 
 
-def interval(values: Array, resamples: int, seed: int) -> Array:
-    """Return the two ends of the 95 % interval of each column's mean, by bootstrap over the rows.
+def spread(values: Array, resamples: int, seed: int) -> Spread:
+    """Return the 95 % interval of each column's mean, by bootstrap over the rows, and resamples.
 
     A single row tells nothing of the spread: NaN.
     """
-    return interval_of(np.asarray, values, resamples, seed)
+    return spread_of(np.asarray, values, resamples, seed)
 
 
-def interval_of(of: Callable[[Array], Array], values: Array, resamples: int, seed: int) -> Array:
+def spread_of(of: Callable[[Array], Array], values: Array, resamples: int, seed: int) -> Spread:
     """Return the same of what is made `of` the means, (resamples, columns), in a row for each."""
     if len(values) == 1:
-        return np.full((2, *of(values).shape[1:]), np.nan)
-    return np.percentile(of(bootstrap_means(values, resamples, seed)), TAILS, axis=0)
+        return Spread(*np.full((2, *of(values).shape[1:]), np.nan), None)
+    found = of(bootstrap_means(values, resamples, seed))
+    return Spread(*np.percentile(found, TAILS, axis=0), found[:KEPT])
 
 
 def accuracy_changes(clean: Array, disturbed: Array, resamples: int, seed: int) -> pd.DataFrame:
@@ -46,13 +64,11 @@ def accuracy_changes(clean: Array, disturbed: Array, resamples: int, seed: int) 
     two on the same images.
     """
     changes = 100 * (disturbed.astype(np.float64) - clean.astype(np.float64)[:, None])
-    low, high = interval(changes, resamples, seed)
     return pd.DataFrame(
         {
             "clean_accuracy": clean.mean(dtype=np.float64),
             "accuracy": disturbed.mean(axis=0, dtype=np.float64),
             "change": changes.mean(axis=0),
-            "ci_low": low,
-            "ci_high": high,
+            **spread(changes, resamples, seed).columns("change"),
         }
     )

@@ -8,7 +8,7 @@ import pandas as pd
 
 from vitscope.files.arrays import Array
 from vitscope.measures.given import OnLatents, Parts
-from vitscope.measures.intervals import interval
+from vitscope.measures.intervals import spread
 from vitscope.measures.slices import measure_slices
 
 
@@ -55,14 +55,12 @@ def means(shards: Iterable[pd.DataFrame], column: str, resamples: int, seed: int
     )
     # How values lie in memory differs between releases of pandas, and sums follow it.
     values = np.ascontiguousarray(per_image.sort_index(), np.float64)
-    low, high = interval(values, resamples, seed)
     return pd.DataFrame(
         {
             "index": per_image.columns.to_numpy(),
             "images": len(values),
             column: values.mean(axis=0),
-            "ci_low": low,
-            "ci_high": high,
+            **spread(values, resamples, seed).columns(column),
         }
     )
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from vitscope.claims.counting import count_claims, joined
+from vitscope.claims.recipes import add_recipes
 from vitscope.claims.report import findings
 from vitscope.claims.snapshots import at_snapshots
 from vitscope.claims.tables import CLAIMS
@@ -108,7 +109,8 @@ class Tables:
         """Return the same as a table of the workflow, `claims`."""
         chosen = kinds or self._quick_kinds()
         rows = [self._counted(kind) for kind in chosen]
-        return joined(CLAIMS, [each for each in rows if each is not None])
+        counted = joined(CLAIMS, [each for each in rows if each is not None])
+        return add_recipes(counted, {}) if len(counted) else counted
 
     def _quick_kinds(self) -> list[str]:
         """Return the kinds whose claims cost no more than a few passes of the images."""

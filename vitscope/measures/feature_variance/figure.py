@@ -12,9 +12,10 @@ from matplotlib.colors import BoundaryNorm, Colormap
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, NullLocator, PercentFormatter
 
-from vitscope.claims.chance import share_interval
-from vitscope.claims.claim import HALF, Evidence, Finding
+from vitscope.claims.claim import Evidence
+from vitscope.claims.points import Points
 from vitscope.claims.published import Published
+from vitscope.claims.statistics import HALF, Found
 from vitscope.drawing import by_depth
 from vitscope.drawing.axes import color_bar
 from vitscope.drawing.figure import Member, rows_of
@@ -144,7 +145,7 @@ def _draw_shares(
     """Draw the share of each kind of blocks that do as claimed, by epoch."""
     evidence, axes = shares.evidence, panel.axes
     claims = {claim.name: claim for claim in evidence.claims}
-    measured = [evidence.measured(each, each) for each in rows]
+    measured = [Points(evidence.measured(each, each)) for each in rows]
     for kind, verb in _VERBS.items():
         found = [claims[f"{verb}_{shares.value}"].find(each) for each in measured]
         findings = [finding for finding in found if finding]
@@ -160,10 +161,10 @@ def _draw_shares(
     axes.yaxis.set_major_formatter(PercentFormatter(1, symbol=" %"))
 
 
-def _draw_share(panel: Panel, epochs: pd.Series, shares: Sequence[Finding], kind: str) -> None:
-    intervals = [share_interval(each.count or 0, each.total or 0) for each in shares]
-    low, high = (pd.Series(ends) for ends in zip(*intervals, strict=True))
+def _draw_share(panel: Panel, epochs: pd.Series, shares: Sequence[Found], kind: str) -> None:
     style = SHARE_STYLES[kind]
     panel.legend.add_line(_LABELS[kind], style)
-    panel.draw_interval(epochs, low, high, style["color"])
+    if all(each.interval for each in shares):
+        low, high = (pd.Series(ends) for ends in zip(*(f.interval for f in shares), strict=True))
+        panel.draw_interval(epochs, low, high, style["color"])
     panel.draw_curve(epochs, pd.Series([each.value for each in shares]), **style)

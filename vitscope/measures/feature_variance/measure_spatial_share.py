@@ -13,7 +13,7 @@ channels parts take 640 MB, before compression.
 """
 
 from vitscope.files.tables import Table
-from vitscope.measures.columns import AT_CUT_POINT, OF_IMAGE, interval_columns
+from vitscope.measures.columns import AT_CUT_POINT, OF_IMAGE, interval_columns, resampled_column
 from vitscope.measures.measure import BY_DEPTH, ByDepth, FigureKind, Measure, Merge, bootstrap
 
 TABLE = Table(
@@ -24,6 +24,7 @@ TABLE = Table(
         "total": ("float64", "variance over the positions of all images together"),
         "share": ("float64", "within over total, each a mean over channels"),
         **interval_columns("of the share over images"),
+        **resampled_column("share"),
     },
 )
 PART = Table(

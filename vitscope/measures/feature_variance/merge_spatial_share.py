@@ -4,8 +4,9 @@ import numpy as np
 import pandas as pd
 
 from vitscope.files.arrays import Array
+from vitscope.measures.columns import RESAMPLED
 from vitscope.measures.given import Parts
-from vitscope.measures.intervals import interval_of
+from vitscope.measures.intervals import spread_of
 
 
 def _shares(means: Array) -> tuple[Array, Array]:
@@ -26,8 +27,9 @@ def share(within: Array, means: Array, resamples: int, seed: int) -> dict[str, f
     found = {"images": len(within), "within": inside, "total": total}
     if not total:
         return found
-    low, high = interval_of(lambda each: np.divide(*_shares(each)), moments, resamples, seed)
-    return found | {"share": inside / total, "ci_low": low, "ci_high": high}
+    spread = spread_of(lambda each: np.divide(*_shares(each))[:, None], moments, resamples, seed)
+    lists = {name: each[0] for name, each in spread.columns("share").items()}
+    return found | {"share": inside / total} | lists
 
 
 def merge(parts: Parts, resamples: int, seed: int) -> pd.DataFrame:
@@ -45,4 +47,5 @@ def merge(parts: Parts, resamples: int, seed: int) -> pd.DataFrame:
         for index, each in rows.groupby("index")
     ]
     columns = ["index", "images", "within", "total", "share", "ci_low", "ci_high"]
-    return points.merge(pd.DataFrame(found, columns=columns), on="index", validate="one_to_one")
+    merged = pd.DataFrame(found, columns=[*columns, f"share{RESAMPLED}"])
+    return points.merge(merged, on="index", validate="one_to_one")

@@ -3,8 +3,7 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from vitscope.claims.by_block import in_order
-from vitscope.claims.claim import Claim, Evidence
+from vitscope.claims.claim import Claim, Evidence, in_order
 from vitscope.errors import VitscopeError
 from vitscope.networks.building.own_code import OwnCode, shown
 from vitscope.networks.building.own_run import running

@@ -1,0 +1,338 @@
+"""What is counted for a claim: shares of blocks, trends with depth, differences.
+
+Each is found on points, as measured and in each resample of the images at once: the interval of a
+claim is that of its values in the resamples. Models that were measured on as many images were
+resampled alike, so that their differences are paired.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from vitscope.claims.chance import (
+    LEAST_BATCHES,
+    Interval,
+    OfNetwork,
+    decide,
+    mean_chance,
+    mean_interval,
+    resampled_chance,
+    resampled_interval,
+)
+from vitscope.claims.points import Points
+from vitscope.files.arrays import Array
+from vitscope.measures.intervals import TAILS
+
+# More than this share must do as claimed.
+HALF = 0.5
+
+
+@dataclass(frozen=True)
+class Found:
+    """What points say of a claim: a value as measured and, behind it, in each resample of images.
+
+    A share has the `count` in favour of a `total`, of which the sign of `certain` is certain. Where
+    the unit is a batch, `batches` are the values of each. What follows from weights alone is
+    `exact`. `margin` is what trainings are compared by, if not the value: that of a share is by how
+    much cases are in favour, on average.
+    """
+
+    values: Array
+    count: int | None = None
+    total: int | None = None
+    certain: int | None = None
+    margin: float | None = None
+    batches: Array | None = None
+    exact: bool = False
+
+    @property
+    def value(self) -> float:
+        """The value as measured."""
+        return float(self.values[0])
+
+    @cached_property
+    def interval(self) -> Interval | None:
+        """The 95 % interval of the value; None where it is not known."""
+        if self.exact:
+            return self.value, self.value
+        if self.batches is not None:
+            return mean_interval(self.batches) if len(self.batches) >= LEAST_BATCHES else None
+        return resampled_interval(self.values[1:]) if len(self.values) > 1 else None
+
+    def chance(self, above: float) -> float:
+        """Return how probable the other side of a number is, two-sided; NaN if untested."""
+        if self.exact or self.interval is None:
+            return np.nan
+        if self.batches is not None:
+            return mean_chance(self.batches, above)
+        return resampled_chance(self.values[1:], above)
+
+    def verdict(self, above: float) -> OfNetwork:
+        """Tell whether the value is above a number in this network, whichever images are taken."""
+        if self.interval is not None:
+            return decide(self.value, above, self.interval)
+        if self.batches is not None:
+            return "open"
+        return "yes, without an interval" if self.value > above else "no, without an interval"
+
+
+# From the points of a model, or of two, to what they say; None where there is nothing to count.
+Find = Callable[..., Found | None]
+
+
+@dataclass(frozen=True)
+class Statistic:
+    """What is counted: `measure` says of what it is, `rule` to readers how it is found.
+
+    The claim holds above a number; a value may be a share, which is shown in percent.
+    """
+
+    measure: str
+    rule: str
+    find: Find
+    above: float = 0.0
+    percent: bool = False
+
+    @property
+    def bound(self) -> str:
+        """When a claim on it holds, in words."""
+        if self.percent and self.above == HALF:
+            return "The claim holds if more than half are in favour."
+        above = f"{100 * self.above:g} %" if self.percent else f"{self.above:g}"
+        return f"The claim holds if this is above {'zero' if not self.above else above}."
+
+
+def value_of(values: Array, **more: Any) -> Found | None:
+    """Find a value; None if it is not finite. `values` are as measured, and resampled."""
+    found = np.atleast_1d(values)
+    return Found(found, **more) if np.isfinite(found[0]) else None
+
+
+def share_of(margins: Array) -> Found | None:
+    """Find the share of cases in favour, those whose margin is above zero.
+
+    `margins` are (1 + resamples, cases); a case whose margin is not known does not count.
+    """
+    margins = margins[:, np.isfinite(margins[0])]
+    total = margins.shape[1]
+    if not total:
+        return None
+    in_favour = margins > 0
+    certain = int(certain_signs(margins).sum()) if len(margins) > 1 else None
+    margin = float(margins[0].mean())
+    return Found(in_favour.mean(axis=1), int(in_favour[0].sum()), total, certain, margin)
+
+
+def certain_signs(margins: Array) -> Array:
+    """Tell of each case whether its sign is certain: its 95 % interval does not contain zero."""
+    low, high = np.percentile(margins[1:], TAILS, axis=0)
+    certain: Array = (low > 0) | (high < 0)
+    return certain
+
+
+def changes(points: Points, value: str, kind: str | None) -> Array:
+    """Return how a value changes over each block of a kind, or over those that subsample."""
+    subsampling = points.frame["subsampling"].to_numpy(bool)
+    of_kind = points.frame["kind"].to_numpy() == kind
+    chosen = subsampling if kind is None else of_kind & ~subsampling
+    found: Array = np.diff(points[value], axis=1)[:, chosen[1:]]
+    return found
+
+
+COUNTED = (
+    "Blocks that subsample have a claim of their own and do not count in the others. Where blocks "
+    "normalize the sum of stream and branch, values are read after that norm, unless `norms` of "
+    "the model says before."
+)
+_BLOCKS = {
+    "msa": "MSAs",
+    "conv": "Convs that do not subsample",
+    "mlp": "MLPs",
+    None: "blocks that subsample",
+}
+
+
+def falls(kind: str | None, value: str, what: str) -> Statistic:
+    """Count the blocks of a kind, or those that subsample, after which a value is lower.
+
+    `what` is how readers call the value of that column.
+    """
+    return _of_blocks(kind, f"{what} is lower", lambda points: -changes(points, value, kind))
+
+
+def rises(kind: str | None, value: str, what: str) -> Statistic:
+    """Count the blocks of a kind, or those that subsample, after which a value is higher."""
+    return _of_blocks(kind, f"{what} is higher", lambda points: changes(points, value, kind))
+
+
+def _of_blocks(kind: str | None, does: str, margins: Callable[[Points], Array]) -> Statistic:
+    blocks = _BLOCKS[kind]
+    rule = f"A block is in favour if the {does} after it than before it. {COUNTED}"
+    return share(f"share of {blocks}", rule, margins)
+
+
+def share(measure: str, rule: str, margins: Callable[..., Array | None]) -> Statistic:
+    """Count the cases in favour: those whose margin is above zero.
+
+    `margins` returns them, (1 + resamples, cases), or None where the question has no sense.
+    """
+
+    def find(*points: Points) -> Found | None:
+        found = margins(*points)
+        return None if found is None else share_of(found)
+
+    return Statistic(measure, rule, find, HALF, percent=True)
+
+
+def grows_with_depth(value: str, what: str, sign: int = 1) -> Statistic:
+    """Take the rank correlation of depth and a value over all cut points; with -1, of its fall."""
+
+    def find(points: Points) -> Found | None:
+        known = points.known(value)
+        return rank_correlation(known["depth"], sign * known[value])
+
+    falling = "" if sign > 0 else ", with the sign changed"
+    rule = (
+        f"The value is the rank correlation (Spearman) of depth and the {what}{falling}, over all "
+        "cut points."
+    )
+    return Statistic(f"rank correlation of depth and {what}{falling}", rule, find)
+
+
+def rank_correlation(x: Array, y: Array) -> Found | None:
+    """Find the rank correlation (Spearman) of points, (1 or 1 + resamples, points)."""
+    from scipy.stats import rankdata
+
+    if x.shape[1] < 3 or np.ptp(x[0]) == 0 or np.ptp(y[0]) == 0:
+        return None
+    ranks = [rankdata(each, axis=1) for each in (x, y)]
+    one, other = (each - each.mean(axis=1, keepdims=True) for each in ranks)
+    norms = np.sqrt((one**2).sum(axis=1) * (other**2).sum(axis=1))
+    with np.errstate(invalid="ignore"):
+        return value_of((one * other).sum(axis=1) / norms)
+
+
+def compare_kinds(changed: Array, kinds: Array, more: str, less: str) -> Found | None:
+    """Find by how much the mean change over blocks of one kind exceeds that over another.
+
+    `changed` has a column, and `kinds` a kind, for each block.
+    """
+    known = np.isfinite(changed[0])
+    means = [changed[:, known & (kinds == kind)] for kind in (more, less)]
+    if not all(each.shape[1] for each in means):
+        return None
+    return value_of(means[0].mean(axis=1) - means[1].mean(axis=1))
+
+
+def changes_more(value: str, what: str, more: str, less: str) -> Statistic:
+    """Compare the mean change of a value over blocks of two kinds; none of them subsamples."""
+
+    def find(points: Points) -> Found | None:
+        kept = ~points.frame["subsampling"].to_numpy(bool)[1:]
+        kinds = points.frame["kind"].to_numpy()[1:]
+        return compare_kinds(np.diff(points[value], axis=1)[:, kept], kinds[kept], more, less)
+
+    rule = (
+        f"The value is the mean change of the {what} over {_BLOCKS[more]} minus the mean change "
+        f"over {_BLOCKS[less]}; blocks that subsample are left out."
+    )
+    return Statistic("difference of changes", rule, find)
+
+
+def larger(measure: str, what: str, percent: bool = False) -> Statistic:
+    """Take by how much the first model has the larger value of a measure.
+
+    Points have the columns measure and value.
+    """
+    return _compared(measure, what, ("first model", "second"), 1, percent)
+
+
+def smaller(measure: str, what: str, percent: bool = False) -> Statistic:
+    """Take by how much the first model has the smaller value of a measure."""
+    return _compared(measure, what, ("second model", "first"), -1, percent)
+
+
+def _compared(
+    measure: str, what: str, order: tuple[str, str], sign: int, percent: bool
+) -> Statistic:
+    def find(ours: Points, theirs: Points) -> Found | None:
+        return difference(one_value(ours, measure), one_value(theirs, measure), sign)
+
+    rule = f"The value is the {what} of the {order[0]} minus that of the {order[1]}."
+    return Statistic(f"difference of {what}", rule, find, percent=percent)
+
+
+def one_value(points: Points, measure: str) -> Array | None:
+    """Return the value of a measure, as measured and resampled; None if there is none."""
+    values = points.where(points.frame["measure"] == measure)["value"]
+    return values[:, 0] if values.shape[1] and np.isfinite(values[0, 0]) else None
+
+
+def difference(ours: Array | None, theirs: Array | None, sign: int = 1) -> Found | None:
+    """Find by how much one value exceeds another, times a sign; None where one is missing.
+
+    Numbers that differ by rounding are equal, or it would decide a claim. Where one of the two was
+    not resampled, their difference was not.
+    """
+    if ours is None or theirs is None:
+        return None
+    if 1 in (len(ours), len(theirs)):
+        ours, theirs = ours[:1], theirs[:1]
+    if len(ours) != len(theirs):
+        raise ValueError("two models were resampled a different number of times")
+    differs = ~np.isclose(ours, theirs, rtol=1e-9, atol=0)
+    return value_of(np.where(differs, sign * (ours - theirs), 0.0))
+
+
+def lower_at_cut_points(value: str, what: str) -> Statistic:
+    """Count the cut points at which the first of two models, of as many, has the lower value."""
+
+    def margins(ours: Points, theirs: Points) -> Array | None:
+        if len(ours) != len(theirs):
+            return None
+        first, second = ours[value], theirs[value]
+        if 1 in (len(first), len(second)):
+            first, second = first[:1], second[:1]
+        return second - first
+
+    rule = f"A cut point is in favour if the {what} of the first model is lower there."
+    return share("share of cut points", rule, margins)
+
+
+def excess(pairs: Points, value: str, alike: str) -> Found | None:
+    """Find by how much a value of pairs that are `alike` exceeds others at the same distance.
+
+    Pairs that are near each other are similar anyway: only equal distances compare.
+    """
+    frame, values = pairs.frame, pairs[value]
+    are = frame[alike].to_numpy(bool)
+    found = []
+    for distance in sorted(frame["distance"].unique()):
+        here = (frame["distance"] == distance).to_numpy()
+        if (here & are).any() and (here & ~are).any():
+            found.append(values[:, here & are].mean(axis=1) - values[:, here & ~are].mean(axis=1))
+    return value_of(np.mean(found, axis=0)) if found else None
+
+
+def in_each_resample(find: Callable[[pd.DataFrame], float | None], *columns: str) -> Find:
+    """Return how to find a number of a frame in each resample of some of its columns.
+
+    It is for what arrays cannot say at once; None where the number as measured is None.
+    """
+
+    def find_all(points: Points) -> Found | None:
+        arrays = [points[column] for column in columns]
+        frame = points.frame.copy()
+        numbers = []
+        for row in range(max(map(len, arrays))):
+            frame[[*columns]] = np.stack([each[min(row, len(each) - 1)] for each in arrays], axis=1)
+            numbers.append(find(frame))
+        if numbers[0] is None:
+            return None
+        return value_of(np.array([np.nan if each is None else each for each in numbers]))
+
+    return find_all
