@@ -10,9 +10,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from vitscope.claims.agreement import score_agreement
 from vitscope.claims.claim import Evidence
-from vitscope.claims.counting import count_claims, score_agreement
+from vitscope.claims.counting import count_claims
 from vitscope.claims.published import Published, read_published
+from vitscope.claims.recipes import add_recipes
 from vitscope.measures import registry
 from vitscope.package_data import PUBLISHED_POINTS
 
@@ -88,7 +90,10 @@ def count(
     kind: str, tables: dict[str, pd.DataFrame], models: list[str], theirs=None, traits_of=None
 ):
     """Count the claims of a figure."""
-    return count_claims("fig", evidence(kind), tables, models, theirs or {}, traits_of or {})
+    traits = traits_of or {}
+    return add_recipes(
+        count_claims("fig", evidence(kind), tables, models, theirs or {}, traits), {}
+    )
 
 
 def count_alone(kind: str, table: pd.DataFrame, theirs=None) -> pd.DataFrame:
