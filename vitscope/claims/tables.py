@@ -36,7 +36,11 @@ COUNTED: Columns = {
         "without an interval, where there is none; null where measured_value is",
     ),
     "certain": ("int32", "how many of measured_total have a sign that is certain over images"),
-    "margin": ("float64", "by how much cases are in favour, on average; null if not counted"),
+    "margin": (
+        "float64",
+        "what trainings are compared by: by how much cases are in favour, on average, or Fisher's "
+        "z of a rank correlation; null where that is measured_value",
+    ),
     "p": ("float64", "chance of the other side of holds_above over images; null if untested"),
 }
 CLAIMS = Table(
