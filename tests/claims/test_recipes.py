@@ -99,7 +99,8 @@ def test_rates_of_false_verdicts_are_those_of_benjamini_and_hochberg():
 def under_no_effect(seeds: int, cases: int) -> dict[str, tuple[np.ndarray, np.ndarray]]:
     """Return values and margins of claims on networks whose trainings differ by chance.
 
-    Each has 12 MSAs and 12 MLPs. A change over a block is that of its training, and noise of the images.
+    Each has 12 MSAs and 12 MLPs. A change over a block is that of its training, and noise of the
+    images.
     """
     generator = np.random.default_rng(seeds)
     steps = generator.normal(0, np.hypot(SEEDS_OVER_IMAGES, 1), (cases, seeds, 24))
