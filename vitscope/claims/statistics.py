@@ -278,17 +278,25 @@ def one_value(points: Points, measure: str) -> Array | None:
 def difference(ours: Array | None, theirs: Array | None, sign: int = 1) -> Found | None:
     """Find by how much one value exceeds another, times a sign; None where one is missing.
 
-    Numbers that differ by rounding are equal, or it would decide a claim. Where one of the two was
-    not resampled, their difference was not.
+    Numbers that differ by rounding are equal, or it would decide a claim.
     """
     if ours is None or theirs is None:
         return None
-    if 1 in (len(ours), len(theirs)):
-        ours, theirs = ours[:1], theirs[:1]
-    if len(ours) != len(theirs):
-        raise ValueError("two models were resampled a different number of times")
+    ours, theirs = paired(ours, theirs)
     differs = ~np.isclose(ours, theirs, rtol=1e-9, atol=0)
     return value_of(np.where(differs, sign * (ours - theirs), 0.0))
+
+
+def paired(ours: Array, theirs: Array) -> tuple[Array, Array]:
+    """Return the values of two models, resample by resample.
+
+    Where one of the two was not resampled, what is found of both was not.
+    """
+    if 1 in (len(ours), len(theirs)):
+        return ours[:1], theirs[:1]
+    if len(ours) != len(theirs):
+        raise ValueError("two models were resampled a different number of times")
+    return ours, theirs
 
 
 def lower_at_cut_points(value: str, what: str) -> Statistic:
@@ -297,9 +305,7 @@ def lower_at_cut_points(value: str, what: str) -> Statistic:
     def margins(ours: Points, theirs: Points) -> Array | None:
         if len(ours) != len(theirs):
             return None
-        first, second = ours[value], theirs[value]
-        if 1 in (len(first), len(second)):
-            first, second = first[:1], second[:1]
+        first, second = paired(ours[value], theirs[value])
         return second - first
 
     rule = f"A cut point is in favour if the {what} of the first model is lower there."
