@@ -17,6 +17,7 @@ from scipy.stats import kurtosis
 
 import vitscope
 from tests.compare import EXPECTED
+from vitscope.claims.report import VERDICTS
 from vitscope.jobs.tables import OTHERS, tables
 from vitscope.manual.pages import GENERATED, regenerate
 from vitscope.manual.pages import PAGES as PAGES_WITH_PARTS
@@ -87,9 +88,11 @@ def test_the_page_of_the_paper_counts_each_claim_and_says_what_training_measured
     of_claim = once[once["claim"] == "msa_reduces_variance"]
     assert len(of_claim) > 1
     (row,) = re.findall(r"^\| MSAs reduce the feature map variance \|.*\| (.*) \|$", page, re.M)
-    words = {"yes": "hold", "no": "fail", "undecided": "undecided"}
-    counts = of_claim["holds"].value_counts()
-    assert {*row.split(", ")} == {f"{count} {words[holds]}" for holds, count in counts.items()}
+    # Trainings of one recipe count once.
+    recipe = of_claim["recipe_low"].where(of_claim["trainings"] > 1, of_claim.index)
+    counts = of_claim[~recipe.duplicated()]["holds"].value_counts()
+    said = ", ".join(f"{count} {VERDICTS[holds]}" for holds, count in counts.items())
+    assert sorted(row.split(", ")) == sorted(said.split(", "))
     in_cifar100 = page.partition("## In `cifar100`")[2].partition("\n## ")[0]
     numbers = re.findall(r"\d+ of \d+|\d+\.\d %", in_cifar100)
     assert len(numbers) > 8
