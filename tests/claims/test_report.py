@@ -59,8 +59,8 @@ def test_the_text_says_what_was_counted(both):
     assert {"| My model | 1 | 1 |", "| all | 1 | 1 |"} <= {*lines}
     scores = [
         "100 % (line 100 %, other network –)",
-        "+1.00 (line –, other network –)",
-        "0.000 decades, 0.0 SD (line 0.027, other network –)",
+        "– (line –, other network –)",
+        "0.000 decades, 0.0 SD (line 0.029, other network –)",
     ]
     assert f"| fig | My model | Theirs, 3 of 3 points | {' | '.join(scores)} |" in lines
     alone = sections(both[0], both[1].iloc[:0], {"m": "My model"})

@@ -21,7 +21,8 @@ def claims():
     pairs = count_variances(rising, theirs).assign(
         model="n", versus="m", claim="of_two", statement="Other is more", holds="open"
     )
-    return pd.concat([count_variances(rising, theirs), pairs], ignore_index=True)
+    both = pd.concat([count_variances(rising, theirs), pairs], ignore_index=True)
+    return both.assign(published_verdict="yes")
 
 
 @pytest.mark.parametrize("published", [True, False])
