@@ -13,10 +13,13 @@ import pandas as pd
 import pytest
 import yaml
 from PIL import Image
-from scipy.stats import kurtosis
+from scipy.stats import kurtosis, spearmanr
 
 import vitscope
 from tests.compare import EXPECTED
+from tests.helpers.claims import variances
+from vitscope.claims.claim import in_order
+from vitscope.claims.points import Points
 from vitscope.claims.report import VERDICTS
 from vitscope.jobs.tables import OTHERS, tables
 from vitscope.manual.pages import GENERATED, regenerate
@@ -190,6 +193,20 @@ def test_the_measure_of_the_pages_is_the_kurtosis_of_each_image(page: str) -> No
     maps = np.random.default_rng(0).exponential(size=(3, 4, 5, 6))
     expected = kurtosis(maps.reshape(3, -1), axis=1, fisher=False)
     np.testing.assert_allclose(defined["measure"](maps), expected, rtol=1e-12)
+
+
+def test_the_claims_of_the_page_are_counted_block_by_block() -> None:
+    page = (ROOT / "docs" / "own-measures.md").read_text()
+    (code,) = (each for each in re.findall(r"```python\n(.*?)```", page, re.S) if "CLAIMS" in each)
+    defined: dict[str, Any] = {}
+    exec(code, defined)
+    table = variances("m", ["stem", "msa", "mlp", "msa", "mlp"], [4] * 5, [1, 1.8, 1.7, 1.4, 1.5])
+    points = in_order(table.rename(columns={"variance": "value"}), table)
+    found = {claim.name: claim.find(Points(points)) for claim in defined["CLAIMS"]}
+    counts = {name: (each.count, each.total) for name, each in found.items() if each.total}
+    # MSAs change the value by 0.8 and by -0.3.
+    assert counts == {"msa_lightens": (1, 2), "small": (1, 2)}
+    assert found["grows"].value == pytest.approx(spearmanr(range(5), points["value"]).statistic)
 
 
 @pytest.mark.parametrize("name", sorted({*vitscope.__all__} - {"__version__"}))

@@ -23,7 +23,7 @@ from vitscope.measures.own import compute, figure
 from vitscope.measures.own.declaring import declare_own
 from vitscope.measures.per_image import merge
 from vitscope.measures.registry import OwnMeasure, Registry
-from vitscope.networks.finding.cut_point_columns import BLOCKS
+from vitscope.networks.finding.cut_point_columns import BLOCKS, CUT_POINT
 from vitscope.package_data import STYLE
 from vitscope.studies.loading import load_study
 
@@ -64,7 +64,7 @@ def test_the_least_file_measures_what_scipy_does_however_images_are_cut(tmp_path
     halves = [measure(own, tmp_path, slice(0, 4)), measure(own, tmp_path, slice(4, 7))]
     assert set(halves[0].columns) == {*own.part.columns}
     points = pd.DataFrame(
-        {key: 0 for key in own.table.columns if key not in ("images", "value", "ci_low", "ci_high")}
+        dict.fromkeys(CUT_POINT, 0)
         | {"index": range(3), "model": "m", "name": "n", "kind": "msa"}
     )
     table = merge(Parts("m", iter(halves), points), "value", 200, 0)
