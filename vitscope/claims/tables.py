@@ -80,7 +80,27 @@ AGREEMENT = Table(
         "published_series": ("string", "published curve, or curves, of the same checkpoint"),
         "published_points": ("int32", "points that are published"),
         "measured_points": ("int32", "points that are measured"),
-        "rank_correlation": ("float64", "Spearman's, where the published points lie, or null"),
-        "normalized_rmse": ("float64", "root mean square difference over the published range"),
+        "compared_points": ("int32", "published points at which both curves are known"),
+        "sign_share": (
+            "float64",
+            "share of changes that have the published sign: from point to point or, of curves over "
+            "frequency, from cut point to cut point",
+        ),
+        "change_correlation": ("float64", "Spearman's rank correlation of these changes"),
+        "error": ("float64", "root mean square difference, in unit"),
+        "sign_share_of_line": ("float64", "the best sign_share of any straight line"),
+        "error_of_line": ("float64", "the least error of any straight line"),
+        "sign_share_of_other": (
+            "float64",
+            "the best sign_share of the published curve of another network; null if there is none",
+        ),
+        "change_correlation_of_other": ("float64", "the same for change_correlation"),
+        "error_of_other": ("float64", "the least error of such a curve"),
+        "uncertainty": (
+            "float64",
+            "standard deviation of the measured values over resamples of the images, in unit; null "
+            "if it is not known",
+        ),
+        "unit": ("string", "decades, of a curve of ratios; else the column that is compared"),
     },
 )
