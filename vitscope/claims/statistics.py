@@ -6,7 +6,7 @@ resampled alike, so that their differences are paired.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -110,6 +110,11 @@ def value_of(values: Array, **more: Any) -> Found | None:
     """Find a value; None if it is not finite. `values` are as measured, and resampled."""
     found = np.atleast_1d(values)
     return Found(found, **more) if np.isfinite(found[0]) else None
+
+
+def exactly(found: Found | None) -> Found | None:
+    """Return what is found as exact, since it follows from weights alone."""
+    return found and replace(found, exact=True)
 
 
 def share_of(margins: Array) -> Found | None:
@@ -275,17 +280,22 @@ def one_value(points: Points, measure: str) -> Array | None:
 def difference(ours: Array | None, theirs: Array | None, sign: int = 1) -> Found | None:
     """Find by how much one value exceeds another, times a sign; None where one is missing.
 
-    Numbers that differ by rounding are equal, or it would decide a claim. Where one of the two was
-    not resampled, their difference was not.
+    Numbers that differ by rounding are equal, or it would decide a claim.
     """
     if ours is None or theirs is None:
         return None
-    if 1 in (len(ours), len(theirs)):
-        ours, theirs = ours[:1], theirs[:1]
-    if len(ours) != len(theirs):
-        raise ValueError("two models were resampled a different number of times")
+    ours, theirs = paired(ours, theirs)
     differs = ~np.isclose(ours, theirs, rtol=1e-9, atol=0)
     return value_of(np.where(differs, sign * (ours - theirs), 0.0))
+
+
+def paired(ours: Array, theirs: Array) -> tuple[Array, Array]:
+    """Return the values of two models in the same resamples; none where one has none."""
+    if 1 in (len(ours), len(theirs)):
+        return ours[:1], theirs[:1]
+    if len(ours) != len(theirs):
+        raise ValueError("two models were resampled a different number of times")
+    return ours, theirs
 
 
 def lower_at_cut_points(value: str, what: str) -> Statistic:
@@ -294,9 +304,7 @@ def lower_at_cut_points(value: str, what: str) -> Statistic:
     def margins(ours: Points, theirs: Points) -> Array | None:
         if len(ours) != len(theirs):
             return None
-        first, second = ours[value], theirs[value]
-        if 1 in (len(first), len(second)):
-            first, second = first[:1], second[:1]
+        first, second = paired(ours[value], theirs[value])
         return second - first
 
     rule = f"A cut point is in favour if the {what} of the first model is lower there."
