@@ -23,9 +23,12 @@ class Spread(NamedTuple):
 
     def columns(self, column: str, name: str = "ci") -> dict[str, Any]:
         """Return what a table has of it: the interval, and its value in each resample."""
-        kept = self.resampled
-        lists = [None] * len(self.low) if kept is None else [*kept.T.astype(np.float32)]
+        lists = [self.kept(number) for number in range(len(self.low))]
         return {f"{name}_low": self.low, f"{name}_high": self.high, f"{column}{RESAMPLED}": lists}
+
+    def kept(self, number: int) -> Array | None:
+        """Return what a table keeps of one column: its value in each resample."""
+        return None if self.resampled is None else self.resampled[:, number].astype(np.float32)
 
 
 def bootstrap_means(values: Array, resamples: int, seed: int) -> Array:

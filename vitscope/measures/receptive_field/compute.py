@@ -193,10 +193,10 @@ class Field:
     def _shares(self, rings: Array, mean: Array, resamples: int, seed: int) -> dict[str, Any]:
         """Return the columns of all shares."""
         logs = self._squares.rings(np.log10(mean + 1)[None])[0]
-        lows, highs, resampled = spread_of(self._areas, rings, resamples, seed)
-        kept = None if resampled is None else resampled[:, SHARES.index(CLAIMED)]
+        spread = spread_of(self._areas, rings, resamples, seed)
+        kept = spread.kept(SHARES.index(CLAIMED))
         found: dict[str, Any] = {f"area_{CLAIMED}{RESAMPLED}": kept}
-        for percent, low, high in zip(SHARES, lows, highs, strict=True):
+        for percent, low, high in zip(SHARES, spread.low, spread.high, strict=True):
             side, area = self._squares.holding(rings.mean(axis=0), percent / 100)
             _, of_logs = self._squares.holding(logs, percent / 100)
             columns = {"side": side, "area": area, "low": low, "high": high, "log_area": of_logs}
