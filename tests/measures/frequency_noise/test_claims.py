@@ -83,3 +83,23 @@ def test_without_a_pair_there_is_no_comparison(models):
     assert count(
         "frequency_noise", noise([0.1, 0.9], **{model: [-1, -2] for model in models}), models
     ).empty
+
+
+def test_frequencies_are_counted_in_each_resample():
+    frequencies = [0.2, 0.3, 0.5, 0.7, 0.8, 0.9]
+    tables = noise(frequencies, vit=[-3, -5, -9, -3, -2, -1], resnet=[-2, -4, -1, -3, -3, -2])
+    table = tables["frequency_noise"].sample(frac=1, random_state=0)
+    drawn = np.random.default_rng(0).normal(table["change"].to_numpy(), 0.8, (41, len(table)))
+    tables["frequency_noise"] = table.assign(change_resampled=[*drawn.T])
+    found = count("frequency_noise", tables, ["vit", "resnet"]).set_index("claim")
+    shares = {HIGH: [], LOW: []}
+    for row in drawn:
+        of = table.assign(change=row).pivot(index="frequency", columns="model", values="change")
+        gained = of["vit"] - of["resnet"]
+        shares[HIGH].append((gained[[0.7, 0.8, 0.9]] > 0).mean())
+        shares[LOW].append((gained[[0.2, 0.3]] < 0).mean())
+    for claim, of_resamples in shares.items():
+        ends = np.percentile(of_resamples, [2.5, 97.5])
+        row = found.loc[claim]
+        assert [row["measured_low"], row["measured_high"]] == pytest.approx(ends, rel=1e-12)
+        assert ends[0] < ends[1]
