@@ -54,9 +54,11 @@ def spread(values: Array, resamples: int, seed: int) -> Spread:
 def spread_of(of: Callable[[Array], Array], values: Array, resamples: int, seed: int) -> Spread:
     """Return the same of what is made `of` the means, (resamples, columns), in a row for each."""
     if len(values) == 1:
-        return Spread(*np.full((2, *of(values).shape[1:]), np.nan), None)
+        none = np.full(of(values).shape[1:], np.nan)
+        return Spread(none, none, None)
     found = of(bootstrap_means(values, resamples, seed))
-    return Spread(*np.percentile(found, TAILS, axis=0), found[:KEPT])
+    low, high = np.percentile(found, TAILS, axis=0)
+    return Spread(low, high, found[:KEPT])
 
 
 def accuracy_changes(clean: Array, disturbed: Array, resamples: int, seed: int) -> pd.DataFrame:

@@ -37,7 +37,10 @@ def corruption_error(
     wrong = wrong_by_image(views)
     ends = spread(wrong.to_numpy().T, resamples, seed).columns("error")
     found = pd.DataFrame({"error": wrong.mean(axis=1), **ends})
-    clean, errors = found.loc[CLEAN], found.drop(CLEAN)
+    errors, of_clean = found.drop(CLEAN), found.loc[[CLEAN] * (len(found) - 1)]
+    errors["clean_error"] = of_clean["error"].to_numpy()
+    errors[f"clean_error{RESAMPLED}"] = of_clean[f"error{RESAMPLED}"].to_numpy()
+    errors["relative_error"] = errors["error"] - errors["clean_error"]
     errors["alexnet_error"] = np.nan
     if alexnet and {*views.loc[views["corruption"] != CLEAN, "severity"]} == {*SEVERITIES}:
         errors["alexnet_error"] = alexnet_errors(alexnet).reindex(errors.index)
@@ -45,11 +48,7 @@ def corruption_error(
     of_means = ["alexnet_error", "alexnet_ratio"]
     errors.loc[MEAN, of_means] = errors.drop(MEAN)[of_means].mean(skipna=False)
     return errors.reset_index(names="corruption").assign(
-        model=views["model"].iloc[0],
-        images=wrong.shape[1],
-        clean_error=clean["error"],
-        relative_error=errors["error"].to_numpy() - clean["error"],
-        **{f"clean_error{RESAMPLED}": [clean[f"error{RESAMPLED}"]] * len(errors)},
+        model=views["model"].iloc[0], images=wrong.shape[1]
     )
 
 

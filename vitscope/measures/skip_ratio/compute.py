@@ -12,7 +12,7 @@ from vitscope.data.image_rows import shard_rows
 from vitscope.errors import VitscopeError
 from vitscope.files.arrays import Array
 from vitscope.measures.given import OnModel
-from vitscope.measures.intervals import Spread, spread
+from vitscope.measures.intervals import spread_of
 from vitscope.networks.building.plain_attention import without_fast_path
 from vitscope.networks.finding.capture import JoinReader
 from vitscope.networks.finding.cut_point_columns import CUT_POINT
@@ -70,10 +70,9 @@ def read_ratios(
 def ratio_table(logs: Logs, blocks: pd.DataFrame, bootstrap: Mapping[str, int]) -> pd.DataFrame:
     """Return the geometric mean of each ratio and its interval, a row for each kind of token."""
     values = np.stack([*logs.values()], axis=1)
-    of_logs = spread(values, **bootstrap)
-    ratios = Spread(*(None if each is None else np.exp(each) for each in of_logs))
+    ends = spread_of(np.exp, values, **bootstrap).columns("ratio")
     found = pd.DataFrame([*logs], columns=["index", "tokens"]).assign(
-        images=len(values), ratio=np.exp(values.mean(axis=0)), **ratios.columns("ratio")
+        images=len(values), ratio=np.exp(values.mean(axis=0)), **ends
     )
     return blocks[[*CUT_POINT]].merge(found, on="index", validate="one_to_many")
 
