@@ -103,3 +103,21 @@ def test_frequencies_are_counted_in_each_resample():
         row = found.loc[claim]
         assert [row["measured_low"], row["measured_high"]] == pytest.approx(ends, rel=1e-12)
         assert ends[0] < ends[1]
+
+
+def with_resamples(tables, *counts):
+    """Give each row of the table as many resamples, in all of which it is as measured; or none."""
+    table = tables["frequency_noise"]
+    rows = zip(table["change"], counts, strict=True)
+    lists = [np.full(count, change) if count else None for change, count in rows]
+    return tables | {"frequency_noise": table.assign(change_resampled=lists)}
+
+
+def test_two_models_are_compared_in_the_resamples_of_both_or_in_none():
+    tables = noise([0.1, 0.9], vit=[-2.0, -1.0], resnet=[-1.0, -2.0])
+    both, one = with_resamples(tables, 7, 7, 7, 7), with_resamples(tables, 7, 7, 0, 0)
+    for known, holds in ((both, "yes, in this network"), (one, "yes, without an interval")):
+        claims = count("frequency_noise", known, ["vit", "resnet"])
+        assert claims["holds"].tolist() == [holds] * 2
+    with pytest.raises(ValueError, match="resampled a different number of times"):
+        count("frequency_noise", with_resamples(tables, 7, 7, 5, 5), ["vit", "resnet"])
