@@ -32,13 +32,11 @@ CLAIMS = {
                 "The effective receptive field grows with depth",
                 "Luo et al. 2016",
                 every_model,
-                grows_with_depth(
-                    "area_50",
-                    "area of the square around the middle of the image that holds half of all "
-                    "contributions",
-                ),
+                grows_with_depth("area_50", "area"),
                 "Not in the paper: Luo et al. 2016 find that the effective receptive field of "
-                "convolutional networks grows with depth.",
+                "convolutional networks grows with depth. The area is that of the square around "
+                "the middle of the image that holds half of all contributions; some cut points are "
+                "measured.",
             ),
             Claim(
                 "attention_sees_far_early",
