@@ -6,7 +6,7 @@ resampled alike, so that their differences are paired.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -110,6 +110,11 @@ def value_of(values: Array, **more: Any) -> Found | None:
     """Find a value; None if it is not finite. `values` are as measured, and resampled."""
     found = np.atleast_1d(values)
     return Found(found, **more) if np.isfinite(found[0]) else None
+
+
+def exactly(found: Found | None) -> Found | None:
+    """Return what is found as exact, since it follows from weights alone."""
+    return found and replace(found, exact=True)
 
 
 def share_of(margins: Array) -> Found | None:
@@ -288,10 +293,7 @@ def difference(ours: Array | None, theirs: Array | None, sign: int = 1) -> Found
 
 
 def paired(ours: Array, theirs: Array) -> tuple[Array, Array]:
-    """Return the values of two models, resample by resample.
-
-    Where one of the two was not resampled, what is found of both was not.
-    """
+    """Return the values of two models in the same resamples; none where one has none."""
     if 1 in (len(ours), len(theirs)):
         return ours[:1], theirs[:1]
     if len(ours) != len(theirs):
