@@ -73,6 +73,8 @@ class Found:
 
     def verdict(self, above: float) -> OfNetwork:
         """Tell whether the value is above a number in this network, whichever images are taken."""
+        if self.exact:
+            return "yes" if self.value > above else "no"
         if self.interval is not None:
             return decide(self.value, above, self.interval)
         if self.batches is not None:

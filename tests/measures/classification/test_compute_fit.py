@@ -16,7 +16,7 @@ from tests.helpers.splits import on_model, shapes
 from vitscope.errors import VitscopeError
 from vitscope.jobs.tables import find_table
 from vitscope.measures.classification.compute_fit import fit_table, measure, training_losses
-from vitscope.measures.intervals import interval
+from vitscope.measures.intervals import bootstrap_means, spread
 
 CLASSES = 5
 
@@ -91,9 +91,11 @@ def test_the_table_has_the_error_and_the_loss(tmp_path: Path) -> None:
     assert table["value"].tolist() == [18.5, 3.0]
     error = table.iloc[0]
     wrong = np.repeat([100.0, 0.0], [37, 163])[:, None]
-    np.testing.assert_array_equal(
-        [error["ci_low"], error["ci_high"]], interval(wrong, 500, 3).ravel()
-    )
+    low, high, _ = spread(wrong, 500, 3)
+    assert [error["ci_low"], error["ci_high"]] == [*low, *high]
+    for values, resampled in zip((wrong, losses[:, None]), table["value_resampled"], strict=True):
+        means = bootstrap_means(values, 500, 3)[:400, 0]
+        np.testing.assert_array_equal(resampled, means.astype(np.float32))
     assert table.iloc[1][["ci_low", "ci_high"]].isna().all()
     find_table("fit").write(table.assign(model="vit"), tmp_path / "fit.parquet")
 

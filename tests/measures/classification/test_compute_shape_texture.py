@@ -103,6 +103,17 @@ def test_where_nothing_is_decided_there_is_no_bias(tmp_path: Path) -> None:
     assert single[["ci_low", "ci_high"]].isna().all(axis=None)
 
 
+def test_the_row_of_all_images_keeps_what_its_resamples_say() -> None:
+    prediction, shape, texture = drawn(40, 0.2, 0.3)
+    every, *classes = measured(prediction, shape, texture, 500)["shape_bias_resampled"]
+    weights = np.random.default_rng(0).multinomial(40, np.full(40, 1 / 40), size=64)
+    by_shape, by_texture = (weights @ (prediction == cue) for cue in (shape, texture))
+    expected = (by_shape / (by_shape + by_texture)).astype(np.float32)
+    np.testing.assert_allclose(every[:64], expected, rtol=1e-6)
+    assert len(every) == 400
+    assert all(each is None for each in classes)
+
+
 def test_resamples_without_a_decision_are_left_out() -> None:
     table = measured([0, 3, 3], [0, 0, 0], [1, 1, 1])
     assert table["shape_bias"].eq(1).all()

@@ -3,18 +3,19 @@
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.stats import binom, binomtest, bootstrap
+from scipy.stats import ttest_1samp, ttest_rel
 
 from tests.helpers.claims import KINDS_OF, blocks, count, count_alone, evidence, favoured, published
 from vitscope.claims.report import sections
 from vitscope.claims.snapshots import at_snapshots
+from vitscope.measures.hessian.claims import pseudo_values
 
 
 def spectrum(model: str, *eigenvalues: float, snapshot: str = "end", top: int = 1) -> pd.DataFrame:
     """Return the `top` largest eigenvalues of each batch."""
     batch = np.arange(len(eigenvalues)) // top
     table = pd.DataFrame({"batch": batch, "eigenvalue": np.array(eigenvalues, dtype=float)})
-    return table.assign(model=model, snapshot=snapshot)
+    return table.assign(model=model, snapshot=snapshot, residual=1e-3)
 
 
 EXAMPLES = {
@@ -33,9 +34,6 @@ def test_eigenvalues_are_counted_by_sign_and_magnitude():
     claim = claims.loc[("msa_has_negative_eigenvalues", "vit")]
     assert (claim["measured_count"], claim["measured_total"]) == (1, 4)
     assert values["msa_has_more_negative_eigenvalues"] == pytest.approx(1 / 4)
-    claim = claims.loc[("msa_has_more_negative_eigenvalues", "vit")]
-    assert (claim["measured_count"], claim["measured_total"]) == (1, 4)
-    assert (claim["versus_count"], claim["versus_total"]) == (0, 3)
     assert values["msa_has_smaller_positive_eigenvalues"] == pytest.approx(2 - 2 / 3)
     assert all(favoured(claims))
 
@@ -54,74 +52,93 @@ def signs(model: str, negative: int, batches: int, top: int = 1, size: float = 1
     return spectrum(model, *np.repeat(by_batch, top), top=top)
 
 
-def quantiles(masses: np.ndarray) -> tuple[int, int]:
-    low, high = np.searchsorted(np.cumsum(masses), [0.025, 0.975])
-    return int(low), int(high)
+def drawn(seed: int, size: float, batches: int = 24) -> np.ndarray:
+    """Return three eigenvalues of each batch, of which one of batch 5 at most is positive."""
+    generator = np.random.default_rng(seed)
+    magnitudes = 10 ** generator.normal(np.log10(size), 0.5, (batches, 3))
+    signs = np.where(generator.random((batches, 3)) < 0.3, -1, 1)
+    signs[5] = -1
+    return magnitudes * signs
 
 
-@pytest.mark.parametrize("top", [1, 5])
-def test_the_interval_of_a_share_is_that_of_whole_batches(top):
-    claims = count_alone("hessian", signs("vit", 8, 20, top))
-    claim = claims.loc[("msa_has_negative_eigenvalues", "vit")]
-    # Batches that are all of one sign are drawn as by a binomial, whatever the number in each.
-    low, high = quantiles(binom.pmf(range(21), 20, 8 / 20))
-    assert (claim["ci_low"], claim["ci_high"]) == pytest.approx((low / 20, high / 20))
-
-
-def test_the_interval_of_a_difference_of_shares_resamples_both_models():
-    table = pd.concat([signs("resnet", 4, 16, size=100), signs("vit", 7, 16)])
+def test_shares_are_compared_by_students_test_on_paired_batches():
+    ours, theirs = drawn(1, 1), drawn(2, 10)
+    table = pd.concat(
+        [spectrum("resnet", *theirs.ravel(), top=3), spectrum("vit", *ours.ravel(), top=3)]
+    )
     claim = count_alone("hessian", table).loc[("msa_has_more_negative_eigenvalues", "vit")]
-    ours, theirs = (binom.pmf(range(17), 16, count / 16) for count in (7, 4))
-    low, high = quantiles(np.convolve(ours, theirs[::-1]))
-    assert claim["ci_low"] == pytest.approx((low - 16) / 16)
-    assert claim["ci_high"] == pytest.approx((high - 16) / 16)
-    assert (claim["ci_low"] < 0, claim["holds"]) == (True, "undecided")
+    shares = [(each < 0).mean(axis=1) for each in (ours, theirs)]
+    expected = ttest_rel(*shares)
+    assert claim["measured_value"] == pytest.approx(np.subtract(*shares).mean())
+    ends = claim["measured_low"], claim["measured_high"]
+    assert ends == pytest.approx(tuple(expected.confidence_interval()))
+    assert claim["p"] == pytest.approx(expected.pvalue)
+    assert claim["percent"]
+    assert pd.isna(claim["measured_count"])
 
 
-def test_the_interval_of_a_difference_of_decades_is_that_of_another_library():
-    generator = np.random.default_rng(5)
-    ours, theirs = (10 ** generator.normal(size=12) for _ in range(2))
-    table = pd.concat([spectrum("resnet", *theirs), spectrum("vit", *ours)])
+def leave_one_out(eigenvalues: np.ndarray) -> np.ndarray:
+    """Return the jackknife values of the mean logarithm of the positive eigenvalues, by hand."""
+
+    def value(some: np.ndarray) -> float:
+        return np.log10(some[some > 0]).mean()
+
+    count = len(eigenvalues)
+    rest = [value(np.delete(eigenvalues, batch, axis=0)) for batch in range(count)]
+    return count * value(eigenvalues) - (count - 1) * np.array(rest)
+
+
+def test_magnitudes_are_compared_by_jackknife_where_a_batch_has_none():
+    ours, theirs = drawn(1, 1), drawn(2, 10)
+    assert (ours[5] < 0).all()
+    table = pd.concat(
+        [spectrum("resnet", *theirs.ravel(), top=3), spectrum("vit", *ours.ravel(), top=3)]
+    )
     claim = count_alone("hessian", table).loc[("msa_has_smaller_positive_eigenvalues", "vit")]
-    expected = bootstrap(
-        (np.log10(theirs), np.log10(ours)),
-        lambda x, y, axis: x.mean(axis) - y.mean(axis),
-        n_resamples=20_000,
-        method="percentile",
-        rng=np.random.default_rng(6),
-    ).confidence_interval
-    assert (claim["ci_low"], claim["ci_high"]) == pytest.approx(tuple(expected), abs=0.06)
-    assert claim["ci_low"] < claim["measured_value"] < claim["ci_high"]
+    means = [np.log10(each[each > 0]).mean() for each in (theirs, ours)]
+    assert claim["measured_value"] == pytest.approx(means[0] - means[1])
+    expected = ttest_1samp(leave_one_out(theirs) - leave_one_out(ours), 0)
+    ends = claim["measured_low"], claim["measured_high"]
+    assert ends == pytest.approx(tuple(expected.confidence_interval()))
+    assert claim["holds"] == "yes, in this network"
 
 
-def test_a_single_batch_and_one_that_has_no_ratio_have_no_interval():
-    alone = pd.concat([spectrum("resnet", 1, 2, top=2), spectrum("vit", -1, 2, top=2)])
-    assert count_alone("hessian", alone)[["ci_low", "ci_high"]].isna().all(axis=None)
-    # A resample of negative eigenvalues alone has no mean of positive ones.
-    some = pd.concat([spectrum("resnet", 1, 2), spectrum("vit", -1, 2)])
-    claims = count_alone("hessian", some).xs("vit", level="model")["ci_low"].isna()
-    assert claims.to_dict() == {
-        "msa_has_negative_eigenvalues": False,
-        "msa_has_more_negative_eigenvalues": False,
-        "msa_has_smaller_positive_eigenvalues": True,
-    }
+def test_pseudo_values_of_a_mean_are_the_values_and_of_a_square_lack_its_bias():
+    values = np.random.default_rng(3).normal(2, 1, (30, 1))
+    np.testing.assert_allclose(pseudo_values(lambda m: m[:, 0], values), values[:, 0], rtol=1e-12)
+    # The square of a mean is too large by the variance of the mean, on average.
+    unbiased = values.mean() ** 2 - values.var(ddof=1) / 30
+    found = pseudo_values(lambda m: m[:, 0] ** 2, values)
+    assert found.mean() == pytest.approx(unbiased, rel=1e-12)
 
 
-@pytest.mark.parametrize("negative", [0, 6])
-def test_a_bootstrap_of_equal_resamples_has_wilsons_interval(negative):
-    """Of the share, and Newcombe's of its difference from another model's."""
-    table = pd.concat([signs("resnet", 3, 6), signs("vit", negative, 6)])
-    claims = count_alone("hessian", table).xs("vit", level="model")
-    share = claims.loc["msa_has_negative_eigenvalues"]
-    wilson = binomtest(negative, 6).proportion_ci(method="wilson")
-    assert (share["ci_low"], share["ci_high"]) == pytest.approx((wilson.low, wilson.high))
-    assert share["holds"] == ("yes" if negative else "undecided")
-    more = claims.loc["msa_has_more_negative_eigenvalues"]
-    # The bootstrap of 3 of 6 batches reaches from 1 to 5 of them.
-    near, far = abs(negative / 6 - wilson.low), abs(negative / 6 - wilson.high)
-    below, above = np.hypot(near, 1 / 3), np.hypot(far, 1 / 3)
-    ends = (more["measured_value"] - below, more["measured_value"] + above)
-    assert (more["ci_low"], more["ci_high"]) == pytest.approx(ends)
+def test_fewer_than_twenty_batches_leave_a_comparison_open():
+    for batches, holds in ((19, "open"), (20, "yes, in this network")):
+        table = pd.concat([signs("resnet", 1, batches), signs("vit", batches - 1, batches)])
+        claim = count_alone("hessian", table).loc[("msa_has_more_negative_eigenvalues", "vit")]
+        assert claim["holds"] == holds
+        assert pd.isna(claim["measured_low"]) == (holds == "open")
+
+
+@pytest.mark.parametrize(
+    ("smallest", "residual", "holds"),
+    [
+        (-1.0, 0.001, "yes, in this network"),
+        # The largest of its batch has the magnitude 100: it may as well be positive.
+        (-1.0, 0.02, "no, in this network"),
+        (1.0, 0.001, "no, in this network"),
+    ],
+)
+def test_one_eigenvalue_that_is_below_zero_by_more_than_its_residual_is_proof(
+    smallest, residual, holds
+):
+    table = spectrum("vit", 5, 5, 100, smallest, 5, 5, top=2).assign(residual=residual)
+    claim = count_alone("hessian", table).loc[("msa_has_negative_eigenvalues", "vit")]
+    assert claim["holds"] == holds
+    count = int(holds.startswith("yes"))
+    assert (claim["measured_count"], claim["measured_total"]) == (count, 6)
+    assert claim["measured_value"] == count / 6
+    assert pd.isna(claim["p"])
 
 
 def test_each_snapshot_is_counted_alone():
@@ -138,8 +155,8 @@ def test_each_snapshot_is_counted_alone():
     more = claims[claims["claim"] == "msa_has_more_negative_eigenvalues"]
     # Counted together, one of four would stand against one of four.
     assert more[["snapshot", "measured_value", "holds"]].to_numpy().tolist() == [
-        ["warmup", -0.5, "undecided"],
-        ["end", 0.5, "undecided"],
+        ["warmup", -0.5, "open"],
+        ["end", 0.5, "open"],
     ]
     assert claims["snapshot"].tolist() == ["warmup"] * 3 + ["end"] * 3
     # Only those that a figure shows are counted, and all where it names none.
@@ -156,6 +173,8 @@ def test_the_published_spectra_have_the_shares_of_the_paper():
     assert values["msa_has_more_negative_eigenvalues"] == pytest.approx(0.09, abs=0.005)
     # ResNet's peak lies near 450, ViT's near 30: a decade apart.
     assert values["msa_has_smaller_positive_eigenvalues"] == pytest.approx(1.0, abs=0.1)
+    # What is read off a curve is shown, and not judged.
+    assert count_alone("hessian", table, theirs)["published_verdict"].isna().all()
     few = published("hessian", "fig4_hessian.csv", {"vit": "ViT (6%)"})
     claims = count_alone("hessian", spectrum("vit", 1.0), few)
     assert claims["published_value"].iloc[0] == pytest.approx(0.34, abs=0.005)
@@ -186,7 +205,6 @@ def test_two_that_are_alike_but_for_one_thing_are_compared(name, ours, theirs):
         assert claim["model"] == first
         sign = 1 if first == "vit" else -1
         assert claim["measured_value"] == sign * (6 - 2) / 8
-        assert (claim["measured_count"], claim["versus_count"]) == ((6, 2)[::sign])
 
 
 def test_published_spectra_say_of_windows_and_data_what_the_paper_says():

@@ -5,7 +5,6 @@ finds the opposite, that weak inductive bias hinders training and with it the er
 """
 
 from collections.abc import Iterable
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +16,7 @@ from torch.nn import functional
 from vitscope.claims.chance import share_interval
 from vitscope.errors import VitscopeError
 from vitscope.measures.given import OnModel
-from vitscope.measures.intervals import interval
+from vitscope.measures.intervals import spread
 
 
 def training_losses(
@@ -50,24 +49,22 @@ def fit_table(
 ) -> pd.DataFrame:
     """Return a row for the error on test images and one for the loss on training images.
 
-    The loss has no bootstrap interval: its images are not independent, since they are mixed with
-    others of their batch. All models see the same ones, so that their losses compare all the same.
+    The loss has no interval of its own: whole batches are mixed more or less, which moves it by
+    more than its images do. All models see batches that are mixed alike, so that this cancels in
+    the difference of two models, and for these its resamples are kept.
     """
     wrong = 100.0 * (predictions["prediction"] != predictions["label"]).to_numpy()
-    low, high = interval(wrong[:, None], resamples, seed)[:, 0]
-    if low == high:
-        low, high = (100 * end for end in share_interval(int(wrong.sum() / 100), len(wrong)))
-    rows: list[dict[str, Any]] = [
-        {
-            "metric": "error_percent",
-            "images": len(wrong),
-            "value": wrong.mean(),
-            "ci_low": low,
-            "ci_high": high,
-        },
-        {"metric": "nll_train", "images": len(losses), "value": losses.mean()},
-    ]
-    return pd.DataFrame(rows)
+    found = [spread(each[:, None], resamples, seed).columns("value") for each in (wrong, losses)]
+    error, loss = (pd.DataFrame(each) for each in found)
+    if error["ci_low"].eq(error["ci_high"]).all():
+        wilson = share_interval(int(wrong.sum() / 100), len(wrong))
+        error[["ci_low", "ci_high"]] = 100 * np.array(wilson)
+    loss[["ci_low", "ci_high"]] = np.nan
+    return pd.concat([error, loss], ignore_index=True).assign(
+        metric=["error_percent", "nll_train"],
+        images=[len(wrong), len(losses)],
+        value=[wrong.mean(), losses.mean()],
+    )
 
 
 def measure(given: OnModel, resamples: int, seed: int) -> pd.DataFrame:

@@ -1,15 +1,17 @@
 """Shape bias: whether a model decides by shape or texture, where these show different classes."""
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from vitscope.claims.chance import with_width
+from vitscope.claims.chance import share_interval
 from vitscope.data.split import Split
 from vitscope.errors import VitscopeError
 from vitscope.files.arrays import Array
-from vitscope.measures.classification.decisions import read_people
+from vitscope.measures.classification.decisions import read_people, shape_share
+from vitscope.measures.columns import KEPT, RESAMPLED
 from vitscope.measures.given import OnPredictions
 from vitscope.measures.intervals import TAILS, bootstrap_means
 
@@ -51,10 +53,13 @@ def shape_biases(
         )
     found = np.column_stack([prediction == shape, prediction == texture])[conflict]
     groups = _groups(shape[conflict], classes)
-    return pd.DataFrame(
+    table = pd.DataFrame(
         {"class_name": name, "images": len(chosen)} | _bias(found[chosen], resamples, seed)
         for name, chosen in groups
     )
+    # Claims are about all images.
+    resampled = table[f"shape_bias{RESAMPLED}"].where(table["class_name"] == ALL, None)
+    return table.assign(**{f"shape_bias{RESAMPLED}": resampled})
 
 
 def _groups(shape: Array, classes: Sequence[str]) -> Iterator[tuple[str, Array]]:
@@ -64,40 +69,27 @@ def _groups(shape: Array, classes: Sequence[str]) -> Iterator[tuple[str, Array]]
         yield classes[number], np.flatnonzero(shape == number)
 
 
-def _bias(found: Array, resamples: int, seed: int) -> dict[str, float]:
+def _bias(found: Array, resamples: int, seed: int) -> dict[str, Any]:
     """Return the shares of decisions by shape and by texture, the shape bias and its interval.
 
     `found` tells for each image whether the model named its shape, and whether its texture: (N, 2).
+    Resamples without a decision by either cue have no shape bias, and the interval leaves them out.
+    Where all others are equal, it is Wilson's interval of the decisions.
     """
     shares = found.mean(axis=0)
-    low, high = _bias_interval(found, resamples, seed)
-    return {
+    bias = {
         "shape_accuracy": shares[0],
         "texture_accuracy": shares[1],
-        "shape_bias": _ratio(shares),
-        "ci_low": low,
-        "ci_high": high,
+        "shape_bias": shape_share(shares),
     }
-
-
-def _ratio(shares: Array) -> Array:
-    """Return the share of shape among decisions by either cue; NaN if there are none of these."""
-    either = shares.sum(axis=-1)
-    return shares[..., 0] / np.where(either > 0, either, np.nan)
-
-
-def _bias_interval(found: Array, resamples: int, seed: int) -> tuple[float, float]:
-    """Return the 95 % interval of the shape bias, by bootstrap over images.
-
-    Resamples without a decision by either cue are left out: they have no shape bias. Where all are
-    equal, it is Wilson's interval of the decisions.
-    """
     if len(found) == 1 or not found.any():
-        return np.nan, np.nan
-    ratios = _ratio(bootstrap_means(found.astype(np.float64), resamples, seed))
-    low, high = np.nanpercentile(ratios, TAILS)
-    by_shape, by_either = int(found[:, 0].sum()), int(found.sum())
-    return with_width((float(low), float(high)), by_shape, by_either)
+        return bias | {"ci_low": np.nan, "ci_high": np.nan, f"shape_bias{RESAMPLED}": None}
+    biases = shape_share(bootstrap_means(found.astype(np.float64), resamples, seed))
+    low, high = np.nanpercentile(biases, TAILS)
+    if low == high:
+        low, high = share_interval(int(found[:, 0].sum()), int(found.sum()))
+    kept = biases[:KEPT].astype(np.float32)
+    return bias | {"ci_low": low, "ci_high": high, f"shape_bias{RESAMPLED}": kept}
 
 
 def consistencies(

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from vitscope.files.arrays import Array
 from vitscope.package_data import PUBLISHED_POINTS
 
 PEOPLE = "people"
@@ -51,3 +52,13 @@ def count_decisions(letters: Letters) -> pd.DataFrame:
             "shape_bias": counts["shape"] / either,
         }
     )
+
+
+def shape_share(shares: Array) -> Array:
+    """Return the share of shape among decisions by either cue; NaN if there are none of these.
+
+    `shares` are of decisions by shape and by texture, in the last axis.
+    """
+    either = shares.sum(axis=-1)
+    result: Array = shares[..., 0] / np.where(either > 0, either, np.nan)
+    return result

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from vitscope.files.tables import Table
 from vitscope.measures.classification.measure import Settings as Classification
+from vitscope.measures.columns import interval_columns, resampled_column
 from vitscope.measures.measure import Case, FigureKind, Measure, Work, bootstrap
 from vitscope.settings.section import setting
 
@@ -22,8 +23,8 @@ TABLE = Table(
         "metric": ("string", "error_percent on test images, or nll_train on augmented ones"),
         "images": ("int64", "number of images"),
         "value": ("float64", "share of wrong predictions, in percent; or the mean NLL"),
-        "ci_low": ("float64", "lower end of the 95 % bootstrap interval; null for nll_train"),
-        "ci_high": ("float64", "upper end of the 95 % bootstrap interval; null for nll_train"),
+        **interval_columns("over images; null for nll_train"),
+        **resampled_column("value"),
     },
 )
 
@@ -40,7 +41,7 @@ class Settings:
     )
 
 
-PUBLISHED = frozenset({"metric", "value"})
+PUBLISHED = frozenset({"metric", "value", "images"})
 
 
 def count_passes(case: Case) -> Work:

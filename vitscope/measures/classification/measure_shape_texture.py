@@ -5,7 +5,7 @@ The table `shape_texture`: one row per model and class, and one for all classes.
 Images whose shape and texture belong to one class are left out. An image is decided by its shape if
 the class of the shape is predicted. The interval resamples images, and so both shares together;
 resamples without a decision for either cue are left out. It is null for a single image. A class has
-a row if it is the shape of an image.
+a row if it is the shape of an image; the row of all images keeps the resamples.
 
 Of images that people were asked about, `cue_conflict`, the error consistency of Geirhos et al.
 (2020) is the mean over people of Cohen's kappa of whether the model and the person name the shape
@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from vitscope.errors import VitscopeError, quoted, unknown
 from vitscope.files.tables import Table
 from vitscope.measures.classification.measure import Settings as Classification
+from vitscope.measures.columns import resampled_column
 from vitscope.measures.measure import Case, FigureKind, Measure, bootstrap
 from vitscope.settings.section import setting
 
@@ -31,6 +32,7 @@ TABLE = Table(
         "shape_bias": ("float64", "share of shape in decisions for either; null if none is"),
         "ci_low": ("float64", "lower end of the 95 % bootstrap interval of the shape bias"),
         "ci_high": ("float64", "upper end of the 95 % bootstrap interval of the shape bias"),
+        **resampled_column("shape_bias"),
         "consistency": ("float64", "error consistency with people; null if none were asked"),
         "consistency_low": ("float64", "lower end of its 95 % bootstrap interval"),
         "consistency_high": ("float64", "upper end of its 95 % bootstrap interval"),

@@ -34,8 +34,7 @@ from vitscope.drawing.looks import (
 )
 from vitscope.drawing.panels import Panel, make_row_panels, stack_panels
 from vitscope.files.arrays import Array
-from vitscope.measures.hessian.claims import RESAMPLES
-from vitscope.measures.intervals import interval
+from vitscope.measures.intervals import spread
 
 Range = tuple[float, float]
 
@@ -292,7 +291,7 @@ def plot_hessian_density(table: pd.DataFrame, members: Sequence[Member]) -> Figu
 
 
 # Of the bootstrap over batches.
-_SEED = 0
+_RESAMPLES, _SEED = 2000, 0
 # How far the points of models lie apart, of the height of a row, and that height in inches.
 _APART, _ROW = 0.5, 0.32
 # Of eight powers of ten below a panel, of both signs, this leaves every other one.
@@ -302,7 +301,7 @@ _TICKS = 5
 def over_batches(rows: pd.DataFrame, values: pd.Series) -> pd.DataFrame:
     """Return the mean over batches of a value of each part, with its interval, by their index."""
     wide = values.groupby([rows["batch"], rows["index"]]).first().unstack()
-    low, high = interval(wide.to_numpy(), RESAMPLES, _SEED)
+    low, high, _ = spread(wide.to_numpy(), _RESAMPLES, _SEED)
     return pd.DataFrame({"mean": wide.mean(), "low": low, "high": high})
 
 
