@@ -103,7 +103,7 @@ class Panel:
         self.legend.add_line(published_label([theirs]), style, self.look)
 
     def name_published(self, theirs: Published, measured: str = "measured", **style: Any) -> None:
-        """Add to the legend what tells published points, which no line joins, from measured ones."""
+        """Tell published points, which no line joins, from measured ones in the legend."""
         self.legend.add_marker(measured, self.look.line | style, self.look)
         self.legend.add_marker(published_label([theirs]), self.look.hollow | style, self.look)
 

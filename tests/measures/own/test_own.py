@@ -64,8 +64,7 @@ def test_the_least_file_measures_what_scipy_does_however_images_are_cut(tmp_path
     halves = [measure(own, tmp_path, slice(0, 4)), measure(own, tmp_path, slice(4, 7))]
     assert set(halves[0].columns) == {*own.part.columns}
     points = pd.DataFrame(
-        dict.fromkeys(CUT_POINT, 0)
-        | {"index": range(3), "model": "m", "name": "n", "kind": "msa"}
+        dict.fromkeys(CUT_POINT, 0) | {"index": range(3), "model": "m", "name": "n", "kind": "msa"}
     )
     table = merge(Parts("m", iter(halves), points), "value", 200, 0)
     expected = [kurtosis(maps.reshape(7, -1), axis=1).mean() for maps in MAPS]
