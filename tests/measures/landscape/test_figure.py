@@ -238,7 +238,8 @@ def test_slices_are_the_axes_of_the_plane(drawn, table):
     for axes, along, across in zip(figure.axes, "xy", "yx", strict=True):
         lines = iter(axes.lines)
         for model, color in (("resnet", "#1f77b4"), ("vit", "#d62728")):
-            rows = table[(table["model"] == model) & (table[across] == 0)].sort_values(along)
+            on_axis = (table["direction"] == 0) & (table[across] == 0)
+            rows = table[(table["model"] == model) & on_axis].sort_values(along)
             for column in ("nll", "loss"):
                 line = next(lines)
                 np.testing.assert_array_equal(line.get_xdata(), rows[along])
