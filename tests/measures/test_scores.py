@@ -16,7 +16,7 @@ from torch import Tensor
 from tests.helpers.predictions import predictions
 from vitscope.errors import VitscopeError
 from vitscope.jobs.tables import find_table
-from vitscope.measures.scores import BINS, reliability, scores_of
+from vitscope.measures.scores import BINS, calibration, reliability, scores_of
 from vitscope.networks.building.timm_import import declare
 from vitscope.networks.running.predictions import scores_of_images
 
@@ -259,7 +259,7 @@ def test_scores_keep_their_bounds(images: int, classes: int, seed: int, scale: f
 
 def test_what_nothing_defines_is_null_in_the_table(tmp_path: Path) -> None:
     unsure = predictions(label=[0, 0], prediction=[0, 0], confidence=[0.6, 0.6])
-    row = {"model": "vit", "images": 2} | scores_of(unsure, 2)
+    row = {"model": "vit", "images": 2} | scores_of(unsure, 2) | calibration(unsure, 50, 0)
     find_table("classification").write(pd.DataFrame([row]), tmp_path / "table")
     back = find_table("classification").read(tmp_path / "table").iloc[0]
     assert back.index[back.isna()].tolist() == ["accuracy_90", "unconfidence_90", "iou_90"]
@@ -277,3 +277,50 @@ def test_no_predictions_are_refused() -> None:
 def test_a_label_outside_the_classes_is_refused(label: int) -> None:
     with pytest.raises(VitscopeError, match="1 of 8 images have a label outside the 5 classes"):
         scores_of(HAND.assign(label=[label, *HAND["label"][1:]]), 5)
+
+
+# Calibration
+
+
+def of_confidences(confidence: np.ndarray, right: np.ndarray) -> pd.DataFrame:
+    return pd.DataFrame({"label": 0, "prediction": 1 - right, "confidence": confidence})
+
+
+def test_a_calibrated_network_has_the_ece_that_it_is_said_to_have() -> None:
+    generator = np.random.default_rng(0)
+    confidence = generator.uniform(0.3, 1, 300)
+    found = calibration(of_confidences(confidence, np.ones(300, int)), 10, 1)["ece_calibrated"]
+    networks = [
+        bins_by_hand(confidence, (generator.random(300) < confidence).astype(int))
+        for _ in range(400)
+    ]
+    # Both are means of hundreds of draws.
+    error = np.std(networks) * np.sqrt(1 / 200 + 1 / 400)
+    assert found == pytest.approx(np.mean(networks), abs=4 * error)
+    # And that is what halves if images are four times as many.
+    more = calibration(of_confidences(np.tile(confidence, 4), np.ones(1200, int)), 10, 1)
+    assert more["ece_calibrated"] == pytest.approx(found / 2, rel=0.1)
+
+
+def bins_by_hand(confidence: np.ndarray, right: np.ndarray) -> float:
+    bins = np.ceil(confidence * BINS).astype(int)
+    gaps = [abs((confidence - right)[bins == each].sum()) for each in np.unique(bins)]
+    return sum(gaps) / len(right)
+
+
+def test_the_interval_of_the_ece_is_that_of_its_resamples() -> None:
+    generator = np.random.default_rng(2)
+    confidence = generator.uniform(0.1, 1, 150)
+    right = (generator.random(150) < confidence - 0.1).astype(int)
+    found = calibration(of_confidences(confidence, right), 60, 7)
+    counts = np.random.default_rng(7).multinomial(150, np.full(150, 1 / 150), size=60)
+    resampled = [
+        bins_by_hand(np.repeat(confidence, count), np.repeat(right, count)) for count in counts
+    ]
+    ends = np.percentile(resampled, [2.5, 97.5])
+    assert (found["ece_low"], found["ece_high"]) == pytest.approx(tuple(ends), rel=1e-9)
+
+
+def test_sure_and_right_predictions_leave_nothing_to_chance() -> None:
+    found = calibration(of_confidences(np.ones(9), np.ones(9, int)), 20, 0)
+    assert found == {"ece_low": 0, "ece_high": 0, "ece_calibrated": 0}

@@ -65,8 +65,8 @@ OF_VIT: Names = {"model": "vit", "part": "0", "snapshot": "end", "split": "test"
         ("measure_model", {"measure": "fit"}, 1000),
         # Forward, and back from five cut points.
         ("measure_model", {"measure": "receptive_field"}, 50 * 6),
-        # Eleven rows of eleven points.
-        ("measure_loss", {"measure": "landscape"}, 11 * 11 * 128),
+        # Eleven rows of eleven points, and four times the 25 points of claims.
+        ("measure_loss", {"measure": "landscape"}, (11 * 11 + 4 * 25) * 128),
         # Six batches of 16 images: 200 steps of Lanczos at most, or 20 from each probe.
         ("measure_loss", {"measure": "hessian"}, 6 * 16 * 200 * 6),
         ("measure_loss", {"measure": "hessian_density"}, 6 * 16 * 20 * 6),
@@ -113,7 +113,7 @@ def test_frames_of_an_unknown_number_are_guessed(frozen: Study) -> None:
 
 
 def test_the_last_rows_of_a_landscape_are_what_is_left(frozen: Study) -> None:
-    landscape = frozen.sections["landscape"] | {"points": 17, "rows_per_job": 9}
+    landscape = frozen.sections["landscape"] | {"points": 17, "rows_per_job": 9, "directions": 1}
     study = replace(frozen, sections={**frozen.sections, "landscape": landscape})
     for part, rows in (("0", 9), ("1", 8)):
         names = {**OF_VIT, "measure": "landscape", "part": part}

@@ -53,6 +53,19 @@ def mean_interval(values: Array) -> Interval | None:
     return mean - half, mean + half
 
 
+def independent_interval(ours: Array, theirs: Array) -> Interval | None:
+    """Return the 95 % interval of the mean of values minus that of others (Welch 1947).
+
+    None where neither of them differ.
+    """
+    from scipy.stats import ttest_ind
+
+    if min(len(ours), len(theirs)) < 2 or not np.ptp(ours) + np.ptp(theirs):
+        return None
+    low, high = ttest_ind(ours, theirs, equal_var=False).confidence_interval(CONFIDENCE)
+    return float(low), float(high)
+
+
 def resampled_chance(resampled: Array, above: float) -> float:
     """Return the probability, two-sided, that resamples give to the other side of a number."""
     beyond = min(np.sum(resampled <= above), np.sum(resampled >= above))
@@ -64,6 +77,13 @@ def mean_chance(values: Array, above: float) -> float:
     from scipy.stats import ttest_1samp
 
     return float(ttest_1samp(values, above).pvalue)
+
+
+def independent_chance(ours: Array, theirs: Array, above: float) -> float:
+    """Return the same of the mean of values minus that of others, by Welch's test."""
+    from scipy.stats import ttest_ind
+
+    return float(ttest_ind(ours - above, theirs, equal_var=False).pvalue)
 
 
 def decide(value: float, above: float, interval: Interval | None) -> Says:

@@ -18,6 +18,8 @@ from vitscope.claims.chance import (
     Interval,
     OfNetwork,
     decide,
+    independent_chance,
+    independent_interval,
     mean_chance,
     mean_interval,
     resampled_chance,
@@ -36,7 +38,8 @@ class Found:
     """What points say of a claim: a value as measured and, behind it, in each resample of images.
 
     A share has the `count` in favour of a `total`, of which the sign of `certain` is certain. Where
-    the unit is a batch, `batches` are the values of each. What follows from weights alone is
+    the unit is a batch, `batches` are the values of each; of two independent samples of draws,
+    `draws` are those of both. What follows from weights alone is
     `exact`. `margin` is what trainings are compared by, if not the value: that of a share is by how
     much cases are in favour, on average; that of a rank correlation is Fisher's z.
     """
@@ -47,6 +50,7 @@ class Found:
     certain: int | None = None
     margin: float | None = None
     batches: Array | None = None
+    draws: tuple[Array, Array] | None = None
     exact: bool = False
 
     @property
@@ -61,6 +65,8 @@ class Found:
             return self.value, self.value
         if self.batches is not None:
             return mean_interval(self.batches) if len(self.batches) >= LEAST_BATCHES else None
+        if self.draws is not None:
+            return independent_interval(*self.draws)
         return resampled_interval(self.values[1:]) if len(self.values) > 1 else None
 
     def chance(self, above: float) -> float:
@@ -69,6 +75,8 @@ class Found:
             return np.nan
         if self.batches is not None:
             return mean_chance(self.batches, above)
+        if self.draws is not None:
+            return independent_chance(*self.draws, above)
         return resampled_chance(self.values[1:], above)
 
     def verdict(self, above: float) -> OfNetwork:

@@ -9,9 +9,12 @@ import pandas as pd
 
 from vitscope.errors import VitscopeError
 from vitscope.files.arrays import Array
+from vitscope.measures.intervals import spread_of
 
 CUTOFF = 0.9
 BINS = 10
+# Of a calibrated network: their mean is known to a few thousandths of itself.
+DRAWS = 200
 
 
 def scores_of(predictions: pd.DataFrame, classes: int) -> dict[str, float]:
@@ -47,9 +50,8 @@ def reliability(predictions: pd.DataFrame, bins: int = BINS) -> pd.DataFrame:
     The last two are NaN in a bin without images.
     """
     edges = np.arange(bins + 1) / bins
-    confidence = predictions["confidence"].to_numpy()
-    right = predictions["label"].to_numpy() == predictions["prediction"].to_numpy()
-    bin_of = np.searchsorted(edges, confidence, side="left") - 1
+    confidence, right = _confidence(predictions)
+    bin_of = _bins_of(confidence, bins)
     images = np.bincount(bin_of, minlength=bins)
     counted = np.where(images > 0, images, np.nan)
     return pd.DataFrame(
@@ -62,6 +64,34 @@ def reliability(predictions: pd.DataFrame, bins: int = BINS) -> pd.DataFrame:
             "confidence": np.bincount(bin_of, confidence, bins) / counted,
         }
     )
+
+
+def calibration(predictions: pd.DataFrame, resamples: int, seed: int) -> dict[str, float]:
+    """Return the interval of the ECE over images, and what a calibrated network would have.
+
+    Its labels are drawn with the confidences that are given: then all of the mean ECE is chance.
+    """
+    confidence, right = _confidence(predictions)
+    bin_of = _bins_of(confidence, BINS)
+    gaps = (confidence - right)[:, None] * (bin_of[:, None] == np.arange(BINS))
+    ends = spread_of(lambda means: np.abs(means).sum(axis=1, keepdims=True), gaps, resamples, seed)
+    drawn, generator = [], np.random.default_rng(seed)
+    for _ in range(DRAWS):
+        gap = confidence - (generator.random(len(confidence)) < confidence)
+        drawn.append(np.abs(np.bincount(bin_of, gap)).sum() / len(gap))
+    low, high = float(ends.low[0]), float(ends.high[0])
+    return {"ece_low": low, "ece_high": high, "ece_calibrated": float(np.mean(drawn))}
+
+
+def _confidence(predictions: pd.DataFrame) -> tuple[Array, Array]:
+    """Return the confidence of each prediction, and whether it is right."""
+    right = predictions["label"].to_numpy() == predictions["prediction"].to_numpy()
+    return predictions["confidence"].to_numpy(), right
+
+
+def _bins_of(confidence: Array, bins: int) -> Array:
+    found: Array = np.searchsorted(np.arange(bins + 1) / bins, confidence, side="left") - 1
+    return found
 
 
 def _check(predictions: pd.DataFrame, classes: int) -> None:

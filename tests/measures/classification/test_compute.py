@@ -14,15 +14,17 @@ from vitscope.measures.classification import (
     measure_reliability,
 )
 from vitscope.measures.given import OnPredictions
-from vitscope.measures.scores import reliability, scores_of
+from vitscope.measures.scores import calibration, reliability, scores_of
 
 FOUND = predictions(label=[0, 1, 2], prediction=[0, 1, 1], confidence=[0.95, 0.6, 0.92])
 GIVEN = OnPredictions("vit", FOUND, cast(Split, None))
 
 
 def test_a_model_has_one_row_of_its_scores(tmp_path: Path) -> None:
-    table = compute.measure(GIVEN, classes=4)
-    expected = pd.DataFrame([{"model": "vit", "images": 3} | scores_of(FOUND, 4)])
+    table = compute.measure(GIVEN, classes=4, resamples=50, seed=3)
+    expected = pd.DataFrame(
+        [{"model": "vit", "images": 3} | scores_of(FOUND, 4) | calibration(FOUND, 50, 3)]
+    )
     pd.testing.assert_frame_equal(table, expected, check_exact=True)
     measure.TABLE.write(table, tmp_path / "table.parquet")
 

@@ -3,7 +3,7 @@ import pandas as pd
 import pytest
 
 from tests.helpers.drawing import RESNET, VIT
-from vitscope.measures.scores import reliability, scores_of
+from vitscope.measures.scores import calibration, reliability, scores_of
 
 MEMBERS = (RESNET, VIT)
 
@@ -24,7 +24,7 @@ def tables_of(predictions: dict[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
     """The tables of models, in no particular order."""
     bins = [reliability(own).assign(model=name) for name, own in predictions.items()]
     scores = [
-        {"model": name, "images": len(own)} | scores_of(own, 10)
+        {"model": name, "images": len(own)} | scores_of(own, 10) | calibration(own, 50, 0)
         for name, own in predictions.items()
     ]
     return {
@@ -85,8 +85,14 @@ def test_bins_without_a_hit_have_a_gap(drawn):
 def test_scores_are_written_out(drawn):
     scores = TABLES["classification"].set_index("model")
     for axes, member in zip(drawn()[0], MEMBERS, strict=True):
-        accuracy, ece, signed = 100 * scores.loc[member.model, ["accuracy", "ece", "signed_ece"]]
+        found = scores.loc[member.model]
+        accuracy, ece, signed, calibrated = (
+            100 * found[["accuracy", "ece", "signed_ece", "ece_calibrated"]]
+        )
         # One is made to be less confident than right, the other more.
         sure = "underconfident" if member is RESNET else "overconfident"
-        expected = f"accuracy {accuracy:.1f} %, ECE {ece:.1f} %\n{sure} by {abs(signed):.1f} %"
-        assert axes.texts[0].get_text() == expected
+        assert axes.texts[0].get_text().split("\n") == [
+            f"accuracy {accuracy:.1f} %, NLL {found['nll']:.2f}",
+            f"{sure} by {abs(signed):.1f} %",
+            f"ECE {ece:.1f} % (calibrated: {calibrated:.1f} %)",
+        ]

@@ -26,14 +26,13 @@ from vitscope.measures.given import OnLoss
 from vitscope.measures.landscape import compute
 from vitscope.measures.landscape.compute import (
     FAST_BFLOAT16,
-    coordinates,
     direction,
-    grid,
     losses_at,
     measure,
     pick_precision,
     plane,
 )
+from vitscope.measures.landscape.grid import claimed, coordinates, grid
 from vitscope.measures.scores import scores_of
 from vitscope.networks.running.predictions import predict
 from vitscope.networks.running.recording import WARM_UP
@@ -93,6 +92,19 @@ def test_the_grid_is_in_the_order_of_the_authors(shared: Path) -> None:
         pytest.skip(f"needs the published grid {path}")
     theirs = pd.read_csv(path, header=None, usecols=[0, 1]).to_numpy()
     np.testing.assert_allclose(grid(21, 1.0), theirs, atol=1e-12)
+
+
+@pytest.mark.parametrize(("points", "step", "count"), [(11, 0.2, 5 + 20), (21, 0.1, 5 + 28)])
+def test_claims_are_about_the_middle_and_a_ring(points: int, step: float, count: int) -> None:
+    found = claimed(points, 1.0)
+    assert len(found) == len(set(found)) == count
+    steps = np.arange(-(points // 2), points // 2 + 1) * step
+    x, y = (each.ravel() for each in np.meshgrid(steps, steps))
+    distance = np.hypot(x, y)
+    chosen = (distance < 1.01 * step) | (abs(distance - 0.5) < 0.501 * step)
+    np.testing.assert_allclose(found, np.column_stack([x, y])[chosen], atol=1e-12)
+    parts = [claimed(points, 1.0, rows) for rows in (range(4), range(4, points))]
+    assert [*parts[0], *parts[1]] == found
 
 
 # The directions
@@ -196,14 +208,27 @@ def test_weights_return_after_a_failure_too() -> None:
     assert torch.equal(model[1].weight, before)
 
 
+def test_each_pair_of_directions_has_axes_of_its_own() -> None:
+    model = linear()
+    weight = model[1].weight.detach().clone()
+    first, second = (direction("1.weight", weight, SEED, axis) for axis in (4, 5))
+    with plane(model, SEED, 2) as move:
+        move(0.3, -0.7)
+        torch.testing.assert_close(model[1].weight, weight + 0.3 * first - 0.7 * second)
+    drawn = torch.stack([direction("1.weight", weight, SEED, axis) for axis in range(10)])
+    assert len(torch.unique(drawn, dim=0)) == 10
+
+
 # The loss
 
 
-def by_hand(model: nn.Module, images: Augmented, x: float, y: float) -> dict[str, float]:
+def by_hand(
+    model: nn.Module, images: Augmented, x: float, y: float, pair: int = 0
+) -> dict[str, float]:
     """The loss of a linear model, all of it in float64 from the weights at the origin."""
     weight = model[1].weight.detach()
-    along = (direction("1.weight", weight, SEED, axis).double().numpy() for axis in (0, 1))
-    first, second = along
+    axes = (2 * pair, 2 * pair + 1)
+    first, second = (direction("1.weight", weight, SEED, axis).double().numpy() for axis in axes)
     moved = weight.double().numpy() + x * first + y * second
     bias = model[1].bias.detach().double().numpy()
     pixels, targets = (each.double().numpy() for each in images.rows(0, len(images)))
@@ -331,7 +356,8 @@ def test_where_logits_overflow_scores_are_null(small: Augmented, tmp_path: Path)
     inside, outside = find_table("landscape").read(tmp_path / "table").to_dict("records")
     assert inside["nll"] > 1e16
     assert inside["accuracy"] >= 0
-    known = {"model", "x", "y", "images", "clean", "precision", "weight_decay", "l2", "l2_squared"}
+    known = {"model", "direction", "x", "y", "images", "clean", "precision", "weight_decay"}
+    known |= {"l2", "l2_squared"}
     for column in set(find_table("landscape").columns) - known:
         assert np.isnan(outside[column]), column
     assert outside["l2"] > 1e30
@@ -366,11 +392,27 @@ def test_jobs_measure_rows_of_the_grid_which_give_the_same_bits_together(
 ) -> None:
     given = {key: value for key, value in SETTINGS.items() if key != "say"}
     job = OnLoss(linear(), small, CPU, say=SETTINGS["say"])
-    parts = [measure(job, 5, 2.0, rows, "float32", **given) for rows in ((0, 1), (1, 4), (4, 5))]
+    parts = [measure(job, 5, 2.0, rows, 1, "float32", **given) for rows in ((0, 1), (1, 4), (4, 5))]
     table = pd.concat(parts, ignore_index=True)
     whole = losses_at(linear(), small, grid(5, 2.0), **SETTINGS)
     pd.testing.assert_frame_equal(table, whole, check_exact=True)
     find_table("landscape").write(table.assign(model="net"), tmp_path / "table")
+
+
+def test_other_pairs_of_directions_have_the_points_that_claims_are_about(small: Augmented) -> None:
+    given = {key: value for key, value in SETTINGS.items() if key != "say"}
+    job = OnLoss(linear(), small, CPU, say=SETTINGS["say"])
+    parts = [measure(job, 9, 1.0, rows, 3, "float32", **given) for rows in ((0, 3), (3, 9))]
+    table = pd.concat(parts).sort_values(["direction", "y", "x"], ignore_index=True)
+    alone = losses_at(linear(), small, grid(9, 1.0), **SETTINGS)
+    pd.testing.assert_frame_equal(table[table["direction"] == 0], alone, check_exact=True)
+    # None in the corners.
+    assert set(parts[0].query("y == -1")["direction"]) == {0}
+    for pair in (1, 2):
+        rows = table[table["direction"] == pair]
+        assert [*zip(rows["x"], rows["y"], strict=True)] == claimed(9, 1.0)
+        expected = [by_hand(linear(), small, x, y, pair)["loss"] for x, y in claimed(9, 1.0)]
+        np.testing.assert_allclose(rows["loss"], expected, rtol=2e-6)
 
 
 # Studies

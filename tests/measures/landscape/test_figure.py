@@ -33,7 +33,7 @@ def landscape_of(model: str, steepness: float) -> pd.DataFrame:
     nll = 2 + steepness * (x**2 + 0.61 * y**2 + 0.29 * x * y + 0.13 * x**3)
     l2 = 700 + 20 * (x**2 + y**2)
     loss = nll + 0.05 * l2
-    facts = {"model": model, "weight_decay": 0.05, "clean": False}
+    facts = {"model": model, "direction": 0, "weight_decay": 0.05, "clean": False}
     return pd.DataFrame({"x": x, "y": y, "loss": loss, "nll": nll} | facts)
 
 
@@ -43,7 +43,9 @@ def table() -> pd.DataFrame:
     steep = landscape_of("resnet", 14.7)
     steep.loc[[0, 80], ["loss", "nll"]] = np.inf
     steep.loc[1, ["loss", "nll"]] = np.nan
-    return pd.concat([steep, landscape_of("vit", 3.9)]).sample(frac=1, random_state=0)
+    # Some points of another pair of directions, which are not drawn.
+    other = landscape_of("vit", 7.3).iloc[20:40].assign(direction=1, loss=-99.0)
+    return pd.concat([steep, landscape_of("vit", 3.9), other]).sample(frac=1, random_state=0)
 
 
 @pytest.fixture
@@ -56,7 +58,7 @@ def drawn(table, drawn_from):
 
 def grid_of(table: pd.DataFrame, model: str) -> np.ndarray:
     """The heights above the minimum, a row for each y, NaN where they are not finite."""
-    rows = table[table["model"] == model]
+    rows = table[(table["model"] == model) & (table["direction"] == 0)]
     loss = rows.pivot(index="y", columns="x", values="loss").to_numpy()
     loss = np.where(np.isfinite(loss), loss, np.nan)
     return loss - np.nanmin(loss)
@@ -111,7 +113,7 @@ def published(shared: Path) -> pd.DataFrame:
         pd.read_csv(folder / file, header=None, usecols=range(5), names=names).assign(model=model)
         for model, file in models.items()
     ]
-    grid = pd.concat(grids, ignore_index=True).assign(weight_decay=0.05, clean=False)
+    grid = pd.concat(grids, ignore_index=True).assign(direction=0, weight_decay=0.05, clean=False)
     return grid.assign(loss=grid["nll"] + 0.05 * grid["l2"])
 
 
@@ -236,7 +238,8 @@ def test_slices_are_the_axes_of_the_plane(drawn, table):
     for axes, along, across in zip(figure.axes, "xy", "yx", strict=True):
         lines = iter(axes.lines)
         for model, color in (("resnet", "#1f77b4"), ("vit", "#d62728")):
-            rows = table[(table["model"] == model) & (table[across] == 0)].sort_values(along)
+            on_axis = (table["direction"] == 0) & (table[across] == 0)
+            rows = table[(table["model"] == model) & on_axis].sort_values(along)
             for column in ("nll", "loss"):
                 line = next(lines)
                 np.testing.assert_array_equal(line.get_xdata(), rows[along])

@@ -174,7 +174,7 @@ def plot_fit_by_window(
 
 
 # Points: the scores stand between the title and the diagram.
-_TITLE_PAD = 23.5
+_TITLE_PAD = 32.5
 _SCORES_PAD = 5
 
 
@@ -208,10 +208,14 @@ def _draw_histogram(panel: Panel) -> None:
 
 
 def _in_words(scores: pd.Series) -> str:
-    accuracy, ece = (percent(scores[name], ".1f") for name in ("accuracy", "ece"))
+    names = ("accuracy", "ece", "ece_calibrated")
+    accuracy, ece, calibrated = (percent(scores[name], ".1f") for name in names)
     signed = scores["signed_ece"]
     sure = "overconfident" if signed > 0 else "underconfident"
-    return f"accuracy {accuracy}, ECE {ece}\n{sure} by {percent(abs(signed), '.1f')}"
+    return (
+        f"accuracy {accuracy}, NLL {scores['nll']:.2f}\n{sure} by {percent(abs(signed), '.1f')}\n"
+        f"ECE {ece} (calibrated: {calibrated})"
+    )
 
 
 def _write_above(axes: Axes, text: str) -> None:

@@ -17,6 +17,10 @@ As the authors define them. A prediction is *confident* if its confidence is abo
   of `reliability`
 - `signed_ece`: the same with mean confidence minus accuracy: positive where a model is
   overconfident
+- `ece_calibrated`: the mean ECE of a calibrated network of as many images and the same confidences,
+  whose predictions are right as often as they say. Chance alone makes so much of the ECE, and more
+  in resamples: where the ECE is near it, its interval lies too high. `nll`, `brier` and
+  `signed_ece` have no such bias.
 
 Two details of the authors' code are left out: small numbers (1e-7) in denominators, which give 0
 where the table has null, and bins that sum the confidence over [low, high) but count images over
@@ -27,8 +31,8 @@ where the table has null, and bins that sum the confidence over [low, high) but 
 from dataclasses import dataclass
 
 from vitscope.files.tables import Table
-from vitscope.measures.columns import SCORES
-from vitscope.measures.measure import Case, Given, Measure
+from vitscope.measures.columns import SCORES, interval_columns
+from vitscope.measures.measure import Case, Given, Measure, bootstrap, together
 from vitscope.settings.section import setting
 
 TABLE = Table(
@@ -37,6 +41,8 @@ TABLE = Table(
         "model": ("string", "model, as the study names it"),
         "images": ("int64", "number of images"),
         **SCORES,
+        **interval_columns("of ece over images", "ece"),
+        "ece_calibrated": ("float64", "mean ece of a calibrated network of as many images"),
     },
 )
 
@@ -55,4 +61,6 @@ def count_classes(case: Case) -> Given:
     return {"classes": case.study.dataset_of(case.model).classes}
 
 
-MEASURE = Measure(needs="predictions", settings=Settings, arguments=count_classes)
+MEASURE = Measure(
+    needs="predictions", settings=Settings, arguments=together(count_classes, bootstrap)
+)

@@ -1,36 +1,29 @@
 """Claims about the training loss around the trained weights: how curved it is, how steep. Fig. 1a.
 
-Their points are numbers of a model: the curvature, the spread of the NLL, and the accuracy.
+Their points are numbers of a model: the curvature and the spread of the NLL, for each pair of
+directions, and the accuracy.
 """
 
-from functools import partial
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 
-from vitscope.claims.chance import known_share_interval
-from vitscope.claims.claim import (
-    Claim,
-    Evidence,
-    Finding,
-    attention_against_convolution,
-    claim,
-    every_pair,
+from vitscope.claims.claim import Claim, Evidence, attention_against_convolution, every_pair
+from vitscope.claims.points import Points
+from vitscope.claims.statistics import Found, Statistic, difference, one_value
+from vitscope.files.arrays import Array
+from vitscope.measures.landscape.grid import about_radius
+
+_WHY = (
+    "The paper's Fig. 1a. The published values are computed from the authors' own grids of it, of "
+    "one pair of directions. There the two curvatures are almost equal, and for the NLL alone ViT "
+    "has the larger one (38.7 against 25.2): the landscapes differ farther from the trained "
+    "weights."
 )
-from vitscope.claims.comparing import larger, smaller
-
-# The distance from the trained weights at which the paper's landscapes are compared.
-_RADIUS = 0.5
-
-_RULE = (
-    "The paper's Fig. 1a. The curvature is the second difference of the loss (NLL and L2 term) at "
-    "the trained weights, over the nearest steps and averaged over both directions; the spread is "
-    "the highest minus the lowest NLL at a distance of 0.5, within half a step. The value is that "
-    "of the convolutional model minus that of the first model; the claim holds if it is above "
-    "zero. The published values are computed from the authors' own grids of Fig. 1a. There the "
-    "two curvatures are almost equal, and for the NLL alone ViT has the larger one (38.7 against "
-    "25.2): the landscapes differ farther from the trained weights. The grids show one pair of "
-    "random directions: a small difference may change with others."
+_SMALLER = (
+    "The value is that of the second model minus that of the first, each a mean over pairs of "
+    "random directions; the interval is Welch's over these pairs, on one draw of images."
 )
 
 
@@ -50,70 +43,100 @@ def curvature(grid: pd.DataFrame) -> float:
 
 
 def spread(grid: pd.DataFrame) -> float:
-    """Return the range of the NLL about the distance `_RADIUS`; NaN if not all of it is finite."""
+    """Return the range of the NLL about the distance `RADIUS`; NaN if not all of it is finite."""
     distance, step = _distances(grid)
-    # Points that lie on the border count, however their distance is rounded.
-    ring = grid.loc[(distance - _RADIUS).abs() <= step / 2 * (1 + 1e-6), "nll"]
+    ring = grid.loc[[about_radius(each, step) for each in distance], "nll"]
     return float(ring.max(skipna=False) - ring.min(skipna=False)) if len(ring) else np.nan
 
 
-def _measured(grid: pd.DataFrame, _blocks: pd.DataFrame) -> pd.DataFrame:
-    middle = grid[_distances(grid)[0] == 0].iloc[0]
-    accuracy, images = middle["accuracy"], int(middle["images"])
-    known = [accuracy, *known_share_interval(accuracy, images)]
-    nothing = [np.nan, np.nan]
-    rows = {
-        "curvature": [curvature(grid), *nothing],
-        "nll_spread": [spread(grid), *nothing],
-        "accuracy": known if np.isfinite(accuracy) else [accuracy, *nothing],
+def _measured(rows: pd.DataFrame, _blocks: pd.DataFrame) -> pd.DataFrame:
+    grids = [grid for _, grid in rows.groupby("direction")]
+    middle = (rows["direction"] == 0) & (rows["x"] == 0) & (rows["y"] == 0)
+    values = {
+        "curvature": [curvature(grid) for grid in grids],
+        "nll_spread": [spread(grid) for grid in grids],
+        "accuracy": [rows.loc[middle, "accuracy"].item()],
     }
-    columns = ["value", "ci_low", "ci_high"]
-    found = pd.DataFrame.from_dict(rows, orient="index", columns=columns)
-    return found.rename_axis("measure").reset_index()
+    pairs = [(measure, value) for measure, each in values.items() for value in each]
+    return pd.DataFrame(pairs, columns=["measure", "value"])
 
 
-@claim(
-    "The model whose loss varies less has the higher accuracy",
-    "Fig. 1a",
-    "difference of accuracy",
-    every_pair,
-    holds_above=0,
-)
-def flatter_is_more_accurate(ours: pd.DataFrame, theirs: pd.DataFrame) -> Finding | None:
-    """The paper says that MSAs improve accuracy by flattening the loss (Section 2, Fig. 1). Of two
-    models, the value is the accuracy of the one whose NLL has the smaller spread minus that of the
-    other, at the trained weights and on the images of the landscape, which are augmented training
-    images; the claim holds if it is above zero. The 95 % interval of the difference is computed
-    from Wilson's intervals of both, and is too wide, since both classify the same images. Of the
-    paper's own two models the flatter one, ViT, is the less accurate.
-    """
-    flatter = smaller("nll_spread")(ours, theirs)
+def _smaller(measure: str, ours: Points, theirs: Points) -> Found | None:
+    """Find by how much the first model has the smaller mean over pairs of directions."""
+    one, other = (_of(measure, points) for points in (ours, theirs))
+    found = difference(np.atleast_1d(one.mean()), np.atleast_1d(other.mean()), -1)
+    several = len(one) > 1 and len(other) > 1
+    return replace(found, draws=(other, one)) if found and several else found
+
+
+def _of(measure: str, points: Points) -> Array:
+    values: Array = points.where(points.frame["measure"] == measure)["value"][0]
+    return values
+
+
+def _curves_less(ours: Points, theirs: Points) -> Found | None:
+    return _smaller("curvature", ours, theirs)
+
+
+def _varies_less(ours: Points, theirs: Points) -> Found | None:
+    return _smaller("nll_spread", ours, theirs)
+
+
+def _flatter_is_more_accurate(ours: Points, theirs: Points) -> Found | None:
+    flatter = _varies_less(ours, theirs)
     if flatter is None or not flatter.value:
         return None
-    return larger("accuracy")(*((ours, theirs) if flatter.value > 0 else (theirs, ours)))
+    first, second = (one_value(points, "accuracy") for points in (ours, theirs))
+    return difference(first, second, 1 if flatter.value > 0 else -1)
 
-
-_claim = partial(
-    Claim, source="Fig. 1a", rule=_RULE, about=attention_against_convolution, holds_above=0
-)
 
 CLAIMS = {
     "landscape": Evidence(
         "landscape",
         (
-            _claim(
+            Claim(
                 "msa_flattens_loss_at_minimum",
                 "The loss of MSAs is less curved at the trained weights than that of Convs",
-                measure="difference of curvature",
-                find=smaller("curvature"),
+                "Fig. 1a",
+                attention_against_convolution,
+                Statistic(
+                    "difference of curvature",
+                    "The curvature is the second difference of the loss (NLL and L2 term) at the "
+                    "trained weights, over the nearest steps and averaged over both directions. "
+                    f"{_SMALLER}",
+                    _curves_less,
+                ),
+                _WHY,
             ),
-            _claim(
+            Claim(
                 "msa_flattens_loss",
                 "The loss of MSAs varies less around the trained weights than that of Convs",
-                measure="difference of the spread of the NLL",
-                find=smaller("nll_spread"),
+                "Fig. 1a",
+                attention_against_convolution,
+                Statistic(
+                    "difference of the spread of the NLL",
+                    "The spread is the highest minus the lowest NLL at a distance of 0.5, within "
+                    f"half a step. {_SMALLER}",
+                    _varies_less,
+                ),
+                _WHY,
             ),
-            flatter_is_more_accurate,
+            Claim(
+                "flatter_is_more_accurate",
+                "The model whose loss varies less has the higher accuracy",
+                "Fig. 1a",
+                every_pair,
+                Statistic(
+                    "difference of accuracy",
+                    "The value is the accuracy of the model whose NLL has the smaller mean spread "
+                    "minus that of the other, at the trained weights and on the images of the "
+                    "landscape. It has no interval: these are training images, augmented by the "
+                    "recipe of each model and mixed by whole batches, of which there are few.",
+                    _flatter_is_more_accurate,
+                ),
+                "The paper says that MSAs improve accuracy by flattening the loss (Section 2, "
+                "Fig. 1). Of its own two models the flatter one, ViT, is the less accurate.",
+            ),
         ),
         _measured,
     )

@@ -18,6 +18,7 @@ from torch import Tensor, nn
 
 from vitscope.errors import VitscopeError
 from vitscope.measures.given import OnLoss
+from vitscope.measures.landscape.grid import Point, claimed, grid
 from vitscope.measures.landscape.table import TABLE
 from vitscope.measures.scores import scores_of
 from vitscope.networks.running.predictions import scores_of_images
@@ -35,23 +36,9 @@ LAYOUTS = {"float32": torch.contiguous_format, "bfloat16": torch.channels_last}
 # Images that take no more than this stay on a GPU over all points.
 KEPT_BYTES = 2**30
 
-Point = tuple[float, float]
-
-
-def coordinates(points: int, radius: float) -> list[float]:
-    """Return the positions along an axis; `points` is odd, so that the middle one is exactly 0."""
-    half = (points - 1) // 2
-    return [radius * step / half for step in range(-half, half + 1)]
-
-
-def grid(points: int, radius: float, rows: range | None = None) -> list[Point]:
-    """Return some rows of the grid, or all; the first coordinate varies fastest."""
-    steps = coordinates(points, radius)
-    return [(x, steps[row]) for row in (rows or range(points)) for x in steps]
-
 
 def direction(name: str, weights: Tensor, seed: int, axis: int) -> Tensor:
-    """Return the direction in which a parameter moves along axis 0 or 1: random, and normalized.
+    """Return the direction in which a parameter moves along an axis: random, and normalized.
 
     It depends on the seed, the axis, and the parameter's name and values, and on nothing else. It
     is zero for parameters that are not moved: vectors and position embeddings.
@@ -68,14 +55,19 @@ def direction(name: str, weights: Tensor, seed: int, axis: int) -> Tensor:
 
 
 @contextmanager
-def plane(model: nn.Module, seed: int) -> Iterator[Callable[[float, float], None]]:
+def plane(model: nn.Module, seed: int, pair: int = 0) -> Iterator[Callable[[float, float], None]]:
     """Give a function that moves the weights of a model to a point; in the end they move back.
+
+    Each pair of directions has two axes of its own.
 
     Weights are changed in place, and each move starts from a copy of the trained ones, so that
     rounding errors do not add up.
     """
     named = {name: parameter.detach() for name, parameter in model.named_parameters()}
-    directions = [[direction(*each, seed, axis) for each in named.items()] for axis in (0, 1)]
+    directions = [
+        [direction(*each, seed, axis) for each in named.items()]
+        for axis in (2 * pair, 2 * pair + 1)
+    ]
     moving = [index for index, along in enumerate(directions[0]) if along.any()]
     weights = [list(named.values())[index] for index in moving]
     first, second = ([along[index] for index in moving] for along in directions)
@@ -178,11 +170,13 @@ def losses_at(
     weight_decay: float,
     device: torch.device | None = None,
     precision: str = "float32",
+    pair: int = 0,
     say: Say = print,
 ) -> pd.DataFrame:
     """Return the rows of a landscape table at some points, without the name of the model.
 
-    With a `weight_decay` of 0 the loss has no L2 term.
+    They lie in the plane of one pair of directions. With a `weight_decay` of 0 the loss has no L2
+    term.
     """
     device = device or torch.device("cpu")
     model = model.eval().to(device, memory_format=LAYOUTS[precision])  # type: ignore[call-overload]
@@ -202,7 +196,7 @@ def losses_at(
     def work(batch: Tensor) -> tuple[Tensor]:
         return (model(batch).float(),)
 
-    with plane(model, seed) as move, own_stream(device):
+    with plane(model, seed, pair) as move, own_stream(device):
         batches = Images(images, batch_size, device, precision)
         for x, y in points:
             move(x, y)
@@ -214,7 +208,9 @@ def losses_at(
                     f"its trained weights: give a checkpoint of a training that did not diverge."
                 )
             l2, l2_squared = l2_terms(model)
-            rows.append({"x": x, "y": y, "l2": l2, "l2_squared": l2_squared} | row)
+            rows.append(
+                {"direction": pair, "x": x, "y": y, "l2": l2, "l2_squared": l2_squared} | row
+            )
             progress.advance()
     return _completed(pd.DataFrame(rows), images, weight_decay, precision)
 
@@ -235,17 +231,34 @@ def _completed(
 
 
 def measure(
-    given: OnLoss, points: int, radius: float, rows: Sequence[int], precision: str, **settings: Any
+    given: OnLoss,
+    points: int,
+    radius: float,
+    rows: Sequence[int],
+    directions: int,
+    precision: str,
+    **settings: Any,
 ) -> pd.DataFrame:
-    """Return the loss at the points of the grid from `rows[0]` to before `rows[1]`."""
-    wanted = grid(points, radius, range(*rows))
+    """Return the loss at the points of the grid from `rows[0]` to before `rows[1]`.
+
+    It is measured for the first pair of directions, and for others where claims are about them.
+    """
     precision = pick_precision(precision, given.device)
-    return losses_at(
-        given.network,
-        given.images,
-        wanted,
-        device=given.device,
-        precision=precision,
-        say=given.say,
-        **settings,
-    )
+    within = range(*rows)
+    wanted = [grid(points, radius, within)]
+    wanted += [claimed(points, radius, within)] * (directions - 1)
+    tables = [
+        losses_at(
+            given.network,
+            given.images,
+            chosen,
+            device=given.device,
+            precision=precision,
+            pair=pair,
+            say=given.say,
+            **settings,
+        )
+        for pair, chosen in enumerate(wanted)
+        if chosen
+    ]
+    return pd.concat(tables, ignore_index=True)

@@ -69,7 +69,8 @@ class Landscapes:
 
 def points_of(table: pd.DataFrame, member: Member) -> pd.DataFrame:
     """Return the points of a model, x fastest: a whole grid, some of it finite."""
-    points = table[table["model"] == member.model].sort_values(["y", "x"], ignore_index=True)
+    drawn = (table["model"] == member.model) & (table["direction"] == 0)
+    points = table[drawn].sort_values(["y", "x"], ignore_index=True)
     if points.empty or len(points) != points["x"].nunique() * points["y"].nunique():
         raise VitscopeError(
             f"The landscape table has {len(points)} points of the model '{member.model}', which "

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
+from vitscope.measures.landscape.grid import claimed
 from vitscope.measures.measure import Case, FigureKind, Given, Measure, Work
 from vitscope.settings.section import setting
 
@@ -26,7 +27,13 @@ class Settings:
     radius: float = setting(
         1.0, "How far the grid reaches along each direction, both ways.", exclusiveMinimum=0
     )
-    seed: int = setting(0, "Seed of the two directions.", minimum=0)
+    directions: int = setting(
+        5,
+        "Pairs of random directions. The first one has the whole grid, the others the points that "
+        "claims are about, which have an interval over two pairs or more.",
+        minimum=1,
+    )
+    seed: int = setting(0, "Seed of the directions.", minimum=0)
     rows_per_job: int = setting(
         3, "How many rows of the grid one job measures; results do not depend on it.", minimum=1
     )
@@ -55,6 +62,7 @@ def choose_rows(case: Case) -> Given:
         "points": settings.points,
         "radius": settings.radius,
         "rows": [case.steps.start, case.steps.stop],
+        "directions": settings.directions,
         "seed": settings.seed,
         "precision": settings.precision,
         "batch_size": settings.batch_size,
@@ -65,7 +73,8 @@ def choose_rows(case: Case) -> Given:
 def count_passes(case: Case) -> Work:
     """Count a pass of each augmented image at each point of the rows."""
     settings: Settings = case.settings
-    points = len(case.steps) * settings.points
+    of_claims = len(claimed(settings.points, settings.radius, case.steps))
+    points = len(case.steps) * settings.points + of_claims * (settings.directions - 1)
     share = 1 if settings.precision == "float32" else SHARE_OF_BFLOAT16
     count = points * case.study.analysis.augmented.images * share
     return Work(count, settings.batch_size, vectors=VECTORS)

@@ -1,8 +1,9 @@
-"""The table `landscape`: one row per model and point of the grid, x fastest.
+"""The table `landscape`: one row per model, pair of directions and point of the grid, x fastest.
 
-The trained weights are at 0, 0. Scores after `l2_squared` use the most probable class of a target
-as the label of its image, as the authors do. If the logits of an image are not finite, the losses
-and scores of the point are null.
+The trained weights are at 0, 0. The first pair of directions, 0, has the whole grid; others have
+the points that claims are about: the middle, its four neighbours and what is about 0.5 away. Scores
+after `l2_squared` use the most probable class of a target as the label of its image, as the authors
+do. If the logits of an image are not finite, the losses and scores of the point are null.
 """
 
 from vitscope.files.tables import Columns, Table
@@ -18,6 +19,7 @@ TABLE = Table(
     "landscape",
     {
         "model": ("string", "model, as the study names it"),
+        "direction": ("int32", "pair of random directions, from 0; figures draw that"),
         "x": ("float64", "steps along the first direction"),
         "y": ("float64", "steps along the second direction"),
         "images": ("int64", "number of augmented images"),
