@@ -111,6 +111,13 @@ def test_a_case_that_nobody_knows_does_not_count():
     assert share_of(np.full((3, 1), np.nan)) is None
 
 
+def test_half_in_favour_is_not_more_than_half_whatever_images_are_taken():
+    half = share_of(np.tile([1.0, -1.0], (5, 1)))
+    assert (half.certain, half.interval, half.verdict(0.5)) == (2, (0.5, 0.5), "no")
+    moved = share_of(np.array([[1.0, -1.0], [1.0, 1.0], [1.0, -1.0], [1.0, 1.0]]))
+    assert (moved.certain, moved.verdict(0.5)) == (1, "open")
+
+
 def test_no_change_is_in_favour_of_nothing_in_any_resample():
     found = share_of(np.zeros((5, 4)))
     assert found.values.tolist() == [0] * 5

@@ -67,13 +67,15 @@ def test_the_interval_of_a_ratio_of_means_is_that_of_scipy() -> None:
     )
     error = theirs.standard_error
     assert (np.abs(ends - np.array(theirs.confidence_interval)) < TOLERANCE * error).all()
-    assert np.isnan(interval_of(lambda means: means[:, :2], VALUES[:1], 100, 0)).all()
+    alone = spread_of(lambda means: means[:, :2], VALUES[:1], 100, 0)
+    assert np.isnan([alone.low, alone.high]).all()
 
 
 def test_a_single_row_has_no_interval() -> None:
-    ends = interval(VALUES[:1], 100, 0)
-    assert ends.shape == (2, 3)
-    assert np.isnan(ends).all()
+    low, high, resampled = spread(VALUES[:1], 100, 0)
+    assert low.shape == high.shape == (3,)
+    assert np.isnan([low, high]).all()
+    assert resampled is None
 
 
 SHARES = [0.9, 0.6, 0.2]

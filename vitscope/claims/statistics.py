@@ -39,9 +39,9 @@ class Found:
 
     A share has the `count` in favour of a `total`, of which the sign of `certain` is certain. Where
     the unit is a batch, `batches` are the values of each; of two independent samples of draws,
-    `draws` are those of both. What follows from weights alone is
-    `exact`. `margin` is what trainings are compared by, if not the value: that of a share is by how
-    much cases are in favour, on average; that of a rank correlation is Fisher's z.
+    `draws` are those of both. What follows from weights alone is `exact`. `margin` is what
+    trainings are compared by, if not the value: that of a share is by how much cases are in favour,
+    on average; that of a rank correlation is Fisher's z.
     """
 
     values: Array
@@ -81,7 +81,8 @@ class Found:
 
     def verdict(self, above: float) -> OfNetwork:
         """Tell whether the value is above a number in this network, whichever images are taken."""
-        if self.exact:
+        if self.exact or (self.certain is not None and self.certain == self.total):
+            # No images would change it, were it the very number.
             return "yes" if self.value > above else "no"
         if self.interval is not None:
             return decide(self.value, above, self.interval)

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 
+from vitscope.measures.columns import without_resamples
 from vitscope.measures.given import Parts
 from vitscope.measures.per_image import means
 from vitscope.measures.token_norms.table import QUANTILES
@@ -22,7 +23,7 @@ def merge(parts: Parts, threshold: float, resamples: int, seed: int) -> pd.DataF
         for index in points["index"]
     ]
     merged = points.merge(of_images, left_on="index", right_index=True, validate="one_to_one")
-    merged = merged.merge(shares, on="index", validate="one_to_one")
+    merged = merged.merge(without_resamples(shares), on="index", validate="one_to_one")
     return merged.assign(threshold=threshold, positions=pd.Series(where))
 
 
