@@ -87,10 +87,15 @@ def independent_chance(ours: Array, theirs: Array, above: float) -> float:
 
 
 def decide(value: float, above: float, interval: Interval | None) -> Says:
-    """Tell whether a value is above a number; it is open if its interval contains that number."""
-    if interval is None or interval[0] <= above <= interval[1]:
+    """Tell whether a value and all of its interval are above a number, or below it; else open.
+
+    Resamples of few cases may lie to one side of what was measured.
+    """
+    if interval is None:
         return "open"
-    return "yes" if value > above else "no"
+    if min(value, interval[0]) > above:
+        return "yes"
+    return "no" if max(value, interval[1]) < above else "open"
 
 
 def false_discovery_rates(chances: Array) -> Array:
