@@ -84,8 +84,8 @@ def studies_used_by(study):
 
 STUDIES = studies_asked_for()
 
-# Which modules import which is found once, and again where their sources have changed.
-imports.remember(Path(".snakemake/vitscope-imports.json"))
+# What modules define and import is found once, and again where their sources have changed.
+imports.remember(Path(".snakemake/vitscope-definitions.json"))
 
 
 def one_of(names):

@@ -15,6 +15,8 @@ from tests.helpers.claims import (
     published_variances,
     variances,
 )
+from vitscope.claims.agreement import score_agreement
+from vitscope.claims.claim import Curve, Evidence
 from vitscope.claims.published import Published
 from vitscope.measures import registry
 
@@ -26,7 +28,6 @@ CASES = [
     ("frequency_noise", "fig2b.csv", "ViT"),
     ("lesion", "fig10b_swin.csv", "Swin"),
 ]
-VALUES = ["variance", "delta_log_amplitude", "change"]
 
 
 def as_measured(kind: str, points: pd.DataFrame) -> pd.DataFrame:
@@ -67,44 +68,62 @@ def test_what_has_no_curve_is_not_scored():
 def test_a_curve_agrees_with_itself(kind, file, series):
     theirs, rows = with_itself(kind, file, series)
     found = score(kind, rows.sample(frac=1, random_state=0), theirs)
-    assert found["rank_correlation"] == pytest.approx(1)
-    assert found["normalized_rmse"] == pytest.approx(0, abs=1e-12)
+    assert found["sign_share"] == 1
+    assert found["change_correlation"] == pytest.approx(1, abs=1e-12)
+    assert found["error"] == pytest.approx(0, abs=1e-12)
     assert (found["model"], found["published_series"]) == ("m", series)
-    assert found["published_points"] == found["measured_points"] == len(theirs["m"].points)
+    points = len(theirs["m"].points)
+    assert {found[f"{side}_points"] for side in ("published", "measured", "compared")} == {points}
+
+
+@pytest.mark.parametrize(("kind", "file", "series"), CASES)
+@pytest.mark.parametrize("slope", [-3.0, 0.0, 2.0])
+def test_a_straight_line_is_no_better_than_the_best_of_them(kind, file, series, slope):
+    """What knows nothing of a checkpoint, whatever its slope, does not beat what stands beside."""
+    theirs, rows = with_itself(kind, file, series)
+    curve = evidence(kind).curve
+    x = rows[{"unit": "index"}.get(curve.x, curve.x)]
+    line = 10 ** (slope * x) if curve.log else slope * x
+    found = score(kind, rows.assign(**{curve.y: line}), theirs)
+    assert found["compared_points"] == found["published_points"]
+    assert found["sign_share"] <= found["sign_share_of_line"]
+    assert found["change_correlation"] is None
+    assert found["error"] > found["error_of_line"]
 
 
 @pytest.mark.parametrize(("kind", "file", "series"), CASES)
 def test_a_curve_disagrees_with_its_opposite(kind, file, series):
     theirs, rows = with_itself(kind, file, series)
-    (value,) = set(VALUES) & set(theirs["m"].points)
-    points = theirs["m"].points[value]
-    found = score(kind, rows.assign(**{value: -rows[value]}), theirs)
-    assert found["rank_correlation"] == pytest.approx(-1)
-    by_hand = np.sqrt(np.mean((2 * points) ** 2)) / (points.max() - points.min())
-    assert found["normalized_rmse"] == pytest.approx(by_hand)
+    curve = evidence(kind).curve
+    opposite = 1 / rows[curve.y] if curve.log else -rows[curve.y]
+    found = score(kind, rows.assign(**{curve.y: opposite}), theirs)
+    points = theirs["m"].points[curve.y]
+    assert found["sign_share"] == 0
+    assert found["change_correlation"] == pytest.approx(-1, abs=1e-12)
+    wanted = np.log10(points) if curve.log else points
+    assert found["error"] == pytest.approx(2 * np.sqrt(np.mean(wanted**2)), rel=1e-12)
 
 
 @pytest.mark.parametrize(
     ("kind", "file", "series"), [case for case in CASES if case[0] != "fourier_curves"]
 )
-def test_points_that_are_not_measured_leave_no_score(kind, file, series):
+def test_points_that_are_not_measured_do_not_count(kind, file, series):
     theirs, rows = with_itself(kind, file, series)
     column = "frequency" if kind == "frequency_noise" else "index"
     inner = rows[rows[column] < rows[column].max()]
-    if kind in ("feature_variance", "fourier_depth"):
-        # Depth ends at 1 in every model; a curve that does not is damaged.
-        assert inner["depth"].max() < 1
     found = score(kind, inner, theirs)
-    assert found["rank_correlation"] is None
-    assert found["normalized_rmse"] is None
+    assert found["compared_points"] == found["published_points"] - 1
+    assert (found["sign_share"], found["error"]) == (1, pytest.approx(0, abs=1e-12))
 
 
 def test_curves_over_frequency_meet_at_their_own_cut_points():
     theirs, rows = with_itself("fourier_curves", "fig2a.csv", "ResNet")
-    swapped = rows.assign(index=16 - rows["index"])
-    assert score("fourier_curves", swapped, theirs)["normalized_rmse"] > 0.1
-    absent = rows[rows["index"] != 3]
-    assert score("fourier_curves", absent, theirs)["rank_correlation"] is None
+    swapped = score("fourier_curves", rows.assign(index=16 - rows["index"]), theirs)
+    # From end to begin, not even the common fall with frequency is taken for agreement.
+    assert swapped["sign_share"] < swapped["sign_share_of_line"]
+    absent = score("fourier_curves", rows[rows["index"] != 3], theirs)
+    assert absent["compared_points"] == len(rows) - (rows["index"] == 3).sum()
+    assert absent["sign_share"] == 1
 
 
 def test_curves_over_frequency_meet_by_interpolation():
@@ -115,24 +134,95 @@ def test_curves_over_frequency_meet_by_interpolation():
         columns=["index", "frequency"],
     ).assign(model="m", measure="diagonal", delta_log_amplitude=lambda rows: -rows["frequency"])
     found = score("fourier_curves", ours, {"m": Published("ViT", line, True)})
-    assert found["normalized_rmse"] == pytest.approx(0, abs=1e-6)
+    assert found["error"] == pytest.approx(0, abs=1e-6)
     assert (found["published_points"], found["measured_points"]) == (25 * 7, 25 * 3)
+
+
+def small(curve: Curve, ours: pd.DataFrame, *theirs: pd.DataFrame) -> dict:
+    """Score a small curve against the first of published ones, which are of other networks."""
+    series = {
+        f"m{number}": Published(f"Theirs {number}", points, number == 0)
+        for number, points in enumerate(theirs)
+    }
+    tables = {"t": ours.assign(model="m0"), "blocks": ours.assign(model="m0")}
+    found = Evidence("t", (), lambda rows, _: rows, curve=curve)
+    (row,) = score_agreement("fig", found, tables, series).to_dict("records")
+    return row
+
+
+def points(*y: float | None, x=None) -> pd.DataFrame:
+    return pd.DataFrame({"x": np.arange(len(y)) if x is None else x, "y": np.array(y, float)})
+
+
+def test_scores_by_hand():
+    # Their changes are 2, -1, 3 and 1; ours 1, 1, 4 and 2, of which three have their sign.
+    found = small(Curve("x", "y"), points(0, 1, 2, 6, 8), points(0, 2, 1, 4, 5))
+    assert found["sign_share"] == 3 / 4
+    # Ranks 3, 1, 4, 2 against 1.5, 1.5, 4, 3.
+    ranks = np.corrcoef([3, 1, 4, 2], [1.5, 1.5, 4, 3])[0, 1]
+    assert found["change_correlation"] == pytest.approx(ranks, abs=1e-12)
+    assert found["error"] == pytest.approx(np.sqrt((0 + 1 + 1 + 4 + 9) / 5), rel=1e-12)
+    # Three of their changes rise; the nearest line is 0 + 1.2 x.
+    assert found["sign_share_of_line"] == 3 / 4
+    residuals = np.array([0, 2, 1, 4, 5]) - 1.2 * np.arange(5)
+    assert residuals.sum() == pytest.approx(0, abs=1e-12)
+    assert found["error_of_line"] == pytest.approx(np.sqrt(np.mean(residuals**2)), rel=1e-12)
+    assert found["error_of_other"] is None
+    assert (found["uncertainty"], found["unit"]) == (None, "y")
+
+
+def test_the_best_of_other_networks_stands_beside():
+    far, flat = points(10, 12, 11, 14, 15), points(2, 2, 2, 2, 2)
+    found = small(Curve("x", "y"), points(0, 1, 2, 6, 8), points(0, 2, 1, 4, 5), far, flat)
+    # One has the very shape, far above; the other has no shape, and is nearer.
+    assert (found["sign_share_of_other"], found["change_correlation_of_other"]) == (1, 1)
+    assert found["error_of_other"] == pytest.approx(np.sqrt((4 + 0 + 1 + 4 + 9) / 5), rel=1e-12)
+
+
+def test_ratios_are_compared_in_decades():
+    ours, theirs = points(1, 10, 0.1), points(10, 100, 1)
+    found = small(Curve("x", "y", log=True), ours, theirs)
+    assert found["error"] == pytest.approx(1, abs=1e-12)
+    assert (found["sign_share"], found["unit"]) == (1, "decades")
+
+
+def test_a_change_over_a_longer_way_is_a_slope():
+    x = [0.0, 0.1, 0.5, 1.0]
+    found = small(Curve("x", "y"), points(0, 1, 2, 5, x=x), points(0, 2, 3, 4, x=x))
+    # Slopes 10, 2.5 and 6 against 20, 2.5 and 2.
+    assert found["change_correlation"] == pytest.approx(0.5, abs=1e-12)
+
+
+def test_curves_of_cut_points_change_from_one_to_the_next():
+    theirs = pd.concat([points(0, -1, -2).assign(i=0), points(0, -0.5, -3).assign(i=1)])
+    ours = pd.concat([points(0, -1, -2).assign(i=0), points(0, -0.8, -1.5).assign(i=1)])
+    found = small(Curve("x", "y", by="i"), ours, theirs)
+    # All fall with x alike: of two changes between them, +0.5 and -1, one has the sign.
+    assert found["sign_share"] == found["sign_share_of_line"] == 0.5
+
+
+def test_the_uncertainty_is_that_over_resamples():
+    resampled = np.random.default_rng(0).normal([[1.0], [2.0], [4.0]], 0.1, (3, 400))
+    ours = points(1, 2, 4).assign(y_resampled=list(resampled))
+    by_hand = np.sqrt(np.mean(np.std(np.log10(resampled), axis=1, ddof=1) ** 2))
+    found = small(Curve("x", "y", log=True), ours, points(1, 2, 4))
+    assert found["uncertainty"] == pytest.approx(by_hand, rel=1e-12)
 
 
 @given(st.permutations(range(9)))
 def test_rank_correlation_is_that_of_the_textbook(ranks):
-    depth = np.linspace(0, 1, 9)
-    table = variances("m", ["stem"] + ["conv"] * 8, [8] * 9, np.exp(ranks))
-    scores = agreement("feature_variance", table, published_variances(depth, np.arange(9.0)))
+    # Curves whose changes are these numbers, in this order and in theirs.
+    ours, theirs = (np.cumsum([0.0, *each]) for each in (ranks, range(9)))
+    found = small(Curve("x", "y"), points(*ours), points(*theirs))
     squares = sum((rank - i) ** 2 for i, rank in enumerate(ranks))
-    assert scores["rank_correlation"][0] == pytest.approx(1 - 6 * squares / (9 * (81 - 1)))
+    assert found["change_correlation"] == pytest.approx(1 - 6 * squares / (9 * (81 - 1)))
 
 
 def test_curves_of_different_length_meet_by_interpolation_in_depth():
     line = np.linspace(0, 1, 7)
-    table = variances("m", ["stem"] + ["conv"] * 4, [8] * 5, 2 + 3 * np.arange(5) / 4)
-    scores = agreement("feature_variance", table, published_variances(line, 2 + 3 * line))
-    assert scores["normalized_rmse"][0] == pytest.approx(0, abs=1e-6)
+    table = variances("m", ["stem"] + ["conv"] * 4, [8] * 5, 10 ** np.linspace(0, 1, 5))
+    scores = agreement("feature_variance", table, published_variances(line, 10**line))
+    assert scores["error"][0] == pytest.approx(0, abs=1e-6)
     assert scores[["published_points", "measured_points"]].to_numpy().tolist() == [[7, 5]]
 
 
@@ -144,13 +234,10 @@ def test_only_the_same_model_has_a_score():
     assert claims["published_total"].tolist() == [1]
 
 
-@pytest.mark.parametrize(
-    ("ours", "error"), [([3, 3, 3], pytest.approx(np.sqrt(3) / 4)), ([1, 2, np.nan], None)]
-)
-def test_a_curve_without_ranks_has_no_correlation(ours, error):
-    theirs = published_variances([0, 0.5, 1], [1.0, 2.0, 5.0])
-    table = variances("m", ["stem", "conv", "conv"], [8] * 3, ours)
-    scores = agreement("feature_variance", table, theirs)
-    assert scores["rank_correlation"].isna().all()
-    (found,) = scores["normalized_rmse"]
-    assert found == error if error is not None else pd.isna(found)
+def test_where_nothing_is_measured_nothing_is_scored():
+    found = small(Curve("x", "y"), points(None, None, None), points(1, 2, 5))
+    assert found["compared_points"] == 0
+    assert [found[name] for name in ("sign_share", "change_correlation", "error")] == [None] * 3
+    flat = small(Curve("x", "y"), points(3, 3, 3), points(1, 2, 5))
+    assert (flat["sign_share"], flat["change_correlation"]) == (0, None)
+    assert flat["error"] == pytest.approx(np.sqrt((4 + 1 + 4) / 3), rel=1e-12)

@@ -1,18 +1,20 @@
-"""Verdicts that know chance: against the formula, and by hand."""
+"""Intervals over images and batches, and verdicts that know chance: against scipy, and by hand."""
 
 import numpy as np
-import pandas as pd
 import pytest
-from scipy.stats import pearsonr, spearmanr
+from scipy.stats import bootstrap, ttest_1samp
 
-from tests.helpers.claims import count_variances, variances
 from vitscope.claims.chance import (
-    correlation_interval,
-    difference_interval,
+    decide,
+    false_discovery_rates,
+    mean_chance,
+    mean_interval,
+    resampled_chance,
+    resampled_interval,
     share_interval,
-    verdict,
 )
-from vitscope.claims.report import summary
+from vitscope.claims.statistics import Found
+from vitscope.measures.intervals import bootstrap_means
 
 
 @pytest.mark.parametrize(("count", "total"), [(0, 6), (1, 4), (6, 12), (4, 30), (12, 12)])
@@ -30,69 +32,83 @@ def test_intervals_of_shares_are_those_of_wilson(count, total):
     np.testing.assert_allclose(sorted(roots.real), (low, high), rtol=1e-9, atol=1e-12)
 
 
-@pytest.mark.parametrize(
-    ("one", "other", "expected"),
-    [
-        # Newcombe 1998, Table II, method 10, to the four digits that are given there.
-        ((56, 70), (48, 80), (0.0524, 0.3339)),
-        ((9, 10), (3, 10), (0.1705, 0.8090)),
-        ((6, 7), (2, 7), (0.0582, 0.8062)),
-        ((5, 56), (0, 29), (-0.0381, 0.1926)),
-        ((0, 10), (0, 20), (-0.1611, 0.2775)),
-        ((10, 10), (0, 20), (0.6791, 1.0000)),
-    ],
-)
-def test_intervals_of_differences_are_those_of_newcombe(one, other, expected):
-    shares = [(count / total, share_interval(count, total)) for count, total in (one, other)]
-    assert difference_interval(*shares) == pytest.approx(expected, abs=5.1e-5)
+def test_intervals_over_resamples_are_those_of_the_bootstrap_of_scipy():
+    """Both draw their own resamples: their ends differ by what 10,000 of them leave open."""
+    images = np.random.default_rng(0).gamma(2, size=300)
+    ours = resampled_interval(bootstrap_means(images[:, None], 10_000, seed=0)[:, 0])
+    theirs = bootstrap(
+        (images,), np.mean, n_resamples=10_000, method="percentile", rng=np.random.default_rng(1)
+    ).confidence_interval
+    np.testing.assert_allclose(ours, theirs, atol=0.04 * (theirs.high - theirs.low))
 
 
-@pytest.mark.parametrize(("truth", "points"), [(0.0, 10), (0.5, 10), (0.8, 25)])
-def test_intervals_of_rank_correlations_contain_the_true_one(truth, points):
-    """Of normal values, whose Spearman correlation follows from Pearson's: in 95 of 100 draws."""
-    pearson = 2 * np.sin(np.pi * truth / 6)
-    draws = np.random.default_rng(3).multivariate_normal(
-        [0, 0], [[1, pearson], [pearson, 1]], (1500, points)
-    )
-    found = (correlation_interval(spearmanr(draw).statistic, points) for draw in draws)
-    held = np.mean([low < truth < high for low, high in filter(None, found)])
-    assert held == pytest.approx(0.95, abs=0.02)
+def test_a_value_that_some_resample_does_not_have_has_no_interval():
+    assert resampled_interval(np.array([1.0, np.nan, 2.0])) is None
+    assert resampled_interval(np.arange(41.0)) == (1, 39)
 
 
-def test_intervals_of_rank_correlations_are_wider_than_fishers_by_the_factor_of_bonett():
-    x, y = np.random.default_rng(1).permuted([range(20)] * 2, axis=1)
-    fisher = pearsonr(x, y)
-    ours = np.arctanh(correlation_interval(fisher.statistic, 20))
-    theirs = np.arctanh(list(fisher.confidence_interval()))
-    factor = np.sqrt(1 + fisher.statistic**2 / 2)
-    assert np.ptp(ours) == pytest.approx(factor * np.ptp(theirs))
-    assert ours.mean() == pytest.approx(theirs.mean())
+@pytest.mark.parametrize("values", [[0.2, 0.3, 0.25], [1.0, 2.0, 4.0, 8.0], list(range(20))])
+@pytest.mark.parametrize("above", [0.0, 0.5])
+def test_means_have_the_interval_and_the_chance_of_students_test(values, above):
+    found = ttest_1samp(values, above)
+    interval = mean_interval(np.array(values))
+    np.testing.assert_allclose(interval, found.confidence_interval(0.95), rtol=1e-12)
+    assert mean_chance(np.array(values), above) == pytest.approx(found.pvalue, rel=1e-12)
+    # A test decides at 5 % where the interval does not contain the bound.
+    assert (decide(np.mean(values), above, interval) == "open") == (found.pvalue > 0.05)
 
 
-@pytest.mark.parametrize(("correlation", "points"), [(0.8, 4), (0.8, 9), (1.0, 50), (-1.0, 50)])
-def test_few_points_and_perfect_order_have_no_interval(correlation, points):
-    assert correlation_interval(correlation, points) is None
+@pytest.mark.parametrize("values", [[], [0.3], [0.3, 0.3, 0.3], [0.3, np.nan, 0.4]])
+def test_what_does_not_differ_has_no_interval_of_its_mean(values):
+    assert mean_interval(np.array(values)) is None
+
+
+def test_the_chance_of_the_other_side_is_counted_in_resamples():
+    # Two of 99 are at the bound or below it: twice (1 + 2) of 100.
+    resampled = np.array([*[-0.1, 0.0], *[0.2] * 97])
+    assert resampled_chance(resampled, 0.0) == pytest.approx(0.06, rel=1e-12)
+    # None is, and that is no certainty.
+    assert resampled_chance(np.full(399, 0.2), 0.0) == pytest.approx(2 / 400, rel=1e-12)
+    assert resampled_chance(np.full(399, 0.0), 0.0) == 1
+    assert resampled_chance(-resampled, 0.0) == resampled_chance(resampled, 0.0)
+
+
+def test_rates_of_false_verdicts_are_by_hand():
+    """Each chance times how many tests there are, over its rank, and no more than one after it."""
+    chances = np.array([0.01, np.nan, 0.04, 0.03, 0.5])
+    # Ranked: 0.01 x 4 / 1, 0.03 x 4 / 2 = 0.06, 0.04 x 4 / 3 = 0.0533, 0.5 x 4 / 4.
+    found = false_discovery_rates(chances)
+    np.testing.assert_allclose(found, [0.04, np.nan, 0.16 / 3, 0.16 / 3, 0.5], rtol=1e-12)
+    assert np.isnan(false_discovery_rates(np.array([np.nan, np.nan]))).all()
 
 
 @pytest.mark.parametrize(
     ("value", "interval", "found"),
     [
-        (0.6, None, "yes, without an interval"),
-        (0.5, None, "no, without an interval"),
+        (0.6, None, "open"),
         (0.6, (0.51, 0.7), "yes"),
-        (0.6, (0.5, 0.7), "undecided"),
-        (0.4, (0.3, 0.5), "undecided"),
+        (0.6, (0.5, 0.7), "open"),
+        (0.4, (0.3, 0.5), "open"),
         (0.4, (0.3, 0.49), "no"),
     ],
 )
-def test_what_an_interval_contains_is_undecided(value, interval, found):
-    assert verdict(value, 0.5, interval) == found
+def test_what_an_interval_contains_is_open(value, interval, found):
+    assert decide(value, 0.5, interval) == found
 
 
-def test_a_claim_that_several_figures_show_counts_once():
-    table = variances("m", ["stem", *["msa"] * 8], [8] * 9, list(range(9)))
-    claims = count_variances(table)
-    again = pd.concat([claims, claims.assign(figure="other")])
-    (section,) = summary(again, {"m": "Mine"})
-    assert section.rows == [("Mine", *"01000"), ("all", *"01000")]
-    assert summary(claims.iloc[:0], {}) == []
+@pytest.mark.parametrize(
+    ("found", "verdict"),
+    [
+        (Found(np.array([0.6])), "yes, without an interval"),
+        (Found(np.array([0.5])), "no, without an interval"),
+        (Found(np.array([0.6]), exact=True), "yes"),
+        (Found(np.array([0.4]), exact=True), "no"),
+        (Found(np.array([0.6, *np.linspace(0.55, 0.65, 41)])), "yes"),
+        (Found(np.array([0.6, *np.linspace(0.45, 0.75, 41)])), "open"),
+        # So few batches have no interval, however alike they are.
+        (Found(np.array([0.6]), batches=np.linspace(0.59, 0.61, 19)), "open"),
+        (Found(np.array([0.6]), batches=np.linspace(0.59, 0.61, 20)), "yes"),
+    ],
+)
+def test_what_is_found_is_judged_by_its_unit(found, verdict):
+    assert found.verdict(0.5) == verdict

@@ -2,13 +2,12 @@
 
 from importlib import import_module
 from types import ModuleType
-from typing import get_args
 
 import pandas as pd
 import pytest
 
 from tests.helpers.claims import count, evidence, kinds_with_claims
-from vitscope.claims.chance import Verdict
+from vitscope.claims.report import VERDICTS
 from vitscope.claims.tables import CLAIMS
 from vitscope.measures import registry
 
@@ -55,21 +54,23 @@ def test_every_row_keeps_its_promises(kind, tmp_path):
     CLAIMS.write(claims, tmp_path / "claims")
     back = CLAIMS.read(tmp_path / "claims")
     for row in back.to_dict("records"):
-        assert row["holds"] in get_args(Verdict)
-        if row["holds"] != "undecided":
+        assert row["holds"] in VERDICTS
+        if row["holds"] != "open":
             assert row["holds"].startswith("yes") == (row["measured_value"] > row["holds_above"])
-        assert row["holds"].endswith("without an interval") == pd.isna(row["ci_low"])
-        open_ = row["ci_low"] <= row["holds_above"] <= row["ci_high"]
-        assert open_ == (row["holds"] == "undecided")
+        # Each of an example was trained once.
+        assert row["recipe_verdict"] == "one training"
+        assert row["measured_verdict"] == row["holds"].removesuffix(", in this network")
         assert row["measure"].startswith(("share of ", "difference of ", "rank correlation of "))
-        if row["measure"].startswith("share of "):
+        if pd.notna(row["measured_total"]):
+            assert row["percent"]
             assert row["measured_value"] == row["measured_count"] / row["measured_total"]
-        elif pd.notna(row["measured_total"]):
-            theirs = row["versus_count"] / row["versus_total"]
-            ours = row["measured_count"] / row["measured_total"]
-            assert row["measured_value"] == pytest.approx(ours - theirs)
-        if pd.notna(row["ci_low"]):
-            assert row["ci_low"] <= row["measured_value"] <= row["ci_high"]
+        if pd.isna(row["measured_low"]):
+            assert row["holds"] == "open" or row["holds"].endswith("without an interval")
+            assert pd.isna(row["p"])
+        else:
+            contained = row["measured_low"] <= row["holds_above"] <= row["measured_high"]
+            assert contained == (row["holds"] == "open")
+        assert not row["certain"] > row["measured_total"]
 
 
 @pytest.mark.parametrize("kind", KINDS)

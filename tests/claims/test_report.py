@@ -10,11 +10,13 @@ from tests.helpers.claims import (
     kinds_with_claims,
     published_variances,
     variances,
+    with_resamples,
 )
 from vitscope.claims import report
 from vitscope.claims.counting import joined
+from vitscope.claims.recipes import add_recipes, trainings
 from vitscope.claims.report import introduction
-from vitscope.claims.tables import AGREEMENT, CLAIMS
+from vitscope.claims.tables import AGREEMENT, CLAIMS, COUNTED
 from vitscope.files.pages import as_markdown
 
 NAMES = {"vit": "ViT-Ti", "resnet": "ResNet-50"}
@@ -27,6 +29,7 @@ def sections(claims: pd.DataFrame, scores: pd.DataFrame, labels: dict[str, str])
 @pytest.fixture
 def both():
     table = variances("m", ["stem", "conv", "msa"], [8] * 3, [1, 2, 3])
+    table = with_resamples(table, "variance", [0.01, 0.01, 5])
     theirs = published_variances([0, 0.5, 1], [1.0, 2.0, 3.0])
     claims = count_variances(table, theirs)
     return claims, agreement("feature_variance", table, theirs)
@@ -43,54 +46,89 @@ def test_the_text_says_what_was_counted(both):
     text = introduction(both[0])
     text = as_markdown("Claims of mini", text, sections(*both, {"m": "My model"}))
     assert "more than half" in text
+    assert "2 tested rows" in text
     lines = text.splitlines()
     statement = "Convs that do not subsample increase the feature map variance"
-    undecided = "1 of 1 (21 % to 100 %) | undecided"
-    assert f"| My model | {statement} | 2 of 2 | {undecided} |" in lines
+    certain = "1 of 1 (1 certain, 0 open) | yes, in this network"
+    assert f"| My model | {statement} | 2 of 2 | {certain} |" in lines
     reduce = "MSAs reduce the feature map variance"
-    assert f"| My model | {reduce} | – | 0 of 1 (0 % to 79 %) | undecided |" in lines
-    # By model and in all: two are undecided, and one of them is in the published points, too.
-    assert "| My model | 0 | 0 | 2 | 0 | 0 | 0 | 0 | 1 | 0 | 0 |" in lines
-    assert "| all | 0 | 0 | 2 | 0 | 0 | 0 | 0 | 1 | 0 | 0 |" in lines
-    assert "| fig | My model | Theirs, 3 points | 1.000 | 0.000 |" in lines
+    unsure = "0 of 1 (0 certain, 1 open) | open"
+    assert f"| My model | {reduce} | – | {unsure} |" in lines
+    # By model and in all.
+    assert "| model | open | hold in this network |" in lines
+    assert {"| My model | 1 | 1 |", "| all | 1 | 1 |"} <= {*lines}
+    scores = [
+        "100 % (line 100 %, other network –)",
+        "– (line –, other network –)",
+        "0.000 decades, 0.0 SD (line 0.029, other network –)",
+    ]
+    assert f"| fig | My model | Theirs, 3 of 3 points | {' | '.join(scores)} |" in lines
     alone = sections(both[0], both[1].iloc[:0], {"m": "My model"})
     assert [section.heading for section in alone] == ["Summary", "fig"]
 
 
 def comparison(**values) -> pd.DataFrame:
     row = {"figure": "shape", "model": "vit", "versus": "resnet", "claim": "msa_goes_by_shape"}
-    row |= {"statement": "MSAs go by shape", "measured_value": 0.25, "holds": "yes"}
-    row |= {"measure": "difference of shape bias", "holds_above": 0.0}
+    row |= {"statement": "MSAs go by shape", "measured_value": 0.25, "percent": False}
+    row |= {"measure": "difference of shape bias", "holds_above": 0.0, "trainings": 1}
+    row |= {"recipe_verdict": "one training", "holds": "yes, without an interval"}
     return pd.DataFrame([row | values], columns=list(CLAIMS.columns))
+
+
+IN_NETWORK = "yes, in this network"
 
 
 @pytest.mark.parametrize(
     ("values", "cells"),
     [
-        ({}, "+0.250 | yes"),
+        ({}, "+0.250 | yes, without an interval"),
         (
-            {"ci_low": -0.125, "ci_high": 0.5, "holds": "undecided"},
-            "+0.250 (-0.125 to +0.500) | undecided",
-        ),
-        (
-            {"measured_count": 3, "measured_total": 6, "versus_count": 2, "versus_total": 8},
-            "3 of 6 against 2 of 8, +0.250 | yes",
+            {"measured_low": -0.125, "measured_high": 0.5, "holds": "open", "q": 0.4},
+            "+0.250 (-0.125 to +0.500) | open",
         ),
         ({"measured_value": None, "holds": None}, "– | –"),
-        ({"published_value": 0.5, "measure": "share of shapes"}, "50 % | 25 % | yes"),
+        ({"percent": True}, "+25.0 % | yes, without an interval"),
+        (
+            {"published_value": 0.5, "published_total": 2, "published_count": 1, "percent": True},
+            "1 of 2 | 25 % | yes, without an interval",
+        ),
+        (
+            {"published_value": 0.5, "published_low": 0.25, "published_high": 0.75},
+            "+0.500 (+0.250 to +0.750) | +0.250 | yes, without an interval",
+        ),
+        (
+            {"measured_count": 1, "measured_total": 4, "certain": 3, "percent": True},
+            "1 of 4 (3 certain, 1 open) | yes, without an interval",
+        ),
+        # More than 5 of 100 verdicts that are as sure are false.
+        ({"holds": IN_NETWORK, "q": 0.051}, f"+0.250 | {IN_NETWORK} (q 0.05)"),
+        ({"holds": IN_NETWORK, "q": 0.05}, f"+0.250 | {IN_NETWORK}"),
         (
             {
-                "measure": "share of shapes",
-                "measured_count": 1,
-                "measured_total": 4,
-                "ci_low": 0.1,
-                "ci_high": 0.5,
+                "trainings": 3,
+                "values": [0.25, -0.5, 0.125],
+                "recipe_verdict": "open",
+                "holds": "open",
             },
-            "1 of 4 (10 % to 50 %) | yes",
+            "+0.250; of 3 trainings: +0.250, -0.500, +0.125 | open",
+        ),
+        (
+            {
+                "measured_count": 2,
+                "measured_total": 2,
+                "certain": 2,
+                "percent": True,
+                "trainings": 3,
+                "values": [2.0, 1.0, 2.0],
+                "recipe_verdict": "yes",
+                "holds": "yes",
+                "q": 0.2,
+            },
+            "2 of 2 (2 certain, 0 open); of 3 trainings: 2, 1, 2 | yes",
         ),
     ],
 )
-def test_comparisons_have_a_sign(values, cells):
+def test_findings_are_told_in_words(values, cells):
     claims = comparison(**values)
     _, section = sections(claims, pd.DataFrame(), NAMES)
     text = as_markdown("Claims", introduction(claims), [section])
@@ -101,8 +139,25 @@ def test_comparisons_have_a_sign(values, cells):
 def test_without_published_points_there_are_no_columns_for_them():
     summary, section = sections(comparison(), pd.DataFrame(), NAMES)
     assert section.header == ["model", "claim", "measured", "holds"]
-    assert summary.header[1:] == ("hold", "fail", "undecided", *summary.header[4:])
-    assert [each.endswith(", without an interval") for each in summary.header[4:]] == [True, True]
+    assert summary.header == ("model", "hold, without an interval")
+
+
+def test_verdicts_that_chance_may_have_decided_are_counted():
+    claims = pd.concat([comparison(claim=f"c{n}", p=0.01) for n in range(60)])
+    again = claims.assign(figure="other")
+    untested = comparison(claim="exact")
+    counted = pd.concat([claims, again, untested])
+    assert "Of 60 tested rows 3 may be decided by chance." in introduction(counted)
+
+
+def test_a_claim_that_several_figures_show_counts_once():
+    claims = comparison()
+    again = pd.concat([claims, claims.assign(figure="other")])
+    (section,) = report.summary(again, NAMES)
+    assert section.rows == [("ViT-Ti", "1"), ("all", "1")]
+    assert report.summary(claims.iloc[:0], {}) == []
+    counted = report.count_in_words(again)
+    assert counted.startswith("Of 1 claims 1 hold, without an interval. Of 0 tested rows")
 
 
 def test_the_snapshot_is_named():
@@ -120,27 +175,15 @@ def test_a_study_without_claims_says_so(tmp_path):
     assert introduction(claims).startswith("None of this study's figures")
 
 
-def claims_of_seeds(**curves: list[float]) -> pd.DataFrame:
-    """Return the claims of models of two MSAs and two MLPs, by their variances."""
+def test_trainings_of_a_recipe_stand_beside_each_other():
     kinds = ["stem", "msa", "mlp", "msa", "mlp"]
+    curves = {"a": [5, 4, 6, 5, 7], "b": [5, 4, 6, 5.5, 8], "c": [1, 0.5, 3, 1.8, 5]}
     tables = [variances(name, kinds, [8] * 5, curve) for name, curve in curves.items()]
-    return count_variances(pd.concat(tables))
-
-
-def test_seeds_say_how_far_a_claim_moves_by_training_alone():
-    # Of two MSAs, 2, 1 and 0 lower it; both MLPs raise it in all.
-    claims = claims_of_seeds(a=[5, 4, 6, 5, 7], b=[5, 4, 6, 7, 8], c=[1, 2, 3, 4, 5])
-    labels = {name: f"ViT {name}" for name in "abc"}
-    (section,) = report.seeds(claims, labels, [["a", "b", "c"]])
-    assert section.heading == "Seeds: ViT a, ViT b, ViT c"
-    assert section.rows == [
-        ("MSAs reduce the feature map variance", "2 of 2; 1 of 2; 0 of 2", "100 %"),
-        ("MLPs increase the feature map variance", "2 of 2; 2 of 2; 2 of 2", "0 %"),
-        ("mean", "2 claims", "50 %"),
-    ]
-
-
-def test_without_repeats_nothing_is_said_of_seeds():
-    claims = claims_of_seeds(a=[5, 4, 6, 5, 7])
-    assert report.seeds(claims, {"a": "A"}, []) == []
-    assert report.seeds(joined(CLAIMS, []), {}, [["a", "b"]]) == []
+    of = trainings([["a", "b", "c"]], {"a": 0, "b": 1, "c": 2})
+    claims = count_variances(pd.concat(tables))
+    again = add_recipes(claims[list(COUNTED)], of)
+    found = report.findings(again, {name: f"ViT {name}" for name in "abc"})
+    of_msas = found[found["claim"] == "MSAs reduce the feature map variance"]
+    assert set(of_msas["measured"]) == {"2 of 2; of 3 trainings: 2, 2, 2"}
+    # By 1, 0.75 and 0.85 on average.
+    assert set(of_msas["holds"]) == {"yes"}

@@ -16,6 +16,7 @@ from vitscope.claims.counting import count_claims
 from vitscope.claims.published import Published, read_published
 from vitscope.claims.recipes import add_recipes
 from vitscope.measures import registry
+from vitscope.measures.columns import RESAMPLED
 from vitscope.package_data import PUBLISHED_POINTS
 
 # The cut points of models whose claims are not about single blocks.
@@ -51,6 +52,14 @@ def variances(model: str, kinds: list[str], sizes: list[int], variance) -> pd.Da
             "variance": np.asarray(variance, dtype=float),
         }
     )
+
+
+def with_resamples(table: pd.DataFrame, column: str, deviation: Any) -> pd.DataFrame:
+    """Add to a table its values in resamples, normal ones around those of a column."""
+    noise = np.random.default_rng(0).standard_normal((len(table), 400))
+    spread = np.broadcast_to(np.asarray(deviation, float), len(table))[:, None]
+    values = table[column].to_numpy()[:, None] + spread * noise
+    return table.assign(**{f"{column}{RESAMPLED}": [*values.astype(np.float32)]})
 
 
 def published_variances(depth, variance, same_model: bool = True) -> dict[str, Published]:

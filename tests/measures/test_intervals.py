@@ -6,7 +6,7 @@ import pytest
 from scipy.stats import bootstrap
 
 from vitscope.measures import intervals
-from vitscope.measures.intervals import accuracy_changes, bootstrap_means, interval, interval_of
+from vitscope.measures.intervals import accuracy_changes, bootstrap_means, spread, spread_of
 
 VALUES = np.random.default_rng(3).gamma(2, 1, (200, 3))
 RESAMPLES = 20_000
@@ -34,7 +34,9 @@ def test_columns_are_resampled_alike() -> None:
 
 
 def test_what_does_not_vary_has_an_interval_of_no_width() -> None:
-    np.testing.assert_allclose(interval(np.full((50, 1), 7.0), 300, 0), 7, rtol=1e-12)
+    low, high, resampled = spread(np.full((50, 1), 7.0), 300, 0)
+    np.testing.assert_allclose([low, high], 7, rtol=1e-12)
+    np.testing.assert_allclose(resampled, 7, rtol=1e-12)
 
 
 @pytest.mark.parametrize("pieces", [1, 7, 1000])
@@ -45,7 +47,7 @@ def test_pieces_do_not_matter(monkeypatch: pytest.MonkeyPatch, pieces: int) -> N
 
 
 def test_the_interval_is_that_of_scipy() -> None:
-    ends = interval(VALUES, RESAMPLES, 0)
+    ends = spread(VALUES, RESAMPLES, 0)[:2]
     theirs = bootstrap(
         (VALUES,), np.mean, method="percentile", n_resamples=RESAMPLES, axis=0, rng=1
     ).confidence_interval
@@ -54,7 +56,7 @@ def test_the_interval_is_that_of_scipy() -> None:
 
 
 def test_the_interval_of_a_ratio_of_means_is_that_of_scipy() -> None:
-    ends = interval_of(lambda means: means[:, 0] / means[:, 1], VALUES, RESAMPLES, 0)
+    ends = spread_of(lambda means: means[:, 0] / means[:, 1], VALUES, RESAMPLES, 0)[:2]
     theirs = bootstrap(
         (VALUES[:, 0], VALUES[:, 1]),
         lambda a, b, axis: a.mean(axis) / b.mean(axis),
@@ -125,3 +127,14 @@ def test_the_seed_alone_decides() -> None:
     first, again, other = (accuracy_changes(clean, disturbed, 100, seed) for seed in (0, 0, 1))
     pd.testing.assert_frame_equal(first, again, check_exact=True)
     assert (first["ci_low"] != other["ci_low"]).any()
+
+
+def test_a_table_keeps_the_first_resamples_of_each_column() -> None:
+    found = spread(VALUES, 500, 0)
+    np.testing.assert_array_equal(found.resampled, bootstrap_means(VALUES, 500, 0)[:400])
+    columns = found.columns("v")
+    assert [*columns] == ["ci_low", "ci_high", "v_resampled"]
+    np.testing.assert_allclose(columns["v_resampled"][1], found.resampled[:, 1], rtol=1e-7)
+    alone = spread(VALUES[:1], 500, 0)
+    assert np.isnan(alone.low).all()
+    assert alone.columns("v")["v_resampled"] == [None] * 3

@@ -16,7 +16,6 @@ def copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A copy of the package, whose code is digested."""
     shutil.copytree(ROOT / "vitscope", tmp_path / "vitscope")
     monkeypatch.setattr(code, "PACKAGE", tmp_path / "vitscope")
-    monkeypatch.setattr(code, "JOBS", tmp_path / "vitscope" / "jobs")
     yield tmp_path / "vitscope"
     forget()
 
@@ -62,68 +61,114 @@ def test_of_a_job_its_work_alone_counts(copy: Path) -> None:
     assert changes(drawing, 'key.endswith("_sha256")', "key", "draw_figure")
 
 
-def test_of_what_jobs_share_what_they_name_counts(copy: Path) -> None:
+def test_of_what_jobs_share_what_they_use_counts(copy: Path) -> None:
     edit = (copy / "jobs/opening.py", "else open_split_file(images)", "else images")
     assert changes(*edit, "measure_predictions")
     assert not changes(*edit, "measure_network")
+    # A function that nobody reaches beside one that somebody does.
+    tables = (copy / "files/tables.py", "cells.to_csv(partial", "cells.to_csv(other")
+    assert changes(*tables, "export_table")
+    assert not changes(*tables, "merge")
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('"""Merge the parts; inputs', '"""Other words; inputs'),
+        ("            # Parts may be of several snapshots", "            # Nothing\n            #"),
+        ("def read(prefix: str, model: str)", "def read(prefix: object, model: object)"),
+        ("import pandas as pd\n", "import pandas as pd\n\n\n"),
+    ],
+)
+def test_what_changes_no_result_changes_no_digest(copy: Path, old: str, new: str) -> None:
+    assert not changes(copy / "jobs/merge.py", old, new, "merge")
 
 
 ROOM = "vitscope.measures.feature_variance"
 VIT = "vitscope.networks.building.families.vit"
 
 
-def test_an_edit_of_what_is_reached_changes_it(copy: Path) -> None:
-    for edited, job, modules, changed in (
-        ("files/tensors.py", "measure_latents", (), True),
-        ("__init__.py", "measure_latents", (), True),
-        ("networks/finding/capture.py", "measure_latents", (), False),
-        # Of the modules of jobs, what is named counts.
-        ("jobs/opening.py", "measure_latents", (), False),
-        ("settings/study.py", "measure_latents", (), False),
-        ("networks/finding/capture.py", "extract_latents", (), True),
-        ("drawing/saving.py", "draw_figure", (), True),
-        # What is imported by a computed name is named.
-        ("measures/feature_variance/compute.py", "measure_latents", (), False),
-        ("measures/feature_variance/compute.py", "measure_latents", (f"{ROOM}.compute",), True),
-        ("measures/cka/merge.py", "measure_latents", ("vitscope.measures.cka.compute",), False),
-        ("networks/building/families/vit.py", "extract_latents", (VIT,), True),
-        ("networks/running/held.py", "measure_pass", (), True),
-        ("networks/running/held.py", "extract_latents", (), False),
-        ("networks/building/families/swin.py", "extract_latents", (VIT,), False),
-    ):
-        assert changes(copy / edited, "", "# edited\n", job, *modules) is changed, (edited, modules)
+@pytest.mark.parametrize(
+    ("edited", "old", "new", "job", "modules", "changed"),
+    [
+        ("files/tensors.py", "def checksum", "@None\ndef checksum", "measure_latents", (), True),
+        ("networks/finding/capture.py", "hook", "hooked", "measure_latents", (), False),
+        ("networks/finding/capture.py", "hook", "hooked", "extract_latents", (), True),
+        ("drawing/saving.py", "def save", "@None\ndef save", "draw_figure", (), True),
+        # What is imported by a computed name is named, and counts as a whole.
+        ("measures/feature_variance/compute.py", "", "\nX = 1\n", "measure_latents", (), False),
+        (
+            "measures/feature_variance/compute.py", "", "\nX = 1\n", "measure_latents",
+            (f"{ROOM}.compute",), True,
+        ),
+        ("networks/building/families/vit.py", "", "\nX = 1\n", "extract_latents", (VIT,), True),
+        ("networks/building/families/swin.py", "", "\nX = 1\n", "extract_latents", (VIT,), False),
+        # What is run where a module is imported counts, whatever is used of it.
+        ("files/tables.py", "", "\nprint()\n", "merge", (), True),
+        ("__init__.py", "", "\nprint()\n", "merge", (), True),
+    ],
+)  # fmt: skip
+def test_an_edit_of_what_is_reached_changes_it(
+    copy: Path, edited: str, old: str, new: str, job: str, modules: tuple[str, ...], changed: bool
+) -> None:
+    assert changes(copy / edited, old, new, job, *modules) is changed
 
 
-IMPORTS = [
-    "import vitscope.goal",
-    "from vitscope import goal",
-    "from vitscope.goal import x",
-    "import vitscope.goal as other",
-    "from . import goal",
-    "from .goal import x",
-    "def f():\n    from vitscope.goal import x",
-    "class C:\n    if True:\n        from .goal import x",
-    "from vitscope.goal import *",
+USES = [
+    "import vitscope.goal\ny = vitscope.goal.x()",
+    "from vitscope import goal\ny = goal.x()",
+    "from vitscope.goal import x\ny = x()",
+    "from vitscope.goal import x as z\ny = z()",
+    "import vitscope.goal as other\ny = other.x()",
+    "from . import goal\ny = goal.x",
+    "from .goal import x\ny = [x]",
+    "def y():\n    from vitscope.goal import x\n    return x()",
+    "class y:\n    if True:\n        from .goal import x",
+    "class y:\n    from .goal import x\n    z = x()",
+    "from vitscope.goal import *\ny = x()",
+    # A module that is handed on, or of which a name is computed, counts as a whole.
+    "from vitscope import goal\ny = getattr(goal, 'x')",
+    "from importlib import import_module\ny = import_module('vitscope.goal').x",
     # Through another, in a package relative to its parent, and in a circle.
-    "import vitscope.between",
-    "from vitscope import deep",
+    "from vitscope.between import x\ny = x()",
+    "from vitscope import deep\ny = deep.x()",
+    # By a decorator, a base, a default, and a constant of the module.
+    "from vitscope.goal import x\n@x\ndef y(): pass",
+    "from vitscope.goal import x\nclass y(x): pass",
+    "from vitscope.goal import x\ndef y(z=x): pass",
+    "from vitscope.goal import x\nX = {1: x}\ndef y(): return X",
+    "from vitscope.goal import x\nX = {}\nX[1] = x\ndef y(): return X",
+    "from vitscope.goal import x\nX = {}\nfor k in 'ab':\n    X[k] = x\ndef y(): return X",
+    "from vitscope.goal import x\nclass y:\n    z: x",
+]
+NO_USES = [
+    "from vitscope.goal import x\ny = 1",
+    "from vitscope import goal\ny = goal.other",
+    "from vitscope.goal import other\ny = other",
+    "from vitscope.goal import x\ndef z(): return x()\ny = 1",
+    "from vitscope.goal import x\ndef y(z: x) -> x: pass",
+    "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from vitscope.goal import x\ny = 1",
 ]
 
 
-def test_every_form_of_import_is_followed_but_those_for_types(copy: Path) -> None:
-    goal, start = copy / "goal.py", copy / "start.py"
-    goal.write_text("x = 1\nimport vitscope.between\n", encoding="utf-8")
+@pytest.mark.parametrize(
+    ("text", "used"), [*((text, True) for text in USES), *((text, False) for text in NO_USES)]
+)
+def test_every_way_to_use_a_name_is_followed(copy: Path, text: str, used: bool) -> None:
+    goal = copy / "goal.py"
+    # Used through a helper of its own module, and in a circle.
+    goal.write_text(
+        "def x(*_):\n    return _inner()\n\n\ndef _inner():\n    return 1\n\n\n"
+        "other = 2\nimport vitscope.between\n",
+        encoding="utf-8",
+    )
     (copy / "between.py").write_text("from .goal import x\n", encoding="utf-8")
     (copy / "deep").mkdir()
     (copy / "deep" / "__init__.py").write_text("from .inner import x\n", encoding="utf-8")
     (copy / "deep" / "inner.py").write_text("from ..goal import x\n", encoding="utf-8")
-    write_job(copy, "import vitscope.start")
-    for line in IMPORTS:
-        start.write_text(f"{line}\n", encoding="utf-8")
-        assert changes(goal, "", "# edited\n", "go"), line
-    lines = "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from vitscope.goal import x\n"
-    start.write_text(lines, encoding="utf-8")
-    assert not changes(goal, "", "# edited\n", "go")
+    write_job(copy, "from vitscope.start import y; y")
+    (copy / "start.py").write_text(f"{text}\n", encoding="utf-8")
+    assert changes(goal, "return 1", "return 2", "go") is used
 
 
 def test_it_depends_on_neither_place_nor_date(copy: Path) -> None:
@@ -133,7 +178,6 @@ def test_it_depends_on_neither_place_nor_date(copy: Path) -> None:
     forget()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(code, "PACKAGE", ROOT / "vitscope")
-        patch.setattr(code, "JOBS", ROOT / "vitscope" / "jobs")
         assert code.code_digest("extract_latents", {}) == there
 
 

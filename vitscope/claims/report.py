@@ -23,8 +23,13 @@ _RULE = (
 _NO_CLAIMS = "None of this study's figures is about a claim of the paper that is counted."
 _AGREEMENT_RULE = (
     "Where the study measures the checkpoints that were published, its curves are interpolated "
-    "where the published points lie. The rank correlation is Spearman's; the error is the root "
-    "mean square difference over the range of the published values."
+    "where the published points lie. The signs are the share of changes, from point to point or, "
+    "of curves over frequency, from cut point to cut point, that go the way of the published ones; "
+    "the changes are their rank correlation (Spearman), in slope. The error is the root mean "
+    "square difference, of ratios in decades, with how many standard deviations over resamples of "
+    "the images it is. In parentheses stands what nobody needs the checkpoint for: the best that a "
+    "straight line could do, whose changes have no order, and the best published curve of another "
+    "network of the figure. A score says something of the checkpoint if it is better than both."
 )
 
 
@@ -176,23 +181,40 @@ def _claims_of(
     return Section(figure, text, [*found], rows)
 
 
-def _number(number: float) -> str:
-    return "–" if pd.isna(number) else f"{number:.3f}"
-
-
 def _agreement_of(agreement: pd.DataFrame, labels: Mapping[str, str]) -> Section:
-    header = ("figure", "model", "published series", "rank correlation", "normalized error")
+    header = ("figure", "model", "published series", "signs", "changes", "error")
     rows = [
         (
             row["figure"],
             labels[row["model"]],
-            f"{row['published_series']}, {row['published_points']} points",
-            _number(row["rank_correlation"]),
-            _number(row["normalized_rmse"]),
+            f"{row['published_series']}, {row['compared_points']} of {row['published_points']} "
+            "points",
+            _beside(row, "sign_share", ".0%"),
+            _beside(row, "change_correlation", "+.2f"),
+            _beside(row, "error", ".3f", _in_deviations(row)),
         )
         for row in agreement.to_dict("records")
     ]
     return Section("Agreement with the published curves", _AGREEMENT_RULE, header, rows)
+
+
+def _beside(row: Mapping[Hashable, Any], score: str, form: str, unit: str = "") -> str:
+    """Return a score, and in parentheses that of a line and that of another network."""
+
+    def text(column: str) -> str:
+        known = pd.notna(row.get(column))
+        return f"{row[column]:{form}}".replace("%", " %") if known else "–"
+
+    line, other = text(f"{score}_of_line"), text(f"{score}_of_other")
+    return f"{text(score)}{unit} (line {line}, other network {other})"
+
+
+def _in_deviations(row: Mapping[Hashable, Any]) -> str:
+    """Return the unit of an error, and how many standard deviations it is, if these are known."""
+    decades = " decades" if row["unit"] == "decades" else ""
+    if pd.isna(row["error"]) or pd.isna(row["uncertainty"]) or not row["uncertainty"]:
+        return decades
+    return f"{decades}, {row['error'] / row['uncertainty']:.1f} SD"
 
 
 def sections(

@@ -6,7 +6,7 @@ resampled alike, so that their differences are paired.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -41,7 +41,7 @@ class Found:
     the unit is a batch, `batches` are the values of each; of two independent samples of draws,
     `draws` are those of both. What follows from weights alone is
     `exact`. `margin` is what trainings are compared by, if not the value: that of a share is by how
-    much cases are in favour, on average.
+    much cases are in favour, on average; that of a rank correlation is Fisher's z.
     """
 
     values: Array
@@ -120,6 +120,11 @@ def value_of(values: Array, **more: Any) -> Found | None:
     """Find a value; None if it is not finite. `values` are as measured, and resampled."""
     found = np.atleast_1d(values)
     return Found(found, **more) if np.isfinite(found[0]) else None
+
+
+def exactly(found: Found | None) -> Found | None:
+    """Return what is found as exact, since it follows from weights alone."""
+    return found and replace(found, exact=True)
 
 
 def share_of(margins: Array) -> Found | None:
@@ -223,7 +228,10 @@ def rank_correlation(x: Array, y: Array) -> Found | None:
     one, other = (each - each.mean(axis=1, keepdims=True) for each in ranks)
     norms = np.sqrt((one**2).sum(axis=1) * (other**2).sum(axis=1))
     with np.errstate(invalid="ignore"):
-        return value_of((one * other).sum(axis=1) / norms)
+        values = (one * other).sum(axis=1) / norms
+    # Trainings are compared by Fisher's z, which is closer to normal: a trend of a random walk
+    # would be decided in 10 of 100 cases by the correlation itself, and in 6 by this.
+    return value_of(values, margin=float(np.arctanh(np.clip(values[0], -0.999, 0.999))))
 
 
 def compare_kinds(changed: Array, kinds: Array, more: str, less: str) -> Found | None:
@@ -285,17 +293,22 @@ def one_value(points: Points, measure: str) -> Array | None:
 def difference(ours: Array | None, theirs: Array | None, sign: int = 1) -> Found | None:
     """Find by how much one value exceeds another, times a sign; None where one is missing.
 
-    Numbers that differ by rounding are equal, or it would decide a claim. Where one of the two was
-    not resampled, their difference was not.
+    Numbers that differ by rounding are equal, or it would decide a claim.
     """
     if ours is None or theirs is None:
         return None
-    if 1 in (len(ours), len(theirs)):
-        ours, theirs = ours[:1], theirs[:1]
-    if len(ours) != len(theirs):
-        raise ValueError("two models were resampled a different number of times")
+    ours, theirs = paired(ours, theirs)
     differs = ~np.isclose(ours, theirs, rtol=1e-9, atol=0)
     return value_of(np.where(differs, sign * (ours - theirs), 0.0))
+
+
+def paired(ours: Array, theirs: Array) -> tuple[Array, Array]:
+    """Return the values of two models in the same resamples; none where one has none."""
+    if 1 in (len(ours), len(theirs)):
+        return ours[:1], theirs[:1]
+    if len(ours) != len(theirs):
+        raise ValueError("two models were resampled a different number of times")
+    return ours, theirs
 
 
 def lower_at_cut_points(value: str, what: str) -> Statistic:
@@ -304,9 +317,7 @@ def lower_at_cut_points(value: str, what: str) -> Statistic:
     def margins(ours: Points, theirs: Points) -> Array | None:
         if len(ours) != len(theirs):
             return None
-        first, second = ours[value], theirs[value]
-        if 1 in (len(first), len(second)):
-            first, second = first[:1], second[:1]
+        first, second = paired(ours[value], theirs[value])
         return second - first
 
     rule = f"A cut point is in favour if the {what} of the first model is lower there."

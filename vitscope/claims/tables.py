@@ -36,7 +36,11 @@ COUNTED: Columns = {
         "without an interval, where there is none; null where measured_value is",
     ),
     "certain": ("int32", "how many of measured_total have a sign that is certain over images"),
-    "margin": ("float64", "by how much cases are in favour, on average; null if not counted"),
+    "margin": (
+        "float64",
+        "what trainings are compared by: by how much cases are in favour, on average, or Fisher's "
+        "z of a rank correlation; null where that is measured_value",
+    ),
     "p": ("float64", "chance of the other side of holds_above over images; null if untested"),
 }
 CLAIMS = Table(
@@ -76,7 +80,27 @@ AGREEMENT = Table(
         "published_series": ("string", "published curve, or curves, of the same checkpoint"),
         "published_points": ("int32", "points that are published"),
         "measured_points": ("int32", "points that are measured"),
-        "rank_correlation": ("float64", "Spearman's, where the published points lie, or null"),
-        "normalized_rmse": ("float64", "root mean square difference over the published range"),
+        "compared_points": ("int32", "published points at which both curves are known"),
+        "sign_share": (
+            "float64",
+            "share of changes that have the published sign: from point to point or, of curves over "
+            "frequency, from cut point to cut point",
+        ),
+        "change_correlation": ("float64", "Spearman's rank correlation of these changes"),
+        "error": ("float64", "root mean square difference, in unit"),
+        "sign_share_of_line": ("float64", "the best sign_share of any straight line"),
+        "error_of_line": ("float64", "the least error of any straight line"),
+        "sign_share_of_other": (
+            "float64",
+            "the best sign_share of the published curve of another network; null if there is none",
+        ),
+        "change_correlation_of_other": ("float64", "the same for change_correlation"),
+        "error_of_other": ("float64", "the least error of such a curve"),
+        "uncertainty": (
+            "float64",
+            "standard deviation of the measured values over resamples of the images, in unit; null "
+            "if it is not known",
+        ),
+        "unit": ("string", "decades, of a curve of ratios; else the column that is compared"),
     },
 )

@@ -1,16 +1,26 @@
-"""A value by depth, a panel per model or one for all: curves, intervals, and the depth bands."""
+"""A value by depth, a panel per model or one for all: curves, intervals, and the depth bands.
+
+The mark after a block is hollow where other images could change whether it raises the value.
+"""
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
+import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
 from vitscope.claims.depth_bands import bands
+from vitscope.claims.points import Points
 from vitscope.claims.published import Published
+from vitscope.claims.statistics import certain_signs
 from vitscope.drawing.axes import begin_at_zero
 from vitscope.drawing.figure import Member
-from vitscope.drawing.panels import Panels, make_panels
+from vitscope.drawing.panels import Panel, Panels, make_panels
 from vitscope.errors import VitscopeError
+from vitscope.files.arrays import Array
+
+OPEN = "hollow: the sign of the change is open"
 
 
 def plot(
@@ -57,7 +67,7 @@ def draw(
         panel.draw_bands(points, back)
         if theirs:
             panel.draw_published(back, theirs, theirs.points["depth"], theirs.points[value])
-        panel.draw_points(points, value)
+        _draw_value(panel, value)
         if from_zero:
             begin_at_zero(panel.axes, back)
 
@@ -71,7 +81,31 @@ def _draw_together(
     if all(bands(each.rows) == bands(shown[0].rows) for each in shown):
         shown[0].draw_bands(shown[0].rows)
     for panel in shown:
-        panel.draw_points(panel.rows, value, **panel.look.curve)
+        _draw_value(panel, value, **panel.look.curve)
         panel.axes.set_xlim(0, 1)
         if from_zero:
             begin_at_zero(panel.axes)
+
+
+def _draw_value(panel: Panel, value: str, **style: Any) -> None:
+    """Draw a curve, and hollow marks where the sign of the change over the block before is open."""
+    panel.draw_points(panel.rows, value, **style)
+    chosen = panel.rows[_open_changes(Points(panel.rows)[value])]
+    if not chosen.empty:
+        hollow = panel.look.hollow
+        panel.draw_curve(chosen["depth"], chosen[value], **hollow, linestyle="")
+        # Its line tells it from what is published, which is hollow and dotted.
+        panel.legend.add_line(OPEN, hollow, panel.look)
+
+
+def _open_changes(values: Array) -> Array:
+    """Tell of each point whether the sign of the change before it is open; False if not resampled.
+
+    `values` are as measured, and resampled.
+    """
+    found = np.zeros(values.shape[1], bool)
+    changes = np.diff(values, axis=1)
+    known = np.isfinite(changes).all(axis=0)
+    if len(changes) > 1 and known.any():
+        found[1:][known] = ~certain_signs(changes[:, known])
+    return found

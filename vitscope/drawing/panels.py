@@ -97,11 +97,13 @@ class Panel:
         self, axes: Axes, theirs: Published, x: Any, y: Any, measured: str = "measured"
     ) -> None:
         """Draw published points in the axes for them; the legend tells them from measured ones."""
-        axes.plot(x, y, **self.look.hollow, **DOTTED, clip_on=False, zorder=2.5)
-        self.name_published(theirs, measured)
+        style = self.look.hollow | DOTTED
+        axes.plot(x, y, **style, clip_on=False, zorder=2.5)
+        self.legend.add_marker(measured, self.look.line, self.look)
+        self.legend.add_line(published_label([theirs]), style, self.look)
 
     def name_published(self, theirs: Published, measured: str = "measured", **style: Any) -> None:
-        """Add to the legend what tells published points from measured ones."""
+        """Tell published points, which no line joins, from measured ones in the legend."""
         self.legend.add_marker(measured, self.look.line | style, self.look)
         self.legend.add_marker(published_label([theirs]), self.look.hollow | style, self.look)
 

@@ -6,6 +6,7 @@ import pandas as pd
 
 from vitscope.claims.published import Published
 from vitscope.drawing.figure import Member
+from vitscope.measures.columns import without_resamples
 
 
 def points_of(
@@ -19,7 +20,7 @@ def points_of(
     `published` names the series of a published point.
     """
     names = [name for name in tables if name != "blocks"] or list(tables)
-    frames = [tables[name].assign(table=name) for name in names]
+    frames = [without_resamples(tables[name]).assign(table=name) for name in names]
     frames += [
         curve.points.assign(table=names[0], model=model, published=curve.series)
         for model, curve in published.items()

@@ -5,10 +5,11 @@ import atexit
 import json
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from functools import cache
+from functools import cache, partial
 from hashlib import sha256
 from importlib.util import resolve_name
 from pathlib import Path
+from typing import Any
 
 from vitscope.errors import VitscopeError
 from vitscope.files.whole import write_text
@@ -22,7 +23,7 @@ def reached(modules: Iterable[str], file_of: Callable[[str], Path | None]) -> di
     found: dict[str, Path] = {}
     pending = list(modules)
     while pending:
-        for name in _with_parents(pending.pop()):
+        for name in with_parents(pending.pop()):
             path = file_of(name)
             if path and name not in found:
                 found[name] = path
@@ -33,17 +34,21 @@ def reached(modules: Iterable[str], file_of: Callable[[str], Path | None]) -> di
 def imported(path: Path, module: str) -> tuple[str, ...]:
     """Return what the source of a module may import: modules, and names that may be modules."""
     package = module if path.name == "__init__.py" else module.rpartition(".")[0]
-    return _imported(path.read_bytes(), package, str(path))
+    find = partial(imported_by, package=package)
+    return tuple(read_once("imports", path.read_bytes(), package, str(path), find))
 
 
-# What sources were found to import, by digests of them: parsing is most of the cost of a digest.
-_found: dict[str, tuple[str, ...]] = {}
+# What was found in sources, by digests of them: parsing is most of the cost of a digest.
+_found: dict[str, list[Any]] = {}
 
 
-def _imported(source: bytes, package: str, path: str) -> tuple[str, ...]:
-    key = sha256(package.encode() + b"\0" + source).hexdigest()
+def read_once(
+    what: str, source: bytes, package: str, path: str, find: Callable[[ast.Module], Iterable[Any]]
+) -> list[Any]:
+    """Return what is found in a source, which is parsed once; it is what JSON can hold."""
+    key = sha256(f"{what}\0{package}\0".encode() + source).hexdigest()
     if key not in _found:
-        _found[key] = imported_by(ast.parse(source, path), package)
+        _found[key] = [*find(ast.parse(source, path))]
     return _found[key]
 
 
@@ -54,7 +59,7 @@ def remember(file: Path) -> None:
     """
     with suppress(OSError, ValueError, TypeError, AttributeError):
         known = json.loads(file.read_text(encoding="utf-8"))
-        _found.update({key: tuple(map(str, names)) for key, names in known.items()})
+        _found.update({key: list(each) for key, each in known.items()})
     atexit.register(_write, file, len(_found))
 
 
@@ -70,12 +75,12 @@ def imported_by(tree: ast.AST, package: str) -> tuple[str, ...]:
     for node in _run(tree):
         if isinstance(node, ast.Import):
             names += [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom) and (base := _base(node, package)):
+        elif isinstance(node, ast.ImportFrom) and (base := base_of(node, package)):
             names += [base, *(f"{base}.{alias.name}" for alias in node.names)]
     return tuple(names)
 
 
-def _base(node: ast.ImportFrom, package: str) -> str | None:
+def base_of(node: ast.ImportFrom, package: str) -> str | None:
     """Return what names are imported from; None where nothing is above, as Python itself says."""
     try:
         return resolve_name("." * node.level + (node.module or ""), package)
@@ -96,7 +101,7 @@ def _run(tree: ast.AST) -> Iterator[ast.AST]:
     pending = [tree]
     while pending:
         node = pending.pop()
-        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+        if is_for_types(node):
             continue
         yield node
         # Statements alone hold imports; to look through all expressions takes ten times as long.
@@ -105,7 +110,12 @@ def _run(tree: ast.AST) -> Iterator[ast.AST]:
             pending += inner if isinstance(inner, list) else ()
 
 
+def is_for_types(node: ast.AST) -> bool:
+    """Tell whether a statement is run by type checkers alone."""
+    return isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+
+
 @cache
-def _with_parents(module: str) -> list[str]:
+def with_parents(module: str) -> list[str]:
     parts = module.split(".")
     return [".".join(parts[: i + 1]) for i in range(len(parts))]

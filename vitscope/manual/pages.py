@@ -156,7 +156,7 @@ def _list_verdicts() -> str:
     rows = distinct(pd.read_csv(CLAIMS_OF_MINI))
     # Trainings of one recipe have one verdict.
     trained = rows["trainings"] > 1
-    once = rows[trained].drop_duplicates(["claim", "snapshot", "values"])
+    once = rows[trained].drop_duplicates(["claim", "snapshot", "recipe_low", "recipe_high"])
     rows = pd.concat([rows[~trained], once]).sort_index()
     found = dict(iter(rows.groupby("claim")))
     # Kinds that show one measure in several ways make the same claims.

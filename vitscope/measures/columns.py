@@ -1,7 +1,12 @@
 """Columns that the tables of several measures have."""
 
+from typing import TYPE_CHECKING
+
 from vitscope.files.tables import Columns
 from vitscope.networks.finding.cut_point_columns import CUT_POINT
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 # Tables keep a value in the first resamples of the images, for the intervals of what is claimed of
 # it: a list in the column with this ending. Models of as many images are resampled alike.
@@ -26,6 +31,11 @@ def interval_columns(of: str = "over images", name: str = "ci") -> Columns:
 def resampled_column(column: str) -> Columns:
     """Return the column that has the value of another in each resample of the images."""
     return {f"{column}{RESAMPLED}": ("list of float32", f"{column} in each of {KEPT} resamples")}
+
+
+def without_resamples(frame: "pd.DataFrame") -> "pd.DataFrame":
+    """Return a table without its values in resamples, which are for claims and not for readers."""
+    return frame[[name for name in frame if not str(name).endswith(RESAMPLED)]]
 
 
 CHANGE: Columns = {

@@ -23,9 +23,12 @@ class Spread(NamedTuple):
 
     def columns(self, column: str, name: str = "ci") -> dict[str, Any]:
         """Return what a table has of it: the interval, and its value in each resample."""
-        kept = self.resampled
-        lists = [None] * len(self.low) if kept is None else [*kept.T.astype(np.float32)]
+        lists = [self.kept(number) for number in range(len(self.low))]
         return {f"{name}_low": self.low, f"{name}_high": self.high, f"{column}{RESAMPLED}": lists}
+
+    def kept(self, number: int) -> Array | None:
+        """Return what a table keeps of one column: its value in each resample."""
+        return None if self.resampled is None else self.resampled[:, number].astype(np.float32)
 
 
 def bootstrap_means(values: Array, resamples: int, seed: int) -> Array:
@@ -51,9 +54,11 @@ def spread(values: Array, resamples: int, seed: int) -> Spread:
 def spread_of(of: Callable[[Array], Array], values: Array, resamples: int, seed: int) -> Spread:
     """Return the same of what is made `of` the means, (resamples, columns), in a row for each."""
     if len(values) == 1:
-        return Spread(*np.full((2, *of(values).shape[1:]), np.nan), None)
+        none = np.full(of(values).shape[1:], np.nan)
+        return Spread(none, none, None)
     found = of(bootstrap_means(values, resamples, seed))
-    return Spread(*np.percentile(found, TAILS, axis=0), found[:KEPT])
+    low, high = np.percentile(found, TAILS, axis=0)
+    return Spread(low, high, found[:KEPT])
 
 
 def accuracy_changes(clean: Array, disturbed: Array, resamples: int, seed: int) -> pd.DataFrame:

@@ -1,29 +1,64 @@
 """A digest of the code that a job reaches, so that a workflow knows when to run it again.
 
-It covers what `run` of the job's module uses of that module, and every module of vitscope that it
-imports. Of the modules of jobs that is what is named of each, and no more: how the values of a job
-are found and what it takes changes no result.
+It covers the functions, classes and constants that `run` of the job's module uses, those that these
+use, and so on, in every module of vitscope, and what is run where these modules are imported. How
+the values of a job are found and what it takes changes no result. A module that is imported by a
+computed name is among the `modules` of the values of a job, and counts as a whole; so does one of
+which a name cannot be followed.
 """
 
-import ast
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
 from vitscope.files import imports
-from vitscope.jobs.job import HERE as JOBS
+from vitscope.files.definitions import Definition, definitions
 from vitscope.jobs.job import Values
 
 PACKAGE = Path(__file__).parents[1]
 OF_JOBS = "vitscope.jobs"
+# In place of a name: all that a module defines, or no more than what importing it runs.
+ALL, LOADED = "*", ""
+# A name of a module, and what is taken of it if that is a module itself.
+Name = tuple[str, str, str]
 
-# By their module, their place in it, and the name that they are used by.
-Statements = dict[tuple[str, int, str], ast.stmt]
+
+def code_digest(job: str, values: Values) -> str:
+    """Digest the work of a job, and all code that it reaches."""
+    return _digest(job, _named(values))
+
+
+def _named(values: Values) -> tuple[str, ...]:
+    modules = values.get("modules", ())
+    return tuple(sorted(modules.values() if isinstance(modules, dict) else modules))
 
 
 @cache
-def _module_file(name: str) -> Path | None:
+def _digest(job: str, modules: tuple[str, ...]) -> str:
+    digest = hashlib.sha256()
+    for (module, number), definition in sorted(_covered(job, modules).items()):
+        digest.update(f"{module}\0{number}\0{definition.digest}\0".encode())
+    return digest.hexdigest()[:16]
+
+
+@cache
+def reached(job: str, *modules: str) -> dict[str, Path]:
+    """Return every module of vitscope that the work of a job, or one of `modules`, imports."""
+    found = dict.fromkeys(module for module, *_ in _reached(job, modules))
+    files = {module: module_file(module) for module in found}
+    return {module: file for module, file in files.items() if file}
+
+
+@cache
+def covered(job: str, *modules: str) -> frozenset[tuple[str, str]]:
+    """Return the names that the digest of a job covers, each with its module."""
+    found = _covered(job, modules)
+    return frozenset((module, name) for (module, _), each in found.items() for name in each.names)
+
+
+@cache
+def module_file(name: str) -> Path | None:
     """Return the file of a module of vitscope, or of a user's own, which is named by its path."""
     if name.endswith(".py"):
         return Path(name)
@@ -31,110 +66,114 @@ def _module_file(name: str) -> Path | None:
     return imports.module_file(PACKAGE.joinpath(*parts[1:])) if parts[0] == PACKAGE.name else None
 
 
-def code_digest(job: str, values: Values) -> str:
-    """Digest the work of a job, and every module that it reaches."""
-    modules = values.get("modules", ())
-    named = modules.values() if isinstance(modules, dict) else modules
-    return _digest(job, tuple(sorted(named)))
+@cache
+def _definitions(module: str) -> list[Definition]:
+    file = module_file(module)
+    if file is None:
+        return []
+    package = module if file.name == "__init__.py" else module.rpartition(".")[0]
+    return definitions(file.read_bytes(), package, str(file))
 
 
 @cache
-def reached(job: str, *modules: str) -> dict[str, Path]:
-    """Return every module of vitscope that the work of a job, or one of `modules`, imports."""
-    return imports.reached((*_imported_by(job), *modules), _module_file)
-
-
-@cache
-def _digest(job: str, modules: tuple[str, ...]) -> str:
-    found = reached(job, *modules)
-    digest = hashlib.sha256(_text_of(job).encode())
-    for name in sorted(found):
-        digest.update(name.encode() + b"\0" + _content(found[name]) + b"\0")
-    return digest.hexdigest()[:16]
-
-
-@cache
-def _content(path: Path) -> bytes:
-    return hashlib.sha256(path.read_bytes()).digest()
-
-
-@cache
-def _text_of(job: str) -> str:
-    """Return the work of a job as text, without what changes nothing of it."""
-    work = _work_of(job)
-    return "\n".join(ast.unparse(work[place]) for place in sorted(work))
-
-
-@cache
-def _imported_by(job: str) -> tuple[str, ...]:
-    """Return what the work of a job imports; of the modules of jobs, what is used of them does."""
-    tree = ast.Module(body=[*_work_of(job).values()], type_ignores=[])
-    names = imports.imported_by(tree, OF_JOBS)
-    return tuple(name for name in names if not name.startswith(OF_JOBS))
-
-
-@cache
-def _work_of(job: str) -> Statements:
-    """Return the statements that the work of a job consists of."""
-    found: Statements = {}
-    pending = [(job, "run")]
-    while pending:
-        module, name = pending.pop()
-        for number, statement in enumerate(_statements(module)):
-            if name in _names_bound(statement) and (module, number, name) not in found:
-                found[module, number, name] = used = _with_one_name(statement, name)
-                pending += [(module, each) for each in _names_used(used)]
-                pending += _named_of_jobs(used)
+def _bound(module: str) -> dict[str, list[Definition]]:
+    """Return the definitions of a module by the names that they bind."""
+    found: dict[str, list[Definition]] = {}
+    for definition in _definitions(module):
+        for name in definition.names or [each[0] for each in definition.imports]:
+            found.setdefault(name, []).append(definition)
     return found
 
 
 @cache
-def _statements(job: str) -> tuple[ast.stmt, ...]:
-    return tuple(ast.parse((JOBS / f"{job}.py").read_bytes()).body)
+def _reached(job: str, modules: tuple[str, ...]) -> frozenset[Name]:
+    """Return every name that the work of a job reaches, and each module that it imports."""
+    pending: list[Name] = [(f"{OF_JOBS}.{job}", "run", "")]
+    pending += [(module, ALL, "") for module in modules if module_file(module)]
+    found: set[Name] = set()
+    while pending:
+        name = pending.pop()
+        if name not in found:
+            found.add(name)
+            pending += _next(*name)
+    return frozenset(found)
 
 
-def _named_of_jobs(statement: ast.stmt) -> Iterator[tuple[str, str]]:
-    """Yield what a statement imports of the modules of jobs."""
-    for node in ast.walk(statement):
-        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(f"{OF_JOBS}."):
-            module = str(node.module).removeprefix(f"{OF_JOBS}.")
-            yield from ((module, alias.name) for alias in node.names)
+@cache
+def _next(module: str, name: str, taken: str) -> tuple[Name, ...]:
+    """Return what a name needs, of the modules that have a file."""
+    return tuple(
+        dict.fromkeys(each for each in _needed(module, name, taken) if module_file(each[0]))
+    )
 
 
-def _names_bound(statement: ast.stmt) -> Iterable[str]:
-    if isinstance(statement, ast.FunctionDef | ast.ClassDef):
-        return [statement.name]
-    if isinstance(statement, ast.Import | ast.ImportFrom):
-        return [alias.asname or alias.name.partition(".")[0] for alias in statement.names]
-    if isinstance(statement, ast.Assign | ast.AnnAssign):
-        targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
-        return [each.id for each in targets if isinstance(each, ast.Name)]
-    return []
+def _needed(module: str, name: str, taken: str) -> Iterator[Name]:
+    """Yield what a name needs: what its definitions use, and what importing its module runs."""
+    for parent in imports.with_parents(module):
+        yield parent, LOADED, ""
+    for definition in _chosen(module, name):
+        if name not in (LOADED, ALL) and definition.is_import:
+            yield from _follow(definition, taken)
+            continue
+        for each in definition.imports:
+            yield each[1], LOADED, ""
+            if not each[0] or each[2] == ALL:
+                yield each[1], ALL, ""
+            elif each[2]:
+                yield f"{each[1]}.{each[2]}", LOADED, ""
+        if name == LOADED and definition.is_import:
+            continue
+        local = {alias: (alias, where, what) for alias, where, what in definition.imports}
+        for used, of_it in definition.uses:
+            if used in local:
+                yield from _follow(Definition((used,), "", (), (local[used],)), of_it)
+            elif used in _bound(module):
+                yield module, used, of_it
+    if name == ALL:
+        yield from ((module, each, "") for each in _bound(module))
 
 
-def _with_one_name(statement: ast.stmt, name: str) -> ast.stmt:
-    """Return an import of several names with the one alone that is used."""
-    if not isinstance(statement, ast.ImportFrom):
-        return statement
-    names = [alias for alias in statement.names if (alias.asname or alias.name) == name]
-    return ast.ImportFrom(statement.module, names, statement.level)
+def _chosen(module: str, name: str) -> list[Definition]:
+    """Return the definitions of a name; what imports and runs without a name is always there."""
+    if name == ALL:
+        return _definitions(module)
+    if name == LOADED:
+        return [each for each in _definitions(module) if not each.names or each.is_import]
+    return _bound(module)[name]
 
 
-def _names_used(statement: ast.stmt) -> Iterator[str]:
-    """Yield the names that a statement uses when it is run: annotations do not count."""
-    ignored = {
-        id(node)
-        for each in ast.walk(statement)
-        for annotation in _annotations(each)
-        for node in ast.walk(annotation)
+def _follow(imported: Definition, taken: str) -> Iterator[Name]:
+    """Yield where an import leads: a name of a module, or a module, of which something is taken."""
+    ((_, module, what),) = imported.imports
+    if what and what != ALL and what in _bound(module):
+        yield module, what, taken
+        return
+    inner = f"{module}.{what}" if what and what != ALL else module
+    if module_file(inner) is None:
+        # What has another name than its module defines cannot be followed.
+        yield module, ALL, ""
+    elif taken and taken in _bound(inner):
+        yield inner, taken, ""
+    elif taken and module_file(f"{inner}.{taken}"):
+        yield f"{inner}.{taken}", ALL, ""
+    else:
+        yield inner, ALL, ""
+
+
+@cache
+def _covered(job: str, modules: tuple[str, ...]) -> dict[tuple[str, int], Definition]:
+    """Return the definitions that a job reaches, by their module and their place in it."""
+    names: dict[str, set[str]] = {}
+    for module, name, _ in _reached(job, modules):
+        names.setdefault(module, set()).add(name)
+    return {
+        (module, number): definition
+        for module, of_module in names.items()
+        for number, definition in enumerate(_definitions(module))
+        if _counts(definition, of_module)
     }
-    for node in ast.walk(statement):
-        if isinstance(node, ast.Name) and id(node) not in ignored:
-            yield node.id
 
 
-def _annotations(node: ast.AST) -> Iterator[ast.expr]:
-    if isinstance(node, ast.FunctionDef) and node.returns:
-        yield node.returns
-    if isinstance(node, ast.arg | ast.AnnAssign) and node.annotation:
-        yield node.annotation
+def _counts(definition: Definition, names: set[str]) -> bool:
+    """Tell whether a definition is among names of its module, or run in any case."""
+    return ALL in names or not definition.names or not names.isdisjoint(definition.names)

@@ -6,11 +6,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from vitscope.networks.building.timm_import import import_timm
 from vitscope.networks.running.recording import Recording
 from vitscope.progress import Say, say_on_stderr
 from vitscope.training.recipe import Recipe
 from vitscope.training.sam import uphill
+from vitscope.training.weight_decay import decays
 
 # The loss before a step, and the share of images whose class was found.
 Taken = tuple[Tensor, Tensor]
@@ -28,8 +28,13 @@ def learning_rate(recipe: Recipe, progress: float) -> float:
 
 def optimizer_of(model: nn.Module, recipe: Recipe) -> torch.optim.Optimizer:
     """Return AdamW that decays matrices and kernels, and neither biases nor norms."""
-    grouped = import_timm("timm.optim").param_groups_weight_decay
-    groups = grouped(model, recipe["weight_decay"])
+    trained = {name: each for name, each in model.named_parameters() if each.requires_grad}
+    decayed = [each for name, each in trained.items() if decays(name, each)]
+    others = [each for name, each in trained.items() if not decays(name, each)]
+    groups = [
+        {"params": others, "weight_decay": 0.0},
+        {"params": decayed, "weight_decay": recipe["weight_decay"]},
+    ]
     device = next(model.parameters()).device
     if device.type == "cpu":
         return torch.optim.AdamW(groups, lr=0.0, fused=True)

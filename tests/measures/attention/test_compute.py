@@ -20,7 +20,7 @@ from vitscope.measures.attention.compute import measure
 from vitscope.measures.attention.merge import merge
 from vitscope.measures.attention.table import PART, TABLE, VALUES
 from vitscope.measures.given import OnModel, Parts
-from vitscope.measures.intervals import interval
+from vitscope.measures.intervals import bootstrap_means, spread
 from vitscope.networks.attention.finding import find_attention
 from vitscope.networks.finding.cut_point_columns import CUT_POINT
 
@@ -84,16 +84,31 @@ def test_the_table(vit: tuple[OnModel, pd.DataFrame], tmp_path: Path) -> None:
     heads = table[table["attention"] == 4].set_index("head")
     for value in VALUES:
         of_images = np.stack([rows[rows["head"] == head][value] for head in range(3)], 1)
-        low, high = interval(of_images, 200, 0)
+        low, high, _ = spread(of_images, 200, 0)
         for head in range(3):
             assert heads[value][head] == pytest.approx(of_images[:, head].mean(), rel=1e-12)
             assert heads[f"{value}_low"][head] == pytest.approx(low[head], rel=1e-12)
             assert heads[f"{value}_high"][head] == pytest.approx(high[head], rel=1e-12)
         # Of the mean over heads the interval is of the means of images, not of heads.
         mean = table[(table["attention"] == 4) & table["head"].isna()].iloc[0]
-        low, high = interval(of_images.mean(1, keepdims=True), 200, 0)
+        low, high, _ = spread(of_images.mean(1, keepdims=True), 200, 0)
         assert mean[value] == pytest.approx(of_images.mean(), rel=1e-12)
         assert (mean[f"{value}_low"], mean[f"{value}_high"]) == pytest.approx((*low, *high))
+
+
+def test_what_claims_are_about_keeps_its_resamples(vit: tuple[OnModel, pd.DataFrame]) -> None:
+    job, whole = vit
+    table = merged(job, whole)
+    means = table["head"].isna()
+    for value, kept in (("distance", means), ("distance_renormalized", True), ("nmi", means)):
+        assert (table[f"{value}_resampled"].notna() == kept).all()
+        rows = whole[whole["attention"] == 4].pivot(index="image", columns="head", values=value)
+        of_images = np.column_stack([rows.to_numpy(), rows.mean(axis=1)])
+        expected = bootstrap_means(of_images, 200, 0).T
+        found = table.loc[table["attention"] == 4, f"{value}_resampled"]
+        for resampled, each in zip(found, expected, strict=True):
+            # They are kept in float32.
+            assert resampled is None or resampled == pytest.approx(each, rel=1e-6)
 
 
 def test_where_in_the_network_it_is(vit: tuple[OnModel, pd.DataFrame]) -> None:

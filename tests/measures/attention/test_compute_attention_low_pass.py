@@ -86,6 +86,29 @@ def test_of_windows_the_largest_bound_and_all_norms() -> None:
     assert room == pytest.approx(0, abs=1e-4)
 
 
+ROWS = torch.randn(8, 8, generator=torch.Generator().manual_seed(0)).double().softmax(-1)
+VALUES_OF = 100 + torch.randn(8, 4, generator=torch.Generator().manual_seed(1)).double()
+UNEVEN = ROWS * torch.linspace(0.5, 1, 8).double()[:, None]
+
+
+@pytest.mark.parametrize(
+    ("weights", "values", "used", "kept"),
+    [
+        pytest.param(ROWS, VALUES_OF, ROWS, True, id="as it is"),
+        # Rows that do not sum to one let the mean of the values pass for something else.
+        pytest.param(UNEVEN, VALUES_OF, UNEVEN, False, id="uneven rows"),
+        # The output is that of values ten times as large as those that are shown.
+        pytest.param(ROWS, VALUES_OF / 10, ROWS, False, id="wrong values"),
+        pytest.param(torch.full_like(ROWS, 1 / 8), VALUES_OF, ROWS, False, id="wrong weights"),
+    ],
+)
+def test_the_bound_is_kept_by_what_is_attention_and_by_nothing_else(
+    weights: Tensor, values: Tensor, used: Tensor, kept: bool
+) -> None:
+    shaped = (each[None, None, None] for each in (weights, values, used @ VALUES_OF))
+    assert (float(pass_by_head(*shaped)[0, 0, 2]) > 0) == kept
+
+
 @pytest.mark.parametrize("backend", [SDPBackend.FLASH_ATTENTION, SDPBackend.MATH])
 def test_a_pass_by_hand(backend: SDPBackend) -> None:
     model, seen = Tokens(prefix=1), list[Use]()
@@ -132,7 +155,11 @@ def test_a_model_of_mini_is_measured(name: str, tmp_path: Path) -> None:
         assert means[column].tolist() == pytest.approx(of_heads[column].mean().tolist())
         assert (table[f"{column}_low"] <= table[column]).all()
     assert means["room"].tolist() == of_heads["room"].min().tolist()
-    # What computes in fewer bits rounds more than the claim allows.
+    # So few resamples are all kept, in float32: the interval is theirs.
+    ends = np.percentile(heads["let_through_resampled"].to_list(), [2.5, 97.5], axis=1)
+    np.testing.assert_allclose(ends.T, heads[["let_through_low", "let_through_high"]], rtol=1e-6)
+    assert means["let_through_resampled"].isna().all()
+    # What computes in fewer bits rounds more than is allowed for.
     given.network.bfloat16()
     assert measure(given, CHOSEN, BOOTSTRAP)["room"].isna().all()
 

@@ -3,9 +3,13 @@
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import t
 
-from tests.helpers.claims import count, favoured
-from vitscope.measures.cka.claims import stages_are_blocks
+from tests.helpers.claims import count, evidence, favoured
+from vitscope.claims.points import Points
+from vitscope.claims.statistics import Found
+from vitscope.measures.cka.merge import merge
+from vitscope.measures.given import Parts
 
 
 def similarity(stages: list[int], cka) -> dict[str, pd.DataFrame]:
@@ -14,6 +18,11 @@ def similarity(stages: list[int], cka) -> dict[str, pd.DataFrame]:
     table = pd.DataFrame(pairs, columns=["index", "other_index", "cka"]).assign(model="m")
     cuts = pd.DataFrame({"model": "m", "index": range(size), "kind": "conv", "stage": stages})
     return {"cka": table, "blocks": cuts}
+
+
+def found_of(pairs: pd.DataFrame) -> Found | None:
+    (claim,) = evidence("cka").claims
+    return claim.find(Points(pairs))
 
 
 STAGES = [0, 1, 1, 1, 2, 2, 2, 2]
@@ -26,6 +35,8 @@ def test_stages_of_similar_maps_are_blocks():
     assert claims["measured_value"].tolist() == [pytest.approx(0.75)]
     assert favoured(claims) == [True]
     assert claims["measured_total"].isna().all()
+    # Nothing is known of its batches.
+    assert claims["holds"].tolist() == ["open"]
 
 
 def test_likeness_of_what_is_near_makes_no_block():
@@ -51,7 +62,7 @@ def test_similarity_is_averaged_over_distances_as_by_hand():
         ],
         columns=["distance", "within", "cka"],
     )
-    found = stages_are_blocks.find(pairs)
+    found = found_of(pairs)
     assert found is not None
     assert found.value == pytest.approx(((0.8 - 0.5) + (0.6 - 0.5)) / 2)
 
@@ -68,3 +79,70 @@ def test_pairs_without_a_value_are_left_out():
         return np.nan if 7 in (i, j) else 1.0 if STAGES[i] == STAGES[j] else 0.25
 
     assert count("cka", similarity(STAGES, cka), ["m"])["measured_value"].tolist() == [0.75]
+
+
+def of_batches(count: int) -> np.ndarray:
+    """Return the HSIC of batches, (batches, K, K), of cut points whose stages are alike."""
+    maps = np.random.default_rng(4).normal(size=(count, 8, 40))
+    for stage in (1, 2):
+        shared = np.random.default_rng(stage).normal(size=(count, 1, 40))
+        maps[:, np.array(STAGES) == stage] += 0.5 * shared
+    return maps @ maps.transpose(0, 2, 1) / 40
+
+
+def by_hand(hsic: np.ndarray) -> float:
+    """The excess within stages of the CKA of mean HSIC, with loops over distances and pairs."""
+    cka = hsic / np.sqrt(np.outer(hsic.diagonal(), hsic.diagonal()))
+    differences = []
+    for distance in range(1, 7):
+        pairs = [(i, i + distance) for i in range(1, 8 - distance)]
+        within = [cka[i, j] for i, j in pairs if STAGES[i] == STAGES[j]]
+        across = [cka[i, j] for i, j in pairs if STAGES[i] != STAGES[j]]
+        if within and across:
+            differences.append(np.mean(within) - np.mean(across))
+    return float(np.mean(differences))
+
+
+def merged(hsic: np.ndarray) -> Found:
+    """Merge parts of these HSIC, as they are stored, and find the excess."""
+    index, other = np.triu_indices(8)
+    rows = [
+        {"index": i, "other_index": j, "first_image": 4 * number, "images": 4, "hsic": each[i, j]}
+        for number, each in enumerate(hsic)
+        for i, j in zip(index, other, strict=True)
+    ]
+    table = merge(Parts("m", iter([pd.DataFrame(rows)]), pd.DataFrame()))
+    blocks = pd.DataFrame({"index": range(8), "stage": STAGES})
+    found = found_of(evidence("cka").measured(table, blocks))
+    assert found is not None
+    return found
+
+
+def test_the_interval_is_that_of_pseudo_values() -> None:
+    hsic = of_batches(24)
+    found = merged(hsic)
+    whole = by_hand(hsic.mean(axis=0))
+    left = [by_hand(np.delete(hsic, number, axis=0).mean(axis=0)) for number in range(24)]
+    pseudo = 24 * whole - 23 * np.array(left)
+    half = t.ppf(0.975, 23) * pseudo.std(ddof=1) / np.sqrt(24)
+    assert found.value == pytest.approx(whole, rel=1e-12)
+    # They are kept in float32, and 24 times their errors are left.
+    np.testing.assert_allclose(found.batches, pseudo, atol=24 * 1e-7)
+    assert found.interval == pytest.approx((pseudo.mean() - half, pseudo.mean() + half), abs=1e-6)
+    assert found.verdict(0) == "yes"
+
+
+def test_the_interval_is_as_wide_as_that_of_resampled_batches() -> None:
+    hsic = of_batches(400)
+    low, high = merged(hsic).interval or (0, 0)
+    drawn = np.random.default_rng(5).integers(400, size=(4000, 400))
+    ends = np.percentile([by_hand(hsic[rows].mean(axis=0)) for rows in drawn], [2.5, 97.5])
+    # An end of 4,000 resamples is off by some 2 % of the width.
+    assert (low, high) == pytest.approx(ends, abs=0.04 * (high - low))
+
+
+@pytest.mark.parametrize("count", [1, 2, 19])
+def test_of_few_batches_nothing_is_said(count: int) -> None:
+    found = merged(of_batches(count))
+    assert found.interval is None
+    assert found.verdict(0) == "open"

@@ -18,9 +18,7 @@ def areas(**of_models: dict[str, float]) -> dict[str, pd.DataFrame]:
         for change in KINDS.values()
         for share in (0, 1)
     ]
-    table = pd.DataFrame(rows)
-    table = table.assign(area_low=table["area"] - 0.03, area_high=table["area"] + 0.04)
-    return {"faithfulness": table, "blocks": blocks(*of_models)}
+    return {"faithfulness": pd.DataFrame(rows), "blocks": blocks(*of_models)}
 
 
 OF_VIT = {"grad_cam": 0.1, "gradient_rollout": 0.3, "rollout": 0.5, "random": 0.7}
@@ -43,11 +41,23 @@ def test_areas_are_compared(kind, gain, of_gradients):
         (of_rollout, "vit"): (None, None, of_gradients > 0),
     }
     values = claims.set_index(["claim", "model"])
-    row = values.loc[(of_rollout, "vit")]
-    assert row["measured_value"] == pytest.approx(of_gradients)
-    # Newcombe's, of two intervals from 0.03 below to 0.04 above.
-    ends = row[["ci_low", "ci_high"]].astype(float)
-    np.testing.assert_allclose(ends, [of_gradients - 0.05, of_gradients + 0.05], atol=1e-12)
+    assert values.loc[(of_rollout, "vit"), "measured_value"] == pytest.approx(of_gradients)
+
+
+def test_areas_are_compared_in_each_resample():
+    tables = areas(vit=OF_VIT)
+    table = tables["faithfulness"]
+    of_methods = np.random.default_rng(0).random((len(OF_VIT), 11))
+    drawn = dict(zip(OF_VIT, of_methods, strict=True))
+    tables["faithfulness"] = table.assign(area_resampled=table["method"].map(drawn))
+    found = count("insertion", tables, ["vit"]).set_index("claim")
+    for claim, more, less in (
+        ("grad_cam_finds_what_to_insert", "grad_cam", "random"),
+        ("gradients_find_what_to_insert", "gradient_rollout", "rollout"),
+    ):
+        ends = found.loc[claim, ["measured_low", "measured_high"]].tolist()
+        expected = np.percentile(drawn[more] - drawn[less], [2.5, 97.5])
+        assert ends == pytest.approx(expected, rel=1e-12)
 
 
 def test_a_model_without_gradient_rollout_has_no_verdict_of_it():

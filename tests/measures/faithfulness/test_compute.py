@@ -125,6 +125,10 @@ def test_areas_are_those_below_the_curves() -> None:
     assert table["area"].unique().tolist() == pytest.approx([np.mean(areas)])
     ends = table[["area_low", "area_high"]].iloc[0].tolist()
     assert ends == pytest.approx(sorted(areas))
+    # Of either image once or twice, in each resample as it was drawn.
+    weights = np.random.default_rng(BOOTSTRAP["seed"]).multinomial(2, [0.5, 0.5], size=50)
+    for kept in table["area_resampled"]:
+        np.testing.assert_allclose(kept, weights @ areas / 2, rtol=1e-6)
 
 
 def test_the_table(images, tmp_path: Path) -> None:

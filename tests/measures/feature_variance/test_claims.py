@@ -74,8 +74,9 @@ def test_the_published_figure_is_counted_as_by_hand():
     }
     assert all(favoured(claims))
     scores = agreement("feature_variance", table, theirs)
-    assert scores["rank_correlation"].tolist() == pytest.approx([1, 1])
-    assert scores["normalized_rmse"].tolist() == pytest.approx([0, 0], abs=1e-6)
+    assert scores["sign_share"].tolist() == [1, 1]
+    assert scores["change_correlation"].tolist() == pytest.approx([1, 1])
+    assert scores["error"].tolist() == pytest.approx([0, 0], abs=1e-6)
     assert scores["published_points"].tolist() == [25, 17]
 
 

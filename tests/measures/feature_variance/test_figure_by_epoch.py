@@ -4,7 +4,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from vitscope.claims.chance import share_interval
 from vitscope.drawing.figure import Member
 
 KINDS = ["stem", "msa", "mlp", "msa", "mlp"]
@@ -66,8 +65,3 @@ def test_shares_are_counted_by_hand(figure, row, msa, mlp):
         np.testing.assert_array_equal(line.get_xdata(), [0, 10, 86])
         np.testing.assert_allclose(line.get_ydata(), shares)
     np.testing.assert_array_equal(half.get_ydata(), [0.5, 0.5])
-
-
-def test_intervals_are_wilsons(figure):
-    band = figure.axes[1].collections[0].get_datalim(figure.axes[1].transData)
-    assert (band.y0, band.y1) == pytest.approx((share_interval(0, 2)[0], share_interval(2, 2)[1]))

@@ -1,11 +1,15 @@
 """Claims about high frequencies, by hand on Fig. 2a and 8 and on spectra made for it."""
 
+from itertools import combinations
+
+import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.helpers.claims import count, published, verdicts
+from tests.helpers.claims import count, evidence, published, verdicts
+from vitscope.claims.points import Points
 from vitscope.package_data import PUBLISHED_POINTS
 
 
@@ -159,3 +163,35 @@ def test_averages_are_compared_with_what_is_averaged_at_each_cut_point():
     }
     claims = count("averaging", fewer, ["m", "n"], traits_of=TRAITS["averaging"])
     assert claims["measured_value"].isna().all()
+
+
+def resampled(table: pd.DataFrame, components: np.ndarray) -> pd.DataFrame:
+    """Add resamples (resamples, cut points) at the highest frequencies, as a merge does."""
+    lists = [
+        components[:, index] if frequency == 1 else None
+        for index, frequency in zip(table["index"], table["frequency"], strict=True)
+    ]
+    return table.assign(delta_log_amplitude_resampled=lists)
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "pairs"),
+    [
+        ("fourier_curves", "conv_model_raises_high_frequency", [*combinations(range(6), 2)]),
+        # Subsampled at 3: the ends of stages are 2 and 5; the last map has no high frequency.
+        ("fourier", "stage_end_reduces_high_frequency", [(2, 1), (5, 4)]),
+        ("fourier", "conv_increases_high_frequency", [(0, 1), (1, 2), (3, 4), (4, 5)]),
+    ],
+)
+def test_each_resample_is_counted_as_the_values_are(kind, name, pairs):
+    values = np.random.default_rng(3).normal(size=(21, 6))
+    sizes = [8, 8, 8, 4, 4, 4, 1]
+    table = fourier("m", ["stem"] + ["conv"] * 6, sizes, [*values[0], 0])
+    table = resampled(table, values[1:])
+    (claim,) = (each for each in evidence(kind).claims if each.name == name)
+    found = claim.find(Points(evidence(kind).measured(table, table)))
+    expected = [sum(row[j] > row[i] for i, j in pairs) / len(pairs) for row in values]
+    np.testing.assert_allclose(found.values, expected, rtol=1e-12)
+    assert found.margin == pytest.approx(np.mean([values[0][j] - values[0][i] for i, j in pairs]))
+    ends = [np.percentile(values[1:, j] - values[1:, i], [2.5, 97.5]) for i, j in pairs]
+    assert found.certain == sum(low > 0 or high < 0 for low, high in ends)

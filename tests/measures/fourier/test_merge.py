@@ -12,13 +12,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.helpers.latents import GoldenLatents, written
+from vitscope.measures.columns import KEPT
 from vitscope.measures.fourier.compute import measure
 from vitscope.measures.fourier.diagonal import diagonal_steps
 from vitscope.measures.fourier.measure import PART, TABLE
 from vitscope.measures.fourier.merge import AMPLITUDES, merge
 from vitscope.measures.fourier.plane import BANDS
 from vitscope.measures.given import OnLatents, Parts
-from vitscope.measures.intervals import interval
+from vitscope.measures.intervals import bootstrap_means
 from vitscope.networks.finding.cut_point_columns import CUT_POINT
 
 MAPS = np.random.default_rng(0).normal(3, 2, (6, 5, 8, 8)).astype(np.float32)
@@ -102,12 +103,20 @@ def test_radial_frequencies_are_those_of_the_longer_axis() -> None:
     assert table["frequency"].tolist() == pytest.approx(expected, rel=1e-15)
 
 
-def test_the_interval_is_that_of_the_difference() -> None:
-    table = merged(sharded([]), 200)
-    rows = table[(table["index"] == 0) & (table["frequency"] > 0)]
+def test_the_interval_and_the_resamples_are_those_of_the_difference() -> None:
+    table = merged(sharded([], AMPLITUDES), 2 * KEPT)
     values = PER_IMAGE[0].astype(np.float64)
-    difference = values[:, 1:] - values[:, :1]
-    np.testing.assert_allclose(rows[["ci_low", "ci_high"]].T, interval(difference, 200, 0))
+    resampled = bootstrap_means(values[:, 1:] - values[:, :1], 2 * KEPT, 0)
+    rows = table[(table["index"] == 0) & (table["frequency"] > 0)]
+    for _, each in rows.groupby("measure"):
+        ends = np.percentile(resampled, [2.5, 97.5], axis=0)
+        np.testing.assert_allclose(each[["ci_low", "ci_high"]].T, ends, rtol=1e-12)
+    # The highest frequency of the diagonal is what claims are about.
+    lists = table["delta_log_amplitude_resampled"]
+    claimed = (table["frequency"] == 1) & (table["measure"] == "diagonal")
+    assert (lists.notna() == claimed).all()
+    assert claimed.sum() == 2
+    np.testing.assert_allclose(lists[claimed].iloc[0], resampled[:KEPT, -1], rtol=1e-6)
 
 
 def test_maps_of_every_shape_have_a_diagonal(tmp_path: Path) -> None:

@@ -83,3 +83,41 @@ def test_without_a_pair_there_is_no_comparison(models):
     assert count(
         "frequency_noise", noise([0.1, 0.9], **{model: [-1, -2] for model in models}), models
     ).empty
+
+
+def test_frequencies_are_counted_in_each_resample():
+    frequencies = [0.2, 0.3, 0.5, 0.7, 0.8, 0.9]
+    tables = noise(frequencies, vit=[-3, -5, -9, -3, -2, -1], resnet=[-2, -4, -1, -3, -3, -2])
+    table = tables["frequency_noise"].sample(frac=1, random_state=0)
+    drawn = np.random.default_rng(0).normal(table["change"].to_numpy(), 0.8, (41, len(table)))
+    tables["frequency_noise"] = table.assign(change_resampled=[*drawn.T])
+    found = count("frequency_noise", tables, ["vit", "resnet"]).set_index("claim")
+    shares = {HIGH: [], LOW: []}
+    for row in drawn:
+        of = table.assign(change=row).pivot(index="frequency", columns="model", values="change")
+        gained = of["vit"] - of["resnet"]
+        shares[HIGH].append((gained[[0.7, 0.8, 0.9]] > 0).mean())
+        shares[LOW].append((gained[[0.2, 0.3]] < 0).mean())
+    for claim, of_resamples in shares.items():
+        ends = np.percentile(of_resamples, [2.5, 97.5])
+        row = found.loc[claim]
+        assert [row["measured_low"], row["measured_high"]] == pytest.approx(ends, rel=1e-12)
+        assert ends[0] < ends[1]
+
+
+def with_resamples(tables, *counts):
+    """Give each row of the table as many resamples, in all of which it is as measured; or none."""
+    table = tables["frequency_noise"]
+    rows = zip(table["change"], counts, strict=True)
+    lists = [np.full(count, change) if count else None for change, count in rows]
+    return tables | {"frequency_noise": table.assign(change_resampled=lists)}
+
+
+def test_two_models_are_compared_in_the_resamples_of_both_or_in_none():
+    tables = noise([0.1, 0.9], vit=[-2.0, -1.0], resnet=[-1.0, -2.0])
+    both, one = with_resamples(tables, 7, 7, 7, 7), with_resamples(tables, 7, 7, 0, 0)
+    for known, holds in ((both, "yes, in this network"), (one, "yes, without an interval")):
+        claims = count("frequency_noise", known, ["vit", "resnet"])
+        assert claims["holds"].tolist() == [holds] * 2
+    with pytest.raises(ValueError, match="resampled a different number of times"):
+        count("frequency_noise", with_resamples(tables, 7, 7, 5, 5), ["vit", "resnet"])

@@ -269,6 +269,12 @@ def test_a_job_measures_the_chosen_images(tmp_path: Path) -> None:
     found = shares_found(network, pixels, rows, images.labels[rows], disturb_by(noise))
     expected = noise_table("net", *found, noise, 32, bootstrap)
     pd.testing.assert_frame_equal(table, expected, check_exact=True)
+    # Of as many images, every model has the same drawn again, in the same order.
+    clean, shares = found
+    weights = np.random.default_rng(3).multinomial(12, [1 / 12] * 12, size=100)
+    changes = 100 * (shares[:, ::-1] - clean[:, None])
+    kept = np.stack(table["change_resampled"], axis=1)
+    np.testing.assert_allclose(kept, weights @ changes / 12, rtol=1e-6, atol=1e-9)
     find_table("frequency_noise").write(table, tmp_path / "table.parquet")
 
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pandas as pd
+import pytest
 
 from tests.helpers.claims import count, published, verdicts
 from vitscope.package_data import PUBLISHED_POINTS
@@ -100,3 +101,21 @@ def test_a_stage_whose_end_has_no_value_is_not_counted():
     units = [*stage(1, "mlp", np.nan, -2, -1), *stage(2, "mlp", -3, -2, -1)]
     assert in_lesion(units) == {("first_mlp_of_stage_matters", "m"): (1, 1, True)}
     assert in_lesion([*stage(1, "mlp", np.nan, -2), *stage(2, "mlp", -3)]) == {}
+
+
+def test_stages_are_counted_in_each_resample() -> None:
+    units = [*stage(1, "msa", -2, -1, -3), *stage(2, "msa", -2, -3), *stage(3, "msa", -3, -2)]
+    tables = lesion(units)
+    generator = np.random.default_rng(0)
+    drawn = tables["lesion"]["change"].to_numpy() + generator.normal(0, 0.8, (41, len(units)))
+    tables["lesion"] = tables["lesion"].assign(change_resampled=[*drawn.T])
+    (row,) = count("lesion", tables, ["m"]).to_dict("records")
+    assert (row["measured_count"], row["measured_total"]) == (2, 3)
+    assert row["margin"] == pytest.approx((1 + 1 - 1) / 3)
+    costs = pd.DataFrame(drawn).set_axis([0, 1, 2, 3, 4, 5, 6], axis=1)
+    in_favour = pd.DataFrame(
+        {1: costs[2] < costs[0], 2: costs[4] < costs[3], 3: costs[6] < costs[5]}
+    )
+    ends = np.percentile(in_favour.mean(axis=1), [2.5, 97.5])
+    assert [row["measured_low"], row["measured_high"]] == pytest.approx(ends, rel=1e-12)
+    assert ends[0] < ends[1]

@@ -432,6 +432,11 @@ def test_a_job_measures_the_chosen_images(tmp_path: Path) -> None:
     found, *others = ((each.argmax(1).numpy() == images.labels[rows]) for each in (clean, *without))
     expected = accuracy_changes(found, np.stack(others, 1), 100, 3).assign(images=9)
     pd.testing.assert_frame_equal(read[[*expected]], expected, check_dtype=False, rtol=1e-12)
+    # Of as many images, every model has the same drawn again, in the same order.
+    weights = np.random.default_rng(3).multinomial(9, [1 / 9] * 9, size=100)
+    changes = 100 * (np.stack(others, 1).astype(float) - found[:, None])
+    kept = np.stack(read["change_resampled"], axis=1)
+    np.testing.assert_allclose(kept, weights @ changes / 9, rtol=1e-6, atol=1e-9)
 
 
 # Bad input.

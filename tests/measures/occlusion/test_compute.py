@@ -277,7 +277,7 @@ def test_the_interval_of_what_is_kept_is_that_of_a_ratio() -> None:
     generator = np.random.default_rng(0)
     clean = (generator.random(2000) < 0.8).astype(float)
     disturbed = clean[:, None] * (generator.random((2000, 3)) < 0.6)
-    value, low, high = mean_kept(clean, disturbed, 2000, 0)
+    value, low, high, _ = mean_kept(clean, disturbed, 2000, 0).values()
     mean = disturbed.mean(axis=1)
     assert value == pytest.approx(mean.mean() / clean.mean(), rel=1e-12)
     half = 1.96 * np.std(mean - value * clean) / clean.mean() / np.sqrt(2000)
@@ -285,11 +285,28 @@ def test_the_interval_of_what_is_kept_is_that_of_a_ratio() -> None:
     assert (value - low, high - value) == pytest.approx((half, half), rel=0.15)
 
 
+def test_resamples_are_ratios_of_the_same_images_drawn_again() -> None:
+    generator = np.random.default_rng(0)
+    clean, disturbed = generator.random(40) < 0.8, generator.random((40, 3))
+    kept = mean_kept(clean, disturbed, **BOOTSTRAP)["mean_kept_resampled"]
+    expected = []
+    for times in np.random.default_rng(3).multinomial(40, [1 / 40] * 40, size=64):
+        rows = np.repeat(np.arange(40), times)
+        expected.append(disturbed[rows].mean() / clean[rows].mean())
+    np.testing.assert_allclose(kept[:64], expected, rtol=1e-6)
+
+
 def test_without_accuracy_nothing_can_be_kept() -> None:
-    assert np.isnan(mean_kept(np.zeros(5), np.ones((5, 2)), 10, 0)).all()
-    value, *ends = mean_kept(np.ones(1), np.full((1, 2), 0.5), 10, 0)
-    assert value == 0.5
-    assert np.isnan(ends).all()
+    value, low, high, kept = mean_kept(np.zeros(5), np.ones((5, 2)), 10, 0).values()
+    assert np.isnan([value, low, high, *kept]).all()
+    value, low, high, kept = mean_kept(np.ones(1), np.full((1, 2), 0.5), 10, 0).values()
+    assert (value, kept) == (0.5, None)
+    assert np.isnan([low, high]).all()
+    # Of two images one is found: in a quarter of the resamples nothing is.
+    value, low, high, kept = mean_kept(np.arange(2), np.ones((2, 2)), 64, 0).values()
+    assert value == 2
+    assert np.isnan([low, high]).all()
+    assert 0 < np.isnan(kept).sum() < 64
 
 
 def measured(network: nn.Module, images: Split, **settings: Any) -> pd.DataFrame:

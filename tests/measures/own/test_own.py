@@ -12,6 +12,7 @@ from scipy.stats import kurtosis
 
 from tests.helpers.latents import written
 from tests.helpers.studies import mini_with
+from vitscope.claims.points import Points
 from vitscope.drawing.figure import Member
 from vitscope.errors import VitscopeError
 from vitscope.jobs.job import Resources, find_work
@@ -22,7 +23,7 @@ from vitscope.measures.own import compute, figure
 from vitscope.measures.own.declaring import declare_own
 from vitscope.measures.per_image import merge
 from vitscope.measures.registry import OwnMeasure, Registry
-from vitscope.networks.finding.cut_point_columns import BLOCKS
+from vitscope.networks.finding.cut_point_columns import BLOCKS, CUT_POINT
 from vitscope.package_data import STYLE
 from vitscope.studies.loading import load_study
 
@@ -63,8 +64,7 @@ def test_the_least_file_measures_what_scipy_does_however_images_are_cut(tmp_path
     halves = [measure(own, tmp_path, slice(0, 4)), measure(own, tmp_path, slice(4, 7))]
     assert set(halves[0].columns) == {*own.part.columns}
     points = pd.DataFrame(
-        {key: 0 for key in own.table.columns if key not in ("images", "value", "ci_low", "ci_high")}
-        | {"index": range(3), "model": "m", "name": "n", "kind": "msa"}
+        dict.fromkeys(CUT_POINT, 0) | {"index": range(3), "model": "m", "name": "n", "kind": "msa"}
     )
     table = merge(Parts("m", iter(halves), points), "value", 200, 0)
     expected = [kurtosis(maps.reshape(7, -1), axis=1).mean() for maps in MAPS]
@@ -143,13 +143,14 @@ CLAIMING = (
     LEAST
     + """
 
-from vitscope.claims.claim import Claim, Finding, every_model
+from vitscope.claims.claim import Claim, every_model
+from vitscope.claims.statistics import Statistic, value_of
 
 def grows(points):
-    return Finding(float(points["value"].iloc[-1] - points["value"].iloc[0]))
+    return value_of(points["value"][:, -1] - points["value"][:, 0])
 
 CLAIMS = (
-    Claim("grows", "It grows", "me", "difference", "Last minus first.", every_model, grows, 0),
+    Claim("grows", "It grows", "me", every_model, Statistic("difference", "Last - first.", grows)),
 )
 """
 )
@@ -165,9 +166,10 @@ def test_a_file_may_claim_something(tmp_path: Path) -> None:
     points = {"model": "m", "index": [1, 0], "kind": ["msa", "stem"], "value": [3.0, 1.0]}
     rows = pd.DataFrame(points | {"stage": 0, "height": 2, "width": 2})
     (claim,) = evidence.claims
-    found = claim.find(evidence.measured(rows, rows))
+    resampled = rows.assign(value_resampled=[[3.5, 2.5, 3.0], [1.0, 0.5, 2.0]])
+    found = claim.find(Points(evidence.measured(resampled, resampled)))
     assert found is not None
-    assert found.value == 2
+    assert found.values.tolist() == [2, 2.5, 2, 1]
     (tmp_path / "wrong").mkdir()
     wrong = declare(tmp_path / "wrong", CLAIMING + "\nCLAIMS = (1,)\n")
     with pytest.raises(VitscopeError, match=r"tails\.py: CLAIMS: found something else"):

@@ -1,9 +1,12 @@
 """Claims about probes of classes, counted by hand."""
 
+import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import spearmanr
 
-from tests.helpers.claims import count, in_favour
+from tests.helpers.claims import count, evidence, in_favour
+from vitscope.claims.points import Points
 
 DEPTHS = [0, 0.25, 0.5, 0.75, 1]
 
@@ -14,7 +17,7 @@ def accuracies(**of: list[float]) -> pd.DataFrame:
         pd.DataFrame({"index": range(5), "depth": DEPTHS, "of": name, "accuracy": values})
         for name, values in of.items()
     ]
-    linear = pd.concat(tables).assign(model="m", by="linear", kind="msa")
+    linear = pd.concat(tables).assign(model="m", by="linear", kind="msa", images=10)
     return pd.concat([linear, linear.assign(by="neighbours", accuracy=0.0)], ignore_index=True)
 
 
@@ -43,3 +46,18 @@ def test_by_hand(mean: list[float], prefix: list[float] | None, expected: tuple)
         if value is not None:
             assert found.pop(name) == (pytest.approx(value, abs=1e-4), value > 0)
     assert not found
+
+
+def test_each_resample_is_found_as_the_values_are() -> None:
+    found = np.random.default_rng(0).integers(0, 11, (2, 40, 5)) / 10
+    table = accuracies(mean=[*found[0, 0]], prefix=[*found[1, 0]])
+    lists = [*found[:, 1:].transpose(0, 2, 1).reshape(10, -1).astype(np.float32), *[None] * 10]
+    of = evidence("probe")
+    points = Points(of.measured(table.assign(accuracy_resampled=lists), table))
+    easier, comes_up = (claim.find(points).values for claim in of.claims)
+    expected = [spearmanr(DEPTHS, each).statistic for each in found[0]]
+    np.testing.assert_allclose(easier, expected, atol=1e-12)
+    # Leads are whole tenths: those that differ by rounding are equal.
+    leads = np.rint(10 * (found[1] - found[0]))
+    expected = [spearmanr(DEPTHS, each).statistic for each in leads]
+    np.testing.assert_allclose(comes_up, expected, atol=1e-12)

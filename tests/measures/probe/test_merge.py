@@ -8,7 +8,7 @@ import pytest
 
 from vitscope.errors import VitscopeError
 from vitscope.measures.given import Parts
-from vitscope.measures.intervals import interval
+from vitscope.measures.intervals import bootstrap_means
 from vitscope.measures.probe import measure_probe_tokens as tokens_measure
 from vitscope.measures.probe.merge import merge
 from vitscope.measures.probe.merge_probe_tokens import merge as merge_tokens
@@ -77,8 +77,16 @@ def test_classes(tmp_path: Path) -> None:
     right = (votes.argmax(1) == LABELS).astype(float)
     (row,) = table[(table["of"] == "mean") & (table["by"] == "neighbours")].to_dict("records")[:1]
     assert row["accuracy"] == right.mean()
-    low, high = interval(right[:, None], 100, 0)[:, 0]
+    low, high = np.percentile(bootstrap_means(right[:, None], 100, 0), [2.5, 97.5])
     assert (row["ci_low"], row["ci_high"]) == (low, high)
+    # Linear probes of means and prefixes are what claims are about.
+    lists = table["accuracy_resampled"]
+    assert (lists.notna() == (table["by"] == "linear") & (table["of"] != "token")).all()
+    for ends, resampled in zip(table[["ci_low", "ci_high"]].to_numpy(), lists, strict=True):
+        # So few resamples are all kept, in float32.
+        assert resampled is None or np.percentile(resampled, [2.5, 97.5]) == pytest.approx(
+            ends, rel=1e-6
+        )
 
 
 @pytest.mark.parametrize(
@@ -149,7 +157,11 @@ def test_places_and_pixels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
             assert row["r2_outliers"] == pytest.approx(shares[1], abs=1e-6)
             assert row["difference"] == pytest.approx(shares[2] - shares[1], abs=1e-6)
             assert row["difference_low"] < row["difference"] < row["difference_high"]
+            # So few resamples are all kept, in float32.
+            ends = np.percentile(row["difference_resampled"], [2.5, 97.5])
+            assert ends == pytest.approx([row["difference_low"], row["difference_high"]], rel=1e-6)
         else:
+            assert row["difference_resampled"] is None
             assert np.isnan([row["r2_outliers"], row["difference"], row["difference_low"]]).all()
 
 

@@ -12,7 +12,7 @@ import vitscope
 from tests.helpers.networks import mini
 from tests.scopes.networks import Convolutions, network, pixels
 from vitscope.errors import VitscopeError
-from vitscope.measures.receptive_field.compute import Squares, chosen, contributions
+from vitscope.measures.receptive_field.compute import Field, Squares, chosen, contributions
 from vitscope.measures.receptive_field.table import SHARES
 from vitscope.networks.finding.capture import capturing
 from vitscope.networks.finding.cut_points import CutPoint, Layout, OperationId
@@ -269,4 +269,22 @@ def test_the_table_of_a_network() -> None:
     settings = {"receptive_field": {"images": 1, "cut_points": ["stem"]}}
     scope = vitscope.look(network(Convolutions), pixels(), mean=0.5, std=0.25, analysis=settings)
     # A single image has no interval.
-    assert scope.receptive_field[["low_50", "high_50"]].isna().all(axis=None)
+    columns = ["low_50", "high_50", "area_50_resampled"]
+    assert scope.receptive_field[columns].isna().all(axis=None)
+
+
+def test_resamples_are_areas_of_the_mean_of_images_drawn_again() -> None:
+    away = np.hypot(*(np.indices((12, 12)) - 6))
+    images = torch.stack([torch.from_numpy(np.exp(-away / reach)) for reach in (1, 2, 3, 5, 9)])
+    block = {"name": "stem", "height": 12, "width": 12}
+    field = Field(point("0"), block, (12, 12))
+    field.add(images[:3])
+    field.add(images[3:])
+    row = field.row(resamples=30, seed=7)
+    weights = np.random.default_rng(7).multinomial(5, [0.2] * 5, size=30)
+    squares, areas = Squares(12, 12), []
+    for times in weights:
+        again = np.repeat(images.numpy(), times, axis=0).mean(axis=0)
+        areas.append(float(squares.holding(squares.rings(again[None])[0], 0.5)[1]))
+    assert len({*areas}) == 3
+    np.testing.assert_allclose(row["area_50_resampled"], areas, rtol=1e-6)

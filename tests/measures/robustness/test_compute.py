@@ -1,13 +1,12 @@
 """Robustness: the views of images, their scores, and the mean corruption error."""
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 import torch
-from scipy.stats import binomtest
 from torch import Tensor, nn
 
 from tests.helpers.splits import CENTER, SPREAD, built, on_model, shapes
@@ -24,6 +23,8 @@ from vitscope.measures.robustness.compute import (
     corrupted_views,
     measure,
 )
+from vitscope.measures.robustness.measure import PART
+from vitscope.measures.robustness.merge import merge as merge_scores
 from vitscope.measures.robustness.merge_corruption_error import (
     alexnet_errors,
     corruption_error,
@@ -110,7 +111,10 @@ def test_a_job_scores_images_as_they_are_and_then_every_view(
 ) -> None:
     given = on_model(Linear(), split, corrupted=corrupted[:2])
     table = measure(given, SOME[:2], clean=True)
-    find_table("robustness").write(table, tmp_path / "table.parquet")
+    PART.write(table, tmp_path / "table.parquet")
+    pd.testing.assert_frame_equal(
+        PART.read(tmp_path / "table.parquet"), table[[*PART.columns]], check_dtype=False
+    )
     rows = corrupted[0].rows
     views = [("none", 0, split.images(rows))]
     for name, each in zip(SOME, corrupted[:2], strict=False):
@@ -122,6 +126,7 @@ def test_a_job_scores_images_as_they_are_and_then_every_view(
             logits = Linear()(normalize(images, *LOADED[1:])).double()
         right = (logits.argmax(1) == labels).double().mean()
         assert row.accuracy == pytest.approx(float(right), abs=1e-12)
+        np.testing.assert_array_equal(row.right, logits.argmax(1) == labels)
         nll = nn.functional.cross_entropy(logits, labels)
         assert row.nll == pytest.approx(float(nll), rel=1e-6)
         assert 0 <= row.ece <= 1
@@ -140,16 +145,23 @@ def test_a_job_scores_images_as_they_are_and_then_every_view(
 # The mean corruption error.
 
 
-def robustness_table(accuracy: dict[str, list[float]], clean: float) -> pd.DataFrame:
+BOOTSTRAP = {"resamples": 500, "seed": 3}
+
+
+def robustness_table(
+    accuracy: dict[str, list[float]], clean: float, images: int = 100
+) -> pd.DataFrame:
     rows = [("none", 0, clean)]
     rows += [(name, s, a) for name, values in accuracy.items() for s, a in enumerate(values, 1)]
     table = pd.DataFrame(rows, columns=["corruption", "severity", "accuracy"])
-    return table.assign(model="vit", images=100, nll=1.0, ece=0.1)
+    draw = np.random.default_rng(0)
+    right = [draw.permutation(images) < round(images * each) for each in table["accuracy"]]
+    return table.assign(model="vit", images=images, nll=1.0, ece=0.1, right=right)
 
 
 def test_the_mean_corruption_error_is_a_mean_of_means(tmp_path: Path) -> None:
     table = robustness_table({"snow": [0.9, 0.7], "fog": [0.6, 0.5], "frost": [0.4, 0.1]}, 0.95)
-    error = corruption_error(table)
+    error = corruption_error(table, None, **BOOTSTRAP)
     assert error["corruption"].tolist() == ["snow", "fog", "frost", "mean"]
     np.testing.assert_allclose(error["error"], [0.2, 0.45, 0.75, 1.4 / 3], rtol=1e-12)
     np.testing.assert_allclose(error["clean_error"], 0.05, rtol=1e-12)
@@ -160,16 +172,32 @@ def test_the_mean_corruption_error_is_a_mean_of_means(tmp_path: Path) -> None:
 
 def test_parts_of_a_model_are_merged() -> None:
     table = robustness_table({"snow": [0.9, 0.7], "fog": [0.6, 0.5]}, 0.95)
-    parts = [table[:3], table[3:]]
-    merged = merge(Parts("vit", iter(parts), pd.DataFrame()), alexnet=None)
-    pd.testing.assert_frame_equal(merged, corruption_error(table), check_exact=True)
+
+    def parts() -> Parts:
+        return Parts("vit", iter([table[:3], table[3:]]), pd.DataFrame())
+
+    merged = merge(parts(), alexnet=None, **BOOTSTRAP)
+    expected = corruption_error(table, None, **BOOTSTRAP)
+    pd.testing.assert_frame_equal(merged, expected, check_exact=True)
+    pd.testing.assert_frame_equal(merge_scores(parts()), table.drop(columns="right"))
 
 
-def test_the_interval_of_an_error_counts_an_image_as_one_decision() -> None:
-    table = robustness_table({"snow": [0.9, 0.7], "fog": [0.6, 0.5]}, 0.95)
-    row = corruption_error(table).set_index("corruption").loc["fog"]
-    wilson = binomtest(45, 100).proportion_ci(method="wilson")
-    assert (row["ci_low"], row["ci_high"]) == pytest.approx((wilson.low, wilson.high))
+def test_resamples_are_errors_of_images_drawn_again_with_all_their_views() -> None:
+    table = robustness_table({"snow": [0.9, 0.7, 0.3], "fog": [0.6, 0.5]}, 0.95)
+    found = corruption_error(table, None, **BOOTSTRAP).set_index("corruption")
+    weights = np.random.default_rng(3).multinomial(100, [0.01] * 100, size=500)
+    again = []
+    for times in weights:
+        rows = np.repeat(np.arange(100), times)
+        accuracy = [each[rows].mean() for each in table["right"]]
+        errors = 1 - table.assign(accuracy=accuracy).groupby("corruption")["accuracy"].mean()
+        again.append({**errors, "mean": (errors["snow"] + errors["fog"]) / 2})
+    drawn = pd.DataFrame(again)
+    for name, row in found.iterrows():
+        np.testing.assert_allclose(row["error_resampled"], drawn[name][:400], rtol=1e-6)
+        np.testing.assert_allclose(row["clean_error_resampled"], drawn["none"][:400], rtol=1e-6)
+        ends = row[["ci_low", "ci_high"]].tolist()
+        assert ends == pytest.approx(np.percentile(drawn[name], [2.5, 97.5]), rel=1e-12)
 
 
 # The table of Hendrycks & Dietterich (2019), in percent; noise, blur, weather, digital.
@@ -202,15 +230,19 @@ def test_the_errors_of_alexnet_are_near_those_of_the_benchmark() -> None:
 
 def test_errors_are_divided_by_those_of_alexnet_where_these_are_known() -> None:
     theirs = alexnet_errors("cifar100")
-    half = {name: [1 - error / 2] * 5 for name, error in theirs.items()}
-    found = corruption_error(robustness_table(half, 0.9), "cifar100").set_index("corruption")
-    np.testing.assert_allclose(found["alexnet_ratio"], 0.5, rtol=1e-12)
+    half = (theirs / 2).round(3)
+    accuracy = {name: [1 - error] * 5 for name, error in half.items()}
+    table = robustness_table(accuracy, 0.9, images=1000)
+    found = corruption_error(table, "cifar100", 2, 0).set_index("corruption")
+    ratios = (half / theirs).reindex(found.index[:-1])
+    np.testing.assert_allclose(found["alexnet_ratio"][:-1], ratios, rtol=1e-12)
+    assert found.loc["mean", "alexnet_ratio"] == pytest.approx(ratios.mean(), rel=1e-12)
     assert found.loc["fog", "alexnet_error"] == theirs["fog"] == 0.56536
-    assert found.loc["mean", "alexnet_error"] == pytest.approx(theirs.mean())
+    assert found.loc["mean", "alexnet_error"] == pytest.approx(theirs.mean(), rel=1e-12)
     # Two severities are not what the published means are of.
     some = robustness_table({name: [0.5, 0.4] for name in theirs.index}, 0.9)
-    for table, data in ((some, "cifar100"), (robustness_table(half, 0.9), None)):
-        columns = corruption_error(table, data)[["alexnet_error", "alexnet_ratio"]]
+    for views, data in ((some, "cifar100"), (table, None)):
+        columns = corruption_error(views, data, 2, 0)[["alexnet_error", "alexnet_ratio"]]
         assert columns.isna().all(axis=None)
 
 
@@ -228,4 +260,5 @@ def test_the_data_set_of_alexnet_is_that_of_the_source_or_the_one_that_is_named(
             "robustness": study.sections["robustness"] | {"alexnet": said},
         }
         measure = registry.declared("corruption_error")
-        assert measure.merging(replace(study, sections=sections), "vit") == {"alexnet": found}
+        merging = measure.merging(replace(study, sections=sections), "vit")
+        assert merging == {"alexnet": found, **asdict(study.analysis.bootstrap)}

@@ -1,9 +1,12 @@
 """Claims about the effective rank, counted by hand."""
 
+import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import spearmanr
 
-from tests.helpers.claims import count, in_favour, variances
+from tests.helpers.claims import count, evidence, in_favour, variances
+from vitscope.claims.points import Points
 
 KINDS = ["stem", "msa", "mlp", "msa", "mlp"]
 
@@ -50,3 +53,18 @@ def test_blocks_that_widen_are_left_out() -> None:
     wider = ranks([9, 6, 7, 1, 2])
     wider.loc[wider["index"] > 2, "channels"] = 32
     assert counted(wider) == {"msas_lower_the_rank": (pytest.approx(4), True)}
+
+
+def test_each_resample_is_found_as_the_values_are() -> None:
+    values = np.random.default_rng(1).normal(size=(31, 5))
+    table = ranks([*values[0]])
+    # Images have no resamples.
+    table["effective_rank_resampled"] = [*values[1:].T, *[None] * 5]
+    of = evidence("effective_rank")
+    points = Points(of.measured(table, table))
+    falls, lowers = (claim.find(points).values for claim in of.claims)
+    expected = [spearmanr(range(5), -each).statistic for each in values]
+    np.testing.assert_allclose(falls, expected, atol=1e-12)
+    changes = np.diff(values, axis=1)
+    expected = changes[:, [1, 3]].mean(1) - changes[:, [0, 2]].mean(1)
+    np.testing.assert_allclose(lowers, expected, atol=1e-12)

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import spearmanr
 
 from tests.helpers.claims import blocks, count, verdicts
 
@@ -40,3 +41,27 @@ def test_a_branch_of_zeros_does_not_count() -> None:
     of = tables(ratios("vit", [2, 4, np.nan]), ratios("resnet", [1, 1, 1]))
     found = count("skip_ratio", of, ["vit", "resnet"])
     assert found["measured_value"].tolist() == pytest.approx([1.5 * np.log(2)], rel=1e-12)
+
+
+def test_resamples_are_counted_as_pandas_and_scipy_count_each() -> None:
+    generator = np.random.default_rng(0)
+    drawn = [generator.lognormal(0, 0.6, (11, 4)) for _ in range(3)]
+    of = tables(ratios("vit", [2, 4, 8, 16], [16, 8, 9, 3]), ratios("resnet", [1, 2, 1, 2]))
+    table = of["skip_ratio"]
+    values = table["ratio"].to_numpy() * np.hstack(drawn)
+    of["skip_ratio"] = table.assign(ratio_resampled=[*values.T])
+    found = count("skip_ratio", of, ["vit", "resnet"]).set_index("claim")
+    token_passes, carries = [], []
+    for row in values:
+        cell = table.assign(log=np.log(row)).pivot(
+            index="depth", columns=["model", "tokens"], values="log"
+        )
+        vit = cell["vit"]
+        token_passes.append(-spearmanr(cell.index, vit["class_token"] - vit["positions"])[0])
+        carries.append(vit["positions"].mean() - cell["resnet"]["positions"].mean())
+    for claim, values in (
+        ("class_token_passes_first", token_passes),
+        ("shortcuts_of_attention_carry_more", carries),
+    ):
+        ends = found.loc[claim, ["measured_low", "measured_high"]].tolist()
+        assert ends == pytest.approx(np.percentile(values, [2.5, 97.5]), rel=1e-12)

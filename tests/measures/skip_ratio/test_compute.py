@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from scipy.stats import gmean
 from torch import Tensor, nn
 
 from tests.helpers.networks import described, mini, mini_blocks
@@ -114,6 +115,18 @@ def test_the_table_has_geometric_means_and_their_intervals() -> None:
     assert table.loc["positions", "ratio"] == pytest.approx(2, rel=1e-12)
     assert table.loc["positions", ["ci_low", "ci_high"]].tolist() == pytest.approx([1, 4])
     assert table.loc["class_token", ["ratio", "ci_low", "ci_high"]].isna().all()
+
+
+def test_resamples_are_geometric_means_of_the_same_images() -> None:
+    generator = np.random.default_rng(1)
+    ratios = generator.lognormal(0, 1, (2, 9))
+    blocks = pd.DataFrame({"index": [1, 2]}).reindex(columns=[*find_table("blocks").columns])
+    logs = {(1, "positions"): np.log(ratios[0]), (2, "positions"): np.log(ratios[1])}
+    table = ratio_table(logs, blocks, BOOTSTRAP)
+    weights = np.random.default_rng(BOOTSTRAP["seed"]).multinomial(9, [1 / 9] * 9, size=50)
+    for of_images, row in zip(ratios, table.to_dict("records"), strict=True):
+        means = [gmean(np.repeat(of_images, times)) for times in weights]
+        np.testing.assert_allclose(row["ratio_resampled"], means, rtol=1e-6)
 
 
 @pytest.mark.parametrize("name", ["vit", "resnet"])

@@ -1,29 +1,31 @@
 """Claims about attention: how far heads look, and whether they look at anything of their own."""
 
+from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from vitscope.claims.alike import pretrained_by
-from vitscope.claims.claim import (
-    Evidence,
-    Finding,
-    attending,
-    claim,
-    rank_correlation,
+from vitscope.claims.claim import Claim, Evidence, attending
+from vitscope.claims.points import Points
+from vitscope.claims.statistics import (
+    Found,
+    Statistic,
+    grows_with_depth,
+    paired,
     share,
+    value_of,
 )
+from vitscope.files.arrays import Array
 
 _DISTANCE = "distance_renormalized"
-_PLAIN = (
-    "Each attention of the first model is compared with the one of the same number of the second; "
-    "it is in favour if the mean distance of its heads is {}. The distance is the one that is not "
-    "renormalized, as in that article. `pretraining` of a model says which models are compared."
-)
 _THIRDS = (
     "The first third of a network has the attentions with a normalized depth of at most a third, "
     "the last third those with at least two thirds."
 )
+_REACH = "divided by the distance of queries that attend to all keys equally"
+_PROBING = "Not in the paper: Gosthipaty and Paul 2022 (Probing ViTs) find"
 
 
 def _published(points: pd.DataFrame) -> pd.DataFrame:
@@ -43,152 +45,187 @@ def _published(points: pd.DataFrame) -> pd.DataFrame:
     return found.reindex(columns=[*found.columns.union([_DISTANCE, "distance", "nmi"])])
 
 
-def _heads(points: pd.DataFrame) -> pd.DataFrame:
-    """Return the heads that have a distance, with its share of the uniform distance."""
-    heads = points[points["head"].notna() & points[_DISTANCE].notna()]
-    return heads.assign(reach=heads[_DISTANCE] / heads["distance_uniform"])
+def _heads(points: Points) -> Points:
+    """Return the heads that have a distance."""
+    return points.where(points.frame["head"].notna() & points.frame[_DISTANCE].notna())
 
 
-@claim(
-    "Early heads look near and far, late ones alike",
-    "Dosovitskiy et al. 2021",
-    "difference of spreads",
-    attending,
-    more=_THIRDS,
-    holds_above=0,
-)
-def early_heads_look_near_and_far(points: pd.DataFrame) -> Finding | None:
-    """Not in the paper: Dosovitskiy et al. 2021 find heads with small and heads with large
-    distances side by side in the first blocks of a ViT, and only large distances in the last. The
-    spread of an attention is the largest minus the smallest distance of its heads, divided by the
-    distance of queries that attend to all keys equally. The value is the mean spread of the first
-    third minus the mean spread of the last third; the claim holds if it is above zero.
-    """
+def _means(points: Points, value: str) -> Points:
+    """Return the means of the heads of each attention that has a value."""
+    return points.where(points.frame["head"].isna() & points.frame[value].notna())
+
+
+def _reach(heads: Points) -> Array:
+    """Return the distance of each head over that of queries that attend to all keys equally."""
+    found: Array = heads[_DISTANCE] / heads["distance_uniform"]
+    return found
+
+
+def _spreads_of_early_over_late(points: Points) -> Found | None:
+    """Find how much more the distances of heads spread in the first third than in the last."""
     heads = _heads(points)
-    several = heads[heads["heads"] > 1].groupby("attention")
-    spreads = several["reach"].max() - several["reach"].min()
-    depths = several["depth"].first()
-    first, last = spreads[depths <= 1 / 3], spreads[depths >= 2 / 3]
-    if first.empty or last.empty:
+    several = heads.where(heads.frame["heads"] > 1)
+    attention, depth = (several.frame[name].to_numpy() for name in ("attention", "depth"))
+    reach, spreads = _reach(several), []
+    for third in (depth <= 1 / 3, depth >= 2 / 3):
+        each = [np.ptp(reach[:, attention == one], axis=1) for one in np.unique(attention[third])]
+        if not each:
+            return None
+        spreads.append(np.mean(each, axis=0))
+    return value_of(spreads[0] - spreads[1])
+
+
+def _over_mean(values: Array, points: Points, factor: float = 1) -> Array | None:
+    """Return by how much each point of the last third exceeds the mean of all, times a factor."""
+    last = points.frame["depth"].to_numpy() >= 2 / 3
+    if not last.any():
         return None
-    return Finding(float(first.mean() - last.mean()))
+    found: Array = values[:, last] - factor * values.mean(axis=1, keepdims=True)
+    return found
 
 
-@claim("Late heads look far", "Raghu et al. 2021", "share of late heads", attending, more=_THIRDS)
-def late_heads_look_far(points: pd.DataFrame) -> Finding | None:
-    """Not in the paper: Raghu et al. 2021 find that heads in the last blocks of a ViT look far. The
-    heads of the last third count: a head is in favour if its distance, divided by the distance of
-    queries that attend to all keys equally, is above the mean over all heads of the network.
-    """
+def _late_heads_over_mean(points: Points) -> Array | None:
     heads = _heads(points)
-    last = heads[heads["depth"] >= 2 / 3]
-    return share(last["reach"] > heads["reach"].mean())
+    return _over_mean(_reach(heads), heads)
 
 
-@claim(
-    "Attention looks farther with depth",
-    "Dosovitskiy et al. 2021",
-    "rank correlation of distance and depth",
-    attending,
-    holds_above=0,
-)
-def distance_grows(points: pd.DataFrame) -> Finding | None:
-    """Not in the paper: Dosovitskiy et al. 2021 find that the distance of attention grows with
-    depth. The value is the rank correlation (Spearman) between depth and the mean distance of the
-    heads of an attention, in pixels; the claim holds if it is above zero.
-    """
-    means = points[points["head"].isna()].dropna(subset=_DISTANCE)
-    return rank_correlation(means["depth"], means[_DISTANCE])
+def _late_information_over_half(points: Points) -> Array | None:
+    means = _means(points, "nmi")
+    return _over_mean(means["nmi"], means, 0.5)
 
 
-@claim(
-    "Windows bound how far attention looks",
-    "Liu et al. 2021",
-    "share of heads in windows",
-    attending,
-)
-def windows_bound_distance(points: pd.DataFrame) -> Finding | None:
-    """Not in the paper: Liu et al. 2021 restrict attention to windows. Heads of attention with
-    several windows count: a head is in favour if its distance is below the distance of queries that
-    attend equally to the whole image.
-    """
+def _below_anywhere(points: Points) -> Array:
+    """Return by how much each head in windows looks less far than queries of the whole image."""
     heads = _heads(points)
-    within = heads[heads["windows"] > 1]
-    return share(within[_DISTANCE] < within["distance_anywhere"])
+    within = heads.where(heads.frame["windows"] > 1)
+    found: Array = within["distance_anywhere"] - within[_DISTANCE]
+    return found
 
 
-def _count_farther(ours: pd.DataFrame, theirs: pd.DataFrame) -> Finding | None:
-    """Count the attentions that look farther than those of the same number of another model."""
-    means = (each[each["head"].isna()].set_index("attention") for each in (ours, theirs))
-    our, their = (each["distance"].dropna() for each in means)
-    both = our.index.intersection(their.index)
-    return share(our[both] > their[both])
+def _farther(ours: Points, theirs: Points) -> Array:
+    """Return how much farther each attention looks than that of the same number of another."""
+    means = [_means(each, "distance") for each in (ours, theirs)]
+    both = {*means[0].frame["attention"]} & {*means[1].frame["attention"]}
+    our, their = (each.where(each.frame["attention"].isin(both))["distance"] for each in means)
+    one, other = paired(our, their)
+    return one - other
 
 
-@claim(
-    "Pretraining on more images makes attention look farther",
-    "Gosthipaty and Paul 2022",
-    "share of attentions",
-    pretrained_by("more_images"),
-    more=_PLAIN.format("larger"),
+def _of_attentions(does: str, margins: Callable[[Points, Points], Array]) -> Statistic:
+    """Count the attentions of the first model that look farther, or less far."""
+    rule = (
+        "Each attention of the first model is compared with the one of the same number of the "
+        f"second; it is in favour if the mean distance of its heads is {does}. The distance is the "
+        "one that is not renormalized, as in that article. `pretraining` of a model says which "
+        "models are compared."
+    )
+    return share("share of attentions", rule, margins)
+
+
+_GROWS = grows_with_depth(_DISTANCE, "mean distance of the heads of an attention")
+
+_ABOUT_DISTANCE = (
+    Claim(
+        "early_heads_look_near_and_far",
+        "Early heads look near and far, late ones alike",
+        "Dosovitskiy et al. 2021",
+        attending,
+        Statistic(
+            "difference of spreads",
+            "The spread of an attention is the largest minus the smallest distance of its heads, "
+            f"{_REACH}. The value is the mean spread of the first third minus the mean spread of "
+            f"the last third. {_THIRDS}",
+            _spreads_of_early_over_late,
+        ),
+        "Not in the paper: Dosovitskiy et al. 2021 find heads with small and heads with large "
+        "distances side by side in the first blocks of a ViT, and only large distances in the "
+        "last.",
+    ),
+    Claim(
+        "late_heads_look_far",
+        "Late heads look far",
+        "Raghu et al. 2021",
+        attending,
+        share(
+            "share of late heads",
+            f"The heads of the last third count: a head is in favour if its distance, {_REACH}, is "
+            f"above the mean over all heads of the network. {_THIRDS}",
+            _late_heads_over_mean,
+        ),
+        "Not in the paper: Raghu et al. 2021 find that heads in the last blocks of a ViT look far.",
+    ),
+    Claim(
+        "distance_grows",
+        "Attention looks farther with depth",
+        "Dosovitskiy et al. 2021",
+        attending,
+        Statistic(
+            "rank correlation of distance and depth",
+            "The value is the rank correlation (Spearman) of depth and the mean distance of the "
+            "heads of an attention, in pixels.",
+            lambda points: _GROWS.find(_means(points, _DISTANCE)),
+        ),
+        "Not in the paper: Dosovitskiy et al. 2021 find that the distance of attention grows with "
+        "depth.",
+    ),
+    Claim(
+        "windows_bound_distance",
+        "Windows bound how far attention looks",
+        "Liu et al. 2021",
+        attending,
+        share(
+            "share of heads in windows",
+            "Heads of attention with several windows count: a head is in favour if its distance is "
+            "below the distance of queries that attend equally to the whole image.",
+            _below_anywhere,
+        ),
+        "Not in the paper: Liu et al. 2021 restrict attention to windows.",
+    ),
+    Claim(
+        "more_images_look_farther",
+        "Pretraining on more images makes attention look farther",
+        "Gosthipaty and Paul 2022",
+        pretrained_by("more_images"),
+        _of_attentions("larger", _farther),
+        f"{_PROBING} more global attention in a ViT that was pretrained on ImageNet-21k than in "
+        "one that was trained on ImageNet-1k alone.",
+    ),
+    Claim(
+        "distillation_looks_nearer",
+        "Distillation from a CNN makes attention look less far",
+        "Gosthipaty and Paul 2022",
+        pretrained_by("distillation"),
+        _of_attentions("smaller", lambda ours, theirs: _farther(theirs, ours)),
+        f"{_PROBING} less global attention in a DeiT that was distilled from a CNN than in one "
+        "that was not.",
+    ),
 )
-def more_images_look_farther(ours: pd.DataFrame, theirs: pd.DataFrame) -> Finding | None:
-    """Not in the paper: Gosthipaty and Paul 2022 (Probing ViTs) find more global attention in a
-    ViT that was pretrained on ImageNet-21k than in one that was trained on ImageNet-1k alone.
-    """
-    return _count_farther(ours, theirs)
-
-
-@claim(
-    "Distillation from a CNN makes attention look less far",
-    "Gosthipaty and Paul 2022",
-    "share of attentions",
-    pretrained_by("distillation"),
-    more=_PLAIN.format("smaller"),
+_ABOUT_INFORMATION = (
+    Claim(
+        "late_attention_does_not_collapse",
+        "Late attention does not collapse",
+        "Park et al. 2023",
+        attending,
+        share(
+            "share of late attentions",
+            "The attentions of the last third count: an attention is in favour if the mean over "
+            f"its heads is above half of the mean over all attentions of the network. {_THIRDS}",
+            _late_information_over_half,
+        ),
+        "Not in the paper: Park et al. 2023 find that attention does not collapse in late blocks "
+        "of supervised networks, but does in contrastive ones.",
+    ),
 )
-def distillation_looks_nearer(ours: pd.DataFrame, theirs: pd.DataFrame) -> Finding | None:
-    """Not in the paper: Gosthipaty and Paul 2022 (Probing ViTs) find less global attention in a
-    DeiT that was distilled from a CNN than in one that was not.
-    """
-    return _count_farther(theirs, ours)
-
-
-@claim(
-    "Late attention does not collapse",
-    "Park et al. 2023",
-    "share of late attentions",
-    attending,
-    more=_THIRDS,
-)
-def late_attention_does_not_collapse(points: pd.DataFrame) -> Finding | None:
-    """Not in the paper: Park et al. 2023 find that attention does not collapse in late blocks of
-    supervised networks, but does in contrastive ones. The attentions of the last third count: an
-    attention is in favour if the mean over its heads is at least half of the mean over all
-    attentions of the network.
-    """
-    means = points[points["head"].isna()].dropna(subset="nmi")
-    last = means[means["depth"] >= 2 / 3]
-    return share(last["nmi"] >= means["nmi"].mean() / 2)
-
 
 CLAIMS = {
-    "attention_distance": Evidence(
+    kind: Evidence(
         "attention",
-        (
-            early_heads_look_near_and_far,
-            late_heads_look_far,
-            distance_grows,
-            windows_bound_distance,
-            more_images_look_farther,
-            distillation_looks_nearer,
-        ),
+        claims,
         lambda rows, _: rows.sort_values(["attention", "head"], ignore_index=True),
         _published,
-    ),
-    "attention_nmi": Evidence(
-        "attention",
-        (late_attention_does_not_collapse,),
-        lambda rows, _: rows.sort_values(["attention", "head"], ignore_index=True),
-        _published,
-    ),
+    )
+    for kind, claims in {
+        "attention_distance": _ABOUT_DISTANCE,
+        "attention_nmi": _ABOUT_INFORMATION,
+    }.items()
 }

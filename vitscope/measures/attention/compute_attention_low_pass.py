@@ -11,7 +11,7 @@ from torch import Tensor
 from vitscope.data.image_rows import shard_rows
 from vitscope.files.arrays import Array
 from vitscope.measures.attending import attention_of
-from vitscope.measures.attention.heads import of_heads, place_of
+from vitscope.measures.attention.heads import EACH_HEAD, of_heads, place_of
 from vitscope.measures.given import OnModel
 from vitscope.networks.attention.reading import Attention
 from vitscope.networks.attention.use import Use, using
@@ -87,4 +87,5 @@ def _table(values: Array, bootstrap: Mapping[str, int]) -> pd.DataFrame:
     columns = dict(zip(VALUES, values.reshape(-1, len(VALUES)).T, strict=True))
     rows = pd.DataFrame({"image": image, "head": head, **columns})
     least = values[..., -1].min(axis=0)
-    return of_heads(rows, VALUES[:2], **bootstrap).assign(room=[*least, least.min()])
+    table = of_heads(rows, VALUES[:2], {"let_through": EACH_HEAD}, **bootstrap)
+    return table.assign(room=[*least, least.min()])

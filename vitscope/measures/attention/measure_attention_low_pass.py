@@ -18,13 +18,14 @@ that is left when what passed is taken from it, less 0.00001 of the norm of the 
 rounding may add. `let_through` is null where the values of an image are alike up to this rounding.
 All are null for attention of one query, and where the network does not multiply values by what is
 read of its attention, as with talking heads. `room` is null for networks that compute in less than
-32 bits, which round more.
+32 bits, which round more. It is above 0 wherever the attention that was read is what was used: it
+checks the measure, and no claim is about it.
 """
 
 from dataclasses import dataclass
 
 from vitscope.files.tables import Table
-from vitscope.measures.columns import interval_columns
+from vitscope.measures.columns import interval_columns, resampled_column
 from vitscope.measures.measure import (
     Case,
     FigureKind,
@@ -52,6 +53,7 @@ TABLE = Table(
         **interval_columns("of bound", "bound"),
         "let_through": ("float64", "what passed of the high frequencies of the values"),
         **interval_columns("of let_through", "let_through"),
+        **resampled_column("let_through"),
         "room": ("float64", "least share of the bound that what passed leaves"),
     },
 )

@@ -20,7 +20,7 @@ A part has one row per attention, image of a shard and head.
 """
 
 from vitscope.files.tables import Columns, Table
-from vitscope.measures.columns import interval_columns
+from vitscope.measures.columns import interval_columns, resampled_column
 
 _ATTENTION: Columns = {
     "attention": ("int32", "which attention of the network, 0 for the first"),
@@ -61,6 +61,10 @@ TABLE = Table(
                 {name: ("float64", meaning)} | interval_columns(f"of {name}", name)
             ).items()
         },
+        # Those of heads that no claim is about are null.
+        **resampled_column("distance"),
+        **resampled_column("distance_renormalized"),
+        **resampled_column("nmi"),
     },
 )
 

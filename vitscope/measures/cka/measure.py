@@ -27,6 +27,10 @@ TABLE = Table(
         "batches": ("int32", "number of batches that the HSIC is averaged over"),
         "hsic": ("float64", "unbiased HSIC, mean over batches"),
         "cka": ("float64", "HSIC over the root of the product of the HSIC of each with itself"),
+        "cka_without": (
+            "list of float32",
+            "cka without each batch in turn; null unless index is below other_index",
+        ),
     },
 )
 

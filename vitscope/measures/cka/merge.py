@@ -1,11 +1,30 @@
 """CKA of all pairs of cut points, from the HSIC of all batches."""
 
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from vitscope.files.arrays import Array
 from vitscope.measures.given import Parts
+
+
+def _by_batch(rows: pd.DataFrame) -> Array:
+    """Return the HSIC of each batch in order, (batches, K, K)."""
+    pairs = rows.pivot(index="first_image", columns=["index", "other_index"], values="hsic")
+    count = rows["index"].max() + 1
+    upper = np.zeros((len(pairs), count, count))
+    upper[:, *np.triu_indices(count)] = pairs.to_numpy()
+    return np.where(np.tri(count, dtype=bool), np.swapaxes(upper, 1, 2), upper)
+
+
+def _cka(hsic: Array) -> Array:
+    """Return the CKA of all pairs, (..., K, K), from their HSIC."""
+    own = np.diagonal(hsic, axis1=-2, axis2=-1)
+    known = np.where(own > 0, own, np.nan)
+    found: Array = hsic / np.sqrt(known[..., :, None] * known[..., None, :])
+    return found
 
 
 def mean_cka(model: str, shards: Iterable[pd.DataFrame]) -> pd.DataFrame:
@@ -14,27 +33,36 @@ def mean_cka(model: str, shards: Iterable[pd.DataFrame]) -> pd.DataFrame:
     It is NaN where one of the two cut points has the same map for all images.
     """
     rows = pd.concat(shards)
-    batches = rows.pivot(index="first_image", columns=["index", "other_index"], values="hsic")
-    images = rows.groupby("first_image")["images"].first().sum()
-    count = rows["index"].max() + 1
-    upper = np.zeros((count, count))
-    upper[np.triu_indices(count)] = batches.to_numpy().mean(axis=0)
-    means = np.where(np.tri(count, dtype=bool), upper.T, upper)
-    own = np.diag(means)
-    known = np.where(own > 0, own, np.nan)
+    batches = _by_batch(rows)
+    means = batches.mean(axis=0)
     index, other = np.indices(means.shape).reshape(2, -1)
     return pd.DataFrame(
         {
             "model": model,
             "index": index,
             "other_index": other,
-            "images": images,
+            "images": rows.groupby("first_image")["images"].first().sum(),
             "batches": len(batches),
             "hsic": means.ravel(),
-            "cka": (means / np.sqrt(known[:, None] * known)).ravel(),
+            "cka": _cka(means).ravel(),
         }
     )
 
 
+def without_each_batch(batches: Array) -> list[Any]:
+    """Return the CKA of each pair without each batch in turn, a list for each pair in order.
+
+    Each pair has one in one of its orders, and has none if there is but one batch.
+    """
+    count, size, _ = batches.shape
+    lists: list[Any] = [None] * size**2
+    if count > 1:
+        left = _cka((batches.sum(axis=0) - batches) / (count - 1)).astype(np.float32)
+        for index, other in zip(*np.triu_indices(size, k=1), strict=True):
+            lists[index * size + other] = left[:, index, other]
+    return lists
+
+
 def merge(parts: Parts) -> pd.DataFrame:
-    return mean_cka(parts.model, parts.tables)
+    rows = pd.concat(parts.tables)
+    return mean_cka(parts.model, [rows]).assign(cka_without=without_each_batch(_by_batch(rows)))

@@ -2,99 +2,96 @@
 
 import pandas as pd
 
-from vitscope.claims.claim import Evidence, Finding, attending, claim, every_model
-from vitscope.claims.comparing import larger
+from vitscope.claims.claim import Claim, Evidence, Measured, attending, every_model
+from vitscope.claims.points import Points
+from vitscope.claims.statistics import Found, Statistic, difference, one_value
+from vitscope.measures.columns import RESAMPLED
 
-_INTERVAL = (
-    "Its 95 % interval is computed from the intervals of both methods, and is too wide, since both "
-    "are of the same images."
+_NAMES = {
+    "grad_cam": "Grad-CAM",
+    "random": "a random map",
+    "rollout": "rollout",
+    "gradient_rollout": "gradient rollout",
+}
+_OCCLUDED = (
+    "Not in the paper: Selvaraju et al. 2017 find maps of Grad-CAM faithful to CNNs, by what is "
+    "occluded."
+)
+_REMOVED = (
+    "Not in the paper: Chefer et al. 2021 remove what maps name, and find those with gradients "
+    "more faithful than rollout."
 )
 
 
-def _compare(points: pd.DataFrame, more: str, less: str) -> Finding | None:
-    of = points.set_index("method")
-    return larger("area")(of.loc[of.index == more], of.loc[of.index == less])
+def _exceeds(change: str, more: str, less: str) -> Statistic:
+    """Take by how much the area of one method exceeds that of another, on the same images."""
+
+    def find(points: Points) -> Found | None:
+        return difference(one_value(points, more), one_value(points, less))
+
+    rule = (
+        f"The value is the area below the curve of {change} of {_NAMES[more]}, minus that of "
+        f"{_NAMES[less]}. With few images its interval is too narrow."
+    )
+    return Statistic("difference of areas", rule, find)
 
 
-@claim(
-    "Deleting what Grad-CAM names lowers the class faster than deleting at random",
-    "Selvaraju et al. 2017",
-    "difference of areas",
-    every_model,
-    more=_INTERVAL,
-    holds_above=0,
-)
-def grad_cam_finds_what_to_delete(points: pd.DataFrame) -> Finding | None:
-    """Not in the paper: Selvaraju et al. 2017 find maps of Grad-CAM faithful to CNNs, by what is
-    occluded. The value is the area below the curve of deletion of a random map, minus that of
-    Grad-CAM; the claim holds if it is above zero.
-    """
-    return _compare(points, "random", "grad_cam")
+def _areas_of(change: str) -> Measured:
+    def measured(rows: pd.DataFrame, _blocks: pd.DataFrame) -> pd.DataFrame:
+        of_methods = rows[rows["change"] == change].drop_duplicates("method")
+        resampled = {f"value{RESAMPLED}": of_methods.get(f"area{RESAMPLED}")}
+        return of_methods.assign(
+            measure=of_methods["method"], value=of_methods["area"], **resampled
+        )
 
-
-@claim(
-    "Inserting what Grad-CAM names raises the class faster than inserting at random",
-    "Selvaraju et al. 2017",
-    "difference of areas",
-    every_model,
-    more=_INTERVAL,
-    holds_above=0,
-)
-def grad_cam_finds_what_to_insert(points: pd.DataFrame) -> Finding | None:
-    """Not in the paper: Selvaraju et al. 2017 find maps of Grad-CAM faithful to CNNs, by what is
-    occluded. The value is the area below the curve of insertion of Grad-CAM, minus that of a random
-    map; the claim holds if it is above zero.
-    """
-    return _compare(points, "grad_cam", "random")
-
-
-@claim(
-    "Deleting what gradient rollout names lowers the class faster than what rollout names",
-    "Chefer et al. 2021",
-    "difference of areas",
-    attending,
-    more=_INTERVAL,
-    holds_above=0,
-)
-def gradients_find_what_to_delete(points: pd.DataFrame) -> Finding | None:
-    """Not in the paper: Chefer et al. 2021 remove what maps name, and find those with gradients
-    more faithful than rollout. The value is the area below the curve of deletion of rollout, minus
-    that of gradient rollout; the claim holds if it is above zero.
-    """
-    return _compare(points, "rollout", "gradient_rollout")
-
-
-@claim(
-    "Inserting what gradient rollout names raises the class faster than what rollout names",
-    "Chefer et al. 2021",
-    "difference of areas",
-    attending,
-    more=_INTERVAL,
-    holds_above=0,
-)
-def gradients_find_what_to_insert(points: pd.DataFrame) -> Finding | None:
-    """Not in the paper: Chefer et al. 2021 find maps with gradients more faithful than rollout, by
-    what is removed. The value is the area below the curve of insertion of gradient rollout, minus
-    that of rollout; the claim holds if it is above zero.
-    """
-    return _compare(points, "gradient_rollout", "rollout")
-
-
-def _areas_of(change: str, rows: pd.DataFrame) -> pd.DataFrame:
-    of_methods = rows[rows["change"] == change].drop_duplicates("method")
-    ends = {"ci_low": of_methods["area_low"], "ci_high": of_methods["area_high"]}
-    return of_methods.assign(measure="area", value=of_methods["area"], **ends)
+    return measured
 
 
 CLAIMS = {
     "deletion": Evidence(
         "faithfulness",
-        (grad_cam_finds_what_to_delete, gradients_find_what_to_delete),
-        lambda rows, _blocks: _areas_of("deleted", rows),
+        (
+            Claim(
+                "grad_cam_finds_what_to_delete",
+                "Deleting what Grad-CAM names lowers the class faster than deleting at random",
+                "Selvaraju et al. 2017",
+                every_model,
+                _exceeds("deletion", "random", "grad_cam"),
+                _OCCLUDED,
+            ),
+            Claim(
+                "gradients_find_what_to_delete",
+                "Deleting what gradient rollout names lowers the class faster than what rollout "
+                "names",
+                "Chefer et al. 2021",
+                attending,
+                _exceeds("deletion", "rollout", "gradient_rollout"),
+                _REMOVED,
+            ),
+        ),
+        _areas_of("deleted"),
     ),
     "insertion": Evidence(
         "faithfulness",
-        (grad_cam_finds_what_to_insert, gradients_find_what_to_insert),
-        lambda rows, _blocks: _areas_of("inserted", rows),
+        (
+            Claim(
+                "grad_cam_finds_what_to_insert",
+                "Inserting what Grad-CAM names raises the class faster than inserting at random",
+                "Selvaraju et al. 2017",
+                every_model,
+                _exceeds("insertion", "grad_cam", "random"),
+                _OCCLUDED,
+            ),
+            Claim(
+                "gradients_find_what_to_insert",
+                "Inserting what gradient rollout names raises the class faster than what rollout "
+                "names",
+                "Chefer et al. 2021",
+                attending,
+                _exceeds("insertion", "gradient_rollout", "rollout"),
+                _REMOVED,
+            ),
+        ),
+        _areas_of("inserted"),
     ),
 }

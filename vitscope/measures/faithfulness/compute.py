@@ -12,8 +12,9 @@ from torch.nn.functional import interpolate
 
 from vitscope.files.arrays import Array
 from vitscope.measures.class_maps.explaining import Explainer
+from vitscope.measures.columns import RESAMPLED
 from vitscope.measures.given import OnModel
-from vitscope.measures.intervals import interval
+from vitscope.measures.intervals import spread
 from vitscope.measures.shown import images_shown
 from vitscope.networks.running.predictions import decide_among
 
@@ -89,7 +90,7 @@ def faithfulness_table(
     for (method, change), found in curves.items():
         shares = np.linspace(0, 1, found.shape[1])
         areas = np.trapezoid(found, shares, axis=1)[:, None]
-        low, high = interval(np.hstack([found, areas]), **bootstrap)
+        ends = spread(np.hstack([found, areas]), **bootstrap)
         columns = {
             "model": model,
             "method": method,
@@ -97,11 +98,12 @@ def faithfulness_table(
             "share": shares,
             "images": len(found),
             "probability": found.mean(axis=0),
-            "ci_low": low[:-1],
-            "ci_high": high[:-1],
+            "ci_low": ends.low[:-1],
+            "ci_high": ends.high[:-1],
             "area": areas.mean(),
-            "area_low": low[-1],
-            "area_high": high[-1],
+            "area_low": ends.low[-1],
+            "area_high": ends.high[-1],
+            f"area{RESAMPLED}": [ends.kept(-1)] * len(shares),
         }
         tables.append(pd.DataFrame(columns))
     return pd.concat(tables, ignore_index=True)

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 from vitscope.files.tables import Table
 from vitscope.measures.class_maps.measure import PASSES, explained
-from vitscope.measures.columns import interval_columns
+from vitscope.measures.columns import interval_columns, resampled_column
 from vitscope.measures.measure import (
     Case,
     FigureKind,
@@ -45,6 +45,7 @@ TABLE = Table(
         **interval_columns("of it over images"),
         "area": ("float64", "area below the curve, mean over images, in all rows of the curve"),
         **interval_columns("of it over images", name="area"),
+        **resampled_column("area"),
     },
 )
 # At most so many methods there are, a random map with them, and so many changes.

@@ -53,6 +53,6 @@ CLAIMS = {
             ),
         ),
         in_order,
-        curve=Curve("depth", "variance"),
+        curve=Curve("depth", "variance", log=True),
     )
 }

@@ -1,20 +1,30 @@
 """Claims about high frequencies: over the depth of a model, and block by block. Fig. 2a, 8, D.2."""
 
-from functools import partial
-
 import numpy as np
 import pandas as pd
 
-from vitscope.claims.alike import AVERAGED, averaging, lower_at_cut_points
-from vitscope.claims.by_block import COUNTED, about_blocks, falls, rises, with_subsampling
-from vitscope.claims.claim import Claim, Curve, Evidence, Finding, claim, convolutional, share
+from vitscope.claims.alike import AVERAGED, averaging
+from vitscope.claims.claim import (
+    Claim,
+    Curve,
+    Evidence,
+    convolutional,
+    every_model,
+    with_subsampling,
+)
+from vitscope.claims.points import Points
+from vitscope.claims.statistics import falls, lower_at_cut_points, rises, share
+from vitscope.files.arrays import Array
 
 _COMPONENT = "delta_log_amplitude"
-_BLOCKS_RULE = (
-    "The paper's Fig. 8 and D.2; the value is the high-frequency component: the log amplitude at "
-    "the highest frequency of the diagonal minus the log amplitude at frequency 0. The claim that "
-    "subsampling raises it comes from the ResNet of Fig. 2a. "
-    f"{COUNTED}"
+_VALUE = _COMPONENT, "high-frequency component"
+_WHAT = (
+    "The high-frequency component is the log amplitude at the highest frequency of the diagonal "
+    "minus the log amplitude at frequency 0."
+)
+_WHY = (
+    f"The paper's Fig. 8 and D.2. {_WHAT} The claim that subsampling raises it comes from the "
+    "ResNet of Fig. 2a."
 )
 
 
@@ -34,79 +44,95 @@ def _components(curves: pd.DataFrame) -> pd.DataFrame:
     return last.assign(**{_COMPONENT: component})
 
 
-@claim(
-    "The high-frequency component of a convolutional model rises with depth",
-    "Fig. 2a",
-    "share of pairs of cut points",
-    convolutional,
-)
-def conv_model_raises_high_frequency(curves: pd.DataFrame) -> Finding | None:
-    """The paper's Fig. 2a. All pairs of cut points of a convolutional model count: a pair is in
-    favour if the deeper cut point has the larger high-frequency component, which is the log
-    amplitude at the highest frequency of the diagonal minus the log amplitude at frequency 0.
-    """
-    components = _components(curves)[_COMPONENT].dropna().to_numpy()
-    first, second = np.triu_indices(len(components), k=1)
-    return share(pd.Series(components[second] > components[first], dtype=bool))
+def _rises_between(curves: Points) -> Array:
+    """Return how the component rises from each cut point to each deeper one."""
+    last = curves.frame["index"].duplicated(keep="last")
+    components = curves.where(~last & (curves.frame["frequency"] > 0))[_COMPONENT]
+    first, second = np.triu_indices(components.shape[1], k=1)
+    found: Array = components[:, second] - components[:, first]
+    return found
 
 
-@claim(
-    "Convs at the ends of stages reduce the high-frequency component",
-    "the authors, of ConvNeXt",
-    "share of ends of stages",
-    convolutional,
-)
-def stage_end_reduces_high_frequency(points: pd.DataFrame) -> Finding | None:
-    """Not in the paper: in issue 7 of their code its authors say, with a figure, that the layers at
-    the ends of stages reduce high frequencies in ConvNeXt and not in ResNet. The last blocks of the
-    stages of a convolutional model count (the block before one that subsamples, and the last block)
-    if they do not subsample: a block is in favour if the high-frequency component is lower after it
-    than before it.
-    """
-    ends = points["subsampling"].shift(-1, fill_value=True)
-    chosen = ends & (points["kind"] == "conv") & ~points["subsampling"]
-    return share(points[_COMPONENT].diff()[chosen].dropna() < 0)
+def _falls_at_ends(points: Points) -> Array:
+    """Return how the component falls over each Conv that ends a stage and does not subsample."""
+    ends = points.frame["subsampling"].shift(-1, fill_value=True)
+    chosen = ends & (points.frame["kind"] == "conv") & ~points.frame["subsampling"]
+    found: Array = -np.diff(points[_COMPONENT], axis=1)[:, chosen.to_numpy()[1:]]
+    return found
 
-
-_claim = partial(about_blocks, _BLOCKS_RULE, source="Fig. 8", value=_COMPONENT)
 
 _CURVES = Evidence(
     "fourier",
-    (conv_model_raises_high_frequency,),
+    (
+        Claim(
+            "conv_model_raises_high_frequency",
+            "The high-frequency component of a convolutional model rises with depth",
+            "Fig. 2a",
+            convolutional,
+            share(
+                "share of pairs of cut points",
+                "All pairs of cut points count: one is in favour if the deeper cut point has the "
+                "larger high-frequency component.",
+                _rises_between,
+            ),
+            f"The paper's Fig. 2a. {_WHAT}",
+        ),
+    ),
     _curves,
     curve=Curve("frequency", _COMPONENT, by="index"),
 )
-_BLOCKS = Evidence(
+_ROWS = (
+    (
+        "msa_reduces_high_frequency",
+        "MSAs reduce the high-frequency component",
+        "Fig. 8",
+        falls("msa", *_VALUE),
+    ),
+    (
+        "conv_increases_high_frequency",
+        "Convs that do not subsample increase the high-frequency component",
+        "Fig. 8",
+        rises("conv", *_VALUE),
+    ),
+    (
+        "mlp_increases_high_frequency",
+        "MLPs increase the high-frequency component",
+        "Fig. 8",
+        rises("mlp", *_VALUE),
+    ),
+    (
+        "subsampling_increases_high_frequency",
+        "Subsampling increases the high-frequency component",
+        "Fig. 2a",
+        rises(None, *_VALUE),
+    ),
+)
+_DEPTH = Evidence(
     "fourier",
     (
-        _claim(
-            "msa_reduces_high_frequency", "MSAs reduce the high-frequency component", "msa", falls
+        *(
+            Claim(name, statement, source, every_model, statistic, _WHY)
+            for name, statement, source, statistic in _ROWS
         ),
-        _claim(
-            "conv_increases_high_frequency",
-            "Convs that do not subsample increase the high-frequency component",
-            "conv",
-            rises,
+        Claim(
+            "stage_end_reduces_high_frequency",
+            "Convs at the ends of stages reduce the high-frequency component",
+            "the authors, of ConvNeXt",
+            convolutional,
+            share(
+                "share of ends of stages",
+                "The last blocks of stages count (those before one that subsamples, and the last "
+                "of all) if they do not subsample: one is in favour if the high-frequency "
+                "component is lower after it than before it.",
+                _falls_at_ends,
+            ),
+            "Not in the paper: in issue 7 of their code its authors say, with a figure, that the "
+            "layers at the ends of stages reduce high frequencies in ConvNeXt and not in ResNet.",
         ),
-        _claim(
-            "mlp_increases_high_frequency",
-            "MLPs increase the high-frequency component",
-            "mlp",
-            rises,
-        ),
-        _claim(
-            "subsampling_increases_high_frequency",
-            "Subsampling increases the high-frequency component",
-            None,
-            rises,
-            source="Fig. 2a",
-        ),
-        stage_end_reduces_high_frequency,
     ),
     lambda rows, blocks: with_subsampling(_components(_curves(rows, blocks))),
     curve=Curve("depth", _COMPONENT),
 )
-
 _AVERAGING = Evidence(
     "fourier",
     (
@@ -114,11 +140,9 @@ _AVERAGING = Evidence(
             "averaging_reduces_high_frequency",
             "Averaging reduces the high-frequency component",
             "Park and Kim 2022",
-            "share of cut points",
-            f"{AVERAGED.format('remove high frequencies')} A cut point is in favour if the "
-            "high-frequency component of the first model is lower there.",
             averaging,
-            lower_at_cut_points(_COMPONENT),
+            lower_at_cut_points(*_VALUE),
+            AVERAGED.format("remove high frequencies"),
         ),
     ),
     lambda rows, blocks: _components(_curves(rows, blocks)),
@@ -126,7 +150,7 @@ _AVERAGING = Evidence(
 
 CLAIMS = {
     "fourier_curves": _CURVES,
-    "fourier_depth": _BLOCKS,
-    "fourier": _BLOCKS,
+    "fourier_depth": _DEPTH,
+    "fourier": _DEPTH,
     "averaging": _AVERAGING,
 }

@@ -25,7 +25,7 @@ A part has one row per cut point, image, quantity and frequency.
 from dataclasses import dataclass
 
 from vitscope.files.tables import Table
-from vitscope.measures.columns import AT_CUT_POINT, OF_IMAGE, interval_columns
+from vitscope.measures.columns import AT_CUT_POINT, OF_IMAGE, interval_columns, resampled_column
 from vitscope.measures.fourier.measure_spectrum import Settings as SpectrumSettings
 from vitscope.measures.measure import BY_DEPTH, Case, FigureKind, Given, Measure, Merge, bootstrap
 from vitscope.settings.section import setting
@@ -39,6 +39,7 @@ TABLE = Table(
         "log_amplitude": ("float64", "log amplitude, mean over channels and images"),
         "delta_log_amplitude": ("float64", "log amplitude minus the log amplitude at frequency 0"),
         **interval_columns("of the difference"),
+        **resampled_column("delta_log_amplitude"),
     },
 )
 

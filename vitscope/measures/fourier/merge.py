@@ -5,11 +5,13 @@ from collections.abc import Iterable
 import numpy as np
 import pandas as pd
 
+from vitscope.measures.columns import RESAMPLED
 from vitscope.measures.given import Parts
-from vitscope.measures.intervals import interval
+from vitscope.measures.intervals import spread
 
 # The quantities of a part that are log amplitudes; the others are variances in bands.
 AMPLITUDES = ("diagonal", "radial")
+_RESAMPLED = f"delta_log_amplitude{RESAMPLED}"
 
 
 def _frequencies(measure: str, points: pd.DataFrame) -> pd.Series:
@@ -30,7 +32,6 @@ def _means(per_image: pd.DataFrame, resamples: int, seed: int) -> pd.DataFrame:
     steps = per_image.columns.get_level_values("step").to_numpy()
     at_zero = np.flatnonzero(steps == 0)[np.cumsum(steps == 0) - 1]
     difference = values - values[:, at_zero]
-    low, high = interval(difference, resamples, seed)
     return pd.DataFrame(
         {
             "index": per_image.columns.get_level_values("index"),
@@ -38,8 +39,7 @@ def _means(per_image: pd.DataFrame, resamples: int, seed: int) -> pd.DataFrame:
             "images": len(values),
             "log_amplitude": values.mean(axis=0),
             "delta_log_amplitude": difference.mean(axis=0),
-            "ci_low": low,
-            "ci_high": high,
+            **spread(difference, resamples, seed).columns("delta_log_amplitude"),
         }
     )
 
@@ -65,4 +65,7 @@ def merge(parts: Parts, resamples: int, seed: int) -> pd.DataFrame:
             points = parts.cut_points.merge(means, on="index", validate="one_to_many")
             frequency = _frequencies(quantity, points)
             merged.append(points.drop(columns="step").assign(measure=quantity, frequency=frequency))
-    return pd.concat(merged, ignore_index=True)
+    table = pd.concat(merged, ignore_index=True)
+    # Claims are about the highest frequency of the diagonal: no other row keeps its resamples.
+    claimed = (table["measure"] == "diagonal") & (table["frequency"] == 1)
+    return table.assign(**{_RESAMPLED: table[_RESAMPLED].where(claimed, None)})

@@ -8,7 +8,7 @@ import pandas as pd
 from vitscope.files.arrays import Array
 from vitscope.measures.fourier.plane import BANDS, Plane
 from vitscope.measures.given import Parts
-from vitscope.measures.intervals import interval_of
+from vitscope.measures.intervals import spread_of
 
 
 def _shares(variance: Array) -> Array:
@@ -34,8 +34,8 @@ def merge(parts: Parts, edges: Sequence[float], resamples: int, seed: int) -> pd
     components = np.stack([Plane(height, width, edges).components for height, width in sizes])
     mean = variances.reshape(shape).mean(axis=0)
     # Shares are taken of means, in each resample, too.
-    ends = interval_of(lambda m: _shares(m.reshape(-1, *shape[1:])), variances, resamples, seed)
-    shares = np.stack([_shares(mean), *ends])
+    ends = spread_of(lambda m: _shares(m.reshape(-1, *shape[1:])), variances, resamples, seed)
+    shares = np.stack([_shares(mean), ends.low, ends.high])
     # Where only one band has components, its share is 1 whatever the map is: it tells nothing.
     defined = (components > 0) & ((components > 0).sum(axis=1, keepdims=True) > 1)
     shares[:, ~defined] = np.nan

@@ -23,10 +23,10 @@ from torch.nn import functional
 from vitscope.errors import VitscopeError
 from vitscope.measures.hessian.lanczos import Start
 from vitscope.networks.building.plain_attention import plain_attention
-from vitscope.networks.building.timm_import import import_timm
 from vitscope.networks.running.recording import Recording, own_stream
 from vitscope.progress import Progress, Say, say_on_stderr
 from vitscope.training.augmented import Augmented
+from vitscope.training.weight_decay import decays
 
 # How far two evaluations of the same product may differ, as a multiple of the rounding error.
 DRIFT = 100
@@ -186,14 +186,8 @@ def trained_parameters(model: nn.Module) -> dict[str, nn.Parameter]:
 
 
 def _decay_of(model: nn.Module, weight_decay: float) -> list[float]:
-    # Matrices and kernels decay, and neither biases nor norms.
-    grouped = import_timm("timm.optim").param_groups_weight_decay
-    decay = {
-        id(parameter): group["weight_decay"]
-        for group in grouped(model, weight_decay)
-        for parameter in group["params"]
-    }
-    return [decay[id(parameter)] for parameter in trained_parameters(model).values()]
+    trained = trained_parameters(model).items()
+    return [weight_decay if decays(name, each) else 0.0 for name, each in trained]
 
 
 def _logits_of(model: nn.Module, images: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:

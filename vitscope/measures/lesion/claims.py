@@ -1,43 +1,44 @@
 """Claims about where in a stage a block matters: the accuracy without it. Fig. 10b."""
 
+import numpy as np
 import pandas as pd
 
-from vitscope.claims.claim import Claim, Curve, Evidence, Finding, every_model, share
+from vitscope.claims.claim import Claim, Curve, Evidence, every_model
 from vitscope.claims.depth_bands import subsamples
+from vitscope.claims.points import Points
+from vitscope.claims.statistics import Statistic, share
+from vitscope.files.arrays import Array
 
-_RULE = (
-    "The paper's Fig. 10b. Stages with two or more blocks of the kind count: a stage is in favour "
-    "if removing its first block costs more accuracy than removing its last one (for MSAs, the "
-    "other way round). Blocks that subsample do not count: they begin stages, and removing them "
-    "costs more than removing Convs alone; the published figure has no points for them. A model "
-    "with one stage, or without a stage that counts, has no such claim. Stages are few: by "
-    "chance, all of three are in favour once in eight times."
+_WHY = (
+    "The paper's Fig. 10b. Blocks that subsample do not count: they begin stages, and removing "
+    "them costs more than removing Convs alone; the published figure has no points for them. A "
+    "model with one stage, or without a stage that counts, has no such claim."
 )
 
 
-def _ends_of_stages(points: pd.DataFrame, kind: str) -> pd.DataFrame:
-    """Return what removing the first and the last block of a kind changes, a row for each stage.
+def _last_minus_first(points: Points, kind: str) -> Array:
+    """Return by how much the change without the last block of a kind is above that of the first.
 
-    Blocks that subsample, stages that have one other block of the kind, or none, and ends that
-    have no value, are left out.
+    There is a column for each stage that has several; blocks that subsample do not count.
     """
-    chosen = (points["kind"] == kind) & ~points["subsampling"]
-    blocks = points[chosen & (points["stage"].nunique() > 1)]
-    first = blocks.drop_duplicates("stage", keep="first").set_index("stage")
-    last = blocks.drop_duplicates("stage", keep="last").set_index("stage")
-    ends = pd.DataFrame({"first": first["change"], "last": last["change"]})
-    return ends[first["unit"] != last["unit"]].dropna()
+    frame = points.frame
+    chosen = (frame["kind"] == kind) & ~frame["subsampling"] & (frame["stage"].nunique() > 1)
+    of_stages = frame[chosen].groupby("stage").groups.values()
+    ends = np.array([(rows[0], rows[-1]) for rows in of_stages if len(rows) > 1], int)
+    first, last = ends.reshape(-1, 2).T
+    return points["change"][:, last] - points["change"][:, first]
 
 
-def _claim(name: str, statement: str, kind: str, blocks: str, end: str, other: str) -> Claim:
-    """Make the claim that removing the block at one end of a stage costs more than at the other."""
-
-    def find(points: pd.DataFrame) -> Finding | None:
-        ends = _ends_of_stages(points, kind)
-        return share(ends[end] < ends[other])
-
+def _more_at(end: str, kind: str, blocks: str) -> Statistic:
+    """Count the stages in which the block at one end costs more than that at the other."""
+    sign = 1 if end == "first" else -1
+    ends = ("first", "last")[::sign]
+    rule = (
+        f"Stages with two or more {blocks} count: a stage is in favour if removing the {ends[0]} "
+        f"of them costs more accuracy than removing the {ends[1]}."
+    )
     measure = f"share of stages with two or more {blocks}"
-    return Claim(name, statement, "Fig. 10b", measure, _RULE, every_model, find)
+    return share(measure, rule, lambda points: sign * _last_minus_first(points, kind))
 
 
 def _measured(rows: pd.DataFrame, blocks: pd.DataFrame) -> pd.DataFrame:
@@ -55,34 +56,30 @@ def _published(points: pd.DataFrame) -> pd.DataFrame:
     return points.assign(unit=points["index"], stage=stage, subsampling=False)
 
 
+_CLAIMS = (
+    (
+        "first_conv_of_stage_matters",
+        "Convs matter more at the beginning of a stage than at its end",
+        _more_at("first", "conv", "Convs"),
+    ),
+    (
+        "first_mlp_of_stage_matters",
+        "MLPs matter more at the beginning of a stage than at its end",
+        _more_at("first", "mlp", "MLPs"),
+    ),
+    (
+        "last_msa_of_stage_matters",
+        "MSAs matter more at the end of a stage than at its beginning",
+        _more_at("last", "msa", "MSAs"),
+    ),
+)
+
 CLAIMS = {
     "lesion": Evidence(
         "lesion",
-        (
-            _claim(
-                "first_conv_of_stage_matters",
-                "Convs matter more at the beginning of a stage than at its end",
-                "conv",
-                "Convs",
-                "first",
-                "last",
-            ),
-            _claim(
-                "first_mlp_of_stage_matters",
-                "MLPs matter more at the beginning of a stage than at its end",
-                "mlp",
-                "MLPs",
-                "first",
-                "last",
-            ),
-            _claim(
-                "last_msa_of_stage_matters",
-                "MSAs matter more at the end of a stage than at its beginning",
-                "msa",
-                "MSAs",
-                "last",
-                "first",
-            ),
+        tuple(
+            Claim(name, statement, "Fig. 10b", every_model, statistic, _WHY)
+            for name, statement, statistic in _CLAIMS
         ),
         _measured,
         _published,

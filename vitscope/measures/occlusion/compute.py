@@ -12,7 +12,7 @@ from vitscope.files.arrays import Array
 from vitscope.image_size import ImageSize
 from vitscope.measures.disturbed import Disturb, classify_disturbed
 from vitscope.measures.given import OnModel
-from vitscope.measures.intervals import TAILS, bootstrap_means, interval
+from vitscope.measures.intervals import spread, spread_of
 from vitscope.measures.occlusion.grids import count_dropped, grid_of, grids_of
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def occlusion_table(
     """Return the table of one model from the results of `shares_found`."""
     table = pd.DataFrame([Change("none", 1, 0), *changes])
     found = np.column_stack([clean, shares]).astype(np.float64)
-    low, high = interval(found, **bootstrap)
+    ends = spread(found, **bootstrap)
     table = table.assign(
         model=model,
         share=table["dropped"] / table["grid"] ** 2,
@@ -86,32 +86,31 @@ def occlusion_table(
         draws=draws,
         chance=1 / classes,
         accuracy=found.mean(axis=0),
-        ci_low=low,
-        ci_high=high,
+        ci_low=ends.low,
+        ci_high=ends.high,
     )
     of_kind = {
         kind: mean_kept(found[:, 0], found[:, table["change"] == kind], **bootstrap)
         for kind in table["change"].unique()
     }
-    columns = ["mean_kept", "kept_low", "kept_high"]
-    kept = pd.DataFrame([of_kind[kind] for kind in table["change"]], columns=columns)
-    return table.join(kept)
+    return table.join(pd.DataFrame([of_kind[kind] for kind in table["change"]]))
 
 
-def mean_kept(
-    clean: Array, disturbed: Array, resamples: int, seed: int
-) -> tuple[float, float, float]:
-    """Return the mean accuracy over disturbances divided by that without, and its 95 % interval."""
+def mean_kept(clean: Array, disturbed: Array, resamples: int, seed: int) -> dict[str, Any]:
+    """Return the mean accuracy over disturbances divided by that without, and its interval.
+
+    Without any accuracy nothing can be kept: NaN; the interval is, if it is so in one resample.
+    """
     both = np.column_stack([clean, disturbed.mean(axis=1)])
-    if not clean.any():
-        return np.nan, np.nan, np.nan
-    value = both[:, 1].mean() / clean.mean()
-    if len(both) == 1:
-        return value, np.nan, np.nan
-    without, mean = bootstrap_means(both, resamples, seed).T
-    ratios = mean[without > 0] / without[without > 0]
-    low, high = np.percentile(ratios, TAILS)
-    return value, float(low), float(high)
+    ends = spread_of(_ratios, both, resamples, seed).columns("mean_kept", "kept")
+    value = float(_ratios(both.mean(axis=0, keepdims=True))[0, 0])
+    return {"mean_kept": value} | {name: each[0] for name, each in ends.items()}
+
+
+def _ratios(means: Array) -> Array:
+    """Return the second of two means over the first, (resamples, 1)."""
+    without, disturbed = means[:, :1], means[:, 1:]
+    return np.divide(disturbed, without, out=np.full_like(without, np.nan), where=without > 0)
 
 
 def measure(

@@ -9,13 +9,14 @@ images are cut alike get the same. Of one draw, the patches of a larger share ar
 one and others. Of a share, patches are counted rounded down.
 
 `mean_kept` tells how much of its accuracy a model keeps: the mean accuracy over all shares that are
-dropped, or over all grids that are shuffled, divided by the accuracy on the images as they are.
+dropped, or over all grids that are shuffled, divided by the accuracy on the images as they are. It
+is null where that is 0, and its interval where that is 0 in a resample of the images.
 """
 
 from dataclasses import dataclass
 
 from vitscope.files.tables import Table
-from vitscope.measures.columns import interval_columns
+from vitscope.measures.columns import interval_columns, resampled_column
 from vitscope.measures.measure import (
     Case,
     FigureKind,
@@ -44,6 +45,7 @@ TABLE = Table(
         **interval_columns("of it over images"),
         "mean_kept": ("float64", "share of its accuracy that is kept, in all rows of a change"),
         **interval_columns("of it over images", name="kept"),
+        **resampled_column("mean_kept"),
     },
 )
 

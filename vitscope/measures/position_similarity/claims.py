@@ -3,75 +3,70 @@
 import numpy as np
 import pandas as pd
 
-from vitscope.claims.claim import (
-    Evidence,
-    Finding,
-    claim,
-    every_model,
-    mean_excess,
-    rank_correlation,
-)
-from vitscope.files.arrays import Array
+from vitscope.claims.claim import Claim, Evidence, every_model
+from vitscope.claims.points import Points
+from vitscope.claims.statistics import Found, Statistic, exactly, excess, rank_correlation
+
+_FIGURE = "Not in the paper: Dosovitskiy et al. 2021 (Fig. 7, middle) find"
 
 
-def _pairs(points: pd.DataFrame) -> tuple[Array, Array, Array]:
-    """Return for all pairs of positions their cosine, and how far they are apart up and across."""
-    row, column = (points[name].to_numpy() for name in ("row", "column"))
-    cosines = np.stack([np.asarray(each, np.float64) for each in points["cosines"]])
-    one, other = np.triu_indices(len(points), 1)
+def _pairs(rows: pd.DataFrame, _blocks: pd.DataFrame) -> pd.DataFrame:
+    """Return all pairs of positions: their cosine, distance, and whether one line has both."""
+    rows = rows.sort_values(["row", "column"])
+    row, column = (rows[name].to_numpy() for name in ("row", "column"))
+    cosines = np.stack([np.asarray(each, np.float64) for each in rows["cosines"]])
+    one, other = np.triu_indices(len(rows), 1)
     up, across = abs(row[one] - row[other]), abs(column[one] - column[other])
-    known = np.isfinite(cosines[one, other])
-    return cosines[one, other][known], up[known], across[known]
+    pairs = {
+        "cosine": cosines[one, other],
+        "apart": np.hypot(up, across),
+        "line": (up == 0) | (across == 0),
+    }
+    found = pd.DataFrame(pairs).dropna(ignore_index=True)
+    return found.assign(distance=found["apart"].round().astype(int))
 
 
-@claim(
-    "Positions that are near each other have embeddings that are alike",
-    "Dosovitskiy et al. 2021",
-    "rank correlation of cosine and nearness",
-    every_model,
-    holds_above=0,
-)
-def near_positions_are_alike(points: pd.DataFrame) -> Finding | None:
-    """Not in the paper: Dosovitskiy et al. 2021 (Fig. 7, middle) find that positions near each
-    other have similar embeddings. The value is the rank correlation (Spearman) between the cosine
-    of two embeddings and the distance of their positions, with the sign changed, over all pairs;
-    the claim holds if it is above zero. Pairs of a position are not independent: the interval is
-    that of as many points as there are positions.
-    """
-    cosines, up, across = _pairs(points)
-    nearness = pd.Series(np.hypot(up, across))
-    return rank_correlation(pd.Series(cosines), nearness, -1, independent=len(points))
+def _follow_nearness(pairs: Points) -> Found | None:
+    return exactly(rank_correlation(-pairs["apart"], pairs["cosine"]))
 
 
-@claim(
-    "Positions of one row or column are more alike than others as far apart",
-    "Dosovitskiy et al. 2021",
-    "difference of cosines",
-    every_model,
-    holds_above=0,
-)
-def positions_of_a_line_are_alike(points: pd.DataFrame) -> Finding | None:
-    """Not in the paper: Dosovitskiy et al. 2021 (Fig. 7, middle) find a structure of rows and
-    columns: positions in one row or column have similar embeddings. The value is the mean cosine of
-    pairs in one row or column minus the mean cosine of other pairs at the same distance, in whole
-    positions, averaged over the distances at which there are both; the claim holds if it is above
-    zero.
-    """
-    cosines, up, across = _pairs(points)
-    pairs = pd.DataFrame(
-        {
-            "cosine": cosines,
-            "line": (up == 0) | (across == 0),
-            "distance": np.hypot(up, across).round().astype(int),
-        }
-    )
-    return mean_excess(pairs, "cosine", "line")
+def _exceed_others(pairs: Points) -> Found | None:
+    return exactly(excess(pairs, "cosine", "line"))
 
 
 CLAIMS = {
     "position_similarity": Evidence(
         "position_similarity",
-        (near_positions_are_alike, positions_of_a_line_are_alike),
-        lambda rows, _: rows.sort_values(["row", "column"], ignore_index=True),
+        (
+            Claim(
+                "near_positions_are_alike",
+                "Positions that are near each other have embeddings that are alike",
+                "Dosovitskiy et al. 2021",
+                every_model,
+                Statistic(
+                    "rank correlation of cosine and nearness",
+                    "The value is the rank correlation (Spearman) of the cosine of two embeddings "
+                    "and the distance of their positions, with the sign changed, over all pairs.",
+                    _follow_nearness,
+                ),
+                f"{_FIGURE} that positions near each other have similar embeddings.",
+            ),
+            Claim(
+                "positions_of_a_line_are_alike",
+                "Positions of one row or column are more alike than others as far apart",
+                "Dosovitskiy et al. 2021",
+                every_model,
+                Statistic(
+                    "difference of cosines",
+                    "The value is the mean cosine of pairs in one row or column minus the mean "
+                    "cosine of other pairs at the same distance, in whole positions, averaged over "
+                    "the distances at which there are both.",
+                    _exceed_others,
+                ),
+                f"{_FIGURE} a structure of rows and columns: positions in one row or column have "
+                "similar embeddings.",
+            ),
+        ),
+        _pairs,
     )
 }

@@ -19,7 +19,7 @@ than ten images have one among the drawn tokens, nothing is said of outliers.
 from functools import partial
 
 from vitscope.files.tables import Table
-from vitscope.measures.columns import AT_CUT_POINT, interval_columns
+from vitscope.measures.columns import AT_CUT_POINT, interval_columns, resampled_column
 from vitscope.measures.measure import (
     Case,
     FigureKind,
@@ -44,6 +44,7 @@ TABLE = Table(
         "r2_outliers": ("float64", "the same share among outliers; null if these are few"),
         "difference": ("float64", "the share among other tokens minus the one among outliers"),
         **interval_columns(name="difference"),
+        **resampled_column("difference"),
         "penalty": ("float64", "median of the chosen penalties, each for a token"),
     },
 )

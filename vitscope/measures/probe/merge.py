@@ -8,8 +8,9 @@ import pandas as pd
 
 from vitscope.errors import VitscopeError
 from vitscope.files.arrays import Array
+from vitscope.measures.columns import RESAMPLED
 from vitscope.measures.given import Parts
-from vitscope.measures.intervals import interval
+from vitscope.measures.intervals import spread
 from vitscope.measures.probe.reading import (
     by_cut_point,
     folds_of,
@@ -17,6 +18,8 @@ from vitscope.measures.probe.reading import (
     votes_of_neighbours,
 )
 from vitscope.measures.probe.table import LINEAR, MEAN, NEIGHBOURS, PREFIX, TOKEN
+
+_RESAMPLED = f"accuracy{RESAMPLED}"
 
 
 def accuracy(found: Array, targets: Array) -> float:
@@ -34,9 +37,12 @@ def merge(parts: Parts, neighbours: int, resamples: int, seed: int) -> pd.DataFr
                 found.append({"index": rows["index"].iloc[0], "of": of, **known})
                 right.append(each)
     images = np.stack(right, axis=1).astype(np.float64)
-    low, high = interval(images, resamples, seed)
-    shares = {"accuracy": images.mean(axis=0), "ci_low": low, "ci_high": high}
+    shares = {"accuracy": images.mean(axis=0)}
+    shares |= spread(images, resamples, seed).columns("accuracy")
     table = pd.DataFrame(found).assign(images=len(images), **shares)
+    # No claim is about the others.
+    claimed = (table["by"] == LINEAR) & (table["of"] != TOKEN)
+    table[_RESAMPLED] = table[_RESAMPLED].where(claimed, None)
     return parts.cut_points.merge(table, on="index", validate="one_to_many")
 
 

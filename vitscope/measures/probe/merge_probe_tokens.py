@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 
 from vitscope.files.arrays import Array
+from vitscope.measures.columns import KEPT, RESAMPLED
 from vitscope.measures.given import Parts
 from vitscope.measures.intervals import TAILS, bootstrap_means
 from vitscope.measures.probe.reading import by_cut_point, folds_of, read_linearly, unit
@@ -14,6 +15,7 @@ from vitscope.measures.probe.table import PIXELS, POSITION, TOKEN
 
 # Images that have outliers, from which on something is said of these.
 LEAST_IMAGES = 10
+_RESAMPLED = f"difference{RESAMPLED}"
 # Groups of tokens.
 GROUPS = ALL, OTHERS, OUTLIERS = range(3)
 
@@ -37,7 +39,9 @@ def merge(parts: Parts, threshold: float, resamples: int, seed: int) -> pd.DataF
     few = (of_images[:, :, OUTLIERS, 1] > 0).sum(0) < LEAST_IMAGES
     for name in ("r2_outliers", "difference", "difference_low", "difference_high"):
         shares[name][few] = np.nan
+    lists = zip(few, shares.pop(_RESAMPLED), strict=True)
     table = pd.DataFrame(found).assign(images=images, **shares)
+    table[_RESAMPLED] = [None if none else each for none, each in lists]
     return parts.cut_points.merge(table, on="index", validate="one_to_many")
 
 
@@ -80,6 +84,7 @@ def _shares(squares: Array, resampled: Array) -> dict[str, Array]:
         "difference": shares[:, OTHERS] - shares[:, OUTLIERS],
         "difference_low": difference_low,
         "difference_high": difference_high,
+        _RESAMPLED: differences[:KEPT].T.astype(np.float32),
     }
 
 

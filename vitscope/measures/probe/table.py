@@ -19,7 +19,7 @@ point of all images are in memory, and no more; the others wait in a temporary f
 """
 
 from vitscope.files.tables import Table
-from vitscope.measures.columns import AT_CUT_POINT, OF_IMAGE, interval_columns
+from vitscope.measures.columns import AT_CUT_POINT, OF_IMAGE, interval_columns, resampled_column
 
 MEAN, PREFIX, TOKEN = "mean", "prefix", "token"
 LINEAR, NEIGHBOURS = "linear", "neighbours"
@@ -35,6 +35,7 @@ TABLE = Table(
         "by": ("string", "how it is read: linear or neighbours"),
         "accuracy": ("float64", "share of the images whose class is found"),
         **interval_columns(),
+        **resampled_column("accuracy"),
         "chance": ("float64", "share of the images that are of the most frequent class"),
         "network": ("float64", "accuracy of the network itself; null if it has no classifier"),
         "penalty": ("float64", "median of the chosen penalties, each for an image; of linear"),

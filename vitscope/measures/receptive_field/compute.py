@@ -13,9 +13,10 @@ from torch import Tensor, nn
 from vitscope.data.split import select
 from vitscope.errors import VitscopeError, nearest, quoted
 from vitscope.files.arrays import Array
+from vitscope.measures.columns import RESAMPLED
 from vitscope.measures.given import OnModel
-from vitscope.measures.intervals import interval_of
-from vitscope.measures.receptive_field.table import SHARES
+from vitscope.measures.intervals import spread_of
+from vitscope.measures.receptive_field.table import CLAIMED, SHARES
 from vitscope.networks.finding.capture import reading
 from vitscope.networks.finding.cut_point_columns import CUT_POINT
 from vitscope.networks.finding.cut_points import CutPoint
@@ -189,12 +190,13 @@ class Field:
             "contributions": mean.ravel(),
         }
 
-    def _shares(self, rings: Array, mean: Array, resamples: int, seed: int) -> dict[str, float]:
+    def _shares(self, rings: Array, mean: Array, resamples: int, seed: int) -> dict[str, Any]:
         """Return the columns of all shares."""
         logs = self._squares.rings(np.log10(mean + 1)[None])[0]
-        found: dict[str, float] = {}
-        ends = interval_of(self._areas, rings, resamples, seed).T
-        for percent, (low, high) in zip(SHARES, ends, strict=True):
+        spread = spread_of(self._areas, rings, resamples, seed)
+        kept = spread.kept(SHARES.index(CLAIMED))
+        found: dict[str, Any] = {f"area_{CLAIMED}{RESAMPLED}": kept}
+        for percent, low, high in zip(SHARES, spread.low, spread.high, strict=True):
             side, area = self._squares.holding(rings.mean(axis=0), percent / 100)
             _, of_logs = self._squares.holding(logs, percent / 100)
             columns = {"side": side, "area": area, "low": low, "high": high, "log_area": of_logs}

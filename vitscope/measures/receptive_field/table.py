@@ -17,10 +17,10 @@ the image.
 """
 
 from vitscope.files.tables import Columns, Table
-from vitscope.measures.columns import AT_CUT_POINT
+from vitscope.measures.columns import AT_CUT_POINT, resampled_column
 
-# Percent of all contributions.
-SHARES = (20, 30, 50, 99)
+# Percent of all contributions, and those that claims are about.
+SHARES, CLAIMED = (20, 30, 50, 99), 50
 
 
 def _of_share(share: int) -> Columns:
@@ -40,6 +40,7 @@ TABLE = Table(
         "row": ("int32", "row of the central position in the feature map"),
         "column": ("int32", "column of the central position in the feature map"),
         **{name: column for share in SHARES for name, column in _of_share(share).items()},
+        **resampled_column(f"area_{CLAIMED}"),
         "image_width": ("int32", "width of the image"),
         "contributions": ("list of float64", "that of each pixel of the image, row by row"),
     },

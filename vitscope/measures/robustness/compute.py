@@ -45,7 +45,10 @@ def _batches(
 
 
 def measure(given: OnModel, corruptions: Sequence[str], clean: bool) -> pd.DataFrame:
-    """Return the scores of a model under some corruptions, and first on clean images if wanted."""
+    """Return the scores of a model under some corruptions, and first on clean images if wanted.
+
+    Beside each is of which images the class is found.
+    """
     rows = given.corrupted[0].rows.tolist()
     labels = known_labels(given.images, rows)
     loading = (given.batch_size, given.settings["mean"], given.settings["std"])
@@ -59,5 +62,6 @@ def measure(given: OnModel, corruptions: Sequence[str], clean: bool) -> pd.DataF
             given.warnings.extend(warn_about_labels(given.model, given.images, predictions))
         scores = scores_of(predictions, given.settings["classes"])
         facts = {"corruption": view.corruption, "severity": view.severity, "images": len(labels)}
-        rows_of_table.append({"model": given.model, **facts, **scores})
+        right = (predictions["label"] == predictions["prediction"]).to_numpy()
+        rows_of_table.append({"model": given.model, **facts, **scores, "right": right})
     return pd.DataFrame(rows_of_table)

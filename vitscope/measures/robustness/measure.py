@@ -4,8 +4,9 @@ The table `robustness`: one row per model, corruption and severity.
 
 The images are the same in all rows of a data set, and the scores are those of
 [`classification`](#classification). A score of a severity in the figure is the mean over
-corruptions. `results/{study}/robustness/{model}/{part}.parquet` has the same columns, for the
-corruptions that one job measured. [data.md](data.md#corrupted-images) describes the corruptions.
+corruptions. `results/{study}/robustness/{model}/{part}.parquet` has the corruptions that one job
+measured, and besides of which images the class is found. [data.md](data.md#corrupted-images)
+describes the corruptions.
 """
 
 from dataclasses import dataclass
@@ -25,6 +26,10 @@ TABLE = Table(
         "images": ("int64", "number of images"),
         **SCORES,
     },
+)
+PART = Table(
+    "robustness_per_image",
+    {**TABLE.columns, "right": ("list of bool", "whether the class is found, of each image")},
 )
 
 

@@ -3,9 +3,8 @@
 The table `corruption_error`: one row per model and corruption, and one for their mean.
 
 The row `mean` has the mean corruption error: the mean of `error` over corruptions, each a mean over
-the severities that were measured. In the interval of an error, an image counts as one decision,
-whatever number of corrupted views of it there are: where the views of an image are not all alike,
-it is too wide.
+the severities that were measured. Intervals are over images: a resample has an image with all of
+its views.
 
 The mean corruption error of ImageNet-C (mCE; Hendrycks & Dietterich, 2019) divides each error by
 that of an AlexNet: `alexnet_ratio` in the row `mean`. The errors of the AlexNets are those that the
@@ -16,7 +15,16 @@ so that the columns are null where fewer are measured, and for other data.
 from typing import get_args
 
 from vitscope.files.tables import Table
-from vitscope.measures.measure import Case, FigureKind, Given, Measure, Merge
+from vitscope.measures.columns import interval_columns, resampled_column
+from vitscope.measures.measure import (
+    Case,
+    FigureKind,
+    Given,
+    Measure,
+    Merge,
+    bootstrap,
+    together,
+)
 from vitscope.measures.robustness.measure import Settings, WithAlexNet
 
 TABLE = Table(
@@ -27,11 +35,12 @@ TABLE = Table(
         "images": ("int64", "number of images"),
         "clean_error": ("float64", "share of wrong predictions on images as they are"),
         "error": ("float64", "share of wrong predictions, mean over severities"),
-        "ci_low": ("float64", "lower end of the 95 % interval of error, rather too wide"),
-        "ci_high": ("float64", "upper end of it"),
+        **interval_columns("of error over images"),
         "relative_error": ("float64", "error minus clean_error"),
         "alexnet_error": ("float64", "error of AlexNet; null if unknown"),
         "alexnet_ratio": ("float64", "error over alexnet_error; in the row mean, mean of ratios"),
+        **resampled_column("clean_error"),
+        **resampled_column("error"),
     },
 )
 
@@ -49,5 +58,5 @@ MEASURE = Measure(
     question="How networks classify",
     figures={"robustness_by_accuracy": FigureKind(published=frozenset({"accuracy", "robustness"}))},
     settings_of=("robustness", Settings),
-    merge=Merge(choose_alexnet),
+    merge=Merge(together(choose_alexnet, bootstrap)),
 )

@@ -3,9 +3,10 @@
 import numpy as np
 import pandas as pd
 
-from vitscope.claims.chance import known_share_interval
 from vitscope.corruptions import CLEAN, MEAN, SEVERITIES
+from vitscope.measures.columns import RESAMPLED
 from vitscope.measures.given import Parts
+from vitscope.measures.intervals import spread
 from vitscope.package_data import ALEXNET_ERRORS
 
 
@@ -15,29 +16,43 @@ def alexnet_errors(data: str) -> pd.Series:
     return errors[errors["data"] == data].set_index("corruption")["error"]
 
 
-def corruption_error(table: pd.DataFrame, alexnet: str | None = None) -> pd.DataFrame:
+def wrong_by_image(views: pd.DataFrame) -> pd.DataFrame:
+    """Return in which share of the severities each image, a column, is classified wrongly.
+
+    There is a row for each corruption, `none` among them, and one for the mean of the others.
+    """
+    wrong = pd.DataFrame(1.0 - np.stack([*views["right"]]))
+    shares = wrong.groupby(views["corruption"].to_numpy(), sort=False).mean()
+    shares.loc[MEAN] = shares.drop(CLEAN).mean()
+    return shares
+
+
+def corruption_error(
+    views: pd.DataFrame, alexnet: str | None, resamples: int, seed: int
+) -> pd.DataFrame:
     """Return the error for each corruption, averaged over severities, and the mean of these.
 
     `alexnet` is the data set whose errors of AlexNet they are divided by, if there is any.
     """
-    clean = table["corruption"] == CLEAN
-    clean_error, images = 1 - table.loc[clean, "accuracy"].item(), int(table["images"].iloc[0])
-    accuracy = table[~clean].groupby("corruption", sort=False)["accuracy"].mean()
-    errors = pd.DataFrame({"error": 1 - accuracy, "alexnet_error": np.nan})
-    if alexnet and {*table.loc[~clean, "severity"]} == {*SEVERITIES}:
+    wrong = wrong_by_image(views)
+    ends = spread(wrong.to_numpy().T, resamples, seed).columns("error")
+    found = pd.DataFrame({"error": wrong.mean(axis=1), **ends})
+    errors, of_clean = found.drop(CLEAN), found.loc[[CLEAN] * (len(found) - 1)]
+    errors["clean_error"] = of_clean["error"].to_numpy()
+    errors[f"clean_error{RESAMPLED}"] = of_clean[f"error{RESAMPLED}"].to_numpy()
+    errors["relative_error"] = errors["error"] - errors["clean_error"]
+    errors["alexnet_error"] = np.nan
+    if alexnet and {*views.loc[views["corruption"] != CLEAN, "severity"]} == {*SEVERITIES}:
         errors["alexnet_error"] = alexnet_errors(alexnet).reindex(errors.index)
     errors["alexnet_ratio"] = errors["error"] / errors["alexnet_error"]
-    errors.loc[MEAN] = errors.mean(skipna=False)
-    ends = [known_share_interval(error, images) for error in errors["error"]]
-    errors[["ci_low", "ci_high"]] = ends
+    of_means = ["alexnet_error", "alexnet_ratio"]
+    errors.loc[MEAN, of_means] = errors.drop(MEAN)[of_means].mean(skipna=False)
     return errors.reset_index(names="corruption").assign(
-        model=table["model"].iloc[0],
-        images=images,
-        clean_error=clean_error,
-        relative_error=errors["error"].to_numpy() - clean_error,
+        model=views["model"].iloc[0], images=wrong.shape[1]
     )
 
 
-def merge(parts: Parts, alexnet: str | None) -> pd.DataFrame:
+def merge(parts: Parts, alexnet: str | None, resamples: int, seed: int) -> pd.DataFrame:
     """Return the corruption errors of a model from all parts of its robustness table."""
-    return corruption_error(pd.concat(parts.tables, ignore_index=True), alexnet)
+    views = pd.concat(parts.tables, ignore_index=True)
+    return corruption_error(views, alexnet, resamples, seed)

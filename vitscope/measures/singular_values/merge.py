@@ -55,7 +55,5 @@ def _of_images(index: Any, rows: pd.DataFrame) -> dict[str, Any]:
         "vectors": len(pooled),
         "most": most(*pooled.shape),
         "effective_rank": np.nan if alone else float(effective_rank(values)),
-        "ci_low": np.nan,
-        "ci_high": np.nan,
         "log_ratios": [*log_ratios(values)] if values.any() else [],
     }

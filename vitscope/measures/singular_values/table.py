@@ -22,7 +22,7 @@ A part has one row per cut point and image of a shard.
 """
 
 from vitscope.files.tables import Table
-from vitscope.measures.columns import AT_CUT_POINT, OF_IMAGE
+from vitscope.measures.columns import AT_CUT_POINT, OF_IMAGE, interval_columns, resampled_column
 
 TOKENS, IMAGES = "tokens", "images"
 # Of the first singular value: what is smaller is what rounding to float32 leaves.
@@ -36,8 +36,8 @@ TABLE = Table(
         "vectors": ("int32", "rows of the matrix: tokens that were taken, or images"),
         "most": ("int32", "singular values, as many as the effective rank may be"),
         "effective_rank": ("float64", "effective rank; of tokens, mean over images"),
-        "ci_low": ("float64", "lower end of the 95 % bootstrap interval over images; of tokens"),
-        "ci_high": ("float64", "upper end of the 95 % bootstrap interval over images"),
+        **interval_columns("over images, of tokens"),
+        **resampled_column("effective_rank"),
         "log_ratios": (
             "list of float64",
             "log of each singular value over the first, in order; of tokens, mean over images",

@@ -12,7 +12,7 @@ from vitscope.data.image_rows import shard_rows
 from vitscope.errors import VitscopeError
 from vitscope.files.arrays import Array
 from vitscope.measures.given import OnModel
-from vitscope.measures.intervals import interval
+from vitscope.measures.intervals import spread_of
 from vitscope.networks.building.plain_attention import without_fast_path
 from vitscope.networks.finding.capture import JoinReader
 from vitscope.networks.finding.cut_point_columns import CUT_POINT
@@ -69,14 +69,12 @@ def read_ratios(
 
 def ratio_table(logs: Logs, blocks: pd.DataFrame, bootstrap: Mapping[str, int]) -> pd.DataFrame:
     """Return the geometric mean of each ratio and its interval, a row for each kind of token."""
-    rows = []
-    for (index, kind), values in logs.items():
-        known = bool(np.isfinite(values).all())
-        low, high = interval(values[:, None], **bootstrap) if known else np.full((2, 1), np.nan)
-        ends = {"ci_low": float(np.exp(low[0])), "ci_high": float(np.exp(high[0]))}
-        ratio = float(np.exp(values.mean()))
-        rows.append({"index": index, "tokens": kind, "images": len(values), "ratio": ratio, **ends})
-    return blocks[[*CUT_POINT]].merge(pd.DataFrame(rows), on="index", validate="one_to_many")
+    values = np.stack([*logs.values()], axis=1)
+    ends = spread_of(np.exp, values, **bootstrap).columns("ratio")
+    found = pd.DataFrame([*logs], columns=["index", "tokens"]).assign(
+        images=len(values), ratio=np.exp(values.mean(axis=0)), **ends
+    )
+    return blocks[[*CUT_POINT]].merge(found, on="index", validate="one_to_many")
 
 
 def measure(

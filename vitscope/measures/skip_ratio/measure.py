@@ -12,6 +12,7 @@ Where a branch is zero for an image, there is no ratio, and the value is null.
 from dataclasses import dataclass
 
 from vitscope.files.tables import Table
+from vitscope.measures.columns import interval_columns, resampled_column
 from vitscope.measures.measure import (
     FigureKind,
     Measure,
@@ -30,8 +31,8 @@ TABLE = Table(
         "tokens": ("string", "positions, or class_token: the first token that is no position"),
         "images": ("int64", "number of images"),
         "ratio": ("float64", "norm of the shortcut over that of the branch, geometric mean"),
-        "ci_low": ("float64", "lower end of the 95 % bootstrap interval over images"),
-        "ci_high": ("float64", "upper end of the 95 % bootstrap interval over images"),
+        **interval_columns(),
+        **resampled_column("ratio"),
     },
 )
 

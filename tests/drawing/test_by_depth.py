@@ -1,0 +1,101 @@
+"""The mark after a block is hollow where other images could change whether it raises the value."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.colors import to_hex
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from tests.helpers.claims import published_variances
+from tests.helpers.drawing import RESNET, VIT
+from tests.helpers.shown import legend_labels, legends_of
+from vitscope.drawing import by_depth
+from vitscope.drawing.saving import style
+from vitscope.measures.intervals import spread
+from vitscope.package_data import STYLE
+
+# Changes of four blocks, in standard errors of their means over the images.
+SURE, UNSURE = 6.0, 0.5
+STEPS = [SURE, -UNSURE, -SURE, UNSURE]
+
+
+def table(model: str, steps: list[float], images: int = 200) -> pd.DataFrame:
+    """Return a table of variances whose changes are exactly so many standard errors."""
+    noise = np.random.default_rng(1).standard_normal((images, len(steps)))
+    noise = (noise - noise.mean(axis=0)) / noise.std(axis=0)
+    changes = np.array(steps) / np.sqrt(images) + noise
+    values = 5 + np.cumsum(np.column_stack([np.zeros(images), changes]), axis=1)
+    count = len(steps) + 1
+    return pd.DataFrame(
+        {
+            "model": model,
+            "index": range(count),
+            "kind": ["stem"] + ["conv"] * len(steps),
+            "depth": np.linspace(0, 1, count),
+            "height": 4,
+            "width": 4,
+            "variance": values.mean(axis=0),
+            **spread(values, 400, seed=0).columns("variance"),
+        }
+    )
+
+
+def draw(rows: pd.DataFrame, *members, theirs=None, together: bool = False) -> Figure:
+    with style(STYLE):
+        return by_depth.plot(
+            rows, members, theirs, value="variance", label="Variance", together=together
+        )
+
+
+def hollow(figure: Figure) -> list[list[float]]:
+    """Return where marks without a line are, line by line: those that are white."""
+    lines = [line for axes in figure.axes for line in axes.lines]
+    white = [line for line in lines if line.get_linestyle() == "None"]
+    assert {to_hex(line.get_markerfacecolor()) for line in white} <= {"#ffffff"}
+    return [list(line.get_xdata()) for line in white]
+
+
+def entry(figure: Figure, label: str) -> Line2D:
+    (legend,) = legends_of(figure)
+    place = legend_labels(figure).index(label)
+    handle = legend.legend_handles[place]
+    return handle[0] if isinstance(handle, tuple) else handle
+
+
+@pytest.mark.parametrize("together", [False, True])
+def test_marks_after_blocks_of_open_sign_are_hollow(together):
+    rows = pd.concat([table("vit", STEPS), table("resnet", [SURE] * 4)])
+    figure = draw(rows, VIT, RESNET, together=together)
+    assert hollow(figure) == [[0.5, 1.0]]
+    assert legend_labels(figure).count(by_depth.OPEN) == 1
+
+
+def test_where_all_signs_are_certain_the_legend_says_nothing_of_them():
+    figure = draw(table("vit", [SURE, -SURE]), VIT)
+    assert hollow(figure) == []
+    assert by_depth.OPEN not in legend_labels(figure)
+
+
+def test_without_resamples_no_mark_is_hollow():
+    rows = table("vit", STEPS).drop(columns="variance_resampled")
+    assert hollow(draw(rows, VIT)) == []
+    # A single image has no resamples.
+    assert hollow(draw(rows.assign(variance_resampled=None), VIT)) == []
+
+
+def test_a_change_from_or_to_nothing_is_not_open():
+    rows = table("vit", STEPS).astype({"variance_resampled": object})
+    rows.loc[2, "variance"] = np.nan
+    rows.at[2, "variance_resampled"] = np.full(400, np.nan, np.float32)
+    assert hollow(draw(rows, VIT)) == [[1.0]]
+
+
+def test_what_is_published_is_dotted_and_has_no_part_in_it():
+    theirs = {"vit": published_variances([0, 0.5, 1], [5.0, 5.1, 5.2])["m"]}
+    figure = draw(table("vit", STEPS), VIT, theirs=theirs)
+    (dotted,) = [line for line in figure.axes[0].lines if line.get_linestyle() == ":"]
+    assert list(dotted.get_xdata()) == [0, 0.5, 1]
+    assert hollow(figure) == [[0.5, 1.0]]
+    assert entry(figure, "published").get_linestyle() == ":"
+    assert entry(figure, by_depth.OPEN).get_linestyle() == "-"
