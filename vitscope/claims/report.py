@@ -81,7 +81,7 @@ def _number_of(row: Mapping[Hashable, Any], value: float) -> str:
     return f"{100 * value:.0f} %" if counted else f"{100 * value:+.1f} %"
 
 
-def _finding(row: Mapping[Hashable, Any], side: str) -> str:
+def finding(row: Mapping[Hashable, Any], side: str) -> str:
     """Return how many of how many, or the value and its interval; a dash without it."""
     if pd.isna(row[f"{side}_value"]):
         return "–"
@@ -96,7 +96,7 @@ def _finding(row: Mapping[Hashable, Any], side: str) -> str:
 
 def _measured(row: Mapping[Hashable, Any]) -> str:
     """Return what was measured of the network, and of the other trainings of its recipe."""
-    text = _finding(row, "measured")
+    text = finding(row, "measured")
     if pd.notna(row["certain"]):
         uncertain = row["measured_total"] - row["certain"]
         text += f" ({row['certain']:.0f} certain, {uncertain:.0f} open)"
@@ -132,7 +132,7 @@ def findings(claims: pd.DataFrame, labels: Mapping[str, str]) -> pd.DataFrame:
         {
             "model": _models(row, labels),
             "claim": row["statement"],
-            "published": _finding(row, "published"),
+            "published": finding(row, "published"),
             "measured": _measured(row),
             "holds": _verdict(row),
         }

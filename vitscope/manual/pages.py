@@ -143,11 +143,19 @@ def _describe_claims(measure: str) -> str:
 
 
 def _list_verdicts() -> str:
-    """List the paper's claims: how many of their rows hold, published and in the default study."""
+    """List the paper's claims: what is published, and how many rows of the default study hold."""
     import pandas as pd
 
     from vitscope.claims.recipes import distinct
-    from vitscope.claims.report import tally
+    from vitscope.claims.report import finding, tally
+
+    def published(rows: pd.DataFrame) -> str:
+        said = [
+            finding(row, "published")
+            + ("" if pd.isna(row["published_verdict"]) else f", {row['published_verdict']}")
+            for row in rows.dropna(subset="published_value").to_dict("records")
+        ]
+        return "; ".join(dict.fromkeys(said)) or "–"
 
     def in_words(verdicts: pd.Series) -> str:
         counts = tally(verdicts)
@@ -165,10 +173,8 @@ def _list_verdicts() -> str:
             claim.statement,
             claim.source,
             f"[{kind}](claims.md#{kind})",
-            *(
-                in_words(found.get(claim.name, rows[:0])[side])
-                for side in ("published_verdict", "holds")
-            ),
+            published(found.get(claim.name, rows[:0])),
+            in_words(found.get(claim.name, rows[:0])["holds"]),
         )
         for measure in registry.names()
         for kind, evidence in registry.claims_of(measure).items()
