@@ -49,6 +49,9 @@ if "CALLED" in os.environ:
     threading.setprofile(watch)
 """
 
+# What hands a job its work, and says how far it is: it changes no result.
+AROUND = ("vitscope.jobs.job", "vitscope.progress")
+
 
 @pytest.fixture(scope="module")
 def called(tmp_path_factory: pytest.TempPathFactory, studies: Path) -> list[list]:
@@ -74,7 +77,8 @@ def test_every_function_that_a_job_calls_is_one_that_its_digest_covers(called):
             module = ".".join(["vitscope", *Path(file).with_suffix("").parts])
             module = module.removesuffix(".__init__")
             # A comprehension or a function without a name stands in what has one.
-            if not name.startswith("<") and (module, name) not in known:
+            named = not name.startswith("<") and module not in AROUND
+            if named and (module, name) not in known:
                 missing.add((job, module, name))
     assert missing == set()
     assert sum(len(functions) for *_, functions in called) > 10_000
