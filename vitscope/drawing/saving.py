@@ -43,6 +43,16 @@ def _metadata(suffix: str, title: str, facts: Mapping[str, str]) -> dict[str, An
     return {"Title": title, **entries, "Software": maker}
 
 
+def _lay_out(figure: Figure) -> None:
+    """Lay a figure out once for all formats, as the finest needs it: letters have whole dots."""
+    if figure.get_layout_engine() is not None:
+        shown = figure.dpi
+        figure.set_dpi(matplotlib.rcParams["savefig.dpi"])
+        figure.draw_without_rendering()
+        figure.set_layout_engine("none")
+        figure.set_dpi(shown)
+
+
 def save(figure: Figure, path: Path | str, title: str, facts: Mapping[str, str]) -> None:
     """Save a figure as pdf, svg or png, and in it what it was made from; within `style`.
 
@@ -57,6 +67,7 @@ def save(figure: Figure, path: Path | str, title: str, facts: Mapping[str, str])
         # Else matplotlib says so in passing, and puts panels and text over each other.
         warnings.filterwarnings("error", ".*layout not applied", UserWarning)
         try:
+            _lay_out(figure)
             figure.savefig(drawn, format=suffix, metadata=_metadata(suffix, title, facts))
         except UserWarning as error:
             width, height = figure.get_size_inches()
