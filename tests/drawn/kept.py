@@ -52,4 +52,5 @@ KEPT = (
     "Network(stream='nchw', blocks=(Block((Unit(act='relu'),)),))",
     "Network(front='class', blocks=(Block((Unit(add='x[:, 1:] += a[:, 1:]'),)), Block()))",
     "Network(blocks=(Block((Unit(add='x = (1 - g) * x + g * a'),)), Block()))",
+    "Network(seed=739945932, blocks=(Block((Unit((Term('pool'),)),), how='residual'),))",
 )

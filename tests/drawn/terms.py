@@ -187,11 +187,12 @@ def kinds_of(terms: Sequence[Term]) -> frozenset[str]:
 
 
 def kinds_within(units: Sequence[frozenset[str]]) -> frozenset[str]:
-    """Return the kinds of a branch in which there are sums of these kinds."""
+    """Return the kinds of a branch that ends with a matrix, and has sums of these kinds in it."""
     found = frozenset[str]().union(*units)
     if found & {"msa", "parallel"}:
         return frozenset({"msa"})
-    return frozenset({next(kind for kind in ("ssm", "conv", "mlp", "pool") if kind in found)})
+    # What projects a pooled map by a matrix is no longer a pool.
+    return frozenset({next((kind for kind in ("ssm", "conv") if kind in found), "mlp")})
 
 
 class Branch(nn.Module):
