@@ -326,11 +326,13 @@ def _of_attention(scope: Any, truth: Truth) -> Any:
                 yield Difference("attention missing", each.module, text)
         return
     unseen = [each.module for each in truth.attended if not each.seen]
-    for row in rows:
-        if row.name in unseen and np.isfinite(row.distance):
+    # The second attention of a module that runs twice has a number behind its name.
+    hidden = [row for row in rows if row.name.partition("#")[0] in unseen]
+    for row in hidden:
+        if np.isfinite(row.distance):
             text = f"{row.name}: distance {row.distance}, and there is none"
             yield Difference("distance", row.name, text)
-    rows = [row for row in rows if row.name not in unseen]
+    rows = [row for row in rows if row not in hidden]
     expected = [each for each in truth.attended if each.seen]
     true = [numbers_of(each) for each in expected]
     if len(rows) == len(true):

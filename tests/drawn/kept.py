@@ -53,4 +53,18 @@ KEPT = (
     "Network(front='class', blocks=(Block((Unit(add='x[:, 1:] += a[:, 1:]'),)), Block()))",
     "Network(blocks=(Block((Unit(add='x = (1 - g) * x + g * a'),)), Block()))",
     "Network(seed=739945932, blocks=(Block((Unit((Term('pool'),)),), how='residual'),))",
+    "Network(front='class', blocks=(Between('mixer'), "
+    "Block((Unit((Term('attend hand'), Term('conv 1')), 'x = (x + a) + b'),), how='loop')))",
+    "Network(blocks=(Block((Unit((Term('attend mixed keys'),)), Unit()), how='shared'),))",
+    "Network(blocks=(Between('mixer'), Block((Unit((Term('fft'),)), "
+    "Unit((Term('attend rows'), Term('pool')), 'x = x + (a + b)')))))",
+    "Network(blocks=(Block((Unit((Term('fft'), Term('pool')), 'x = (x + b) + a'),)),))",
+    "Network(blocks=(Block(), Between('mixer'), "
+    "Block((Unit((Term('mlp depthwise'),)), Unit((Term('attend hand'),))))))",
+    "Network(size=32, blocks=(Block(), Between('prune'), "
+    "Block((Unit((Term('pointwise'),)), Unit((Term('attend hand'),))))))",
+    "Network(size=32, blocks=(Block(), Between('prune'), "
+    "Block((Unit((Term('conv'),)), Unit((Term('attend hand'),))))))",
+    "Network(blocks=(Block(), Between('mixer'), Between('convs'), "
+    "Block((Unit((Term('attend hand'),)),))))",
 )

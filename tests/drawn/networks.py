@@ -43,7 +43,7 @@ WAYS = (
     "tuple",
     "hyper",
 )
-SAME = ("mixer", "mlp", "attend", "convs", "dense", "filter", "prune")
+SAME = ("mixer", "mlp", "attend", "convs", "dense", "filter")
 BETWEENS = (*HALVING, *SAME)
 
 
@@ -84,9 +84,8 @@ class _Drawing:
                 how = chance.choice(BETWEENS)
                 plain = not self.front and not self.back
                 if how in ("mixer", "mlp", "attend") or (how in SAME and plain):
-                    if how != "prune" or (self.stream == "tokens" and Between(how) not in blocks):
-                        blocks.append(Between(how))
-                elif side > 4 and plain:
+                    blocks.append(Between(how))
+                elif side > 4 and plain and (how != "prune" or self.stream == "tokens"):
                     side //= 2
                     blocks.append(Between(how))
             block, side = self._block(side)

@@ -157,6 +157,8 @@ SCANS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
 MLPS = ("mlp", "mlp raw", "mlp gated", "mlp inplace", "mlp depthwise", "mlp residual")
 STRIDING = ("conv", "conv 1", "depthwise", "bottleneck")
 ON_MAPS = (*STRIDING, "pointwise", "pool", "fft")
+# Behind these tokens are a map again, whatever mixed them before; a Fourier transform mixes them.
+MAPPING = (*STRIDING, "pool", "mlp depthwise")
 ON_TOKENS = ("mixer", "squeeze", "conv1d", *SCANS)
 ATTENTIONS = (*OF_TOKENS, *OF_POSITIONS)
 WHAT = (*MLPS, *ON_MAPS, *ON_TOKENS, *(f"attend {how}" for how in ATTENTIONS))
