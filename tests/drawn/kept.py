@@ -67,4 +67,16 @@ KEPT = (
     "Block((Unit((Term('conv'),)), Unit((Term('attend hand'),))))))",
     "Network(blocks=(Block(), Between('mixer'), Between('convs'), "
     "Block((Unit((Term('attend hand'),)),))))",
+    "Network(blocks=(Block((Unit((Term('attend mha'),)),), how='twice'),))",
+    "Network(size=32, blocks=(Block((Unit((Term('attend rotary'),), norm='none'),), how='loop'), "
+    "Block((Unit((Term('attend permuted'),)),))), columns=True)",
+    "Network(blocks=(Block((Unit(add='x = torch._foreach_add([x], [a])[0]'),)), Block()))",
+    "Network(size=32, blocks=(Block(), Between('avg pool'), "
+    "Block((Unit((Term('fft'),), 'x = torch._foreach_add([x], [a])[0]'),)), Block()))",
+    "Network(size=32, stream='nchw', blocks=(Block((Unit((Term('conv'),), 'x[:] += a', "
+    "norm='pre batch', shortcut='long', stride=2),)), Block()))",
+    "Network(size=32, stream='nchw', blocks=(Block((Unit((Term('conv'),), 'x[:] += a', "
+    "norm='pre batch', shortcut='conv', stride=2),)), Block()))",
+    "Network(stream='nchw', blocks=(Block((Unit((Term('conv'),), "
+    "'x = torch._foreach_add([x], [a])[0]', norm='pre batch', shortcut='long'),)), Block()))",
 )

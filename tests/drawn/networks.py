@@ -146,6 +146,9 @@ class _Drawing:
                 ]
             )
         terms = tuple(self._term(stride) for _ in range(count_terms(add)))
+        if shortcut == "long" and any(term.what == "pool" for term in terms):
+            # Whoever reads these takes the pool for the shortcut: it alone is linear.
+            shortcut = "conv"
         norm = self.placement if self.placement == "none" else f"{self.placement} {self.norm}"
         act = ""
         if self.stream == "nchw" and self.placement in ("none", "branch") and not inside:
