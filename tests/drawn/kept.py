@@ -79,4 +79,5 @@ KEPT = (
     "norm='pre batch', shortcut='conv', stride=2),)), Block()))",
     "Network(stream='nchw', blocks=(Block((Unit((Term('conv'),), "
     "'x = torch._foreach_add([x], [a])[0]', norm='pre batch', shortcut='long'),)), Block()))",
+    "Network(blocks=(Block((Unit((Term('pool'),), 'x = g * a + x'),)),))",
 )

@@ -124,8 +124,7 @@ class UnitModule(nn.Module):
         if board.active and board.off is None and not board.muted:
             parts = (self.after.to_tokens(each).clone() for each in (stream, branch, y))
             norm = "after" if self.where == "post" else ""
-            kinds = kinds_of([each.term for each in self.branches])
-            board.sums.append(Sum(self.path, *parts, self.after, norm, kinds))
+            board.sums.append(Sum(self.path, *parts, self.after, norm, kinds_of(self.spec)))
         return y
 
     def _branch(self, f: Tensor) -> Tensor:
@@ -154,7 +153,7 @@ class BlockModule(nn.Module):
         self.how, self.board, self.path = spec.how, board, ""
         # Streams beside each other: there is none that a branch joins.
         self.unclear = "streams" if spec.how == "hyper" else ""
-        self.kinds = kinds_within([kinds_of(unit.terms) for unit in spec.units])
+        self.kinds = kinds_within([kinds_of(unit) for unit in spec.units])
         if spec.how == "shared":
             for unit in units[1:]:
                 unit.branches = units[0].branches

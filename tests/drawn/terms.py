@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from tests.drawn.attention import OF_POSITIONS, OF_TOKENS, Attend
 from tests.drawn.board import Board
 from tests.drawn.places import Place
-from tests.drawn.specs import Term
+from tests.drawn.specs import Term, Unit
 
 
 class Mlp(nn.Module):
@@ -176,12 +176,15 @@ def kind_of(what: str) -> str:
     return "pool" if what == "pool" else "mlp"
 
 
-def kinds_of(terms: Sequence[Term]) -> frozenset[str]:
+def kinds_of(unit: Unit) -> frozenset[str]:
     """Return the kinds that a sum of a stream and branches may be said to be of."""
     # What projects or weighs a pooled map by a matrix is no longer a pool.
+    weighed = any(word in unit.add for word in ("g *", "W"))
     found = [
-        "mlp" if kind == "pool" and term.scale in ("squeeze", "project", "gate") else kind
-        for term, kind in ((term, kind_of(term.what)) for term in terms)
+        "mlp"
+        if kind == "pool" and (weighed or term.scale in ("squeeze", "project", "gate"))
+        else kind
+        for term, kind in ((term, kind_of(term.what)) for term in unit.terms)
     ]
     if "msa" in found:
         return frozenset({"msa"} if {*found} == {"msa"} else {"parallel"})
