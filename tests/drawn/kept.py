@@ -80,4 +80,6 @@ KEPT = (
     "Network(stream='nchw', blocks=(Block((Unit((Term('conv'),), "
     "'x = torch._foreach_add([x], [a])[0]', norm='pre batch', shortcut='long'),)), Block()))",
     "Network(blocks=(Block((Unit((Term('pool'),), 'x = g * a + x'),)),))",
+    "Network(blocks=(Block((Unit((Term('attend sigmoid'),)), Unit((Term('doubling'),))), "
+    "how='residual'),))",
 )

@@ -153,7 +153,7 @@ class BlockModule(nn.Module):
         self.how, self.board, self.path = spec.how, board, ""
         # Streams beside each other: there is none that a branch joins.
         self.unclear = "streams" if spec.how == "hyper" else ""
-        self.kinds = kinds_within([kinds_of(unit) for unit in spec.units])
+        self.kinds = kinds_within(spec.units)
         if spec.how == "shared":
             for unit in units[1:]:
                 unit.branches = units[0].branches

@@ -191,11 +191,14 @@ def kinds_of(unit: Unit) -> frozenset[str]:
     return frozenset({next(kind for kind in ("ssm", "conv", "mlp", "pool") if kind in found)})
 
 
-def kinds_within(units: Sequence[frozenset[str]]) -> frozenset[str]:
-    """Return the kinds of a branch that ends with a matrix, and has sums of these kinds in it."""
-    found = frozenset[str]().union(*units)
+def kinds_within(units: Sequence[Unit]) -> frozenset[str]:
+    """Return the kinds of a branch that ends with a matrix, and has these sums in it."""
+    found = frozenset[str]().union(*(kinds_of(unit) for unit in units))
+    whats = {term.what.removeprefix("attend ") for unit in units for term in unit.terms}
     if found & {"msa", "parallel"}:
-        return frozenset({"msa"})
+        # A softmax tells attention from a recurrence: without one, both may be said.
+        either = whats & {*SCANS} and whats & {"sigmoid", "linear", "exp", "log_softmax"}
+        return frozenset({"msa", "ssm"} if either else {"msa"})
     # What projects a pooled map by a matrix is no longer a pool.
     return frozenset({next((kind for kind in ("ssm", "conv") if kind in found), "mlp")})
 
