@@ -124,7 +124,9 @@ def test_the_caption_is_read(report: Path) -> None:
     text = visit(report, READ_CAPTION)
     assert "Each point is the state of the network after one block" in text
     assert "Models: ResNet, ViT." in " ".join(text.split())
-    assert "How to read it. One panel per model or, with together: true, one for all" in " ".join(text.split())
+    assert "How to read it. One panel per model or, with together: true, one for all" in " ".join(
+        text.split()
+    )
     assert "Checkpoint of ViT: " in text
     assert "*" not in text.partition("DESCRIPTION")[2].partition("SIZE")[0]
 
