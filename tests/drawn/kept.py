@@ -82,4 +82,6 @@ KEPT = (
     "Network(blocks=(Block((Unit((Term('pool'),), 'x = g * a + x'),)),))",
     "Network(blocks=(Block((Unit((Term('attend sigmoid'),)), Unit((Term('doubling'),))), "
     "how='residual'),))",
+    "Network(width=16, blocks=(Block((Unit((Term('attend float64'),), 'x = torch.addmm("
+    "x.flatten(0, 1), a.flatten(0, 1), W).unflatten(0, x.shape[:2])'),)), Block()))",
 )
