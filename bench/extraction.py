@@ -41,9 +41,9 @@ def network_of(study: str, name: str) -> tuple[nn.Module, list[CutPoint], list[t
     family = find_family(model.family)
     torch.manual_seed(0)
     network = family.build(model.arch, data.classes, data.image_size).eval()
-    blocks, _, points, _ = list_blocks(name, network, loaded.network(name))
-    shapes = list(blocks[["channels", "height", "width"]].itertuples(index=False, name=None))
-    return network, points, shapes
+    blocks = list_blocks(name, network, loaded.network(name))
+    shapes = list(blocks.table[["channels", "height", "width"]].itertuples(index=False, name=None))
+    return network, blocks.points, shapes
 
 
 def batches_of(images: int) -> list[Tensor]:

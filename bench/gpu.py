@@ -114,8 +114,8 @@ def _forward(model: nn.Module, batches: list[Tensor], device: torch.device) -> N
 def _operations(name: str) -> int:
     """Return the multiply-adds of a forward pass of one image."""
     model, settings = _network(name)
-    blocks, head, _, _ = list_blocks(name, model, settings)
-    return int(blocks["operations"].sum()) + head.operations
+    blocks = list_blocks(name, model, settings)
+    return int(blocks.table["operations"].sum()) + blocks.head.operations
 
 
 def _products(device: torch.device, sizes: Sizes) -> float:
@@ -203,8 +203,9 @@ def _measure_step(name: str, device: torch.device, sizes: Sizes, compiling: str)
 def measure_extraction(name: str, device: torch.device, sizes: Sizes, folder: Path) -> list[Row]:
     """Measure the extraction of all cut points over a plain pass."""
     model, settings = _network(name)
-    blocks, _, points, _ = list_blocks(name, model, settings)
-    shapes = list(blocks[["channels", "height", "width"]].itertuples(index=False, name=None))
+    blocks = list_blocks(name, model, settings)
+    points, columns = blocks.points, ["channels", "height", "width"]
+    shapes = list(blocks.table[columns].itertuples(index=False, name=None))
     inputs, path = _inputs(sizes), folder / name
     model.to(device)
 

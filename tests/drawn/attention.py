@@ -5,7 +5,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from tests.drawn.board import Attended, Board
+from tests.drawn.board import Attended, Board, Places
 from tests.drawn.places import Place
 
 # Of all tokens, and of positions alone: tokens in front and behind pass these by.
@@ -211,13 +211,17 @@ class Attend(nn.Module):
         order = (0, 3, 1, 4, 2, 5) if self.how == "grid" else (0, 1, 3, 2, 4, 5)
         return apart.permute(order).flatten(3, 4).flatten(1, 2)
 
+    def _places(self, pixels: Places) -> Places:
+        """Return places; none of them where tokens are no longer at theirs."""
+        return pixels if self.board.placed else np.full_like(pixels, np.nan)
+
     def _note(self, q: Tensor, k: Tensor) -> None:
         """Take down what is attended to, computed by hand, and where."""
         board = self.board
         if not board.active:
             return
         scores = q @ k.mT * q.shape[-1] ** -0.5
-        queries = keys = self.place.pixels_of_tokens()
+        queries = keys = self._places(self.place.pixels_of_tokens())
         if self.how == "relative":
             scores = scores + self.bias
         if self.how == "sink":
@@ -236,7 +240,7 @@ class Attend(nn.Module):
             keys = np.concatenate([keys, np.full((1, 2), np.nan)])
         weights = scores.softmax(-1)[:, None]
         if self.how in OF_POSITIONS:
-            queries = keys = self.place.pixels()
+            queries = keys = self._places(self.place.pixels())
         if self.how == "pooled":
             pixels = self.place.to_map(torch.from_numpy(keys)[None])
             keys = F.avg_pool2d(pixels, 2).flatten(2)[0].T.numpy()

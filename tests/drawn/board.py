@@ -46,9 +46,13 @@ class Attended:
 
 @dataclass
 class Board:
-    """Counts the sums of a pass; leaves out the branches of one of them where it is active."""
+    """Counts the sums of a pass; leaves out the branches of one of them where it is active.
+
+    `placed` says whether the positions of the stream are places still, not mixed and not sorted.
+    """
 
     active: bool = False
+    placed: bool = True
     off: int | None = None
     sums: list[Sum] = field(default_factory=list)
     attended: list[Attended] = field(default_factory=list)
@@ -59,7 +63,7 @@ class Board:
     @contextmanager
     def watching(self, off: int | None = None) -> Iterator["Board"]:
         """Be active for a pass, without the branches of a sum."""
-        self.active, self.off, self.count = True, off, 0
+        self.active, self.off, self.count, self.placed = True, off, 0, True
         self.sums, self.attended, self.entries = [], [], []
         try:
             yield self

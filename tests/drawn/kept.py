@@ -52,4 +52,36 @@ KEPT = (
     "Network(stream='nchw', blocks=(Block((Unit(act='relu'),)),))",
     "Network(front='class', blocks=(Block((Unit(add='x[:, 1:] += a[:, 1:]'),)), Block()))",
     "Network(blocks=(Block((Unit(add='x = (1 - g) * x + g * a'),)), Block()))",
+    "Network(seed=739945932, blocks=(Block((Unit((Term('pool'),)),), how='residual'),))",
+    "Network(front='class', blocks=(Between('mixer'), "
+    "Block((Unit((Term('attend hand'), Term('conv 1')), 'x = (x + a) + b'),), how='loop')))",
+    "Network(blocks=(Block((Unit((Term('attend mixed keys'),)), Unit()), how='shared'),))",
+    "Network(blocks=(Between('mixer'), Block((Unit((Term('fft'),)), "
+    "Unit((Term('attend rows'), Term('pool')), 'x = x + (a + b)')))))",
+    "Network(blocks=(Block((Unit((Term('fft'), Term('pool')), 'x = (x + b) + a'),)),))",
+    "Network(blocks=(Block(), Between('mixer'), "
+    "Block((Unit((Term('mlp depthwise'),)), Unit((Term('attend hand'),))))))",
+    "Network(size=32, blocks=(Block(), Between('prune'), "
+    "Block((Unit((Term('pointwise'),)), Unit((Term('attend hand'),))))))",
+    "Network(size=32, blocks=(Block(), Between('prune'), "
+    "Block((Unit((Term('conv'),)), Unit((Term('attend hand'),))))))",
+    "Network(blocks=(Block(), Between('mixer'), Between('convs'), "
+    "Block((Unit((Term('attend hand'),)),))))",
+    "Network(blocks=(Block((Unit((Term('attend mha'),)),), how='twice'),))",
+    "Network(size=32, blocks=(Block((Unit((Term('attend rotary'),), norm='none'),), how='loop'), "
+    "Block((Unit((Term('attend permuted'),)),))), columns=True)",
+    "Network(blocks=(Block((Unit(add='x = torch._foreach_add([x], [a])[0]'),)), Block()))",
+    "Network(size=32, blocks=(Block(), Between('avg pool'), "
+    "Block((Unit((Term('fft'),), 'x = torch._foreach_add([x], [a])[0]'),)), Block()))",
+    "Network(size=32, stream='nchw', blocks=(Block((Unit((Term('conv'),), 'x[:] += a', "
+    "norm='pre batch', shortcut='long', stride=2),)), Block()))",
+    "Network(size=32, stream='nchw', blocks=(Block((Unit((Term('conv'),), 'x[:] += a', "
+    "norm='pre batch', shortcut='conv', stride=2),)), Block()))",
+    "Network(stream='nchw', blocks=(Block((Unit((Term('conv'),), "
+    "'x = torch._foreach_add([x], [a])[0]', norm='pre batch', shortcut='long'),)), Block()))",
+    "Network(blocks=(Block((Unit((Term('pool'),), 'x = g * a + x'),)),))",
+    "Network(blocks=(Block((Unit((Term('attend sigmoid'),)), Unit((Term('doubling'),))), "
+    "how='residual'),))",
+    "Network(width=16, blocks=(Block((Unit((Term('attend float64'),), 'x = torch.addmm("
+    "x.flatten(0, 1), a.flatten(0, 1), W).unflatten(0, x.shape[:2])'),)), Block()))",
 )

@@ -13,11 +13,13 @@ from tests.drawn.attention import Attend
 from tests.drawn.board import Board, Sum
 from tests.drawn.places import Place
 from tests.drawn.specs import Between, Block, Network, Unit
-from tests.drawn.terms import ON_MAPS, Branch, OnMap, kinds_of, kinds_within
+from tests.drawn.terms import MAPPING, Branch, OnMap, kinds_of, kinds_within
 
 PATCH = 4
 # What stands between blocks and makes the map half as high and wide.
-HALVING = ("conv", "avg pool", "max pool", "merge", "resize")
+HALVING = ("conv", "avg pool", "max pool", "merge", "resize", "prune")
+# Behind these tokens are a map again, whatever mixed them before.
+MAPPING_BETWEEN = ("conv", "avg pool", "max pool", "resize", "convs", "dense")
 
 
 class Norm(nn.Module):
@@ -109,6 +111,8 @@ class UnitModule(nn.Module):
         if self.spec.shortcut:
             x = self.shortcut(x)
         terms = [self._branch(branch(h)) for branch in self.branches]
+        mapping = any(term.what in MAPPING for term in self.spec.terms)
+        board.placed |= mapping or self.spec.shortcut == "pool conv"
         if "g *" in text:
             others["g"] = self.gate(terms[0]).sigmoid()
         x, *terms = (self._inside(each) for each in (x, *terms))
@@ -120,8 +124,7 @@ class UnitModule(nn.Module):
         if board.active and board.off is None and not board.muted:
             parts = (self.after.to_tokens(each).clone() for each in (stream, branch, y))
             norm = "after" if self.where == "post" else ""
-            kinds = kinds_of([each.term for each in self.branches])
-            board.sums.append(Sum(self.path, *parts, self.after, norm, kinds))
+            board.sums.append(Sum(self.path, *parts, self.after, norm, kinds_of(self.spec)))
         return y
 
     def _branch(self, f: Tensor) -> Tensor:
@@ -150,7 +153,7 @@ class BlockModule(nn.Module):
         self.how, self.board, self.path = spec.how, board, ""
         # Streams beside each other: there is none that a branch joins.
         self.unclear = "streams" if spec.how == "hyper" else ""
-        self.kinds = kinds_within([kinds_of(unit.terms) for unit in spec.units])
+        self.kinds = kinds_within(spec.units)
         if spec.how == "shared":
             for unit in units[1:]:
                 unit.branches = units[0].branches
@@ -246,7 +249,10 @@ class BetweenModule(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """Return the stream behind it."""
         tokens = self._do(self.before.to_tokens(x))
-        if self.before.height != self.after.height:
+        if self.how in ("mixer", "prune"):
+            self.board.placed = False
+        self.board.placed |= self.how in MAPPING_BETWEEN
+        if self.before.height != self.after.height and self.board.placed:
             self.board.note((self.path, tokens.clone(), self.after), self.board.entries)
         return self.after.from_tokens(tokens)
 
@@ -415,19 +421,12 @@ class Drawn(nn.Module):
     def _add(self, spec: Block | Between, place: Place) -> Place:
         if isinstance(spec, Between):
             after = smaller(place) if spec.how in HALVING else place
-            if spec.how in ("mixer", "prune"):
-                after = replace(after, known=False)
-            if spec.how == "prune":
-                after = replace(place, height=place.height // 2)
             self.blocks.append(BetweenModule(spec, place, after, self.board))
             return after
         units = []
         for unit in spec.units:
-            after = smaller(place) if unit.stride > 1 else place
-            units.append(UnitModule(unit, place, after, self.board))
-            # Behind a convolution tokens are a map again, whatever mixed them before.
-            convolved = any(term.what in ON_MAPS for term in unit.terms)
-            place = replace(after, known=after.known or convolved)
+            before, place = place, smaller(place) if unit.stride > 1 else place
+            units.append(UnitModule(unit, before, place, self.board))
         self.blocks.append(BlockModule(spec, units, self.board))
         return place
 

@@ -43,7 +43,7 @@ WAYS = (
     "tuple",
     "hyper",
 )
-SAME = ("mixer", "mlp", "attend", "convs", "dense", "filter", "prune")
+SAME = ("mixer", "mlp", "attend", "convs", "dense", "filter")
 BETWEENS = (*HALVING, *SAME)
 
 
@@ -84,9 +84,8 @@ class _Drawing:
                 how = chance.choice(BETWEENS)
                 plain = not self.front and not self.back
                 if how in ("mixer", "mlp", "attend") or (how in SAME and plain):
-                    if how != "prune" or (self.stream == "tokens" and Between(how) not in blocks):
-                        blocks.append(Between(how))
-                elif side > 4 and plain:
+                    blocks.append(Between(how))
+                elif side > 4 and plain and (how != "prune" or self.stream == "tokens"):
                     side //= 2
                     blocks.append(Between(how))
             block, side = self._block(side)
@@ -147,6 +146,9 @@ class _Drawing:
                 ]
             )
         terms = tuple(self._term(stride) for _ in range(count_terms(add)))
+        if shortcut == "long" and any(term.what == "pool" for term in terms):
+            # Whoever reads these takes the pool for the shortcut: it alone is linear.
+            shortcut = "conv"
         norm = self.placement if self.placement == "none" else f"{self.placement} {self.norm}"
         act = ""
         if self.stream == "nchw" and self.placement in ("none", "branch") and not inside:

@@ -14,7 +14,7 @@ class Place:
 
     `front` and `back` say how many of these stand before and behind the positions; `pixel` is how
     many pixels of the image lie between two positions; `columns` that tokens stand column by
-    column; `known` whether positions are places still, and were not mixed or sorted.
+    column.
     """
 
     stream: str
@@ -25,7 +25,6 @@ class Place:
     back: int
     pixel: int
     columns: bool = False
-    known: bool = True
 
     @property
     def positions(self) -> int:
@@ -78,8 +77,6 @@ class Place:
     def pixels(self) -> npt.NDArray[np.float64]:
         """Return the place of each position in pixels: (positions, 2)."""
         rows, columns = np.mgrid[: self.height, : self.width]
-        if not self.known:
-            return np.full((self.positions, 2), np.nan)
         if self.columns:
             rows, columns = rows.T, columns.T
         return (np.stack([rows.ravel(), columns.ravel()], 1) + 0.5) * self.pixel

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from tests.drawn.attention import OF_POSITIONS, OF_TOKENS, Attend
 from tests.drawn.board import Board
 from tests.drawn.places import Place
-from tests.drawn.specs import Term
+from tests.drawn.specs import Term, Unit
 
 
 class Mlp(nn.Module):
@@ -157,6 +157,8 @@ SCANS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
 MLPS = ("mlp", "mlp raw", "mlp gated", "mlp inplace", "mlp depthwise", "mlp residual")
 STRIDING = ("conv", "conv 1", "depthwise", "bottleneck")
 ON_MAPS = (*STRIDING, "pointwise", "pool", "fft")
+# Behind these tokens are a map again, whatever mixed them before; a Fourier transform mixes them.
+MAPPING = (*STRIDING, "pool", "mlp depthwise")
 ON_TOKENS = ("mixer", "squeeze", "conv1d", *SCANS)
 ATTENTIONS = (*OF_TOKENS, *OF_POSITIONS)
 WHAT = (*MLPS, *ON_MAPS, *ON_TOKENS, *(f"attend {how}" for how in ATTENTIONS))
@@ -174,24 +176,31 @@ def kind_of(what: str) -> str:
     return "pool" if what == "pool" else "mlp"
 
 
-def kinds_of(terms: Sequence[Term]) -> frozenset[str]:
+def kinds_of(unit: Unit) -> frozenset[str]:
     """Return the kinds that a sum of a stream and branches may be said to be of."""
     # What projects or weighs a pooled map by a matrix is no longer a pool.
+    weighed = any(word in unit.add for word in ("g *", "W"))
     found = [
-        "mlp" if kind == "pool" and term.scale in ("squeeze", "project", "gate") else kind
-        for term, kind in ((term, kind_of(term.what)) for term in terms)
+        "mlp"
+        if kind == "pool" and (weighed or term.scale in ("squeeze", "project", "gate"))
+        else kind
+        for term, kind in ((term, kind_of(term.what)) for term in unit.terms)
     ]
     if "msa" in found:
         return frozenset({"msa"} if {*found} == {"msa"} else {"parallel"})
     return frozenset({next(kind for kind in ("ssm", "conv", "mlp", "pool") if kind in found)})
 
 
-def kinds_within(units: Sequence[frozenset[str]]) -> frozenset[str]:
-    """Return the kinds of a branch in which there are sums of these kinds."""
-    found = frozenset[str]().union(*units)
+def kinds_within(units: Sequence[Unit]) -> frozenset[str]:
+    """Return the kinds of a branch that ends with a matrix, and has these sums in it."""
+    found = frozenset[str]().union(*(kinds_of(unit) for unit in units))
+    whats = {term.what.removeprefix("attend ") for unit in units for term in unit.terms}
     if found & {"msa", "parallel"}:
-        return frozenset({"msa"})
-    return frozenset({next(kind for kind in ("ssm", "conv", "mlp", "pool") if kind in found)})
+        # A softmax tells attention from a recurrence: without one, both may be said.
+        either = whats & {*SCANS} and whats & {"sigmoid", "linear", "exp", "log_softmax"}
+        return frozenset({"msa", "ssm"} if either else {"msa"})
+    # What projects a pooled map by a matrix is no longer a pool.
+    return frozenset({next((kind for kind in ("ssm", "conv") if kind in found), "mlp")})
 
 
 class Branch(nn.Module):

@@ -13,6 +13,7 @@ from vitscope.networks.finding.operations import (
     POOLINGS,
     PRODUCTS,
     SOFTMAXES,
+    is_fourier,
     is_fused_attention,
     multiplies,
 )
@@ -46,7 +47,7 @@ class Branches:
         spatial = [operation for operation in branch if self._is_spatial(operation)]
         if spatial and not self._belong_to_mlp(spatial, branch, channels):
             return "conv"
-        if any(op.name in PRODUCTS | CONVOLUTIONS for op in branch):
+        if any(op.name in PRODUCTS | CONVOLUTIONS or is_fourier(op.name) for op in branch):
             return "mlp"
         return "pool" if any(op.name in POOLINGS for op in branch) else "mlp"
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.utils._pytree import tree_flatten, tree_unflatten
+from torch.utils._pytree import tree_flatten, tree_leaves, tree_unflatten
 
 from vitscope.errors import VitscopeError, quoted
 from vitscope.networks.building.plain_attention import without_fast_path
@@ -243,5 +243,6 @@ def _sides(addition: Addition, function: Any, args: Args, kwargs: Kwargs) -> tup
         kept = [leaf.clone() if isinstance(leaf, Tensor) else leaf for leaf in leaves]
         for place in other:
             kept[place].zero_()
-        found.append(function(*tree_unflatten(kept, spec)[0], **tree_unflatten(kept, spec)[1]))
+        kept_args, kept_kwargs = tree_unflatten(kept, spec)
+        found += tree_leaves(function(*kept_args, **kept_kwargs))[:1]
     return found[0], found[1]

@@ -60,7 +60,7 @@ class Layout:
         channel, image = self.order.index("c"), self.order.index("n")
         inner = [d for d in range(tensor.ndim) if d not in (channel, image)]
         moved = tensor.permute(image, *inner, channel)
-        if moved.ndim > 3 or (self.count and moved.shape[1] != self.count):
+        if moved.ndim != 3 or (self.count and moved.shape[1] != self.count):
             moved = moved.reshape(-1, self.count, moved.shape[-1])
         return moved
 

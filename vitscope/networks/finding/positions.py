@@ -268,9 +268,9 @@ class Tracer:
             return None
         operand = operation.operands()[0]
         before, shape = self._known[operand], self._flow.shape_of(operand)
-        # Such as one that mixes the heads of scores, which are no map of the image.
-        if before is not None and _of_one_value(operation) and operation.shape[2:] == shape[2:]:
-            return before.each(lambda t: t.nanmean(1, keepdim=True))
+        # Such as one that mixes the heads of scores, or a layer of each token, whose place is lost.
+        if _of_one_value(operation) and operation.shape[2:] == shape[2:]:
+            return before and before.each(lambda t: t.nanmean(1, keepdim=True))
         lines = [
             _Line(line.middle, line.apart * _step(operation, shape, dimension))
             for dimension, line in enumerate(_lines(before, shape), 2)

@@ -239,9 +239,8 @@ class RecordedPass:
             return False
         streams = [value for value in operands if self.moved_from(value, start)]
         behind = [self.ways.ancestors(v, start) for v in operands if v not in streams]
-        return bool(streams) and any(
-            multiplies(self.operations[i].name) for each in behind for i in each
-        )
+        names = {self.operations[i].name for each in behind for i in each}
+        return bool(streams) and any(multiplies(name) or is_fourier(name) for name in names)
 
     def additions(self, start: int, end: int) -> list[int]:
         """Return the additions of maps behind an operation and before another."""

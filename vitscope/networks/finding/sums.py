@@ -82,6 +82,9 @@ def addends(flow: Dataflow, operation: Operation) -> Addends:
     if name in ("add", "sub", "rsub"):
         plain = {0: name != "rsub", 1: name == "rsub" or _is_plain_addition(operation)}
         return Addends({place: plain[place] for place in values if place in plain})
+    if name == "_foreach_add":
+        # Of lists of one tensor each.
+        return Addends({0: True, 1: not operation.kwargs}) if values == [0, 1] else NOTHING
     if name in ("addmm", "baddbmm", "addcmul", "addcdiv"):
         return _of_product(operation, leaves, values)
     if name == "lerp":
@@ -181,11 +184,15 @@ class Ways:
 
     def adds(self, index: int) -> bool:
         """Tell whether an operation adds several values, each of which depends on the images."""
-        name = self.flow.operations[index].name
-        if name in MOVES or name in _PARTIAL | {"copy"}:
+        operation = self.flow.operations[index]
+        if operation.name == "copy":
+            # As `x[:] += f` has it: the sum is put where the stream was.
+            source = operation.args[1]
+            return isinstance(source, Value) and self.adds(source.operation)
+        if operation.name in MOVES | _PARTIAL:
             return False
-        if _undoes_stack(self.flow, self.flow.operations[index]):
-            index = self.flow.operations[index].operands()[0].operation
+        if _undoes_stack(self.flow, operation):
+            index = operation.operands()[0].operation
         parts, leaves = self.addends(index), taken(self.flow.operations[index])
         return len({leaves[place] for place in (*parts.added, *parts.computed)}) > 1
 
