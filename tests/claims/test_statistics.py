@@ -114,6 +114,7 @@ def test_a_case_that_nobody_knows_does_not_count():
 def test_half_in_favour_is_not_more_than_half_whatever_images_are_taken():
     half = share_of(np.tile([1.0, -1.0], (5, 1)))
     assert (half.certain, half.interval, half.verdict(0.5)) == (2, (0.5, 0.5), "no")
+    assert half.chance(0.5) == 2 / 5
     moved = share_of(np.array([[1.0, -1.0], [1.0, 1.0], [1.0, -1.0], [1.0, 1.0]]))
     assert (moved.certain, moved.verdict(0.5)) == (1, "open")
 

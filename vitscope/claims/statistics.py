@@ -77,11 +77,17 @@ class Found:
             return mean_chance(self.batches, above)
         if self.draws is not None:
             return independent_chance(*self.draws, above)
+        if self._all_certain:
+            return 2 / len(self.values)
         return resampled_chance(self.values[1:], above)
+
+    @property
+    def _all_certain(self) -> bool:
+        return self.certain is not None and self.certain == self.total
 
     def verdict(self, above: float) -> OfNetwork:
         """Tell whether the value is above a number in this network, whichever images are taken."""
-        if self.exact or (self.certain is not None and self.certain == self.total):
+        if self.exact or self._all_certain:
             # No images would change it, were it the very number.
             return "yes" if self.value > above else "no"
         if self.interval is not None:
