@@ -77,7 +77,7 @@ class Found:
             return mean_chance(self.batches, above)
         if self.draws is not None:
             return independent_chance(*self.draws, above)
-        if self._all_certain:
+        if self._all_certain and self.value == above:
             return 2 / len(self.values)
         return resampled_chance(self.values[1:], above)
 
