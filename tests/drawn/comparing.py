@@ -21,6 +21,7 @@ from tests.drawn.truth import (
     logits_of,
     numbers_of,
     ratios_of,
+    slow_attention,
     truth_of,
     variance_of,
 )
@@ -109,7 +110,7 @@ def _changed(
     for name, value in network.state_dict().items():
         if value.is_meta or not torch.equal(value, weights[name]):
             return f"{name} was changed"
-    with torch.no_grad():
+    with torch.no_grad(), slow_attention():
         again = logits_of(network(images))
         if not random and not torch.allclose(again, logits, rtol=1e-4, atol=1e-4):
             return "the network computes something else"

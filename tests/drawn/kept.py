@@ -55,7 +55,12 @@ KEPT = (
     "Network(seed=739945932, blocks=(Block((Unit((Term('pool'),)),), how='residual'),))",
     "Network(front='class', blocks=(Between('mixer'), "
     "Block((Unit((Term('attend hand'), Term('conv 1')), 'x = (x + a) + b'),), how='loop')))",
-    "Network(blocks=(Block((Unit((Term('attend mixed keys'),)), Unit()), how='shared'),))",
+    "Network(blocks=(Block((Unit((Term('attend mixed keys'),)),) * 2, how='shared'),))",
+    "Network(seed=71000491, stream='nchw', "
+    "blocks=(Block((Unit((Term('pool'),), shortcut='conv'),)),))",
+    "Network(seed=72000736, stream='nchw', "
+    "blocks=(Block((Unit((Term('pool'),), shortcut='pool conv'),)),))",
+    "Network(seed=72000524, blocks=(Block((Unit((Term('attend mha'),), norm='post instance'),)),))",
     "Network(blocks=(Between('mixer'), Block((Unit((Term('fft'),)), "
     "Unit((Term('attend rows'), Term('pool')), 'x = x + (a + b)')))))",
     "Network(blocks=(Block((Unit((Term('fft'), Term('pool')), 'x = (x + b) + a'),)),))",

@@ -1,5 +1,7 @@
 """What is true of a drawn network, by its own switches."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -75,12 +77,21 @@ def build(spec: Network) -> tuple[Drawn, Tensor, Tensor]:
     return network, images, labels.where(~flipped, torch.randint(spec.classes, (IMAGES,)))
 
 
-@torch.no_grad()
-def truth_of(network: Drawn, images: Tensor) -> Truth:
-    """Return what is true of a network on images."""
+@contextmanager
+def slow_attention() -> Iterator[None]:
+    """Compute attention one operation after the other: a network of rounding errors differs."""
     fast = torch.backends.mha.get_fastpath_enabled()
     torch.backends.mha.set_fastpath_enabled(False)
     try:
+        yield
+    finally:
+        torch.backends.mha.set_fastpath_enabled(fast)
+
+
+@torch.no_grad()
+def truth_of(network: Drawn, images: Tensor) -> Truth:
+    """Return what is true of a network on images."""
+    with slow_attention():
         with network.board.watching() as board:
             logits = logits_of(network(images))
             sums, entries, attended = board.sums, board.entries, board.attended
@@ -90,8 +101,6 @@ def truth_of(network: Drawn, images: Tensor) -> Truth:
                 without.append(logits_of(network(images)))
         with FlopCounterMode(display=False) as counter, sdpa_kernel(SDPBackend.MATH):
             network(images[:1])
-    finally:
-        torch.backends.mha.set_fastpath_enabled(fast)
     parameters = sum(
         each.numel() for name, each in network.named_parameters() if "unused" not in name
     )

@@ -225,7 +225,11 @@ class RecordedPass:
             (attending if attends else others).update(behind)
         names = {self.operations[i].name for i in others - attending}
         works = any(multiplies(name) or is_fourier(name) for name in names)
-        return "parallel" if attending and works else self.kind(start, end)
+        if attending and works:
+            return "parallel"
+        # What stands in the shortcut, such as a projection, is no part of the branch.
+        branches = sorted(attending | others)
+        return self._kind_of(branches, end) if branches else self.kind(start, end)
 
     def holds_many(self, index: int) -> bool:
         """Tell whether a value has more of an image than one vector, such as tokens."""
