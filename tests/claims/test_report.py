@@ -157,7 +157,7 @@ def test_a_claim_that_several_figures_show_counts_once():
     assert section.rows == [("ViT-Ti", "1"), ("all", "1")]
     assert report.summary(claims.iloc[:0], {}) == []
     counted = report.count_in_words(again)
-    assert counted.startswith("Of 1 claims 1 hold, without an interval. Of 0 tested rows")
+    assert counted.startswith("Of 1 claims 1 hold and 0 fail without an interval. Of 0 tested rows")
 
 
 def test_the_snapshot_is_named():

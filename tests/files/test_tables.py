@@ -61,6 +61,7 @@ def test_every_table_comes_back(tmp_path: Path, name: str) -> None:
         "bool": [True, False],
         "list of float64": [np.array([0.1]), np.array([1e300, -2.0])],
         "list of float32": [np.array([0.5], np.float32), np.array([1.0, -2.0], np.float32)],
+        "list of bool": [np.array([True]), np.array([False, True])],
         "binary": [b"", b"\x00\xff"],
         "list of int32": [np.array([], np.int32), np.array([7, -2], np.int32)],
     }

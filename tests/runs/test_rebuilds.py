@@ -44,8 +44,10 @@ def planned(workflow: Workflow, *targets: str) -> dict[str, int]:
 
 
 def one_more_line(text: str) -> str:
-    """Add a line; in a module of a job, to its work, which stands at its end."""
-    return f"{text}    pass\n" if "\nJOB = " in text else f"{text}\n"
+    """Add a line; to code one that does nothing, in a module of a job to its work at the end."""
+    if "\nimport " not in text and "\nfrom " not in text:
+        return f"{text}\n"
+    return f"{text}    pass\n" if "\nJOB = " in text else f"{text}pass\n"
 
 
 def setting(*keys: str, value: Any) -> Callable[[str], str]:

@@ -47,6 +47,11 @@ VERDICTS = {
     "yes, without an interval": "hold, without an interval",
     "no, without an interval": "fail, without an interval",
 }
+_PAIRS = (
+    ("yes", "no", "of a recipe"),
+    ("yes, in this network", "no, in this network", "in one network"),
+    ("yes, without an interval", "no, without an interval", "without an interval"),
+)
 FOUND = ("model", "claim", "published", "measured", "holds")
 # A verdict is marked where more than this share of those as sure are false.
 DOUBTED = 0.05
@@ -161,10 +166,15 @@ def count_in_words(claims: pd.DataFrame) -> str:
     """Return how many claims hold, fail and are open, in a sentence; or that there are none."""
     if claims.empty:
         return _NO_CLAIMS
-    counts = tally(distinct(claims)["holds"])
-    *most, last = [f"{count} {does}" for does, count in counts.items() if count]
-    said = f"{', '.join(most)} and {last}" if most else last
-    return f"Of {sum(counts.values())} claims {said}. {chance_in_words(claims)}"
+    found = distinct(claims)["holds"].value_counts()
+    said = [
+        f"{found.get(yes, 0)} hold and {found.get(no, 0)} fail {where}"
+        for yes, no, where in _PAIRS
+        if found.get(yes, 0) + found.get(no, 0)
+    ]
+    if found.get("open", 0):
+        said.append(f"{found['open']} are open")
+    return f"Of {found.sum()} claims {', '.join(said)}. {chance_in_words(claims)}"
 
 
 def tally(verdicts: pd.Series) -> dict[str, int]:
