@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from tests.measures.fourier.diagonals import amplitudes, log_amplitudes, long_log_amplitudes
@@ -40,6 +40,8 @@ def test_of_maps_that_are_not_square_it_is_interpolated_along_the_longer_side(
     height: int, width: int, mean: float, seed: int
 ) -> None:
     maps = np.random.default_rng(seed).normal(mean, 1, (2, 3, height, width)).astype(np.float32)
+    # Where values cancel, rounding to float32 is all that is left of a sum, and of its logarithm.
+    assume(min(long_log_amplitudes(maps[:, [each]]).min() for each in range(3)) > np.log(0.1))
     ours = LongDiagonal(height, width)(maps)
     np.testing.assert_allclose(ours, long_log_amplitudes(maps), atol=2e-3)
     if height == width:
