@@ -10,12 +10,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from scipy.stats import spearmanr
 
 from vitscope.claims.claim import Curve, Evidence
 from vitscope.claims.counting import Tables, measured_points
 from vitscope.claims.points import Points
 from vitscope.claims.published import Published
+from vitscope.claims.statistics import rank_correlation
 from vitscope.claims.tables import AGREEMENT
 from vitscope.files.arrays import Array
 
@@ -182,9 +182,8 @@ def _uncertainty(measured: pd.DataFrame, known: Lines, curve: Curve) -> float | 
 
 def _rank_correlation(ours: Array, theirs: Array) -> float | None:
     """Return Spearman's; None where changes are alike everywhere, as of a straight line."""
-    if len(ours) < 3 or np.ptp(ours) == 0 or np.ptp(theirs) == 0:
-        return None
-    return float(spearmanr(ours, theirs).statistic)
+    found = rank_correlation(ours[None], theirs[None])
+    return found.value if found else None
 
 
 def _mean(values: Array) -> float | None:

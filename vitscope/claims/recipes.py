@@ -46,6 +46,8 @@ def add_recipes(claims: pd.DataFrame, of: Trainings) -> pd.DataFrame:
     cases are counted, of the mean by which they are in favour. Two recipes are compared by
     trainings with the same seed, which see the same images in the same order.
     """
+    if claims.empty:
+        return claims
     once = distinct(claims)
     found = {key: _over_trainings(rows) for key, rows in _by_recipe(once, of).items()}
     keys = [_key(row, of) for row in claims.to_dict("records")]

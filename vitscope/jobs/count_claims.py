@@ -86,7 +86,7 @@ def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> 
     ]
     seeds = {model: traits.get("training.seed") for model, traits in traits_of.items()}
     every = joined(CLAIMS, [each for each, _ in counted])
-    claims = add_recipes(every, trainings(values["repeats"], seeds)) if len(every) else every
+    claims = add_recipes(every, trainings(values["repeats"], seeds))
     agreement = joined(AGREEMENT, [each for _, each in counted])
     CLAIMS.write(claims, outputs["claims"])
     AGREEMENT.write(agreement, outputs["agreement"])

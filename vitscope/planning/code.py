@@ -113,7 +113,8 @@ def _needed(module: str, name: str, taken: str) -> Iterator[Name]:
         yield parent, LOADED, ""
     for definition in _chosen(module, name):
         if name not in (LOADED, ALL) and definition.is_import:
-            yield from _follow(definition, taken)
+            ((_, where, what),) = definition.imports
+            yield from _follow(where, what, taken)
             continue
         for each in definition.imports:
             yield each[1], LOADED, ""
@@ -123,10 +124,10 @@ def _needed(module: str, name: str, taken: str) -> Iterator[Name]:
                 yield f"{each[1]}.{each[2]}", LOADED, ""
         if name == LOADED and definition.is_import:
             continue
-        local = {alias: (alias, where, what) for alias, where, what in definition.imports}
+        local = {alias: (where, what) for alias, where, what in definition.imports}
         for used, of_it in definition.uses:
             if used in local:
-                yield from _follow(Definition((used,), "", (), (local[used],)), of_it)
+                yield from _follow(*local[used], of_it)
             elif used in _bound(module):
                 yield module, used, of_it
     if name == ALL:
@@ -142,9 +143,8 @@ def _chosen(module: str, name: str) -> list[Definition]:
     return _bound(module)[name]
 
 
-def _follow(imported: Definition, taken: str) -> Iterator[Name]:
+def _follow(module: str, what: str, taken: str) -> Iterator[Name]:
     """Yield where an import leads: a name of a module, or a module, of which something is taken."""
-    ((_, module, what),) = imported.imports
     if what and what != ALL and what in _bound(module):
         yield module, what, taken
         return

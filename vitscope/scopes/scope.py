@@ -109,8 +109,7 @@ class Tables:
         """Return the same as a table of the workflow, `claims`."""
         chosen = kinds or self._quick_kinds()
         rows = [self._counted(kind) for kind in chosen]
-        counted = joined(CLAIMS, [each for each in rows if each is not None])
-        return add_recipes(counted, {}) if len(counted) else counted
+        return add_recipes(joined(CLAIMS, [each for each in rows if each is not None]), {})
 
     def _quick_kinds(self) -> list[str]:
         """Return the kinds whose claims cost no more than a few passes of the images."""

@@ -10,7 +10,7 @@ from vitscope.networks.running.recording import Recording
 from vitscope.progress import Say, say_on_stderr
 from vitscope.training.recipe import Recipe
 from vitscope.training.sam import uphill
-from vitscope.training.weight_decay import decays
+from vitscope.training.weight_decay import decays, trained_parameters
 
 # The loss before a step, and the share of images whose class was found.
 Taken = tuple[Tensor, Tensor]
@@ -28,7 +28,7 @@ def learning_rate(recipe: Recipe, progress: float) -> float:
 
 def optimizer_of(model: nn.Module, recipe: Recipe) -> torch.optim.Optimizer:
     """Return AdamW that decays matrices and kernels, and neither biases nor norms."""
-    trained = {name: each for name, each in model.named_parameters() if each.requires_grad}
+    trained = trained_parameters(model)
     decayed = [each for name, each in trained.items() if decays(name, each)]
     others = [each for name, each in trained.items() if not decays(name, each)]
     groups = [

@@ -21,10 +21,11 @@ from vitscope.measures.given import OnLoss
 from vitscope.measures.hessian import compute_curvature, measure_curvature
 from vitscope.measures.hessian.compute_curvature import parts_of, traces
 from vitscope.measures.hessian.lanczos import largest
-from vitscope.measures.hessian.operator import gauss_newton_of_model, of_model, trained_parameters
+from vitscope.measures.hessian.operator import gauss_newton_of_model, of_model
 from vitscope.networks.finding.blocks import list_blocks
 from vitscope.networks.finding.parameters import LAYERS
 from vitscope.studies.loading import load_study
+from vitscope.training.weight_decay import trained_parameters
 
 SETTINGS: dict[str, Any] = {"probes": 2, "tolerance": 1e-5, "iterations": 100}
 

@@ -33,7 +33,10 @@ def mean_cka(model: str, shards: Iterable[pd.DataFrame]) -> pd.DataFrame:
     It is NaN where one of the two cut points has the same map for all images.
     """
     rows = pd.concat(shards)
-    batches = _by_batch(rows)
+    return _table(model, rows, _by_batch(rows))
+
+
+def _table(model: str, rows: pd.DataFrame, batches: Array) -> pd.DataFrame:
     means = batches.mean(axis=0)
     index, other = np.indices(means.shape).reshape(2, -1)
     return pd.DataFrame(
@@ -65,4 +68,5 @@ def without_each_batch(batches: Array) -> list[Any]:
 
 def merge(parts: Parts) -> pd.DataFrame:
     rows = pd.concat(parts.tables)
-    return mean_cka(parts.model, [rows]).assign(cka_without=without_each_batch(_by_batch(rows)))
+    batches = _by_batch(rows)
+    return _table(parts.model, rows, batches).assign(cka_without=without_each_batch(batches))

@@ -26,7 +26,7 @@ from vitscope.networks.building.plain_attention import plain_attention
 from vitscope.networks.running.recording import Recording, own_stream
 from vitscope.progress import Progress, Say, say_on_stderr
 from vitscope.training.augmented import Augmented
-from vitscope.training.weight_decay import decays
+from vitscope.training.weight_decay import decays, trained_parameters
 
 # How far two evaluations of the same product may differ, as a multiple of the rounding error.
 DRIFT = 100
@@ -178,11 +178,6 @@ def _require_second_derivatives(loss: Tensor) -> None:
             f"The model computes attention by {fused[0]}, which has no second derivative: give its "
             "modules a switch `fused_attn`, as those of timm have one."
         )
-
-
-def trained_parameters(model: nn.Module) -> dict[str, nn.Parameter]:
-    """Return the parameters of a model that are trained, by name, in the order of vectors."""
-    return {name: each for name, each in model.named_parameters() if each.requires_grad}
 
 
 def _decay_of(model: nn.Module, weight_decay: float) -> list[float]:
