@@ -10,7 +10,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check install -c envs/constrai
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup all report test test-others test-slurm nightly lint format regenerate accept notebooks \
+.PHONY: help setup all report test test-others test-slurm nightly one-of-nightly lint format regenerate accept notebooks \
 	train-mini bench bench-gpu fuzz plan profile clean FORCE
 
 help: ## list what there is
@@ -64,6 +64,9 @@ test-slurm: $(VENV)/.installed-dev ## run on a Slurm of two nodes, with faults (
 nightly: $(VENV)/.installed-dev ## run all other tests: kills, full disks, dead nodes (some hours)
 	tests/slurm/install.sh
 	$(BIN)/python -m tests.nightly
+
+one-of-nightly: $(VENV)/.installed-dev ## run one of the seven parts of those, today's, for ten minutes
+	$(BIN)/python -m tests.nightly --one-for 10
 
 lint: $(VENV)/.installed-dev ## check style, types and workflow
 	$(BIN)/ruff check .

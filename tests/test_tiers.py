@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from tests.helpers.tiers import COLLECTED, Collected, Selection, is_selected
-from tests.nightly import STEPS
+from tests.nightly import STEPS, Step
 
 ROOT = Path(__file__).parents[1]
 WORKFLOWS = ROOT / ".github" / "workflows"
@@ -43,10 +43,11 @@ def test_every_test_is_of_one_tier(pytestconfig: pytest.Config) -> None:
 
 def test_every_change_runs_the_tiers_of_changes() -> None:
     (made,) = re.findall(r"^make .*--output-sync.* (lint .*)$", CI, re.MULTILINE)
-    assert made.split() == ["lint", "test", "test-others", "regenerate"]
+    *made, of_the_night = made.split()
+    assert (made, of_the_night) == (["lint", "test", "test-others", "regenerate"], "one-of-nightly")
     jobs = [yaml.safe_load(path.read_text(encoding="utf-8"))["jobs"] for path in PER_CHANGE]
     steps = [step.get("run", "") for job in jobs for each in job.values() for step in each["steps"]]
-    for target in made.split():
+    for target in made:
         assert any(step.startswith(f"make {target} ") for step in steps), target
 
 
@@ -67,9 +68,24 @@ def test_steps_of_the_night_share_no_test_and_leave_none_out() -> None:
     for path in paths:
         assert (ROOT / path).exists()
     ignored = {
-        step.tests: {word.removeprefix("--ignore=") for word in step.command() if "=" in word}
+        step.tests: {
+            word.removeprefix("--ignore=")
+            for word in step.command(step.minutes)
+            if word.startswith("--ignore")
+        }
         for step in STEPS
         if not step.module
     }
     assert ignored["tests"] >= {*paths} - {"tests"}
     assert "tests/faults/test_kills.py" in ignored["tests/faults"]
+
+
+@pytest.mark.parametrize("step", STEPS, ids=lambda step: step.what)
+def test_a_change_runs_one_step_of_the_night_in_ten_minutes(step: Step) -> None:
+    whole, some = step.command(step.minutes), step.command(10)
+    if not step.module:
+        assert [word for word in some if word != "-x"] == whole
+        return
+    *command, _, seed, option, count = some
+    assert [*command, "--seed", "today", option, "2000"] == whole
+    assert (seed, int(count)) == ("0", 20_000 // (3 * step.minutes))

@@ -180,7 +180,7 @@ def main() -> None:
     parser.add_argument("--target", help="fuzz one reader, write no page")
     parser.add_argument("--runs", type=int, default=RUNS, help="files for each reader")
     parser.add_argument(
-        "--seed", help="a number; or `today`, for other files than yesterday, no page"
+        "--seed", help="other files than by default, no page: a number, or `today`"
     )
     options = parser.parse_args()
     today = options.seed == "today"
@@ -196,7 +196,7 @@ def main() -> None:
     for name in TARGETS:
         outcomes[name] = _counts(name, options.runs, seed)
         print(f"{name}, seed {seed}: {outcomes[name]}", flush=True)
-    if today:
+    if options.seed:
         return
     text = PAGE.read_text(encoding="utf-8")
     before, rest = text.split(BEGIN)
