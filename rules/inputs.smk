@@ -230,12 +230,6 @@ def read_besides(wildcards):
     return {name: readable[name](wildcards) for name in measure_of(wildcards).reads}
 
 
-def blocks_of_loss(wildcards):
-    """The blocks of a model: for all measures of its loss to plan by, and for some to read."""
-    blocks = path_of(rules.list_blocks.output.blocks, wildcards)
-    return blocks if "blocks" in measure_of(wildcards).reads else ancient(blocks)
-
-
 def moments_of(wildcards):
     """The weights of a model in training: its history, or else its snapshots in order."""
     model = study_of(wildcards).models[wildcards.model]

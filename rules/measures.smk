@@ -97,7 +97,7 @@ use rule measure_model as measure_weights with:
 rule measure_loss:
     input:
         checkpoint=lambda wildcards: weights_at(wildcards.snapshot, wildcards),
-        blocks=blocks_of_loss,
+        blocks=rules.list_blocks.output.blocks,
         images=rules.augment_images.output.images,
     output:
         part="<results>/{study}/{measure}/{model}/{snapshot}/{part}.parquet",
