@@ -17,7 +17,6 @@ rule measure_latents:
     benchmark:
         "<benchmarks>/{study}/{measure}/{model}/{part}.tsv"
     wildcard_constraints:
-        study=one_of(keeping_latents()),
         measure=measures_that(needs="latents", in_parts=True),
     conda:
         "../envs/base.yaml"
