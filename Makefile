@@ -39,11 +39,8 @@ $(VENV)/.installed-dev: $(VENV)/.installed
 	$(PIP) -e '.[workflow,slurm,dev]'
 	@touch $@
 
-figures/%: $(VENV)/.installed FORCE
-	$(BIN)/snakemake $@
-
-results/%: $(VENV)/.installed FORCE
-	$(BIN)/snakemake $@
+figures/% results/%: $(VENV)/.installed FORCE
+	$(BIN)/vitscope make $@
 
 all: $(VENV)/.installed ## every figure and table of the default study
 	$(BIN)/snakemake

@@ -60,10 +60,8 @@ include: "rules/provenance.smk"
 
 
 onstart:
-    start_alone()
     check_storage()
     weigh_jobs_when_one_ends()
-    check_places()
 
 
 onsuccess:
@@ -72,7 +70,7 @@ onsuccess:
 
 onerror:
     remove_unfinished(Path(FOLDERS["results"]))
-    report_failures_at_exit()
+    say_last(*why_jobs_failed(log))
 
 
 # Here, since Snakemake takes no default target from a file that is included.
@@ -92,4 +90,14 @@ rule all_of_study:
     localrule: True
 
 
-refuse_wrong_targets()
+rule refuse_study:
+    """What is wrong with a study that cannot be read, where a file of it is asked for."""
+    input:
+        lambda wildcards: exit_on_user_error(ALL_STUDIES.__getitem__, wildcards.unreadable),
+    output:
+        "<figures>/{unreadable}/{file}",
+        "<results>/{unreadable}/{file}",
+    wildcard_constraints:
+        unreadable=one_of(set(ALL_STUDIES) - set(STUDIES)),
+        file=".+",
+    localrule: True

@@ -1,5 +1,6 @@
 """What all stages share: the studies, what a job depends on, and what it asks of a cluster."""
 
+import atexit
 import functools
 import json
 import os
@@ -8,7 +9,6 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
-from scripts import _session as session
 from vitscope import package_data
 from vitscope.errors import VitscopeError
 from vitscope.files import imports
@@ -37,6 +37,17 @@ ROOT = Path(from_here(package_data.ROOT))
 FOLDERS = {name: name for name in ("figures", "results")} | config.get("pathvars", {})
 
 
+def say_last(*sentences):
+    """Print sentences when all else is said, where the eye is, each once."""
+    new = [each for each in dict.fromkeys(sentences) if each not in SAID]
+    SAID.update(new)
+    if new:
+        atexit.register(print, *new, sep="\n", file=sys.stderr, flush=True)
+
+
+SAID = set()
+
+
 def exit_on_user_error(function, *arguments):
     """Call a function of vitscope; what a user got wrong ends in its one sentence."""
     try:
@@ -44,7 +55,7 @@ def exit_on_user_error(function, *arguments):
     except VitscopeError as error:
         # Snakemake adds a traceback to errors of its own kind and none to this. What is wrong while
         # it plans jobs it puts among much else.
-        session.print_at_exit([f"{session.TOLD}{error}"])
+        say_last(f"vitscope: {error}")
         sys.exit(1)
 
 
@@ -52,37 +63,15 @@ ALL_STUDIES = exit_on_user_error(find_studies, config, "config/config.yaml or --
 DEFAULT = ALL_STUDIES.default
 
 
-def studies_asked_for():
-    """The studies that a run may be about, by name; to read the others would take time for nothing.
-
-    That is the default study, those that the command line names in whatever way, and those whose
-    files they use. What is wrong with another study is said when a target asks for it.
-    """
-    words = set(re.findall(r"[\w-]+", " ".join(sys.argv)))
-    # Rules have names of studies in theirs, as `train_mini` has.
-    words |= {part for word in words for part in word.split("_")}
-    everywhere = workflow.basedir != str(package_data.ROOT)
-    pending = [name for name in ALL_STUDIES if everywhere or name in words]
-    found = {DEFAULT: exit_on_user_error(ALL_STUDIES.__getitem__, DEFAULT)}
-    while pending:
-        name = pending.pop()
+def readable(names):
+    """The studies that can be read; what is wrong with another is said where a file of it is."""
+    for name in names:
         with suppress(VitscopeError):
-            if name not in found:
-                found[name] = ALL_STUDIES[name]
-                pending += studies_used_by(found[name])
-    return {name: found[name] for name in ALL_STUDIES if name in found}
+            yield name, ALL_STUDIES[name]
 
 
-def studies_used_by(study):
-    """The studies whose results a study names as files of its models."""
-    entries = [entry for model in study.models.values() for entry in model.files().values()]
-    paths = [Path(entry.get("path", "")) for entry in entries]
-    results = Path(FOLDERS["results"])
-    used = {p.relative_to(results).parts[0] for p in paths if p.is_relative_to(results)}
-    return [name for name in used if name in ALL_STUDIES]
-
-
-STUDIES = studies_asked_for()
+exit_on_user_error(ALL_STUDIES.__getitem__, DEFAULT)
+STUDIES = dict(readable(ALL_STUDIES))
 
 # What modules define and import is found once, and again where their sources have changed.
 imports.remember(Path(".snakemake/vitscope-definitions.json"))
@@ -119,9 +108,20 @@ SHOWN = ("figure", "video", "buildup", "folder")
 
 
 def study_of(wildcards):
-    """The study of a path; a path that names none belongs to the default study."""
+    """The study of a path; a path that names none belongs to the default study.
+
+    What matches a wildcard some study has, and perhaps not this one.
+    """
     folders = [wildcards.get(key, "").rpartition("/")[0] for key in SHOWN]
-    return STUDIES[wildcards.get("study") or "".join(folders) or DEFAULT]
+    name = wildcards.get("study") or "".join(folders) or DEFAULT
+    check_names(name, tuple(names_of(wildcards).items()))
+    return STUDIES[name]
+
+
+@functools.cache
+def check_names(study, names):
+    """Stop at a file about what its study does not have."""
+    exit_on_user_error(targets.check_names, STUDIES[study], dict(names))
 
 
 def names_of(wildcards):

@@ -144,17 +144,17 @@ def bundled_outputs(study):
 
 
 @functools.cache
-def keeping_latents():
-    """The studies that keep their latents."""
-    most_gb = ALL_STUDIES.keep_latents_gb
-    return {name for name, study in STUDIES.items() if keeps_latents(study, most_gb, COUNTED)}
+def keeps(study):
+    """Whether a study keeps its latents: asked once jobs need to know, since it counts networks."""
+    return keeps_latents(STUDIES[study], ALL_STUDIES.keep_latents_gb, COUNTED)
 
 
 def shards_of_latents(wildcards):
     """The latents of a model, shard by shard."""
-    shards = range(study_of(wildcards).shards(wildcards.model))
-    path = "<results>/{study}/latents/{model}/{part}.safetensors"
-    return collect(path, study=wildcards.study, model=wildcards.model, part=shards)
+    study = study_of(wildcards)
+    made = rules.extract_kept_latents if keeps(study.name) else rules.extract_latents
+    shards = range(study.shards(wildcards.model))
+    return [path_of(made.output.latents, wildcards, part=part) for part in shards]
 
 
 # Corruptions
@@ -230,12 +230,6 @@ def read_besides(wildcards):
     return {name: readable[name](wildcards) for name in measure_of(wildcards).reads}
 
 
-def blocks_of_loss(wildcards):
-    """The blocks of a model: for all measures of its loss to plan by, and for some to read."""
-    blocks = path_of(rules.list_blocks.output.blocks, wildcards)
-    return blocks if "blocks" in measure_of(wildcards).reads else ancient(blocks)
-
-
 def moments_of(wildcards):
     """The weights of a model in training: its history, or else its snapshots in order."""
     model = study_of(wildcards).models[wildcards.model]
@@ -252,7 +246,7 @@ def parts_of(wildcards, model):
     if measured.needs == "loss":
         snapshots = measured.snapshots(study, model)
         return paths_of(rules.measure_loss.output.part, snapshot=snapshots, part=parts, **place)
-    if measured.needs == "latents" and study.name not in keeping_latents():
+    if measured.needs == "latents" and not keeps(study.name):
         return paths_of(rules.measure_pass.output.parts, study=study.name, model=model, part=parts)
     path = "<results>/{study}/{measure}/{model}/{part}.parquet"
     return collect(path, part=parts, **place)

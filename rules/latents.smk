@@ -11,13 +11,11 @@ rule extract_latents:
         blocks=rules.list_blocks.output.blocks,
         images=split_for(lambda study: study.analysis.split),
     output:
-        latents=temp("<results>/{study}/latents/{model}/{part}.safetensors"),
+        latents=temp("<results>/{study}/latents/{model}/not_kept/{part}.safetensors"),
     log:
-        "<logs>/{study}/latents/{model}/{part}.log",
+        "<logs>/{study}/latents/{model}/not_kept/{part}.log",
     benchmark:
-        "<benchmarks>/{study}/latents/{model}/{part}.tsv"
-    wildcard_constraints:
-        study=one_of(STUDIES.keys() - keeping_latents()),
+        "<benchmarks>/{study}/latents/{model}/not_kept/{part}.tsv"
     conda:
         "../envs/torch.yaml"
     threads: 1
@@ -35,8 +33,10 @@ rule extract_latents:
 use rule extract_latents as extract_kept_latents with:
     output:
         latents="<results>/{study}/latents/{model}/{part}.safetensors",
-    wildcard_constraints:
-        study=one_of(keeping_latents()),
+    log:
+        "<logs>/{study}/latents/{model}/{part}.log",
+    benchmark:
+        "<benchmarks>/{study}/latents/{model}/{part}.tsv"
 
 
 rule measure_pass:
@@ -51,8 +51,6 @@ rule measure_pass:
         "<logs>/{study}/passes/{model}/{part}.log",
     benchmark:
         "<benchmarks>/{study}/passes/{model}/{part}.tsv"
-    wildcard_constraints:
-        study=one_of(STUDIES.keys() - keeping_latents()),
     conda:
         "../envs/torch.yaml"
     threads: 1

@@ -17,7 +17,6 @@ rule measure_latents:
     benchmark:
         "<benchmarks>/{study}/{measure}/{model}/{part}.tsv"
     wildcard_constraints:
-        study=one_of(keeping_latents()),
         measure=measures_that(needs="latents", in_parts=True),
     conda:
         "../envs/base.yaml"
@@ -97,7 +96,7 @@ use rule measure_model as measure_weights with:
 rule measure_loss:
     input:
         checkpoint=lambda wildcards: weights_at(wildcards.snapshot, wildcards),
-        blocks=blocks_of_loss,
+        blocks=rules.list_blocks.output.blocks,
         images=rules.augment_images.output.images,
     output:
         part="<results>/{study}/{measure}/{model}/{snapshot}/{part}.parquet",

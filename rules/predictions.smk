@@ -4,7 +4,7 @@
 rule predict:
     input:
         checkpoint=rules.convert_checkpoint.output.checkpoint,
-        blocks=ancient("<results>/{study}/blocks/{model}.parquet"),
+        blocks=rules.list_blocks.output.blocks,
         images=lambda wildcards: split_for(wildcards.split)(wildcards),
     output:
         predictions="<results>/{study}/predictions/{model}/{split}.parquet",

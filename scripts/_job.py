@@ -114,10 +114,10 @@ def _memory_errors() -> tuple[type[BaseException], ...]:
 
 
 def _fail(log: TextIO, sentence: str | None) -> NoReturn:
-    """End with a sentence in the log, which the run tells at its end, where it is seen."""
-    if sentence:
-        # Made one line, whatever is in it.
-        print(f"vitscope: {VitscopeError(sentence)}", file=log)
+    """End with a sentence in the log, as its last line, which the run tells at its end."""
+    sentence = sentence or f"nothing is known of this failure but {log.name}."
+    # Made one line, whatever is in it.
+    print(f"vitscope: {VitscopeError(sentence)}", file=log)
     sys.exit(1)
 
 

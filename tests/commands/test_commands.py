@@ -87,3 +87,34 @@ def test_without_snakemake_it_is_said_what_to_install(
         f"there is no Snakemake, which would be {tmp_path}/snakemake: install it by "
         f"pip install -e '.[workflow]' in {ROOT}."
     )
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["figures/paper/fgi9.pdf"], "paper.yaml: figures, buildups and videos: found 'fgi9', "),
+        (["fig9", "--cores", "1"], "found the target 'fig9', which is below no folder. Did you "),
+        (["figures/own/a.pdf", "--config", "studies_dir={own}"], "own.yaml: figures, buildups and"),
+        (["figures/own/a.pdf", "--config", "study=mimi"], "study: found 'mimi', allowed: "),
+    ],
+)
+def test_what_no_study_has_is_refused_before_snakemake_starts(
+    tmp_path: Path, words: list[str], sentence: str
+) -> None:
+    own = tmp_path / "own.yaml"
+    own.write_text(STUDY.read_text())
+    done = vitscope("make", *(word.format(own=own) for word in words))
+    assert (done.returncode, done.stdout) == (1, "")
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("vitscope: ")
+    assert sentence in line
+
+
+def test_what_is_there_is_made_by_snakemake_with_all_that_is_said_to_it(tmp_path: Path) -> None:
+    own = tmp_path / "own.yaml"
+    own.write_text(STUDY.read_text())
+    given = ["-n", "--directory", str(tmp_path), "--config", f"studies_dir={own}"]
+    done = vitscope("make", "figures/own/fig9.pdf", *given)
+    assert done.returncode == 0, done.stderr
+    assert "draw_figure" in done.stdout
+    assert vitscope("make", "no_rule", *given).returncode != 0

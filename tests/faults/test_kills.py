@@ -50,6 +50,7 @@ def killed(workflow: Workflow, jobs: int) -> list[Job]:
             if process.poll() is None:
                 WAYS[number % 2](process.pid, signal.SIGKILL)
             process.wait()
+        workflow.make("--unlock", "all", default=EVERYTHING)
         done += finished_in(log.read_text())
     return done + finished_in(workflow.make("--cores", "2", "all", default=EVERYTHING))
 

@@ -1,7 +1,6 @@
-"""Two runs at once, runs that are told to end, and clocks that are wrong."""
+"""Two runs at once, runs that are told to end or killed, and clocks that are wrong."""
 
 import os
-import random
 import signal
 import subprocess
 import time
@@ -23,35 +22,8 @@ def asleep(job: Path) -> AbstractContextManager[None]:
     return edited(job, lambda text: f"import time\n{text}    time.sleep(600)\n")
 
 
-def ended(
-    run: subprocess.Popen[str], how: Callable[[int, int], None], told: signal.Signals
-) -> float:
-    """Tell a run to end; return how many seconds it took, when no process of it is left."""
-    begun = time.monotonic()
-    how(run.pid, told)
-    output, _ = run.communicate(timeout=60)
-    took = time.monotonic() - begun
-    assert run.returncode != 0
-    assert output.endswith(f"({told.name}): the same command goes on where it was.\n")
-    assert "Traceback" not in output
-    with pytest.raises(ProcessLookupError):
-        os.killpg(run.pid, 0)
-    return took
-
-
-@pytest.mark.parametrize(
-    ("how", "told"),
-    [
-        (os.kill, signal.SIGTERM),
-        (os.killpg, signal.SIGINT),
-        pytest.param(os.killpg, signal.SIGTERM, marks=pytest.mark.nightly),
-        pytest.param(os.kill, signal.SIGHUP, marks=pytest.mark.nightly),
-    ],
-)
-def test_a_run_refuses_a_second_one_and_ends_with_its_jobs(
-    tmp_path: Path, studies: Path, how: Callable[[int, int], None], told: signal.Signals
-) -> None:
-    """A signal that is sent to the run alone is as for a job that was just starting."""
+def test_a_run_refuses_a_second_one_and_ends_with_its_jobs(tmp_path: Path, studies: Path) -> None:
+    """By Ctrl-C, which the terminal sends to jobs too; nothing is locked afterwards."""
     workflow = copy_workflow(tmp_path / "copy", studies)
     table = f"results/{TINY}/blocks/vit.parquet"
     with asleep(workflow.root / "vitscope/jobs/list_blocks.py"):
@@ -59,30 +31,54 @@ def test_a_run_refuses_a_second_one_and_ends_with_its_jobs(
         wait_for((workflow.root / table).exists)
         code, output = workflow.run("--cores", "1", table)
         assert code != 0
-        assert f"another run is at work in this folder (process {run.pid} on " in output
-        assert output.endswith("): wait for it to end, or end it.\n")
+        assert "Directory cannot be locked" in output
+        assert "Traceback" not in output
         assert run.poll() is None
-        assert ended(run, how, told) < 10
+        begun = time.monotonic()
+        os.killpg(run.pid, signal.SIGINT)
+        output, _ = run.communicate(timeout=60)
+    assert time.monotonic() - begun < 10
+    assert run.returncode != 0
+    assert "Traceback" not in output
+    with pytest.raises(ProcessLookupError):
+        os.killpg(run.pid, 0)
+    assert workflow.plan(table) == {"list_blocks": 1}
+    workflow.make("--cores", "1", table)
+
+
+def test_a_run_that_was_killed_leaves_a_lock_that_the_user_removes(
+    tmp_path: Path, studies: Path
+) -> None:
+    workflow = copy_workflow(tmp_path / "copy", studies)
+    table = f"results/{TINY}/blocks/vit.parquet"
+    with asleep(workflow.root / "vitscope/jobs/list_blocks.py"):
+        run = workflow.start("--cores", "1", table, start_new_session=True, stdout=subprocess.PIPE)
+        wait_for((workflow.root / table).exists)
+        os.killpg(run.pid, signal.SIGKILL)
+        run.communicate()
+    code, output = workflow.run("--cores", "1", table)
+    assert code != 0
+    assert "It can be removed with the --unlock argument." in output
+    workflow.make("--unlock")
+    workflow.make("--cores", "1", table)
 
 
 @pytest.mark.nightly
-def test_a_run_that_is_told_to_end_at_any_moment(tmp_path: Path, studies: Path) -> None:
-    workflow, chance = copy_workflow(tmp_path / "copy", studies), random.Random(0)
-    for _ in range(10):
-        run = workflow.start(
-            *("--cores", "2", "all"),
-            default=TINY,
-            start_new_session=True,
-            stdout=subprocess.PIPE,
-        )
-        wait_for((workflow.root / ".snakemake/run.lock").exists)
-        time.sleep(chance.uniform(0, 10))
-        begun = time.monotonic()
-        os.killpg(run.pid, signal.SIGTERM)
+def test_a_run_that_gets_sigterm_lets_its_jobs_end(tmp_path: Path, studies: Path) -> None:
+    workflow = copy_workflow(tmp_path / "copy", studies)
+    tables = [f"results/{TINY}/blocks/{model}.parquet" for model in ("vit", "resnet")]
+    slowly = edited(
+        workflow.root / "vitscope/jobs/list_blocks.py",
+        lambda text: f"import time\n{text}    time.sleep(10)\n",
+    )
+    with slowly:
+        run = workflow.start("--cores", "1", *tables, stdout=subprocess.PIPE)
+        wait_for(lambda: any((workflow.root / table).exists() for table in tables))
+        run.send_signal(signal.SIGTERM)
         run.communicate(timeout=60)
-        assert time.monotonic() - begun < 10
-        with pytest.raises(ProcessLookupError):
-            os.killpg(run.pid, 0)
+        assert run.returncode != 0
+        # What was at work is made, and the other not.
+        assert workflow.plan(*tables) == {"list_blocks": 1}
 
 
 def wait_for(there: Callable[[], bool]) -> None:

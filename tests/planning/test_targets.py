@@ -12,7 +12,7 @@ from vitscope.planning import targets
 from vitscope.settings.study import Study
 from vitscope.studies.loading import BUNDLED_STUDIES, StudyFiles, find_studies
 
-PLACES = targets.Places("figures", "results", ("all", "train_mini"))
+FOLDERS = {"figures": "figures", "results": "results"}
 MINI = BUNDLED_STUDIES / "mini.yaml"
 SHOWN = "figures, buildups and videos"
 PAPER = BUNDLED_STUDIES / "paper.yaml"
@@ -26,19 +26,19 @@ def studies() -> StudyFiles:
     return found
 
 
-def refusal(studies: StudyFiles, target: str, places: targets.Places = PLACES) -> str:
+def refusal(studies: StudyFiles, target: str, folders: Mapping[str, str] = FOLDERS) -> str:
     with pytest.raises(VitscopeError) as caught:
-        targets.refuse_unknown(target, studies, places)
+        targets.check_target(target, studies, folders)
     return str(caught.value)
 
 
 @pytest.mark.parametrize(
     ("target", "sentence"),
     [
-        ("figures/fgi9.pdf", f"{MINI}: {SHOWN}, for the target figures/fgi9.pdf: found 'fgi9', "),
+        ("figures/fgi9.pdf", f"{MINI}: {SHOWN}: found 'fgi9', "),
         (
             "figures/paper/fgi9.pdf",
-            f"{PAPER}: {SHOWN}, for the target figures/paper/fgi9.pdf: found 'fgi9', ",
+            f"{PAPER}: {SHOWN}: found 'fgi9', ",
         ),
         (
             "figures/papre/fig9.pdf",
@@ -56,12 +56,11 @@ def refusal(studies: StudyFiles, target: str, places: targets.Places = PLACES) -
         ),
         (
             "figures/wlak.webp",
-            f"{MINI}: videos, for the target figures/wlak.webp: found 'wlak', allowed: walk. Did "
-            "you mean 'walk'?",
+            f"{MINI}: videos: found 'wlak', allowed: walk. Did you mean 'walk'?",
         ),
         (
             "figures/fig9.webp",
-            f"{MINI}: videos, for the target figures/fig9.webp: found 'fig9', allowed: walk.",
+            f"{MINI}: videos: found 'fig9', allowed: walk.",
         ),
         ("figures/own/fig9.pdf", "own.yaml: title: found nothing."),
         (
@@ -87,46 +86,46 @@ def test_what_is_unknown_of_a_target_is_refused(
     [
         ("fig9", "figures/fig9.pdf"),
         ("paper/fig9", "figures/paper/fig9.pdf"),
-        ("figure/paper/fig9.pdf", "figures/paper/fig9.pdf"),
         ("paper/all", "figures/paper/all"),
         ("walk", "figures/walk.webp"),
-        ("train-mini", "train_mini"),
         ("figures/fig9a.pdf", "fig9"),
+        ("figures/paper/blocks_vit_it.pdf", "vit_ti"),
         ("results/mini/tables/landscap.parquet", "landscape.parquet"),
         ("results/mini/tables/landscap.csv", "landscape.csv"),
         ("results/mini/tables/claim.tex", "claims.tex"),
-        ("results/mini/checkpoints/vti.safetensors", "checkpoints/vit.safetensors"),
-        ("results/mini/feature_varianec/vit.parquet", "feature_variance/vit.parquet"),
-        (str(Path("figures/paper/fig9.pdf").absolute()), "figures/paper/fig9.pdf"),
+        (str(Path("figures/paper/fgi9.pdf").absolute()), "fig9"),
     ],
 )
 def test_the_nearest_target_is_named(studies: StudyFiles, target: str, meant: str) -> None:
     assert f" Did you mean '{meant}'?" in refusal(studies, target)
 
 
-def test_figures_and_videos_are_known_without_asking_rules(studies: StudyFiles) -> None:
+def test_what_studies_have_and_what_only_rules_know_is_left_to_snakemake(
+    studies: StudyFiles,
+) -> None:
     for name in ("mini", "paper"):
         study = studies[name]
         for figure in (*study.figures, *study.buildups):
-            assert targets.is_shown(f"figures/{name}/{figure}.pdf", studies, PLACES)
-            moves = targets.is_shown(f"figures/{name}/{figure}.webp", studies, PLACES)
-            assert moves == (figure in study.buildups)
+            targets.check_target(f"figures/{name}/{figure}.pdf", studies, FOLDERS)
+        for buildup in study.buildups:
+            targets.check_target(f"figures/{name}/{buildup}.webp", studies, FOLDERS)
     shown = ("figures/fig9.csv", "./figures//fig9.svg", "figures/walk.gif", "figures/mini/walk.mp4")
-    others = ("fig9.pdf", "figures/fig99.pdf", "figures/mini/all", "results/mini/run.yaml", "all")
-    assert [targets.is_shown(each, studies, PLACES) for each in shown] == [True] * len(shown)
-    assert [targets.is_shown(each, studies, PLACES) for each in others] == [False] * len(others)
+    others = ("all", "merge", "figures/mini/all", "figures/claims.svg", "figures/blocks_vit.pdf")
+    results = ("run.yaml", "tables/claims.md", "tables/fourier.csv", "fourier/vit.parquet")
+    for target in (*shown, *others, *(f"results/mini/{each}" for each in results)):
+        targets.check_target(target, studies, FOLDERS)
 
 
 def test_folders_may_have_other_names(studies: StudyFiles) -> None:
-    places = targets.Places("out/figures", "out", ("all",))
-    assert "found 'fig99'" in refusal(studies, "out/figures/fig99.pdf", places)
-    assert "Did you mean 'out/figures/mini/fig9.pdf'" in refusal(studies, "mini/fig9.pdf", places)
-    assert "found the study 'mine', allowed" in refusal(studies, "out/mine/run.yaml", places)
+    folders = {"figures": "out/figures", "results": "out"}
+    assert "found 'fig99'" in refusal(studies, "out/figures/fig99.pdf", folders)
+    assert "Did you mean 'out/figures/mini/fig9.pdf'" in refusal(studies, "mini/fig9.pdf", folders)
+    assert "found the study 'mine', allowed" in refusal(studies, "out/mine/run.yaml", folders)
 
 
 def names_refused(studies: Mapping[str, Study], study: str, **names: str) -> str:
     with pytest.raises(VitscopeError) as caught:
-        targets.check_names("TARGET", studies[study], names)
+        targets.check_names(studies[study], names)
     return str(caught.value)
 
 
@@ -134,15 +133,15 @@ def test_names_of_another_study_are_refused(studies: StudyFiles) -> None:
     """A rule may match: its wildcards stand for what any study has."""
     for section, wildcard in ((SHOWN, "figure"), ("models", "model"), ("data", "dataset")):
         sentence = names_refused(studies, "paper", **{wildcard: "mixer_8"})
-        assert sentence.startswith(f"{PAPER}: {section}, for the target TARGET: found 'mixer_8', ")
+        assert sentence.startswith(f"{PAPER}: {section}: found 'mixer_8', ")
     sentence = names_refused(studies, "mini", model="vit", snapshot="begin")
     assert sentence == (
-        f"{MINI}: models.vit.snapshots, for the target TARGET: found 'begin', allowed: end, init, "
+        f"{MINI}: models.vit.snapshots: found 'begin', allowed: end, init, "
         "warmup. Did you mean 'end'?"
     )
     for names in ({"dataset": "shapes32"}, {"model": "vit"}):
         sentence = names_refused(studies, "mini", split="tset", **names)
-        assert "data.shapes32.splits, for the target TARGET: found 'tset'" in sentence
+        assert "data.shapes32.splits: found 'tset'" in sentence
 
 
 def test_a_table_that_no_figure_needs_says_which_would(studies: StudyFiles) -> None:
@@ -165,9 +164,9 @@ def test_a_table_that_no_figure_needs_says_which_would(studies: StudyFiles) -> N
 def test_what_a_pass_does_not_measure_is_refused(studies: StudyFiles) -> None:
     shown = {"one": figure_of("mean_token", ["vit"]), "two": figure_of("spectrum", ["vit"])}
     changed = {"mini": replace(studies["mini"], figures=shown)}
-    targets.check_names("TARGET", changed["mini"], {"measure": "mean_token", "model": "vit"})
+    targets.check_names(changed["mini"], {"measure": "mean_token", "model": "vit"})
     # Of the same parts as the spectrum.
-    targets.check_names("TARGET", changed["mini"], {"measure": "fourier", "model": "vit"})
+    targets.check_names(changed["mini"], {"measure": "fourier", "model": "vit"})
     sentence = names_refused(changed, "mini", measure="mean_token", model="resnet")
     assert sentence.endswith("found 'resnet', allowed: vit.")
     sentence = names_refused(changed, "mini", measure="cka", model="vit")

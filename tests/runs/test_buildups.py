@@ -78,6 +78,7 @@ def kill_within_a_training(workflow: Workflow, step: int) -> None:
         time.sleep(0.01)
     os.killpg(process.pid, signal.SIGKILL)
     process.wait()
+    workflow.make("--unlock")
 
 
 @pytest.mark.nightly

@@ -34,7 +34,7 @@ def failures(workflow: Workflow, folder: Path, *targets: str) -> str:
 def test_checkpoints_that_cannot_be_used(
     fresh: Workflow, weights: dict[str, Path], tmp_path: Path, site: Site
 ) -> None:
-    """In one run: what jobs say is told once, and again at the end, where the eye is."""
+    """In one run: what logs say is shown where jobs fail, and at the end, where the eye is."""
     page = tmp_path / "page.pth.tar"
     page.write_text("<!DOCTYPE html><html><body>Not found</body></html>")
     changed = site.at("/changed.pth", whole(weights["vit"].read_bytes()))
@@ -54,5 +54,16 @@ def test_checkpoints_that_cannot_be_used(
     for name, (_, sentence) in sentences.items():
         (line,) = [line for line in last if line.startswith(f"vitscope: {name}: ")]
         assert sentence in line
-        assert output.count(line) == 1
+        assert output.count(line) == 2
     assert not (tmp_path / "broken.lock.yaml").exists()
+
+
+def test_a_failure_is_told_without_the_profile_too(fresh: Workflow, tmp_path: Path) -> None:
+    page = tmp_path / "page.pth"
+    page.write_text("<!DOCTYPE html><html><body>Not found</body></html>")
+    with_models(tmp_path, {"page": {"path": str(page)}})
+    target = "results/broken/checkpoints/page.safetensors"
+    output = failures(fresh, tmp_path, "--workflow-profile", "none", "--cores", "1", target)
+    last = output.splitlines()[-1]
+    assert last.startswith(f"vitscope: page: {page} is a web page and not a checkpoint")
+    assert output.count(last) == 1

@@ -125,7 +125,6 @@ def test_examples_of_the_slurm_profile_are_accepted(fresh: Workflow) -> None:
     assert "measure_pass" in plan
 
 
-@pytest.mark.nightly
 def test_bundled_models_are_trained_whichever_study_is_the_default(fresh):
     bundled = fresh.root / "resources/checkpoints/mini"
     models = [path for path in bundled.glob("*/") if path.name != "buildup"]

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.helpers.studies import BUNDLED
 from tests.helpers.tiers import some_of
 from tests.runs.copies import Workflow, write_study
 
@@ -29,21 +30,24 @@ def untrained(settings: dict[str, Any]) -> None:
 
 
 FAULTS = {
-    "a typo in a study": Fault(
-        "{place}/own.yaml: figures.fig9.modles: unknown key, allowed: kind, models, pairs, "
-        "published, snapshots. Did you mean 'models'?",
-        change=lambda settings: settings["figures"]["fig9"].update(modles=[]),
+    "a mistake in a study": Fault(
+        "{place}/own.yaml: analysis.batch_size: found 0, allowed: a number from 1 on.",
+        change=lambda settings: settings["analysis"].update(batch_size=0),
     ),
-    # Where one study is broken, the others can be used.
-    "a target of another study": Fault(
-        "{place}/other.yaml: figures, buildups and videos, for the target "
-        "figures/other/fig8.pdf: found 'fig8', allowed: fig9. Did you mean 'fig9'?",
-        "figures/other/fig8.pdf",
-        lambda settings: settings["figures"]["fig9"].update(modles=[]),
+    "a file of results of a study with a mistake": Fault(
+        "{place}/own.yaml: analysis.batch_size: found 0, allowed: a number from 1 on.",
+        "results/own/tables/feature_variance.parquet",
+        lambda settings: settings["analysis"].update(batch_size=0),
+    ),
+    # Where one study is broken, the others can be used; rules match models of any study.
+    "a model of another study": Fault(
+        "{place}/other.yaml: models: found 'mixer', allowed: resnet, vit.",
+        "results/other/feature_variance/mixer.parquet",
+        lambda settings: settings["analysis"].update(batch_size=0),
     ),
     "a study that is not there": Fault(
-        "config/config.yaml or --config: study: found 'mimi', allowed: cifar100, mini, other, own, "
-        "paper, probing. Did you mean 'mini'?",
+        "config/config.yaml or --config: study: found 'mimi', allowed: {studies}. Did you mean "
+        "'mini'?",
         default="mimi",
     ),
     "a model that cannot be trained": Fault(
@@ -72,7 +76,11 @@ FAULTS = {
         ),
     ),
 }
-WITH_EVERY_CHANGE = ("a target of another study", "a checkpoint that is not there")
+WITH_EVERY_CHANGE = (
+    "a mistake in a study",
+    "a model of another study",
+    "a checkpoint that is not there",
+)
 
 
 def write_own(folder: Path, change: Change) -> None:
@@ -96,7 +104,8 @@ def test_a_run_ends_in_one_sentence(fresh: Workflow, tmp_path: Path, name: str) 
     fault = FAULTS[name]
     write_own(tmp_path, fault.change)
     says = refusal(Workflow(fresh.root, tmp_path), fault.target, default=fault.default)
-    assert says == fault.says.format(place=tmp_path, root=fresh.root)
+    studies = ", ".join(sorted([*BUNDLED, "other", "own"]))
+    assert says == fault.says.format(place=tmp_path, root=fresh.root, studies=studies)
 
 
 def refusal(workflow: Workflow, target: str, default: str = "mini") -> str:

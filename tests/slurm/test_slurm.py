@@ -1,7 +1,6 @@
 """The workflow on a real Slurm: the same bytes as on one machine, whatever fails on the way."""
 
 import re
-import shlex
 import signal
 import subprocess
 from collections import Counter
@@ -25,7 +24,6 @@ SLURM = (
 # Of the shards of ViT all that is measured of latents: more at a time than a node has cores.
 OF_VIT = ("fourier", "spectrum", "cka", "landscape")
 TARGETS = ("figures/fig9.pdf", *(f"results/{TINY}/{table}/vit.parquet" for table in OF_VIT))
-SHARD = "rule_measure_pass"
 SHARDED = "results/sharded/feature_variance/vit.parquet"
 LARGE = "results/large/feature_variance/vit.parquet"
 TRAINED = "results/long/training/vit/epoch_80.safetensors"
@@ -40,9 +38,9 @@ BEFORE_SHARDS = (
 
 
 def submitted(output):
-    """Return what each job of Slurm is: the folder of its log is named by its rule or group."""
+    """Return what each job of Slurm is, a rule or a shard: the folder of its log is named by it."""
     found = re.findall(r"submitted with SLURM jobid (\d+) \(log: \S*slurm_logs/(\w+)/", output)
-    return dict(found)
+    return {job: "shard" if "group_shard" in kind else kind for job, kind in found}
 
 
 def states(jobs):
@@ -90,7 +88,7 @@ def test_the_tables_are_those_of_one_machine(slurm, made, tmp_path):
     assert kinds.keys() == {job.number for job in jobs}
     # Of the short jobs without torch and of those that need the network, none was sent to a
     # node; of each of two models there are two shards.
-    assert Counter("shard" if "group_shard" in kind else kind for kind in kinds.values()) == {
+    assert Counter(kinds.values()) == {
         "rule_build_split": 2,
         "rule_convert_checkpoint": 2,
         "rule_list_blocks": 2,
@@ -100,9 +98,9 @@ def test_the_tables_are_those_of_one_machine(slurm, made, tmp_path):
     }
     assert {job.node for job in jobs} == {"n1", "n2"}
     assert all(set(job.asked) == {"cpu", "mem", "node", "billing"} for job in jobs)
-    of_shards = [job.asked["cpu"] for job in jobs if "group_shard" in kinds[job.number]]
+    of_shards = [job.asked["cpu"] for job in jobs if kinds[job.number] == "shard"]
     assert sorted(of_shards) == ["1", "1", "2", "2"]
-    assert {job.asked["cpu"] for job in jobs if "group_shard" not in kinds[job.number]} == {"1"}
+    assert {job.asked["cpu"] for job in jobs if kinds[job.number] != "shard"} == {"1"}
     assert all(300 < int(job.asked["mem"].removesuffix("M")) < 3000 for job in jobs)
 
 
@@ -128,7 +126,7 @@ def test_a_cancelled_job_and_a_dead_node(slurm, local, remote):
     # What had ended stayed: each job ended well once.
     kinds = submitted(output)
     ended = Counter(kinds[job.number] for job in jobs if job.state == "COMPLETED")
-    assert ended == {**BEFORE, SHARD: SHARDS}
+    assert ended == {**BEFORE, "shard": SHARDS}
 
 
 @pytest.mark.nightly
@@ -141,26 +139,20 @@ def test_a_killed_run_goes_on(slurm, local, remote):
         at_work = running(slurm, 2, remote.root)
         process.send_signal(signal.SIGKILL)
         process.communicate()
-        return at_work
-
-    def refused():
         code, output = remote.run(SHARDED, *SLURM)
         assert code != 0
-        (line,) = [line for line in output.splitlines() if line.startswith("vitscope: ")]
-        assert "Traceback" not in output
-        text, command = line.split("end them by: ")
-        assert "a run that was killed left" in text
-        return shlex.split(command)
+        assert "It can be removed with the --unlock argument." in output
+        remote.make("--unlock")
+        return at_work
 
     left = kill_at_work()
-    assert refused() == ["scancel", *sorted(left, key=int)]
     wait_for(lambda: not slurm.ask("squeue", "-h"), "the jobs that were left did not end")
     made = list((remote.root / "results/sharded/feature_variance/vit").glob("*.parquet"))
     assert len(made) == 2
     times = {file: file.stat().st_mtime_ns for file in made}
 
     left = kill_at_work()
-    slurm.ask(*refused())
+    slurm.ask("scancel", *left)
     wait_for(lambda: not slurm.ask("squeue", "-h"), "the cancelled jobs did not end")
     remote.make(SHARDED, *SLURM)
 
@@ -182,7 +174,7 @@ def test_a_job_over_its_memory_gets_more(slurm, local, remote):
     assert remote.digests("results/large") == local.digests("results/large")
     jobs = slurm.finished()[before:]
     kinds = submitted(output)
-    shard = [job for job in jobs if kinds[job.number].startswith("group_shard")]
+    shard = [job for job in jobs if kinds[job.number] == "shard"]
     assert [job.state for job in shard] == ["FAILED", "COMPLETED"]
     first, second = (int(job.asked["mem"].removesuffix("M")) for job in shard)
     assert second == pytest.approx(2 * first, abs=1)

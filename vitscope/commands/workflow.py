@@ -1,6 +1,7 @@
 """Which study a command is about, and Snakemake for it, in whatever folder the user is."""
 
 import json
+import signal
 import subprocess
 import sys
 from argparse import ArgumentParser
@@ -92,6 +93,9 @@ def snakemake(asked: Asked, *arguments: str, **options: Any) -> subprocess.Compl
     command = [str(SNAKEMAKE), "-s", str(ROOT / "Snakefile")]
     # Named, since a folder `default` of the user's would be taken for it.
     command += ["--workflow-profile", str(ROOT / "profiles" / "default"), *arguments]
-    # As JSON, which is YAML: whatever is in the path, Snakemake reads it as text.
-    command += ["--config", f"studies_dir={json.dumps(asked.settings.get('studies_dir', []))}"]
+    if asked.study:
+        # As JSON, which is YAML: whatever is in the path, Snakemake reads it as text.
+        command += ["--config", f"studies_dir={json.dumps(asked.settings.get('studies_dir', []))}"]
+    # Ctrl-C is for Snakemake, which ends its jobs and would be killed if this process ended.
+    signal.signal(signal.SIGINT, lambda *_: None)
     return subprocess.run(command, text=True, check=False, **options)

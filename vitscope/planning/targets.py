@@ -5,13 +5,11 @@ Targets are rules by their names, or paths below the folders of figures and resu
 
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from os.path import normpath, relpath
 from pathlib import Path
 
 from vitscope.errors import VitscopeError, listed, nearest, quoted, unknown
 from vitscope.files.pairs import by_prefix
-from vitscope.jobs.export_latents import FORMATS as LATENTS_FORMATS
 from vitscope.jobs.measure_pass import measures_of_pass
 from vitscope.jobs.merge import measure_of_parts
 from vitscope.measures import registry
@@ -27,45 +25,18 @@ POINTS = "csv"
 VIDEO_FORMATS = ("webp", "gif", "mp4")
 # What `figures/{study}/all` ends in: a target, and no file.
 ALL = "all"
-# Tables that belong to any study, whatever its figures are.
-_ALWAYS = ("claims", "agreement")
+# Tables that belong to any study, whatever its figures are; the figure of the first; and what the
+# names of figures of cut points begin with.
+_CLAIMS, _BLOCKS = "claims", "blocks_"
+_ALWAYS = (_CLAIMS, "agreement")
 _PAGES = ("claims.md", "claims.html", "claims.tex")
 # Each table as it is kept, and on demand for others to read.
 TABLE_FORMATS = ("parquet", "csv")
-# What there is of each model, by the folder of results and how the file ends.
-MADE_OF_MODELS = (
-    ("checkpoints", "safetensors"),
-    ("blocks", "parquet"),
-    *(("latents", suffix) for suffix in LATENTS_FORMATS.values()),
-)
-
-
-@dataclass(frozen=True)
-class Places:
-    """The folders that a run writes figures and results to, and the names of its rules."""
-
-    figures: str
-    results: str
-    rules: tuple[str, ...]
 
 
 def exported(study: Study) -> list[str]:
     """Return the tables of a study by their names."""
     return [*study.tables(), *(f"buildup_{name}" for name in study.buildups), *_ALWAYS]
-
-
-def is_shown(target: str, studies: StudyFiles, places: Places) -> bool:
-    """Tell whether a target is a figure or video of a study, as most are; others may be targets."""
-    path = Path(normpath(target))
-    if not path.is_relative_to(normpath(places.figures)):
-        return False
-    *folder, file = path.relative_to(normpath(places.figures)).parts
-    name = folder[0] if folder else studies.default
-    if len(folder) > 1 or name not in studies:
-        return False
-    study, (stem, _, suffix) = studies[name], file.rpartition(".")
-    known = stem in {*study.figures, *study.videos, *study.buildups}
-    return known and suffix in _formats(study, stem)
 
 
 def _formats(study: Study, name: str) -> tuple[str, ...]:
@@ -75,8 +46,11 @@ def _formats(study: Study, name: str) -> tuple[str, ...]:
     return (*FORMATS, POINTS, *(VIDEO_FORMATS if name in study.buildups else ()))
 
 
-def refuse_unknown(target: str, studies: StudyFiles, places: Places) -> None:
-    """Refuse a target that nothing makes: say what of it is unknown, and what is like it."""
+def check_target(target: str, studies: StudyFiles, folders: Mapping[str, str]) -> None:
+    """Refuse what no study has: say what of a target is unknown, and what is like it.
+
+    What else there is, rules and files between the data and the figures, Snakemake knows.
+    """
     key, given, _ = target.partition("=")
     if given and key in schema_of(Config)["properties"]:
         raise VitscopeError(
@@ -84,25 +58,19 @@ def refuse_unknown(target: str, studies: StudyFiles, places: Places) -> None:
             f"that."
         )
     path = Path(relpath(target) if Path(target).is_absolute() else normpath(target))
-    for folder, refuse in ((places.figures, _figure), (places.results, _result)):
+    for folder, refuse in ((folders["figures"], _figure), (folders["results"], _result)):
         if path.is_relative_to(normpath(folder)) and path != Path(normpath(folder)):
             refuse(target, path.relative_to(normpath(folder)).parts, studies)
-    known = [*places.rules, *(f"{places.figures}/{file}" for file in _all_figures(studies))]
+            return
     # A user who writes `fig9` or `own/fig9.pdf` means a figure of that name.
     meant = str(path.parent / path.stem)
-    ends = [each for each in known if meant in (Path(each).stem, _below(each))]
-    hint = f" Did you mean '{ends[0]}'?" if ends else nearest(str(path), known)
-    raise VitscopeError(
-        f"found the target {quoted(target)}, allowed: a rule (snakemake --list), or a path as in "
-        f"{places.figures}/STUDY/FIGURE.pdf, {places.figures}/STUDY/{ALL} and "
-        f"{places.results}/STUDY/tables/TABLE.parquet.{hint}"
-    )
-
-
-def _below(target: str) -> str:
-    """Return a path without its first folder and its suffix."""
-    path = Path(target)
-    return str(Path(*path.parts[1:-1], path.stem))
+    for file in _all_figures(studies):
+        whole = str(Path(file).with_suffix(""))
+        if meant == whole or (meant == Path(file).stem != ALL):
+            raise VitscopeError(
+                f"found the target {quoted(target)}, which is below no folder. Did you mean "
+                f"'{folders['figures']}/{file}'?"
+            )
 
 
 def _all_figures(studies: StudyFiles) -> Iterable[str]:
@@ -137,10 +105,16 @@ def _figure(target: str, parts: tuple[str, ...], studies: StudyFiles) -> None:
     study = _study(target, studies.default if len(parts) == 1 else parts[0], studies)
     file = Path(parts[-1])
     found = file.suffix.removeprefix(".")
-    is_video = found in VIDEO_FORMATS or file.stem in study.videos
-    kind = "video" if is_video else "figure"
-    check_names(target, study, {"buildup" if file.stem in study.buildups else kind: file.stem})
-    formats = _formats(study, file.stem)
+    if file.name == ALL or file.stem == _CLAIMS:
+        return
+    if file.stem.startswith(_BLOCKS):
+        check_names(study, {"model": file.stem.removeprefix(_BLOCKS)})
+        formats: tuple[str, ...] = FORMATS
+    else:
+        is_video = found in VIDEO_FORMATS or file.stem in study.videos
+        kind = "video" if is_video else "figure"
+        check_names(study, {"buildup" if file.stem in study.buildups else kind: file.stem})
+        formats = _formats(study, file.stem)
     if found not in formats:
         raise VitscopeError(
             f"{target}: found {quoted(found)} as the format, allowed: {', '.join(formats)}."
@@ -148,31 +122,17 @@ def _figure(target: str, parts: tuple[str, ...], studies: StudyFiles) -> None:
 
 
 def _result(target: str, parts: tuple[str, ...], studies: StudyFiles) -> None:
-    """Refuse a path below the folder of results: STUDY/tables/TABLE.parquet and others."""
+    """Refuse a path below the folder of results: STUDY/tables/TABLE.parquet, or without a study."""
     study = _study(target, parts[0], studies)
-    tables = [f"{name}.{suffix}" for suffix in TABLE_FORMATS for name in exported(study)]
-    tables += _PAGES
     if parts[1:2] == ("tables",) and len(parts) == 3:
-        check_names(target, study, {"table": Path(parts[2]).stem})
-        raise unknown(study.path, f"tables, for the target {target}", parts[2], tables)
-    paths = [
-        "run.yaml",
-        *(f"tables/{table}" for table in tables),
-        *(
-            f"{folder}/{model}.{suffix}"
-            for model in study.models
-            for folder, suffix in MADE_OF_MODELS
-        ),
-        *(f"{measure}/{model}.parquet" for measure in study.measures() for model in study.models),
-    ]
-    raise VitscopeError(
-        f"{target}: no rule makes it, of the study {study.name} there are files such as run.yaml, "
-        f"tables/TABLE.parquet and MEASURE/MODEL.parquet.{nearest('/'.join(parts[1:]), paths)}"
-    )
+        tables = [f"{name}.{suffix}" for suffix in TABLE_FORMATS for name in exported(study)]
+        if parts[2] not in (*tables, *_PAGES):
+            check_names(study, {"table": Path(parts[2]).stem})
+            raise unknown(study.path, "tables", parts[2], [*tables, *_PAGES])
 
 
-def check_names(target: str, study: Study, names: Mapping[str, str]) -> None:
-    """Refuse what a target names and the study does not have: by rules, another study might."""
+def check_names(study: Study, names: Mapping[str, str]) -> None:
+    """Refuse what a file is about and the study does not have: by rules, another study might."""
     shown = [*study.figures, *study.buildups, *study.videos]
     known: dict[str, tuple[str, Iterable[str]]] = {
         "figure": ("figures, buildups and videos", shown),
@@ -184,29 +144,24 @@ def check_names(target: str, study: Study, names: Mapping[str, str]) -> None:
     }
     for wildcard, (section, allowed) in known.items():
         if wildcard in names and names[wildcard] not in allowed:
-            raise unknown(study.path, _for(section, target), names[wildcard], allowed)
+            raise unknown(study.path, section, names[wildcard], allowed)
     if "table" in names:
         check_table(study, names["table"])
     if "measure" in names and "model" in names:
-        _check_shown(target, study, names["measure"], names["model"])
+        _check_shown(study, names["measure"], names["model"])
     if "snapshot" in names and "model" in names:
         moments = study.models[names["model"]].moments()
         if names["snapshot"] not in moments:
-            at = _for(f"models.{names['model']}.snapshots", target)
+            at = f"models.{names['model']}.snapshots"
             raise unknown(study.path, at, names["snapshot"], moments)
     if "split" in names:
         data = names.get("dataset") or study.models[names["model"]].data
         splits = study.data[data].splits
         if names["split"] not in splits:
-            at = _for(f"data.{data}.splits", target)
-            raise unknown(study.path, at, names["split"], splits)
+            raise unknown(study.path, f"data.{data}.splits", names["split"], splits)
 
 
-def _for(section: str, target: str) -> str:
-    return f"{section}, for the target {target}"
-
-
-def _check_shown(target: str, study: Study, name: str, model: str) -> None:
+def _check_shown(study: Study, name: str, model: str) -> None:
     """Refuse a measure whose figures say what a job measures of a model, where none has it.
 
     They say at which moments of training the loss is measured, and of which maps what.
@@ -220,7 +175,7 @@ def _check_shown(target: str, study: Study, name: str, model: str) -> None:
     if of_loss or of_maps:
         check_table(study, name)
         shown = study.models_of(name)
-        raise unknown(study.path, _for(f"models of figures of {name}", target), model, shown)
+        raise unknown(study.path, f"models of figures of {name}", model, shown)
 
 
 def check_table(study: Study, table: str) -> None:
