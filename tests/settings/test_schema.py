@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from vitscope.errors import VitscopeError
-from vitscope.settings.schema import check, fill
+from vitscope.settings.section import check, fill
 
 
 @pytest.mark.parametrize(

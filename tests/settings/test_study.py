@@ -16,8 +16,7 @@ from vitscope.errors import VitscopeError
 from vitscope.jobs.augment_images import AUGMENTING, augmentation
 from vitscope.measures import registry
 from vitscope.settings.keys import Config
-from vitscope.settings.schema import find_faults
-from vitscope.settings.section import schema_of
+from vitscope.settings.section import find_faults, schema_of
 from vitscope.settings.study import Study
 from vitscope.studies.loading import (
     BUNDLED_STUDIES,

@@ -20,8 +20,7 @@ from vitscope.measures import captions, registry
 from vitscope.networks.building.family import arch_schema, family_names, module_of
 from vitscope.package_data import ROOT
 from vitscope.settings.keys import Config
-from vitscope.settings.schema import type_in_words
-from vitscope.settings.section import Schema, schema_of
+from vitscope.settings.section import Schema, schema_of, type_in_words
 from vitscope.studies.loading import BUNDLED_STUDIES, load_study, study_schema
 
 PAGES = (

@@ -10,7 +10,7 @@ from vitscope.errors import VitscopeError, nearest
 from vitscope.files.strict_yaml import load_yaml
 from vitscope.networks.building.empty import empty_network, fill
 from vitscope.package_data import BUNDLED_MODELS
-from vitscope.settings.schema import fill as with_defaults
+from vitscope.settings.section import fill as with_defaults
 from vitscope.settings.study import Study
 from vitscope.studies.loading import study_schema
 from vitscope.studies.resolving import build_study

@@ -12,7 +12,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-import msgspec
 import torch
 from torch import nn
 
@@ -36,6 +35,7 @@ from vitscope.scopes.lending import device_of, lend
 from vitscope.settings.keys import Video
 from vitscope.settings.snapshots import END
 from vitscope.settings.study import Study
+from vitscope.typed import typed
 
 # Files that live in memory, where there is such a folder; and the most that one may take there.
 IN_MEMORY, MOST_IN_MEMORY = Path("/dev/shm"), 1 << 30
@@ -312,7 +312,7 @@ class Maker:
                 "look at images of pixels, and give mean= and std=."
             )
         place = {"model": self.model, "source": {"path": str(source)}}
-        video = msgspec.convert(settings | place, Video)
+        video = typed(settings | place, Video)
         files = {"blocks": self.make("blocks"), "source": source.expanduser()}
         with self._running("frames", settings["frames"]) as network:
             study = replace(self.study, videos={"video": video})

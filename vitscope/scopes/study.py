@@ -13,8 +13,7 @@ from vitscope.networks.building.outputs import Output
 from vitscope.networks.finding.cut_points import Side
 from vitscope.scopes.images import DATASET, SPLIT, Stored
 from vitscope.settings.keys import Augmented, Dataset, Loss, Model, Settings, Video
-from vitscope.settings.schema import check, fill
-from vitscope.settings.section import Schema, schema_of
+from vitscope.settings.section import Schema, check, fill, schema_of
 from vitscope.settings.study import Study
 from vitscope.studies.checks import check_view
 from vitscope.studies.loading import analysis_schema, study_schema

@@ -121,7 +121,7 @@ class Config:
         "`vitscope.sif`, or an address; null for none.",
         minLength=1,
     )
-    pathvars: Folders = setting({}, **schema_of(Folders))
+    pathvars: Folders = setting({})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -345,7 +345,7 @@ class Model:
         additionalProperties=schema_of(Checkpoint),
     )
     history: Settings | None = optional(**schema_of(History))
-    pretraining: Pretraining | None = optional(**schema_of(Pretraining))
+    pretraining: Pretraining | None = optional()
     averages: str | None = optional(
         "The model of which this one averages neighbouring pixels, samples or members, and which "
         "is else alike, for the claims that compare both.",
@@ -431,8 +431,8 @@ class Analysis:
         "`auto` they are kept where those of all models that the figures show take no more than "
         "`keep_latents_gb` of the workflow's settings.",
     )
-    bootstrap: Bootstrap = setting({}, **schema_of(Bootstrap))
-    augmented: Augmented = setting({}, **schema_of(Augmented))
+    bootstrap: Bootstrap = setting({})
+    augmented: Augmented = setting({})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -618,7 +618,7 @@ class Figure:
         minItems=1,
         uniqueItems=True,
     )
-    published: Published | None = optional(**schema_of(Published))
+    published: Published | None = optional()
     measure: str = ""
     tables: tuple[str, ...] = ()
     measures: tuple[str, ...] = ()

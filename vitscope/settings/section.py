@@ -1,51 +1,77 @@
-"""Settings that are declared as dataclasses, and the JSON schemas that are made from these.
+"""Settings are declared as dataclasses; JSON schemas made from these check and complete them.
 
-Every key is said once: its name and its type, its default, what it means, and what it allows.
+Every key is said once: its name and its type, its default, what it means, and what it allows. The
+first thing wrong is refused in one sentence.
 """
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import MISSING, Field, field, fields, is_dataclass
+from dataclasses import MISSING, Field, asdict, field, fields, is_dataclass
 from functools import cache, partial, reduce
 from operator import or_
 from types import NoneType, UnionType
-from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
+
+from vitscope.errors import VitscopeError, listed, nearest, quoted
+from vitscope.web.redaction import redact
 
 Schema = dict[str, Any]
 
-TYPES = {bool: "boolean", int: "integer", float: "number", str: "string", NoneType: "null"}
+NAMES = {bool: "boolean", int: "integer", float: "number", str: "string", NoneType: "null"}
+# Each type with its words, and the types of Python that it is. A whole number is an int: in JSON
+# schema, 64.0 is one too, but a list of 64.0 images is none.
+TYPES: dict[str, tuple[str, tuple[type, ...]]] = {
+    "integer": ("a whole number", (int,)),
+    "number": ("a number", (int, float)),
+    "string": ("text", (str,)),
+    "boolean": ("true or false", (bool,)),
+    "null": ("null", (NoneType,)),
+    "array": ("a list", (list,)),
+    "object": ("keys and their values", (dict,)),
+}
 
 
-def setting(default: object, meaning: str = "", **rules: object) -> Any:
-    """Return a key with a default, a sentence, and what its JSON schema says besides.
+def setting(default: object, meaning: str = "", *, result: bool = True, **rules: object) -> Any:
+    """Declare a key with a default, a sentence, and what its JSON schema says besides.
 
-    That may be the schema of a dataclass, with the docstring as the sentence. Rules of `items` are
-    rules of every entry of a list; `not_` stands for `not`.
+    Where its type is a dataclass, the docstring of that is the sentence. Rules of `items` are rules
+    of every entry of a list; `not_` stands for `not`. Without `result`, the key changes no result,
+    and no job that is given the settings whole depends on it.
     """
     copied: Callable[[], object] = partial(deepcopy, default)
-    return field(default_factory=copied, metadata=_schema(meaning, rules))
+    return field(default_factory=copied, metadata=_metadata(meaning, rules) | {"result": result})
 
 
 def required(meaning: str = "", **rules: object) -> Any:
-    """Return a key that has to be there."""
-    return field(metadata=_schema(meaning, rules))
+    """Declare a key that has to be there."""
+    return field(metadata=_metadata(meaning, rules))
 
 
 def optional(meaning: str = "", **rules: object) -> Any:
-    """Return a key without a default: where a file leaves it out, it is None, and may not be so."""
-    return field(default=None, metadata=_schema(meaning, rules))
+    """Declare a key that may be left out, and is None then; a file may not say null."""
+    return field(default=None, metadata=_metadata(meaning, rules))
 
 
-def _schema(meaning: str, rules: dict[str, object]) -> Schema:
+def _metadata(meaning: str, rules: dict[str, object]) -> dict[str, Any]:
     schema = {name.removesuffix("_"): rule for name, rule in rules.items()}
-    return schema | ({"description": meaning} if meaning else {})
+    return {"schema": schema | ({"description": meaning} if meaning else {})}
+
+
+def result_settings(settings: Any) -> dict[str, Any]:
+    """Return the settings that a result depends on, as plain values."""
+    changing = [each.name for each in fields(settings) if each.metadata.get("result", True)]
+    return {key: value for key, value in asdict(settings).items() if key in changing}
+
+
+# From dataclasses to schemas
 
 
 @cache
 def schema_of(section: type) -> Schema:
     """Return the JSON schema of a dataclass, whose docstring says what it is about.
 
-    Its fields without a sentence are no keys of a file. Of the keys `EITHER`, exactly one is given.
+    Fields that are not declared as keys are not in it. Of the keys `EITHER`, exactly one is given.
     """
     types = get_type_hints(section)
     keys = [each for each in fields(section) if each.metadata]
@@ -62,20 +88,15 @@ def schema_of(section: type) -> Schema:
 
 
 def _key(key: Field[Any], type_: Any) -> Schema:
-    if key.default is None:
-        type_ = _given(type_)
-    default = {} if key.default_factory is MISSING else {"default": key.default_factory()}
-    schema = _type(type_) | default | key.metadata
-    if "items" in key.metadata:
-        schema["items"] = _type(type_)["items"] | key.metadata["items"]
+    if key.default is None and get_origin(type_) in (Union, UnionType):
+        # An optional key is left out rather than null.
+        type_ = reduce(or_, (each for each in get_args(type_) if each is not NoneType))
+    default: Schema = {} if key.default_factory is MISSING else {"default": key.default_factory()}
+    said: Schema = key.metadata["schema"]
+    schema = _type(type_) | default | said
+    if "items" in said:
+        schema["items"] = _type(type_)["items"] | said["items"]
     return schema
-
-
-def _given(type_: Any) -> Any:
-    """Return the type of an optional key where it is given."""
-    if get_origin(type_) in (Union, UnionType):
-        return reduce(or_, (each for each in get_args(type_) if each is not NoneType))
-    return type_
 
 
 def _type(type_: Any) -> Schema:
@@ -97,4 +118,190 @@ def _type(type_: Any) -> Schema:
         schemas = [_type(each) for each in inner]
         kinds = [schema["type"] for schema in schemas]
         return {rule: each[rule] for each in schemas for rule in each} | {"type": kinds}
-    return {"type": TYPES[type_]}
+    return {"type": NAMES[type_]}
+
+
+# The rules of schemas
+
+
+class Rule(NamedTuple):
+    """A rule of a schema: the type of values that it is about, its test, and its words."""
+
+    about: str
+    holds: Callable[[Any, Any], bool]
+    words: Callable[[Any], str]
+
+
+def type_in_words(types: str | list[str]) -> str:
+    """Say in words what a schema's `type` allows."""
+    return " or ".join(TYPES[each][0] for each in _listed(types))
+
+
+def _listed(types: str | list[str]) -> list[str]:
+    return [types] if isinstance(types, str) else types
+
+
+def _is(type_: str, value: object) -> bool:
+    """Tell whether a value is of a type, or `any`; true and false are no numbers."""
+    if type_ == "any":
+        return True
+    return isinstance(value, TYPES[type_][1]) and (
+        type_ == "boolean" or not isinstance(value, bool)
+    )
+
+
+def _differ(entries: list[Any]) -> bool:
+    """Tell whether no two entries are equal; 1 and 1.0 are."""
+    plain = [float(each) if _is("number", each) else repr(each) for each in entries]
+    return len({*plain}) == len(plain)
+
+
+def _counted(how: str, one: str, more: str) -> Callable[[int], str]:
+    return lambda count: f"{how} {count} {one if count == 1 else more}"
+
+
+RULES: dict[str, Rule] = {
+    "type": Rule(
+        "any", lambda types, it: any(_is(each, it) for each in _listed(types)), type_in_words
+    ),
+    "enum": Rule("any", lambda all_, it: any(it == v and type(it) is type(v) for v in all_), str),
+    "const": Rule("any", lambda value, it: it == value, quoted),
+    "minimum": Rule("number", lambda least, it: it >= least, "a number from {} on".format),
+    "exclusiveMinimum": Rule("number", lambda bound, it: it > bound, "a number above {}".format),
+    "maximum": Rule("number", lambda most, it: it <= most, "a number up to {}".format),
+    "exclusiveMaximum": Rule("number", lambda bound, it: it < bound, "a number below {}".format),
+    "multipleOf": Rule("number", lambda step, it: it % step == 0, "a multiple of {}".format),
+    "minLength": Rule("string", lambda n, it: len(it) >= n, lambda _: "text that is not empty"),
+    "maxLength": Rule("string", lambda n, it: len(it) <= n, "text of at most {} characters".format),
+    "pattern": Rule(
+        "string", lambda text, it: bool(re.search(text, it)), "text that matches {}".format
+    ),
+    "minItems": Rule("array", lambda n, it: len(it) >= n, _counted("at least", "entry", "entries")),
+    "maxItems": Rule("array", lambda n, it: len(it) <= n, _counted("at most", "entry", "entries")),
+    "uniqueItems": Rule(
+        "array", lambda _, it: _differ(it), lambda _: "entries that differ from each other"
+    ),
+    "minProperties": Rule(
+        "object", lambda n, it: len(it) >= n, _counted("at least", "key", "keys")
+    ),
+    "required": Rule("object", lambda keys, it: it.keys() >= {*keys}, str),
+    "not": Rule("any", lambda schema, it: not _follows(schema, it), str),
+    "anyOf": Rule("any", lambda schemas, it: any(_follows(each, it) for each in schemas), str),
+    "oneOf": Rule("any", lambda schemas, it: sum(_follows(each, it) for each in schemas) == 1, str),
+}
+OTHER_RULES = frozenset(
+    {"title", "description", "default", "properties", "additionalProperties", "propertyNames"}
+    | {"items", "kinds"}
+)
+
+
+# Checking and completing
+
+
+class Fault(NamedTuple):
+    """A value that breaks a rule of its schema, and where it is."""
+
+    path: tuple[object, ...]
+    rule: str
+    schema: Schema
+    found: Any
+
+
+def check(where: object, settings: object, schema: Schema, within: Sequence[object] = ()) -> None:
+    """Refuse settings that do not follow the schema; `within` is the key that holds them."""
+    fault = min(find_faults(schema, settings), key=_urgency, default=None)
+    if fault:
+        raise VitscopeError(f"{where}: {_sentence(fault, [*within, *fault.path])}")
+
+
+def find_faults(schema: Schema, value: object, path: tuple[object, ...] = ()) -> Iterator[Fault]:
+    """Yield what is wrong with a value, and with its keys and entries."""
+    for rule, limit in schema.items():
+        if rule in RULES:
+            about, holds, _ = RULES[rule]
+            if _is(about, value) and not holds(limit, value):
+                yield Fault(path, rule, schema, value)
+        elif rule not in OTHER_RULES:
+            raise ValueError(f"There is no rule '{rule}' for settings: {schema}")
+    if isinstance(value, list):
+        for position, entry in enumerate(value):
+            yield from find_faults(schema.get("items", {}), entry, (*path, position))
+    if isinstance(value, dict):
+        yield from _faults_of_keys(schema, value, path)
+
+
+def _faults_of_keys(
+    schema: Schema, value: dict[str, Any], path: tuple[object, ...]
+) -> Iterator[Fault]:
+    keys, others = schema.get("properties", {}), schema.get("additionalProperties", {})
+    for key, inner in value.items():
+        yield from find_faults(schema.get("propertyNames", {}), key, path)
+        if key in keys or others:
+            yield from find_faults(keys.get(key, others), inner, (*path, key))
+        elif others is False:
+            yield Fault(path, "additionalProperties", schema, value)
+    kind, kinds = value.get("kind"), schema.get("kinds", {})
+    if isinstance(kind, str) and kind in kinds:
+        yield from find_faults(kinds[kind], value, path)
+
+
+def _follows(schema: Schema, value: object) -> bool:
+    return next(find_faults(schema, value), None) is None
+
+
+def _urgency(fault: Fault) -> tuple[int, bool]:
+    """Order faults from the outside in; an unknown key may be why another one is missing."""
+    return len(fault.path), fault.rule != "additionalProperties"
+
+
+def _sentence(fault: Fault, path: Sequence[object]) -> str:
+    _, rule, schema, found = fault
+    key = ".".join(map(str, path)) or "top level"
+    if rule == "additionalProperties":
+        allowed = schema.get("properties", {})
+        extra = next(name for name in found if name not in allowed)
+        key = ".".join(map(str, [*path, extra]))
+        return f"{key}: unknown key, allowed: {listed(allowed)}.{nearest(extra, allowed)}"
+    if rule == "required":
+        missing = next(name for name in schema[rule] if name not in found)
+        return f"{key}: the key '{missing}' is missing: add it."
+    if rule == "oneOf" and all("required" in each for each in schema[rule]):
+        return f"{key}: {_choice(schema[rule], found)}."
+    if rule == "enum":
+        allowed = [each if isinstance(each, str) else quoted(each) for each in schema[rule]]
+        hint = nearest(found, allowed) if isinstance(found, str) else ""
+        return f"{key}: found {quoted(found)}, allowed: {', '.join(allowed)}.{hint}"
+    if isinstance(found, str) and "://" in found:
+        found = redact(found)
+    # The words of these rules say nothing to users; the title does.
+    titled = rule in {"const", "pattern", "not", "oneOf", "anyOf"} and "title" in schema
+    expected = schema["title"] if titled else RULES[rule].words(schema[rule])
+    return f"{key}: found {quoted(found)}, allowed: {expected}."
+
+
+def _choice(options: Sequence[Schema], found: Mapping[str, Any]) -> str:
+    """Say what was expected where keys exclude each other."""
+    keys = [option["required"] for option in options]
+    named = list(dict.fromkeys(name for option in keys for name in option))
+    given = " and ".join(f"'{name}'" for name in named if name in found)
+    allowed = " or ".join(" with ".join(f"'{name}'" for name in option) for option in keys)
+    return f"found {given or 'none of these keys'}, allowed: exactly one of {allowed}"
+
+
+def fill(settings: Any, schema: Schema) -> None:
+    """Put the defaults of the schema where the settings are silent."""
+    if not isinstance(settings, dict):
+        return
+    keys, others = schema.get("properties", {}), schema.get("additionalProperties")
+    # Where there are kinds, each has keys of its own.
+    of_kind = (
+        schema["kinds"][settings["kind"]]["propertyNames"]["enum"] if "kinds" in schema else keys
+    )
+    for key, inner in keys.items():
+        if "default" in inner and key in of_kind:
+            settings.setdefault(key, deepcopy(inner["default"]))
+        if key in settings:
+            fill(settings[key], inner)
+    if isinstance(others, dict):
+        for key in settings.keys() - keys.keys():
+            fill(settings[key], others)

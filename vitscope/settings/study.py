@@ -6,8 +6,6 @@ from math import ceil
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
-import msgspec
-
 from vitscope.errors import VitscopeError, quoted, unknown
 from vitscope.files.pairs import pair_name
 from vitscope.settings.keys import (
@@ -23,7 +21,8 @@ from vitscope.settings.keys import (
     Settings,
     Video,
 )
-from vitscope.settings.section import optional, required, schema_of, setting
+from vitscope.settings.section import optional, required, setting
+from vitscope.typed import typed
 
 # Between the name of a model and the name of a snapshot that is measured as a model of its own.
 AT = "@"
@@ -54,9 +53,9 @@ class Study:
     )
     data: dict[str, Dataset] = required("The data sets, by name.", minProperties=1, **NAMED)
     models: dict[str, Model] = required("The models, by name.", minProperties=1, **NAMED)
-    analysis: Analysis = setting({}, **schema_of(Analysis))
-    training: Recipe | None = optional(**schema_of(Recipe))
-    loss: Loss | None = optional(**schema_of(Loss))
+    analysis: Analysis = setting({})
+    training: Recipe | None = optional()
+    loss: Loss | None = optional()
     figures: dict[str, Figure] = required(
         "The figures, by name; `figures/{study}/{name}.pdf` is the target of each.",
         minProperties=1,
@@ -120,7 +119,7 @@ class Study:
 
     def section(self, name: str, kind: type[Section]) -> Section:
         """Return a measure's own settings of the analysis, as the type that the measure gives."""
-        return msgspec.convert(self.sections[name], kind)
+        return typed(self.sections[name], kind)
 
     def dataset_of(self, model: str) -> Dataset:
         """Return the data set that a model is measured on."""
@@ -163,13 +162,12 @@ class Study:
             raise VitscopeError(
                 f"{self.path}: top level: the key 'training' is missing: add it to train {model}."
             )
-        return msgspec.convert(asdict(self.training) | self.models[model].training, Recipe)
+        return typed(asdict(self.training) | self.models[model].training, Recipe)
 
     def recipe_of_steps(self, buildup: str) -> Recipe:
         """Return how all networks of a build-up are trained: its baseline's recipe, and changes."""
         entry = self.buildups[buildup]
-        own = asdict(self.recipe(entry.baseline)) | entry.training
-        return msgspec.convert(own, Recipe)
+        return typed(asdict(self.recipe(entry.baseline)) | entry.training, Recipe)
 
     def check_trainable(self, model: str) -> None:
         """Refuse to train a model that does not tell the classes of its data set apart."""

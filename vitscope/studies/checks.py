@@ -1,24 +1,30 @@
-"""A study beyond its schema: its files, figures, videos and trainings, before anything runs."""
+"""A study beyond its schema, before any job runs: files, figures, videos, build-ups, trainings."""
 
 import csv
 from collections.abc import Mapping
 from dataclasses import asdict
 from functools import cache
+from itertools import product
+from math import ceil
 from os.path import normpath
 from pathlib import Path
 from typing import Any
 
+from vitscope.buildup.proposal import BASELINES, FAMILY
+from vitscope.buildup.rule import stage_name
 from vitscope.errors import VitscopeError, listed, nearest, quoted, unknown
+from vitscope.image_size import height_and_width
 from vitscope.measures import registry
+from vitscope.networks.building.family import arch_schema
 from vitscope.package_data import PUBLISHED_POINTS, ROOT
-from vitscope.settings.keys import Figure, Model, Published, Settings
+from vitscope.settings.keys import BuildUp, Figure, Model, Published, Settings
 from vitscope.settings.snapshots import END
 from vitscope.settings.study import TRAINING_SPLITS, Study
-from vitscope.studies.buildups import check_buildups
 from vitscope.studies.data_sets import check_data
 
 CHECKPOINTS = ROOT / "resources" / "checkpoints"
-
+# The columns of a file of published points of a build-up.
+OF_BUILDUP = {"branch", "msa_number", "accuracy"}
 # What two data sets may differ in and still have the same images, in the same order.
 MAY_DIFFER = (
     "class_index",
@@ -31,6 +37,9 @@ MAY_DIFFER = (
     "resize",
     "std",
 )
+# The settings of a video that are about heads, and about the rollout, with their defaults.
+OF_HEADS = {"block": None, "heads": None, "query": None, "brightest": None}
+OF_ROLLOUT = {"fusion": "mean"}
 
 
 def check_study(study: Study, results: str) -> None:
@@ -41,7 +50,7 @@ def check_study(study: Study, results: str) -> None:
         if video.model not in study.own_models:
             raise unknown(study.path, f"videos.{name}.model", video.model, study.own_models)
         check_view(f"{study.path}: videos.{name}", asdict(video))
-    check_buildups(study)
+    _check_buildups(study)
     check_data(study)
     for measure in registry.names():
         registry.declared(measure).check(study)
@@ -85,10 +94,16 @@ def _check_made(where: str, key: str, entry: Settings, model: Model) -> None:
         raise VitscopeError(f"{where}.sha256: weights that are made are no file: remove the key.")
 
 
+def _bundled(path: str) -> Path | None:
+    """Return where a bundled file or folder is; None if it leaves the repository."""
+    # Links are not followed: a folder of checkpoints may be a link to another disk.
+    place = Path(normpath(ROOT / path))
+    return place if place.is_relative_to(ROOT) else None
+
+
 def _check_bundled(path: Path, key: str, bundled: str) -> None:
-    # As it is written: a folder of checkpoints may be a link to another disk.
-    file = Path(normpath(ROOT / bundled))
-    if not (file.is_file() and file.is_relative_to(ROOT)):
+    file = _bundled(bundled)
+    if file is None or not file.is_file():
         there = [str(found.relative_to(ROOT)) for found in CHECKPOINTS.rglob("*.*")]
         raise VitscopeError(
             f"{path}: {key}: found '{bundled}', allowed: a file of this repository, relative to "
@@ -223,11 +238,6 @@ def _published_curves() -> dict[str, tuple[set[str], set[str]]]:
     return found
 
 
-# The settings of a video that are about heads, and about the rollout, with their defaults.
-OF_HEADS = {"block": None, "heads": None, "query": None, "brightest": None}
-OF_ROLLOUT = {"fusion": "mean"}
-
-
 def check_view(where: str, video: Mapping[str, Any]) -> None:
     """Refuse settings of a video that are about what it does not show."""
     shows, other, of_other = (
@@ -241,6 +251,103 @@ def check_view(where: str, video: Mapping[str, Any]) -> None:
                 f"{where}.{key}: found {quoted(video[key])}, which is about `shows: {other}`, "
                 f"allowed: {quoted(default)} where it shows {shows}: remove the key."
             )
+
+
+def _check_buildups(study: Study) -> None:
+    """Refuse build-ups of which not all steps can be made."""
+    for name, entry in study.buildups.items():
+        key = f"buildups.{name}"
+        if name in study.figures:
+            raise VitscopeError(
+                f"{study.path}: {key}: there is a figure '{name}', which would be the same file: "
+                f"rename one of them."
+            )
+        _check_baseline(study, f"{key}.baseline", entry.baseline)
+        _check_stages(study, key, entry)
+        _check_steps(study, name)
+        _check_weights(study, key, entry)
+
+
+def _check_baseline(study: Study, key: str, baseline: str) -> None:
+    where = f"{study.path}: {key}"
+    if baseline not in study.own_models:
+        raise unknown(study.path, key, baseline, study.own_models)
+    model = study.models[baseline]
+    if model.family not in BASELINES:
+        raise VitscopeError(
+            f"{where}: found a model of the family '{model.family}', allowed: {listed(BASELINES)}, "
+            f"whose blocks become MSAs."
+        )
+    lacking = model.arch.keys() - arch_schema(FAMILY)["properties"].keys()
+    if lacking:
+        raise VitscopeError(
+            f"{where}: found {listed(lacking)} in models.{baseline}.arch, which no AlterNet has: "
+            f"choose a baseline without."
+        )
+    if "depth" in model.arch:
+        raise VitscopeError(
+            f"{where}: found a `depth` in models.{baseline}.arch, allowed: a `block`, and "
+            f"`blocks` such as [3, 4, 6, 4] of the paper, whose last stage has room for two MSAs."
+        )
+    if any(model.arch.get("attention", ())):
+        raise VitscopeError(
+            f"{where}: models.{baseline}.arch.attention: found {quoted(model.arch['attention'])}, "
+            f"allowed: [0, 0, 0, 0], where the build-up begins."
+        )
+
+
+def _check_stages(study: Study, key: str, entry: BuildUp) -> None:
+    """Refuse a baseline without room for an MSA, or with maps that windows do not fit in."""
+    model, size = study.models[entry.baseline], study.dataset_of(entry.baseline).image_size
+    roomy = [stage for stage, count in enumerate(model.arch["blocks"]) if count >= 2]
+    if not roomy:
+        raise VitscopeError(
+            f"{study.path}: {key}.baseline: models.{entry.baseline}.arch.blocks: found "
+            f"{quoted(model.arch['blocks'])}, allowed: two blocks at least in a stage, of which "
+            f"the second becomes an MSA."
+        )
+    behind = 4 if model.arch.get("stem") else 1
+    for stage, whole in product(roomy, height_and_width(size)):
+        side = ceil(whole / behind / 2**stage)
+        if side % entry.window:
+            raise VitscopeError(
+                f"{study.path}: {key}.window: found {entry.window}, allowed: a divisor of "
+                f"{side}, the side of the maps of the stage {stage_name(stage)}."
+            )
+
+
+def _check_steps(study: Study, name: str) -> None:
+    """Refuse a build-up whose networks cannot be trained."""
+    baseline = study.buildups[name].baseline
+    study.recipe_of_steps(name)
+    study.check_trainable(baseline)
+    splits = study.dataset_of(baseline).splits
+    if not splits.keys() >= {*TRAINING_SPLITS}:
+        raise VitscopeError(
+            f"{study.path}: data.{study.models[baseline].data}.splits: found {listed(splits)}, "
+            f"allowed: {' and '.join(TRAINING_SPLITS)} among them: the networks of "
+            f"buildups.{name} are trained on the one and compared on the other."
+        )
+
+
+def _check_weights(study: Study, key: str, entry: BuildUp) -> None:
+    """Refuse weights and published points of a build-up that are not there."""
+    if entry.weights is not None:
+        bundled = entry.weights["bundled"]
+        folder = _bundled(bundled)
+        if folder is None or not folder.is_dir():
+            raise VitscopeError(
+                f"{study.path}: {key}.weights.bundled: found {quoted(bundled)}, allowed: a folder "
+                f"of this repository, relative to its root: correct it, or leave `weights` out to "
+                f"train."
+            )
+    files = [name for name, (columns, _) in _published_curves().items() if columns >= OF_BUILDUP]
+    if entry.published is not None and entry.published not in files:
+        raise VitscopeError(
+            f"{study.path}: {key}.published: found {quoted(entry.published)}, allowed: "
+            f"{listed(files)}, which have accuracies by number of MSAs."
+            f"{nearest(entry.published, files)}"
+        )
 
 
 def _check_training(study: Study, results: str) -> None:

@@ -18,13 +18,11 @@ from vitscope.measures import registry
 from vitscope.networks.building.family import arch_schema, family_names, prepare
 from vitscope.package_data import ROOT
 from vitscope.settings.keys import NAME, SOURCE_KEYS, Analysis, Config, OwnMeasure, Recipe, Settings
-from vitscope.settings.schema import check, fill
-from vitscope.settings.section import Schema, schema_of
+from vitscope.settings.section import Schema, check, fill, schema_of
 from vitscope.settings.study import LOCK_SUFFIX, Study
 from vitscope.studies.checks import check_study
 from vitscope.studies.data_sets import read_class_names
-from vitscope.studies.moments import add_moments
-from vitscope.studies.resolving import build_study
+from vitscope.studies.resolving import add_moments, build_study
 
 BUNDLED_STUDIES = ROOT / "config" / "studies"
 SUFFIXES = (".yaml", ".yml")

@@ -1,18 +1,18 @@
-"""Checked settings become a typed study, whose figures know of their kinds."""
+"""Checked settings become a typed study: its figures know their kinds and the moments they show."""
 
+from collections.abc import Iterator
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
-from typing import get_type_hints
-
-import msgspec
 
 from vitscope.errors import VitscopeError, unknown
 from vitscope.measures.own.declaring import declare_own
 from vitscope.measures.registry import BUILT_IN, Registry
-from vitscope.settings.keys import Analysis, Figure, Settings
+from vitscope.settings.keys import Analysis, Figure, Model, Settings
 from vitscope.settings.section import schema_of
-from vitscope.settings.study import Study
+from vitscope.settings.snapshots import END, epoch_of
+from vitscope.settings.study import AT, Study
+from vitscope.typed import typed
 
 
 def build_study(name: str, path: Path, settings: Settings) -> Study:
@@ -20,37 +20,34 @@ def build_study(name: str, path: Path, settings: Settings) -> Study:
     models = {}
     for key, model in settings["models"].items():
         data = settings["data"][model["data"]]
-        # What a model has of its data set where it says nothing else.
+        # A model takes these from its data set where it says nothing else.
         of_data = {each: data[each] for each in ("classes", "mean", "std")}
         models[key] = {"label": key, **of_data, **model}
-    figures = {key: _with_defaults(figure) for key, figure in settings["figures"].items()}
-    given = settings | {"models": models, "figures": figures}
-    types = get_type_hints(Study)
-    # Records of runs may be older than a section that has a default.
-    keys = schema_of(Study)["properties"].keys() & given.keys()
-    values = {key: msgspec.convert(given[key], types[key]) for key in keys}
     own_measures = {
         key: declare_own(key, entry, path.parent, f"{path}: measures.{key}")
         for key, entry in settings.get("measures", {}).items()
     }
-    measures = Registry(own_measures)
-    values["figures"] = {
-        key: look_up_kind(figure, path, f"figures.{key}", measures)
-        for key, figure in values["figures"].items()
-    }
     shared = schema_of(Analysis)["properties"]
-    return Study(
-        name=name,
-        path=path,
-        own_measures=own_measures,
-        sections={key: each for key, each in settings["analysis"].items() if key not in shared},
-        settings=settings,
-        **values,
-    )
+    given = settings | {
+        "name": name,
+        "path": path,
+        "models": models,
+        "figures": {key: _with_options(figure) for key, figure in settings["figures"].items()},
+        "own_measures": own_measures,
+        "sections": {key: each for key, each in settings["analysis"].items() if key not in shared},
+        "settings": settings,
+    }
+    study = typed(given, Study)
+    measures = Registry(own_measures)
+    figures = {
+        key: look_up_kind(figure, path, f"figures.{key}", measures)
+        for key, figure in study.figures.items()
+    }
+    return replace(study, figures=figures)
 
 
-def _with_defaults(figure: Settings) -> Settings:
-    """Return a figure whose models are those of its pairs, its options by themselves."""
+def _with_options(figure: Settings) -> Settings:
+    """Return a figure with the models of its pairs, and its options apart from the other keys."""
     shared = schema_of(Figure)["properties"]
     options = {key: value for key, value in figure.items() if key not in shared}
     models = [*dict.fromkeys(chain(*figure.get("pairs", [])))]
@@ -77,3 +74,64 @@ def look_up_kind(figure: Figure, where: object, key: str, measures: Registry = B
         of_snapshots=kind.snapshots,
         by_epoch=kind.by_epoch,
     )
+
+
+def add_moments(study: Study) -> Study:
+    """Return a study with a model for each moment of training that its figures by epoch show.
+
+    Each is measured like any model.
+    """
+    models, figures = dict(study.models), dict(study.figures)
+    for name, figure in study.figures.items():
+        if figure.by_epoch:
+            shown = dict(_moments(study, figure, f"figures.{name}"))
+            models |= shown
+            figures[name] = replace(figure, models=[*shown], snapshots=None)
+    return replace(study, models=models, figures=figures)
+
+
+def _moments(study: Study, figure: Figure, key: str) -> Iterator[tuple[str, Model]]:
+    """Yield the models of a figure at its moments, from first to last, by their names."""
+    for name in figure.models:
+        if name not in study.models:
+            raise unknown(study.path, f"{key}.models", name, study.models)
+        model, epochs = study.models[name], _epochs_of(study, name)
+        wanted = epochs if figure.snapshots is None else figure.snapshots
+        for snapshot in wanted:
+            if snapshot not in epochs:
+                raise unknown(study.path, f"{key}.snapshots", snapshot, epochs)
+        if len({*wanted}) < 2:
+            raise VitscopeError(
+                f"{study.path}: {key}: models.{name} has no snapshot of which it is "
+                f"known after how many epochs it was taken: name some epoch_N in its `snapshots`, "
+                f"for a figure by epoch."
+            )
+        for snapshot in sorted(wanted, key=epochs.__getitem__):
+            epoch = epochs[snapshot]
+            if snapshot == END:
+                yield name, replace(model, epoch=epoch)
+                continue
+            moment = replace(
+                model,
+                label=f"{model.label}, epoch {epoch}",
+                checkpoint=model.snapshots[snapshot],
+                snapshots={},
+                history=None,
+                epoch=epoch,
+            )
+            yield f"{name}{AT}{snapshot}", moment
+
+
+def _epochs_of(study: Study, name: str) -> dict[str, int]:
+    """Return after how many epochs each snapshot of a model was taken, where that is known.
+
+    Where two were taken after as many epochs, only the first is returned.
+    """
+    recipe = study.recipe(name)
+    found = {each: epoch_of(each, recipe.warmup_epochs) for each in study.models[name].snapshots}
+    found[END] = recipe.epochs
+    known: dict[int, str] = {}
+    for snapshot, epoch in found.items():
+        if epoch is not None:
+            known.setdefault(epoch, snapshot)
+    return {snapshot: epoch for epoch, snapshot in known.items()}

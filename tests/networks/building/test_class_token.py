@@ -10,7 +10,7 @@ from vitscope.errors import VitscopeError
 from vitscope.networks.attention.proofs import differences
 from vitscope.networks.building.family import arch_schema, find_family
 from vitscope.networks.finding.search import find_cut_points
-from vitscope.settings.schema import check
+from vitscope.settings.section import check
 
 # Images of 20 x 20 pixels are 5 x 5 tokens.
 SIZE, TOKENS = 20, 25

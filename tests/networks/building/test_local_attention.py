@@ -17,7 +17,7 @@ from vitscope.networks.building.family import arch_schema, find_family
 from vitscope.networks.building.local_attention import sees
 from vitscope.networks.building.plain_attention import plain_attention
 from vitscope.networks.finding.search import find_cut_points
-from vitscope.settings.schema import check
+from vitscope.settings.section import check
 
 # Images of 20 x 20 pixels are 5 x 5 tokens behind that of the class.
 SIZE, SIDE, HEADS, CHANNELS = 20, 5, 2, 8

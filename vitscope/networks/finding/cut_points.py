@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
-import msgspec
+from vitscope.typed import typed
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -139,10 +139,10 @@ def write_points(points: Sequence[CutPoint]) -> str:
 def read_points(text: str) -> list[CutPoint]:
     """Return the cut points of a text."""
     listed = json.loads(text)
-    layouts = msgspec.convert(listed["layouts"], list[Layout])
+    layouts = typed(listed["layouts"], list[Layout])
     numbers = [entry.pop("layout") for entry in listed["points"]]
     # Of one layout there is one object, however many points share it.
     return [
-        replace(msgspec.convert({**entry, "layout": {"order": ""}}, CutPoint), layout=layouts[n])
+        replace(typed({**entry, "layout": {"order": ""}}, CutPoint), layout=layouts[n])
         for n, entry in zip(numbers, listed["points"], strict=True)
     ]

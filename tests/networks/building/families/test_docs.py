@@ -13,7 +13,7 @@ from tests.helpers.networks import described
 from vitscope.networks.building import families
 from vitscope.networks.building.family import arch_schema, family_names, find_family, prepare
 from vitscope.networks.finding.blocks import list_blocks
-from vitscope.settings.schema import check
+from vitscope.settings.section import check
 
 DOCS = Path(__file__).parents[4] / "docs" / "families.md"
 

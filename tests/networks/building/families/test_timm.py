@@ -14,7 +14,7 @@ from vitscope.networks.building import timm_names
 from vitscope.networks.building.empty import fill
 from vitscope.networks.building.family import arch_schema, find_family, prepare
 from vitscope.networks.building.timm_import import import_timm
-from vitscope.settings.schema import check
+from vitscope.settings.section import check
 
 WHERE = "own.yaml: models.m.arch"
 # Small ones of different kinds: convolutions, recurrence, windows, hybrids; with buffers that no

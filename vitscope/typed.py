@@ -1,0 +1,52 @@
+"""Plain values, as settings and JSON have them, become what their types say."""
+
+from dataclasses import is_dataclass
+from functools import cache
+from itertools import repeat
+from types import UnionType
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+
+T = TypeVar("T")
+# The plain values that a type is made from, where they are not of that type themselves.
+MADE_FROM: dict[Any, Any] = {float: (int, float), tuple: (list, tuple)}
+
+
+def typed(value: Any, kind: type[T]) -> T:
+    """Return a plain value as its type has it, with dataclasses, tuples and floats inside.
+
+    Nothing is checked here: settings follow their schema already, and `asdict` wrote the rest. Keys
+    that a dataclass does not have are left out: a record of a run may be older.
+    """
+    found: T = _typed(value, kind)
+    return found
+
+
+def _typed(value: Any, kind: Any) -> Any:
+    origin, inner = get_origin(kind), get_args(kind)
+    if is_dataclass(kind) and isinstance(kind, type):
+        given = [(key, type_) for key, type_ in _fields(kind).items() if key in value]
+        return kind(**{key: _typed(value[key], type_) for key, type_ in given})
+    if kind is float:
+        return float(value)
+    if origin is list:
+        return [_typed(each, inner[0]) for each in value]
+    if origin is tuple:
+        return tuple(map(_typed, value, repeat(inner[0]) if inner[-1] is ... else inner))
+    if origin is dict:
+        return {key: _typed(each, inner[1]) for key, each in value.items()}
+    if origin in (Union, UnionType):
+        return _typed(value, next((each for each in inner if _may_be(value, each)), Any))
+    return value
+
+
+@cache
+def _fields(kind: type) -> dict[str, Any]:
+    return get_type_hints(kind)
+
+
+def _may_be(value: Any, kind: Any) -> bool:
+    """Tell whether a plain value can be made into one type of several."""
+    origin = get_origin(kind) or kind
+    if origin is Literal:
+        return value in get_args(kind)
+    return isinstance(value, dict if is_dataclass(kind) else MADE_FROM.get(origin, origin))
