@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from vitscope.errors import VitscopeError, listed, nearest, quoted
 from vitscope.settings.section import Schema
-from vitscope.web.redaction import redact
+from vitscope.web import redact
 
 # Each type with its words, and the types of Python that it is. A whole number is an int: in JSON
 # schema, 64.0 is one too, but a list of 64.0 images is none.

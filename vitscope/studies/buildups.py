@@ -6,8 +6,7 @@ from math import ceil
 from os.path import normpath
 from pathlib import Path
 
-from vitscope.buildup.proposal import BASELINES, FAMILY
-from vitscope.buildup.rule import stage_name
+from vitscope.buildup.rule import BASELINES, FAMILY, stage_name
 from vitscope.errors import VitscopeError, listed, nearest, quoted, unknown
 from vitscope.image_size import height_and_width
 from vitscope.networks.building.family import arch_schema
