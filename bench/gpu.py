@@ -31,8 +31,7 @@ from vitscope.networks.running.device import pick_device
 from vitscope.networks.running.latents import extract
 from vitscope.networks.running.recording import own_stream
 from vitscope.studies.loading import BUNDLED_STUDIES, load_study
-from vitscope.training.augmented import Augmented
-from vitscope.training.batches import Batches, workers_for
+from vitscope.training.batches import Augmented, Batches, workers_for
 from vitscope.training.compiling import compiled
 from vitscope.training.steps import Steps, optimizer_of
 

@@ -20,9 +20,7 @@ from bench.rows import Row
 from vitscope.measures.landscape.compute import LAYOUTS, grid, losses_at, pick_precision
 from vitscope.networks.building.family import find_family
 from vitscope.studies.loading import BUNDLED_STUDIES, load_study
-from vitscope.training.augmented import Augmented
-from vitscope.training.augmenting import augment_images
-from vitscope.training.batches import Batches
+from vitscope.training.batches import Augmented, Batches, augment_images
 
 IMAGES, TURNS = 192, 3
 # The default of a study's landscape, and the batches of the notebook.

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from bench.rows import Row
 from vitscope.corruptions import CORRUPTIONS, SEVERITIES
-from vitscope.corruptions.registry import corrupt
+from vitscope.corruptions.corrupting import corrupt
 from vitscope.data.sources.shapes32 import draw
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from vitscope import package_data
 from vitscope.errors import VitscopeError
-from vitscope.files import imports
+from vitscope.files import python_code
 from vitscope.files.strict_yaml import load_yaml
 from vitscope.jobs.job import find_job
 from vitscope.measures import registry
@@ -20,7 +20,7 @@ from vitscope.planning import code, costs, targets
 from vitscope.studies.loading import find_studies
 from vitscope.settings.study import Study
 from vitscope.settings.snapshots import END
-from vitscope.training.leftovers import remove_unfinished
+from vitscope.training.history import remove_unfinished
 
 
 def from_here(path):
@@ -74,7 +74,7 @@ exit_on_user_error(ALL_STUDIES.__getitem__, DEFAULT)
 STUDIES = dict(readable(ALL_STUDIES))
 
 # What modules define and import is found once, and again where their sources have changed.
-imports.remember(Path(".snakemake/vitscope-definitions.json"))
+python_code.remember(Path(".snakemake/vitscope-definitions.json"))
 
 
 def one_of(names):

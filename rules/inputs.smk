@@ -2,13 +2,8 @@
 
 from itertools import count
 
-from vitscope.buildup.proposal import read_proposal
-from vitscope.data.source_files import (
-    archive_needed,
-    local_files,
-    require_existing,
-    there_already,
-)
+from vitscope.buildup.rule import read_proposal
+from vitscope.data.opening import archive_needed, local_files, require_existing, there_already
 from vitscope.files.pairs import by_prefix
 from vitscope.jobs import buildups
 from vitscope.jobs.augment_images import first_with_same_images

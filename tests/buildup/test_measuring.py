@@ -10,8 +10,8 @@ import torch
 
 from tests.helpers.splits import CENTER, SPREAD, shapes
 from tests.helpers.studies import recorded_recipe
-from vitscope.buildup.measuring import measure, refuse_missing
-from vitscope.buildup.proposal import network_of
+from vitscope.buildup.rule import network_of
+from vitscope.buildup.table import measure, refuse_missing
 from vitscope.errors import VitscopeError
 from vitscope.files.tensors import TensorFile
 from vitscope.jobs import buildups

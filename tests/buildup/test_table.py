@@ -7,7 +7,8 @@ import pytest
 import yaml
 
 from tests.helpers.networks import build_empty
-from vitscope.buildup.proposal import (
+from vitscope.buildup.rule import (
+    Plan,
     Proposal,
     decide,
     describe_model,
@@ -15,7 +16,6 @@ from vitscope.buildup.proposal import (
     read_proposal,
     write_proposal,
 )
-from vitscope.buildup.rule import Plan
 from vitscope.buildup.table import BUILDUP, digests_of, label_digests, scores_of, tabulate
 from vitscope.errors import VitscopeError
 

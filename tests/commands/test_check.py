@@ -21,7 +21,7 @@ from vitscope.networks.finding.proofs import prove
 from vitscope.networks.finding.search import find_cut_points
 from vitscope.networks.running.checking import check_model
 from vitscope.studies.loading import BUNDLED_STUDIES
-from vitscope.training.seeding import seeded
+from vitscope.training.batches import seeded
 
 OWN = MINE["models"]["mine"]
 STUDY: dict[str, Any] = MINE | {

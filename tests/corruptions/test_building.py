@@ -11,10 +11,9 @@ import pytest
 
 from tests.helpers.archives import tar_of
 from tests.helpers.splits import arrays, built
-from vitscope.corruptions import SEVERITIES, building
-from vitscope.corruptions.building import build
-from vitscope.corruptions.corrupted import CorruptedImages
-from vitscope.corruptions.registry import corrupt
+from vitscope.corruptions import SEVERITIES, corrupted
+from vitscope.corruptions.corrupted import CorruptedImages, build
+from vitscope.corruptions.corrupting import corrupt
 from vitscope.data.sources.shapes32 import draw
 from vitscope.data.split import Split
 from vitscope.errors import VitscopeError
@@ -96,7 +95,7 @@ def test_images_are_written_in_groups(
     tmp_path: Path, split: Split, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for rows in (256, 5):
-        monkeypatch.setattr(building, "ROWS_PER_WRITE", rows)
+        monkeypatch.setattr(corrupted, "ROWS_PER_WRITE", rows)
         build(split, None, "fog", SEVERITIES, 0, tmp_path / f"{rows}.safetensors")
     one, other = (tmp_path / f"{rows}.safetensors" for rows in (256, 5))
     assert one.read_bytes() == other.read_bytes()

@@ -15,9 +15,15 @@ import pytest
 from PIL import Image
 from scipy import ndimage
 
-from vitscope.corruptions import CORRUPTIONS, GROUPS, SEVERITIES, blur, digital, frost, weather
-from vitscope.corruptions.noise import gaussian_noise, impulse_noise, shot_noise
-from vitscope.corruptions.registry import FUNCTIONS, corrupt, parameters
+from vitscope.corruptions import CORRUPTIONS, GROUPS, SEVERITIES, corrupting, frost
+from vitscope.corruptions.corrupting import (
+    FUNCTIONS,
+    corrupt,
+    gaussian_noise,
+    impulse_noise,
+    parameters,
+    shot_noise,
+)
 from vitscope.data.sources.shapes32 import draw
 from vitscope.errors import VitscopeError
 from vitscope.studies.loading import analysis_schema
@@ -88,7 +94,7 @@ DIGEST = """
 import hashlib
 import numpy as np
 from vitscope.corruptions import CORRUPTIONS
-from vitscope.corruptions.registry import corrupt
+from vitscope.corruptions.corrupting import corrupt
 images = np.random.default_rng(0).integers(0, 256, (2, 3, 224, 224), dtype=np.uint8)
 for name in CORRUPTIONS:
     print(name, hashlib.sha256(corrupt(images, name, 2, [3, 8]).tobytes()).hexdigest())
@@ -272,7 +278,7 @@ def test_impulse_noise_hits_its_share_and_nothing_else(share: float) -> None:
 @pytest.mark.parametrize("side", [32, 224])
 def test_disks_sum_to_one_and_are_as_wide_as_their_radius(severity: int, side: int) -> None:
     chosen = parameters("defocus_blur", severity, side)
-    kernel = blur.disk(**chosen)
+    kernel = corrupting.disk(**chosen)
     assert kernel.sum() == pytest.approx(1, abs=1e-12)
     for turned in (kernel[::-1], kernel[:, ::-1], kernel.T):
         np.testing.assert_allclose(kernel, turned, atol=1e-15)
@@ -286,8 +292,8 @@ def test_disks_sum_to_one_and_are_as_wide_as_their_radius(severity: int, side: i
 
 def test_defocus_is_a_convolution_that_mirrors_at_the_edge() -> None:
     images = pictures()
-    expected = ndimage.correlate(images, blur.disk(6.0, 0.5)[None, None], mode="mirror")
-    np.testing.assert_allclose(blur.defocus_blur(images, [], 6.0, 0.5), expected, atol=2e-6)
+    expected = ndimage.correlate(images, corrupting.disk(6.0, 0.5)[None, None], mode="mirror")
+    np.testing.assert_allclose(corrupting.defocus_blur(images, [], 6.0, 0.5), expected, atol=2e-6)
 
 
 @pytest.mark.parametrize(
@@ -297,7 +303,7 @@ def test_a_gaussian_along_both_axes_is_that_of_scipy(
     deviation: float, mode: str, truncate: float
 ) -> None:
     images = pictures()
-    ours = blur.map_both_axes(blur.gaussian(deviation, mode, truncate), images)
+    ours = corrupting.map_both_axes(corrupting.gaussian(deviation, mode, truncate), images)
     theirs = ndimage.gaussian_filter(images, deviation, mode=mode, truncate=truncate, axes=(2, 3))
     np.testing.assert_allclose(ours, theirs, atol=1e-6)
 
@@ -305,7 +311,7 @@ def test_a_gaussian_along_both_axes_is_that_of_scipy(
 @pytest.mark.parametrize(("reach", "rounds"), [(1, 1), (1, 3), (3, 2)])
 def test_glass_swaps_pixels_one_by_one(reach: int, rounds: int) -> None:
     images = (255 * pictures(4, 12, 15)).astype(np.uint8)
-    ours = blur.swap_pixels(images, draws(4), reach, rounds)
+    ours = corrupting.swap_pixels(images, draws(4), reach, rounds)
     for image, swapped, generator in zip(images, ours, draws(4), strict=True):
         expected = image.copy()
         height, width = image.shape[1:]
@@ -323,7 +329,7 @@ def test_glass_swaps_pixels_one_by_one(reach: int, rounds: int) -> None:
 
 @pytest.mark.parametrize("angle", [0.0, 31.0, -45.0, 90.0, -100.0])
 def test_motion_of_a_point_is_its_trail(angle: float) -> None:
-    steps, weights = blur.trail(angle, 5, 2.5)
+    steps, weights = corrupting.trail(angle, 5, 2.5)
     assert weights.sum() == pytest.approx(1, abs=1e-12)
     np.testing.assert_allclose(weights[1:] / weights[0], np.exp(-(np.arange(1, 11) ** 2) / 12.5))
     radians = np.radians(angle)
@@ -334,16 +340,18 @@ def test_motion_of_a_point_is_its_trail(angle: float) -> None:
     expected = np.zeros((41, 41))
     np.add.at(expected, tuple((20 - steps).T), weights)
     np.testing.assert_allclose(
-        blur.smear(point, np.array([angle]), 5, 2.5)[0, 0], expected, atol=1e-7
+        corrupting.smear(point, np.array([angle]), 5, 2.5)[0, 0], expected, atol=1e-7
     )
 
 
 def test_motion_beyond_the_edge_sees_the_edge() -> None:
     images = pictures(1, 9, 9)
-    _, weights = blur.trail(0.0, 10, 4.0)
+    _, weights = corrupting.trail(0.0, 10, 4.0)
     padded = np.pad(images[0], ((0, 0), (0, 0), (0, 20)), mode="edge").astype(float)
     expected = sum(w * padded[..., i : i + 9] for i, w in enumerate(weights))
-    np.testing.assert_allclose(blur.smear(images, np.array([0.0]), 10, 4.0)[0], expected, atol=1e-6)
+    np.testing.assert_allclose(
+        corrupting.smear(images, np.array([0.0]), 10, 4.0)[0], expected, atol=1e-6
+    )
 
 
 @pytest.mark.parametrize("factor", [1.06, 1.3, 4.5])
@@ -356,17 +364,17 @@ def test_zoom_is_that_of_scipy_about_the_middle(factor: float, length: int) -> N
     enlarged = ndimage.zoom(crop, factor, order=1)
     trim = (len(enlarged) - length) // 2
     expected = enlarged[trim : trim + length, trim : trim + length]
-    matrix = blur.zoom(factor, length)
+    matrix = corrupting.zoom_map(factor, length)
     np.testing.assert_allclose(matrix @ image @ matrix.T, expected, atol=1e-12)
     np.testing.assert_allclose(matrix.sum(axis=1), 1, atol=1e-12)
 
 
 def test_zoom_blur_averages_all_steps_and_the_image() -> None:
     images = pictures(2, 32, 32)
-    steps = [blur.zoom(1 + 0.01 * i, 32) for i in range(7)]
+    steps = [corrupting.zoom_map(1 + 0.01 * i, 32) for i in range(7)]
     np.testing.assert_allclose(steps[0], np.eye(32), atol=1e-12)
     expected = (images + sum(step @ images @ step.T for step in steps)) / 8
-    np.testing.assert_allclose(blur.zoom_blur(images, [], 1.06, 0.01), expected, atol=1e-6)
+    np.testing.assert_allclose(corrupting.zoom_blur(images, [], 1.06, 0.01), expected, atol=1e-6)
 
 
 SMOOTHING = [*GROUPS["blur"], "pixelate", "elastic_transform", "contrast"]
@@ -386,7 +394,7 @@ def test_an_even_image_stays_as_it_is(corruption: str, side: int) -> None:
 
 def test_snow_without_flakes_whitens() -> None:
     images = pictures()
-    white = weather.snow(images, draws(3), 0.1, 0.3, 1.5, 9.0, 5, 2.0, clear=0.7)
+    white = corrupting.snow(images, draws(3), 0.1, 0.3, 1.5, 9.0, 5, 2.0, clear=0.7)
     lightness = 0.299 * images[:, :1] + 0.587 * images[:, 1:2] + 0.114 * images[:, 2:]
     expected = 0.7 * images + 0.3 * np.maximum(images, 1.5 * lightness + 0.5)
     np.testing.assert_allclose(white, expected, atol=1e-6)
@@ -394,7 +402,7 @@ def test_snow_without_flakes_whitens() -> None:
 
 def test_flakes_fall_from_both_sides() -> None:
     black = flat(0, 4, 40)
-    snowy = weather.snow(black, draws(4), 0.3, 0.3, 2.0, 0.6, 6, 3.0, clear=1.0)
+    snowy = corrupting.snow(black, draws(4), 0.3, 0.3, 2.0, 0.6, 6, 3.0, clear=1.0)
     np.testing.assert_allclose(snowy, snowy[..., ::-1, ::-1], atol=1e-6)
     assert 0.01 < snowy.mean() < 0.9
     # They are gray and longer than wide: more alike below each other than beside.
@@ -403,7 +411,7 @@ def test_flakes_fall_from_both_sides() -> None:
 
 
 def test_frost_is_a_piece_of_a_pane_over_the_image() -> None:
-    frosted = weather.frost(pictures(), draws(3), 0.8, 0.5)
+    frosted = corrupting.frost(pictures(), draws(3), 0.8, 0.5)
     pieces = np.stack([frost.cut_piece(generator, 20, 26) for generator in draws(3)])
     np.testing.assert_allclose(frosted, 0.8 * pictures() + 0.5 * pieces, atol=1e-6)
     assert pieces.min() >= 0
@@ -449,7 +457,7 @@ def naive_plasma(noise: np.ndarray, decay: float) -> np.ndarray:
 
 @pytest.mark.parametrize("decay", [1.4, 3.0])
 def test_clouds_are_made_of_diamonds_and_squares(decay: float) -> None:
-    ours = weather.plasma(draws(3), 16, decay)
+    ours = corrupting.plasma(draws(3), 16, decay)
     for clouds, generator in zip(ours, draws(3), strict=True):
         noise = generator.uniform(-1, 1, (16, 16))
         np.testing.assert_allclose(clouds, naive_plasma(noise, decay), atol=1e-6)
@@ -457,14 +465,14 @@ def test_clouds_are_made_of_diamonds_and_squares(decay: float) -> None:
 
 def test_fog_keeps_below_the_brightest_value() -> None:
     images = 0.7 * pictures(3, 32, 32)
-    foggy = weather.fog(images, draws(3), 2.0, 2.0)
-    clouds = weather.plasma(draws(3), 32, 2.0)[:, None]
+    foggy = corrupting.fog(images, draws(3), 2.0, 2.0)
+    clouds = corrupting.plasma(draws(3), 32, 2.0)[:, None]
     brightest = images.max(axis=(1, 2, 3), keepdims=True)
     expected = (images + 2 * clouds) * brightest / (brightest + 2)
     np.testing.assert_allclose(foggy, expected, atol=1e-6)
     assert (foggy <= brightest + 1e-6).all()
-    np.testing.assert_allclose(weather.fog(images, draws(3), 0.0, 2.0), images, atol=1e-6)
-    assert (weather.fog(flat(0), draws(8), 1.0, 2.0) == 0).all()
+    np.testing.assert_allclose(corrupting.fog(images, draws(3), 0.0, 2.0), images, atol=1e-6)
+    assert (corrupting.fog(flat(0), draws(8), 1.0, 2.0) == 0).all()
 
 
 @pytest.mark.parametrize("added", [0.05, 0.5])
@@ -476,7 +484,7 @@ def test_brightness_is_that_of_colorsys(added: float) -> None:
         hue, saturation, value = colorsys.rgb_to_hsv(*colour)
         expected.append(colorsys.hsv_to_rgb(hue, saturation, min(value + added, 1)))
     np.testing.assert_allclose(
-        weather.brightness(images, [], added)[0, :, 0].T, expected, atol=1e-6
+        corrupting.brightness(images, [], added)[0, :, 0].T, expected, atol=1e-6
     )
 
 
@@ -485,7 +493,7 @@ def test_brightness_is_that_of_colorsys(added: float) -> None:
 
 def test_contrast_shrinks_each_channel_about_its_mean() -> None:
     images = pictures().astype(np.float64)
-    changed = digital.contrast(images, [], 0.3)
+    changed = corrupting.contrast(images, [], 0.3)
     np.testing.assert_allclose(changed.mean((2, 3)), images.mean((2, 3)), rtol=1e-7)
     np.testing.assert_allclose(changed.std((2, 3)), 0.3 * images.std((2, 3)), rtol=1e-6)
     assert np.corrcoef(changed[0, 0].ravel(), images[0, 0].ravel())[0, 1] > 1 - 1e-12
@@ -494,14 +502,14 @@ def test_contrast_shrinks_each_channel_about_its_mean() -> None:
 @pytest.mark.parametrize("moved", [(3, -2), (0, 4)])
 def test_a_triangle_that_moves_takes_the_image_with_it(moved: tuple[int, int]) -> None:
     grid = np.indices((20, 26), np.float64)
-    places = digital._shear(grid, np.broadcast_to(moved, (3, 2)))
+    places = corrupting._shear(grid, np.broadcast_to(moved, (3, 2)))
     np.testing.assert_allclose(places, grid - np.array(moved)[:, None, None], atol=1e-9)
 
 
 def test_the_corners_of_the_triangle_go_where_they_are_moved() -> None:
     grid = np.indices((30, 30), np.float64)
     moved = np.array([[2, 1], [-3, 2], [1, -2]])
-    places = digital._shear(grid, moved)
+    places = corrupting._shear(grid, moved)
     for corner, step in zip([(25, 25), (5, 25), (5, 5)], moved, strict=True):
         row, column = np.array(corner) + step
         np.testing.assert_allclose(places[:, row, column], corner, atol=1e-9)
@@ -509,7 +517,7 @@ def test_the_corners_of_the_triangle_go_where_they_are_moved() -> None:
 
 @pytest.mark.parametrize(("amplitude", "smoothing"), [(2.56, 1.92), (29.28, 2.44)])
 def test_displacements_have_the_size_of_smoothed_noise(amplitude: float, smoothing: float) -> None:
-    fields = digital.displacements(draws(20), (64, 64), amplitude, smoothing)
+    fields = corrupting.displacements(draws(20), (64, 64), amplitude, smoothing)
     inside = fields[..., 12:-12, 12:-12]
     # A Gaussian weighs uniform noise, of deviation 1 / sqrt(3), by a sum of squares of
     # 1 / (4 pi smoothing ** 2); cut off at 3 deviations it is higher by under 1 %.

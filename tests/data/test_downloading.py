@@ -8,7 +8,7 @@ import pytest
 from tests.helpers.archives import tar_of
 from tests.helpers.sources import open_path
 from tests.helpers.web import Site, whole
-from vitscope.data.downloading import download
+from vitscope.data.archives import download
 from vitscope.data.sources import cifar10, cifar100
 from vitscope.errors import VitscopeError
 

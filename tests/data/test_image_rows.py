@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from vitscope.data.building import NO_DIGEST
-from vitscope.data.image_rows import known_labels, rows_to_classify, shard_rows
-from vitscope.data.split import DIGEST, Split
+from vitscope.data.split import DIGEST, Split, known_labels, rows_to_classify, shard_rows
 from vitscope.errors import VitscopeError
 from vitscope.files.tensors import TensorWriter
 

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from vitscope.data.opening import local_path
-from vitscope.data.source_files import archive_needed, listing_digest, local_files
+from vitscope.data.opening import archive_needed, listing_digest, local_files, local_path
 from vitscope.errors import VitscopeError
 
 

@@ -10,14 +10,13 @@ import torch
 from PIL import Image
 
 from tests.helpers.splits import built
+from vitscope.data.building import UnstoredSplit, open_split_file
 from vitscope.data.split import Split
-from vitscope.data.unstored import UnstoredSplit, open_split_file
 from vitscope.errors import VitscopeError
 from vitscope.networks.building.family import find_family
 from vitscope.studies.loading import BUNDLED_STUDIES, load_study
-from vitscope.training.batches import Batches
+from vitscope.training.batches import Batches, seeded
 from vitscope.training.loop import train
-from vitscope.training.seeding import seeded
 
 STUDY = load_study(BUNDLED_STUDIES / "imagenet.yaml")
 DATA = STUDY.data["imagenet"]

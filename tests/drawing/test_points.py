@@ -5,7 +5,7 @@ import pytest
 
 from tests.drawing.test_every_kind import MEMBERS, PUBLISHED, axes_of, draw, rows_of
 from vitscope.claims.published import read_published
-from vitscope.drawing.points import points_of
+from vitscope.drawing.figure import points_of
 from vitscope.measures.registry import kinds
 from vitscope.package_data import PUBLISHED_POINTS
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.runs.copies import SETTINGS, SOME, TINY, Workflow
-from vitscope.corruptions.building import build as corrupt
 from vitscope.corruptions.corrupted import CorruptedImages
+from vitscope.corruptions.corrupted import build as corrupt
 from vitscope.data.split import Split
 from vitscope.errors import VitscopeError
 from vitscope.files.tables import read_metadata
@@ -22,7 +22,7 @@ from vitscope.measures.given import OnLatents
 from vitscope.networks.checkpoints.foreign import read_foreign
 from vitscope.networks.checkpoints.loading import load_model
 from vitscope.networks.checkpoints.weights_file import write_weights
-from vitscope.training.augmented import Augmented
+from vitscope.training.batches import Augmented
 
 # Reads all tables.
 RECORD = f"results/{TINY}/run.yaml"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tests.security.contained import refusal_of, refusal_or_none
 from vitscope.errors import VitscopeError
-from vitscope.files.bounded import LEAST, bounded_memory, bounded_steps
+from vitscope.files.untrusted import LEAST, bounded_memory, bounded_steps
 
 MEBIBYTE = 1 << 20
 

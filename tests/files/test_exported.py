@@ -13,7 +13,7 @@ import pytest
 import zarr
 
 from vitscope.errors import VitscopeError
-from vitscope.files.exported import Exported, write
+from vitscope.files.arrays import Exported, write_arrays
 from vitscope.jobs.export_latents import FORMATS
 
 FACTS = {"model": "vit", "data_sha256": "0" * 64}
@@ -52,7 +52,9 @@ def in_blocks(maps: np.ndarray, block: int) -> Exported:
 
 def write_all(path: Path, suffix: str) -> None:
     arrays = {"maps/stem": in_blocks(MAPS, 4)}
-    write(path, suffix, arrays | {name: Exported.of(it) for name, it in SMALL.items()}, FACTS)
+    write_arrays(
+        path, suffix, arrays | {name: Exported.of(it) for name, it in SMALL.items()}, FACTS
+    )
 
 
 @pytest.mark.parametrize("suffix", FORMATS.values())
@@ -83,7 +85,7 @@ def test_one_block_is_in_memory(suffix: str, tmp_path: Path) -> None:
     whole = Exported((64, 1 << 18), np.dtype(np.float32), 1, rows)
     write_all(tmp_path / f"first.{suffix}", suffix)
     tracemalloc.start()
-    write(tmp_path / f"large.{suffix}", suffix, {"maps": whole}, {})
+    write_arrays(tmp_path / f"large.{suffix}", suffix, {"maps": whole}, {})
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     # A block has one megabyte, all of them 64.

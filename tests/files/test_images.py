@@ -15,7 +15,7 @@ from tests.helpers.sources import open_path
 from vitscope.errors import VitscopeError
 from vitscope.files.images import decode_image
 from vitscope.scopes.images import Wanted, store
-from vitscope.video.reading import open_video
+from vitscope.video.frames import open_video
 
 # Every value, and nothing symmetric: what is turned, inverted or cut off is another picture.
 GREY = np.random.default_rng(0).permutation(np.arange(256, dtype=np.uint8)).reshape(8, 32)

@@ -25,8 +25,7 @@ from torch import nn
 
 from tests.helpers.networks import every_mini, mini_blocks
 from vitscope.data.building import build
-from vitscope.data.image_rows import known_labels
-from vitscope.data.split import Split
+from vitscope.data.split import Split, known_labels
 from vitscope.files.tensors import TensorFile
 from vitscope.measures.attention import compute as attention
 from vitscope.measures.attention.table import VALUES
@@ -53,8 +52,7 @@ from vitscope.networks.running.predictions import predict
 from vitscope.package_data import ROOT
 from vitscope.settings.study import Study
 from vitscope.studies.loading import BUNDLED_STUDIES, load_study
-from vitscope.training.augmented import Augmented
-from vitscope.training.augmenting import augment_images
+from vitscope.training.batches import Augmented, augment_images
 
 NUMBERS, ACCURACY, EIGENVALUES, GRADIENT = 1e-4, 0.02, 1e-3, 1e-3
 IMAGES, BATCH, OTHER_BATCH = 48, 16, 12

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from vitscope.files.tensors import TensorWriter
-from vitscope.training.augmented import Augmented
+from vitscope.training.batches import Augmented
 
 Array = npt.NDArray[Any]
 

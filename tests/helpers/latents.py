@@ -12,7 +12,7 @@ import pandas as pd
 import torch
 
 from tests.helpers.golden import ARCHS, Golden
-from vitscope.data.image_rows import ROWS
+from vitscope.data.split import ROWS
 from vitscope.files.tensors import TensorFile, TensorWriter
 from vitscope.networks.checkpoints.conversion import convert
 from vitscope.networks.checkpoints.loading import load_model

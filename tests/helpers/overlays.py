@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from PIL import Image
 
-from vitscope.files.pictures import as_picture
+from vitscope.files.images import as_picture
 
 SIDE = 8
 # The title of a group, and its panels row by row.

@@ -9,9 +9,8 @@ import torch
 from PIL import Image
 from torch import nn
 
-from vitscope.data.building import build
+from vitscope.data.building import build, open_split_file
 from vitscope.data.split import Split
-from vitscope.data.unstored import open_split_file
 from vitscope.measures.given import OnModel
 
 Source = dict[str, Any]

@@ -28,7 +28,7 @@ import torch
 from torch import Tensor, nn
 
 from tests.helpers.splits import built, on_model
-from vitscope.data.downloading import download
+from vitscope.data.archives import download
 from vitscope.data.opening import declared
 from vitscope.data.sources.cue_conflict import open_split, read_categories
 from vitscope.data.split import Split

@@ -20,8 +20,8 @@ import yaml
 
 from vitscope.measures import registry
 from vitscope.networks.building.family import find_family
-from vitscope.training.events import EVENTS
 from vitscope.training.history import HISTORY
+from vitscope.training.loop import EVENTS
 
 REPOSITORY = Path(__file__).parents[2]
 PARTS = ("config", "envs", "profiles", "report", "resources", "rules", "scripts", "vitscope")

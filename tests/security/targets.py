@@ -27,7 +27,7 @@ from tests.helpers.networks import FAMILIES, build_empty_mini
 from tests.helpers.sources import open_path
 from tests.runs.copies import SETTINGS
 from tests.security import bombs
-from vitscope.corruptions import official
+from vitscope.corruptions import corrupted
 from vitscope.data.source import Source
 from vitscope.errors import VitscopeError
 from vitscope.files.pages import Section, as_html, as_markdown
@@ -36,8 +36,7 @@ from vitscope.networks.checkpoints.foreign import read_foreign
 from vitscope.networks.checkpoints.translation import translate
 from vitscope.progress import Say
 from vitscope.studies.loading import load_study
-from vitscope.video.frames import BrokenOffError
-from vitscope.video.reading import open_animation
+from vitscope.video.frames import BrokenOffError, open_animation
 from vitscope.web import lockfile
 from vitscope.web.downloads import fetch
 
@@ -331,7 +330,7 @@ TARGETS: dict[str, Target] = {
     ),
     "CIFAR pickle": Target("batch", lambda: [_batch()], _read_cifar_batch),
     "CIFAR-C archive": Target(
-        "a.tar", _official, lambda path: official._map_member(path, "fog.npy").sum()
+        "a.tar", _official, lambda path: corrupted._map_member(path, "fog.npy").sum()
     ),
     "npz": Target(
         "a.npz",

@@ -14,7 +14,7 @@ from vitscope.errors import VitscopeError
 from vitscope.jobs.provenance import run_record
 from vitscope.networks.checkpoints import weight_download, weight_sources
 from vitscope.studies.loading import load_study
-from vitscope.web.redaction import redact
+from vitscope.web import redact
 
 SECRET = "hunter2-0123456789abcdef"
 QUERY = f"?X-Signature={SECRET}=&expires=1"

@@ -6,8 +6,7 @@ from typing import Any
 
 from tests.helpers.jobs import values_of
 from tests.helpers.studies import mini_with
-from vitscope.buildup.proposal import plan_of
-from vitscope.buildup.rule import Plan
+from vitscope.buildup.rule import Plan, plan_of
 from vitscope.jobs import buildups
 from vitscope.studies.loading import load_study
 

@@ -14,8 +14,7 @@ from tests.training.recipes import PLAIN
 from vitscope.data.split import Split
 from vitscope.errors import VitscopeError
 from vitscope.files.tensors import TensorWriter
-from vitscope.training.augmented import Augmented
-from vitscope.training.augmenting import augment_images
+from vitscope.training.batches import Augmented, augment_images
 from vitscope.training.recipe import training_rows
 
 IMAGES = 120

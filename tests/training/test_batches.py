@@ -14,8 +14,7 @@ from tests.training.recipes import MEAN, PLAIN, RECIPE, STD
 from vitscope.data.split import Split
 from vitscope.errors import VitscopeError
 from vitscope.training.augmentation import augmentation, cropping, erasing, jitter, mixing, move
-from vitscope.training.batches import Batches, workers_for
-from vitscope.training.seeding import seeded
+from vitscope.training.batches import Batches, seeded, workers_for
 
 IMAGES = 200
 

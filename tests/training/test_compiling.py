@@ -21,9 +21,9 @@ from vitscope.jobs.job import Resources
 from vitscope.networks.building.family import find_family
 from vitscope.studies.loading import BUNDLED_STUDIES, load_study
 from vitscope.training import compiling
+from vitscope.training.batches import seeded
 from vitscope.training.compiling import CACHE, compiled, eagerly, is_long, is_wanted
 from vitscope.training.loop import train
-from vitscope.training.seeding import seeded
 
 SHORT = RECIPE | {"bfloat16": False, "epochs": 3, "batch_size": 45, "randaugment": None}
 ALWAYS = {"compile": "always"}

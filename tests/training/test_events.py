@@ -4,7 +4,7 @@ from pathlib import Path
 
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-from vitscope.training.events import EVENTS, Events
+from vitscope.training.loop import EVENTS, Events
 
 
 def read_events(folder: Path, name: str) -> list[tuple[int, float]]:

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vitscope.errors import VitscopeError
-from vitscope.training import polar as coordinates
-from vitscope.training.polar import polar
+from vitscope.training import trajectory as coordinates
+from vitscope.training.trajectory import polar
 
 
 @given(

@@ -6,8 +6,7 @@ from torch import Tensor, nn
 from torch.func import functional_call
 
 from tests.training.recipes import RECIPE
-from vitscope.training.sam import uphill
-from vitscope.training.steps import Steps, optimizer_of, take_step
+from vitscope.training.steps import Steps, optimizer_of, take_step, uphill
 
 RADIUS = 0.3
 SAM = RECIPE | {"bfloat16": False, "sam": RADIUS, "clip_gradient": 0.5}

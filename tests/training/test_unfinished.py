@@ -20,10 +20,9 @@ from vitscope.data.split import Split
 from vitscope.files.tensors import TensorFile
 from vitscope.files.whole import sha256_of
 from vitscope.networks.building.family import find_family
-from vitscope.training.events import EVENTS
-from vitscope.training.leftovers import remove_unfinished
-from vitscope.training.loop import train
-from vitscope.training.seeding import seeded
+from vitscope.training.batches import seeded
+from vitscope.training.history import remove_unfinished
+from vitscope.training.loop import EVENTS, train
 
 EPOCHS = 6
 # All that may differ after a break: dropped paths, statistics of batches, kernels in an order of

@@ -8,7 +8,7 @@ from PIL import Image
 
 from tests.video.pictures import frames
 from vitscope.image_size import ImageSize
-from vitscope.video.drawing import Scale, Sheet, map_colors, smooth
+from vitscope.video.showing import Scale, Sheet, map_colors, smooth
 
 
 def sheet(size: ImageSize = 32, panels: int = 4) -> Sheet:

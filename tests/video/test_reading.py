@@ -10,8 +10,15 @@ from PIL import Image
 
 from tests.video.pictures import Pixels, cut, folder_of, frames, save_frames
 from vitscope.errors import VitscopeError
-from vitscope.video.frames import BrokenOffError, Frame, Ticks
-from vitscope.video.reading import generate, natural_order, open_source, open_video
+from vitscope.video.frames import (
+    BrokenOffError,
+    Frame,
+    Ticks,
+    generate,
+    natural_order,
+    open_source,
+    open_video,
+)
 
 TENTH = Fraction(1, 10)
 

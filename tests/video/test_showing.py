@@ -17,7 +17,7 @@ from tests.video.pictures import cut, folder_of, frames, read_back, save_frames
 from vitscope.errors import VitscopeError
 from vitscope.networks.building.timm_import import import_timm
 from vitscope.scopes.looking import Scope
-from vitscope.video.drawing import Scale, Sheet, map_colors
+from vitscope.video.showing import Scale, Sheet, map_colors
 
 # The colours of maps, each as a number; no two are the same.
 CODES = np.asarray(map_colors(np.linspace(0, 1, 256)[None]))[0].astype(int) @ [1, 256, 65536]

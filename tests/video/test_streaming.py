@@ -16,8 +16,7 @@ from PIL import Image
 from tests.video.pictures import read_back
 from vitscope.scopes.looking import Scope
 from vitscope.video.frames import Frame, Video
-from vitscope.video.showing import show
-from vitscope.video.views import Subject
+from vitscope.video.showing import Subject, show
 
 
 def subject_of(scope: Scope) -> Subject:

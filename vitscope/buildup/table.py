@@ -1,13 +1,22 @@
 """The tables of a build-up: one row per network that was tried, and the result of each network."""
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NoReturn
 
 import pandas as pd
+import safetensors.torch
+import torch
 
-from vitscope.buildup.proposal import describe_candidate, describe_next
-from vitscope.buildup.rule import Plan, Step, follow, stage_name
+from vitscope.buildup.rule import Plan, Step, describe_candidate, describe_next, follow, stage_name
 from vitscope.claims.chance import share_interval
+from vitscope.data.split import Split, known_labels
+from vitscope.errors import VitscopeError
 from vitscope.files.tables import Table
+from vitscope.files.tensors import TensorFile
+from vitscope.networks.building.empty import empty_network, fill
+from vitscope.networks.checkpoints.matching import misfits
+from vitscope.networks.running.predictions import predict
 
 # Keys of metadata: images and weights of a result, and in the table the weights of each step.
 DATA, WEIGHTS, STEP = "data_sha256", "checkpoint_sha256", "step_"
@@ -91,3 +100,47 @@ def _row(step: Step, result: pd.DataFrame) -> dict[str, object]:
         "best": step.best,
         "decision": step.decision,
     }
+
+
+def refuse_missing(network: Mapping[str, Any], where: str, weights: Path | None = None) -> NoReturn:
+    """Refuse to go on without the weights of a network; `weights` belong to another."""
+    found = "" if weights is None else f" ({weights} are of another)"
+    raise VitscopeError(
+        f"{where}: there are no weights of the network that is tried next, with "
+        f"{network['arch']['attention']} MSA blocks in its stages{found}: leave the key out, so "
+        f"that it is trained."
+    )
+
+
+def measure(
+    weights: Path,
+    network: Mapping[str, Any],
+    images: Split,
+    *,
+    where: str,
+    batch_size: int,
+    device: torch.device,
+) -> pd.DataFrame:
+    """Return the table of a step, one row, for all images of a split.
+
+    `where` is the place in the study that an error names if the weights do not fit.
+    """
+    model = empty_network(network)
+    TensorFile(weights).verify()
+    found = safetensors.torch.load_file(weights)
+    if any(misfits(found, model.state_dict())):
+        refuse_missing(network, where, weights)
+    rows = range(len(images))
+    predictions = predict(
+        fill(model, found),
+        images.batches(rows, batch_size, network["mean"], network["std"]),
+        known_labels(images, rows),
+        device,
+    )
+    return pd.DataFrame(
+        {
+            "parameters": [sum(parameter.numel() for parameter in model.parameters())],
+            "images": [len(predictions)],
+            "correct": [int((predictions["label"] == predictions["prediction"]).sum())],
+        }
+    )

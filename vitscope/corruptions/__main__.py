@@ -7,7 +7,7 @@ import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
 from vitscope.corruptions import GROUPS, SEVERITIES
-from vitscope.corruptions.registry import corrupt
+from vitscope.corruptions.corrupting import corrupt
 from vitscope.errors import VitscopeError
 from vitscope.files.images import decode_image
 

@@ -1,13 +1,21 @@
-"""Corrupted images as jobs read them: one file per corruption, mapped into memory."""
+"""The file of one corruption, mapped into memory: its images are official ones, or corrupted here."""
 
-from pathlib import Path
+import json
+import tarfile
+from collections.abc import Sequence
+from math import prod
+from pathlib import Path, PurePosixPath
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from vitscope.corruptions import SEVERITIES
+from vitscope.corruptions.corrupting import corrupt
+from vitscope.data.split import Split, select
 from vitscope.errors import VitscopeError
-from vitscope.files.tensors import TensorFile
+from vitscope.files.arrays import read_header
+from vitscope.files.tensors import TensorFile, TensorWriter
 
 
 def tensor_name(severity: int) -> str:
@@ -34,3 +42,170 @@ class CorruptedImages:
     def images(self, severity: int) -> npt.NDArray[np.uint8]:
         """Return the images of a severity, (N, 3, H, W)."""
         return self._file.array(tensor_name(severity))
+
+
+Array = npt.NDArray[Any]
+Integers = npt.NDArray[np.int64]
+Pixels = npt.NDArray[np.uint8]
+
+# Rows, columns and channels of an official image.
+SHAPE = (32, 32, 3)
+
+
+class OfficialImages:
+    """One corruption of CIFAR-10-C or CIFAR-100-C: all test images, five times, in their order."""
+
+    def __init__(self, path: Path, corruption: str, split: Split, rows: Integers) -> None:
+        self._path, self._index = path, split.column("index")
+        _check_split(path, split)
+        self._pixels, labels = (_map_member(path, f"{name}.npy") for name in (corruption, "labels"))
+        self._count = len(self._pixels) // len(SEVERITIES)
+        self._check_arrays(corruption, labels)
+        self._check_labels(labels, split, rows)
+
+    def images(self, rows: Integers, severity: int) -> Pixels:
+        """Return the images of rows of the split, (N, 3, 32, 32)."""
+        theirs = self._index[rows] + self._count * (severity - 1)
+        return np.ascontiguousarray(self._pixels[theirs].transpose(0, 3, 1, 2))
+
+    def _check_arrays(self, corruption: str, labels: Array) -> None:
+        shape, expected = self._pixels.shape, (self._count * len(SEVERITIES), *SHAPE)
+        if self._pixels.dtype != np.uint8 or shape != expected or not self._count:
+            raise self._error(
+                f"{corruption}.npy holds {self._pixels.dtype} of {_size(shape)} and not uint8 of "
+                f"{_size(SHAPE)} for every image at five severities"
+            )
+        if labels.dtype.kind not in "iu" or labels.shape != shape[:1]:
+            raise self._error(
+                f"labels.npy holds {labels.dtype} of {_size(labels.shape)} and not a whole number "
+                f"for each of the {shape[0]} images of {corruption}.npy"
+            )
+
+    def _check_labels(self, labels: Array, split: Split, rows: Integers) -> None:
+        index = self._index[rows]
+        if index.max() >= self._count:
+            raise VitscopeError(
+                f"{self._path} holds {self._count} test images, and the study measures image "
+                f"{index.max()} of its split '{split.metadata['split']}': measure the test split, "
+                f"or leave `corrupted` out."
+            )
+        theirs = labels.reshape(len(SEVERITIES), self._count)[:, index]
+        wrong = int((theirs != split.labels[rows]).any(axis=0).sum())
+        if wrong:
+            raise VitscopeError(
+                f"{self._path}: labels.npy tells another class for {wrong} of {len(rows)} images: "
+                f"give the archive of the same data set, and as `source` one that has the official "
+                f"order."
+            )
+
+    def _error(self, found: str) -> VitscopeError:
+        return VitscopeError(f"{self._path}: {found}: get the official archive again.")
+
+
+def _size(shape: Sequence[int]) -> str:
+    return "x".join(map(str, shape)) or "one number"
+
+
+def _check_split(path: Path, split: Split) -> None:
+    """Refuse data with other images than the official archives corrupt."""
+    resize = json.loads(split.metadata["resize"])
+    size = _size(split.shape[1:])
+    if split.shape[1:] != SHAPE[:2] or resize is not None:
+        resized = "" if resize is None else ", resized"
+        raise VitscopeError(
+            f"data.{split.metadata['dataset']}.corrupted: the images of {path.name} have 32x32 "
+            f"pixels, as they came, and those of the data set have {size}{resized}: leave "
+            f"`corrupted` out, and vitscope corrupts them itself."
+        )
+
+
+def _map_member(path: Path, name: str) -> Array:
+    """Map an array of an archive, or of its folder, into memory."""
+    try:
+        if path.is_dir():
+            file = path / name
+            return _map_array(file, 0, file.stat().st_size)
+        with tarfile.open(path, "r:") as tar:
+            found = [entry for entry in tar if PurePosixPath(entry.name).name == name]
+        plain = [entry for entry in found if entry.isreg() and not entry.issparse()]
+        if plain:
+            return _map_array(path, plain[0].offset_data, plain[0].size)
+    except FileNotFoundError:
+        pass
+    except tarfile.TarError as error:
+        raise VitscopeError(
+            f"{path} is no whole and uncompressed tar archive ({error}): get the official archive "
+            f"again, or unpack it and give its folder."
+        ) from error
+    except OSError as error:
+        raise VitscopeError(f"Cannot read {path} ({error.strerror}): make it readable.") from error
+    except Exception as error:  # Damaged headers fail in every way there is.
+        raise VitscopeError(
+            f"{path}: {name} is damaged ({error}): get the official archive again."
+        ) from error
+    raise VitscopeError(f"{path} has no {name}: give the official archive, or its folder.")
+
+
+def _map_array(file: Path, start: int, size: int) -> Array:
+    """Map an array in the format of NumPy that lies somewhere in a file; nothing is unpickled."""
+    with file.open("rb") as stream:
+        stream.seek(start)
+        shape, by_column, dtype = read_header(stream)
+        offset = stream.tell()
+        end = stream.seek(0, 2)
+    if dtype.hasobject or by_column:
+        raise ValueError(f"an array of {dtype}, by {'column' if by_column else 'row'}")
+    needed = prod(shape) * dtype.itemsize
+    found = min(start + size, end) - offset
+    if needed != found or not needed:
+        raise ValueError(f"{found} bytes for {_size(shape)} of {dtype}")
+    return np.memmap(file, dtype, "r", offset, shape)
+
+
+Integers_building = npt.NDArray[np.int64]
+
+ROWS_PER_WRITE = 256
+
+
+def build(
+    split: Split,
+    images: int | None,
+    corruption: str,
+    severities: Sequence[int],
+    seed: int | None,
+    path: Path | str,
+    official: Path | None = None,
+) -> None:
+    """Write images of a split under one corruption, at all severities.
+
+    Where an official archive is given, or its folder, they are read from it; else they are made.
+    """
+    rows = _choose_rows(split, images, seed)
+    if official is not None:
+        images_of = OfficialImages(official, corruption, split, rows).images
+    else:
+
+        def images_of(rows: Integers_building, severity: int) -> npt.NDArray[np.uint8]:
+            return corrupt(split.images(rows), corruption, severity, rows, seed or 0)
+
+    shape = (len(rows), *split.shape)
+    tensors = {tensor_name(severity): ("U8", shape) for severity in severities}
+    tensors["rows"] = ("I64", (len(rows),))
+    made = "vitscope" if official is None else official.name
+    metadata = {**split.metadata, "corruption": corruption, "corrupted_by": made}
+    with TensorWriter(path, tensors, metadata) as writer:
+        writer.write("rows", 0, rows)
+        for first in range(0, len(rows), ROWS_PER_WRITE):
+            some = rows[first : first + ROWS_PER_WRITE]
+            for severity in severities:
+                writer.write(tensor_name(severity), first, images_of(some, severity))
+
+
+def _choose_rows(split: Split, images: int | None, seed: int | None) -> Integers_building:
+    if images is not None and images > len(split):
+        raise VitscopeError(
+            f"analysis.robustness: the study corrupts {images} images and the split "
+            f"'{split.metadata['split']}' of data.{split.metadata['dataset']} has {len(split)}: "
+            f"lower `images`, or set it to null for all."
+        )
+    return select(len(split), images, seed)

@@ -10,7 +10,7 @@ import numpy as np
 from PIL import Image
 from scipy import ndimage
 
-from vitscope.corruptions.images import Maps
+from vitscope.corruptions.corrupting import Maps
 
 PANES = 5
 # Pixels of a side as it is drawn; a pane is this many times as wide as an image.

@@ -1,18 +1,26 @@
-"""The official archive of a data set: where it is published, and whether a file is that archive.
+"""The official archive of a data set: where it is published, and how it is read safely.
 
 A source declares it as `archive` of its `SOURCE`: the `url` that is downloaded unless the study
-gives another, and the `files` that are official, by name, with their MD5 and size. Where an archive
-is packed anew at each download, neither is known: its source checks what it holds.
+gives another, and the `files` that are official, by name, with their MD5 and size. Where an
+archive is packed anew at each download, neither is known: its source checks what it holds.
+Archives are not unpacked to disk.
 """
 
-from collections.abc import Mapping
+import gzip
+import io
+import tarfile
+import zlib
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-from vitscope.errors import VitscopeError
+from vitscope.errors import VitscopeError, quoted
 from vitscope.files.whole import md5_of
-from vitscope.web.redaction import redact
+from vitscope.progress import Say
+from vitscope.web import redact
+from vitscope.web.downloads import fetch
 
 
 class Official(NamedTuple):
@@ -43,4 +51,99 @@ def confirm(archive: Mapping[str, Any], source: Mapping[str, Any], path: Path) -
         raise VitscopeError(
             f"{path} is not the official archive {expected.file}, or is damaged: delete it, and if "
             f"it is a link what it leads to, and run again."
+        )
+
+
+def download(
+    archive: Mapping[str, Any], source: Mapping[str, Any], path: Path, *, label: str, say: Say
+) -> None:
+    """Download an official archive to `path`, from the `url` of the source if it names one."""
+    wanted = find_official(archive, source, label)
+    fetch(
+        wanted.url,
+        path,
+        label=label,
+        md5=wanted.md5,
+        size=wanted.size,
+        said_by="the publisher",
+        say=say,
+    )
+
+
+LARGEST_MEMBER = 200_000_000
+LARGEST_ARCHIVE = 400_000_000
+
+
+def _too_large() -> ValueError:
+    return ValueError(f"it holds more than {LARGEST_ARCHIVE} bytes, as no official one does")
+
+
+class _Bounded(gzip.GzipFile):
+    """A compressed archive that is refused once it expands to more than an official one."""
+
+    def _check(self, end: int) -> None:
+        if end > LARGEST_ARCHIVE:
+            raise _too_large()
+
+    def read(self, size: int | None = -1) -> bytes:
+        # No size, or one below 0, asks for all.
+        wanted = LARGEST_ARCHIVE + 1 if size is None or size < 0 else size
+        self._check(self.tell() + wanted)
+        return super().read(wanted)
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        self._check(offset)
+        return super().seek(offset, whence)
+
+
+@contextmanager
+def opened_tar(path: Path) -> Iterator[tarfile.TarFile]:
+    """Open an archive; what fails while it is open, because of its bytes, is one sentence."""
+    try:
+        with path.open("rb") as file:
+            compressed = file.read(2) == b"\x1f\x8b"
+        if not compressed:
+            with tarfile.open(path, "r:") as tar:
+                yield tar
+            return
+        with tarfile.open(fileobj=_Bounded(path), mode="r:") as tar:
+            yield tar
+    except (tarfile.TarError, EOFError, OSError, ValueError, OverflowError, zlib.error) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise VitscopeError(
+            f"{path} cannot be read as a tar archive ({reason}): get it again or correct the path."
+        ) from error
+
+
+def members_of(tar: tarfile.TarFile, path: Path) -> Iterator[tarfile.TarInfo]:
+    """Yield the members of an archive, each of which was checked."""
+    total = 0
+    for member in tar:
+        _check_member(path, member)
+        total += member.size
+        if total > LARGEST_ARCHIVE:
+            raise _too_large()
+        yield member
+
+
+def content_of(tar: tarfile.TarFile, member: tarfile.TarInfo) -> bytes:
+    """Return the bytes of a member."""
+    file = tar.extractfile(member)
+    return b"" if file is None else file.read()
+
+
+def _check_member(path: Path, member: tarfile.TarInfo) -> None:
+    """Refuse a member that no official archive has, or that could reach out of its folder."""
+    inside = PurePosixPath(member.name)
+    # The holes of a sparse file are in no archive, and would be zeros in memory.
+    plain = (member.isfile() or member.isdir()) and not member.issparse()
+    if inside.is_absolute() or ".." in inside.parts or not plain:
+        raise VitscopeError(
+            f"{path} holds {quoted(member.name)}, which is a link, has holes or leaves the folder "
+            f"of the archive: do not use it, and get the official archive."
+        )
+    if not 0 <= member.size <= LARGEST_MEMBER:
+        raise VitscopeError(
+            f"{path} holds {quoted(member.name)} of {member.size} bytes, more than any official "
+            f"archive: do not use it, and get the official archive."
         )

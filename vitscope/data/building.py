@@ -1,4 +1,4 @@
-"""Build the file of a split: open its source, preprocess the chosen images, write them."""
+"""Build the file of a split, and open it: with its images, or with where they are."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
@@ -11,17 +11,17 @@ import numpy.typing as npt
 from PIL import Image
 
 from vitscope.data.class_numbers import Numbering, list_classes, numbering
-from vitscope.data.counts import check_taken
-from vitscope.data.opening import open_source
+from vitscope.data.opening import check_taken, open_source
 from vitscope.data.source import Sample, Source
-from vitscope.data.split import DIGEST, OUTPUTS, UNKNOWN_LABEL, select
+from vitscope.data.split import DIGEST, OUTPUTS, UNKNOWN_LABEL, Rows, Split, select
 from vitscope.errors import VitscopeError
-from vitscope.files.pictures import as_pixels
-from vitscope.files.tensors import TensorWriter, row_sums
+from vitscope.files.images import as_pixels
+from vitscope.files.tensors import TensorFile, TensorWriter, row_sums
 from vitscope.image_size import ImageSize, height_and_width
 
 if TYPE_CHECKING:
-    from vitscope.data.sources._image_files import ImageFiles
+    from vitscope.data.source import ImageFiles
+
 
 Integers = npt.NDArray[np.int64]
 
@@ -232,3 +232,44 @@ def _resized(there: tuple[int, int], resize: Any, size: ImageSize) -> tuple[int,
     if width * high >= height * wide:
         return width, int(width * high / wide)
     return int(height * wide / high), height
+
+
+class UnstoredSplit(Split):
+    """The images of a folder that is as it was when the file of the split was written."""
+
+    HOLDS = frozenset({"labels", "index"})
+    has_pixels = True
+
+    def __init__(self, path: Path | str) -> None:
+        super().__init__(path)
+        self._dataset: dict[str, Any] = json.loads(self.metadata[UNSTORED])
+        self._index = self.column("index")
+        self._source = open_source(self._dataset["source"], self._dataset["split"])
+        if not self._source.provenance.items() <= self.metadata.items():
+            raise VitscopeError(
+                f"{self._dataset['source']['path']} holds other files than when {path} was "
+                f"written: delete that file and run again."
+            )
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of an image as networks take it: (C, H, W)."""
+        return self._dataset["channels"], *height_and_width(self._dataset["image_size"])
+
+    def images(self, rows: Rows) -> npt.NDArray[Any]:
+        """Return images, (N, C, H, W), resized and cut as the data set says."""
+        where = str(self._file.path)
+        return np.stack([preprocess(each, self._dataset, where) for each in self._whole(rows)])
+
+    def pictures(self, rows: Rows) -> list[npt.NDArray[Any]]:
+        """Return whole images, each (H, W, C)."""
+        mode = MODES[self._dataset["channels"]]
+        return [as_pixels(each.convert(mode)) for each in self._whole(rows)]
+
+    def _whole(self, rows: Rows) -> Iterator[Image.Image]:
+        return (sample.image for sample in self._source.samples(self._index[rows]))
+
+
+def open_split_file(path: Path | str) -> Split:
+    """Open the file of a split, whether it holds the images or says where they are."""
+    return UnstoredSplit(path) if UNSTORED in TensorFile(path).metadata else Split(path)

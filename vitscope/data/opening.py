@@ -6,19 +6,21 @@ itself in a literal `SOURCE`, and has a function `open_split`. docs/data.md show
 
 import ast
 import importlib
+import os
 import pkgutil
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import cache
+from hashlib import blake2b
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from vitscope.data import sources
-from vitscope.errors import VitscopeError, nearest
-from vitscope.files.bounded import bounded_memory
+from vitscope.errors import VitscopeError, nearest, not_there, quoted
+from vitscope.files.untrusted import bounded_memory
 
 if TYPE_CHECKING:
     from vitscope.data.source import Glance, Source
@@ -103,4 +105,88 @@ def _check(kind: str) -> None:
     if kind not in names():
         raise VitscopeError(
             f"There is no source '{kind}'; there are {', '.join(names())}.{nearest(kind, names())}"
+        )
+
+
+def archive_needed(source: Mapping[str, Any]) -> bool:
+    """Tell whether the source has to be downloaded."""
+    return declared(source["kind"]).archive is not None and "path" not in source
+
+
+def there_already(source: Mapping[str, Any], split: str) -> bool:
+    """Tell whether what a source names on this machine is there."""
+    path = local_path(source, split)
+    return path is None or path.exists()
+
+
+def local_files(where: str, source: Mapping[str, Any], split: str, study: Path) -> list[str]:
+    """Return the file or folder that a split is read from, if there is one, in a list."""
+    path = local_path(source, split)
+    return [] if path is None else [require_existing(f"{where}.path", path, study)]
+
+
+def require_existing(where: str, path: Path, study: Path) -> str:
+    """Return the path of a file or folder that the file of a study names."""
+    if not path.exists():
+        raise not_there(where, "file or folder", path, study)
+    return str(path)
+
+
+@cache
+def listing_digest(path: Path) -> str | None:
+    """Digest the names, sizes and dates of the files in a folder and its sub-folders.
+
+    The date of the folder itself stays when a file is replaced in it, or added to a sub-folder.
+    Hidden files do not count. The digest is None if the path is not a folder.
+    """
+    if not path.is_dir():
+        return None
+    try:
+        # A sum does not depend on the order of the files, and needs no list of millions of them.
+        lines = map(os.fsencode, _list_names(path, depth=2))
+        digests = (blake2b(line, digest_size=16).digest() for line in lines)
+        return f"{sum(int.from_bytes(each, 'big') for each in digests) % 2**128:032x}"
+    except OSError as error:
+        raise VitscopeError(
+            f"{path} cannot be read ({error.strerror}, {error.filename}): make it readable."
+        ) from error
+
+
+def _list_names(folder: Path | str, depth: int, within: str = "") -> Iterator[str]:
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            name = f"{within}{entry.name}"
+            if entry.is_dir() and depth > 1:
+                yield from _list_names(entry.path, depth - 1, f"{name}/")
+            elif entry.is_file() and not entry.name.startswith("."):
+                known = entry.stat()
+                yield f"{name} {known.st_size} {known.st_mtime_ns}"
+
+
+def check_taken(where: str, wanted: int | None, there: int) -> None:
+    """Refuse a split without images, or with fewer than the study takes of it."""
+    if there == 0:
+        raise VitscopeError(f"{where}: the source holds no images: correct its path.")
+    if wanted is not None and wanted > there:
+        raise VitscopeError(
+            f"{where}: the study asks for {wanted} images and the source has {there}: "
+            f"lower `images`, or set it to null for all."
+        )
+
+
+def check_measured(where: str, wanted: int, there: int, split: str = "the split") -> None:
+    """Refuse to measure more images than a split has."""
+    if wanted > there:
+        raise VitscopeError(
+            f"{where}: the study measures {wanted} images and {split} has {there}: "
+            f"lower analysis.images, or say in the split how many `images` it has."
+        )
+
+
+def check_scaling(where: str, values: Sequence[float]) -> None:
+    """Refuse means and deviations of pixels from 0 to 255."""
+    if not all(abs(value) <= 1 for value in values):
+        raise VitscopeError(
+            f"{where}: found {quoted([*values])}, allowed: numbers up to 1, as pixels are from 0 "
+            f"to 1: divide by 255, mean and std alike."
         )

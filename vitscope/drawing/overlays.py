@@ -29,7 +29,7 @@ from vitscope.drawing.looks import GRAY, MAP_COLORS, MOST_OPAQUE
 from vitscope.drawing.panels import find_given_axes
 from vitscope.errors import VitscopeError
 from vitscope.files.arrays import Array
-from vitscope.files.pictures import as_picture, as_pixels
+from vitscope.files.images import as_picture, as_pixels
 
 # Inches: the width of a page, the title above a group, its colour bar, and the largest panel.
 _WIDTH, _TITLE, _BAR, _LARGEST = 7.0, 0.28, 0.5, 1.5

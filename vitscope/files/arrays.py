@@ -1,7 +1,111 @@
-"""Arrays of numbers, as annotations name them."""
+"""Arrays: their type, the header of NumPy's format, and files of arrays for other programs.
 
-from typing import Any
+Those are written in blocks of rows: as NumPy's npz, HDF5 or Zarr.
+"""
 
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import IO, Any
+from zipfile import ZipFile, ZipInfo
+
+import numpy as np
 import numpy.typing as npt
+from numpy.lib import format as npy
+
+from vitscope.errors import VitscopeError
+from vitscope.files.whole import atomic_path
 
 Array = npt.NDArray[Any]
+
+
+def read_header(file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    """Read the header of an array: its shape, whether it lies by column, and its type.
+
+    The file then stands at its first value.
+    """
+    version = npy.read_magic(file)
+    read = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
+    return read(file)
+
+
+@dataclass(frozen=True)
+class Exported:
+    """An array of a shape and type, and its rows in order, in blocks of so many."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    block: int
+    rows: Callable[[], Iterator[Array]]
+
+    @classmethod
+    def of(cls, array: Array) -> "Exported":
+        """Return an array that is in memory."""
+        return cls(array.shape, array.dtype, len(np.atleast_1d(array)), lambda: iter([array]))
+
+
+def write_arrays(
+    path: Path, suffix: str, arrays: Mapping[str, Exported], facts: Mapping[str, str]
+) -> None:
+    """Write arrays to a file of a format, which appears when it is whole; `facts` are about all."""
+    with atomic_path(path) as temporary:
+        FORMATS[suffix](temporary, arrays, facts)
+
+
+def _write_npz(path: Path, arrays: Mapping[str, Exported], facts: Mapping[str, str]) -> None:
+    about = Exported.of(np.array(json.dumps(facts)))
+    with ZipFile(path, "w") as archive:
+        for name, array in {**arrays, "facts": about}.items():
+            # An entry that was made at no time, so that the same arrays are the same bytes.
+            with archive.open(ZipInfo(f"{name}.npy"), "w", force_zip64=True) as file:
+                header = {
+                    "descr": np.lib.format.dtype_to_descr(array.dtype),
+                    "fortran_order": False,
+                    "shape": array.shape,
+                }
+                np.lib.format.write_array_header_2_0(file, header)
+                for rows in array.rows():
+                    file.write(np.ascontiguousarray(rows).tobytes())
+
+
+def _write_hdf5(path: Path, arrays: Mapping[str, Exported], facts: Mapping[str, str]) -> None:
+    with _library("h5py").File(path, "w") as file:
+        file.attrs.update(facts)
+        for name, array in arrays.items():
+            text = array.dtype.kind == "U"
+            dtype = _library("h5py").string_dtype() if text else array.dtype
+            _fill(file.create_dataset(name, array.shape, dtype), array, object if text else None)
+
+
+def _write_zarr(path: Path, arrays: Mapping[str, Exported], facts: Mapping[str, str]) -> None:
+    zarr = _library("zarr")
+    with zarr.storage.ZipStore(path, mode="w") as store:
+        group = zarr.create_group(store, attributes=dict(facts))
+        for name, array in arrays.items():
+            chunks = (array.block, *array.shape[1:])
+            dtype = str if array.dtype.kind == "U" else array.dtype
+            made = group.create_array(name, shape=array.shape, dtype=dtype, chunks=chunks)
+            _fill(made, array)
+
+
+def _fill(target: Any, array: Exported, dtype: type | None = None) -> None:
+    first = 0
+    for rows in array.rows():
+        target[first : first + len(rows)] = rows if dtype is None else rows.astype(dtype)
+        first += len(rows)
+
+
+def _library(name: str) -> Any:
+    try:
+        return import_module(name)
+    except ImportError as error:
+        raise VitscopeError(
+            f"This format is written by the package {name}, which is not installed: pip install "
+            f"{name}, or choose npz."
+        ) from error
+
+
+# By the end of the file's name.
+FORMATS = {"npz": _write_npz, "h5": _write_hdf5, "zarr.zip": _write_zarr}

@@ -1,4 +1,4 @@
-"""Image files that may be damaged or hostile, decoded safely."""
+"""Image files that may be damaged or hostile, decoded safely, and pixels as pictures of Pillow."""
 
 import io
 import warnings
@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from PIL import Image
 
 from vitscope.errors import VitscopeError
@@ -71,3 +72,17 @@ def _is_grey_of_16_bits(image: Image.Image) -> bool:
     if tags.get(BITS) != (16,) or tags.get(SHADE) != BLACK_IS_ZERO:
         return False
     return image.mode.startswith("I;16") or (image.mode == "I" and image.format in OF_16_BITS)
+
+
+Pixels = npt.NDArray[np.uint8]
+
+
+def as_picture(pixels: Pixels) -> Image.Image:
+    """Return pixels, (H, W, 3), or (H, W, 1) of a grey image, as a picture."""
+    grey = pixels.shape[2] == 1
+    return Image.fromarray(np.ascontiguousarray(pixels[..., 0] if grey else pixels))
+
+
+def as_pixels(picture: Image.Image) -> Pixels:
+    """Return the pixels of a picture, (H, W, 3), or (H, W, 1) if it is grey."""
+    return np.atleast_3d(np.asarray(picture))

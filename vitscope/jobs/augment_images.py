@@ -99,7 +99,7 @@ JOB = Job(values=_values, takes=Takes(torch=True, seconds=_seconds), batches="tr
 
 def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
     from vitscope.jobs.opening import open_images
-    from vitscope.training.augmenting import augment_images
+    from vitscope.training.batches import augment_images
 
     augment_images(
         open_images(inputs["images"]),

@@ -3,8 +3,7 @@
 from dataclasses import asdict
 from pathlib import Path
 
-from vitscope.data.opening import local_path
-from vitscope.data.source_files import listing_digest
+from vitscope.data.opening import listing_digest, local_path
 from vitscope.jobs.job import Files, Job, Names, Request, Resources, Study, Takes, Values
 
 # The settings of a data set that decide what is in the file of a split.
@@ -63,7 +62,7 @@ JOB = Job(values=_values, takes=Takes(seconds=_seconds, writes=_bytes))
 def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
     """Write the file of the split."""
     from vitscope.data.building import build
-    from vitscope.web.locked import confirm
+    from vitscope.web.lockfile import confirm
 
     files, name, settings = [*map(Path, inputs["source"])], values["dataset"], values["settings"]
     if settings["source"]["kind"] == "url":

@@ -1,6 +1,6 @@
 """What the jobs of a build-up are given: what it tries, and how its networks are trained."""
 
-from vitscope.buildup import proposal
+from vitscope.buildup import rule
 from vitscope.jobs.job import Study, Values
 
 
@@ -12,7 +12,7 @@ def plan(study: Study, name: str) -> Values:
     arch = {key: value for key, value in baseline["arch"].items() if key in kept}
     own = {key: getattr(entry, key) for key in ("heads", "head_dim", "window")}
     return {
-        "baseline": baseline | {"family": proposal.FAMILY, "arch": arch | own},
+        "baseline": baseline | {"family": rule.FAMILY, "arch": arch | own},
         "blocks": arch["blocks"],
         "patience": entry.patience,
         "steps": entry.steps,

@@ -49,7 +49,7 @@ JOB = Job(values=_values, takes=Takes(seconds=_seconds, writes=_bytes))
 
 def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
     """Write the corrupted images, or take the official ones if they are there."""
-    from vitscope.corruptions.building import build
+    from vitscope.corruptions.corrupted import build
     from vitscope.jobs.opening import open_images
 
     build(

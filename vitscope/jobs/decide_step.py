@@ -12,7 +12,7 @@ JOB = Job(values=_values)
 
 
 def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
-    from vitscope.buildup.proposal import decide, plan_of, write_proposal
+    from vitscope.buildup.rule import decide, plan_of, write_proposal
     from vitscope.buildup.table import RESULT, scores_of
 
     settings = values["settings"]

@@ -4,12 +4,12 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vitscope.data.source_files import listing_digest
+from vitscope.data.opening import listing_digest
 from vitscope.jobs import describing
 from vitscope.jobs.job import Files, Job, Names, Request, Resources, Study, Takes, Values
 from vitscope.jobs.measuring import with_network
 from vitscope.measures.measure import Work
-from vitscope.web.redaction import redact
+from vitscope.web import redact
 
 if TYPE_CHECKING:
     from vitscope.settings.keys import Dataset
@@ -64,7 +64,7 @@ def _work(request: Request) -> Work:
     video = request.study.videos[request.names["video"]]
     if "generated" in video.source:
         # Imported here, as NumPy comes with it.
-        from vitscope.video.reading import FRAMES
+        from vitscope.video.frames import FRAMES
 
         return Work(min(video.frames or FRAMES, FRAMES), 1, most=True)
     return Work(video.frames or UNCOUNTED_FRAMES, 1, most=True)
@@ -81,10 +81,9 @@ def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> 
     from vitscope.files.whole import sha256_of
     from vitscope.jobs.opening import open_device, open_network, origin_of
     from vitscope.networks.finding.block_table import read_cut_points
-    from vitscope.video.reading import open_source
-    from vitscope.video.showing import show
-    from vitscope.video.views import Subject
-    from vitscope.web.locked import confirm
+    from vitscope.video.frames import open_source
+    from vitscope.video.showing import Subject, show
+    from vitscope.web.lockfile import confirm
 
     settings = values["settings"]
     subject = Subject(

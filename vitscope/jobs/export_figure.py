@@ -15,8 +15,7 @@ JOB = Job(values=_values)
 
 def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
     from vitscope.claims.snapshots import at_snapshots
-    from vitscope.drawing.figure import Member
-    from vitscope.drawing.points import points_of
+    from vitscope.drawing.figure import Member, points_of
     from vitscope.files.tables import write_csv
 
     tables, published = draw_figure.read_points(inputs, values)

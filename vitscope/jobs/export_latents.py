@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 from vitscope.jobs.job import Files, Job, Names, Resources, Study, Values
 
 if TYPE_CHECKING:
-    from vitscope.files.arrays import Array
-    from vitscope.files.exported import Exported
+    from vitscope.files.arrays import Array, Exported
     from vitscope.files.tensors import TensorFile
 
 # Formats, and how their files end.
@@ -33,9 +32,8 @@ def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> 
 
     import numpy as np
 
-    from vitscope.data.image_rows import parted
-    from vitscope.data.split import select
-    from vitscope.files.exported import Exported, write
+    from vitscope.data.split import parted, select
+    from vitscope.files.arrays import Exported, write_arrays
     from vitscope.files.tensors import TensorFile
     from vitscope.jobs.opening import open_images
     from vitscope.networks.finding.cut_point_columns import BLOCKS
@@ -49,13 +47,13 @@ def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> 
     arrays |= {key: Exported.of(array) for key, array in about.items()}
     origin, _ = parted(shards[0].metadata)
     facts = {**origin, "study": values["study"], "model": values["model"]}
-    write(Path(outputs["latents"]), values["format"], arrays, facts)
+    write_arrays(Path(outputs["latents"]), values["format"], arrays, facts)
 
 
 def _maps_of(shards: "Sequence[TensorFile]", name: str) -> "Exported":
     import numpy as np
 
-    from vitscope.files.exported import Exported
+    from vitscope.files.arrays import Exported, write_arrays
     from vitscope.files.tensors import as_float
 
     def rows() -> "Iterator[Array]":

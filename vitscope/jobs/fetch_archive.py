@@ -16,7 +16,7 @@ JOB = Job(values=_values)
 
 
 def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
-    from vitscope.data.downloading import download
+    from vitscope.data.archives import download
 
     archive = Path(outputs["archive"])
     download(values["archive"], values["source"], archive, label=resources.label, say=resources.say)

@@ -16,7 +16,7 @@ JOB = Job(values=_values)
 
 def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
     """Download the file, and write what it hashed to into the lock file of the study."""
-    from vitscope.web.locked import download
+    from vitscope.web.lockfile import download
 
     file, lock = Path(outputs["file"]), Path(resources.lock)
     download(values, file, lock, label=resources.label, say=resources.say)

@@ -22,7 +22,7 @@ JOB = Job(values=_values, takes=Takes(seconds=_seconds), batches=batch_setting_o
 
 def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
     """Measure the shard, and write its part."""
-    from vitscope.data.image_rows import parted
+    from vitscope.data.split import parted
     from vitscope.files.tensors import TensorFile
     from vitscope.measures.given import OnLatents
 

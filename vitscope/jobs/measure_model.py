@@ -42,7 +42,7 @@ def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> 
     from vitscope.networks.finding.block_table import read_cut_points
     from vitscope.networks.finding.cut_point_columns import BLOCKS
     from vitscope.networks.running.prediction_table import read_labelled
-    from vitscope.training.augmented import Augmented
+    from vitscope.training.batches import Augmented
 
     compute, _ = values["modules"]
     checkpoint, images = inputs["checkpoint"], open_images(inputs["images"])

@@ -80,7 +80,7 @@ def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> 
 
     import pandas as pd
 
-    from vitscope.data.image_rows import shard_rows
+    from vitscope.data.split import shard_rows
     from vitscope.files.tables import Table, write_parts
     from vitscope.jobs.opening import open_device, open_images, open_network, origin_of
     from vitscope.measures.given import OnLatents

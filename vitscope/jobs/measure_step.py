@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from vitscope.buildup import proposal
+from vitscope.buildup import rule
 from vitscope.jobs.job import Files, Job, Names, Request, Resources, Study, Takes, Values
 from vitscope.measures.measure import Work, passes
 from vitscope.networks.building.family import module_of
@@ -13,7 +13,7 @@ def _values(study: Study, names: Names) -> Values:
         "where": f"{study.path}: buildups.{names['buildup']}.weights",
         "batch_size": study.analysis.batch_size,
         "device": study.device,
-        "modules": [module_of(proposal.FAMILY)],
+        "modules": [module_of(rule.FAMILY)],
     }
 
 
@@ -29,9 +29,8 @@ JOB = Job(
 
 
 def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
-    from vitscope.buildup.measuring import measure, refuse_missing
-    from vitscope.buildup.proposal import network_to_try
-    from vitscope.buildup.table import RESULT
+    from vitscope.buildup.rule import network_to_try
+    from vitscope.buildup.table import RESULT, measure, refuse_missing
     from vitscope.files.whole import sha256_of
     from vitscope.jobs.opening import open_device, open_images
 

@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from vitscope.data.building import open_split_file
 from vitscope.data.split import Split
-from vitscope.data.unstored import open_split_file
 
 if TYPE_CHECKING:
     import torch

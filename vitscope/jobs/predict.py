@@ -41,7 +41,7 @@ JOB = Job(values=_values, takes=Takes(torch=True, work=_work), batches="analysis
 
 
 def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
-    from vitscope.data.image_rows import labels_of, rows_to_classify
+    from vitscope.data.split import labels_of, rows_to_classify
     from vitscope.files.tables import warning_metadata
     from vitscope.jobs.opening import open_device, open_images, open_network, origin_of
     from vitscope.networks.running.label_doubts import warn_about_labels

@@ -21,7 +21,7 @@ def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> 
 
     The rule adds `weights` to the values: where a study finds them for each step.
     """
-    from vitscope.buildup.proposal import describe_model, plan_of
+    from vitscope.buildup.rule import describe_model, plan_of
     from vitscope.buildup.table import BUILDUP, RESULT, digests_of, scores_of, tabulate
     from vitscope.files.tables import read_metadata
     from vitscope.files.whole import write_text

@@ -6,7 +6,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vitscope.buildup import proposal
+from vitscope.buildup import rule
 from vitscope.jobs.job import Files, Job, Names, Request, Resources, Study, Takes, Values
 from vitscope.jobs.measuring import with_network
 from vitscope.measures.measure import Work, passes
@@ -28,7 +28,7 @@ def _values(study: Study, names: Names) -> Values:
     if "buildup" in names:
         # Its network is known when it was decided.
         where = f"buildups.{names['buildup']}"
-        return recipe | {"where": where, "modules": [module_of(proposal.FAMILY)]}
+        return recipe | {"where": where, "modules": [module_of(rule.FAMILY)]}
     study.check_trainable(names["model"])
     return recipe | with_network(study, names["model"])
 
@@ -59,11 +59,11 @@ def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> 
     """Train the network; a folder without snapshots is an output, too."""
     # Asked before torch is imported, which sets it to what it takes by default.
     own_cache = os.environ.get("TORCHINDUCTOR_CACHE_DIR")
-    from vitscope.buildup.proposal import network_to_try
+    from vitscope.buildup.rule import network_to_try
     from vitscope.jobs.opening import open_device, open_images
     from vitscope.networks.building.family import build_network
+    from vitscope.training.batches import seeded
     from vitscope.training.loop import train
-    from vitscope.training.seeding import seeded
 
     network = values.get("network") or network_to_try(inputs["tried"], values["where"])
     recipe, mean, std = values["recipe"], network["mean"], network["std"]

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from vitscope.files.tensors import TensorFile
     from vitscope.networks.finding.cut_points import CutPoint
     from vitscope.progress import Say
-    from vitscope.training.augmented import Augmented
+    from vitscope.training.batches import Augmented
 
 T = TypeVar("T")
 

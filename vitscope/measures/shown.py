@@ -8,9 +8,9 @@ import numpy as np
 import numpy.typing as npt
 from torch import Tensor
 
-from vitscope.data.image_rows import shard_rows
+from vitscope.data.split import shard_rows
 from vitscope.files.arrays import Array
-from vitscope.files.pictures import as_picture
+from vitscope.files.images import as_picture
 from vitscope.measures.given import OnModel
 from vitscope.networks.running.predictions import decide_among
 

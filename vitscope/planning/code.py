@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-from vitscope.files import imports
-from vitscope.files.definitions import Definition, definitions
+from vitscope.files import python_code
+from vitscope.files.python_code import Definition, definitions
 from vitscope.jobs.job import Values
 
 PACKAGE = Path(__file__).parents[1]
@@ -63,7 +63,9 @@ def module_file(name: str) -> Path | None:
     if name.endswith(".py"):
         return Path(name)
     parts = name.split(".")
-    return imports.module_file(PACKAGE.joinpath(*parts[1:])) if parts[0] == PACKAGE.name else None
+    return (
+        python_code.module_file(PACKAGE.joinpath(*parts[1:])) if parts[0] == PACKAGE.name else None
+    )
 
 
 @cache
@@ -109,7 +111,7 @@ def _next(module: str, name: str, taken: str) -> tuple[Name, ...]:
 
 def _needed(module: str, name: str, taken: str) -> Iterator[Name]:
     """Yield what a name needs: what its definitions use, and what importing its module runs."""
-    for parent in imports.with_parents(module):
+    for parent in python_code.with_parents(module):
         yield parent, LOADED, ""
     for definition in _chosen(module, name):
         if name not in (LOADED, ALL) and definition.is_import:

@@ -10,8 +10,7 @@ from functools import cache, partial
 from pathlib import Path
 from time import perf_counter
 
-from vitscope.data.opening import count_images, local_path
-from vitscope.data.source_files import there_already
+from vitscope.data.opening import count_images, local_path, there_already
 from vitscope.image_size import height_and_width
 from vitscope.jobs.job import Job, Names, Request, Takes, find_job
 from vitscope.planning import costs

@@ -18,9 +18,8 @@ from PIL import Image
 
 from vitscope.data.building import COVER, build, numbers_of, preprocess, write_split
 from vitscope.data.class_numbers import NAMED, numbering
-from vitscope.data.counts import check_scaling
-from vitscope.data.opening import open_source
-from vitscope.data.sources._image_files import ImageFiles
+from vitscope.data.opening import check_scaling, open_source
+from vitscope.data.source import ImageFiles
 from vitscope.data.split import UNKNOWN_LABEL, Split
 from vitscope.errors import VitscopeError, first_of
 from vitscope.files.images import in_rgb

@@ -13,7 +13,7 @@ from vitscope.data.class_numbers import (
     numbering,
     read_names,
 )
-from vitscope.data.counts import check_measured, check_scaling, check_taken
+from vitscope.data.opening import check_measured, check_scaling, check_taken
 from vitscope.errors import VitscopeError, not_there, quoted
 from vitscope.measures import registry
 from vitscope.settings.keys import Dataset, Model, Settings

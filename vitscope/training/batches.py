@@ -1,22 +1,54 @@
-"""The batches of a training: each is drawn by its own seed, here or in other processes."""
+"""Random numbers of training, decided by its seed, whatever was drawn before."""
 
 import os
+import random
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import lru_cache, partial
+from itertools import count
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor
-from torch.utils.data import DataLoader, Dataset
+from torch.utils.data import DataLoader, Dataset, get_worker_info
 
-from vitscope.data.split import Split
+from vitscope.data.split import Split, known_labels, select
 from vitscope.errors import VitscopeError
+from vitscope.files.tensors import TensorFile, TensorWriter
 from vitscope.training.augmentation import CPU, Images, augmentation, finishing
 from vitscope.training.recipe import Recipe, training_rows
-from vitscope.training.seeding import seeded
+
+
+@contextmanager
+def seeded(*key: int) -> Iterator[None]:
+    """Seed every generator that training draws from, and put them back afterwards.
+
+    The key is a seed, or a seed and what is drawn by it, such as an epoch and a step: what
+    comes before need not be drawn.
+    """
+    python, legacy = random.getstate(), np.random.get_state()  # noqa: NPY002
+    # A process that augments was forked, and must not touch a GPU.
+    with torch.random.fork_rng(devices=[] if get_worker_info() else None):
+        seed = key[0] if len(key) == 1 else _mixed(key)
+        torch.manual_seed(seed)
+        random.seed(seed)
+        np.random.seed(seed)  # noqa: NPY002  (timm draws from the global generators)
+        try:
+            yield
+        finally:
+            random.setstate(python)
+            np.random.set_state(legacy)  # noqa: NPY002
+
+
+def _mixed(key: tuple[int, ...]) -> int:
+    """Return a seed in which every number of the key counts, in the range that NumPy takes."""
+    # With its length: a sequence is padded with zeros.
+    return int(np.random.SeedSequence((len(key), *key)).generate_state(1)[0])
+
 
 Batch = tuple[Tensor, Tensor]
 # The number of an epoch and of a step in it, both from 0.
@@ -165,3 +197,111 @@ def workers_for(device: torch.device) -> int:
     # A job of several threads has as many cores, so that several jobs share those of the machine.
     share = min(cores, threads) if threads > 1 else cores
     return min(share - 1, 8)
+
+
+class Augmented:
+    """Images and targets that were drawn, mapped into memory."""
+
+    def __init__(self, path: Path | str) -> None:
+        self._file = TensorFile(path)
+        if set(self._file.names) != {"images", "targets"}:
+            raise VitscopeError(f"{path} holds no augmented images: delete it and run again.")
+
+    def __len__(self) -> int:
+        return self._file.shape("images")[0]
+
+    @property
+    def metadata(self) -> dict[str, str]:
+        """What is known of where the images come from."""
+        return self._file.metadata
+
+    def rows(self, first: int, last: int) -> tuple[Tensor, Tensor]:
+        """Return the images and targets from `first` to before `last`."""
+        images, targets = self._file.array("images"), self._file.array("targets")
+        return torch.tensor(images[first:last]), torch.tensor(targets[first:last])
+
+    def batches(self, batch_size: int) -> Iterator[tuple[Tensor, Tensor]]:
+        """Yield all images with their targets in batches."""
+        for first in range(0, len(self), batch_size):
+            yield self.rows(first, first + batch_size)
+
+
+CLEAN_BATCH = 256
+
+
+def augment_images(
+    split: Split,
+    recipe: Recipe,
+    images: int,
+    seed: int,
+    path: Path | str,
+    *,
+    mean: list[float],
+    std: list[float],
+    clean: bool = False,
+) -> None:
+    """Write `images` augmented images of a training split, normalized and mixed, and their targets.
+
+    With `clean` they are the first ones that the seed chooses, as they are, with one-hot targets.
+    """
+    rows = training_rows(split, recipe)
+    known_labels(split, rows.tolist())
+    if not clean:
+        _check_batches(recipe, len(rows))
+    shape = (images, *split.shape)
+    tensors = {"images": ("F32", shape), "targets": ("F32", (images, len(split.classes)))}
+    metadata = {"data_sha256": split.digest, "seed": str(seed), "clean": str(clean)}
+    with TensorWriter(path, tensors, metadata) as writer:
+        drawn = (
+            _clean(split, rows, images, seed, mean, std)
+            if clean
+            else _drawn(split, recipe, seed, mean, std)
+        )
+        first = 0
+        while first < images:
+            pixels, targets = next(drawn)
+            taken = min(len(pixels), images - first)
+            writer.write("images", first, pixels[:taken].numpy())
+            writer.write("targets", first, targets[:taken].numpy())
+            first += taken
+
+
+def _check_batches(recipe: Recipe, there: int) -> None:
+    """Refuse batches that training could not draw either."""
+    size = recipe["batch_size"]
+    if size > there:
+        raise VitscopeError(
+            f"training.batch_size is {size} and there are {there} images to draw from: lower it "
+            f"there, or in loss.augment if the study has it, or give the split more images."
+        )
+
+
+def _drawn(
+    split: Split, recipe: Recipe, seed: int, mean: list[float], std: list[float]
+) -> Iterator[Batch]:
+    """Yield batches as in training, epoch after epoch, without an end."""
+    batches = Batches(split, recipe, seed, mean, std)
+    for epoch in count():
+        for step in range(batches.steps):
+            yield batches.draw(epoch, step)
+
+
+def _clean(
+    split: Split,
+    rows: npt.NDArray[np.int64],
+    images: int,
+    seed: int,
+    mean: list[float],
+    std: list[float],
+) -> Iterator[tuple[Tensor, Tensor]]:
+    if images > len(rows):
+        raise VitscopeError(
+            f"The study asks for the loss of {images} images as they are, and there are "
+            f"{len(rows)}: lower analysis.augmented.images, and analysis.fit.images for the fit."
+        )
+    chosen = rows[select(len(rows), images, seed)]
+    for first in range(0, images, CLEAN_BATCH):
+        group = chosen[first : first + CLEAN_BATCH]
+        labels = torch.tensor(split.labels[group])
+        hot = torch.nn.functional.one_hot(labels, len(split.classes)).float()
+        yield split.normalize(group.tolist(), mean, std), hot

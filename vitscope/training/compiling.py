@@ -17,8 +17,8 @@ from torch.utils.flop_counter import FlopCounterMode
 from vitscope.errors import VitscopeError
 from vitscope.networks.building.compiler import uncompiled
 from vitscope.progress import Say
+from vitscope.training.batches import seeded
 from vitscope.training.recipe import Recipe
-from vitscope.training.seeding import seeded
 from vitscope.training.steps import differentiate
 
 # So many multiply-adds of a whole training are worth four minutes of compiling. On an H100 a step

@@ -4,7 +4,11 @@ Test images are seen in the precision of training. What was trained before these
 has no `training_accuracy` and no `test_loss`.
 """
 
+import shutil
+from pathlib import Path
+
 from vitscope.files.tables import Table
+from vitscope.settings.snapshots import HISTORY_FILE, UNFINISHED
 
 HISTORY = Table(
     "training_history",
@@ -22,3 +26,20 @@ HISTORY = Table(
         "angle": ("float64", "between the ways from the last weights to these and to the first"),
     },
 )
+
+
+# Where trainings are, below the folder of results: of models, and of the steps of build-ups.
+PLACES = ("*/training/*", "*/buildups/*/trained/*")
+
+
+def remove_unfinished(results: Path) -> None:
+    """Remove what trainings needed to go on, of those whose results are there.
+
+    It is for the end of a run. A job must not do so itself: a run that is killed before it has
+    taken note of the job runs it again, and a cluster may end a job when all is done.
+    """
+    for place in PLACES:
+        for folder in results.glob(f"{place}/{UNFINISHED}"):
+            # The last thing that a training writes.
+            if (folder.parent / HISTORY_FILE).is_file():
+                shutil.rmtree(folder)

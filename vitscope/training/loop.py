@@ -1,8 +1,9 @@
-"""Train a small model: the recipe of the paper for CIFAR, at the size of a laptop."""
+"""A training as TensorBoard shows it, where that package is there."""
 
 import json
+import shutil
 from collections.abc import Iterator, Mapping
-from contextlib import nullcontext
+from contextlib import ExitStack, nullcontext
 from itertools import islice
 from math import isfinite
 from pathlib import Path
@@ -17,13 +18,38 @@ from vitscope.networks.building.plain_attention import plain_attention
 from vitscope.networks.checkpoints.weights_file import sha256_of
 from vitscope.networks.running.recording import own_stream
 from vitscope.progress import Say, say_on_stderr
-from vitscope.training.batches import Batch, Batches, workers_for
+from vitscope.training.batches import Batch, Batches, seeded, workers_for
 from vitscope.training.compiling import compiled, eagerly
-from vitscope.training.events import Events
 from vitscope.training.recipe import Recipe, check
-from vitscope.training.seeding import seeded
 from vitscope.training.steps import Steps, learning_rate, optimizer_of
 from vitscope.training.unfinished import Row, Unfinished, state_of
+
+EVENTS = "tensorboard"
+
+
+class Events(ExitStack):
+    """Writes an event for each number of an epoch; of one that went on, none stands there twice."""
+
+    def __init__(self, directory: Path, done: int) -> None:
+        super().__init__()
+        folder = directory / EVENTS
+        self._writer = None
+        if not done:
+            shutil.rmtree(folder, ignore_errors=True)
+        try:
+            from torch.utils.tensorboard import SummaryWriter
+        except ImportError:
+            return
+        self._writer = self.enter_context(SummaryWriter(str(folder), purge_step=done + 1))
+
+    def write(self, row: Row) -> None:
+        """Write what is recorded of an epoch."""
+        if self._writer is None:
+            return
+        for name in row.keys() - {"epoch"}:
+            self._writer.add_scalar(name, row[name], row["epoch"])
+        self._writer.flush()
+
 
 EVALUATION_BATCH = 250
 

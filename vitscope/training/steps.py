@@ -1,6 +1,9 @@
 """Steps of training by AdamW: one operation after the other, or on a GPU a recording of all."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from math import cos, pi
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -9,8 +12,6 @@ from torch.nn import functional
 from vitscope.networks.running.recording import Recording
 from vitscope.progress import Say, say_on_stderr
 from vitscope.training.recipe import Recipe
-from vitscope.training.sam import uphill
-from vitscope.training.weight_decay import decays, trained_parameters
 
 # The loss before a step, and the share of images whose class was found.
 Taken = tuple[Tensor, Tensor]
@@ -114,3 +115,44 @@ class Steps:
 
     def _take(self, images: Tensor, targets: Tensor) -> Taken:
         return take_step(self._model, self._optimizer, images, targets, self._recipe)
+
+
+def trained_parameters(model: nn.Module) -> dict[str, nn.Parameter]:
+    """Return the parameters of a model that are trained, by name, in their order."""
+    return {name: each for name, each in model.named_parameters() if each.requires_grad}
+
+
+def decays(name: str, parameter: nn.Parameter) -> bool:
+    """Tell whether a parameter decays: matrices and kernels do, biases and norms do not."""
+    return parameter.ndim > 1 and not name.endswith(".bias")
+
+
+# So that a gradient of zeros has a direction.
+TINY = 1e-12
+
+
+@contextmanager
+def uphill(model: nn.Module, radius: float) -> Iterator[None]:
+    """Move the weights by `radius` along their gradient for the block, and back to the bit.
+
+    Running statistics are those of the pass before: a pass in the block normalizes by its batch,
+    and adds nothing to them.
+    """
+    moved = [parameter for parameter in model.parameters() if parameter.grad is not None]
+    kept = [parameter.detach().clone() for parameter in moved]
+    counting: list[Any] = [m for m in model.modules() if getattr(m, "track_running_stats", False)]
+    with torch.no_grad():
+        lengths = torch.stack([torch.linalg.vector_norm(each.grad) for each in moved])
+        scale = radius / (torch.linalg.vector_norm(lengths) + TINY)
+        for parameter in moved:
+            parameter.add_(parameter.grad * scale)
+    for each in counting:
+        each.track_running_stats = False
+    try:
+        yield
+    finally:
+        for each in counting:
+            each.track_running_stats = True
+        with torch.no_grad():
+            for parameter, weights in zip(moved, kept, strict=True):
+                parameter.copy_(weights)

@@ -22,8 +22,8 @@ from vitscope.networks.checkpoints.weights_file import write_weights
 from vitscope.progress import Say
 from vitscope.settings.snapshots import HISTORY_FILE, UNFINISHED, epochs_of, place_of
 from vitscope.training.history import HISTORY
-from vitscope.training.moments import Moments
 from vitscope.training.recipe import Recipe
+from vitscope.training.trajectory import Moments
 
 # What is recorded of an epoch, by the columns of the table `training_history`.
 Row = dict[str, Any]

@@ -1,23 +1,239 @@
-"""Attention over a video: what a network looks at in each frame, side by side with the frame."""
+"""A frame beside its maps: panels in rows, a title above, and the scale of the colours below.
 
-from collections.abc import Iterator, Mapping
+Pixels are put together by Pillow; a figure of matplotlib for each frame would take longer than the
+network does. What is the same in all frames is drawn once.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, suppress
+from dataclasses import dataclass
 from itertools import chain, islice
+from math import ceil
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from PIL import Image
+import matplotlib as mpl
+import numpy as np
+import numpy.typing as npt
+import torch
+from PIL import Image, ImageDraw, ImageFont
+from PIL.Image import Resampling
+from torch import Tensor, nn
 
 from vitscope.data.building import preprocess
 from vitscope.data.split import normalize
+from vitscope.drawing.looks import GRAY, MAP_COLORS, OVERLAY_ALPHA
+from vitscope.drawing.overlays import MOST_BESIDE, smooth
 from vitscope.errors import VitscopeError
-from vitscope.files.pictures import as_picture
+from vitscope.files.images import as_picture
 from vitscope.files.whole import atomic_path
+from vitscope.image_size import ImageSize, height_and_width
+from vitscope.measures.attending import attention_in
+from vitscope.measures.attention.compute_attention_maps import Maps, attention_named, maps_of
+from vitscope.measures.attention.rolling import Rollout
+from vitscope.networks.attention.reading import Attention
+from vitscope.networks.finding.cut_points import CutPoint
 from vitscope.progress import Clock, Say
-from vitscope.video.drawing import Sheet, draw_cross, lay_over
 from vitscope.video.frames import BrokenOffError, Frame, Video
-from vitscope.video.views import Seen, Subject, view_of
 from vitscope.video.writing import check_room, describe, format_of, write_frames
+
+Map = npt.NDArray[np.float64]
+
+# Panels are made larger by a whole number until they are at least so many pixels wide.
+_LEAST_SIDE = 160
+# Shares of the shorter side of a panel: text, the space between panels; of its width: the bar.
+_TEXT, _GAP, _BAR_WIDTH = 0.07, 0.04, 0.7
+_SMALLEST_TEXT = 12
+_PAPER, _INK = "white", "black"
+
+
+class Scale(NamedTuple):
+    """What the darkest and the brightest colour stand for, and what is shown."""
+
+    low: str
+    high: str
+    label: str
+
+
+class Sheet:
+    """Where the panels of all frames are, with what is written around them."""
+
+    def __init__(self, size: ImageSize, panels: Sequence[str], title: str, scale: Scale) -> None:
+        """Lay out panels with these titles for frames of a size."""
+        height, width = height_and_width(size)
+        times = ceil(_LEAST_SIDE / width)
+        # Width and height, as of pictures.
+        self.panel = (times * width, times * height)
+        side = min(self.panel)
+        self._gap = max(4, round(_GAP * side))
+        # The font of all figures, which matplotlib brings along.
+        font = Path(mpl.get_data_path(), "fonts", "ttf", "DejaVuSans.ttf")
+        text_size = max(_SMALLEST_TEXT, round(_TEXT * side))
+        self._font = ImageFont.truetype(font, text_size)
+        self._line = sum(self._font.getmetrics())
+        rows = ceil(len(panels) / MOST_BESIDE)
+        self._columns = ceil(len(panels) / rows)
+        width = self._columns * (self.panel[0] + self._gap) + self._gap
+        height = self.corner(rows * self._columns)[1] + self._gap
+        # Even, as MP4 has them.
+        self.size = (width + width % 2, height + height % 2)
+        self._page = Image.new("RGB", self.size, _PAPER)
+        self._draw = ImageDraw.Draw(self._page)
+        self._write((self._gap, self._gap), title)
+        for number, text in enumerate(panels):
+            left, top = self.corner(number)
+            self._write((left, top - self._line), text, GRAY)
+        self._draw_scale(scale, height - self._gap - self._line)
+
+    def corner(self, number: int) -> tuple[int, int]:
+        """Return where a panel begins: how far from the left, and from above."""
+        row, column = divmod(number, self._columns)
+        left = self._gap + column * (self.panel[0] + self._gap)
+        top = 2 * (self._gap + self._line) + row * (self._line + self.panel[1] + self._gap)
+        return left, top
+
+    def _write(self, place: tuple[int, int], text: str, color: str = _INK) -> int:
+        """Write a text; return where it ends."""
+        self._draw.text(place, text, fill=color, font=self._font)
+        return place[0] + ceil(self._font.getlength(text))
+
+    def _draw_scale(self, scale: Scale, top: int) -> None:
+        height, width = round(0.7 * self._line), round(_BAR_WIDTH * self.panel[0])
+        left = self._write((self._gap, top), scale.low) + self._gap
+        bar = map_colors(np.broadcast_to(np.linspace(0, 1, width), (height, width)))
+        self._page.paste(bar, (left, top + (self._line - height) // 2))
+        right = self._write((left + width + self._gap, top), scale.high) + 2 * self._gap
+        self._write((right, top), scale.label, GRAY)
+
+    def enlarge(self, picture: Image.Image) -> Image.Image:
+        """Enlarge a picture to a panel: its pixels as squares, in colour."""
+        return picture.convert("RGB").resize(self.panel, Resampling.NEAREST)
+
+    def shade(self, values: Map) -> Image.Image:
+        """Return a map of values from 0 to 1 in colours, as large as a panel."""
+        return map_colors(smooth(values, self.panel))
+
+    def fill(self, panels: Sequence[Image.Image]) -> Image.Image:
+        """Return a frame of the video: the sheet with these panels."""
+        page = self._page.copy()
+        for number, panel in enumerate(panels):
+            page.paste(panel, self.corner(number))
+        return page
+
+
+def map_colors(values: Map) -> Image.Image:
+    """Return values from 0 to 1 in the colours of maps; larger values have the last colour."""
+    return Image.fromarray(mpl.colormaps[MAP_COLORS](values, bytes=True)[..., :3])
+
+
+def lay_over(picture: Image.Image, map_: Image.Image) -> Image.Image:
+    """Return a picture with its map over it."""
+    return Image.blend(picture, map_, OVERLAY_ALPHA)
+
+
+def draw_cross(picture: Image.Image, place: tuple[float, float]) -> None:
+    """Draw a cross on a picture at a place, as shares of its height and width."""
+    draw = ImageDraw.Draw(picture)
+    x, y = place[1] * picture.width, place[0] * picture.height
+    arm = max(4, picture.width // 32)
+    for color, thick in ((_INK, 3), (_PAPER, 1)):
+        for down in (arm, -arm):
+            draw.line((x - arm, y - down, x + arm, y + down), fill=color, width=thick)
+
+
+@dataclass(frozen=True)
+class Subject:
+    """The network that looks, and how it takes images.
+
+    `settings` of the network include the mean and the deviation of its pixels; `taking` says how
+    pictures are brought to its size, as a data set brings its own.
+    """
+
+    model: str
+    label: str
+    network: nn.Module
+    cut_points: Sequence[CutPoint]
+    settings: Mapping[str, Any]
+    taking: Mapping[str, Any]
+    device: torch.device
+
+    def attention(self) -> tuple[list[Attention], list[str]]:
+        """Return the attention of the network, and what cannot be read of it."""
+        where = f"models.{self.model}"
+        return attention_in(self.network, self.settings, self.cut_points, where)
+
+
+class Seen(NamedTuple):
+    """What is seen in a frame: whose attention it is, and the maps.
+
+    `query` is where the query is, as shares of the image's height and width, if it is one.
+    """
+
+    of: str
+    maps: list[Map]
+    query: tuple[float, float] | None = None
+
+
+class HeadsView:
+    """A map of every head of one attention, or of some; the first frame says how bright."""
+
+    lies_over = False
+
+    def __init__(self, subject: Subject, settings: Mapping[str, Any], where: str) -> None:
+        attentions, self.warnings = subject.attention()
+        attention = attentions[attention_named(attentions, settings["block"], subject.model, where)]
+        self._network, size = subject.network, subject.settings["image_size"]
+        self._size = height_and_width(size)
+        self._heads = settings["heads"] or [*range(attention.heads)]
+        self._brightest = settings["brightest"]
+        self._maps = Maps(subject.model, size, attention, where)
+        self._maps.show_heads(settings["query"], self._heads)
+        self.title = attention.name
+        self.panels = [f"head {head}" for head in self._heads]
+
+    def see(self, image: Tensor) -> Seen:
+        """Look at a frame, as the network takes it."""
+        maps, _ = maps_of(self._network, self._maps, image)
+        found = {each["head"]: each for each in maps}
+        shown = [found[head] for head in self._heads]
+        grids = [np.reshape(each["weights"], (each["height"], each["width"])) for each in shown]
+        row, column = shown[0]["query_row"], shown[0]["query_column"]
+        query = None if row is None else (row / self._size[0], column / self._size[1])
+        return Seen(shown[0]["of"], grids, query)
+
+    def scale(self, first: Seen) -> tuple[Scale, float]:
+        """Return the scale of all frames, and the value of its brightest colour."""
+        brightest = self._brightest or 100 * max(float(each.max()) for each in first.maps) or 100.0
+        return Scale("0", f"{brightest:.3g} or more", "attention (%)"), brightest / 100
+
+
+class RolloutView:
+    """The rollout of all attention over its largest value, alone and over the picture."""
+
+    panels = ("rollout", "over the video")
+    lies_over = True
+
+    def __init__(self, subject: Subject, settings: Mapping[str, Any], where: str) -> None:
+        attentions, self.warnings = subject.attention()
+        self._rollout = Rollout(attentions)
+        self._network, self._fusion = subject.network, settings["fusion"]
+        self.title = f"rollout, {self._fusion} of heads"
+
+    def see(self, image: Tensor) -> Seen:
+        """Look at a frame, as the network takes it."""
+        self._rollout.run(self._network, image, self._fusion)
+        of, values = self._rollout.result()
+        return Seen(of, [values.double().reshape(self._rollout.grid).numpy()])
+
+    def scale(self, first: Seen) -> tuple[Scale, float]:
+        """Return the scale of all frames, and the value of its brightest colour."""
+        return Scale("0", "1", "rollout over its largest"), 1.0
+
+
+def view_of(subject: Subject, settings: Mapping[str, Any], where: str) -> HeadsView | RolloutView:
+    """Return what a video shows; `where` is the section of settings that says it."""
+    kind = HeadsView if settings["shows"] == "heads" else RolloutView
+    return kind(subject, settings, where)
 
 
 def show(

@@ -28,10 +28,10 @@ from urllib.request import HTTPHandler, HTTPRedirectHandler, HTTPSHandler, Reque
 
 from vitscope import __version__
 from vitscope.errors import VitscopeError
-from vitscope.files.disguises import disguise_of
+from vitscope.files.untrusted import disguise_of
 from vitscope.files.whole import md5_of, sha256_of
 from vitscope.progress import Clock, Say, say_on_stderr
-from vitscope.web.redaction import redact
+from vitscope.web import redact
 
 CHUNK = 1 << 20
 LONGEST_PAUSE = 120.0

@@ -17,9 +17,8 @@ from vitscope.errors import VitscopeError
 from vitscope.jobs.job import Names, Resources, find_work
 from vitscope.settings.study import Study
 from vitscope.studies.loading import load_study
-from vitscope.video.reading import open_video
-from vitscope.web.locked import confirm
-from vitscope.web.lockfile import Entry, find_entry
+from vitscope.video.frames import open_video
+from vitscope.web.lockfile import Entry, confirm, find_entry
 
 
 def png(seed: int) -> bytes:

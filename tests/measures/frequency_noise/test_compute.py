@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from tests.helpers import networks
 from tests.helpers.splits import CENTER, SPREAD, on_model, shapes
 from tests.helpers.studies import mini, mini_with
-from vitscope.data.image_rows import rows_to_classify
+from vitscope.data.split import rows_to_classify
 from vitscope.errors import VitscopeError
 from vitscope.image_size import ImageSize
 from vitscope.jobs.tables import find_table

@@ -25,7 +25,7 @@ from vitscope.measures.hessian.operator import gauss_newton_of_model, of_model
 from vitscope.networks.finding.blocks import list_blocks
 from vitscope.networks.finding.parameters import LAYERS
 from vitscope.studies.loading import load_study
-from vitscope.training.weight_decay import trained_parameters
+from vitscope.training.steps import trained_parameters
 
 SETTINGS: dict[str, Any] = {"probes": 2, "tolerance": 1e-5, "iterations": 100}
 

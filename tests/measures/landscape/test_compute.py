@@ -37,7 +37,7 @@ from vitscope.measures.scores import scores_of
 from vitscope.networks.running.predictions import predict
 from vitscope.networks.running.recording import WARM_UP
 from vitscope.studies.loading import load_study
-from vitscope.training.augmented import Augmented
+from vitscope.training.batches import Augmented
 
 Array = npt.NDArray[Any]
 CPU = torch.device("cpu")

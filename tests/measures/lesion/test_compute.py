@@ -18,7 +18,7 @@ from tests.helpers.networks import described, hooks_of, mini, mini_blocks
 from tests.helpers.splits import CENTER, SPREAD, on_model, shapes
 from tests.helpers.written import SMALL, written_points
 from tests.helpers.written import built as build_written
-from vitscope.data.image_rows import rows_to_classify
+from vitscope.data.split import rows_to_classify
 from vitscope.errors import VitscopeError
 from vitscope.jobs.tables import find_table
 from vitscope.measures.intervals import accuracy_changes

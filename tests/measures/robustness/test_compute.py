@@ -11,9 +11,8 @@ from torch import Tensor, nn
 
 from tests.helpers.splits import CENTER, SPREAD, built, on_model, shapes
 from vitscope.corruptions import CORRUPTIONS
-from vitscope.corruptions.building import build
-from vitscope.corruptions.corrupted import CorruptedImages
-from vitscope.corruptions.registry import corrupt
+from vitscope.corruptions.corrupted import CorruptedImages, build
+from vitscope.corruptions.corrupting import corrupt
 from vitscope.data.split import Split, normalize
 from vitscope.jobs.tables import find_table
 from vitscope.measures import registry

@@ -16,7 +16,7 @@ from vitscope.measures.trajectory.compute import measure, recorded, traced
 from vitscope.networks.building.empty import parameter_names
 from vitscope.networks.checkpoints.weights_file import write_weights
 from vitscope.studies.loading import BUNDLED_STUDIES, load_study
-from vitscope.training.polar import polar
+from vitscope.training.trajectory import polar
 
 MINI = load_study(BUNDLED_STUDIES / "mini.yaml")
 FOLDER = Path(__file__).parents[3] / "resources" / "checkpoints" / "mini"

@@ -5,8 +5,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from vitscope.data.sources._cifar import Cifar, FileLayout, open_archive, read_binary
-from vitscope.data.sources._cifar_pickles import read_pickled
+from vitscope.data.sources._cifar import Cifar, FileLayout, open_archive, read_binary, read_pickled
 
 SOURCE: dict[str, Any] = {
     "meaning": "the official archive of CIFAR-10, downloaded and checked, or a `path` to it",

@@ -16,10 +16,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from vitscope.data.archives import confirm
+from vitscope.data.archives import confirm, content_of, members_of, opened_tar
 from vitscope.data.class_numbers import imagenet_synsets
 from vitscope.data.source import Sample, no_such_split
-from vitscope.data.sources._tar import content_of, members_of, opened_tar
 from vitscope.data.split import UNKNOWN_LABEL
 from vitscope.errors import VitscopeError
 from vitscope.files.images import decode_image

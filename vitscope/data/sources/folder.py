@@ -7,8 +7,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
-from vitscope.data.source import Glance
-from vitscope.data.sources._image_files import MASK, ImageFiles
+from vitscope.data.source import MASK, Glance, ImageFiles
 from vitscope.data.split import UNKNOWN_LABEL
 from vitscope.errors import VitscopeError
 

@@ -13,8 +13,8 @@ from PIL import Image
 from vitscope.data.source import Sample
 from vitscope.data.split import UNKNOWN_LABEL
 from vitscope.errors import VitscopeError, nearest
+from vitscope.files.arrays import read_header
 from vitscope.files.images import LARGEST_IMAGE
-from vitscope.files.npy import read_header
 from vitscope.files.whole import sha256_of
 
 SOURCE: dict[str, Any] = {

@@ -14,8 +14,8 @@ import pyarrow.parquet as pq
 from vitscope.data.source import Sample
 from vitscope.data.split import UNKNOWN_LABEL
 from vitscope.errors import VitscopeError, nearest
-from vitscope.files.bounded import bounded_steps
 from vitscope.files.images import decode_image
+from vitscope.files.untrusted import bounded_steps
 from vitscope.files.whole import sha256_of
 
 SOURCE: dict[str, Any] = {

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from vitscope.data.sources._image_files import ImageFiles
+from vitscope.data.source import ImageFiles
 from vitscope.data.split import UNKNOWN_LABEL
 from vitscope.files.whole import sha256_of
 

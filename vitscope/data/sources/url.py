@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from vitscope.data.sources._image_files import ImageFiles
+from vitscope.data.source import ImageFiles
 from vitscope.data.split import UNKNOWN_LABEL
 from vitscope.files.whole import sha256_of
-from vitscope.web.redaction import redact
+from vitscope.web import redact
 
 SOURCE: dict[str, Any] = {
     "meaning": "one image without a label, downloaded from its address",

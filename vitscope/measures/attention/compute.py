@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import torch
 
-from vitscope.data.image_rows import shard_rows
+from vitscope.data.split import shard_rows
 from vitscope.files.arrays import Array
 from vitscope.image_size import height_and_width
 from vitscope.measures.attending import attention_of

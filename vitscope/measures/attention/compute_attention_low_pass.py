@@ -8,7 +8,7 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from vitscope.data.image_rows import shard_rows
+from vitscope.data.split import shard_rows
 from vitscope.files.arrays import Array
 from vitscope.measures.attending import attention_of
 from vitscope.measures.attention.heads import EACH_HEAD, of_heads, place_of

@@ -19,7 +19,7 @@ from vitscope.measures.hessian.operator import (
 from vitscope.networks.building.plain_attention import plain_attention
 from vitscope.networks.finding.parameters import LAYERS, place_parameters
 from vitscope.progress import Say
-from vitscope.training.weight_decay import trained_parameters
+from vitscope.training.steps import trained_parameters
 
 # A pass that finds the layers takes so many images.
 IMAGES = 2

@@ -25,8 +25,8 @@ from vitscope.measures.hessian.lanczos import Start
 from vitscope.networks.building.plain_attention import plain_attention
 from vitscope.networks.running.recording import Recording, own_stream
 from vitscope.progress import Progress, Say, say_on_stderr
-from vitscope.training.augmented import Augmented
-from vitscope.training.weight_decay import decays, trained_parameters
+from vitscope.training.batches import Augmented
+from vitscope.training.steps import decays, trained_parameters
 
 # How far two evaluations of the same product may differ, as a multiple of the rounding error.
 DRIFT = 100

@@ -24,7 +24,7 @@ from vitscope.measures.scores import scores_of
 from vitscope.networks.running.predictions import scores_of_images
 from vitscope.networks.running.recording import Recording, is_recorded, own_stream
 from vitscope.progress import Progress, Say
-from vitscope.training.augmented import Augmented
+from vitscope.training.batches import Augmented
 
 # Parts of the names of position embeddings. Their rows are not filters, so they are not moved.
 POSITIONS = ("pos_embed", "relative_position")

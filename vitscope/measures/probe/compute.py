@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import adaptive_avg_pool2d
 
-from vitscope.data.image_rows import labels_of, shard_rows
+from vitscope.data.split import labels_of, shard_rows
 from vitscope.errors import VitscopeError
 from vitscope.files.arrays import Array
 from vitscope.measures.given import OnModel

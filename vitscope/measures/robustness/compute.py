@@ -9,8 +9,7 @@ import pandas as pd
 
 from vitscope.corruptions import CLEAN
 from vitscope.corruptions.corrupted import CorruptedImages
-from vitscope.data.image_rows import known_labels
-from vitscope.data.split import normalize
+from vitscope.data.split import known_labels, normalize
 from vitscope.measures.given import OnModel
 from vitscope.measures.scores import scores_of
 from vitscope.networks.running.label_doubts import warn_about_labels

@@ -8,7 +8,7 @@ import pandas as pd
 from vitscope.errors import VitscopeError
 from vitscope.files.tensors import TensorFile
 from vitscope.measures.given import OnWeights
-from vitscope.training.polar import check_count, polar_by_tensor
+from vitscope.training.trajectory import check_count, polar_by_tensor
 
 
 def traced(

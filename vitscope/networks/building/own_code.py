@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from vitscope.errors import VitscopeError, nearest, quoted
-from vitscope.files import imports
+from vitscope.files import python_code
 
 # What of `arch` is no keyword of the function; `code` is a digest, which no study gives.
 OWN_KEYS = ("file", "module", "make", "code")
@@ -46,14 +46,14 @@ class OwnCode:
     def files(self) -> dict[str, Path]:
         """Return the module's file and those beside it that it imports, by their modules."""
         if not self.is_installed:
-            return imports.reached([self.module], self._file_of)
+            return python_code.reached([self.module], self._file_of)
         # To follow the imports of a library takes seconds of every run; it changes as a whole.
         found = self.root.joinpath(self.module.partition(".")[0]).rglob("*.py")
         return {self._module_of(file): file for file in (self.file, *found)}
 
     def _file_of(self, module: str) -> Path | None:
         parts = module.split(".")
-        return imports.module_file(self.root.joinpath(*parts)) if all(parts) else None
+        return python_code.module_file(self.root.joinpath(*parts)) if all(parts) else None
 
     def _module_of(self, file: Path) -> str:
         parts = file.relative_to(self.root).with_suffix("").parts

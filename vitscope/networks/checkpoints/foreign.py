@@ -15,9 +15,8 @@ import torch
 from safetensors import SafetensorError
 
 from vitscope.errors import VitscopeError, first_of, quoted
-from vitscope.files.bounded import bounded_memory
-from vitscope.files.disguises import disguise_of
 from vitscope.files.tensors import CHECKSUMS, TensorFile
+from vitscope.files.untrusted import bounded_memory, disguise_of
 from vitscope.files.whole import sha256_of
 from vitscope.networks.checkpoints.entries import (
     DEEPEST_NESTING,

@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any
 
 from vitscope.networks.checkpoints.weight_sources import address
-from vitscope.web import locked
+from vitscope.web import lockfile
 
 
 def download(checkpoint: Mapping[str, Any], path: Path, lock: Path, **options: Any) -> None:
     """Download a checkpoint to `path`, as `locked.download` does."""
-    locked.download({**checkpoint, "url": address(checkpoint)}, path, lock, **options)
+    lockfile.download({**checkpoint, "url": address(checkpoint)}, path, lock, **options)

@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from vitscope.errors import VitscopeError, nearest, not_there
-from vitscope.web import locked
-from vitscope.web.redaction import redact
+from vitscope.web import lockfile, redact
 
 PLACES = ("bundled", "path", "url", "timm", "made")
 HUB = "https://huggingface.co"
@@ -92,4 +91,4 @@ def confirm(checkpoint: Mapping[str, Any], path: Path, lock: Path, *, label: str
     """
     if "sha256" in checkpoint or _place(checkpoint) in ("bundled", "path"):
         return checkpoint.get("sha256")
-    return locked.confirm({"url": address(checkpoint)}, path, lock, label=label)
+    return lockfile.confirm({"url": address(checkpoint)}, path, lock, label=label)

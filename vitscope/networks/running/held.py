@@ -7,8 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from vitscope.data.image_rows import shard_rows
-from vitscope.data.split import Split
+from vitscope.data.split import Split, shard_rows
 from vitscope.files.arrays import Array
 from vitscope.networks.finding.block_table import read_cut_points
 from vitscope.networks.finding.capture import capturing

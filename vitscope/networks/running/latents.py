@@ -9,8 +9,7 @@ from typing import Any, Self
 import torch
 from torch import Tensor, nn
 
-from vitscope.data.image_rows import ROWS, shard_rows
-from vitscope.data.split import Split
+from vitscope.data.split import ROWS, Split, shard_rows
 from vitscope.files.arrays import Array
 from vitscope.files.tensors import TensorWriter
 from vitscope.networks.finding.block_table import read_cut_points

@@ -27,7 +27,7 @@ PREDICTIONS = Table(
 
 def read_labelled(path: Path | str, images: "Split") -> "pd.DataFrame":
     """Read predictions of images of a split; refuse images whose classes are unknown."""
-    from vitscope.data.image_rows import known_labels
+    from vitscope.data.split import known_labels
 
     found = PREDICTIONS.read(path)
     known_labels(images, found["image"].tolist())

@@ -1,5 +1,6 @@
-"""A limit on the memory that reading the files of others takes, which no header can talk round."""
+"""Files of others: what they are instead of data, and a limit on the memory that reading takes."""
 
+import re
 import resource
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -7,6 +8,29 @@ from pathlib import Path
 from typing import TypeVar
 
 from vitscope.errors import VitscopeError
+
+DISGUISES = {
+    b"<": "a web page",
+    b"{": "an answer in JSON",
+    b"[": "an answer in JSON",
+    b"version https://git-lfs.github.com/spec/": "a Git LFS pointer",
+}
+# What no text has, and the first bytes of every file of numbers.
+_NO_TEXT = re.compile(rb"[\0-\x08\x0e-\x1f]")
+# Pictures in digits.
+_PICTURE = re.compile(rb"P[1-3]\s")
+
+
+def disguise_of(path: Path) -> str | None:
+    """Return what a file is instead of data, by how it begins; None if it may be data."""
+    with path.open("rb") as file:
+        start = file.read(512)
+    if _NO_TEXT.search(start):
+        return None
+    text = start.removeprefix(b"\xef\xbb\xbf").lstrip()
+    named = (name for mark, name in DISGUISES.items() if text.startswith(mark))
+    return next(named, None if not text or _PICTURE.match(text) else "a text")
+
 
 # What any file may take, and how many times its size besides.
 LEAST = 512 << 20
