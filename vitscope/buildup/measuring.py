@@ -12,8 +12,8 @@ from vitscope.data.image_rows import known_labels
 from vitscope.data.split import Split
 from vitscope.errors import VitscopeError
 from vitscope.files.tensors import TensorFile
-from vitscope.networks.building.empty import empty_network, fill
-from vitscope.networks.checkpoints.matching import misfits
+from vitscope.networks.building.networks import empty_network, fill
+from vitscope.networks.checkpoints.translation import misfits
 from vitscope.networks.running.predictions import predict
 
 

@@ -13,8 +13,7 @@ from vitscope.data.image_rows import known_labels
 from vitscope.data.split import normalize
 from vitscope.measures.given import OnModel
 from vitscope.measures.scores import scores_of
-from vitscope.networks.running.label_doubts import warn_about_labels
-from vitscope.networks.running.predictions import predict
+from vitscope.networks.running.predictions import predict, warn_about_labels
 
 if TYPE_CHECKING:
     from torch import Tensor
