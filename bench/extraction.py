@@ -22,8 +22,7 @@ from vitscope.networks.building.family import find_family
 from vitscope.networks.finding.blocks import list_blocks
 from vitscope.networks.finding.capture import capturing
 from vitscope.networks.finding.cut_points import CutPoint
-from vitscope.networks.running.held import HeldMaps
-from vitscope.networks.running.latents import extract
+from vitscope.networks.running.latents import HeldMaps, extract
 from vitscope.studies.loading import BUNDLED_STUDIES, load_study
 
 IMAGES, BATCH, TURNS = 256, 64, 3

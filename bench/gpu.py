@@ -27,9 +27,8 @@ from vitscope.measures.hessian.operator import of_model
 from vitscope.measures.landscape.compute import grid, losses_at, pick_precision
 from vitscope.networks.building.family import find_family
 from vitscope.networks.finding.blocks import list_blocks
-from vitscope.networks.running.device import pick_device
+from vitscope.networks.running.device import own_stream, pick_device
 from vitscope.networks.running.latents import extract
-from vitscope.networks.running.recording import own_stream
 from vitscope.studies.loading import BUNDLED_STUDIES, load_study
 from vitscope.training.batches import Augmented, Batches, workers_for
 from vitscope.training.compiling import compiled

@@ -12,7 +12,7 @@ import torch
 from bench.images import noise
 from bench.rows import Row
 from vitscope.networks.building.family import find_family
-from vitscope.networks.building.plain_attention import plain_attention
+from vitscope.networks.building.networks import plain_attention
 from vitscope.settings.keys import Recipe
 from vitscope.settings.section import schema_of
 from vitscope.training.batches import Batch, Batches, workers_for

@@ -19,7 +19,7 @@ from typing import NoReturn, TextIO
 
 from vitscope.errors import VitscopeError
 from vitscope.jobs.job import Resources, find_job, find_work
-from vitscope.networks.building.failing import explain_failure as network_failure
+from vitscope.networks.building.own_code import explain_failure, explain_user_error
 from vitscope.progress import AtWork
 
 # Large libraries are made of much that stays: a tenth of the time to import them would go into
@@ -172,10 +172,7 @@ def run_job(snakemake) -> None:
             _fail(log, f"not enough memory: {less}.")
         except Exception as error:
             traceback.print_exc(file=log)
-            # A job that runs a network of the user's knows whose error it is.
-            running = sys.modules.get("vitscope.networks.building.own_run")
-            own = running.explain_user_error(error) if running else None
-            _fail(log, network_failure(error) or own)
+            _fail(log, explain_failure(error) or explain_user_error(error))
         finally:
             # Python would look through all of it once more, only to end.
             gc.freeze()

@@ -10,7 +10,7 @@ from importlib import import_module
 
 from vitscope import __version__
 from vitscope.errors import VitscopeError
-from vitscope.networks.building import failing
+from vitscope.networks.building import own_code
 
 COMMANDS = {
     "check": "show where the networks of a study are read, and prove that it is right",
@@ -37,7 +37,7 @@ def main() -> None:
     except VitscopeError as error:
         sys.exit(f"vitscope: {error}")
     except Exception as error:
-        if sentence := failing.explain_failure(error):
+        if sentence := own_code.explain_failure(error):
             sys.exit(f"vitscope: {VitscopeError(sentence)}")
         raise
 

@@ -15,8 +15,8 @@ from vitscope.buildup.table import measure, refuse_missing
 from vitscope.errors import VitscopeError
 from vitscope.files.tensors import TensorFile
 from vitscope.jobs import buildups
-from vitscope.networks.building.empty import drawn_network, empty_network
-from vitscope.networks.checkpoints.weights_file import write_weights
+from vitscope.networks.building.networks import drawn_network, empty_network
+from vitscope.networks.checkpoints.conversion import write_weights
 from vitscope.package_data import ROOT
 from vitscope.studies.loading import BUNDLED_STUDIES, load_study
 

@@ -16,7 +16,7 @@ from tests.helpers.claims import (
     with_resamples,
 )
 from vitscope.measures import registry
-from vitscope.networks.finding.cut_point_columns import CUT_POINT
+from vitscope.networks.finding.cut_points import CUT_POINT
 
 ROOT = Path(__file__).parents[2]
 

@@ -15,9 +15,9 @@ from tests.helpers.own_network import ARCH, MY_NET, my_network
 from tests.helpers.own_network import STUDY as MINE
 from vitscope.__main__ import main
 from vitscope.errors import VitscopeError
-from vitscope.networks.building.empty import drawn_network
+from vitscope.networks.building.networks import drawn_network
+from vitscope.networks.finding.capture import prove
 from vitscope.networks.finding.cut_points import Addition, CutPoint, Join
-from vitscope.networks.finding.proofs import prove
 from vitscope.networks.finding.search import find_cut_points
 from vitscope.networks.running.checking import check_model
 from vitscope.studies.loading import BUNDLED_STUDIES

@@ -27,7 +27,7 @@ from tests.drawn.truth import (
 )
 from vitscope.errors import VitscopeError
 from vitscope.files.tables import read_metadata
-from vitscope.networks.finding.block_table import head_of
+from vitscope.networks.finding.cut_points import head_of
 
 # Of sums in float32 in another order; a lesion may differ where two logits are as near.
 CLOSE = 1e-4

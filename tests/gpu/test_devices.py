@@ -43,9 +43,8 @@ from vitscope.measures.landscape.compute import losses_at
 from vitscope.measures.lesion.compute import correctness, joins_of
 from vitscope.measures.occlusion.compute import disturb_by as patches_of
 from vitscope.measures.occlusion.compute import list_changes
-from vitscope.networks.building.plain_attention import plain_attention
-from vitscope.networks.checkpoints.conversion import convert
-from vitscope.networks.checkpoints.loading import load_model
+from vitscope.networks.building.networks import plain_attention
+from vitscope.networks.checkpoints.conversion import convert, load_model
 from vitscope.networks.running.device import pick_device
 from vitscope.networks.running.latents import extract
 from vitscope.networks.running.predictions import predict

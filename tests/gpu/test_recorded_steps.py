@@ -13,7 +13,7 @@ from tests.helpers.recording import record_here
 from tests.training.recipes import RECIPE
 from vitscope.measures.hessian.operator import of_model
 from vitscope.networks.building.family import find_family
-from vitscope.networks.running.recording import Recording, own_stream
+from vitscope.networks.running.device import Recording, own_stream
 from vitscope.training.steps import Steps, optimizer_of, set_learning_rate, take_step
 
 pytestmark = pytest.mark.nightly

@@ -15,7 +15,7 @@ from PIL import Image
 from torch import Tensor, nn
 
 from tests.helpers.networks import build_empty
-from vitscope.networks.building import empty as models
+from vitscope.networks.building import networks as models
 from vitscope.networks.building.family import Family, find_family
 from vitscope.networks.checkpoints.translation import translate
 from vitscope.studies.loading import BUNDLED_STUDIES

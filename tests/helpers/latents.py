@@ -14,8 +14,7 @@ import torch
 from tests.helpers.golden import ARCHS, Golden
 from vitscope.data.split import ROWS
 from vitscope.files.tensors import TensorFile, TensorWriter
-from vitscope.networks.checkpoints.conversion import convert
-from vitscope.networks.checkpoints.loading import load_model
+from vitscope.networks.checkpoints.conversion import convert, load_model
 from vitscope.networks.finding.blocks import list_blocks
 from vitscope.networks.running.latents import extract
 

@@ -11,7 +11,7 @@ from vitscope.files.strict_yaml import load_yaml
 from vitscope.jobs.augment_images import TRAINED_ON, augmentation
 from vitscope.jobs.tables import find_table
 from vitscope.measures import registry
-from vitscope.networks.checkpoints.loading import load_model
+from vitscope.networks.checkpoints.conversion import load_model
 from vitscope.scopes.looking import Scope, look
 from vitscope.settings.study import Study
 

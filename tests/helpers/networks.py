@@ -11,8 +11,8 @@ import yaml
 from torch import nn
 
 from vitscope.image_size import ImageSize
-from vitscope.networks.building.empty import empty_network
 from vitscope.networks.building.family import find_family
+from vitscope.networks.building.networks import empty_network
 from vitscope.networks.finding.blocks import Blocks, list_blocks
 from vitscope.networks.finding.cut_points import CutPoint
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from vitscope.networks.running import recording
+from vitscope.networks.running import device
 
 
 def record_here(monkeypatch: pytest.MonkeyPatch) -> list[int]:
@@ -28,6 +28,6 @@ def record_here(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
         return replay, outputs
 
-    monkeypatch.setattr(recording, "RECORDED_ON", ("cpu",))
-    monkeypatch.setattr(recording, "record", record)
+    monkeypatch.setattr(device, "RECORDED_ON", ("cpu",))
+    monkeypatch.setattr(device, "record", record)
     return replays

@@ -18,7 +18,7 @@ from vitscope.files.tensors import TensorFile
 from vitscope.jobs.job import Resources, find_work
 from vitscope.jobs.measure_pass import measures_of_pass
 from vitscope.measures import registry
-from vitscope.networks.running.held import HeldMaps
+from vitscope.networks.running.latents import HeldMaps
 from vitscope.settings.study import Study
 from vitscope.studies.loading import BUNDLED_STUDIES, load_study
 

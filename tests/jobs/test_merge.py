@@ -19,7 +19,7 @@ from vitscope.measures.cka import measure_cka_between as between
 from vitscope.measures.cka.compute_cka_between import measure
 from vitscope.measures.given import OnLatents
 from vitscope.measures.hessian.measure import TABLE
-from vitscope.networks.finding.cut_point_columns import BLOCKS
+from vitscope.networks.finding.cut_points import BLOCKS
 
 ROOT = Path(__file__).parents[2]
 

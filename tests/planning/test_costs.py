@@ -17,9 +17,9 @@ from vitscope.jobs.job import Job, Network, Request, find_job
 from vitscope.jobs.job import names as job_names
 from vitscope.measures.hessian.lanczos import LARGEST_BASIS
 from vitscope.measures.hessian.measure import LEAST_VECTORS
-from vitscope.networks.building.empty import empty_network
+from vitscope.networks.building.networks import empty_network
 from vitscope.networks.finding.blocks import list_blocks
-from vitscope.networks.finding.cut_point_columns import BLOCKS
+from vitscope.networks.finding.cut_points import BLOCKS
 from vitscope.planning import costs
 from vitscope.planning.costs import LEAST_MINUTES, ON_A_NODE
 from vitscope.settings.study import Study

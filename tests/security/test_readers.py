@@ -17,11 +17,14 @@ from tests.security.contained import check_sentence, refusal_or_none
 from tests.security.fuzz import Reading, by_seed
 from tests.security.targets import TARGETS
 from vitscope.errors import VitscopeError
-from vitscope.networks.checkpoints.entries import WRAPPERS
-from vitscope.networks.checkpoints.foreign import PLAIN, read_foreign
-from vitscope.networks.checkpoints.layouts import LAYOUTS, WeightLayout, find_layout
-from vitscope.networks.checkpoints.timm_filters import watch_translation
-from vitscope.networks.checkpoints.translation import translate
+from vitscope.networks.checkpoints.foreign import PLAIN, WRAPPERS, read_foreign
+from vitscope.networks.checkpoints.translation import (
+    LAYOUTS,
+    WeightLayout,
+    find_layout,
+    translate,
+    watch_translation,
+)
 
 RUNS = 80
 

@@ -6,7 +6,7 @@ from torch import nn
 
 from tests.helpers.recording import record_here
 from tests.training.recipes import RECIPE
-from vitscope.networks.running.recording import WARM_UP
+from vitscope.networks.running.device import WARM_UP
 from vitscope.training.steps import Steps, optimizer_of
 
 PLAIN = RECIPE | {"bfloat16": False}
@@ -65,7 +65,7 @@ def test_recorded_steps_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_what_decays_is_what_timm_decays() -> None:
-    from vitscope.networks.building.timm_import import import_timm
+    from vitscope.networks.building.compiler import import_timm
 
     timm = import_timm("timm")
     grouped = import_timm("timm.optim").param_groups_weight_decay

@@ -15,7 +15,7 @@ from vitscope.claims.snapshots import at_snapshots
 from vitscope.claims.statistics import Found
 from vitscope.claims.tables import COUNTED
 from vitscope.files.tables import Table
-from vitscope.networks.finding.cut_point_columns import CUT_POINT, NORM
+from vitscope.networks.finding.cut_points import CUT_POINT, NORM
 
 # The tables that claims are counted on, by name; "blocks" is always among them.
 Tables = Mapping[str, pd.DataFrame]

@@ -106,7 +106,7 @@ def _check(study: "Study", name: str, trainings: Path) -> tuple[str, str]:
 
     `trainings` is the folder in which the workflow trains the models of the study.
     """
-    from vitscope.networks.building import failing
+    from vitscope.networks.building import own_code
     from vitscope.networks.running.checking import check_model
 
     entry = study.models[name]
@@ -119,7 +119,7 @@ def _check(study: "Study", name: str, trainings: Path) -> tuple[str, str]:
         # The line begins with the name of the model.
         return "wrong", re.sub(rf"^(models\.)?{re.escape(name)}: ", "", str(error))
     except Exception as error:
-        if sentence := failing.explain_failure(error):
+        if sentence := own_code.explain_failure(error):
             return "wrong", sentence
         raise
     print(f"{name} ({entry.label})")

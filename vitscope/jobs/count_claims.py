@@ -121,7 +121,7 @@ def _read_tables(
     import pandas as pd
 
     from vitscope.files.tables import Table
-    from vitscope.networks.finding.cut_point_columns import BLOCKS
+    from vitscope.networks.finding.cut_points import BLOCKS
 
     needed = {each.table for each in evidence.values()}
     tables = {name: Table(**columns[name]).read(inputs[name]) for name in sorted(needed)}

@@ -20,7 +20,7 @@ def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> 
     from vitscope.drawing.figure import literal
     from vitscope.drawing.network import plot
     from vitscope.drawing.saving import save, style
-    from vitscope.networks.finding.cut_point_columns import BLOCKS
+    from vitscope.networks.finding.cut_points import BLOCKS
 
     blocks = BLOCKS.read(inputs["blocks"])
     with style(inputs["style"]):

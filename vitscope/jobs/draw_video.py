@@ -84,6 +84,11 @@ def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> 
     from vitscope.video.frames import open_source
     from vitscope.video.showing import Subject, show
     from vitscope.web.lockfile import confirm
+    from vitscope.networks.finding.cut_points import read_cut_points
+    from vitscope.video.reading import open_source
+    from vitscope.video.showing import show
+    from vitscope.video.views import Subject
+    from vitscope.web.locked import confirm
 
     settings = values["settings"]
     subject = Subject(

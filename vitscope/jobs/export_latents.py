@@ -36,7 +36,7 @@ def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> 
     from vitscope.files.arrays import Exported, write_arrays
     from vitscope.files.tensors import TensorFile
     from vitscope.jobs.opening import open_images
-    from vitscope.networks.finding.cut_point_columns import BLOCKS
+    from vitscope.networks.finding.cut_points import BLOCKS
 
     shards = [TensorFile(path) for path in inputs["latents"]]
     images, blocks = open_images(inputs["images"]), BLOCKS.read(inputs["blocks"])

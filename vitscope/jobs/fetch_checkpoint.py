@@ -23,7 +23,7 @@ JOB = Job(values=_values)
 
 def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
     """Download the checkpoint, and write what it hashed to into the lock file of the study."""
-    from vitscope.networks.checkpoints.weight_download import download
+    from vitscope.networks.checkpoints.weight_sources import download
 
     download(
         values["checkpoint"],

@@ -31,7 +31,7 @@ def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> 
     from vitscope.claims.tables import CLAIMS
     from vitscope.files.pages import as_fragment
     from vitscope.files.whole import write_text
-    from vitscope.networks.finding.cut_point_columns import BLOCKS
+    from vitscope.networks.finding.cut_points import BLOCKS
 
     blocks = pd.concat([BLOCKS.read(path) for path in inputs["cut_points"]])
     paragraphs = [

@@ -15,9 +15,9 @@ JOB = Job(values=_values, takes=Takes(torch=True))
 
 def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
     """List the cut points of the network, which needs no weights."""
-    from vitscope.networks.building.empty import empty_network
+    from vitscope.networks.building.networks import empty_network
     from vitscope.networks.finding.blocks import list_blocks
-    from vitscope.networks.finding.cut_point_columns import BLOCKS
+    from vitscope.networks.finding.cut_points import BLOCKS
 
     settings = values["network"]
     network = inputs["network"] if "network" in inputs else empty_network(settings)

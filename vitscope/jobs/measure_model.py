@@ -39,8 +39,7 @@ def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> 
     from vitscope.files.tables import Table, read_warnings, warning_metadata
     from vitscope.jobs.opening import open_device, open_images, open_network, origin_of
     from vitscope.measures.given import OnModel
-    from vitscope.networks.finding.block_table import read_cut_points
-    from vitscope.networks.finding.cut_point_columns import BLOCKS
+    from vitscope.networks.finding.cut_points import BLOCKS, read_cut_points
     from vitscope.networks.running.prediction_table import read_labelled
     from vitscope.training.batches import Augmented
 

@@ -84,7 +84,7 @@ def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> 
     from vitscope.files.tables import Table, write_parts
     from vitscope.jobs.opening import open_device, open_images, open_network, origin_of
     from vitscope.measures.given import OnLatents
-    from vitscope.networks.running.held import HeldMaps, hold_shard
+    from vitscope.networks.running.latents import HeldMaps, hold_shard
 
     images, measures = open_images(inputs["images"]), values["measures"]
     parts: dict[str, list[pd.DataFrame]] = {name: [] for name in measures}

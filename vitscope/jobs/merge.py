@@ -38,7 +38,7 @@ def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> 
 
     from vitscope.files.tables import OF, Table, add_warnings, check_of, read_part, read_warnings
     from vitscope.measures.given import Parts
-    from vitscope.networks.finding.cut_point_columns import BLOCKS, CUT_POINT
+    from vitscope.networks.finding.cut_points import BLOCKS, CUT_POINT
 
     columns, origin = Table(**values["part_columns"]), dict[str, str]()
 

@@ -27,9 +27,9 @@ def open_network(
         given: nn.Module = checkpoint
         return given
     # Imported here: what opens no network takes no torch.
-    from vitscope.networks.checkpoints.loading import load_model
-    from vitscope.networks.running.counting import count_images
-    from vitscope.networks.running.repeating import refuse_unrepeatable
+    from vitscope.networks.building.networks import count_images
+    from vitscope.networks.checkpoints.conversion import load_model
+    from vitscope.networks.running.predictions import refuse_unrepeatable
 
     opened = load_model(Path(checkpoint), network)
     if proved_on:
@@ -44,7 +44,7 @@ def origin_of(checkpoint: Any) -> dict[str, str]:
     if not isinstance(checkpoint, str):
         return {}
     from vitscope.files.tables import OF
-    from vitscope.networks.checkpoints.loading import read_origin
+    from vitscope.networks.checkpoints.conversion import read_origin
 
     origin = read_origin(Path(checkpoint))
     return {"checkpoint_sha256": origin["source_sha256"], OF: origin.get(OF, "")}

@@ -44,9 +44,8 @@ def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> 
     from vitscope.data.split import labels_of, rows_to_classify
     from vitscope.files.tables import warning_metadata
     from vitscope.jobs.opening import open_device, open_images, open_network, origin_of
-    from vitscope.networks.running.label_doubts import warn_about_labels
     from vitscope.networks.running.prediction_table import PREDICTIONS
-    from vitscope.networks.running.predictions import predict
+    from vitscope.networks.running.predictions import predict, warn_about_labels
 
     checkpoint, images = inputs["checkpoint"], open_images(inputs["images"])
     settings = values["network"]

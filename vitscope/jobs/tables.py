@@ -9,7 +9,7 @@ from vitscope.measures import registry
 
 # The tables that are no measure's, and where their columns are.
 OTHERS = {
-    "blocks": ("vitscope.networks.finding.cut_point_columns", "BLOCKS"),
+    "blocks": ("vitscope.networks.finding.cut_points", "BLOCKS"),
     "predictions": ("vitscope.networks.running.prediction_table", "PREDICTIONS"),
     "buildup": ("vitscope.buildup.table", "BUILDUP"),
     "buildup_result": ("vitscope.buildup.table", "RESULT"),

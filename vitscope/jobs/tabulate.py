@@ -4,7 +4,7 @@ from dataclasses import asdict
 
 from vitscope.jobs.job import Files, Job, Names, Resources, Study, Values
 from vitscope.measures import registry
-from vitscope.networks.finding.cut_point_columns import BLOCKS
+from vitscope.networks.finding.cut_points import BLOCKS
 
 
 def columns_of(study: Study, table: str) -> Values:

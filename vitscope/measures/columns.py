@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from vitscope.files.tables import Columns
-from vitscope.networks.finding.cut_point_columns import CUT_POINT
+from vitscope.networks.finding.cut_points import CUT_POINT
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -50,7 +50,7 @@ START_WITH_TORCH, START = 2.5, 0.5
 
 def network_of(blocks: "pd.DataFrame", metadata: Mapping[str, str]) -> Network:
     """Return what a block table says of a network."""
-    from vitscope.networks.finding.block_table import head_of
+    from vitscope.networks.finding.cut_points import head_of
 
     head = head_of(metadata)
     values = blocks["channels"] * blocks["height"] * blocks["width"]
@@ -69,7 +69,7 @@ def _read_network(blocks: str, written: int) -> Network:
     """Return the network of a block table as it was written at that time."""
     # Imported here: a run that asks for no network needs no pandas, which takes long to import.
     from vitscope.files.tables import read_metadata
-    from vitscope.networks.finding.cut_point_columns import BLOCKS
+    from vitscope.networks.finding.cut_points import BLOCKS
 
     return network_of(BLOCKS.read(blocks), read_metadata(blocks))
 
@@ -77,7 +77,7 @@ def _read_network(blocks: str, written: int) -> Network:
 @cache
 def _count(name: str, settings: str) -> Network:
     # Imported here: plans of figures that need no network take no torch.
-    from vitscope.networks.building.empty import empty_network
+    from vitscope.networks.building.networks import empty_network
     from vitscope.networks.finding.blocks import list_blocks
 
     entry = json.loads(settings)

@@ -9,7 +9,7 @@ from typing import Any
 from torch import nn
 from tqdm import TqdmWarning
 
-from vitscope.networks.running.counting import count_images
+from vitscope.networks.building.networks import count_images
 
 with warnings.catch_warnings():
     # It would warn every notebook that has no ipywidgets.

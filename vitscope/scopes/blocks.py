@@ -11,12 +11,11 @@ from torch import Tensor, nn
 
 from vitscope.errors import VitscopeError
 from vitscope.networks.building.compiler import original
-from vitscope.networks.building.outputs import ends_of, own_type
+from vitscope.networks.building.networks import ends_of, own_type
 from vitscope.networks.finding.blocks import list_blocks
-from vitscope.networks.finding.capture import reading
+from vitscope.networks.finding.capture import Replay, reading
 from vitscope.networks.finding.cut_points import CutPoint, Layout, Side
-from vitscope.networks.finding.named_points import Points
-from vitscope.networks.finding.replay import Replay
+from vitscope.networks.finding.search import Points
 from vitscope.scopes.lending import device_of, find_place, lend
 
 

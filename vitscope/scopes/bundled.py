@@ -8,7 +8,7 @@ from vitscope.data.sources import shapes32
 from vitscope.data.split import select
 from vitscope.errors import VitscopeError, nearest
 from vitscope.files.strict_yaml import load_yaml
-from vitscope.networks.building.empty import empty_network, fill
+from vitscope.networks.building.networks import empty_network, fill
 from vitscope.package_data import BUNDLED_MODELS
 from vitscope.settings.section import fill as with_defaults
 from vitscope.settings.study import Study

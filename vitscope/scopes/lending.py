@@ -10,8 +10,7 @@ from torch import nn
 
 from vitscope.errors import VitscopeError, quoted
 from vitscope.networks.building.compiler import is_compiled, uncompiled
-from vitscope.networks.building.outputs import Output, adapt
-from vitscope.networks.building.plain_attention import without_fast_path
+from vitscope.networks.building.networks import Output, adapt, without_fast_path
 
 
 @contextmanager

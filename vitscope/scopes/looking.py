@@ -27,11 +27,10 @@ from vitscope.measures import registry
 from vitscope.measures.given import Parts
 from vitscope.measures.own.compute import measure_maps, place_of, read_maps
 from vitscope.measures.per_image import merge
-from vitscope.networks.building import failing
+from vitscope.networks.building import own_code
 from vitscope.networks.building.compiler import original
-from vitscope.networks.building.outputs import Output, logits_of, own_type, why_no_classifier
-from vitscope.networks.finding.cut_point_columns import BLOCKS, CUT_POINT
-from vitscope.networks.finding.cut_points import Side
+from vitscope.networks.building.networks import Output, logits_of, own_type, why_no_classifier
+from vitscope.networks.finding.cut_points import BLOCKS, CUT_POINT, Side
 from vitscope.scopes.images import Wanted, place_in, store
 from vitscope.scopes.lending import device_of, find_place, lend
 from vitscope.scopes.making import Maker
@@ -348,7 +347,7 @@ def _classes(
             output = network(images)
         except Exception as error:
             plain = f"{type(error).__name__}: {error}".rstrip(".") + "."
-            reason = failing.explain_failure(error) or plain
+            reason = own_code.explain_failure(error) or plain
             size = "x".join(map(str, shape))
             raise VitscopeError(
                 f"The network ({type(model).__name__}) does not take images of the shape {size}: "

@@ -26,10 +26,9 @@ from vitscope.measures import registry
 from vitscope.measures.attending import explain_none
 from vitscope.measures.measure import Measure
 from vitscope.networks.attention.finding import find_attention
-from vitscope.networks.building.outputs import why_no_classifier
-from vitscope.networks.finding.block_table import read_cut_points
-from vitscope.networks.finding.cut_point_columns import BLOCKS
-from vitscope.networks.running.repeating import why_unrepeatable
+from vitscope.networks.building.networks import why_no_classifier
+from vitscope.networks.finding.cut_points import BLOCKS, read_cut_points
+from vitscope.networks.running.predictions import why_unrepeatable
 from vitscope.scopes.bars import bar
 from vitscope.scopes.lending import device_of, lend
 from vitscope.settings.keys import Video

@@ -12,9 +12,8 @@ import numpy as np
 import torch
 
 from vitscope.errors import VitscopeError
-from vitscope.networks.building.outputs import tensors_of, widened
-from vitscope.networks.checkpoints.conversion import convert
-from vitscope.networks.checkpoints.loading import load_model
+from vitscope.networks.building.networks import tensors_of, widened
+from vitscope.networks.checkpoints.conversion import convert, load_model
 from vitscope.studies.loading import load_study
 
 

@@ -20,7 +20,7 @@ from vitscope.data.split import Split
 from vitscope.errors import VitscopeError
 from vitscope.files.arrays import Array
 from vitscope.files.whole import write_text
-from vitscope.networks.building.outputs import tensors_of, widened
+from vitscope.networks.building.networks import tensors_of, widened
 from vitscope.networks.building.own_code import INSTALLED, OwnCode
 from vitscope.scopes.lending import device_of, lend
 from vitscope.scopes.study import IMAGES, WEIGHTS

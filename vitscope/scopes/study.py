@@ -9,7 +9,7 @@ from vitscope.data.class_numbers import numbered_names
 from vitscope.errors import VitscopeError
 from vitscope.image_size import ImageSize, in_short
 from vitscope.measures import registry
-from vitscope.networks.building.outputs import Output
+from vitscope.networks.building.networks import Output
 from vitscope.networks.finding.cut_points import Side
 from vitscope.scopes.images import DATASET, SPLIT, Stored
 from vitscope.settings.keys import Augmented, Dataset, Loss, Model, Settings, Video

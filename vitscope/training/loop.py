@@ -14,9 +14,9 @@ from torch.nn import functional
 
 from vitscope.data.split import Split
 from vitscope.errors import VitscopeError
-from vitscope.networks.building.plain_attention import plain_attention
-from vitscope.networks.checkpoints.weights_file import sha256_of
-from vitscope.networks.running.recording import own_stream
+from vitscope.networks.building.networks import plain_attention
+from vitscope.networks.checkpoints.conversion import sha256_of
+from vitscope.networks.running.device import own_stream
 from vitscope.progress import Say, say_on_stderr
 from vitscope.training.batches import Batch, Batches, seeded, workers_for
 from vitscope.training.compiling import compiled, eagerly

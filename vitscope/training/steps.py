@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from vitscope.networks.running.recording import Recording
+from vitscope.networks.running.device import Recording
 from vitscope.progress import Say, say_on_stderr
 from vitscope.training.recipe import Recipe
 

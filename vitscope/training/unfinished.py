@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from vitscope.errors import VitscopeError
 from vitscope.files.tensors import TensorFile
 from vitscope.files.whole import copy_file, sha256_of
-from vitscope.networks.checkpoints.weights_file import write_weights
+from vitscope.networks.checkpoints.conversion import write_weights
 from vitscope.progress import Say
 from vitscope.settings.snapshots import HISTORY_FILE, UNFINISHED, epochs_of, place_of
 from vitscope.training.history import HISTORY

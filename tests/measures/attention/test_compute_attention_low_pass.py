@@ -16,7 +16,7 @@ from tests.helpers.tiers import some_of
 from tests.networks.attention.test_reading import IMAGES, SIZE, TOKENS, Tokens, Windows, by_hand
 from vitscope.measures.attention.compute_attention_low_pass import measure, pass_by_head
 from vitscope.measures.attention.measure_attention_low_pass import TABLE
-from vitscope.networks.attention.use import Use, using
+from vitscope.networks.attention.reading import Use, using
 from vitscope.networks.finding.blocks import list_blocks
 
 Array = np.ndarray

@@ -18,7 +18,7 @@ from vitscope.measures.attention.rolling import Rollout
 from vitscope.measures.class_maps.compute import measure
 from vitscope.measures.class_maps.explaining import Explainer, Map
 from vitscope.measures.class_maps.measure import TABLE
-from vitscope.networks.building.plain_attention import plain_attention
+from vitscope.networks.building.networks import plain_attention
 from vitscope.networks.finding.cut_points import CutPoint, Layout
 
 

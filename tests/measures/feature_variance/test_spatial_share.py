@@ -11,7 +11,7 @@ from vitscope.measures.feature_variance.compute_spatial_share import measure
 from vitscope.measures.feature_variance.measure_spatial_share import PART, TABLE
 from vitscope.measures.feature_variance.merge_spatial_share import merge
 from vitscope.measures.given import OnLatents, Parts
-from vitscope.networks.finding.cut_point_columns import CUT_POINT
+from vitscope.networks.finding.cut_points import CUT_POINT
 
 GENERATOR = np.random.default_rng(0)
 IMAGES, CHANNELS = 12, 5

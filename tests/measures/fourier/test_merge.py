@@ -20,7 +20,7 @@ from vitscope.measures.fourier.merge import AMPLITUDES, merge
 from vitscope.measures.fourier.plane import BANDS
 from vitscope.measures.given import OnLatents, Parts
 from vitscope.measures.intervals import bootstrap_means
-from vitscope.networks.finding.cut_point_columns import CUT_POINT
+from vitscope.networks.finding.cut_points import CUT_POINT
 
 MAPS = np.random.default_rng(0).normal(3, 2, (6, 5, 8, 8)).astype(np.float32)
 SIZES = (8, 2, 1, 7)

@@ -22,8 +22,7 @@ from vitscope.measures.hessian import compute_curvature, measure_curvature
 from vitscope.measures.hessian.compute_curvature import parts_of, traces
 from vitscope.measures.hessian.lanczos import largest
 from vitscope.measures.hessian.operator import gauss_newton_of_model, of_model
-from vitscope.networks.finding.blocks import list_blocks
-from vitscope.networks.finding.parameters import LAYERS
+from vitscope.networks.finding.blocks import LAYERS, list_blocks
 from vitscope.studies.loading import load_study
 from vitscope.training.steps import trained_parameters
 

@@ -25,7 +25,7 @@ from vitscope.measures.hessian.operator import (
     of_model,
     require_deterministic,
 )
-from vitscope.networks.running.recording import WARM_UP
+from vitscope.networks.running.device import WARM_UP
 
 
 def matrix_of(apply: Callable[[Tensor], Tensor], size: int, dtype: torch.dtype) -> np.ndarray:

@@ -34,8 +34,8 @@ from vitscope.measures.landscape.compute import (
 )
 from vitscope.measures.landscape.grid import claimed, coordinates, grid
 from vitscope.measures.scores import scores_of
+from vitscope.networks.running.device import WARM_UP
 from vitscope.networks.running.predictions import predict
-from vitscope.networks.running.recording import WARM_UP
 from vitscope.studies.loading import load_study
 from vitscope.training.batches import Augmented
 

@@ -28,11 +28,10 @@ from vitscope.measures.lesion.compute import (
     lesioned,
     measure,
 )
-from vitscope.networks.building.timm_import import import_timm
+from vitscope.networks.building.compiler import import_timm
 from vitscope.networks.finding.blocks import list_blocks
 from vitscope.networks.finding.capture import Silencing
-from vitscope.networks.finding.cut_point_columns import CUT_POINT
-from vitscope.networks.finding.cut_points import Addition, Join
+from vitscope.networks.finding.cut_points import CUT_POINT, Addition, Join
 from vitscope.networks.finding.dataflow import Value, record
 
 IMAGES = torch.randn(3, 3, 32, 32, generator=torch.Generator().manual_seed(1))

@@ -23,7 +23,7 @@ from vitscope.measures.own import compute, figure
 from vitscope.measures.own.declaring import declare_own
 from vitscope.measures.per_image import merge
 from vitscope.measures.registry import OwnMeasure, Registry
-from vitscope.networks.finding.cut_point_columns import BLOCKS, CUT_POINT
+from vitscope.networks.finding.cut_points import BLOCKS, CUT_POINT
 from vitscope.package_data import STYLE
 from vitscope.studies.loading import load_study
 

@@ -14,7 +14,7 @@ from vitscope.measures.probe.merge import merge
 from vitscope.measures.probe.merge_probe_tokens import merge as merge_tokens
 from vitscope.measures.probe.reading import folds_of, unit, votes_of_neighbours
 from vitscope.measures.probe.table import PART, TABLE
-from vitscope.networks.finding.cut_point_columns import CUT_POINT
+from vitscope.networks.finding.cut_points import CUT_POINT
 
 IMAGES, TOKENS, CHANNELS = 60, 3, 5
 KNOWN = {key: "net" if kind == "string" else 0 for key, (kind, _) in CUT_POINT.items()}

@@ -18,7 +18,7 @@ from vitscope.measures.singular_values.spectra import (
     singular_values,
 )
 from vitscope.measures.singular_values.table import FLOOR, PART, TABLE
-from vitscope.networks.finding.cut_point_columns import CUT_POINT
+from vitscope.networks.finding.cut_points import CUT_POINT
 
 RNG = np.random.default_rng(0)
 # More tokens than channels, and fewer.

@@ -12,7 +12,7 @@ from vitscope.measures.given import OnLatents, Parts
 from vitscope.measures.per_image import merge
 from vitscope.measures.token_similarity.compute import measure, token_similarity
 from vitscope.measures.token_similarity.measure import PART, TABLE
-from vitscope.networks.finding.cut_point_columns import CUT_POINT
+from vitscope.networks.finding.cut_points import CUT_POINT
 
 MAPS = np.random.default_rng(0).normal(1, 2, (6, 5, 4, 3)).astype(np.float32)
 

@@ -10,9 +10,9 @@ from torch.nn.attention.flex_attention import create_block_mask, flex_attention
 
 from tests.helpers.attending import found_in, weights_of
 from vitscope.errors import VitscopeError
-from vitscope.networks.attention.proofs import differences
+from vitscope.networks.attention.reading import differences
 from vitscope.networks.finding.blocks import list_blocks
-from vitscope.networks.finding.proofs import prove
+from vitscope.networks.finding.capture import prove
 
 SIZE, PATCH, CHANNELS, HEADS, DEPTH = 16, 4, 8, 2, 2
 TOKENS = (SIZE // PATCH) ** 2

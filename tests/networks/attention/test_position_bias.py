@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from tests.helpers.kinds import timm, torchvision_swin
 from tests.helpers.networks import described, mini
 from vitscope.errors import VitscopeError
-from vitscope.networks.attention.position_bias import by_offset, position_biases
+from vitscope.networks.attention.found_weights import by_offset, position_biases
 
 RNG = np.random.default_rng(0)
 IMAGE = (64, 96)

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from tests.helpers.kinds import timm
 from tests.helpers.networks import described, mini
 from vitscope.errors import VitscopeError
-from vitscope.networks.attention.position_embedding import PositionEmbedding, position_embedding
+from vitscope.networks.attention.found_weights import PositionEmbedding, position_embedding
 
 IMAGES = described(12)
 # Four channels at three by three positions.

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from tests.helpers.kinds import timm
 from tests.helpers.networks import MINI, described, mini
 from vitscope.errors import VitscopeError
-from vitscope.networks.attention.projection import first_projection
+from vitscope.networks.attention.found_weights import first_projection
 
 # Filters of four rows and two columns, so that no two sides are taken for each other.
 FILTERS = torch.randn(5, 3, 4, 2, generator=torch.Generator().manual_seed(0))

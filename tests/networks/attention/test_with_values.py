@@ -5,8 +5,7 @@ import torch
 from torch import Tensor, nn
 
 from tests.helpers.networks import described, mini
-from vitscope.networks.attention.with_values import name_of, record_with_values
-from vitscope.networks.finding.dataflow import Constant, Dataflow
+from vitscope.networks.finding.dataflow import Constant, Dataflow, name_of, record_with_values
 
 IMAGES = described(8)
 

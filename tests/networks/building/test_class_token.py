@@ -7,7 +7,7 @@ import torch
 
 from tests.helpers.attending import found_in, sharpened
 from vitscope.errors import VitscopeError
-from vitscope.networks.attention.proofs import differences
+from vitscope.networks.attention.reading import differences
 from vitscope.networks.building.family import arch_schema, find_family
 from vitscope.networks.finding.search import find_cut_points
 from vitscope.settings.section import check

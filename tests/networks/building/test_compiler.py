@@ -72,7 +72,7 @@ def test_all_ways_to_ask_lead_to_it(code: str) -> None:
 @pytest.mark.parametrize(
     "code",
     [
-        "from vitscope.networks.building.timm_import import import_timm; import_timm()",
+        "from vitscope.networks.building.compiler import import_timm; import_timm()",
         pytest.param("import torch._dynamo", marks=pytest.mark.nightly),
         pytest.param(
             "assert torch.compiler.disable(lambda x: 2 * x)(2) == 4", marks=pytest.mark.nightly

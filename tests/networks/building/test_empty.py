@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from tests.helpers.networks import build_empty
-from vitscope.networks.building import empty as models
+from vitscope.networks.building import networks as models
 
 
 def test_weights_are_copied_and_cast() -> None:

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from vitscope.errors import VitscopeError
-from vitscope.networks.building.failing import explain_failure
+from vitscope.networks.building.own_code import explain_failure
 from vitscope.networks.finding.blocks import list_blocks
 from vitscope.package_data import ROOT
 

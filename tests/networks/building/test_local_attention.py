@@ -11,11 +11,10 @@ from torch import Tensor, nn
 from tests.helpers.attending import found_in, sharpened, weights_of
 from tests.helpers.networks import build_empty
 from vitscope.errors import VitscopeError
-from vitscope.networks.attention.proofs import differences
-from vitscope.networks.building.empty import fill
+from vitscope.networks.attention.reading import differences
+from vitscope.networks.building.families._parts import sees
 from vitscope.networks.building.family import arch_schema, find_family
-from vitscope.networks.building.local_attention import sees
-from vitscope.networks.building.plain_attention import plain_attention
+from vitscope.networks.building.networks import fill, plain_attention
 from vitscope.networks.finding.search import find_cut_points
 from vitscope.settings.section import check
 

@@ -11,8 +11,7 @@ from safetensors import safe_open
 from tests.helpers.studies import recorded_recipe
 from vitscope.data.building import build
 from vitscope.data.split import Split, select
-from vitscope.networks.checkpoints.conversion import convert
-from vitscope.networks.checkpoints.loading import load_model
+from vitscope.networks.checkpoints.conversion import convert, load_model
 from vitscope.networks.running.predictions import predict
 from vitscope.settings.study import Study
 from vitscope.studies.loading import BUNDLED_STUDIES, load_study

@@ -22,11 +22,10 @@ from vitscope.files.tables import OF
 from vitscope.files.tensors import TensorFile
 from vitscope.jobs.opening import origin_of
 from vitscope.networks.building.family import find_family
-from vitscope.networks.checkpoints import weight_download, weight_sources
-from vitscope.networks.checkpoints.conversion import convert
-from vitscope.networks.checkpoints.loading import load_model, read_origin
+from vitscope.networks.checkpoints import weight_sources
+from vitscope.networks.checkpoints import weight_sources as weight_download
+from vitscope.networks.checkpoints.conversion import convert, load_model, read_origin, write_weights
 from vitscope.networks.checkpoints.translation import translate
-from vitscope.networks.checkpoints.weights_file import write_weights
 from vitscope.web.lockfile import find_entry
 
 ROOT = Path(__file__).parents[3]

@@ -8,7 +8,7 @@ import torch
 from tests.helpers.checkpoints import NETWORK, network_weights
 from vitscope.errors import VitscopeError
 from vitscope.networks.building.family import find_family
-from vitscope.networks.checkpoints.loading import load_model
+from vitscope.networks.checkpoints.conversion import load_model
 
 ROOT = Path(__file__).parents[3]
 

@@ -9,11 +9,11 @@ import pytest
 
 from tests.helpers.web import Site, status, whole
 from vitscope.errors import VitscopeError
-from vitscope.networks.checkpoints.weight_download import download
 from vitscope.networks.checkpoints.weight_sources import (
     address,
     confirm,
     describe_source,
+    download,
     local_file,
 )
 from vitscope.web.lockfile import Entry, find_entry

@@ -16,11 +16,10 @@ from tests.helpers.networks import build_empty, described, every_mini, hooks_of,
 from tests.helpers.written import SMALL, empty
 from vitscope.files.tables import read_metadata
 from vitscope.networks.building.family import find_family
-from vitscope.networks.building.plain_attention import plain_attention
-from vitscope.networks.finding.block_table import head_of, read_cut_points
+from vitscope.networks.building.networks import plain_attention
 from vitscope.networks.finding.blocks import Blocks, list_blocks
 from vitscope.networks.finding.capture import capturing
-from vitscope.networks.finding.cut_point_columns import BLOCKS
+from vitscope.networks.finding.cut_points import BLOCKS, head_of, read_cut_points
 
 
 def head_parameters(model: nn.Module, image_size: int, cut_points: list) -> int:

@@ -15,8 +15,7 @@ from tests.helpers.kinds import KINDS, build
 from tests.helpers.networks import described
 from tests.helpers.written import FOLDER
 from vitscope.measures.lesion.compute import lesioned
-from vitscope.networks.building.outputs import logits_of
-from vitscope.networks.building.plain_attention import without_fast_path
+from vitscope.networks.building.networks import logits_of, without_fast_path
 from vitscope.networks.finding.blocks import Blocks, list_blocks
 from vitscope.networks.finding.capture import Silencing, capturing
 from vitscope.networks.finding.cut_points import read_points

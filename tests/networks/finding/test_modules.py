@@ -7,10 +7,9 @@ import torch
 from tests.helpers.networks import described
 from tests.helpers.written import FOLDER
 from vitscope.errors import VitscopeError
-from vitscope.networks.building.timm_import import import_timm
+from vitscope.networks.building.compiler import import_timm
 from vitscope.networks.finding.blocks import list_blocks
-from vitscope.networks.finding.cut_point_columns import BLOCKS
-from vitscope.networks.finding.cut_points import read_points, write_points
+from vitscope.networks.finding.cut_points import BLOCKS, read_points, write_points
 
 MODULES = pd.read_csv(FOLDER / "modules.csv", index_col="module")
 KINDS = ["stem", "conv", "msa", "mlp", "pool"]

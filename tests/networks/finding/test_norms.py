@@ -12,11 +12,10 @@ from tests.helpers.networks import described
 from vitscope.errors import VitscopeError
 from vitscope.measures.lesion.compute import lesioned
 from vitscope.networks.attention.finding import find_attention
-from vitscope.networks.attention.proofs import unlike
-from vitscope.networks.building.plain_attention import without_fast_path
+from vitscope.networks.attention.reading import unlike
+from vitscope.networks.building.networks import without_fast_path
 from vitscope.networks.finding.blocks import Blocks, list_blocks
-from vitscope.networks.finding.capture import capturing
-from vitscope.networks.finding.proofs import prove
+from vitscope.networks.finding.capture import capturing, prove
 
 IMAGES = torch.randn(2, 3, 16, 16, generator=torch.Generator().manual_seed(0))
 SIDES = ["after", "before"]

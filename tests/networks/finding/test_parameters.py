@@ -7,8 +7,7 @@ import torch
 
 from tests.helpers.kinds import KINDS, build
 from tests.helpers.networks import FAMILIES, described, mini, mini_blocks
-from vitscope.networks.finding.blocks import list_blocks
-from vitscope.networks.finding.parameters import LAYERS, Layer, place_parameters
+from vitscope.networks.finding.blocks import LAYERS, Layer, list_blocks, place_parameters
 
 
 @pytest.mark.parametrize("name", FAMILIES.values())

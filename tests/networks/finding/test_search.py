@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from vitscope.errors import VitscopeError
-from vitscope.networks.building.outputs import logits_of
+from vitscope.networks.building.networks import logits_of
 from vitscope.networks.finding.capture import capturing
 from vitscope.networks.finding.search import find_cut_points
 

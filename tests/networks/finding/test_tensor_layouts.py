@@ -10,8 +10,8 @@ from tests.helpers.kinds import KINDS, build
 from tests.helpers.networks import described
 from vitscope.networks.finding.blocks import list_blocks
 from vitscope.networks.finding.capture import capturing
+from vitscope.networks.finding.cuts import Maps
 from vitscope.networks.finding.dataflow import record
-from vitscope.networks.finding.recorded_pass import Maps
 
 Arrange = Callable[[Tensor], Tensor]
 PERMUTED = torch.randperm(24, generator=torch.Generator().manual_seed(0))

@@ -11,9 +11,8 @@ from torch import nn
 
 from tests.helpers.splits import SWAPPED, built, write_folder
 from vitscope.data.split import Split
-from vitscope.networks.checkpoints.conversion import convert
-from vitscope.networks.checkpoints.loading import load_model
-from vitscope.networks.running.label_doubts import (
+from vitscope.networks.checkpoints.conversion import convert, load_model
+from vitscope.networks.running.predictions import (
     RISK,
     SMALL_SKILL,
     chance,
@@ -21,10 +20,10 @@ from vitscope.networks.running.label_doubts import (
     find_swapped_classes,
     is_chance,
     is_surely_above,
+    predict,
     skill,
     warn_about_labels,
 )
-from vitscope.networks.running.predictions import predict
 from vitscope.package_data import ROOT
 from vitscope.studies.loading import BUNDLED_STUDIES, load_study
 

@@ -7,8 +7,8 @@ import torch
 from torch import Tensor
 
 from tests.helpers.recording import record_here
-from vitscope.networks.running import recording
-from vitscope.networks.running.recording import WARM_UP, Recording, own_stream
+from vitscope.networks.running import device
+from vitscope.networks.running.device import WARM_UP, Recording, own_stream
 
 CALLS = WARM_UP + 3
 CPU = torch.device("cpu")
@@ -55,7 +55,7 @@ def test_work_that_cannot_be_recorded_is_done_as_it_is(monkeypatch: pytest.Monke
     def fail(work: object) -> None:
         raise RuntimeError("operation not permitted when stream is capturing\nSearch for it")
 
-    monkeypatch.setattr(recording, "record", fail)
+    monkeypatch.setattr(device, "record", fail)
     said: list[str] = []
     kept = Recording(said.append)
     found = [kept.run(lambda x: (2 * x,), torch.ones(1) * number) for number in range(CALLS)]

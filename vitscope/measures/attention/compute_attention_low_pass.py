@@ -13,9 +13,8 @@ from vitscope.files.arrays import Array
 from vitscope.measures.attending import attention_of
 from vitscope.measures.attention.heads import EACH_HEAD, of_heads, place_of
 from vitscope.measures.given import OnModel
-from vitscope.networks.attention.reading import Attention
-from vitscope.networks.attention.use import Use, using
-from vitscope.networks.building.outputs import own_type
+from vitscope.networks.attention.reading import Attention, Use, using
+from vitscope.networks.building.networks import own_type
 
 VALUES = ("bound", "let_through", "room")
 # What float32 may do to what a head returns, as a share of the norm of its values.

@@ -22,8 +22,8 @@ from torch.nn import functional
 
 from vitscope.errors import VitscopeError
 from vitscope.measures.hessian.lanczos import Start
-from vitscope.networks.building.plain_attention import plain_attention
-from vitscope.networks.running.recording import Recording, own_stream
+from vitscope.networks.building.networks import plain_attention
+from vitscope.networks.running.device import Recording, own_stream
 from vitscope.progress import Progress, Say, say_on_stderr
 from vitscope.training.batches import Augmented
 from vitscope.training.steps import decays, trained_parameters

@@ -21,8 +21,8 @@ from vitscope.measures.given import OnLoss
 from vitscope.measures.landscape.grid import Point, claimed, grid
 from vitscope.measures.landscape.table import TABLE
 from vitscope.measures.scores import scores_of
+from vitscope.networks.running.device import Recording, is_recorded, own_stream
 from vitscope.networks.running.predictions import scores_of_images
-from vitscope.networks.running.recording import Recording, is_recorded, own_stream
 from vitscope.progress import Progress, Say
 from vitscope.training.batches import Augmented
 

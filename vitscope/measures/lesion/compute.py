@@ -22,12 +22,9 @@ from vitscope.errors import VitscopeError
 from vitscope.files.arrays import Array
 from vitscope.measures.given import OnModel
 from vitscope.measures.intervals import accuracy_changes
-from vitscope.networks.building.outputs import logits_of
-from vitscope.networks.building.plain_attention import without_fast_path
-from vitscope.networks.finding.capture import Silencing
-from vitscope.networks.finding.cut_point_columns import CUT_POINT
-from vitscope.networks.finding.cut_points import Alike, CutPoint, Join, OperationId
-from vitscope.networks.finding.proofs import PROVED, refuse_unproven
+from vitscope.networks.building.networks import logits_of, without_fast_path
+from vitscope.networks.finding.capture import PROVED, Silencing, refuse_unproven
+from vitscope.networks.finding.cut_points import CUT_POINT, Alike, CutPoint, Join, OperationId
 
 
 def joins_of(name: str, cut_points: Sequence[CutPoint]) -> dict[int, Join]:

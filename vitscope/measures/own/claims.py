@@ -5,8 +5,7 @@ from pathlib import Path
 
 from vitscope.claims.claim import Claim, Evidence, in_order
 from vitscope.errors import VitscopeError
-from vitscope.networks.building.own_code import OwnCode, shown
-from vitscope.networks.building.own_run import running
+from vitscope.networks.building.own_code import OwnCode, running, shown
 
 
 def read_claims(runs: Mapping[str, str], table: str) -> Evidence:

@@ -13,8 +13,7 @@ from vitscope.files.arrays import Array
 from vitscope.files.tensors import as_float, checksum
 from vitscope.measures.given import Latents, OnLatents, Parts
 from vitscope.measures.per_image import part_of
-from vitscope.networks.building.own_code import find_code, shown
-from vitscope.networks.building.own_run import running
+from vitscope.networks.building.own_code import find_code, running, shown
 
 
 def measure(

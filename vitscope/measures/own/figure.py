@@ -7,8 +7,7 @@ from matplotlib.figure import Figure
 
 from vitscope.drawing.figure import Member
 from vitscope.errors import VitscopeError
-from vitscope.networks.building.own_code import find_code
-from vitscope.networks.building.own_run import running
+from vitscope.networks.building.own_code import find_code, running
 
 
 def plot(

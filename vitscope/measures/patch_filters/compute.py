@@ -6,7 +6,7 @@ import pandas as pd
 from vitscope.errors import VitscopeError
 from vitscope.files.arrays import Array
 from vitscope.measures.given import OnNetwork
-from vitscope.networks.attention.projection import first_projection
+from vitscope.networks.attention.found_weights import first_projection
 
 # What can be shown: filters of gray values, or of red, green and blue.
 CHANNELS = (1, 3)

@@ -8,7 +8,7 @@ import pandas as pd
 
 from vitscope.files.arrays import Array
 from vitscope.measures.given import OnNetwork
-from vitscope.networks.attention.position_bias import PositionBias, position_biases
+from vitscope.networks.attention.found_weights import PositionBias, position_biases
 
 
 def measure(given: OnNetwork) -> pd.DataFrame:

@@ -8,7 +8,7 @@ import pandas as pd
 from vitscope.errors import VitscopeError
 from vitscope.files.arrays import Array
 from vitscope.measures.given import OnNetwork
-from vitscope.networks.attention.position_embedding import position_embedding
+from vitscope.networks.attention.found_weights import position_embedding
 
 
 def similarities(embedding: Array) -> tuple[Array, Array]:

@@ -18,8 +18,7 @@ from vitscope.measures.given import OnModel
 from vitscope.measures.intervals import spread_of
 from vitscope.measures.receptive_field.table import CLAIMED, SHARES
 from vitscope.networks.finding.capture import reading
-from vitscope.networks.finding.cut_point_columns import CUT_POINT
-from vitscope.networks.finding.cut_points import CutPoint
+from vitscope.networks.finding.cut_points import CUT_POINT, CutPoint
 
 # A network of one stage is measured at so many points, from the stem to the last.
 POINTS = 5

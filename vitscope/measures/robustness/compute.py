@@ -12,8 +12,7 @@ from vitscope.corruptions.corrupted import CorruptedImages
 from vitscope.data.split import known_labels, normalize
 from vitscope.measures.given import OnModel
 from vitscope.measures.scores import scores_of
-from vitscope.networks.running.label_doubts import warn_about_labels
-from vitscope.networks.running.predictions import predict
+from vitscope.networks.running.predictions import predict, warn_about_labels
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -13,11 +13,9 @@ from vitscope.errors import VitscopeError
 from vitscope.files.arrays import Array
 from vitscope.measures.given import OnModel
 from vitscope.measures.intervals import spread_of
-from vitscope.networks.building.plain_attention import without_fast_path
-from vitscope.networks.finding.capture import JoinReader
-from vitscope.networks.finding.cut_point_columns import CUT_POINT
-from vitscope.networks.finding.cut_points import CutPoint, Layout
-from vitscope.networks.finding.proofs import PROVED, refuse_unproven
+from vitscope.networks.building.networks import without_fast_path
+from vitscope.networks.finding.capture import PROVED, JoinReader, refuse_unproven
+from vitscope.networks.finding.cut_points import CUT_POINT, CutPoint, Layout
 
 # From a cut point and a kind of token to a logarithm for each image, (N,).
 Logs = dict[tuple[int, str], Array]

@@ -21,7 +21,7 @@ from vitscope.measures.measure import (
     named,
     passes_of,
 )
-from vitscope.networks.finding.cut_point_columns import CUT_POINT
+from vitscope.networks.finding.cut_points import CUT_POINT
 from vitscope.settings.section import setting
 
 TABLE = Table(

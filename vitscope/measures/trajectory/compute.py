@@ -62,7 +62,7 @@ def measure(
     if network is None:
         raise ValueError("a trajectory through snapshots needs the network")
     # Imported here: what was recorded in training is read without torch.
-    from vitscope.networks.building.empty import parameter_names
+    from vitscope.networks.building.networks import parameter_names
 
     snapshots = dict(zip(names, given.snapshots, strict=True))
     return traced(snapshots, parameter_names(network), warmup).assign(model=given.model)

@@ -17,7 +17,7 @@ from vitscope.networks.attention.reading import Attention, Counting, SoftmaxId
 from vitscope.networks.finding.branches import factors_of
 from vitscope.networks.finding.capture import capturing
 from vitscope.networks.finding.cut_points import CutPoint, OperationId
-from vitscope.networks.finding.dataflow import Dataflow, Operation, Value, record
+from vitscope.networks.finding.dataflow import Dataflow, Operation, Run, Value, on_shapes, record
 from vitscope.networks.finding.operations import (
     CONVOLUTIONS,
     MOVES,
@@ -27,7 +27,6 @@ from vitscope.networks.finding.operations import (
     plain_name,
 )
 from vitscope.networks.finding.positions import DIGITS, Tracer
-from vitscope.networks.finding.shapes import Run, on_shapes
 
 NO_SOFTMAX = "what weighs its values is no softmax of products that can be read"
 CHANNELS_ATTEND = "channels attend to channels there, and not positions to positions"

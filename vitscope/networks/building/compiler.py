@@ -1,18 +1,16 @@
-"""Put off the import of torch's compiler, which takes as long as the import of all of torch.
-
-torch and torchvision import it to switch it off for a function of theirs, `torch._dynamo.disable`,
-and for one question, `torch._dynamo.utils.is_compile_supported`. Both can wait until it is there
-for another reason. Anything else that is asked of it imports it, once and for all.
-"""
+"""Do without torch's compiler, and import timm and torchvision without it."""
 
 import importlib
+import importlib.util
 import sys
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import wraps
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder
 from importlib.util import module_from_spec, spec_from_loader
+from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any
 
@@ -165,3 +163,55 @@ def _disable(function: Any = None, *args: Any, **kwargs: Any) -> Any:
 
 def _is_compile_supported(device: str) -> Any:
     return _import(UTILS).is_compile_supported(device)
+
+
+UNDECLARED = {
+    "nms": "(Tensor dets, Tensor scores, float iou_threshold) -> Tensor",
+    "qnms": "(Tensor dets, Tensor scores, float iou_threshold) -> Tensor",
+}
+# A declaration lasts as long as the library object that made it.
+_LIBRARIES: list[torch.library.Library] = []
+
+
+def declare() -> None:
+    """Declare what `import torchvision` expects, where its own operators cannot be loaded."""
+    if not _missing() or _loads_its_operators():
+        return
+    library = torch.library.Library("torchvision", "FRAGMENT")  # type: ignore[no-untyped-call]
+    for name in _missing():
+        library.define(name + UNDECLARED[name])  # type: ignore[no-untyped-call]
+    _LIBRARIES.append(library)
+
+
+def import_timm(name: str = "timm") -> ModuleType:
+    """Import timm, or a module of it, which imports torchvision in turn.
+
+    For one decorator each, they import all of torch's compiler.
+    """
+    declare()
+    with deferred_compiler(), warnings.catch_warnings():
+        # timm imports tqdm, which would warn every notebook that has no ipywidgets.
+        warnings.filterwarnings("ignore", message="IProgress not found")
+        return importlib.import_module(name)
+
+
+def _missing() -> list[str]:
+    """Return the operators that nothing has declared yet."""
+    return [name for name in UNDECLARED if not hasattr(torch.ops.torchvision, name)]
+
+
+def _loads_its_operators() -> bool:
+    """Load the compiled operators of torchvision, and tell whether that worked."""
+    spec = importlib.util.find_spec("torchvision")
+    if spec is None or spec.origin is None:
+        return False
+    libraries = [
+        *Path(spec.origin).parent.glob("_C*.so"),
+        *Path(spec.origin).parent.glob("_C*.pyd"),
+    ]
+    try:
+        for library in libraries:
+            torch.ops.load_library(str(library))  # type: ignore[no-untyped-call]
+    except OSError:
+        return False
+    return bool(libraries)

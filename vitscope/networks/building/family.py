@@ -76,7 +76,7 @@ class Family:
         which tensor of several its logits are.
         """
         # Imported here: a family is known without torch.
-        from vitscope.networks.building.outputs import adapt, why_no_classifier
+        from vitscope.networks.building.networks import adapt, why_no_classifier
 
         try:
             network = self.network(arch, num_classes or 0, image_size, channels)

@@ -1,18 +1,21 @@
-"""A user's own code that builds a network: found and read here, which runs none of it.
-
-`arch` names it by `file` or `module`, and a function in it by `make`. It is run where the
-network is built, in vitscope.networks.building.own_run.
-"""
+"""A user's own code: found and checked without running it, then run, and its failures explained."""
 
 import ast
 import hashlib
+import importlib
+import sys
 import sysconfig
+import traceback
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.machinery import ModuleSpec, PathFinder
 from importlib.util import find_spec
+from itertools import takewhile
 from os.path import normpath
 from pathlib import Path
+from traceback import walk_tb
+from types import FrameType, ModuleType
 from typing import Any
 
 from vitscope.errors import VitscopeError, nearest, quoted
@@ -291,3 +294,149 @@ def _check_keywords(
     if missing or parameters.posonlyargs:
         what = ", ".join(missing) or "arguments without names"
         raise VitscopeError(f"{place}: {make} needs {what}: add it to the arch.")
+
+
+# The files of the code that runs, as Python names them and as messages do.
+_FILES: dict[Path, str] = {}
+# The folder that its imports begin in, if it is none that is installed.
+_FOLDERS: list[str] = []
+
+
+def call(arch: Mapping[str, Any], keywords: Mapping[str, Any]) -> object:
+    """Call the function that `arch` names, and return what it made."""
+    own = locate(arch, Path(), "arch")
+    with running(own, arch["make"]) as module:
+        return getattr(module, arch["make"])(**keywords)
+
+
+@contextmanager
+def running(own: OwnCode, what: str) -> Iterator[ModuleType]:
+    """Import a user's code and lend its module; an error in it ends in its file and line."""
+    _enter(own)
+    try:
+        with _leaving_no_bytecode():
+            yield importlib.import_module(own.module)
+    except (VitscopeError, MemoryError):
+        raise
+    except (Exception, SystemExit) as error:
+        place = f"{shown(own.file)}: {what}"
+        raise VitscopeError(explain_user_error(error) or f"{place}: {_reason(error)}.") from error
+
+
+def explain_user_error(error: BaseException) -> str | None:
+    """Return the sentence of an error whose traceback leads through a user's code, if it does."""
+    if isinstance(error, SyntaxError) and (file := _FILES.get(Path(error.filename or ""))):
+        return f"{file}, line {error.lineno}: {_reason(error)}."
+    for frame in reversed(traceback.extract_tb(error.__traceback__)):
+        if file := _FILES.get(Path(frame.filename)):
+            return f"{file}, line {frame.lineno}, in {frame.name}: {_reason(error)}."
+    return None
+
+
+def _reason(error: BaseException) -> str:
+    text = error.msg if isinstance(error, SyntaxError) else str(error)
+    first = text.strip().partition("\n")[0].rstrip(".")
+    return f"{type(error).__name__}: {first}" if first else type(error).__name__
+
+
+def _enter(own: OwnCode) -> None:
+    """Let imports begin in the folder of a user's code.
+
+    Networks may have files of the same name: the last folder's files are imported.
+    """
+    files = own.files()
+    if not own.is_installed and [str(own.root)] != _FOLDERS:
+        _leave()
+        sys.path.insert(0, str(own.root))
+        _FOLDERS.append(str(own.root))
+    _FILES.update({file: shown(file) for file in files.values()})
+    importlib.invalidate_caches()
+    for name, file in files.items():
+        loaded = sys.modules.get(name)
+        origin = getattr(loaded, "__file__", None)
+        if loaded is not None and (origin is None or not file.samefile(origin)):
+            raise VitscopeError(
+                f"{shown(file)} has the name of the module {name}, which is loaded already from "
+                f"{origin or 'Python itself'}: rename the file, or the folder that it lies in."
+            )
+
+
+def _leave() -> None:
+    """Forget the folder of another network, and the modules that were imported from there."""
+    while _FOLDERS:
+        folder = _FOLDERS.pop()
+        if folder in sys.path:
+            sys.path.remove(folder)
+        for name, module in [*sys.modules.items()]:
+            origin = Path(getattr(module, "__file__", None) or "")
+            if origin in _FILES and origin.is_relative_to(folder):
+                del sys.modules[name]
+    _FILES.clear()
+
+
+@contextmanager
+def _leaving_no_bytecode() -> Iterator[None]:
+    """Write nothing beside a user's files; bytecode hides an edit within a second of another."""
+    before, sys.dont_write_bytecode = sys.dont_write_bytecode, True
+    try:
+        yield
+    finally:
+        sys.dont_write_bytecode = before
+
+
+HERE = Path(__file__).parents[2]
+FAMILIES = Path(__file__).with_name("families")
+# What stands for torch's own where nothing is compiled.
+COMPILER = Path(__file__).with_name("compiler.py")
+# What is called in a module for what it does not have.
+GETS = "__getattr__"
+
+
+def explain_failure(error: Exception) -> str | None:
+    """Return what went wrong within a network; None if it was elsewhere, or in vitscope itself."""
+    torch = sys.modules.get("torch")
+    if torch is None or torch.__file__ is None:
+        return None
+    # What records operations runs between the network and torch, and is none of its code.
+    frames = list(takewhile(lambda each: not _records(each[0]), walk_tb(error.__traceback__)))
+    running = [(frame, frame.f_locals.get("self")) for frame, _ in frames]
+    inside = [n for n, (_, it) in enumerate(running) if isinstance(it, torch.nn.Module)]
+    if not inside:
+        return None
+    root, (innermost, module) = running[inside[0]][1], running[inside[-1]]
+    library, kind = Path(torch.__file__).parent, type(module).__name__
+    of_torch = (library, COMPILER)
+    files = [_file_of(frame) for frame, _ in frames]
+    own = [n for n, file in enumerate(files) if not any(map(file.is_relative_to, of_torch))]
+    frame, line = frames[own[-1]] if own else frames[0]
+    known = bool(own) and _is_of_networks(_file_of(frame))
+    if isinstance(error, AttributeError) and not known and innermost.f_code.co_name == GETS:
+        missing = innermost.f_locals.get("name")
+        return (
+            f"the network's module ({kind}) has no '{missing}', which models of its family have: "
+            f"choose the family that fits it."
+        )
+    # What comes before the first module runs the network: torch's own modules fail in torch alone.
+    if not known and own and own[-1] > inside[0]:
+        return None
+    modules = root.named_modules() if isinstance(root, torch.nn.Module) else ()
+    names = {id(each): name for name, each in modules}
+    called = f"'{names[id(module)]}' ({kind})" if names.get(id(module)) else f"({kind})"
+    place = f" at {_file_of(frame)}, line {line}" if known else ""
+    return (
+        f"the module {called} of the network fails{place}: {type(error).__name__}: {error}: "
+        f"correct it, or how the study says to build it."
+    )
+
+
+def _is_of_networks(file: Path) -> bool:
+    """Tell whether a file may be of a network: one of others, or of a family."""
+    return not file.is_relative_to(HERE) or file.is_relative_to(FAMILIES)
+
+
+def _records(frame: FrameType) -> bool:
+    return frame.f_code.co_name in ("__torch_dispatch__", "__torch_function__")
+
+
+def _file_of(frame: FrameType) -> Path:
+    return Path(frame.f_code.co_filename)

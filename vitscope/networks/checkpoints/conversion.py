@@ -1,21 +1,95 @@
-"""Convert a checkpoint: the weights of a foreign file under a network's own names, in one file."""
+"""Convert a checkpoint into one safetensors file of a network's own names, and load that."""
 
+import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
+import numpy.typing as npt
+import safetensors.torch
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from vitscope.errors import VitscopeError, first_of, quoted
 from vitscope.files.tables import OF
-from vitscope.networks.building.empty import Network, drawn_network, empty_network
-from vitscope.networks.checkpoints.entries import StateDict
-from vitscope.networks.checkpoints.foreign import Foreign, Place, read_foreign
-from vitscope.networks.checkpoints.layouts import find_layout
-from vitscope.networks.checkpoints.matching import SHOWN, check_names, classifier_names
-from vitscope.networks.checkpoints.translation import Translated, suits, translate
-from vitscope.networks.checkpoints.weights_file import sha256_of, write_weights
+from vitscope.files.tensors import DTYPES, TensorFile, TensorWriter
+from vitscope.networks.building.networks import Network, drawn_network, empty_network, fill
+from vitscope.networks.checkpoints.foreign import Foreign, Place, StateDict, read_foreign
+from vitscope.networks.checkpoints.translation import (
+    SHOWN,
+    Translated,
+    check_names,
+    classifier_names,
+    find_layout,
+    suits,
+    translate,
+)
+
+_FILE_DTYPES = {
+    torch.float32: "F32",
+    torch.float64: "F64",
+    torch.float16: "F16",
+    torch.bfloat16: "BF16",
+    torch.int64: "I64",
+    torch.int32: "I32",
+    torch.uint8: "U8",
+    torch.bool: "BOOL",
+}
+
+
+def write_weights(path: Path, weights: Mapping[str, Tensor], metadata: Mapping[str, str]) -> None:
+    """Write a state dict; the same weights and metadata always give the same bytes."""
+    # The writer of the safetensors library orders the metadata anew in each process.
+    tensors = {
+        name: (_dtype(name, tensor), tuple(tensor.shape)) for name, tensor in weights.items()
+    }
+    with TensorWriter(path, tensors, metadata) as writer:
+        for name, tensor in weights.items():
+            writer.write(name, 0, _array(name, tensor))
+
+
+def sha256_of(weights: Mapping[str, Tensor]) -> str:
+    """Return a digest of a state dict: of its names, types, shapes and values."""
+    digest = hashlib.sha256()
+    for name, tensor in weights.items():
+        digest.update(f"{name} {_dtype(name, tensor)} {tuple(tensor.shape)}\n".encode())
+        digest.update(_array(name, tensor).tobytes())
+    return digest.hexdigest()
+
+
+def _dtype(name: str, tensor: Tensor) -> str:
+    if tensor.dtype not in _FILE_DTYPES:
+        raise VitscopeError(
+            f"The network holds {name} as {tensor.dtype}, which is not measured: build it in "
+            f"float32."
+        )
+    return _FILE_DTYPES[tensor.dtype]
+
+
+def _array(name: str, tensor: Tensor) -> npt.NDArray[Any]:
+    tensor = tensor.contiguous()
+    raw = tensor.view(torch.uint16) if tensor.dtype is torch.bfloat16 else tensor
+    array: npt.NDArray[Any] = raw.numpy()
+    return array.astype(DTYPES[_dtype(name, tensor)], copy=False)
+
+
+def read_origin(path: Path) -> dict[str, str]:
+    """Return the metadata of a converted checkpoint: `source`, `source_sha256` and others."""
+    return TensorFile(path).metadata
+
+
+def load_model(path: Path, network: Network) -> nn.Module:
+    """Build a network and give it the weights of a converted checkpoint, ready for inference.
+
+    All jobs compute blocks of `nn.TransformerEncoder` alike: as they are where they are read.
+    """
+    torch.backends.mha.set_fastpath_enabled(False)
+    TensorFile(path).verify()
+    weights = safetensors.torch.load_file(path)
+    model = empty_network(network)
+    check_names(weights, model.state_dict(), network, f"{network['family']}: {path}")
+    return fill(model, weights)
 
 
 def convert(

@@ -1,27 +1,482 @@
-"""Translate the weights of a file to the names of a network.
+"""Translate the weights of a file to the names of a network, and compare the two.
 
 Whose names they are is seen by the names, and what they are to become by the class of the network:
 no family has a hand in it. Names may have something before them, where a network was saved as a
 part of something larger.
 """
 
+import inspect
+import re
+import sys
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import torch
-from torch import nn
+from torch import Tensor, nn
+from torch.utils._python_dispatch import TorchDispatchMode
 
-from vitscope.networks.checkpoints.entries import DEEPEST_NESTING, StateDict
-from vitscope.networks.checkpoints.layouts import WeightLayout, find_layout
-from vitscope.networks.checkpoints.matching import misfits
-from vitscope.networks.checkpoints.timm_filters import (
-    apply_filter,
-    classes_of_timm,
-    find_filter,
-    watch_translation,
+from vitscope.errors import VitscopeError, first_of, quoted
+from vitscope.networks.building.compiler import deferred_compiler
+from vitscope.networks.building.networks import Network, empty_network
+from vitscope.networks.checkpoints.foreign import DEEPEST_NESTING, StateDict
+
+New = str | Callable[[re.Match[str]], str]
+
+
+def rename(state_dict: StateDict, pattern: str, new: New) -> StateDict:
+    """Replace what matches `pattern` in the keys, of which no two may become the same."""
+    renamed: dict[str, str] = {}
+    for key in state_dict:
+        other = renamed.setdefault(re.sub(pattern, new, key), key)
+        if other != key:
+            raise VitscopeError(
+                f"The checkpoint holds both {quoted(other)} and {quoted(key)}, which are the same "
+                f"weights: give the file as it was published."
+            )
+    return {name: state_dict[key] for name, key in renamed.items()}
+
+
+def unchanged(state_dict: StateDict) -> StateDict:
+    """Return weights as they are."""
+    return state_dict
+
+
+@dataclass(frozen=True)
+class WeightLayout:
+    """The names of a library for the weights of a kind of network.
+
+    A file is of this layout if every one of `marks` is found in a name. `network` is the class of
+    timm that has such weights. Names that match `without` are of no use to it: they are left out.
+    `renamed` are substitutions, one after another; `finish` does what is left.
+    """
+
+    name: str
+    network: str
+    marks: tuple[str, ...]
+    renamed: tuple[tuple[str, New], ...] = ()
+    without: str = "(?!)"
+    finish: Callable[[StateDict], StateDict] = unchanged
+
+    def fits(self, names: Iterable[str]) -> bool:
+        """Tell whether names belong to this layout."""
+        names = list(names)
+        return all(any(re.search(mark, name) for name in names) for mark in self.marks)
+
+    def translate(self, weights: StateDict) -> StateDict:
+        """Return weights under the names that timm has for them."""
+        kept = {n: tensor for n, tensor in weights.items() if not re.search(self.without, n)}
+        for pattern, new in self.renamed:
+            kept = rename(kept, pattern, new)
+        return self.finish(kept)
+
+
+def find_layout(names: Iterable[str]) -> WeightLayout | None:
+    """Return the layout that names are of, if it is known."""
+    names = list(names)
+    return next((layout for layout in LAYOUTS if layout.fits(names)), None)
+
+
+def fuse(weights: StateDict, parts: tuple[str, ...], whole: str) -> StateDict:
+    """Put weights that timm keeps in one, such as queries, keys and values, one below another."""
+    first = re.compile(rf"^(.*\.){parts[0]}\.(weight|bias)$")
+    found = dict(weights)
+    for match in filter(None, map(first.match, weights)):
+        names = [f"{match[1]}{part}.{match[2]}" for part in parts]
+        if all(name in found for name in names):
+            found[f"{match[1]}{whole}.{match[2]}"] = torch.cat([found.pop(n) for n in names])
+    return found
+
+
+def _with_fused_attention(weights: StateDict) -> StateDict:
+    return fuse(weights, ("q", "k", "v"), "qkv")
+
+
+def _as_dinov2(weights: StateDict) -> StateDict:
+    """Fuse what timm fuses; its class token has its position in it where there are registers."""
+    found = fuse(_with_fused_attention(weights), ("gate", "up"), "fc1")
+    if found.keys() >= {"reg_token", "cls_token", "pos_embed"}:
+        found["cls_token"] = found["cls_token"] + found["pos_embed"][:, :1]
+        found["pos_embed"] = found["pos_embed"][:, 1:]
+    return found
+
+
+def _with_flat_scales(weights: StateDict) -> StateDict:
+    return {n: t.flatten() if n.endswith(".gamma") else t for n, t in weights.items()}
+
+
+def _stage(match: re.Match[str]) -> str:
+    """Name the part of a network whose stages are every second one of its `features`."""
+    number = int(match[1])
+    stage = (number - 1) // 2
+    if number % 2 == 0:
+        return f"stages.{stage + 1}.downsample."
+    return f"stages.{stage}.blocks.{match[2]}" if match[2] else match[0]
+
+
+def _next_stage(match: re.Match[str]) -> str:
+    """Move what stood at the end of a stage to the start of the next."""
+    return f"{match[1]}{int(match[2]) + 1}{match[3]}"
+
+
+# Transformers 5 calls layers otherwise in memory than in the files that it writes and reads.
+_HUGGING_FACE: tuple[tuple[str, New], ...] = (
+    (r"\.attention\.(?:attention|self)\.(q)uery\.", r".attn.\1."),
+    (r"\.attention\.(?:attention|self)\.(k)ey\.", r".attn.\1."),
+    (r"\.attention\.(?:attention|self)\.(v)alue\.", r".attn.\1."),
+    (r"\.attention\.([qkv])_proj\.", r".attn.\1."),
+    (r"\.attention\.(?:output\.dense|o_proj)\.", ".attn.proj."),
+    (r"\.intermediate\.dense\.", ".mlp.fc1."),
+    (r"\.output\.dense\.", ".mlp.fc2."),
+    (r"\.layernorm_before\.", ".norm1."),
+    (r"\.layernorm_after\.", ".norm2."),
 )
+_HUGGING_FACE_VIT: tuple[tuple[str, New], ...] = (
+    (r"^(?:vit|deit|dinov2(?:_with_registers)?)\.", ""),
+    (r"^embeddings\.cls_token$", "cls_token"),
+    (r"^embeddings\.distillation_token$", "dist_token"),
+    (r"^embeddings\.register_tokens$", "reg_token"),
+    (r"^embeddings\.position_embeddings$", "pos_embed"),
+    (r"^embeddings\.patch_embeddings\.projection\.", "patch_embed.proj."),
+    (r"^(?:encoder\.layer|layers)\.(\d+)\.", r"blocks.\1."),
+    *_HUGGING_FACE,
+    (r"^layernorm\.", "norm."),
+    (r"^(?:cls_)?classifier\.", "head."),
+    (r"^distillation_classifier\.", "head_dist."),
+)
+# What learns to fill in images, and what is behind the class token: no part of timm's networks.
+_NOT_LOOKED_AT = r"(?:^|\.)(?:embeddings\.mask_token$|pooler\.)"
+_SWIN_BUFFERS = r"\.(?:relative_position_index|relative_coords_table|attn_mask)$"
+_PATCHES = r"(?:^|\.)embeddings\.patch_embeddings\."
+
+LAYOUTS = (
+    WeightLayout(
+        name="Hugging Face's DINOv2",
+        network="VisionTransformer",
+        marks=(_PATCHES + r"projection\.weight$", r"\.layer_scale1\.lambda1$"),
+        without=_NOT_LOOKED_AT,
+        renamed=(
+            *_HUGGING_FACE_VIT,
+            (r"\.layer_scale([12])\.lambda1$", r".ls\1.gamma"),
+            (r"\.mlp\.weights_in\.", ".mlp.fc1."),
+            (r"\.mlp\.(gate|up)_proj\.", r".mlp.\1."),
+            (r"\.mlp\.(?:weights_out|down_proj)\.", ".mlp.fc2."),
+        ),
+        finish=_as_dinov2,
+    ),
+    WeightLayout(
+        name="Hugging Face's DeiT",
+        network="VisionTransformer",
+        marks=(_PATCHES + r"projection\.weight$", r"(?:^|\.)embeddings\.distillation_token$"),
+        without=_NOT_LOOKED_AT,
+        renamed=_HUGGING_FACE_VIT,
+        finish=_with_fused_attention,
+    ),
+    WeightLayout(
+        name="Hugging Face's ViT",
+        network="VisionTransformer",
+        marks=(
+            _PATCHES + r"projection\.weight$",
+            r"(?:^|\.)embeddings\.position_embeddings$",
+            r"(?:layer|layers)\.0\.layernorm_before\.weight$",
+        ),
+        without=_NOT_LOOKED_AT,
+        renamed=_HUGGING_FACE_VIT,
+        finish=_with_fused_attention,
+    ),
+    WeightLayout(
+        name="Hugging Face's Swin",
+        network="SwinTransformer",
+        marks=(
+            _PATCHES + r"projection\.weight$",
+            r"(?:^|\.)encoder\.layers\.0\.blocks\.0\.layernorm_before\.weight$",
+        ),
+        without=rf"{_NOT_LOOKED_AT}|{_SWIN_BUFFERS}",
+        renamed=(
+            (r"^swin\.", ""),
+            (r"^embeddings\.patch_embeddings\.projection\.", "patch_embed.proj."),
+            (r"^embeddings\.norm\.", "patch_embed.norm."),
+            (
+                r"\.attention\.(?:self|relative_position_bias)\.(relative_position_bias_table)$",
+                r".attn.\1",
+            ),
+            *_HUGGING_FACE,
+            (r"^encoder\.(layers\.)(\d+)(\.downsample\.)", _next_stage),
+            (r"^encoder\.layers\.", "layers."),
+            (r"^layernorm\.", "norm."),
+            (r"^classifier\.", "head.fc."),
+        ),
+        finish=_with_fused_attention,
+    ),
+    WeightLayout(
+        name="Hugging Face's ConvNeXt",
+        network="ConvNeXt",
+        marks=(
+            _PATCHES + r"weight$",
+            r"(?:^|\.)encoder\.stages\.0\.layers\.0\.dwconv\.weight$",
+            r"\.layer_scale_parameter$",
+        ),
+        renamed=(
+            (r"^convnext\.", ""),
+            (r"^embeddings\.patch_embeddings\.", "stem.0."),
+            (r"^embeddings\.layernorm\.", "stem.1."),
+            (r"^layernorm\.", "head.norm."),
+            (r"^classifier\.", "head.fc."),
+            (r"^encoder\.stages\.(\d+)\.downsampling_layer\.", r"stages.\1.downsample."),
+            (r"^encoder\.stages\.(\d+)\.layers\.(\d+)\.", r"stages.\1.blocks.\2."),
+            (r"\.layer_scale_parameter$", ".gamma"),
+            (r"\.dwconv\.", ".conv_dw."),
+            (r"\.layernorm\.", ".norm."),
+            (r"\.pwconv(\d)\.", r".mlp.fc\1."),
+        ),
+    ),
+    WeightLayout(
+        name="torchvision's ViT",
+        network="VisionTransformer",
+        marks=(
+            r"(?:^|\.)conv_proj\.weight$",
+            r"(?:^|\.)encoder\.layers\.encoder_layer_0\.self_attention\.in_proj_weight$",
+        ),
+        renamed=(
+            (r"^class_token$", "cls_token"),
+            (r"^conv_proj\.", "patch_embed.proj."),
+            (r"^encoder\.pos_embedding$", "pos_embed"),
+            (r"^encoder\.layers\.encoder_layer_(\d+)\.", r"blocks.\1."),
+            (r"\.self_attention\.in_proj_(weight|bias)$", r".attn.qkv.\1"),
+            (r"\.self_attention\.out_proj\.", ".attn.proj."),
+            (r"\.ln_([12])\.", r".norm\1."),
+            # The first files call them by another name than the module that reads these.
+            (r"\.mlp\.(?:0|linear_1)\.", ".mlp.fc1."),
+            (r"\.mlp\.(?:3|linear_2)\.", ".mlp.fc2."),
+            (r"^encoder\.ln\.", "norm."),
+            (r"^heads\.head\.", "head."),
+        ),
+    ),
+    WeightLayout(
+        name="torchvision's Swin",
+        network="SwinTransformer",
+        marks=(
+            r"(?:^|\.)features\.0\.0\.weight$",
+            r"(?:^|\.)features\.1\.0\.attn\.relative_position_bias_table$",
+        ),
+        without=_SWIN_BUFFERS,
+        renamed=(
+            (r"^features\.0\.0\.", "patch_embed.proj."),
+            (r"^features\.0\.2\.", "patch_embed.norm."),
+            (r"^features\.([1-9]\d*)\.(\d+(?=\.(?:norm|attn|mlp)))?", _stage),
+            (r"^stages\.", "layers."),
+            (r"\.mlp\.0\.", ".mlp.fc1."),
+            (r"\.mlp\.3\.", ".mlp.fc2."),
+            (r"^head\.", "head.fc."),
+        ),
+    ),
+    WeightLayout(
+        name="torchvision's ConvNeXt",
+        network="ConvNeXt",
+        marks=(
+            r"(?:^|\.)features\.0\.0\.weight$",
+            r"(?:^|\.)features\.1\.0\.layer_scale$",
+        ),
+        renamed=(
+            (r"^features\.0\.", "stem."),
+            (r"^features\.([1-9]\d*)\.(\d+(?=\.(?:block|layer_scale)))?", _stage),
+            (r"\.layer_scale$", ".gamma"),
+            (r"\.block\.0\.", ".conv_dw."),
+            (r"\.block\.2\.", ".norm."),
+            (r"\.block\.3\.", ".mlp.fc1."),
+            (r"\.block\.5\.", ".mlp.fc2."),
+            (r"^classifier\.0\.", "head.norm."),
+            (r"^classifier\.2\.", "head.fc."),
+        ),
+        finish=_with_flat_scales,
+    ),
+    # The names are the same in both.
+    WeightLayout(
+        name="a ResNet of torchvision or timm",
+        network="ResNet",
+        marks=(
+            r"(?:^|\.)conv1\.weight$",
+            r"(?:^|\.)bn1\.weight$",
+            r"(?:^|\.)layer1\.0\.conv1\.weight$",
+        ),
+    ),
+    WeightLayout(
+        name="a Swin of an earlier timm",
+        network="SwinTransformer",
+        marks=(r"(?:^|\.)layers\.0\.downsample\.reduction\.weight$",),
+        without=_SWIN_BUFFERS,
+        renamed=(
+            (r"^(layers\.)(\d+)(\.downsample\.)", _next_stage),
+            (r"^head\.(weight|bias)$", r"head.fc.\1"),
+        ),
+    ),
+    WeightLayout(
+        name="a PiT of an earlier timm",
+        network="PoolingVisionTransformer",
+        marks=(r"(?:^|\.)(?:pools\.0|transformers\.0\.pool)\.",),
+        renamed=(
+            (r"^pools\.(\d+)\.", r"transformers.\1.pool."),
+            (r"^(transformers\.)(\d+)(\.pool\.)", _next_stage),
+        ),
+    ),
+)
+
+
+Filter = Callable[..., StateDict]
+
+FILTERS = ("checkpoint_filter_fn", "_filter_fn", "_filter_torchvision_pretrained")
+RESIZING = ("upsample", "grid_sampler")
+# Tables that timm may resize without any of torch's operations for that.
+TABLE = "position_bias_table"
+MOST_UNKNOWN = 8
+
+
+class ResizedError(Exception):
+    """Weights were about to be changed to fit images of another size."""
+
+
+class Watched(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Sees what a translation computes: from which tensors, and that it resizes none."""
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.used: set[int] = set()
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> object:
+        """Run an operation, and remember the tensors that it was given."""
+        if any(word in func.name() for word in RESIZING):
+            raise ResizedError
+        for argument in args:
+            each = argument if isinstance(argument, list | tuple) else [argument]
+            self.used.update(id(tensor) for tensor in each if isinstance(tensor, Tensor))
+        return func(*args, **(kwargs or {}))
+
+
+def classes_of_timm(model: nn.Module) -> list[type]:
+    """Return the classes of timm that a network is of, its own first."""
+    return [kind for kind in type(model).__mro__ if kind.__module__.startswith("timm.models.")]
+
+
+def find_filter(model: nn.Module) -> Filter | None:
+    """Return timm's translation for a network, from the module that its class is of."""
+    modules = [sys.modules[kind.__module__] for kind in classes_of_timm(model)]
+    found = (getattr(module, name, None) for module in modules for name in FILTERS)
+    return next(filter(None, found), None)
+
+
+def watch_translation(translation: Filter, weights: StateDict) -> tuple[StateDict, set[int]]:
+    """Return what a translation gives, and the identities of the tensors that it computed with."""
+    with torch.no_grad(), deferred_compiler(), Watched() as watch:
+        return translation(weights), watch.used
+
+
+def apply_filter(translation: Filter, weights: StateDict, model: nn.Module) -> StateDict:
+    """Return weights as a translation of timm gives them.
+
+    One that knows all names of its network fails at others: these stay as they are.
+    """
+    takes = inspect.signature(translation).parameters
+    # For DeiT III, whose names no other network has.
+    options = {"adapt_layer_scale": True} if "adapt_layer_scale" in takes else {}
+    given, unknown = dict(weights), StateDict()
+    while True:
+        try:
+            arguments = (dict(given), model)[: len(takes)]
+            found = unknown | translation(*arguments, **options)
+            break
+        except KeyError as error:
+            name = error.args[0]
+            if name not in given or len(unknown) == MOST_UNKNOWN:
+                raise
+            unknown[name] = given.pop(name)
+    _check_tables(weights, found)
+    return found
+
+
+def _check_tables(weights: StateDict, found: StateDict) -> None:
+    ours = set(map(id, weights.values()))
+    if any(name.endswith(TABLE) and id(tensor) not in ours for name, tensor in found.items()):
+        raise ResizedError
+
+
+SHOWN = 4
+SOME_CLASSES = 2
+
+
+class Misfits(NamedTuple):
+    """The names of weights that are missing, left over or of another shape than is wanted."""
+
+    missing: list[str]
+    left_over: list[str]
+    misshapen: list[str]
+
+    @property
+    def counts(self) -> tuple[int, int]:
+        """How many weights a network would not get, and how many it has no use for."""
+        return len(self.missing) + len(self.misshapen), len(self.left_over)
+
+
+def misfits(weights: Mapping[str, Tensor], wanted: Mapping[str, Tensor]) -> Misfits:
+    """Return what keeps weights from being those that are `wanted`."""
+    return Misfits(
+        [name for name in wanted if name not in weights],
+        [name for name in weights if name not in wanted],
+        [name for name in wanted if name in weights and weights[name].shape != wanted[name].shape],
+    )
+
+
+def check_names(
+    weights: Mapping[str, Tensor],
+    wanted: Mapping[str, Tensor],
+    network: Network,
+    what: str,
+    *,
+    named: Mapping[int, str] | None = None,
+    about: str = "",
+) -> None:
+    """Refuse weights of which one is missing, left over or of another shape than is `wanted`.
+
+    `named` are the names in the file, by the identity of tensors; `about` is said of them besides.
+    """
+    missing, left_over, misshapen = misfits(weights, wanted)
+    extra = [(named or {}).get(id(weights[name]), name) for name in left_over]
+    other = [
+        f"{name} (has {_shape(weights[name])}, needs {_shape(wanted[name])})" for name in misshapen
+    ]
+    problems = {"missing": missing, "left over": extra, "of another shape": other}
+    found = "; ".join(
+        f"{kind}: {first_of(names, SHOWN)}" for kind, names in problems.items() if names
+    )
+    if not found:
+        return
+    if missing and not other and set(missing) <= classifier_names(network):
+        raise VitscopeError(
+            f"{what} has no classifier that fits the model ({found}): give `classes: null` to the "
+            f"model if only its feature maps are looked at, or a checkpoint of one that classifies."
+        )
+    if not (missing or other):
+        raise VitscopeError(
+            f"{what} does not fit the model ({found}{about}): give their names, or patterns of "
+            f"them, to `checkpoint.ignore`, or correct the family or the arch."
+        )
+    raise VitscopeError(
+        f"{what} does not fit the model ({found}{about}): correct the family, the arch or the "
+        f"number of classes, or `image_size` of the data set."
+    )
+
+
+def classifier_names(network: Network) -> set[str]:
+    """Return the names of the weights that a network has only where it tells classes apart."""
+    some = empty_network({**network, "classes": network["classes"] or SOME_CLASSES})
+    return some.state_dict().keys() - empty_network({**network, "classes": None}).state_dict()
+
+
+def _shape(tensor: Tensor) -> str:
+    return "x".join(map(str, tensor.shape)) or "scalar"
 
 
 @dataclass(frozen=True)

@@ -67,7 +67,7 @@ def address(checkpoint: Mapping[str, Any]) -> str:
 def _hub_address(tag: str) -> str:
     """Return where timm keeps the weights of a pretrained tag."""
     # Imported here: a study that needs no weights of timm's should not wait for it.
-    from vitscope.networks.building.timm_import import import_timm
+    from vitscope.networks.building.compiler import import_timm
 
     timm = import_timm()
     if tag not in timm.list_pretrained():
@@ -92,3 +92,8 @@ def confirm(checkpoint: Mapping[str, Any], path: Path, lock: Path, *, label: str
     if "sha256" in checkpoint or _place(checkpoint) in ("bundled", "path"):
         return checkpoint.get("sha256")
     return lockfile.confirm({"url": address(checkpoint)}, path, lock, label=label)
+
+
+def download(checkpoint: Mapping[str, Any], path: Path, lock: Path, **options: Any) -> None:
+    """Download a checkpoint to `path`, as `lockfile.download` does."""
+    lockfile.download({**checkpoint, "url": address(checkpoint)}, path, lock, **options)

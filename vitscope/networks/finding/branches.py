@@ -1,18 +1,34 @@
-"""What the operations between two values of a network do: the kind of a branch, and its name."""
+"""Branches: what their operations do, and the additions by which they join a stream.
+
+A stream passes from the cut point before to the sum by moves, by constant factors and by
+additions: what these add to it is the branch. So `(x + a) + b`, `x + (a + b)` and `b + (x + a)`
+are the same.
+"""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import pairwise
 from math import log2
+from typing import Any, NamedTuple
+
+from torch.utils._pytree import tree_leaves
 
 from vitscope.networks.finding.cut_points import Kind
-from vitscope.networks.finding.dataflow import Dataflow, Operation, Value
+from vitscope.networks.finding.dataflow import Constant, Dataflow, Operation, Value
 from vitscope.networks.finding.operations import (
+    ACTIVATIONS,
+    BATCH_NORMALIZATIONS,
     CONVOLUTIONS,
+    COPIES,
     CUMULATIONS,
     MOVES,
+    NORMALIZATIONS,
     POOLINGS,
     PRODUCTS,
     SOFTMAXES,
+    STACKS,
     is_fourier,
     is_fused_attention,
     multiplies,
@@ -115,3 +131,299 @@ class Branches:
             if of_group > 1 or wide <= channels or not widened:
                 return False
         return True
+
+
+# These take some of their result from each operand.
+_PARTIAL = frozenset({"cat", "write", "where"})
+
+
+class Addends(NamedTuple):
+    """What an operation adds up, by the places of its operands among all that it takes.
+
+    Of each operand, whether it is added as it is, and not times a constant. What is `computed` is
+    added, too, but is a product of several operands: the one named stands for it.
+    """
+
+    added: dict[int, bool]
+    computed: tuple[int, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.added) + len(self.computed)
+
+
+NOTHING = Addends({})
+
+
+class Sum(NamedTuple):
+    """An addition on the way of a stream: which, where it takes the stream, and where a branch."""
+
+    operation: int
+    stream: tuple[int, ...]
+    branch: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Way:
+    """The way of a stream from an operation to a sum: the additions on it, in order.
+
+    `unchanged` says that without the branches it would arrive as it was; `direct` that nothing but
+    additions lies between the first of them and the last.
+    """
+
+    start: int
+    sums: tuple[Sum, ...]
+    unchanged: bool
+    direct: bool
+
+
+def taken(operation: Operation) -> list[Any]:
+    """Return all that an operation takes, in the order in which its places are counted."""
+    return tree_leaves((operation.args, dict(operation.kwargs)))
+
+
+def addends(flow: Dataflow, operation: Operation) -> Addends:
+    """Return what an operation adds up: of one value it may be that value, moved or scaled."""
+    name, leaves = operation.name, taken(operation)
+    values = [place for place, leaf in enumerate(leaves) if isinstance(leaf, Value)]
+    if name in ("add", "sub", "rsub"):
+        plain = {0: name != "rsub", 1: name == "rsub" or _is_plain_addition(operation)}
+        return Addends({place: plain[place] for place in values if place in plain})
+    if name == "_foreach_add":
+        # Of lists of one tensor each.
+        return Addends({0: True, 1: not operation.kwargs}) if values == [0, 1] else NOTHING
+    if name in ("addmm", "baddbmm", "addcmul", "addcdiv"):
+        return _of_product(operation, leaves, values)
+    if name == "lerp":
+        return Addends(dict.fromkeys(values, False)) if 2 not in values else NOTHING
+    if name in ("mul", "div", "neg"):
+        return Addends({values[0]: False}) if values == [0] or len(values) == 1 else NOTHING
+    if name in BATCH_NORMALIZATIONS:
+        return Addends({0: False}) if values == [0] and not _by_batch(operation) else NOTHING
+    if name in ("sum", "mean"):
+        return Addends({0: name == "sum"}) if _undoes_stack(flow, operation) else NOTHING
+    if name in ("index_add", "scatter_add", "index_put"):
+        return _of_places(operation, leaves, values)
+    if name == "where":
+        return Addends(dict.fromkeys(values, True)) if values == [1, 2] else NOTHING
+    if name == "copy":
+        return Addends({1: True}) if 1 in values else NOTHING
+    if name in ("stack", "cat", "write"):
+        return Addends(dict.fromkeys(values, True))
+    return Addends({values[0]: True}) if name in MOVES and len(values) == 1 else NOTHING
+
+
+def _is_plain_addition(operation: Operation) -> bool:
+    alpha = [*operation.args[2:3], operation.kwargs.get("alpha", 1)][0]
+    return operation.name == "add" and isinstance(alpha, int | float) and alpha == 1
+
+
+def _of_product(operation: Operation, leaves: list[Any], values: list[int]) -> Addends:
+    """Return what is added to a product, and the product: times a constant, it is one value."""
+    factors = [place for place in values if place in (1, 2)]
+    elementwise = operation.name.startswith("addc")
+    added = {0: elementwise or operation.kwargs.get("beta", 1) == 1} if 0 in values else {}
+    other = [leaves[place] for place in (1, 2) if place not in factors]
+    scaled = factors in ([1], [2]) and isinstance(other[0], Constant)
+    if elementwise and scaled and (operation.name == "addcmul" or factors == [1]):
+        return Addends(added | {factors[0]: False})
+    return Addends(added, tuple(factors[:1]))
+
+
+def _of_places(operation: Operation, leaves: list[Any], values: list[int]) -> Addends:
+    """Return what is added to some places of a tensor, of which none may depend on the images."""
+    source = 3
+    if operation.name == "index_put":
+        source = len(leaves) - 2
+        if leaves[-1] is not True:
+            return NOTHING
+    scaled = operation.kwargs.get("alpha", 1) != 1
+    return NOTHING if scaled or {*values} - {0, source} else Addends(dict.fromkeys(values, True))
+
+
+def _by_batch(operation: Operation) -> bool:
+    """Tell whether a batch normalization takes the statistics of its batch."""
+    return operation.name == "native_batch_norm" and bool(operation.args[5])
+
+
+def _undoes_stack(flow: Dataflow, operation: Operation) -> bool:
+    """Tell whether a sum is over the dimension along which its operand was stacked."""
+    if operation.name not in ("sum", "mean"):
+        return False
+    (operand,) = operation.operands()[:1]
+    before = flow.operations[operand.operation]
+    if before.name not in STACKS or len(operation.args) < 2:
+        return False
+    count = len(before.shape)
+    along = [*before.args[1:2], before.kwargs.get("dim", 0)][0] % count
+    if before.name == "cat" and any(flow.shape_of(v)[along] != 1 for v in before.operands()):
+        return False
+    dims = operation.args[1]
+    over = [dims] if isinstance(dims, int) else [*(dims or [])]
+    return [each % count for each in over] == [along]
+
+
+@dataclass
+class Ways:
+    """Finds the ways of streams to the sums of a recorded pass."""
+
+    flow: Dataflow
+    _addends: dict[int, Addends] = field(default_factory=dict)
+
+    def addends(self, index: int) -> Addends:
+        """Return what an operation adds up."""
+        if index not in self._addends:
+            self._addends[index] = addends(self.flow, self.flow.operations[index])
+        return self._addends[index]
+
+    def _is_partial(self, index: int) -> bool:
+        """Tell whether an operation takes some of its result from each operand."""
+        return self.flow.operations[index].name in _PARTIAL and index not in self.summed_stacks
+
+    @cached_property
+    def summed_stacks(self) -> set[int]:
+        """The operations that stack what is summed up next."""
+        return {
+            operation.operands()[0].operation
+            for operation in self.flow.operations
+            if _undoes_stack(self.flow, operation)
+        }
+
+    def adds(self, index: int) -> bool:
+        """Tell whether an operation adds several values, each of which depends on the images."""
+        operation = self.flow.operations[index]
+        if operation.name == "copy":
+            # As `x[:] += f` has it: the sum is put where the stream was.
+            source = operation.args[1]
+            return isinstance(source, Value) and self.adds(source.operation)
+        if operation.name in MOVES | _PARTIAL:
+            return False
+        if _undoes_stack(self.flow, operation):
+            index = operation.operands()[0].operation
+        parts, leaves = self.addends(index), taken(self.flow.operations[index])
+        return len({leaves[place] for place in (*parts.added, *parts.computed)}) > 1
+
+    def way(self, stream: int, end: int) -> Way | None:
+        """Return the way of a stream to an operation; None if there is none with a sum on it."""
+        arriving = self._arriving(stream, end)
+        if end not in arriving:
+            return None
+        sums: list[Sum] = []
+        unchanged = direct = True
+        waiting, seen = [end], {end}
+        while waiting:
+            index = waiting.pop()
+            parts, leaves = self.addends(index), taken(self.flow.operations[index])
+            way = [p for p in parts.added if self._is_on(leaves[p], stream, arriving)]
+            others = [p for p in parts.added if p not in way]
+            name = self.flow.operations[index].name
+            direct &= name != "where"
+            whole = len(way) == 1 or self._is_partial(index)
+            unchanged &= whole and all(parts.added[place] for place in way)
+            if others or parts.computed:
+                sums.append(Sum(index, tuple(way), (*others, *parts.computed)))
+            for place in way:
+                before = leaves[place].operation
+                if before != stream and before not in seen:
+                    seen.add(before)
+                    waiting.append(before)
+        if not sums:
+            return None
+        sums.sort()
+        return Way(stream, tuple(sums), unchanged, direct and self._direct(sums))
+
+    def _arriving(self, stream: int, end: int) -> set[int]:
+        """Return the operations up to one at which a stream arrives, as one of what they add."""
+        arriving: set[int] = set()
+        for index in range(stream + 1, end + 1):
+            parts, leaves = self.addends(index), taken(self.flow.operations[index])
+            on = [self._is_on(leaves[place], stream, arriving) for place in parts.added]
+            if all(on) and on if self._is_partial(index) else any(on):
+                arriving.add(index)
+        return arriving
+
+    def _is_on(self, value: Value, stream: int, arriving: set[int]) -> bool:
+        return value.operation == stream or value.operation in arriving
+
+    def _direct(self, sums: Sequence[Sum]) -> bool:
+        """Tell whether each of some sums takes that before it, and no more happens between them."""
+        for before, after in pairwise(sums):
+            operation = self.flow.operations[after.operation]
+            parts, leaves = self.addends(after.operation), taken(operation)
+            if operation.name in MOVES or len(after.stream) != 1:
+                return False
+            value = leaves[after.stream[0]]
+            while self.flow.operations[value.operation].name in COPIES:
+                (value,) = self.flow.operations[value.operation].operands()
+            if value != Value(before.operation) or not parts.added[after.stream[0]]:
+                return False
+        return True
+
+    def branches(self, way: Way, origin: int) -> Iterator[Value]:
+        """Yield all that is added to a stream on its way from an operation."""
+        for each in way.sums:
+            leaves = taken(self.flow.operations[each.operation])
+            for place in each.branch:
+                yield from self.parts(leaves[place], origin)
+
+    def parts(self, value: Value, origin: int) -> Iterator[Value]:
+        """Yield what a value is the sum of, behind an operation."""
+        waiting, seen = [value], {value}
+        while waiting:
+            value = waiting.pop()
+            parts = self.addends(value.operation) if value.operation > origin else NOTHING
+            within = [*parts.added, *parts.computed]
+            if not within or self._is_partial(value.operation) or parts.computed == (*within,):
+                yield value
+                continue
+            leaves = taken(self.flow.operations[value.operation])
+            for place in within:
+                if leaves[place] not in seen:
+                    seen.add(leaves[place])
+                    waiting.append(leaves[place])
+
+    def shortcut(self, end: int, origin: int) -> Value | None:
+        """Return the part of a sum that is the shortcut, where none is the stream itself.
+
+        It alone is linear and takes each position by itself, or pools; None if nobody can tell.
+        """
+        plain = [part for part in self.parts(Value(end), origin) if self._is_plain(part, origin)]
+        return plain[0] if len(plain) == 1 else None
+
+    def _is_plain(self, value: Value, origin: int) -> bool:
+        behind = [self.flow.operations[index] for index in self.ancestors(value, origin)]
+        return not any(
+            _is_nonlinear(operation)
+            or is_fourier(operation.name)
+            or (operation.name in CONVOLUTIONS and max(_kernel(self.flow, operation)[2:]) > 1)
+            for operation in behind
+        )
+
+    def ancestors(self, value: Value, origin: int) -> set[int]:
+        """Return the operations behind another that a value comes from."""
+        found: set[int] = set()
+        missing = [value.operation]
+        while missing:
+            index = missing.pop()
+            if index > origin and index not in found:
+                found.add(index)
+                missing += [v.operation for v in self.flow.operations[index].operands()]
+        return found
+
+
+def is_mixed(name: str) -> bool:
+    """Tell whether an operation of two values is no sum by its nature, as a product is."""
+    return name in PRODUCTS | {"mul", "div", "cat", "write", "copy"} or is_fused_attention(name)
+
+
+def _is_nonlinear(operation: Operation) -> bool:
+    name = operation.name
+    if name in NORMALIZATIONS - BATCH_NORMALIZATIONS or is_fused_attention(name):
+        return True
+    multiplies = name in PRODUCTS | {"mul", "div", "pow", "addcmul"}
+    return name in ACTIVATIONS | SOFTMAXES or (multiplies and len(operation.operands()) > 1)
+
+
+def _kernel(flow: Dataflow, operation: Operation) -> tuple[int, ...]:
+    weight = operation.args[1]
+    shape: tuple[int, ...] = flow.shape_of(weight) if isinstance(weight, Value) else weight.shape
+    return shape

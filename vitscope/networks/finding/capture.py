@@ -1,19 +1,32 @@
-"""Read a model's residual stream while the model runs its own forward pass, or silence a branch."""
+"""Read a network's residual stream while it runs, silence its branches, and prove both right.
+
+A part of a network between two cut points can also be run alone, on other values.
+"""
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.utils._pytree import tree_flatten, tree_leaves, tree_unflatten
+from torch.utils._pytree import tree_flatten, tree_leaves, tree_map, tree_unflatten
 
 from vitscope.errors import VitscopeError, quoted
-from vitscope.networks.building.plain_attention import without_fast_path
+from vitscope.networks.building.networks import tensors_of, without_fast_path
 from vitscope.networks.finding.cut_points import Addition, CutPoint, Join, OperationId
-from vitscope.networks.finding.modes import Args, Kwargs, ModuleMode, first_tensor, is_bias
-from vitscope.networks.finding.operations import STACKS, plain_name
+from vitscope.networks.finding.dataflow import Constant, Dataflow, Operation, Value, record
+from vitscope.networks.finding.operations import (
+    STACKS,
+    Args,
+    Kwargs,
+    ModuleMode,
+    first_tensor,
+    is_bias,
+    is_mutable,
+    plain_name,
+)
 
 Sink = Callable[[int, Tensor], None]
 
@@ -246,3 +259,164 @@ def _sides(addition: Addition, function: Any, args: Args, kwargs: Kwargs) -> tup
         kept_args, kept_kwargs = tree_unflatten(kept, spec)
         found += tree_leaves(function(*kept_args, **kept_kwargs))[:1]
     return found[0], found[1]
+
+
+# On so many images.
+PROVED = 2
+
+
+@dataclass(frozen=True)
+class Proofs:
+    """What was proved; `wrong` are sentences about what was not."""
+
+    silenced: int
+    restored: int
+    wrong: list[str]
+
+
+@torch.inference_mode()
+def prove(model: nn.Module, points: Sequence[CutPoint], images: Tensor) -> Proofs:
+    """Run a network with weights on some images: as it is, read, and without any branch.
+
+    Read, it gives the same logits to the bit, and all cut points come in order. Without branches,
+    the stream behind each is the stream before it to the bit, where its shortcut changes nothing.
+    """
+    wrong = []
+    joins = {i: point.join for i, point in enumerate(points) if point.join is not None}
+    names = frozenset[str]().union(*(join.names for join in joins.values()))
+    with without_fast_path():
+        # In a mode, as without branches: there torch may round otherwise.
+        with Silencing(model, set()):
+            plain = tensors_of(model(images))
+            returned, _ = _read(model, points, images)
+        if not all(map(torch.equal, plain, returned)):
+            wrong.append("the logits change when the network is read")
+        with Silencing(model, names, *joins.values()) as silencing:
+            _, stream = _read(model, points, images)
+        silencing.check()
+    wrong += [
+        f"without the branch of {quoted(points[index].name)} the stream is another than before it"
+        for index, join in joins.items()
+        if join.identity and not torch.equal(stream[index], stream[index - 1])
+    ]
+    restored = sum(join.identity for join in joins.values())
+    return Proofs(len(joins), restored, wrong)
+
+
+def refuse_unproven(
+    where: str, model: nn.Module, points: Sequence[CutPoint], images: Tensor
+) -> None:
+    """Refuse to measure branches of a network of which that cannot be proved."""
+    wrong = prove(model, points, images).wrong
+    if wrong:
+        raise VitscopeError(
+            f"{where}: {wrong[0]}: branches of the network cannot be measured; take it out of this "
+            f"figure."
+        )
+
+
+def _read(
+    model: nn.Module, points: Sequence[CutPoint], images: Tensor
+) -> tuple[list[Tensor], list[Tensor]]:
+    stream: list[Tensor] = []
+    with capturing(model, points, lambda _, latent: stream.append(latent.clone())):
+        return tensors_of(model(images)), stream
+
+
+class Replay:
+    """The parts of a network that its cut points cut it into, in passes of any number of images.
+
+    Operations are recorded with the number of images in their arguments, so that each number takes
+    a pass of its own, in which one image stands for all.
+    """
+
+    def __init__(self, model: nn.Module, points: Sequence[CutPoint], images: Tensor) -> None:
+        self._model = model
+        self._points = points
+        self._image = images[:1]
+        self._flows = {len(images): record(model, images)}
+
+    def run(self, part: int, tensor: Tensor) -> Tensor:
+        """Run a part, the first of which takes images, and return what it ends with."""
+        flow, start, end = self._find(part, tensor)
+        order = _needed(flow, start, end)
+        operations = [flow.operations[index] for index in order]
+        changed = any(each.function and is_mutable(each.function) for each in operations)
+        values = {start: tensor.clone() if changed else tensor}
+        for index, operation in zip(order, operations, strict=True):
+            result = _run(operation, values)
+            tensors = [leaf for leaf in tree_leaves(result) if isinstance(leaf, Tensor)]
+            values |= {Value(index, output): each for output, each in enumerate(tensors)}
+        return values[end]
+
+    def _find(self, part: int, tensor: Tensor) -> tuple[Dataflow, Value, Value]:
+        """Return a pass of as many images as a tensor has, and where the part lies in it."""
+        known, flow = next(iter(self._flows.items()))
+        shape = flow.shape_of(self._cuts(flow)[part])
+        images = tensor.numel() * known // torch.Size(shape).numel()
+        if images not in self._flows and images:
+            blank = self._image.expand(images, *self._image.shape[1:])
+            self._flows[images] = record(self._model, blank)
+        flow = self._flows.get(images, flow)
+        start, end = self._cuts(flow)[part : part + 2]
+        if tensor.shape != flow.shape_of(start):
+            raise VitscopeError(
+                f"found a tensor of the shape {_shape(tensor.shape)}, allowed: "
+                f"{_shape(shape)} for {known} images, or as many as there are."
+            )
+        return flow, start, end
+
+    def _cuts(self, flow: Dataflow) -> list[Value]:
+        """Return the images, the values at the cut points, and the result."""
+        return [Value(0), *(_value_at(flow, point) for point in self._points), flow.result]
+
+
+def _value_at(flow: Dataflow, point: CutPoint) -> Value:
+    if point.operation is not None:
+        found = enumerate(flow.operations)
+        return next(Value(index) for index, each in found if each.which == point.operation)
+    place = point.module or "", point.at
+    return next(each.value for each in flow.passages if (each.module, each.at) == place)
+
+
+def _needed(flow: Dataflow, start: Value, end: Value) -> list[int]:
+    """Return the operations from one value to another, in order."""
+    needed: set[int] = set()
+    pending = [end]
+    while pending:
+        value = pending.pop()
+        if value == start or value.operation in needed:
+            continue
+        if value.operation <= start.operation:
+            raise VitscopeError(
+                "It takes more of what was computed before than the stream: it cannot run alone."
+            )
+        needed.add(value.operation)
+        pending += flow.operations[value.operation].operands()
+    return sorted(needed)
+
+
+def _run(operation: Operation, values: dict[Value, Tensor]) -> Any:
+    # A view of what was written to has changed with it.
+    if operation.function is None:
+        if isinstance(operation.args[0], Constant):
+            raise VitscopeError(
+                f"{quoted(operation.module)} writes into a tensor that it makes: it cannot run "
+                f"alone."
+            )
+        return values[operation.operands()[0]]
+    changes = is_mutable(operation.function)
+
+    def known(leaf: Any) -> Any:
+        if isinstance(leaf, Value):
+            return values[leaf]
+        if isinstance(leaf, Constant):
+            return leaf.tensor.clone() if changes else leaf.tensor
+        return leaf
+
+    args, kwargs = tree_map(known, (operation.args, dict(operation.kwargs)))
+    return operation.function(*args, **kwargs)
+
+
+def _shape(shape: Sequence[int]) -> str:
+    return "x".join(map(str, shape))

@@ -1,14 +1,18 @@
-"""Where the residual stream of a network is read."""
+"""Where the residual stream of a network is read, and the columns of tables of such places."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Literal
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from vitscope.typed import typed
 
+from vitscope.files.tables import Columns, Table, read_metadata
+
 if TYPE_CHECKING:
     from torch import Tensor
+
 
 Kind = Literal["stem", "conv", "msa", "mlp", "parallel", "ssm", "pool", "head"]
 At = Literal["input", "output"]
@@ -146,3 +150,60 @@ def read_points(text: str) -> list[CutPoint]:
         replace(typed({**entry, "layout": {"order": ""}}, CutPoint), layout=layouts[n])
         for n, entry in zip(numbers, listed["points"], strict=True)
     ]
+
+
+class Part(NamedTuple):
+    """What lies between a cut point and the one before, or behind the last: its costs."""
+
+    parameters: int
+    operations: int
+    activations: int
+    peak: int
+
+
+def head_of(metadata: Mapping[str, str]) -> Part:
+    """Return the part behind the last cut point from the metadata of a block table."""
+    return Part(*(int(metadata[f"head_{cost}"]) for cost in Part._fields))
+
+
+def read_cut_points(path: Path | str) -> list[CutPoint]:
+    """Return the cut points that the metadata of a block table describe."""
+    return read_points(read_metadata(path)["cut_points"])
+
+
+CUT_POINT: Columns = {
+    "model": ("string", "model, as the study names it"),
+    "index": ("int32", "position of the cut point, 0 for the stem"),
+    "name": ("string", "name of the cut point in the model"),
+    "kind": ("string", "stem, conv, msa, mlp, parallel, ssm, pool or head"),
+    "stage": ("int32", "stage of the model, 0 for the stem"),
+    "depth": ("float64", "normalized depth: index over the largest index"),
+    "channels": ("int32", "channels of the feature map"),
+    "height": ("int32", "height of the feature map"),
+    "width": ("int32", "width of the feature map"),
+}
+
+# The costs of the part between a cut point and the one before, in the order of `Part`.
+COSTS: Columns = {
+    "parameters": ("int64", "parameters between this cut point and the one before"),
+    "operations": (
+        "int64",
+        "multiply-adds of one image there, in convolutions and products of matrices",
+    ),
+    "activations": (
+        "int64",
+        "bytes of all that one image makes there, as a backward pass keeps them at most",
+    ),
+    "peak": ("int64", "most bytes of one image in memory at once there, without gradients"),
+}
+
+NORM = "norm"
+_SIDE: Columns = {
+    NORM: (
+        "string",
+        "after or before: the side of the norm of a sum on which the cut point lies; null where "
+        "the sum has none",
+    )
+}
+
+BLOCKS = Table("blocks", {**CUT_POINT, **_SIDE, **COSTS})

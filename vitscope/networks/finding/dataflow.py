@@ -1,24 +1,39 @@
 """What a network computes from what: every operation of one forward pass, recorded.
 
-The pass runs where the tensors are; on the meta device it computes only shapes.
+The pass runs where the tensors are; on torch's meta device it computes shapes alone.
 """
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from copy import copy
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from itertools import chain
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, nn
+from torch.func import functional_call
+from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils._pytree import tree_leaves, tree_map
 
 from vitscope.errors import VitscopeError
-from vitscope.networks.building.outputs import ends_of
-from vitscope.networks.building.plain_attention import without_fast_path
+from vitscope.image_size import height_and_width
+from vitscope.networks.building.networks import ends_of, own_type, without_fast_path
 from vitscope.networks.finding.cut_points import At, OperationId
-from vitscope.networks.finding.modes import Args, Kwargs, ModuleMode, alike, first_tensor, is_bias
-from vitscope.networks.finding.operations import OF_SHAPES, is_mutable, plain_name, refuse_unknown
+from vitscope.networks.finding.operations import (
+    OF_SHAPES,
+    Args,
+    Kwargs,
+    ModuleMode,
+    alike,
+    first_tensor,
+    is_bias,
+    is_mutable,
+    plain_name,
+    refuse_unknown,
+)
 
 
 @dataclass(frozen=True)
@@ -311,3 +326,141 @@ class _Constants:
         for empty, value in pairs:
             if isinstance(empty, Tensor) and empty.is_meta:
                 self._known[id(empty)] = empty, value
+
+
+# Runs a network.
+Run = Callable[[Tensor], Any]
+Made = TypeVar("Made")
+
+
+def blank_images(
+    model: nn.Module, network: Mapping[str, Any], device: torch.device | str = "cpu"
+) -> Tensor:
+    """Return two blank images for a model, which a study describes as `network`."""
+    shape = (2, len(network["mean"]), *height_and_width(network["image_size"]))
+    return torch.zeros(shape, dtype=own_type(model), device=device)
+
+
+def on_shapes(
+    model: nn.Module, network: Mapping[str, Any], make: Callable[[Run, Tensor], Made]
+) -> Made:
+    """Return what is made of a network and two blank images, which a study describes.
+
+    Nothing is computed where the network can run on shapes alone; else it runs on a CPU.
+    """
+    try:
+        with keeping_attributes(model):
+            return make(_without_values(model), blank_images(model, network, "meta"))
+    except VitscopeError:
+        raise
+    except Exception:
+        if any(tensor.is_meta for tensor in model.parameters()):
+            raise
+        # Tensors that are no parameters stay where they are, and values may decide what is done.
+        _refuse_choices(model, network)
+        return make(model, blank_images(model, network))
+
+
+def _refuse_choices(model: nn.Module, network: Mapping[str, Any]) -> None:
+    """Refuse a network that does something else for other images: it has no one list of points."""
+    blank = blank_images(model, network)
+    noise = torch.randn(blank.shape, generator=torch.Generator().manual_seed(0)).to(blank)
+    paths = set()
+    for images in (blank, noise, noise + 2, noise - 2):
+        operations = record(model, images).operations
+        paths.add(tuple((operation.name, operation.module) for operation in operations))
+    if len(paths) > 1:
+        raise VitscopeError(
+            "the network does other things for other images: one that chooses its path by the "
+            "images cannot be read; a part of it that does not, such as its backbone, can."
+        )
+
+
+@contextmanager
+def keeping_attributes(model: nn.Module) -> Iterator[None]:
+    """Give modules back what they had of their own: what they keep of shapes has no values."""
+    of_torch = vars(nn.Module()).keys()
+    modules = [vars(module) for module in model.modules()]
+    kept = [(each, {name: each[name] for name in each.keys() - of_torch}) for each in modules]
+    contents = [
+        (value, copy(value))
+        for _, before in kept
+        for value in before.values()
+        if isinstance(value, dict | list)
+    ]
+    try:
+        yield
+    finally:
+        for attributes, before in kept:
+            for name in attributes.keys() - of_torch:
+                del attributes[name]
+            attributes.update(before)
+        for value, content in contents:
+            value.clear()
+            value.update(content) if isinstance(value, dict) else value.extend(content)
+
+
+def _without_values(model: nn.Module) -> Run:
+    """Return what runs a network on shapes without values."""
+    return running_on(model, without_values(model))
+
+
+def running_on(model: nn.Module, tensors: Mapping[str, Tensor]) -> Run:
+    """Return what runs a network with other tensors in place of its own, by `own_tensors`."""
+    return partial(functional_call, model, dict(tensors), tie_weights=False)
+
+
+def without_values(model: nn.Module) -> dict[str, Tensor]:
+    """Return the tensors of a network without values; one that modules share stays shared."""
+    empty: dict[int, Tensor] = {}
+    return {
+        name: empty.setdefault(id(tensor), tensor.detach().to("meta"))
+        for name, tensor in own_tensors(model).items()
+    }
+
+
+def own_tensors(model: nn.Module) -> dict[str, Tensor]:
+    """Return what each module of a network owns, by the first name of the module.
+
+    So each tensor of each stands once: torch does not give back what it has replaced twice.
+    """
+    return {
+        f"{prefix}.{name}".lstrip("."): tensor
+        for prefix, module in model.named_modules()
+        for name, tensor in (
+            *module.named_parameters(recurse=False, remove_duplicate=False),
+            *module.named_buffers(recurse=False, remove_duplicate=False),
+        )
+    }
+
+
+def record_with_values(model: nn.Module, network: Mapping[str, Any]) -> Dataflow:
+    """Record what a model with weights, which a study describes as `network`, does with images.
+
+    The pass is one on shapes, and what is computed of weights alone has values. Attention is
+    recorded step by step, as are the biases that it adds.
+    """
+    model = model.eval()
+    try:
+        return _record_on_shapes(model, network)
+    except VitscopeError:
+        raise
+    except Exception:
+        # Tensors that are no parameters stay where they are, and values may decide what is done.
+        first = next(chain(model.parameters(), model.buffers()), torch.zeros(0))
+        with sdpa_kernel(SDPBackend.MATH):
+            return record(model, blank_images(model, network, first.device))
+
+
+def _record_on_shapes(model: nn.Module, network: Mapping[str, Any]) -> Dataflow:
+    empty = without_values(model)
+    pairs = [(empty[name], tensor.detach()) for name, tensor in own_tensors(model).items()]
+    images = blank_images(model, network, "meta")
+    return record(model, images, running_on(model, empty), pairs)
+
+
+def name_of(model: nn.Module, constant: Constant) -> str | None:
+    """Return the name of the parameter or buffer that a constant is, or is a view of, if any."""
+    memory = constant.tensor.untyped_storage().data_ptr()
+    named = chain(model.named_parameters(), model.named_buffers())
+    return next((name for name, each in named if each.untyped_storage().data_ptr() == memory), None)

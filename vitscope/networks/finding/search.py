@@ -1,25 +1,255 @@
-"""Find the cut points of any network from what it computes.
+"""Find the cut points of any network from what it computes, or take those that a study names.
 
 Where every path from the images to the result meets in an addition of two values that both depend
 on the images, a branch joins the residual stream, which is whole again: a join. What enters the
 first block is the stem; where the map that enters a block has another size than what left the last,
 it was subsampled on the way. A stretch without joins is cut where the activation of a convolution,
-a concatenation or a pooling ends. Or else a study names the points.
+a concatenation or a pooling ends.
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+import re
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import prod
 from typing import Any
 
 from torch import Tensor, nn
 
-from vitscope.errors import VitscopeError, quoted
-from vitscope.networks.finding.cut_points import CutPoint, Side
-from vitscope.networks.finding.cuts import Cut, CutFinder
-from vitscope.networks.finding.dataflow import record
-from vitscope.networks.finding.named_points import Points, named_cuts
-from vitscope.networks.finding.naming import describe_cuts
-from vitscope.networks.finding.recorded_pass import RecordedPass
+from vitscope.errors import VitscopeError, nearest, quoted
+from vitscope.networks.finding.branches import Way
+from vitscope.networks.finding.cut_points import Addition, CutPoint, Join, Kind, Layout, Side
+from vitscope.networks.finding.cuts import Cut, CutFinder, RecordedPass, layer_kind
+from vitscope.networks.finding.dataflow import Passage, Value, record
+from vitscope.networks.finding.operations import (
+    ACTIVATIONS,
+    MOVES,
+    NORMALIZATIONS,
+    POOLINGS,
+    STACKS,
+    inside,
+    multiplies,
+)
+
+# As a study gives them.
+Points = Sequence[Mapping[str, Any]]
+
+
+def named_cuts(recorded: RecordedPass, points: Points) -> list[Cut]:
+    """Return the cuts at the points that a study names, in the order of the network."""
+    entries = [
+        _locate(recorded, name, point) for point in points for name in _match(recorded, point)
+    ]
+    cuts: list[Cut] = []
+    last = 0
+    for index, name, at in sorted(entries):
+        if cuts and index == last:
+            raise VitscopeError(
+                f"points: the {at} of {quoted(name)} is the same value as "
+                f"{quoted(cuts[-1].block)}, which is named too: leave one out."
+            )
+        called = name if at == "output" else f"{name}.input"
+        end = _end_of(recorded, index)
+        begin = recorded.before(end) if recorded.joins(end) else last
+        # Where a point within a branch is named too, no more than the sum may be left behind it.
+        works = any(multiplies(op.name) for op in recorded.between(last, index))
+        kind: Kind = layer_kind(recorded, last if works else begin, index) if cuts else "stem"
+        cuts.append(Cut(index, "named", kind, end, called, last, begin))
+        last = index
+    return cuts
+
+
+def _match(recorded: RecordedPass, point: Mapping[str, Any]) -> list[str]:
+    """Return the modules that a pattern fits: `*` is any part of a name, `**` any parts."""
+    fitting = re.escape(point["module"]).replace(r"\*\*", ".*").replace(r"\*", "[^.]*")
+    names = [name for name in recorded.modules if re.fullmatch(fitting, name)]
+    if not names:
+        raise VitscopeError(
+            f"points: the network has no module '{point['module']}'."
+            f"{nearest(point['module'], recorded.modules)}"
+        )
+    return names
+
+
+def _locate(recorded: RecordedPass, name: str, point: Mapping[str, Any]) -> tuple[int, str, str]:
+    """Return the operation whose value a module takes or returns."""
+    at, calls = point.get("at", "output"), recorded.flow.calls[name]
+    if calls != 1:
+        raise VitscopeError(
+            f"points: {quoted(name)} runs {calls} times in a pass, allowed: modules that run once."
+        )
+    indices = [
+        passage.value.operation
+        for passage in recorded.flow.passages
+        if (passage.module, passage.at) == (name, at) and passage.value.output == 0
+    ]
+    if not indices or recorded.maps.layout(indices[0]) is None:
+        raise VitscopeError(
+            f"points: the {at} of {quoted(name)} is no feature map: {_shape_of(recorded, indices)}."
+        )
+    if indices[0] not in recorded.dominators and not point.get("inside", False):
+        raise VitscopeError(
+            f"points: the {at} of {quoted(name)} is not the whole stream: the result also "
+            f"depends on values that go around it. Say `inside: true` with the point to read "
+            f"it all the same."
+        )
+    return indices[0], name, at
+
+
+def _shape_of(recorded: RecordedPass, indices: Sequence[int]) -> str:
+    if not indices:
+        return "it does not depend on the images"
+    shape = recorded.operations[indices[0]].shape
+    return f"of {recorded.flow.images} images it has the shape {shape}"
+
+
+def _end_of(recorded: RecordedPass, index: int) -> int:
+    """Return the join whose activation an operation is, or the operation itself."""
+    operation = recorded.operations[index]
+    before = [value.operation for value in operation.operands()]
+    closes = operation.name in ACTIVATIONS | NORMALIZATIONS
+    activated = closes and before and recorded.joins(before[0])
+    return before[0] if activated and before[0] in recorded.dominators else index
+
+
+def describe_cuts(recorded: RecordedPass, cuts: Sequence[Cut]) -> list[CutPoint]:
+    """Return the cut points of a recorded pass: where it is cut."""
+    return _Namer(recorded).points(cuts) if cuts else []
+
+
+class _Namer:
+    def __init__(self, recorded: RecordedPass) -> None:
+        self._pass = recorded
+
+    def points(self, cuts: Sequence[Cut]) -> list[CutPoint]:
+        ended = Counter(cut.block for cut in cuts if cut.how in ("join", "block"))
+        names: Counter[str] = Counter()
+        points: list[CutPoint] = []
+        stage, size = 0, self._pass.maps.size(cuts[0].index)
+        for number, cut in enumerate(cuts):
+            if cut.kind != "stem" and (stage == 0 or self._pass.maps.size(cut.index) != size):
+                stage += 1
+            size = self._pass.maps.size(cut.index)
+            name = self._name(cut, ended)
+            names[name] += 1
+            unique = name if names[name] == 1 else f"{name}#{names[name]}"
+            before = cuts[number - 1].index if number else 0
+            points.append(self._point(unique, cut, stage, before))
+        return points
+
+    def _name(self, cut: Cut, ended: Counter[str]) -> str:
+        if cut.how == "stem":
+            return "stem"
+        if cut.how == "named":
+            return cut.block
+        if cut.how == "subsampling":
+            return self._subsampling(cut)
+        if cut.block and (cut.how == "layer" or ended[cut.block] == 1):
+            return cut.block
+        main = self._pass.branches.main(self._pass.between(cut.begin, cut.end))
+        if main is None or main.module == cut.block:
+            return f"{cut.block}.join".lstrip(".")
+        return self._pass.largest_module(main.module, cut.begin, cut.end) or cut.how
+
+    def _subsampling(self, cut: Cut) -> str:
+        """Return the largest module that subsamples and does not hold the block behind it."""
+        ran = reversed(self._pass.between(0, cut.index))
+        name: str = next((op.module for op in ran if multiplies(op.name)), cut.block)
+        while "." in name and not inside(cut.block, name.rpartition(".")[0]):
+            name = name.rpartition(".")[0]
+        return name
+
+    def _point(self, name: str, cut: Cut, stage: int, before: int) -> CutPoint:
+        layout = self._pass.maps.layout(cut.index)
+        if layout is None:
+            raise VitscopeError(
+                f"nobody can tell where in the image the values of {quoted(name)} lie, as where a "
+                f"network has several streams; name the points to read, as `points`."
+            )
+        point = CutPoint(
+            name,
+            cut.kind,
+            stage,
+            None,
+            "output",
+            layout,
+            self._pass.operations[cut.index].which,
+            self._join(cut, before),
+            cut.how,
+            self._side(cut.index),
+        )
+        return self._by_module(point, cut.index, cut.block)
+
+    def _side(self, index: int) -> Side | None:
+        """Return on which side of the norm of a sum a value is, if it is the sum or the norm."""
+        if index in self._pass.norms:
+            return "before"
+        return "after" if index in self._pass.norms.values() else None
+
+    def _by_module(self, point: CutPoint, index: int, block: str) -> CutPoint:
+        """Read a point at a module that takes or returns its value, or that seen otherwise."""
+        for seen in self._seen_as(index):
+            passage, layout = self._passage(seen, block), self._pass.maps.layout(seen)
+            if passage is not None and layout is not None:
+                return replace(
+                    point, module=passage.module, at=passage.at, layout=layout, operation=None
+                )
+        return point
+
+    def _passage(self, index: int, block: str) -> Passage | None:
+        """Return where a module takes or returns a value: best is the block's own output."""
+        flow = self._pass.flow
+        passages = [
+            passage
+            for passage in flow.passages
+            if passage.value == Value(index) and flow.calls[passage.module] == 1 and passage.module
+        ]
+        order = sorted(passages, key=lambda p: (p.module != block, p.at == "input", len(p.module)))
+        return order[0] if order else None
+
+    def _seen_as(self, index: int) -> Iterator[int]:
+        """Yield an operation, and those behind it that move its whole value."""
+        yield index
+        size = prod(self._pass.operations[index].shape)
+        for following in self._pass.dominators[bisect_right(self._pass.dominators, index) :]:
+            moved = self._pass.moved_from(Value(following), index)
+            if not moved or prod(self._pass.operations[following].shape) != size:
+                return
+            yield following
+
+    def _join(self, cut: Cut, before: int) -> Join | None:
+        """Return the join that a cut is behind, if its branch can be silenced."""
+        if cut.how == "stem" or not self._pass.joins(cut.end):
+            return None
+        way = self._pass.way(cut.end)
+        if way is None:
+            return None
+        operations = self._pass.operations
+        additions = tuple(
+            Addition(operations[each.operation].which, each.stream, each.branch)
+            for each in way.sums
+        )
+        unchanged = cut.index == cut.end or (
+            operations[cut.index].name == "relu" and self._is_positive(before)
+        )
+        arrives = self._pass.moved_from(Value(way.start), before)
+        identity = unchanged and way.unchanged and arrives
+        return Join(additions, identity, self._layout_of_sides(way, cut.end))
+
+    def _is_positive(self, index: int) -> bool:
+        """Tell whether a value is of a ReLU, which another leaves as it is."""
+        operation = self._pass.operations[index]
+        while operation.name in POOLINGS | MOVES and len(operation.operands()) == 1:
+            operation = self._pass.operations[operation.operands()[0].operation]
+        return operation.name == "relu"
+
+    def _layout_of_sides(self, way: Way, end: int) -> Layout | None:
+        """Return how the two sides of a sum lie, if they can be read."""
+        last = way.sums[-1].operation
+        stacked = self._pass.operations[last].name in STACKS
+        return self._pass.maps.layout(end if stacked else last) if way.direct else None
+
 
 # Where so large a share of a network lies between two cut points, with so many additions of maps,
 # it has several streams there.

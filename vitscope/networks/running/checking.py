@@ -13,14 +13,13 @@ from torch import nn
 
 from vitscope.image_size import height_and_width
 from vitscope.networks.attention.finding import FoundAttention, find_attention
-from vitscope.networks.attention.proofs import unlike
-from vitscope.networks.building.empty import Network, drawn_network, empty_network
+from vitscope.networks.attention.reading import unlike
+from vitscope.networks.building.networks import Network, drawn_network, empty_network
 from vitscope.networks.checkpoints import weight_sources
-from vitscope.networks.checkpoints.conversion import convert, convert_made
-from vitscope.networks.checkpoints.loading import load_model
+from vitscope.networks.checkpoints.conversion import convert, convert_made, load_model
 from vitscope.networks.finding.blocks import Blocks, list_blocks
-from vitscope.networks.finding.proofs import Proofs, prove
-from vitscope.networks.running.repeating import why_unrepeatable
+from vitscope.networks.finding.capture import Proofs, prove
+from vitscope.networks.running.predictions import why_unrepeatable
 
 IMAGES = 2
 

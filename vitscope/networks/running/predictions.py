@@ -1,7 +1,13 @@
-"""Predictions: what a model says of each image, from which all of its scores follow."""
+"""Predictions: what a model says of each image, and whether they can be relied upon.
+
+A network must say the same of an image each time, and labels mean what its outputs mean.
+"""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from math import inf, log, sqrt
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -9,8 +15,13 @@ import pandas as pd
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import one_hot
+from torch.nn.modules.batchnorm import _BatchNorm
 
-from vitscope.errors import VitscopeError
+from vitscope.data.split import Split
+from vitscope.errors import VitscopeError, first_of, quoted, visible
+from vitscope.image_size import height_and_width
+from vitscope.networks.building.networks import tensors_of
+from vitscope.progress import Say
 
 TOP = 5
 # What is said of an image by its label, and not where that is unknown.
@@ -97,3 +108,235 @@ def _check_finite(model: nn.Module, logits: Tensor, first: int) -> None:
             f"images {first} to {first + len(logits) - 1} of those classified: check its "
             f"checkpoint, and the mean and std of its data."
         )
+
+
+SHOWN_NORMS = 3
+# By so many roundings of the largest value passes may differ: a GPU may add in another order.
+ROUNDINGS = 64
+
+
+def refuse_unrepeatable(
+    network: nn.Module, settings: Mapping[str, Any], device: torch.device
+) -> None:
+    """Refuse a network two of whose passes differ, of an image that is noise."""
+    shape = (1, len(settings["mean"]), *height_and_width(settings["image_size"]))
+    image = torch.randn(shape, generator=torch.Generator().manual_seed(0))
+    if why := why_unrepeatable(network.eval().to(device), image.to(device)):
+        raise VitscopeError(f"The network ({type(network).__name__}): {why}")
+
+
+@torch.no_grad()
+def why_unrepeatable(network: nn.Module, image: Tensor) -> str | None:
+    """Return why two passes of one image (1, C, H, W) differ, in a sentence; None if they do not.
+
+    The image has another one beside it in each pass.
+    """
+    batch = torch.cat([image, image.flip(-1)])
+    with _keeping_random_numbers(image.device):
+        one, other = network(batch), network(torch.cat([image, -image]))
+        if all(map(_is_alike, tensors_of(one), tensors_of(other))):
+            return None
+        first, second = _trace(network, batch), _trace(network, batch)
+    changed = next((one for one, two in zip(first, second, strict=False) if one != two), None)
+    if changed:
+        return (
+            f"two passes of the same images differ, from the module {quoted(changed[0])} on: noise "
+            f"or dropout is active in evaluation, so that all numbers are of one draw: switch it "
+            f"off there, or draw it each time from a generator of one seed."
+        )
+    norms = [
+        name
+        for name, module in network.named_modules()
+        if isinstance(module, _BatchNorm) and module.running_mean is None
+    ]
+    by = f", by {first_of(norms, SHOWN_NORMS)}, which has no running statistics" if norms else ""
+    return (
+        f"what the network says of an image depends on the images beside it{by}: all numbers are "
+        f"of one size of batches: let it normalize in evaluation by statistics that it keeps."
+    )
+
+
+def _is_alike(one: Tensor, other: Tensor) -> bool:
+    """Tell whether the first image has the same values, but for rounding."""
+    if (
+        one.shape != other.shape
+        or one.ndim == 0
+        or len(one) != 2
+        or not one.is_floating_point()
+        or one.numel() == 0
+    ):
+        return True
+    ours, theirs = (each[0].double().nan_to_num() for each in (one, other))
+    eps = torch.finfo(one.dtype).eps
+    tolerance = min(ROUNDINGS * eps, sqrt(eps))
+    return bool(((ours - theirs).abs() <= tolerance * ours.abs().amax()).all())
+
+
+def _trace(network: nn.Module, batch: Tensor) -> list[tuple[str, float]]:
+    """Return the innermost modules in the order of their calls, each with a sum of its output."""
+    called: list[tuple[str, float]] = []
+
+    def note(name: str, output: Any) -> None:
+        called.extend((name, float(each.double().sum())) for each in tensors_of(output))
+
+    inner = [(name, each) for name, each in network.named_modules() if not [*each.children()]]
+    hooks = [
+        module.register_forward_hook(lambda _, __, output, name=name: note(name, output))
+        for name, module in inner
+    ]
+    try:
+        network(batch)
+    finally:
+        for hook in hooks:
+            hook.remove()
+    return called
+
+
+@contextmanager
+def _keeping_random_numbers(device: torch.device) -> Iterator[None]:
+    """Leave the next random numbers as they would have been."""
+    gpus = [device] if device.type == "cuda" else []
+    with torch.random.fork_rng(gpus) if device.type in ("cpu", "cuda") else nullcontext():
+        yield
+
+
+Integers = npt.NDArray[np.int64]
+
+# How often each of the two may be doubted without a reason.
+RISK = 0.01
+# A network that is of use has more than this skill, of 1.
+SMALL_SKILL = 0.25
+# A class is hardly ever right if another is named so many times as often.
+HARDLY = 10
+# How many classes are named one by one.
+SHOWN_CLASSES = 5
+
+
+def doubts(labels: Integers, predictions: Integers, names: Sequence[str]) -> list[str]:
+    """Return sentences that say why labels and outputs may not be in the same order, if any.
+
+    `names` are the names of all classes, by their numbers.
+    """
+    found = []
+    if is_chance(labels, predictions, len(names)):
+        found.append(_no_better_than_chance(labels, predictions))
+    if taken := find_swapped_classes(labels, predictions, len(names)):
+        found.append("; ".join(_sentences(taken, names)))
+    return found
+
+
+def skill(labels: Integers, predictions: Integers, classes: int) -> tuple[float, float]:
+    """Return the skill, and what it is below with confidence; NaN where there is but one class."""
+    shares = np.bincount(labels, minlength=classes) / len(labels)
+    there = shares[shares > 0]
+    if len(there) < 2:
+        return np.nan, inf
+    scores = (labels == predictions) - shares[predictions]
+    perfect = 1 - float(np.square(shares).sum())
+    span = 1 + float(there.max() - there.min())
+    margin = span * sqrt(log(1 / RISK) / (2 * len(labels)))
+    mean = float(scores.mean())
+    return mean / perfect, (mean + margin) / perfect
+
+
+def is_chance(labels: Integers, predictions: Integers, classes: int) -> bool:
+    """Tell whether predictions are right no more often than by chance."""
+    _, bound = skill(labels, predictions, classes)
+    accuracy = float((labels == predictions).mean())
+    by_chance = chance(labels, predictions)
+    return bound < SMALL_SKILL and not is_surely_above(accuracy, by_chance, len(labels), RISK)
+
+
+def chance(labels: Integers, predictions: Integers) -> float:
+    """Return the accuracy of predictions of the same shares that do not look at the images."""
+    classes = 1 + max(labels.max(), predictions.max())
+    shares = (np.bincount(each, minlength=classes) / len(each) for each in (labels, predictions))
+    return float(np.dot(*shares))
+
+
+def is_surely_above(share: float, expected: float, count: int, risk: float) -> bool:
+    """Tell whether so large a share of `count` images is less probable than the risk.
+
+    `expected` is the share that would be expected; of one that is 1, the bound is exact.
+    """
+    if share <= expected:
+        return False
+    divergence = sum(
+        part * log(part / other) if other > 0 else inf
+        for part, other in ((share, expected), (1 - share, 1 - expected))
+        if part > 0
+    )
+    return count * divergence > log(1 / risk)
+
+
+class Confusion(NamedTuple):
+    """A class of some images, how many of them are named right, and how many as another class."""
+
+    label: int
+    images: int
+    right: int
+    other: int
+    named: int
+
+
+def find_swapped_classes(labels: Integers, predictions: Integers, classes: int) -> list[Confusion]:
+    """Return the classes that another takes the place of."""
+    outdone = {each.label: each for each in _find_rivals(labels, predictions, classes)}
+    return [
+        each
+        for each in outdone.values()
+        if HARDLY * each.right <= each.named or each.other in outdone
+    ]
+
+
+def _find_rivals(labels: Integers, predictions: Integers, classes: int) -> Iterator[Confusion]:
+    """Yield the classes for whose images another is named more often, with confidence."""
+    present = np.unique(labels)
+    risk = RISK / (len(present) * (classes - 1))
+    for label in present.tolist():
+        named = np.bincount(predictions[labels == label], minlength=classes)
+        images, right = int(named.sum()), int(named[label])
+        named[label] = -1
+        other = int(named.argmax())
+        either = right + int(named[other])
+        if either and is_surely_above(int(named[other]) / either, 0.5, either, risk):
+            yield Confusion(label, images, right, other, int(named[other]))
+
+
+def _no_better_than_chance(labels: Integers, predictions: Integers) -> str:
+    right, images = int((labels == predictions).sum()), len(labels)
+    return (
+        f"it is right about {right} of {images} images ({100 * right / images:.1f} %), which is no "
+        f"better than chance, {100 * chance(labels, predictions):.1f} %"
+    )
+
+
+def _sentences(taken: Sequence[Confusion], names: Sequence[str]) -> Iterator[str]:
+    # The clearest first.
+    ordered = sorted(taken, key=lambda each: each.right - each.named)
+    for each in ordered[:SHOWN_CLASSES]:
+        yield visible(
+            f"of {each.images} images of class {each.label} ({names[each.label]}) it is right "
+            f"about {each.right}, and takes {each.named} for class {each.other} "
+            f"({names[each.other]})"
+        )
+    if len(ordered) > SHOWN_CLASSES:
+        yield f"so it is with {len(ordered) - SHOWN_CLASSES} classes more"
+
+
+def warn_about_labels(
+    model: str, images: Split, predictions: pd.DataFrame, say: Say = print
+) -> list[str]:
+    """Say what makes predictions on images of a split doubtful, and return it."""
+    where, columns = images.metadata, ("label", "prediction")
+    labels, found = (predictions[name].to_numpy(np.int64) for name in columns)
+    warnings = [
+        f"{model} on the split '{where['split']}' of data.{where['dataset']}: {doubt}: compare the "
+        f"numbers of the classes, which the record of the run has, with the order of the outputs "
+        f"of the network (`class_names` and `class_index` of the data set), its checkpoint, and "
+        f"`mean` and `std`."
+        for doubt in doubts(labels, found, images.classes)
+    ]
+    for warning in warnings:
+        say(f"vitscope: warning: {warning}")
+    return warnings

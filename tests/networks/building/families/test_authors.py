@@ -14,8 +14,8 @@ from torch import Tensor, nn
 
 from tests.helpers.networks import build_empty, described
 from tests.helpers.written import FOLDER
-from vitscope.networks.building.empty import fill
 from vitscope.networks.building.family import find_family
+from vitscope.networks.building.networks import fill
 from vitscope.networks.checkpoints.translation import translate
 from vitscope.networks.finding.blocks import list_blocks
 from vitscope.networks.finding.capture import capturing

@@ -9,12 +9,11 @@ from torch import Tensor, nn
 
 from tests.helpers.networks import described
 from tests.helpers.written import NETWORKS, SMALL, built, empty, written_points
-from vitscope.networks.building import empty as models
+from vitscope.networks.building import networks as models
 from vitscope.networks.building.family import family_names, find_family
 from vitscope.networks.finding.blocks import Blocks, list_blocks
 from vitscope.networks.finding.capture import capturing
-from vitscope.networks.finding.cut_point_columns import COSTS
-from vitscope.networks.finding.cut_points import CutPoint
+from vitscope.networks.finding.cut_points import COSTS, CutPoint
 
 IMAGES = torch.randn(2, 3, 32, 32, generator=torch.Generator().manual_seed(1))
 Case = tuple[nn.Module, list[CutPoint]]

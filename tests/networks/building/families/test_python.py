@@ -10,11 +10,10 @@ import torch
 from torch import nn
 
 from vitscope.errors import VitscopeError
-from vitscope.networks.building import own_run
-from vitscope.networks.building.empty import empty_network
+from vitscope.networks.building import own_code
 from vitscope.networks.building.family import find_family, prepare
-from vitscope.networks.checkpoints.conversion import convert, convert_made
-from vitscope.networks.checkpoints.loading import load_model, read_origin
+from vitscope.networks.building.networks import empty_network
+from vitscope.networks.checkpoints.conversion import convert, convert_made, load_model, read_origin
 
 # It holds all that a network without values could not: computed buffers, and plain tensors.
 NET = """
@@ -68,7 +67,7 @@ def folder(tmp_path: Path) -> Path:
 def alone():
     """Every test imports anew, and leaves nothing behind."""
     yield
-    own_run._leave()
+    own_code._leave()
 
 
 def ready(folder: Path, **arch: Any) -> dict[str, Any]:
@@ -202,7 +201,7 @@ def test_an_installed_module() -> None:
     assert model(torch.rand(1, 3, 32, 32)).shape == (1, 7)
     # It stays as it was imported by others: what is installed is never imported twice.
     module = sys.modules["torchvision.models.resnet"]
-    own_run._leave()
+    own_code._leave()
     assert sys.modules["torchvision.models.resnet"] is module
 
 
@@ -318,12 +317,12 @@ def test_an_error_in_the_forward_pass_is_reported(folder: Path) -> None:
     model = find_family("python").build(ready(folder, **ARCH), 5, 16)
     with pytest.raises(RuntimeError) as caught:
         model(torch.rand(1, 1, 16, 16))
-    sentence = own_run.explain_user_error(caught.value)
+    sentence = own_code.explain_user_error(caught.value)
     assert sentence is not None
     assert sentence.startswith(
         f"{folder}/net.py, line 16, in forward: RuntimeError: Given groups=1"
     )
-    assert own_run.explain_user_error(ValueError("of another place")) is None
+    assert own_code.explain_user_error(ValueError("of another place")) is None
 
 
 def test_a_name_that_is_taken_is_refused(tmp_path: Path) -> None:

@@ -10,11 +10,13 @@ import torch
 
 from tests.helpers.networks import build_empty
 from vitscope.errors import VitscopeError
-from vitscope.networks.building import timm_names
-from vitscope.networks.building.empty import fill
+from vitscope.networks.building.compiler import import_timm
+from vitscope.networks.building.families import timm
 from vitscope.networks.building.family import arch_schema, find_family, prepare
 from vitscope.networks.building.timm_import import import_timm
 from vitscope.settings.section import check
+from vitscope.networks.building.networks import fill
+from vitscope.settings.schema import check
 
 WHERE = "own.yaml: models.m.arch"
 # Small ones of different kinds: convolutions, recurrence, windows, hybrids; with buffers that no
@@ -42,7 +44,7 @@ def refusal(name: str) -> str:
 def test_the_sources_declare_the_names_that_timm_lists() -> None:
     names = import_timm().list_models()
     assert len(names) > 1000
-    assert timm_names.declared_names() == set(names)
+    assert timm.declared_names() == set(names)
 
 
 def test_a_name_that_is_right_costs_no_import() -> None:

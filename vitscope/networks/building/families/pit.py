@@ -1,6 +1,6 @@
 """PiT, the pooling-based vision transformer of timm, by name or by its dimensions."""
 
-from vitscope.networks.building.families._timm import of_timm
+from vitscope.networks.building.families._parts import of_timm
 
 ARCH = {
     "properties": {

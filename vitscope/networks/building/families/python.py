@@ -11,11 +11,9 @@ from torch import nn
 
 from vitscope.errors import VitscopeError
 from vitscope.image_size import ImageSize
-from vitscope.networks.building.compiler import original
+from vitscope.networks.building.compiler import declare, original
 from vitscope.networks.building.family import Family
-from vitscope.networks.building.own_code import keywords
-from vitscope.networks.building.own_run import call
-from vitscope.networks.building.timm_import import declare
+from vitscope.networks.building.own_code import call, keywords
 
 ARCH = {
     "type": "object",

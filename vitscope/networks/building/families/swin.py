@@ -1,6 +1,6 @@
 """Swin transformers of timm, by name or by their dimensions."""
 
-from vitscope.networks.building.families._timm import of_timm
+from vitscope.networks.building.families._parts import of_timm
 
 ARCH = {
     "properties": {

@@ -1,18 +1,23 @@
 """Any network of timm, by its name.
 
-Keywords of the model may stand beside the name, and change it as they would in timm.
+Keywords of the model may stand beside the name, and change it as they would in timm. Names are
+looked up in timm's sources, and timm is imported where it is needed: that takes seconds of a run.
 """
 
+import re
 from collections.abc import Mapping
+from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from torch import nn
-
+from vitscope.errors import VitscopeError, nearest, quoted
 from vitscope.image_size import ImageSize
 from vitscope.networks.building.family import Family
-from vitscope.networks.building.timm_import import import_timm
-from vitscope.networks.building.timm_names import prepare
+
+if TYPE_CHECKING:
+    from torch import nn
+
 
 ARCH = {
     "type": "object",
@@ -30,13 +35,15 @@ ARCH = {
     },
     "additionalProperties": {"description": "Any keyword of the model."},
 }
-PREPARED_BY = "vitscope.networks.building.timm_names"
+PREPARED_BY = "vitscope.networks.building.families.timm"
 
 
 def network(
     arch: Mapping[str, Any], num_classes: int, image_size: ImageSize, channels: int
-) -> nn.Module:
+) -> "nn.Module":
     """Build a model of timm, for images of this size where it depends on that."""
+    from vitscope.networks.building.compiler import import_timm
+
     timm = import_timm()
     options = prepare(arch, Path(), "arch") | {"num_classes": num_classes, "in_chans": channels}
     model: nn.Module
@@ -47,6 +54,49 @@ def network(
             raise
         model = timm.create_model(arch["name"], **options)
     return model
+
+
+def prepare(arch: Mapping[str, Any], folder: Path, where: str) -> dict[str, Any]:
+    """Refuse a name that timm lacks; `arch` is as jobs take it."""
+    name = arch["name"]
+    model, dot, _ = name.partition(".")
+    tagged = not dot or any(f"'{name}'" in source for source in _sources())
+    if model not in declared_names() or not tagged:
+        _check(name, where)
+    return {**arch}
+
+
+@cache
+def _sources() -> tuple[str, ...]:
+    spec = find_spec("timm")
+    folders = spec.submodule_search_locations if spec else None
+    files = [file for folder in folders or () for file in Path(folder, "models").glob("*.py")]
+    return tuple(file.read_text(encoding="utf-8") for file in files)
+
+
+@cache
+def declared_names() -> frozenset[str]:
+    """Return the names of the models that the sources declare."""
+    declaration = re.compile(r"^@register_model\s+def (\w+)\(", re.MULTILINE)
+    return frozenset(name for source in _sources() for name in declaration.findall(source))
+
+
+def _check(name: str, where: str) -> None:
+    """Ask timm itself, which knows former names too, and which are near."""
+    from vitscope.networks.building.compiler import import_timm
+
+    timm = import_timm()
+    model, dot, _ = name.partition(".")
+    if not timm.is_model(model):
+        raise VitscopeError(
+            f"{where}.name: timm has no model {quoted(name)}.{nearest(name, timm.list_models())}"
+        )
+    tagged = [each for each in timm.list_pretrained() if each.partition(".")[0] == model]
+    if dot and name not in tagged:
+        raise VitscopeError(
+            f"{where}.name: timm has no weights {quoted(name)}: leave out what is behind the dot, "
+            f"or give one of {', '.join(tagged) or 'none'}.{nearest(name, tagged)}"
+        )
 
 
 FAMILY = Family(network)

@@ -1,6 +1,7 @@
-"""What networks take and return: images of a type; logits, or something that holds them."""
+"""Networks as a study describes them: built and filled; what they are given and return."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
 from itertools import chain
 from typing import Any
@@ -11,6 +12,8 @@ from torch.utils._pytree import tree_leaves
 from torch.utils.hooks import RemovableHandle
 
 from vitscope.errors import VitscopeError, nearest, quoted
+from vitscope.networks.building.compiler import is_compiled
+from vitscope.networks.building.family import build_network, find_family
 
 # Which tensor of several the logits are: its name, or its number from 0.
 Output = int | str | None
@@ -140,3 +143,98 @@ def _advise(named: Mapping[str, Tensor]) -> str:
         f" It holds {', '.join(shapes)}: say which the logits are, as `output: {name}` with the "
         f"model in a study, or look(..., output={value})."
     )
+
+
+def count_images(network: nn.Module, counted: Callable[[int], object]) -> RemovableHandle:
+    """Tell `counted` of each batch that a network is given how many images it has."""
+
+    def count(module: nn.Module, args: Any, kwargs: Any) -> None:
+        images = next((each for each in (*args, *kwargs.values()) if hasattr(each, "shape")), ())
+        counted(len(images))
+
+    return network.register_forward_pre_hook(count, with_kwargs=True)
+
+
+@contextmanager
+def plain_attention(model: nn.Module) -> Iterator[None]:
+    """Switch off fused attention: its backward pass is slow on a CPU, and itself has none."""
+    fused = [module for module in model.modules() if getattr(module, "fused_attn", False)]
+    for module in fused:
+        module.fused_attn = False  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        for module in fused:
+            module.fused_attn = True  # type: ignore[assignment]
+
+
+@contextmanager
+def without_fast_path() -> Iterator[None]:
+    """Switch off the one operation for a whole block of `nn.TransformerEncoder`.
+
+    It hides the stream, and runs only where a module has no hook: with it, what is read would
+    depend on where.
+    """
+    enabled = torch.backends.mha.get_fastpath_enabled()
+    torch.backends.mha.set_fastpath_enabled(False)
+    try:
+        yield
+    finally:
+        torch.backends.mha.set_fastpath_enabled(enabled)
+
+
+# What a study says of a network: `family`, `arch`, `classes`, `image_size`, and by the length of
+# `mean` its channels.
+Network = Mapping[str, Any]
+
+
+def empty_network(network: Network) -> nn.Module:
+    """Build the network of a model of a study, to be filled."""
+    without_values = find_family(network["family"]).without_values
+    device = torch.device("meta" if without_values else "cpu")
+    with torch.random.fork_rng(devices=()), device:
+        return _uncompiled(build_network(network))
+
+
+def drawn_network(network: Network, seed: int = 0) -> nn.Module:
+    """Build the network of a model of a study with its own values, drawn the same every time."""
+    with torch.random.fork_rng(devices=()):
+        torch.manual_seed(seed)
+        return _uncompiled(build_network(network))
+
+
+def _uncompiled(model: nn.Module) -> nn.Module:
+    """Let a network that compiles parts of itself run step by step, up to the end of the job."""
+    if is_compiled(model):
+        torch.compiler.set_stance("force_eager")
+    return model
+
+
+def parameter_names(network: Network) -> list[str]:
+    """Return the names of the weights that training changes: all that are no buffers."""
+    return [name for name, _ in empty_network(network).named_parameters()]
+
+
+def fill(model: nn.Module, state_dict: Mapping[str, Tensor]) -> nn.Module:
+    """Give a model its weights, and return it ready for inference.
+
+    What no checkpoint stores is there already in a model with values, and computed in one without.
+    """
+    if any(tensor.is_meta for tensor in chain(model.parameters(), model.buffers())):
+        model.to_empty(device="cpu")
+        for module in model.modules():
+            _compute_buffers(module)
+    model.load_state_dict(state_dict)
+    return model.eval()
+
+
+def _compute_buffers(module: nn.Module) -> None:
+    """Compute the buffers that no checkpoint holds, by the method that timm's modules have."""
+    compute = getattr(module, "init_non_persistent_buffers", None)
+    if compute is not None:
+        compute()
+    elif any(module._buffers[name] is not None for name in module._non_persistent_buffers_set):
+        raise NotImplementedError(
+            f"{type(module).__name__} holds buffers that no checkpoint stores; "
+            "give it a method init_non_persistent_buffers that computes them."
+        )

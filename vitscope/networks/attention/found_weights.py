@@ -1,0 +1,292 @@
+"""Weights that are found by what a network does with them.
+
+Relative position biases are added to products of queries and keys, a position embedding to the
+tokens, and the first projection multiplies the values of images.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor, nn
+
+from vitscope.errors import VitscopeError, quoted
+from vitscope.networks.finding.branches import Branches
+from vitscope.networks.finding.cut_points import Layout
+from vitscope.networks.finding.cuts import RecordedPass
+from vitscope.networks.finding.dataflow import (
+    Constant,
+    Dataflow,
+    Operation,
+    Value,
+    name_of,
+    record_with_values,
+)
+from vitscope.networks.finding.operations import ADDITIONS, CONVOLUTIONS, PRODUCTS
+from vitscope.networks.finding.positions import Positions, Tracer
+
+Array = npt.NDArray[Any]
+
+# The most class tokens and registers that stand before the tokens of positions.
+MOST_PREFIX = 8
+# Biases of one offset are equal if they differ by less than this share of the largest.
+EQUAL = 1e-5
+
+
+@dataclass(frozen=True)
+class PositionBias:
+    """The biases of a layer by offset, (heads, 2 rows - 1, 2 columns - 1), and its module.
+
+    In the middle is the bias of a position to itself; to the right, of a query to keys on its
+    right. Where all heads of a layer have one bias, it is `shared`, and there once.
+    """
+
+    module: str
+    values: Array
+    shared: bool
+
+
+def position_biases(model: nn.Module, network: Mapping[str, Any]) -> list[PositionBias]:
+    """Return the biases of all layers of a model with weights, which a study describes."""
+    flow = record_with_values(model, network)
+    branches = Branches(flow)
+    found = []
+    for operation, constant, value in _find_additions(flow):
+        if _attends(flow, branches, value):
+            shape = flow.shape_of(value)
+            table = _of_windows(constant.tensor, shape, flow)
+            if table is not None:
+                shared = len(table) == 1 < _heads(shape, flow.images)
+                found.append(PositionBias(operation.module, table, shared))
+    if not found:
+        raise VitscopeError(
+            "the network has no relative position bias: it adds nothing to the products of queries "
+            "and keys that depends on the offset between two positions alone."
+        )
+    return found
+
+
+def _find_additions(flow: Dataflow) -> Iterator[tuple[Operation, Constant, Value]]:
+    """Yield the additions of a constant, as large as from all positions to all, to a value."""
+    for operation in flow.operations:
+        if operation.name not in ADDITIONS:
+            continue
+        constants = [arg for arg in operation.args if isinstance(arg, Constant)]
+        values = [arg for arg in operation.args if isinstance(arg, Value)]
+        if len(constants) != 1 or len(values) != 1:
+            continue
+        (constant,), (value,), ends = constants, values, operation.shape[-2:]
+        of_pairs = len(operation.shape) > 2 and ends[0] == ends[1] > 1
+        if of_pairs and constant.shape[-2:] == ends and not constant.tensor.is_meta:
+            yield operation, constant, value
+
+
+def _attends(flow: Dataflow, branches: Branches, value: Value) -> bool:
+    """Tell whether a value is a product of queries and keys, or one that was scaled or moved."""
+    size = np.prod(flow.shape_of(value))
+    while True:
+        operation = flow.operations[value.operation]
+        if branches.attends(operation):
+            return True
+        same = [each for each in operation.operands() if np.prod(flow.shape_of(each)) == size]
+        if len(operation.operands()) != 1 or not same:
+            return False
+        (value,) = same
+
+
+def _heads(shape: Sequence[int], images: int) -> int:
+    """Return how many heads products of a shape have; they may share a dimension with images."""
+    return shape[-3] if len(shape) > 3 else shape[0] // images
+
+
+def _of_windows(added: Tensor, shape: Sequence[int], flow: Dataflow) -> Array | None:
+    """Return what is added by offset, in the first window in which nothing else is added."""
+    side, image = shape[-1], flow.operations[0].shape[2:]
+    biases = added.detach().double().cpu()
+    if len(shape) == 3 and len(biases) > 1 and biases.ndim == 3:
+        # Images and heads are one dimension.
+        biases = biases.reshape(flow.images, -1, side, side)[:1]
+    biases = biases[(None,) * max(0, 4 - biases.ndim)]
+    for window in biases.flatten(0, -4).numpy():
+        table = by_offset(window, image)
+        if table is not None:
+            return table
+    return None
+
+
+def by_offset(biases: Array, image: Sequence[int]) -> Array | None:
+    """Return biases (heads, tokens, tokens) by offset; None if they depend on anything else.
+
+    Tokens are row by row on a grid, the nearest to a square one that fits. Behind tokens without a
+    position they are on a square one, or on one of the proportion of an `image`, (height, width).
+    """
+    # A mask has two values.
+    if not np.isfinite(biases).all() or len(np.unique(biases)) < 3:
+        return None
+    tokens = biases.shape[-1]
+    for prefix in range(min(MOST_PREFIX + 1, tokens - 1)):
+        for rows, columns in _grids(tokens - prefix):
+            if prefix and rows != columns and rows * image[1] != columns * image[0]:
+                continue
+            table = _table(biases[:, prefix:, prefix:], rows, columns)
+            if table is not None:
+                return table
+    return None
+
+
+def _grids(positions: int) -> list[tuple[int, int]]:
+    sides = [(n, positions // n) for n in range(1, positions + 1) if positions % n == 0]
+    return sorted(sides, key=lambda grid: abs(grid[0] - grid[1]))
+
+
+def _table(biases: Array, rows: int, columns: int) -> Array | None:
+    """Return biases by offset on a grid, if all pairs of one offset have the same."""
+    row, column = np.divmod(np.arange(rows * columns), columns)
+    down = row[None, :] - row[:, None] + rows - 1
+    right = column[None, :] - column[:, None] + columns - 1
+    offset = (down * (2 * columns - 1) + right).ravel()
+    order = np.argsort(offset, kind="stable")
+    starts = np.searchsorted(offset[order], np.arange((2 * rows - 1) * (2 * columns - 1)))
+    sorted_ = biases.reshape(len(biases), -1)[:, order]
+    lowest, highest = (end.reduceat(sorted_, starts, axis=1) for end in (np.minimum, np.maximum))
+    if (highest - lowest).max() > EQUAL * abs(biases).max():
+        return None
+    table: Array = lowest.reshape(-1, 2 * rows - 1, 2 * columns - 1)
+    return table
+
+
+@dataclass(frozen=True)
+class PositionEmbedding:
+    """A position embedding as a map, (channels, rows, columns), and what it is called.
+
+    Where it is no parameter itself but made of some, it has the name of the module that adds it.
+    """
+
+    name: str
+    values: Tensor
+
+
+def position_embedding(model: nn.Module, network: Mapping[str, Any]) -> PositionEmbedding:
+    """Return the position embedding of a model with weights, which a study describes."""
+    recorded = RecordedPass(model, record_with_values(model, network))
+    for index in recorded.dominators:
+        operation = recorded.operations[index]
+        constant = _find_constant(operation)
+        layout = recorded.maps.layout(index) if constant else None
+        if constant and layout and _differs(constant, operation, layout):
+            added = constant.tensor.expand(operation.shape)
+            name = name_of(model, constant) or operation.module or type(model).__name__
+            return PositionEmbedding(name, layout.to_nchw(added)[0])
+    raise VitscopeError(
+        "the network has no position embedding: it adds nothing to its tokens that differs between "
+        "positions and is the same for all images."
+    )
+
+
+def _find_constant(operation: Operation) -> Constant | None:
+    """Return the constant that an operation adds to a value, if it does."""
+    constants = [arg for arg in operation.args if isinstance(arg, Constant)]
+    values = [arg for arg in operation.args if isinstance(arg, Value)]
+    adds = operation.name in ADDITIONS and len(constants) == len(values) == 1
+    return constants[0] if adds and not constants[0].tensor.is_meta else None
+
+
+def _differs(constant: Constant, operation: Operation, layout: Layout) -> bool:
+    """Tell whether a constant is as large as a map along a dimension of positions."""
+    ahead = len(operation.shape) - len(constant.shape)
+    spatial = (at - ahead for at, letter in enumerate(layout.order) if letter in "hwl")
+    return any(at >= 0 and constant.shape[at] > 1 for at in spatial)
+
+
+@dataclass(frozen=True)
+class Projection:
+    """The filters of a layer, (filters, channels, rows, columns), and the module that it is in."""
+
+    module: str
+    filters: Tensor
+
+
+def first_projection(model: nn.Module, network: Mapping[str, Any]) -> Projection:
+    """Return the first projection of a model with weights, which a study describes as `network`."""
+    flow = record_with_values(model, network)
+    for operation in flow.operations:
+        if operation.name in CONVOLUTIONS and isinstance(operation.args[1], Constant):
+            return Projection(operation.module, _of_convolution(operation))
+        if operation.name in PRODUCTS and _factors(operation) is not None:
+            return Projection(operation.module, _of_product(flow, operation))
+    raise VitscopeError(
+        "the network has no filters: no convolution, and no product with a matrix, takes the "
+        "values of images."
+    )
+
+
+def _of_convolution(operation: Operation) -> Tensor:
+    filters: Tensor = operation.args[1].tensor
+    transposed = len(operation.args) > 6 and operation.args[6] is True
+    if filters.ndim != 4 or transposed:
+        raise VitscopeError(
+            f"the first layer of the network, {quoted(operation.module)}, is a convolution of "
+            f"another kind than that of images by filters of two dimensions, which can be shown."
+        )
+    return filters
+
+
+def _factors(operation: Operation) -> tuple[Value, int, Tensor] | None:
+    """Return what a matrix is multiplied by, along which dimension, and the matrix: (out, in)."""
+    left, right = operation.args[-2:]
+    if isinstance(left, Value) and isinstance(right, Constant):
+        return left, -1, right.tensor.mT
+    if isinstance(left, Constant) and isinstance(right, Value):
+        return right, -2, left.tensor
+    return None
+
+
+def _of_product(flow: Dataflow, operation: Operation) -> Tensor:
+    """Return the weights of a linear layer as filters: which pixel each one takes is traced."""
+    factors = _factors(operation)
+    assert factors is not None
+    value, dimension, matrix = factors
+    if matrix.ndim == 3 and (matrix == matrix[:1]).all():
+        matrix = matrix[0]
+    pixels = _pixels(flow, value, dimension)
+    if matrix.ndim != 2 or pixels is None:
+        raise VitscopeError(
+            f"the first layer of the network, {quoted(operation.module)}, is a product with a "
+            f"matrix, and nothing tells which pixel of an image each of its weights is for."
+        )
+    channel, row, column = (each.long() for each in pixels)
+    row, column = row - row.min(), column - column.min()
+    shape = [int(each.max()) + 1 for each in (channel, row, column)]
+    filters = matrix.new_zeros(len(matrix), *shape)
+    filters[:, channel, row, column] = matrix
+    return filters
+
+
+def _pixels(flow: Dataflow, value: Value, dimension: int) -> Tensor | None:
+    """Return channel, row and column of the values that the first vector of a product takes."""
+    channels, height, width = flow.operations[0].shape[1:]
+    # Coordinates of any kind are moved as values are.
+    axes = (
+        torch.arange(count, dtype=torch.float32).view([-1 if d == at else 1 for d in range(4)])
+        for at, count in ((1, channels), (2, height), (3, width))
+    )
+    found = Tracer(flow, Positions(*axes)).positions(value)
+    if found is None:
+        return None
+    shape = flow.shape_of(value)
+    full = torch.stack([each.expand(shape) for each in (found.image, found.row, found.column)])
+    taken = full.movedim(dimension, -1).flatten(1, -2)[:, 0]
+    return taken if _fill_a_patch(taken) else None
+
+
+def _fill_a_patch(pixels: Tensor) -> bool:
+    """Tell whether channels, rows and columns fill a patch of the image, each pixel once."""
+    if pixels.isnan().any():
+        return False
+    least, most = pixels.amin(1), pixels.amax(1)
+    once = len(set(map(tuple, pixels.T.tolist()))) == pixels.shape[1]
+    whole = int((most - least + 1).prod()) == pixels.shape[1]
+    return once and whole and float(least[0]) == 0
