@@ -21,10 +21,7 @@ from vitscope.measures.fourier import compute as fourier
 from vitscope.measures.given import OnLatents
 from vitscope.networks.checkpoints.conversion import load_model, write_weights
 from vitscope.networks.checkpoints.foreign import read_foreign
-from vitscope.networks.checkpoints.loading import load_model
-from vitscope.networks.checkpoints.weights_file import write_weights
 from vitscope.training.batches import Augmented
-from vitscope.training.augmented import Augmented
 
 # Reads all tables.
 RECORD = f"results/{TINY}/run.yaml"

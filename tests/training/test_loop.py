@@ -17,13 +17,9 @@ from vitscope.data.split import Split
 from vitscope.errors import VitscopeError
 from vitscope.files.tensors import TensorFile
 from vitscope.networks.building.family import find_family
-from vitscope.networks.checkpoints.loading import load_model
+from vitscope.networks.checkpoints.conversion import load_model
 from vitscope.training.batches import seeded
 from vitscope.training.loop import EVENTS, evaluate, train
-from vitscope.networks.checkpoints.conversion import load_model
-from vitscope.training.events import EVENTS
-from vitscope.training.loop import evaluate, train
-from vitscope.training.seeding import seeded
 from vitscope.training.steps import learning_rate
 
 NETWORK: dict[str, Any] = {

@@ -14,8 +14,8 @@ from vitscope.data.split import Split, known_labels
 from vitscope.errors import VitscopeError
 from vitscope.files.tables import Table
 from vitscope.files.tensors import TensorFile
-from vitscope.networks.building.empty import empty_network, fill
-from vitscope.networks.checkpoints.matching import misfits
+from vitscope.networks.building.networks import empty_network, fill
+from vitscope.networks.checkpoints.translation import misfits
 from vitscope.networks.running.predictions import predict
 
 # Keys of metadata: images and weights of a result, and in the table the weights of each step.

@@ -80,15 +80,10 @@ JOB = Job(values=_values, takes=Takes(torch=True, work=_work, seconds=_seconds))
 def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
     from vitscope.files.whole import sha256_of
     from vitscope.jobs.opening import open_device, open_network, origin_of
-    from vitscope.networks.finding.block_table import read_cut_points
+    from vitscope.networks.finding.cut_points import read_cut_points
     from vitscope.video.frames import open_source
     from vitscope.video.showing import Subject, show
     from vitscope.web.lockfile import confirm
-    from vitscope.networks.finding.cut_points import read_cut_points
-    from vitscope.video.reading import open_source
-    from vitscope.video.showing import show
-    from vitscope.video.views import Subject
-    from vitscope.web.locked import confirm
 
     settings = values["settings"]
     subject = Subject(

@@ -24,10 +24,8 @@ def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> 
     from vitscope.files.tables import Table
     from vitscope.jobs.opening import open_device, open_network, origin_of
     from vitscope.measures.given import OnLoss
-    from vitscope.networks.finding.block_table import read_cut_points
-    from vitscope.training.batches import Augmented
     from vitscope.networks.finding.cut_points import read_cut_points
-    from vitscope.training.augmented import Augmented
+    from vitscope.training.batches import Augmented
 
     compute, _ = values["modules"]
     checkpoint, images = inputs["checkpoint"], Augmented(inputs["images"])

@@ -14,7 +14,7 @@ from types import NoneType, UnionType
 from typing import Any, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
 
 from vitscope.errors import VitscopeError, listed, nearest, quoted
-from vitscope.web.redaction import redact
+from vitscope.web import redact
 
 Schema = dict[str, Any]
 

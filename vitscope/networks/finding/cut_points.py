@@ -6,9 +6,8 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from vitscope.typed import typed
-
 from vitscope.files.tables import Columns, Table, read_metadata
+from vitscope.typed import typed
 
 if TYPE_CHECKING:
     from torch import Tensor
