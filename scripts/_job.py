@@ -18,7 +18,7 @@ from shutil import which
 from typing import NoReturn, TextIO
 
 from vitscope.errors import VitscopeError
-from vitscope.jobs.job import Resources, find_job, find_work
+from vitscope.jobs.job import Resources, find_job
 from vitscope.networks.building.failing import explain_failure as network_failure
 from vitscope.progress import AtWork
 
@@ -148,7 +148,7 @@ def _run(snakemake, job: str, label: str, work: AtWork) -> None:
     # Before anything asks CUDA, which looks once which devices it may see.
     if values.get("device", "cpu") != "cpu":
         _take_gpu()
-    find_work(job).run(inputs, outputs, values, resources)
+    find_job(job).run(inputs, outputs, values, resources)
 
 
 def run_job(snakemake) -> None:
